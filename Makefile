@@ -1,0 +1,210 @@
+# mclistd: `make help` lists the targets.
+#
+# Variables worth setting:
+#   CC=clang        another compiler (give it another B)
+#   B=build/x       where everything is built; nothing is ever written elsewhere
+#   SAN=address     sanitizers, as for -fsanitize=
+#   WERROR=         warnings do not stop the build (for packagers)
+#   ARGS="-v"       more options for `make run`
+#   ONLY="ring log" only these unit tests: tests/unit/test_ring.c, test_log.c
+#   DIRS="base"     only these folders of src, as long as others do not compile
+#   PYTEST_ARGS=    more options for the wire tests
+#   V=1             show every command in full
+
+VERSION := 0.1.0
+
+B      ?= build
+PREFIX ?= /usr/local
+# A private prefix keeps its own etc; a system one uses the system's.
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
+PYTHON     ?= /usr/bin/python3
+
+# --- flags -------------------------------------------------------------------
+
+SAN    ?=
+WERROR ?= -Werror
+CFLAGS ?= $(if $(SAN),-O1,-O2) -g
+
+WARNINGS := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wvla -Wformat=2 -Wimplicit-fallthrough -Wunused-result
+
+# Warnings that not every compiler has.
+accepted = $(shell $(CC) -Werror $(1) -fsyntax-only -x c /dev/null >/dev/null 2>&1 && echo $(1))
+WARNINGS += $(foreach w,-Wjump-misses-init -Wmaybe-uninitialized -Wlogical-op,$(call accepted,$(w)))
+
+ifeq ($(SAN),)
+HARDEN := -fstack-protector-strong \
+	$(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+else
+# Instrumented code confuses the flow analysis of gcc, hence no maybe-uninitialized.
+HARDEN := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer \
+	$(if $(call accepted,-Wmaybe-uninitialized),-Wno-maybe-uninitialized)
+endif
+
+ALL_CFLAGS  = -std=gnu11 $(CFLAGS) -pthread -fPIE $(WARNINGS) $(WERROR) $(HARDEN)
+# The version is quoted for the shell; it reaches the compiler as a string literal.
+ALL_CPPFLAGS = -D_GNU_SOURCE -Isrc -DMCLISTD_VERSION='"$(VERSION)"' $(CPPFLAGS)
+ALL_LDFLAGS = -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=$(SAN)) \
+	$(LDFLAGS)
+LIBS       := -levent -levent_pthreads -lmemcached -linih -lm
+
+# --- files -------------------------------------------------------------------
+
+# Two sets of objects: the daemon's, and those of unit tests and simulator, where CHECK_SLOW is
+# alive. Sanitizer builds have it everywhere, so one set is enough.
+CHECKED  := $(B)/$(if $(SAN),obj,checked)
+
+BIN      := $(B)/mclistd
+DIRS     ?= *
+SRC      := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,$(DIRS)))))
+OBJ      := $(SRC:%.c=$(B)/obj/%.o)
+CHECKED_OBJ := $(SRC:%.c=$(CHECKED)/%.o)
+MAIN_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard src/main.c))
+
+SUPPORT_SRC := $(sort $(wildcard tests/unit/support_*.c))
+SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(CHECKED)/%.o)
+UNIT_SRC    := $(sort $(wildcard $(if $(ONLY),$(ONLY:%=tests/unit/test_%.c),tests/unit/test_*.c)))
+UNIT_BIN    := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+
+SIM_SRC := $(sort $(wildcard tests/sim/*.c))
+SIM_OBJ := $(SIM_SRC:%.c=$(CHECKED)/%.o)
+SIM_LIB := $(foreach d,base proto config list,$(filter $(CHECKED)/src/$(d)/%,$(CHECKED_OBJ)))
+SIM_BIN := $(if $(SIM_SRC),$(B)/sim)
+
+UNIT_OBJ  := $(UNIT_SRC:%.c=$(CHECKED)/%.o)
+ALL_OBJ   := $(OBJ) $(MAIN_OBJ) $(CHECKED_OBJ) $(SUPPORT_OBJ) $(SIM_OBJ) $(UNIT_OBJ)
+C_FILES    = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch]))
+JOBS      := -j$(shell nproc 2>/dev/null || echo 2)
+
+# Sanitizer reports must end the program with a code that nothing else uses.
+export ASAN_OPTIONS  ?= exitcode=66:detect_leaks=1
+export UBSAN_OPTIONS ?= print_stacktrace=1
+export TSAN_OPTIONS  ?= exitcode=66:halt_on_error=1
+# The thread sanitizer of older compilers does not survive large address randomisation.
+RUNNER := $(if $(findstring thread,$(SAN)),$(shell setarch -R true 2>/dev/null && echo setarch -R))
+
+ifneq ($(V),1)
+say = @echo "  $(1)" $@;
+endif
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+
+# --- building ----------------------------------------------------------------
+
+.PHONY: all
+all: $(if $(MAIN_OBJ),$(BIN),$(OBJ)) ## build the daemon: build/mclistd
+
+.PHONY: run
+run: ## install what is missing, build, run in the foreground on 127.0.0.1:11220 (ARGS=...)
+	scripts/install-deps
+	$(MAKE) $(JOBS) all
+	$(BIN) -p 11220 -l 127.0.0.1 $(ARGS)
+
+# Everything that has to be compiled, without running any of it.
+.PHONY: programs
+programs: all $(UNIT_BIN) $(SIM_BIN)
+
+$(BIN): $(OBJ) $(MAIN_OBJ)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/unit/test_%: $(CHECKED)/tests/unit/test_%.o $(SUPPORT_OBJ) $(CHECKED_OBJ)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(B)/sim: $(SIM_OBJ) $(SIM_LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC  )$(CC) $(ALL_CPPFLAGS) $(if $(SAN),-DMCLISTD_SLOW_CHECKS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/checked/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC  )$(CC) $(ALL_CPPFLAGS) -DMCLISTD_SLOW_CHECKS $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Rewritten only when the compiler or a flag changes: then all objects are built again.
+FLAGS_NOW := $(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS))
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
+.PHONY: FORCE
+FORCE:
+
+-include $(ALL_OBJ:.o=.d)
+
+# --- testing -----------------------------------------------------------------
+
+.PHONY: test
+test: ## everything, as on a fresh machine: dependencies, style, both compilers, all tests, sanitizers
+	.ci/run
+
+.PHONY: check
+check: ## the quick round before a commit: style, unit tests, wire tests without the slow ones
+	$(MAKE) style
+	$(MAKE) $(JOBS) unit
+	$(MAKE) $(JOBS) e2e PYTEST_ARGS='-m "not slow"'
+
+.PHONY: unit
+unit: $(UNIT_BIN) ## unit tests (ONLY="name name")
+	@failed=0; for t in $(UNIT_BIN); do \
+	    if timeout 300 $(RUNNER) $$t >$$t.log 2>&1; then \
+	        sed -n "s|^\[  PASSED  \] \(.*\) test(s).*|ok      $${t##*/}: \1|p" $$t.log; \
+	    else \
+	        echo "FAILED  $${t##*/} (exit $$?):"; cat $$t.log; failed=1; \
+	    fi; \
+	done; exit $$failed
+
+.PHONY: e2e
+e2e: all ## wire tests: the real daemon before real memcacheds (PYTEST_ARGS=...)
+	MCLISTD=$(BIN) MCLISTD_RUNNER="$(RUNNER)" PYTHONDONTWRITEBYTECODE=1 \
+	    $(PYTHON) -m pytest -q -p no:cacheprovider tests/wire $(PYTEST_ARGS)
+
+.PHONY: sim
+sim: $(SIM_BIN) ## build build/sim, the list engine in a virtual world
+
+.PHONY: asan
+asan: ## unit and wire tests under the address and undefined behaviour sanitizers
+	$(MAKE) $(JOBS) B=$(B)/asan SAN=address,undefined unit
+	$(MAKE) $(JOBS) B=$(B)/asan SAN=address,undefined MCLISTD_SLOW=3 e2e
+
+.PHONY: tsan
+tsan: ## unit and wire tests under the thread sanitizer
+	$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread unit
+	$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread MCLISTD_SLOW=5 e2e
+
+.PHONY: style
+style: ## folder ranks and style rules
+	@scripts/check-layers
+	@scripts/check-style
+
+.PHONY: format
+format: ## clang-format all C files in place
+	clang-format -i $(C_FILES)
+
+# --- installing --------------------------------------------------------------
+
+.PHONY: install
+install: all ## install under DESTDIR and PREFIX; never overwrites a configuration
+	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mclistd
+	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \
+	    install -D -m 644 conf/mclistd.ini $(DESTDIR)$(SYSCONFDIR)/mclistd.ini
+	install -d $(DESTDIR)$(UNITDIR)
+	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/mclistd.ini|$(SYSCONFDIR)/mclistd.ini|' \
+	    conf/mclistd.service > $(DESTDIR)$(UNITDIR)/mclistd.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/mclistd.service
+
+.PHONY: uninstall
+uninstall: ## remove what install put there, but not the configuration
+	rm -f $(DESTDIR)$(PREFIX)/bin/mclistd $(DESTDIR)$(UNITDIR)/mclistd.service
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf $(B)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
