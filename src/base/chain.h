@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A chain: a queue of bytes waiting to be written, made of pieces of blocks.
+ *
+ *     segs[first] ... segs[first+count-1]
+ *      |block p len|block p len|block p len|   -> writev
+ *
+ * Small pieces are copied behind one another into blocks of the chain's own; large ones are passed on by reference.
+ */
+#ifndef BASE_CHAIN_H
+#define BASE_CHAIN_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include "base/block.h"
+#include "base/slice.h"
+
+/* Pieces up to this many bytes are cheaper to copy than to refer to. */
+#define CHAIN_COPY_MAX ((size_t)1024)
+
+struct chain_seg {
+    struct block *block; /* holds one reference */
+    const char *p;
+    size_t len;
+};
+
+struct chain {
+    struct chain_seg *segs;
+    size_t first;
+    size_t count;
+    size_t cap;
+    size_t bytes;       /* sum of all len */
+    struct block *tail; /* the block copies go to (also a reference), or NULL */
+};
+
+void chain_init(struct chain *c);
+/* Drops everything the chain holds and its own memory. The chain may be used again after chain_init. */
+void chain_fini(struct chain *c);
+/* Drops the bytes, keeps the memory for reuse. */
+void chain_clear(struct chain *c);
+
+/* Appends a copy of the bytes. */
+void chain_copy(struct chain *c, const void *p, size_t len);
+static inline void chain_copy_slice(struct chain *c, struct slice s)
+{
+    chain_copy(c, s.p, s.len);
+}
+/* Appends bytes that live in block: copies small ones, takes a reference to block for larger ones. */
+void chain_add(struct chain *c, struct block *block, const char *p, size_t len);
+/* Moves all of from's bytes behind to's; from is empty afterwards. */
+void chain_move(struct chain *to, struct chain *from);
+/* Returns room for len contiguous bytes (len <= BLOCK_BYTES) at the chain's end; they count once chain_commit says
+ * how many were filled (0 <= n <= len). Valid until the next call on the chain. */
+char *chain_reserve(struct chain *c, size_t len);
+void chain_commit(struct chain *c, size_t n);
+
+/* Fills iov with up to max of the first pieces; returns how many. Valid until the chain changes. */
+size_t chain_iov(const struct chain *c, struct iovec *iov, size_t max);
+/* Drops the first n bytes (they were written). */
+void chain_consume(struct chain *c, size_t n);
+
+#endif

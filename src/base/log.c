@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A line longer than this is cut: keys are escaped and limited, so only a foreign error text could be longer. */
+#define LINE_MAX_BYTES 1024
+
+static struct {
+    _Atomic int fd;
+    _Atomic int level;
+    char *path;
+} sink = {.fd = STDERR_FILENO, .level = LOG_INFO_LEVEL};
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+static int open_append(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+}
+
+int log_open(const char *path, enum log_level level)
+{
+    atomic_store(&sink.level, (int)level);
+    if (path == NULL) {
+        return 0;
+    }
+    int fd = open_append(path);
+    if (fd < 0) {
+        return -1;
+    }
+    free(sink.path);
+    sink.path = strdup(path);
+    CHECK(sink.path != NULL);
+    atomic_store(&sink.fd, fd);
+    return 0;
+}
+
+int log_reopen(void)
+{
+    if (sink.path == NULL) {
+        return 0;
+    }
+    int fd = open_append(sink.path);
+    if (fd < 0) {
+        return -1;
+    }
+    /* dup2 keeps the number, so that a thread that is just writing never meets a closed descriptor. */
+    int moved = dup3(fd, atomic_load(&sink.fd), O_CLOEXEC);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return moved < 0 ? -1 : 0;
+}
+
+enum log_level log_get_level(void)
+{
+    return (enum log_level)atomic_load_explicit(&sink.level, memory_order_relaxed);
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
+    if (level > log_get_level()) {
+        return;
+    }
+    char line[LINE_MAX_BYTES];
+    struct timespec ts;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    gmtime_r(&ts.tv_sec, &tm);
+    size_t n = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &tm);
+    n += (size_t)snprintf(line + n, sizeof line - n, ".%03ldZ %-5s ", ts.tv_nsec / 1000000, level_names[level]);
+    va_list args;
+    va_start(args, format);
+    int body = vsnprintf(line + n, sizeof line - n - 1, format, args);
+    va_end(args);
+    size_t room = sizeof line - n - 2;
+    n += body < 0 ? 0 : (size_t)body > room ? room : (size_t)body;
+    line[n++] = '\n';
+    /* One write per line: lines of several threads never mix. A full disk must not stop the proxy. */
+    ssize_t ignored = write(atomic_load_explicit(&sink.fd, memory_order_relaxed), line, n);
+    (void)ignored;
+}
+
+int log_limit_pass(struct log_limit *limit, int64_t wall_s, uint64_t *suppressed)
+{
+    if (limit->last_s == wall_s) {
+        limit->suppressed++;
+        return 0;
+    }
+    *suppressed = limit->suppressed;
+    limit->suppressed = 0;
+    limit->last_s = wall_s;
+    return 1;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The log: one line per event, with time and level, to standard error or a file. Callable from any thread. Repeated
+ * events are limited by their callers with log_limit, so that a failing backend cannot fill a disk.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdint.h>
+
+#include "base/check.h"
+
+enum log_level { LOG_ERROR_LEVEL, LOG_WARN_LEVEL, LOG_INFO_LEVEL, LOG_DEBUG_LEVEL };
+
+/* Sends lines up to level to path (NULL: standard error). Returns 0, or -1 with errno when path cannot be opened. */
+MUST_CHECK int log_open(const char *path, enum log_level level);
+/* Opens the path anew (after the file was moved away). Returns 0 or -1 with errno; then the old file stays in use. */
+MUST_CHECK int log_reopen(void);
+enum log_level log_get_level(void);
+
+void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#define log_error(...) log_write(LOG_ERROR_LEVEL, __VA_ARGS__)
+#define log_warn(...) log_write(LOG_WARN_LEVEL, __VA_ARGS__)
+#define log_info(...) log_write(LOG_INFO_LEVEL, __VA_ARGS__)
+#define log_debug(...) \
+    (log_get_level() >= LOG_DEBUG_LEVEL ? log_write(LOG_DEBUG_LEVEL, __VA_ARGS__) : (void)0)
+
+/* Lets through one event per second. Zero-initialise; one per kind of event, used by one thread. */
+struct log_limit {
+    int64_t last_s;
+    uint64_t suppressed;
+};
+/* True when the event may be logged now; *suppressed = how many were not since the last one that was. */
+MUST_CHECK int log_limit_pass(struct log_limit *limit, int64_t wall_s, uint64_t *suppressed);
+
+#endif

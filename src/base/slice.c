@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/slice.h"
+
+#include <stdio.h>
+
+bool slice_to_u64(struct slice s, uint64_t *value)
+{
+    if (s.len == 0 || s.len > 20) {
+        return false;
+    }
+    uint64_t v = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)s.p[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v)) {
+            return false;
+        }
+    }
+    *value = v;
+    return true;
+}
+
+size_t format_u64(char *out, uint64_t value)
+{
+    char reversed[20];
+    size_t n = 0;
+    do {
+        reversed[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = reversed[n - 1 - i];
+    }
+    return n;
+}
+
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t load_u64(const unsigned char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Multiply-and-fold over eight bytes at a time; the constants are digits of pi. */
+uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
+{
+    const unsigned char *p = data;
+    uint64_t h = seed ^ 0x243f6a8885a308d3ULL ^ (uint64_t)len;
+    size_t left = len;
+    while (left >= 16) {
+        h = mix(load_u64(p) ^ 0x13198a2e03707344ULL, load_u64(p + 8) ^ h);
+        p += 16;
+        left -= 16;
+    }
+    uint64_t a = 0, b = 0;
+    if (left >= 8) {
+        a = load_u64(p);
+        b = load_u64(p + left - 8);
+    } else if (left > 0) {
+        unsigned char tail[8] = {0};
+        memcpy(tail, p, left);
+        a = load_u64(tail);
+    }
+    return mix(h ^ a ^ 0xa4093822299f31d0ULL, b ^ 0x082efa98ec4e6c89ULL);
+}
+
+const char *slice_escape(struct slice s, char *out, size_t cap)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t n = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bool plain = c > ' ' && c < 0x7f && c != '"' && c != '\\';
+        size_t need = plain ? 1 : 4;
+        if (n + need + 4 > cap) {
+            n += (size_t)snprintf(out + n, cap - n, "...");
+            return out;
+        }
+        if (plain) {
+            out[n++] = (char)c;
+        } else {
+            out[n++] = '\\';
+            out[n++] = 'x';
+            out[n++] = hex[c >> 4];
+            out[n++] = hex[c & 15];
+        }
+    }
+    out[n] = '\0';
+    return out;
+}
