@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/endpoint.h"
+#include "config/store.h"
+#include "config/text.h"
+#include "config/value.h"
+
+#define POOL_NAME_MAX 64
+
+void config_set_defaults(enum config_section kind, void *section)
+{
+    char error[CONFIG_ERROR_MAX];
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].section == kind && keys[i].standard != NULL) {
+            CHECK(value_parse(&keys[i], section, slice_of(keys[i].standard), error) == 0);
+        }
+    }
+}
+
+struct config *config_create(void)
+{
+    struct config *config = calloc(1, sizeof *config);
+    CHECK(config != NULL);
+    /* Room for all there may ever be: addresses stay valid while the file is read, and pages that
+     * nobody writes to cost nothing. */
+    config->pools = calloc(CONFIG_POOLS_MAX, sizeof *config->pools);
+    config->lists = calloc(CONFIG_LISTS_MAX, sizeof *config->lists);
+    CHECK(config->pools != NULL && config->lists != NULL);
+    config_set_defaults(SECTION_PROXY, config);
+    config_set_defaults(SECTION_LISTS, &config->lists[0]);
+    config->list_count = 1;
+    return config;
+}
+
+void config_destroy(struct config **config)
+{
+    if (*config == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < (*config)->pool_count; i++) {
+        free((*config)->pools[i].servers);
+    }
+    free((*config)->pools);
+    free((*config)->lists);
+    free(*config);
+    *config = NULL;
+}
+
+static bool is_pool_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.p[i];
+        if (!isalnum((unsigned char)c) && c != '.' && c != '-' && c != '_') {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len <= POOL_NAME_MAX;
+}
+
+struct pool_config *config_new_pool(struct config *config, struct slice name,
+                                    char error[CONFIG_ERROR_MAX])
+{
+    char shown[2 * POOL_NAME_MAX];
+    text_show(name, shown, sizeof shown);
+    if (!is_pool_name(name)) {
+        (void)config_fail(error,
+                          "'%s' is no name for a pool; expected 1 to %d letters, digits, . - or _",
+                          shown, POOL_NAME_MAX);
+        return NULL;
+    }
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (slice_equal(slice_of(config->pools[i].name), name)) {
+            uint32_t line = config->pools[i].line;
+            (void)config_fail(error,
+                              line == 0 ? "a second pool '%s'"
+                                        : "a second pool '%s' (the first is in line %u)",
+                              shown, line);
+            return NULL;
+        }
+    }
+    if (config->pool_count == CONFIG_POOLS_MAX) {
+        (void)config_fail(error, "too many pools; expected at most %d", CONFIG_POOLS_MAX);
+        return NULL;
+    }
+    struct pool_config *pool = &config->pools[config->pool_count++];
+    memcpy(pool->name, name.p, name.len);
+    config_set_defaults(SECTION_POOL, pool);
+    return pool;
+}
+
+struct list_policy *config_new_lists(struct config *config, struct slice prefix,
+                                     char error[CONFIG_ERROR_MAX])
+{
+    char bytes[CONFIG_PREFIX_MAX + 1];
+    int len = text_unescape(prefix, bytes, sizeof bytes);
+    bool good = len > 0;
+    for (int i = 0; i < len; i++) {
+        good = good && (unsigned char)bytes[i] > ' ' && bytes[i] != 0x7f;
+    }
+    if (!good) {
+        char shown[80];
+        (void)config_fail(error,
+                          "'%s' is no prefix of a list's key; expected 1 to %d bytes without "
+                          "blanks and control characters (\\xNN is allowed)",
+                          text_show(prefix, shown, sizeof shown), CONFIG_PREFIX_MAX);
+        return NULL;
+    }
+    for (size_t i = 1; i < config->list_count; i++) {
+        if (slice_equal(slice_of(config->lists[i].prefix), slice_make(bytes, (size_t)len))) {
+            (void)config_fail(error, "a second [lists %s] (the first is in line %u)",
+                              config->lists[i].prefix, config->lists[i].line);
+            return NULL;
+        }
+    }
+    if (config->list_count == CONFIG_LISTS_MAX) {
+        (void)config_fail(error, "too many prefixes of lists; expected at most %d",
+                          CONFIG_LISTS_MAX - 1);
+        return NULL;
+    }
+    struct list_policy *policy = &config->lists[config->list_count++];
+    memcpy(policy->prefix, bytes, (size_t)len + 1);
+    policy->prefix_len = (size_t)len;
+    return policy;
+}
+
+int config_add_pool(struct config *config, const char *name, const char *servers,
+                    char error[CONFIG_ERROR_MAX])
+{
+    struct pool_config *pool = config_new_pool(config, slice_of(name), error);
+    return pool == NULL ? -1 : server_list_add(pool, slice_of(servers), error);
+}
+
+int config_set(struct config *config, const char *key, const char *value,
+               char error[CONFIG_ERROR_MAX])
+{
+    const struct config_key *known = config_key_find(SECTION_PROXY, slice_of(key));
+    char why[CONFIG_ERROR_MAX];
+    CHECK(known != NULL);
+    if (known->type == TYPE_LISTEN) {
+        config->listen_count = 0;
+    }
+    if (value_parse(known, config, text_trim(slice_of(value)), why) != 0) {
+        return config_fail(error, "%s: %s", key, why);
+    }
+    return 0;
+}
+
+int config_set_listen(struct config *config, const char *addresses, uint16_t port,
+                      char error[CONFIG_ERROR_MAX])
+{
+    static const uint16_t standard_port = 11220;
+    if (addresses != NULL) {
+        config->listen_count = 0;
+        return listen_list_add(config, slice_of(addresses), port == 0 ? standard_port : port,
+                               error);
+    }
+    /* Added one by one, so that addresses which become equal are found. */
+    struct config old = *config;
+    config->listen_count = 0;
+    for (size_t i = 0; i < old.listen_count; i++) {
+        char name[ENDPOINT_TEXT_MAX];
+        if (port != 0 && old.listen[i].port != 0) {
+            old.listen[i].port = port;
+        }
+        endpoint_format(&old.listen[i], name);
+        if (listen_list_add(config, slice_of(name), 0, error) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+const struct list_policy *config_list_policy(const struct config *config, struct slice key)
+{
+    /* config_finish has put longer prefixes before shorter ones; lists[0] takes what no prefix
+     * matches. */
+    for (size_t i = 1; i < config->list_count; i++) {
+        const struct list_policy *policy = &config->lists[i];
+        if (slice_starts_with(key, slice_make(policy->prefix, policy->prefix_len))) {
+            return policy;
+        }
+    }
+    return &config->lists[0];
+}
+
+static void print_section(enum config_section kind, const void *from, const char *name,
+                          void (*print)(void *, const char *, const char *, const char *),
+                          void *arg)
+{
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].section == kind) {
+            char *value = value_format(&keys[i], from);
+            print(arg, name, keys[i].name, value);
+            free(value);
+        }
+    }
+}
+
+void config_print(const struct config *config,
+                  void (*print)(void *arg, const char *section, const char *key, const char *value),
+                  void *arg)
+{
+    /* A prefix may hold bytes that are printed as four characters. */
+    char name[4 * CONFIG_NAME_MAX + 16];
+    char prefix[4 * CONFIG_NAME_MAX + 1];
+    print_section(SECTION_PROXY, config, "proxy", print, arg);
+    for (size_t i = 0; i < config->pool_count; i++) {
+        (void)snprintf(name, sizeof name, "pool %s", config->pools[i].name);
+        print_section(SECTION_POOL, &config->pools[i], name, print, arg);
+    }
+    for (size_t i = 0; i < config->list_count; i++) {
+        const struct list_policy *policy = &config->lists[i];
+        slice_escape(slice_make(policy->prefix, policy->prefix_len), prefix, sizeof prefix);
+        (void)snprintf(name, sizeof name, "lists%s%s", i == 0 ? "" : " ", prefix);
+        print_section(SECTION_LISTS, policy, name, print, arg);
+    }
+}

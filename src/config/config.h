@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The configuration: one ini file and a few flags, read once into one struct that never changes
+ * afterwards. config/table.c names every key with its type, range, default and help.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/slice.h"
+
+/* libmemcached aborts the process with more servers than this on a consistent distribution. */
+#define CONFIG_SERVERS_MAX 100
+#define CONFIG_LISTEN_MAX 32
+#define CONFIG_POOLS_MAX 64
+#define CONFIG_LISTS_MAX 256
+#define CONFIG_NAME_MAX 255
+/* A list's key and the prefix of a policy: room is left for the names of sublists in memcached's
+ * 250 bytes. */
+#define CONFIG_PREFIX_MAX 220
+/* Room for an address as text: host:port, [v6]:port or unix:PATH. */
+#define ENDPOINT_TEXT_MAX (CONFIG_NAME_MAX + 16)
+
+/* Where to listen or connect: a TCP address or a unix socket path. */
+struct endpoint {
+    char host[CONFIG_NAME_MAX + 1]; /* name or address without brackets, or the path of a unix
+                                       socket */
+    uint16_t port;                  /* 0 = host is a path */
+};
+
+struct server_config {
+    struct endpoint endpoint;
+    uint32_t weight;              /* 1 and up */
+    char name[ENDPOINT_TEXT_MAX]; /* as errors and stats print it: host:port, [v6]:port or unix:PATH
+                                   */
+};
+
+enum pool_distribution { DISTRIBUTION_KETAMA_WEIGHTED, DISTRIBUTION_KETAMA, DISTRIBUTION_MODULA };
+enum pool_hash {
+    HASH_DEFAULT,
+    HASH_ONE_AT_A_TIME,
+    HASH_MD5,
+    HASH_CRC,
+    HASH_FNV1_64,
+    HASH_FNV1A_64,
+    HASH_FNV1_32,
+    HASH_FNV1A_32,
+    HASH_JENKINS,
+    HASH_MURMUR,
+    HASH_HSIEH
+};
+
+struct pool_config {
+    char name[CONFIG_NAME_MAX + 1];
+    struct server_config *servers;
+    size_t server_count;
+    enum pool_distribution distribution;
+    enum pool_hash hash;
+    uint32_t connections; /* per server and worker */
+    uint32_t connect_timeout_ms;
+    uint32_t timeout_ms; /* from submission to answer */
+    uint32_t retry_min_ms;
+    uint32_t retry_max_ms;
+    uint32_t max_pending; /* requests waiting or in flight per server connection */
+    uint32_t line;        /* where the section begins in the file; 0 = not from a file */
+};
+
+enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
+enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };
+enum placement { PLACEMENT_HEAD, PLACEMENT_SPREAD };
+
+/* How the lists under one key prefix are kept. */
+struct list_policy {
+    char prefix[CONFIG_NAME_MAX + 1]; /* "" = all others */
+    size_t prefix_len;
+    uint32_t index;                      /* position in config.lists */
+    uint32_t pool_index;                 /* position in config.pools */
+    char pool_name[CONFIG_NAME_MAX + 1]; /* "" = the pool of plain keys */
+    int delimiter;                       /* 0..255, or -1: none, lget is refused */
+    uint32_t max_item_bytes;
+    uint32_t log_limit_bytes;
+    uint32_t log_hard_limit_bytes;
+    uint32_t sublist_limit_bytes;
+    uint64_t cache_bytes;
+    uint64_t max_answer_bytes;  /* largest answer of one read */
+    uint64_t fold_memory_bytes; /* memory one fold or merge may take */
+    uint32_t announcement_grace_s;
+    uint32_t touch_interval_s; /* 0 = never */
+    enum on_missing on_missing;
+    enum on_damaged on_damaged;
+    enum placement placement;
+    uint32_t line;  /* where the section begins in the file; 0 = not from a file */
+    uint64_t given; /* one bit per key of [lists] in the table: set here, not inherited */
+};
+
+struct config {
+    char path[CONFIG_NAME_MAX + 1]; /* the file read last, "" = none; for error texts */
+    struct endpoint listen[CONFIG_LISTEN_MAX];
+    size_t listen_count;
+    uint32_t threads;
+    uint32_t max_connections;     /* of clients, all workers together */
+    uint32_t max_line_bytes;      /* longest request line */
+    uint32_t max_value_bytes;     /* longest data block of a request */
+    uint32_t max_pipeline;        /* unanswered requests (keys, for multi-gets) of one client */
+    uint32_t client_output_bytes; /* unread answer bytes above which a client is not read from any
+                                     more */
+    uint64_t client_hard_bytes;   /* unread answer bytes above which a client is closed */
+    uint32_t idle_timeout_s;      /* 0 = never */
+    uint32_t drain_timeout_ms;
+    uint32_t tracked_lists; /* lists per worker whose log size is remembered */
+    bool allow_flush_all;
+    uint32_t embedded_memory_mb;
+    char embedded_memcached[CONFIG_NAME_MAX + 1]; /* program to start when no pool is configured */
+    enum log_level log_level;
+    char log_file[CONFIG_NAME_MAX + 1];  /* "" = standard error */
+    char pool_name[CONFIG_NAME_MAX + 1]; /* the pool that plain keys go to; "" = the first */
+    uint32_t pool_index;
+
+    struct pool_config *pools;
+    size_t pool_count;         /* 0 = the embedded memcached is wanted: main adds its pool with
+                                  config_add_pool */
+    struct list_policy *lists; /* lists[0] has prefix "" and is always there */
+    size_t list_count;
+};
+
+/* Room for the longest error text. */
+#define CONFIG_ERROR_MAX 512
+
+/* All defaults, no pool. Owned by the caller until config_destroy. */
+struct config *config_create(void);
+void config_destroy(struct config **config);
+
+/* Reads an ini file over what is there. Returns 0, or -1 with "FILE:LINE: what is wrong, what was
+ * expected" in error. */
+MUST_CHECK int config_load(struct config *config, const char *path, char error[CONFIG_ERROR_MAX]);
+
+/* Sets one key of [proxy], as a line of a file would. Returns 0, or -1 with the reason in error. */
+MUST_CHECK int config_set(struct config *config, const char *key, const char *value,
+                          char error[CONFIG_ERROR_MAX]);
+
+/* Overrides listen. addresses: comma-separated, a port may be missing there; NULL = keep those in
+ * force. port: for the addresses without one or, with addresses NULL, for all TCP addresses; 0 =
+ * the default one or as it was. Returns 0, or -1 with the reason in error. */
+MUST_CHECK int config_set_listen(struct config *config, const char *addresses, uint16_t port,
+                                 char error[CONFIG_ERROR_MAX]);
+
+/* Parses "host:port", "[v6]:port" or "unix:PATH". Returns 0, or -1 with what was expected in error.
+ */
+MUST_CHECK int endpoint_parse(struct slice text, struct endpoint *endpoint,
+                              char error[CONFIG_ERROR_MAX]);
+
+/* Writes the address as endpoint_parse would read it. Returns out. */
+const char *endpoint_format(const struct endpoint *endpoint, char out[ENDPOINT_TEXT_MAX]);
+
+/* Adds a pool of that name with default settings and servers as a comma-separated list ("host:port
+ * weight, ..."). Returns 0, or -1 with the reason in error. For -s and for the embedded memcached.
+ */
+MUST_CHECK int config_add_pool(struct config *config, const char *name, const char *servers,
+                               char error[CONFIG_ERROR_MAX]);
+
+/* Completes what [lists PREFIX] inherit, cross-checks limits, resolves pool names to indexes. Call
+ * when everything was read; again after config_add_pool. Without any pool it checks what the
+ * embedded memcached needs. Returns 0, or -1 with the reason in error. */
+MUST_CHECK int config_finish(struct config *config, char error[CONFIG_ERROR_MAX]);
+
+/* The policy with the longest prefix of key; never NULL. Valid as long as config. */
+const struct list_policy *config_list_policy(const struct config *config, struct slice key);
+
+/* Calls print(arg, section, key, value) for every setting in force, for `stats settings` and -t -v.
+ * Values are valid during the call. */
+void config_print(const struct config *config,
+                  void (*print)(void *arg, const char *section, const char *key, const char *value),
+                  void *arg);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of addresses: where to listen, and the servers of a pool.
+ */
+#ifndef CONFIG_ENDPOINT_H
+#define CONFIG_ENDPOINT_H
+
+#include "config/config.h"
+
+/* endpoint_parse for an address that may come without a port: then it is default_port. */
+MUST_CHECK int endpoint_parse_with(struct slice text, uint16_t default_port,
+                                   struct endpoint *endpoint, char error[CONFIG_ERROR_MAX]);
+
+/* Adds the comma-separated addresses to config->listen. default_port 0 = each needs one of its own.
+ * Returns 0, or -1 with what is wrong and what was expected in error. */
+MUST_CHECK int listen_list_add(struct config *config, struct slice text, uint16_t default_port,
+                               char error[CONFIG_ERROR_MAX]);
+
+/* Adds "host:port weight, ..." to the pool's servers. Returns 0, or -1 with what is wrong and what
+ * was expected. */
+MUST_CHECK int server_list_add(struct pool_config *pool, struct slice text,
+                               char error[CONFIG_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The last step of reading a configuration: what single values cannot show. Combinations that could
+ * only disappoint later are refused here, with the reason.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/config.h"
+#include "config/store.h"
+#include "config/text.h"
+#include "config/value.h"
+
+/* What an entry of a log or sublist takes besides the item. */
+#define ENTRY_BYTES 16
+/* memcached's own default for -I. */
+#define ITEM_BYTES_STANDARD (1U << 20)
+
+/* Where a text is about: the file and line when the section came from there. */
+struct place {
+    const struct config *config;
+    uint32_t line;
+    const char *section;
+    char *error;
+};
+
+static int refuse(const struct place *place, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static int refuse(const struct place *place, const char *format, ...)
+{
+    char why[CONFIG_ERROR_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    if (place->line == 0) {
+        return config_fail(place->error, "%s%s%s: %s", place->config->path,
+                           place->config->path[0] == '\0' ? "" : ": ", place->section, why);
+    }
+    return config_fail(place->error, "%s:%" PRIu32 ": %s: %s", place->config->path, place->line,
+                       place->section, why);
+}
+
+static void inherit(struct config *config)
+{
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 1; i < config->list_count; i++) {
+        struct list_policy *policy = &config->lists[i];
+        for (size_t k = 0; k < count; k++) {
+            if (keys[k].section == SECTION_LISTS && (policy->given >> k & 1) == 0) {
+                value_copy(&keys[k], policy, &config->lists[0]);
+            }
+        }
+    }
+}
+
+static int longer_prefix_first(const void *a, const void *b)
+{
+    const struct list_policy *left = a;
+    const struct list_policy *right = b;
+    if (left->prefix_len != right->prefix_len) {
+        return left->prefix_len > right->prefix_len ? -1 : 1;
+    }
+    return strcmp(left->prefix, right->prefix);
+}
+
+static int find_pool(const struct config *config, const char *name, uint32_t *index)
+{
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (strcmp(config->pools[i].name, name) == 0) {
+            *index = (uint32_t)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int check_listen(struct config *config, const struct place *place)
+{
+    for (size_t i = 0; i < config->listen_count; i++) {
+        char name[ENDPOINT_TEXT_MAX];
+        endpoint_format(&config->listen[i], name);
+        for (size_t p = 0; p < config->pool_count; p++) {
+            for (size_t s = 0; s < config->pools[p].server_count; s++) {
+                if (strcmp(config->pools[p].servers[s].name, name) == 0) {
+                    return refuse(place,
+                                  "listen %s is a server of pool %s too; the proxy would be its "
+                                  "own client",
+                                  name, config->pools[p].name);
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+/* memcached takes no item size above half its memory. */
+static int check_embedded(const struct config *config, const struct place *place)
+{
+    uint64_t half = (uint64_t)config->embedded_memory_mb << 19;
+    if (config->max_value_bytes > ITEM_BYTES_STANDARD && config->max_value_bytes > half) {
+        return refuse(place,
+                      "max_value_bytes (%" PRIu32
+                      ") is more than half of embedded_memory_mb (%" PRIu32
+                      " MB), which memcached does not take",
+                      config->max_value_bytes, config->embedded_memory_mb);
+    }
+    return 0;
+}
+
+static int check_proxy(struct config *config, char *error)
+{
+    struct place place = {config, 0, "[proxy]", error};
+    if (config->max_connections < config->threads) {
+        return refuse(&place,
+                      "max_connections (%" PRIu32 ") must be at least threads (%" PRIu32 ")",
+                      config->max_connections, config->threads);
+    }
+    if (config->client_hard_bytes <= config->client_output_bytes) {
+        return refuse(&place,
+                      "client_hard_bytes (%" PRIu64 ") must be above client_output_bytes (%" PRIu32
+                      "), or clients are closed before they are slowed down",
+                      config->client_hard_bytes, config->client_output_bytes);
+    }
+    if (config->client_hard_bytes <= config->max_value_bytes) {
+        return refuse(&place,
+                      "client_hard_bytes (%" PRIu64 ") must be above max_value_bytes (%" PRIu32
+                      "), or no client could read its own value",
+                      config->client_hard_bytes, config->max_value_bytes);
+    }
+    if (config->pool_name[0] == '\0') {
+        config->pool_index = 0;
+    } else if (find_pool(config, config->pool_name, &config->pool_index) != 0) {
+        return refuse(&place, "pool: there is no [pool %s]", config->pool_name);
+    }
+    if (config->pool_count == 0 && check_embedded(config, &place) != 0) {
+        return -1;
+    }
+    return check_listen(config, &place);
+}
+
+static int check_pool(const struct config *config, const struct pool_config *pool, char *error)
+{
+    char section[CONFIG_NAME_MAX + 16];
+    struct place place = {config, pool->line, section, error};
+    (void)snprintf(section, sizeof section, "[pool %s]", pool->name);
+    if (pool->server_count == 0) {
+        return refuse(&place, "no servers; expected servers = host:port, ...");
+    }
+    if (pool->retry_min_ms > pool->retry_max_ms) {
+        return refuse(&place,
+                      "retry_min_ms (%" PRIu32 ") must not be above retry_max_ms (%" PRIu32 ")",
+                      pool->retry_min_ms, pool->retry_max_ms);
+    }
+    for (size_t i = 0; i < pool->server_count; i++) {
+        if (pool->servers[i].weight != 1 && pool->distribution != DISTRIBUTION_KETAMA_WEIGHTED) {
+            return refuse(&place,
+                          "%s has a weight, which only distribution = ketama_weighted heeds",
+                          pool->servers[i].name);
+        }
+    }
+    return 0;
+}
+
+static int check_list_sizes(const struct list_policy *policy, const struct place *place)
+{
+    uint32_t entry_bytes = policy->max_item_bytes + ENTRY_BYTES;
+    if (policy->log_hard_limit_bytes / 2 < policy->log_limit_bytes) {
+        return refuse(place,
+                      "log_hard_limit_bytes (%" PRIu32
+                      ") must be at least twice log_limit_bytes (%" PRIu32
+                      "), or changes are refused while a log is folded",
+                      policy->log_hard_limit_bytes, policy->log_limit_bytes);
+    }
+    if (entry_bytes > policy->log_limit_bytes) {
+        return refuse(place,
+                      "an item of max_item_bytes (%" PRIu32
+                      ") and %d more must fit log_limit_bytes (%" PRIu32 ")",
+                      policy->max_item_bytes, ENTRY_BYTES, policy->log_limit_bytes);
+    }
+    if (entry_bytes > policy->sublist_limit_bytes) {
+        return refuse(place,
+                      "an item of max_item_bytes (%" PRIu32
+                      ") and %d more must fit sublist_limit_bytes (%" PRIu32 ")",
+                      policy->max_item_bytes, ENTRY_BYTES, policy->sublist_limit_bytes);
+    }
+    if (policy->cache_bytes != 0 && policy->cache_bytes < policy->sublist_limit_bytes) {
+        return refuse(place,
+                      "cache_bytes (%" PRIu64
+                      ") must hold one sublist of sublist_limit_bytes (%" PRIu32 "), or be 0",
+                      policy->cache_bytes, policy->sublist_limit_bytes);
+    }
+    uint64_t fold_min = 4 * ((uint64_t)policy->log_hard_limit_bytes + policy->sublist_limit_bytes);
+    if (policy->fold_memory_bytes < fold_min) {
+        return refuse(place,
+                      "fold_memory_bytes (%" PRIu64
+                      ") must be at least four times log_hard_limit_bytes and "
+                      "sublist_limit_bytes together (%" PRIu64 "), or logs cannot be folded",
+                      policy->fold_memory_bytes, fold_min);
+    }
+    if (policy->max_answer_bytes < policy->max_item_bytes) {
+        return refuse(place,
+                      "max_answer_bytes (%" PRIu64 ") must hold an item of max_item_bytes (%" PRIu32
+                      ")",
+                      policy->max_answer_bytes, policy->max_item_bytes);
+    }
+    return 0;
+}
+
+static int check_lists(const struct config *config, struct list_policy *policy, char *error)
+{
+    char section[CONFIG_NAME_MAX * 4 + 16] = "[lists]";
+    char prefix[CONFIG_NAME_MAX * 4];
+    struct place place = {config, policy->line, section, error};
+    if (policy->prefix_len > 0) {
+        struct slice bytes = slice_make(policy->prefix, policy->prefix_len);
+        (void)snprintf(section, sizeof section, "[lists %s]",
+                       slice_escape(bytes, prefix, sizeof prefix));
+    }
+    if (policy->pool_name[0] == '\0') {
+        policy->pool_index = config->pool_index;
+    } else if (find_pool(config, policy->pool_name, &policy->pool_index) != 0) {
+        return refuse(&place, "pool: there is no [pool %s]", policy->pool_name);
+    }
+    if (check_list_sizes(policy, &place) != 0) {
+        return -1;
+    }
+    if (policy->max_answer_bytes > config->client_hard_bytes) {
+        return refuse(&place,
+                      "max_answer_bytes (%" PRIu64
+                      ") must not be above client_hard_bytes of [proxy] (%" PRIu64
+                      "), or clients are closed while they read",
+                      policy->max_answer_bytes, config->client_hard_bytes);
+    }
+    if (policy->max_item_bytes > config->max_value_bytes) {
+        return refuse(&place,
+                      "max_item_bytes (%" PRIu32
+                      ") must not be above max_value_bytes of [proxy] (%" PRIu32
+                      "), or laddb cannot send such an item",
+                      policy->max_item_bytes, config->max_value_bytes);
+    }
+    return 0;
+}
+
+int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    inherit(config);
+    qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (check_pool(config, &config->pools[i], error) != 0) {
+            return -1;
+        }
+    }
+    if (check_proxy(config, error) != 0) {
+        return -1;
+    }
+    for (size_t i = 0; i < config->list_count; i++) {
+        config->lists[i].index = (uint32_t)i;
+        if (check_lists(config, &config->lists[i], error) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/table.h"
+
+#include "config/config.h"
+
+#define K ((uint64_t)1 << 10)
+#define M ((uint64_t)1 << 20)
+#define G ((uint64_t)1 << 30)
+
+#define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field)
+#define POOL(name, field) SECTION_POOL, name, offsetof(struct pool_config, field)
+#define LISTS(name, field) SECTION_LISTS, name, offsetof(struct list_policy, field)
+
+/* Positions follow the enums of config.h and base/log.h. */
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const distributions[] = {"ketama_weighted", "ketama", "modula", NULL};
+static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc",
+                                     "fnv1_64", "fnv1a_64",      "fnv1_32", "fnv1a_32",
+                                     "jenkins", "murmur",        "hsieh",   NULL};
+static const char *const on_missing_words[] = {"create", "refuse", NULL};
+static const char *const on_damaged_words[] = {"error", "miss", NULL};
+static const char *const placements[] = {"head", "spread", NULL};
+
+/* clang-format off */
+static const struct config_key keys[] = {
+    {PROXY("listen", listen), TYPE_LISTEN, 0, 0, "127.0.0.1:11220", "", NULL,
+     "where clients connect: host:port, [IPv6]:port or unix:PATH, comma-separated; may be repeated"},
+    {PROXY("threads", threads), TYPE_COUNT, 1, 64, "2", "", NULL,
+     "workers; each has its own share of the clients and its own connections to the servers"},
+    {PROXY("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the pool that plain keys go to; empty: the first pool of the file"},
+    {PROXY("max_connections", max_connections), TYPE_COUNT, 1, 1000000, "10000", "", NULL,
+     "clients connected at the same time; further ones are refused"},
+    {PROXY("idle_timeout_s", idle_timeout_s), TYPE_COUNT, 0, 31536000, "0", "s", NULL,
+     "a client that is silent for this long is closed; 0: never"},
+    {PROXY("drain_timeout_ms", drain_timeout_ms), TYPE_COUNT, 0, 3600000, "10000", "ms", NULL,
+     "after SIGTERM, clients get this long to receive what is in flight"},
+    {PROXY("allow_flush_all", allow_flush_all), TYPE_YES_NO, 0, 0, "yes", "", NULL,
+     "whether flush_all is passed on to all servers"},
+    {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "64k", "bytes", NULL,
+     "longest request line"},
+    {PROXY("max_value_bytes", max_value_bytes), TYPE_BYTES, 1 * K, 128 * M, "1m", "bytes", NULL,
+     "longest data block of a request; as memcached's -I of the servers"},
+    {PROXY("max_pipeline", max_pipeline), TYPE_COUNT, 1, 65536, "256", "", NULL,
+     "unanswered requests (keys, for multi-gets) of one client, after which it is not read from"},
+    {PROXY("client_output_bytes", client_output_bytes), TYPE_BYTES, 4 * K, 1 * G, "1m", "bytes", NULL,
+     "answers that a client has not fetched, after which it is not read from"},
+    {PROXY("client_hard_bytes", client_hard_bytes), TYPE_BYTES64, 64 * K, 64 * G, "256m", "bytes", NULL,
+     "answers that a client has not fetched, after which it is closed"},
+    {PROXY("tracked_lists", tracked_lists), TYPE_COUNT, 16, 16777216, "65536", "", NULL,
+     "lists per worker whose log size is remembered"},
+    {PROXY("log_level", log_level), TYPE_WORD, 0, 0, "info", "", log_levels,
+     "how much is logged: error, warn, info or debug"},
+    {PROXY("log_file", log_file), TYPE_TEXT, 0, 1, "", "", NULL,
+     "where the log goes; empty: standard error. SIGHUP opens it anew"},
+    {PROXY("embedded_memory_mb", embedded_memory_mb), TYPE_COUNT, 16, 1048576, "256", "MB", NULL,
+     "memory of the memcached that is started when no pool is configured"},
+    {PROXY("embedded_memcached", embedded_memcached), TYPE_TEXT, 0, 0, "memcached", "", NULL,
+     "the program that is started then: a name found in PATH, or a path"},
+
+    {POOL("servers", servers), TYPE_SERVERS, 0, 0, NULL, "", NULL,
+     "up to 100 memcacheds, comma-separated: host:port WEIGHT or unix:PATH; may be repeated"},
+    {POOL("distribution", distribution), TYPE_WORD, 0, 0, "ketama_weighted", "", distributions,
+     "how keys are spread over the servers: ketama_weighted, ketama or modula"},
+    {POOL("hash", hash), TYPE_WORD, 0, 0, "default", "", hashes,
+     "hash of the keys; default: the one that clients use with that distribution"},
+    {POOL("connections", connections), TYPE_COUNT, 1, 64, "1", "", NULL,
+     "connections per worker and server"},
+    {POOL("connect_timeout_ms", connect_timeout_ms), TYPE_COUNT, 1, 600000, "500", "ms", NULL,
+     "longest time to connect to a server"},
+    {POOL("timeout_ms", timeout_ms), TYPE_COUNT, 1, 600000, "1000", "ms", NULL,
+     "longest time from a request to its answer"},
+    {POOL("retry_min_ms", retry_min_ms), TYPE_COUNT, 1, 600000, "50", "ms", NULL,
+     "pause after the first failed attempt to connect; it doubles with each further one"},
+    {POOL("retry_max_ms", retry_max_ms), TYPE_COUNT, 1, 600000, "2000", "ms", NULL,
+     "the longest such pause"},
+    {POOL("max_pending", max_pending), TYPE_COUNT, 1, 16777216, "65536", "", NULL,
+     "requests that wait for one connection; further ones are answered with an error"},
+
+    {LISTS("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the pool that holds the lists; empty: the one that plain keys go to"},
+    {LISTS("delimiter", delimiter), TYPE_DELIMITER, 0, 0, ",", "", NULL,
+     "between the items of lget: a punctuation character, \\xNN, or none (then lgetb only)"},
+    {LISTS("max_item_bytes", max_item_bytes), TYPE_BYTES, 1, 64 * K, "1024", "bytes", NULL,
+     "longest item"},
+    {LISTS("on_missing", on_missing), TYPE_WORD, 0, 0, "create", "", on_missing_words,
+     "create: ladd makes a missing list; refuse: only lset and lcreate do"},
+    {LISTS("on_damaged", on_damaged), TYPE_WORD, 0, 0, "error", "", on_damaged_words,
+     "a list whose sublist was evicted: error, or miss (it is dropped)"},
+    {LISTS("placement", placement), TYPE_WORD, 0, 0, "head", "", placements,
+     "head: sublists live on the server of their list; spread: each where its own name belongs"},
+    {LISTS("log_limit_bytes", log_limit_bytes), TYPE_BYTES, 256, 450000, "16k", "bytes", NULL,
+     "log of a list from which on it is folded into sublists"},
+    {LISTS("log_hard_limit_bytes", log_hard_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
+     "log of a list from which on changes are refused"},
+    {LISTS("sublist_limit_bytes", sublist_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
+     "largest sublist"},
+    {LISTS("cache_bytes", cache_bytes), TYPE_BYTES64, 0, 1024 * G, "256m", "bytes", NULL,
+     "memory for sublists, shared by all prefixes that set no other size; 0: none are kept"},
+    {LISTS("max_answer_bytes", max_answer_bytes), TYPE_BYTES64, 1 * K, 16 * G, "64m", "bytes", NULL,
+     "largest answer of one read; longer lists are read in parts with lrange"},
+    {LISTS("fold_memory_bytes", fold_memory_bytes), TYPE_BYTES64, 8 * K, 64 * G, "256m", "bytes", NULL,
+     "memory that one fold or merge may take"},
+    {LISTS("announcement_grace_s", announcement_grace_s), TYPE_COUNT, 1, 604800, "300", "s", NULL,
+     "how long a fold announced by another proxy may stay unfinished before it is swept up"},
+    {LISTS("touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,
+     "how often the cached sublists of a list in use are touched on their server; 0: never"},
+};
+/* clang-format on */
+
+_Static_assert(sizeof keys / sizeof keys[0] <= 64, "list_policy.given has one bit per key");
+
+const struct config_key *config_keys(size_t *count)
+{
+    *count = sizeof keys / sizeof keys[0];
+    return keys;
+}
+
+const struct config_key *config_key_find(enum config_section section, struct slice name)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (keys[i].section == section && slice_equal(slice_of(keys[i].name), name)) {
+            return &keys[i];
+        }
+    }
+    return NULL;
+}
+
+const char *config_section_name(enum config_section section)
+{
+    static const char *const names[] = {"[proxy]", "[pool NAME]", "[lists]"};
+    return names[section];
+}

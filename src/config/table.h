@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one table of all configuration keys: the parser, the defaults, `stats settings`,
+ * conf/mclistd.ini and docs/operations.md follow it.
+ */
+#ifndef CONFIG_TABLE_H
+#define CONFIG_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+enum config_section { SECTION_PROXY, SECTION_POOL, SECTION_LISTS };
+
+enum config_type {
+    TYPE_COUNT,     /* uint32_t */
+    TYPE_BYTES,     /* uint32_t; k, m and g may follow the number */
+    TYPE_BYTES64,   /* uint64_t, as above */
+    TYPE_WORD,      /* an enum: position in words */
+    TYPE_YES_NO,    /* bool */
+    TYPE_TEXT,      /* char[CONFIG_NAME_MAX + 1], max = 1 when it may be empty */
+    TYPE_DELIMITER, /* int: a byte, or -1 for none */
+    TYPE_LISTEN,    /* addresses; the key may be repeated */
+    TYPE_SERVERS,   /* servers; the key may be repeated */
+};
+
+struct config_key {
+    enum config_section section;
+    const char *name;
+    size_t offset; /* in struct config, pool_config or list_policy */
+    enum config_type type;
+    uint64_t min;
+    uint64_t max;
+    const char *standard;     /* the default as it would stand in a file; NULL = must be given */
+    const char *unit;         /* "" where there is none */
+    const char *const *words; /* TYPE_WORD: ends in NULL */
+    const char *help;         /* one line */
+};
+
+/* All keys, in the order of the documentation; *count of them. */
+const struct config_key *config_keys(size_t *count);
+/* The key of that name, or NULL. */
+const struct config_key *config_key_find(enum config_section section, struct slice name);
+/* "[proxy]", "[pool NAME]" or "[lists]". */
+const char *config_section_name(enum config_section section);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/value.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/endpoint.h"
+#include "config/text.h"
+
+/* Of what a user wrote, this much is repeated in an error. */
+#define SHOWN_MAX 80
+/* Room for any value but a list of addresses. */
+#define VALUE_TEXT_MAX (CONFIG_NAME_MAX + 1)
+
+_Static_assert(sizeof(enum placement) == sizeof(unsigned), "TYPE_WORD stores an unsigned");
+
+static void *field(const struct config_key *key, void *section)
+{
+    return (char *)section + key->offset;
+}
+
+static const void *field_const(const struct config_key *key, const void *section)
+{
+    return (const char *)section + key->offset;
+}
+
+/* "64k" rather than 65536, for ranges in error texts. */
+static const char *short_bytes(uint64_t value, char out[32])
+{
+    static const char suffixes[] = {'\0', 'k', 'm', 'g'};
+    size_t i = 0;
+    while (i < 3 && value >= 1024 && value % 1024 == 0) {
+        value /= 1024;
+        i++;
+    }
+    (void)snprintf(out, 32, "%" PRIu64 "%.1s", value, &suffixes[i]);
+    return out;
+}
+
+static void format_words(const char *const *words, char out[VALUE_EXPECTED_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; words[i] != NULL; i++) {
+        const char *before = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
+        n += (size_t)snprintf(out + n, VALUE_EXPECTED_MAX - n, "%s%s", before, words[i]);
+        CHECK(n < VALUE_EXPECTED_MAX);
+    }
+}
+
+const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED_MAX])
+{
+    char low[32];
+    char high[32];
+    const char *text = "";
+    switch (key->type) {
+    case TYPE_COUNT:
+        (void)snprintf(out, VALUE_EXPECTED_MAX, "%" PRIu64 " to %" PRIu64 "%s%s", key->min,
+                       key->max, key->unit[0] == '\0' ? "" : " ", key->unit);
+        return out;
+    case TYPE_BYTES:
+    case TYPE_BYTES64:
+        (void)snprintf(out, VALUE_EXPECTED_MAX, "%s to %s bytes", short_bytes(key->min, low),
+                       short_bytes(key->max, high));
+        return out;
+    case TYPE_WORD:
+        format_words(key->words, out);
+        return out;
+    case TYPE_YES_NO:
+        text = "yes or no";
+        break;
+    case TYPE_TEXT:
+        text = "a text";
+        break;
+    case TYPE_DELIMITER:
+        text = "a punctuation character, \\xNN (# and ; are \\x23 and \\x3b) or none";
+        break;
+    case TYPE_LISTEN:
+        text = "host:port, [IPv6]:port or unix:PATH, ...";
+        break;
+    case TYPE_SERVERS:
+        text = "host:port, [IPv6]:port or unix:PATH, each with a weight if wanted, ...";
+        break;
+    }
+    (void)snprintf(out, VALUE_EXPECTED_MAX, "%s", text);
+    return out;
+}
+
+/* "'TEXT' WHY; expected ..." */
+static int fail_value(const struct config_key *key, struct slice text, const char *why,
+                      char error[CONFIG_ERROR_MAX])
+{
+    char shown[SHOWN_MAX];
+    char expected[VALUE_EXPECTED_MAX];
+    return config_fail(error, "'%s' %s; expected %s", text_show(text, shown, sizeof shown), why,
+                       value_expected(key, expected));
+}
+
+/* Takes a k, m or g off the end; returns how far it shifts the number. */
+static unsigned take_suffix(struct slice *text)
+{
+    unsigned shift = 0;
+    if (text->len > 0) {
+        switch (tolower((unsigned char)text->p[text->len - 1])) {
+        case 'k':
+            shift = 10;
+            break;
+        case 'm':
+            shift = 20;
+            break;
+        case 'g':
+            shift = 30;
+            break;
+        default:
+            return 0;
+        }
+        text->len--;
+    }
+    return shift;
+}
+
+static int parse_number(const struct config_key *key, struct slice text, uint64_t *value,
+                        char error[CONFIG_ERROR_MAX])
+{
+    struct slice digits = text;
+    unsigned shift = key->type == TYPE_COUNT ? 0 : take_suffix(&digits);
+    uint64_t number;
+    for (size_t i = 0; i < digits.len; i++) {
+        if (!isdigit((unsigned char)digits.p[i])) {
+            return fail_value(key, text, "is not a number", error);
+        }
+    }
+    if (digits.len == 0) {
+        return fail_value(key, text, "is not a number", error);
+    }
+    if (!slice_to_u64(digits, &number) || number > UINT64_MAX >> shift ||
+        number << shift < key->min || number << shift > key->max) {
+        return fail_value(key, text, "is out of range", error);
+    }
+    *value = number << shift;
+    return 0;
+}
+
+static int parse_word(const struct config_key *key, void *section, struct slice text,
+                      char error[CONFIG_ERROR_MAX])
+{
+    for (unsigned i = 0; key->words[i] != NULL; i++) {
+        if (slice_equal(slice_of(key->words[i]), text)) {
+            memcpy(field(key, section), &i, sizeof i);
+            return 0;
+        }
+    }
+    return fail_value(key, text, "is not known", error);
+}
+
+static int parse_yes_no(const struct config_key *key, void *section, struct slice text,
+                        char error[CONFIG_ERROR_MAX])
+{
+    bool yes = slice_equal(text, SLICE_LIT("yes"));
+    if (!yes && !slice_equal(text, SLICE_LIT("no"))) {
+        return fail_value(key, text, "is not known", error);
+    }
+    *(bool *)field(key, section) = yes;
+    return 0;
+}
+
+static int parse_text(const struct config_key *key, void *section, struct slice text,
+                      char error[CONFIG_ERROR_MAX])
+{
+    char *out = field(key, section);
+    if (text.len > CONFIG_NAME_MAX) {
+        return config_fail(error, "a text of %zu bytes; expected at most %d", text.len,
+                           CONFIG_NAME_MAX);
+    }
+    if (text.len == 0 && key->max == 0) {
+        return config_fail(error, "nothing is given; expected a text");
+    }
+    if (text.len > 0) {
+        memcpy(out, text.p, text.len);
+    }
+    out[text.len] = '\0';
+    return 0;
+}
+
+static int parse_delimiter(const struct config_key *key, void *section, struct slice text,
+                           char error[CONFIG_ERROR_MAX])
+{
+    char byte[2];
+    int delimiter = -1;
+    if (!slice_equal(text, SLICE_LIT("none"))) {
+        if (text_unescape(text, byte, sizeof byte) != 1) {
+            return fail_value(key, text, "is not one byte", error);
+        }
+        delimiter = (unsigned char)byte[0];
+        /* An item that holds the delimiter is refused, so letters and digits would refuse most
+         * items; line ends and NUL would mislead clients that read answers by lines or as C
+         * strings. */
+        if (isalnum(delimiter)) {
+            return fail_value(key, text, "is in too many items", error);
+        }
+        if (delimiter == '\r' || delimiter == '\n' || delimiter == '\0') {
+            return fail_value(key, text, "would break answers apart", error);
+        }
+    }
+    memcpy(field(key, section), &delimiter, sizeof delimiter);
+    return 0;
+}
+
+int value_parse(const struct config_key *key, void *section, struct slice text,
+                char error[CONFIG_ERROR_MAX])
+{
+    uint64_t number;
+    switch (key->type) {
+    case TYPE_COUNT:
+    case TYPE_BYTES:
+        if (parse_number(key, text, &number, error) != 0) {
+            return -1;
+        }
+        *(uint32_t *)field(key, section) = (uint32_t)number;
+        return 0;
+    case TYPE_BYTES64:
+        if (parse_number(key, text, &number, error) != 0) {
+            return -1;
+        }
+        *(uint64_t *)field(key, section) = number;
+        return 0;
+    case TYPE_WORD:
+        return parse_word(key, section, text, error);
+    case TYPE_YES_NO:
+        return parse_yes_no(key, section, text, error);
+    case TYPE_TEXT:
+        return parse_text(key, section, text, error);
+    case TYPE_DELIMITER:
+        return parse_delimiter(key, section, text, error);
+    case TYPE_LISTEN:
+        return listen_list_add(section, text, 0, error);
+    case TYPE_SERVERS:
+        return server_list_add(section, text, error);
+    }
+    CHECK(!"an unknown type in the table");
+    return -1;
+}
+
+static char *format_listen(const struct config *config)
+{
+    size_t cap = config->listen_count * (ENDPOINT_TEXT_MAX + 2) + 1;
+    char *out = malloc(cap);
+    size_t n = 0;
+    CHECK(out != NULL);
+    out[0] = '\0';
+    for (size_t i = 0; i < config->listen_count; i++) {
+        char name[ENDPOINT_TEXT_MAX];
+        n += (size_t)snprintf(out + n, cap - n, "%s%s", i == 0 ? "" : ", ",
+                              endpoint_format(&config->listen[i], name));
+    }
+    return out;
+}
+
+static char *format_servers(const struct pool_config *pool)
+{
+    size_t cap = pool->server_count * (ENDPOINT_TEXT_MAX + 16) + 1;
+    char *out = malloc(cap);
+    size_t n = 0;
+    CHECK(out != NULL);
+    out[0] = '\0';
+    for (size_t i = 0; i < pool->server_count; i++) {
+        n += (size_t)snprintf(out + n, cap - n, "%s%s", i == 0 ? "" : ", ", pool->servers[i].name);
+        if (pool->servers[i].weight != 1) {
+            n += (size_t)snprintf(out + n, cap - n, " %" PRIu32, pool->servers[i].weight);
+        }
+    }
+    return out;
+}
+
+static void format_delimiter(int delimiter, char out[VALUE_TEXT_MAX])
+{
+    if (delimiter < 0) {
+        (void)snprintf(out, VALUE_TEXT_MAX, "none");
+    } else if (isgraph(delimiter) && delimiter != '#' && delimiter != ';') {
+        (void)snprintf(out, VALUE_TEXT_MAX, "%c", delimiter);
+    } else {
+        (void)snprintf(out, VALUE_TEXT_MAX, "\\x%02x", (unsigned)delimiter);
+    }
+}
+
+char *value_format(const struct config_key *key, const void *section)
+{
+    const void *from = field_const(key, section);
+    char text[VALUE_TEXT_MAX] = "";
+    unsigned word;
+    switch (key->type) {
+    case TYPE_COUNT:
+    case TYPE_BYTES:
+        (void)snprintf(text, sizeof text, "%" PRIu32, *(const uint32_t *)from);
+        break;
+    case TYPE_BYTES64:
+        (void)snprintf(text, sizeof text, "%" PRIu64, *(const uint64_t *)from);
+        break;
+    case TYPE_WORD:
+        memcpy(&word, from, sizeof word);
+        (void)snprintf(text, sizeof text, "%s", key->words[word]);
+        break;
+    case TYPE_YES_NO:
+        (void)snprintf(text, sizeof text, "%s", *(const bool *)from ? "yes" : "no");
+        break;
+    case TYPE_TEXT:
+        (void)snprintf(text, sizeof text, "%s", (const char *)from);
+        break;
+    case TYPE_DELIMITER:
+        format_delimiter(*(const int *)from, text);
+        break;
+    case TYPE_LISTEN:
+        return format_listen(section);
+    case TYPE_SERVERS:
+        return format_servers(section);
+    }
+    char *out = strdup(text);
+    CHECK(out != NULL);
+    return out;
+}
+
+static size_t field_size(const struct config_key *key)
+{
+    switch (key->type) {
+    case TYPE_COUNT:
+    case TYPE_BYTES:
+        return sizeof(uint32_t);
+    case TYPE_BYTES64:
+        return sizeof(uint64_t);
+    case TYPE_WORD:
+        return sizeof(unsigned);
+    case TYPE_YES_NO:
+        return sizeof(bool);
+    case TYPE_TEXT:
+        return CONFIG_NAME_MAX + 1;
+    case TYPE_DELIMITER:
+        return sizeof(int);
+    case TYPE_LISTEN:
+    case TYPE_SERVERS:
+        break;
+    }
+    CHECK(!"addresses are not copied");
+    return 0;
+}
+
+void value_copy(const struct config_key *key, void *to, const void *from)
+{
+    memcpy(field(key, to), field_const(key, from), field_size(key));
+}
