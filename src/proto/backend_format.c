@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proto/backend_format.h"
+
+#include "base/check.h"
+
+static const struct {
+    const char *verb; /* in front of the key */
+    const char *rest; /* behind the key, or NULL: flags, exptime, size follow */
+} forms[] = {
+    [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s\r\n"},
+    [BE_PROBE] = {"mg ", "\r\n"},       [BE_ADD] = {"add ", NULL},
+    [BE_SET] = {"set ", NULL},          [BE_APPEND] = {"append ", NULL},
+    [BE_CAS] = {"cas ", NULL},          [BE_CAS_DELETE] = {"cas ", NULL},
+    [BE_DELETE] = {"delete ", "\r\n"},
+};
+
+static char *put(char *to, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(to, text, len);
+    return to + len;
+}
+
+static char *put_number(char *to, uint64_t n)
+{
+    *to++ = ' ';
+    return to + format_u64(to, n);
+}
+
+static char *put_storage(char *to, const struct be_request *req)
+{
+    bool removes = req->verb == BE_CAS_DELETE;
+    /* A negative exptime is over at once: the classic protocol's conditional delete. */
+    int32_t exptime = removes ? -1 : req->exptime;
+    to = put_number(to, removes ? 0 : req->flags);
+    if (exptime < 0) {
+        to = put(to, " -1");
+    } else {
+        to = put_number(to, (uint64_t)exptime);
+    }
+    to = put_number(to, removes ? 0 : req->value.len);
+    if (req->verb == BE_CAS || removes) {
+        to = put_number(to, req->cas);
+    }
+    return put(to, removes ? "\r\n\r\n" : "\r\n");
+}
+
+size_t backend_format(const struct be_request *req, char out[BACKEND_LINE_MAX])
+{
+    char *to = put(out, forms[req->verb].verb);
+    CHECK(req->key_len > 0 && req->key_len <= KEY_BYTES_MAX);
+    memcpy(to, req->key, req->key_len);
+    to += req->key_len;
+    to = forms[req->verb].rest != NULL ? put(to, forms[req->verb].rest) : put_storage(to, req);
+    return (size_t)(to - out);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proto/backend_parse.h"
+
+#include <strings.h>
+
+/* "VA <size> <flags>*\r\n": the size, or -1. */
+static int value_size(struct slice line, uint64_t *size)
+{
+    struct slice rest = line;
+    (void)slice_take(&rest, 3);
+    size_t digits = 0;
+    while (digits < rest.len && rest.p[digits] != ' ') {
+        digits++;
+    }
+    return slice_to_u64(slice_make(rest.p, digits), size) ? 0 : -1;
+}
+
+static enum backend_parse_result parse_value(struct slice bytes, size_t line_end, size_t max_value,
+                                             struct backend_parsed *out)
+{
+    uint64_t size;
+    if (value_size(out->line, &size) < 0 || size > max_value) {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    size_t total = line_end + (size_t)size + 2;
+    if (bytes.len < total) {
+        out->need = total;
+        return BACKEND_PARSE_MORE;
+    }
+    if (memcmp(bytes.p + total - 2, "\r\n", 2) != 0) {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    out->has_value = true;
+    out->value = slice_make(bytes.p + line_end, (size_t)size);
+    out->consumed = total;
+    return BACKEND_PARSE_OK;
+}
+
+enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
+                                        struct backend_parsed *out)
+{
+    size_t window = bytes.len < BACKEND_REPLY_LINE_MAX ? bytes.len : BACKEND_REPLY_LINE_MAX;
+    const char *newline = window == 0 ? NULL : memchr(bytes.p, '\n', window);
+    *out = (struct backend_parsed){0};
+    if (newline == NULL) {
+        return bytes.len < BACKEND_REPLY_LINE_MAX ? BACKEND_PARSE_MORE : BACKEND_PARSE_GARBAGE;
+    }
+    size_t line_end = (size_t)(newline - bytes.p) + 1;
+    /* memcached always ends its lines with both. */
+    if (line_end < 3 || newline[-1] != '\r') {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    out->line = slice_make(bytes.p, line_end - 2);
+    if (slice_starts_with(out->line, SLICE_LIT("VA "))) {
+        return parse_value(bytes, line_end, max_value, out);
+    }
+    /* A classic hit has a data block of its own: nobody asks for one here, so it answers something
+     * else. */
+    if (slice_starts_with(out->line, SLICE_LIT("VALUE "))) {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    out->consumed = line_end;
+    return BACKEND_PARSE_OK;
+}
+
+static bool read_ttl(struct slice digits, int64_t *ttl_s)
+{
+    uint64_t n;
+    if (slice_equal(digits, SLICE_LIT("-1"))) {
+        *ttl_s = -1;
+        return true;
+    }
+    if (!slice_to_u64(digits, &n) || n > INT64_MAX) {
+        return false;
+    }
+    *ttl_s = (int64_t)n;
+    return true;
+}
+
+static bool read_flag(struct slice word, struct be_reply *reply)
+{
+    struct slice digits = slice_make(word.p + 1, word.len - 1);
+    uint64_t n;
+    switch (word.p[0]) {
+    case 'c':
+        return slice_to_u64(digits, &reply->cas);
+    case 's':
+        return slice_to_u64(digits, &reply->size_bytes);
+    case 'f':
+        if (!slice_to_u64(digits, &n) || n > UINT32_MAX) {
+            return false;
+        }
+        reply->flags = (uint32_t)n;
+        return true;
+    case 't':
+        return read_ttl(digits, &reply->ttl_s);
+    default:
+        return true; /* flags that later versions may add unasked */
+    }
+}
+
+/* The return flags of a meta line: single letters, some with a value. */
+static int read_meta_flags(struct slice words, struct be_reply *reply)
+{
+    while (words.len > 0) {
+        if (words.p[0] == ' ') {
+            (void)slice_take(&words, 1);
+            continue;
+        }
+        size_t n = 1;
+        while (n < words.len && words.p[n] != ' ') {
+            n++;
+        }
+        if (!read_flag(slice_take(&words, n), reply)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_mg(enum be_verb verb, const struct backend_parsed *parsed, struct be_reply *reply)
+{
+    struct slice words = parsed->line;
+    bool wants_value = verb == BE_GET;
+    if (slice_equal(words, SLICE_LIT("EN"))) {
+        reply->status = BE_MISS;
+        return 0;
+    }
+    if (parsed->has_value != wants_value) {
+        return -1;
+    }
+    reply->ttl_s = -1;
+    reply->status = BE_HIT;
+    if (wants_value) {
+        (void)slice_take(&words, 3);
+        while (words.len > 0 && words.p[0] != ' ') { /* the size, see backend_parse */
+            (void)slice_take(&words, 1);
+        }
+        reply->value = parsed->value;
+        reply->size_bytes = parsed->value.len;
+        return read_meta_flags(words, reply);
+    }
+    if (!slice_equal(words, SLICE_LIT("HD")) && !slice_starts_with(words, SLICE_LIT("HD "))) {
+        return -1;
+    }
+    (void)slice_take(&words, 2);
+    if (verb == BE_SIZE && words.len == 0) {
+        return -1;
+    }
+    return read_meta_flags(words, reply);
+}
+
+static bool starts_with_nocase(struct slice s, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return s.len >= len && strncasecmp(s.p, prefix, len) == 0;
+}
+
+/* True for the lines by which a server refuses a request; it did nothing then. */
+static bool read_error(struct slice line, enum be_status *status)
+{
+    /* The capitals of "out of memory" differ between the places that say it. */
+    if (starts_with_nocase(line, "SERVER_ERROR out of memory")) {
+        *status = BE_NO_MEMORY;
+        return true;
+    }
+    if (starts_with_nocase(line, "SERVER_ERROR object too large")) {
+        *status = BE_TOO_LARGE;
+        return true;
+    }
+    *status = BE_REFUSED;
+    return slice_equal(line, SLICE_LIT("ERROR")) || slice_starts_with(line, SLICE_LIT("ERROR ")) ||
+           slice_starts_with(line, SLICE_LIT("CLIENT_ERROR")) ||
+           slice_starts_with(line, SLICE_LIT("SERVER_ERROR"));
+}
+
+static const struct {
+    struct slice line;
+    enum be_status status;
+} words_of_change[] = {
+    {{"STORED", 6}, BE_STORED},   {{"NOT_STORED", 10}, BE_NOT_STORED},
+    {{"EXISTS", 6}, BE_EXISTS},   {{"NOT_FOUND", 9}, BE_NOT_FOUND},
+    {{"DELETED", 7}, BE_DELETED},
+};
+
+/* NOT_STORED is tolerated wherever something is stored: memcached says it when it runs out of
+ * memory late. */
+static bool fits(enum be_verb verb, enum be_status status)
+{
+    switch (status) {
+    case BE_STORED:
+    case BE_NOT_STORED:
+        return verb != BE_DELETE;
+    case BE_EXISTS:
+        return verb == BE_CAS || verb == BE_CAS_DELETE;
+    case BE_NOT_FOUND:
+        return verb == BE_CAS || verb == BE_CAS_DELETE || verb == BE_DELETE;
+    case BE_DELETED:
+        return verb == BE_DELETE;
+    default:
+        return false;
+    }
+}
+
+static int read_change(enum be_verb verb, struct slice line, struct be_reply *reply)
+{
+    for (size_t i = 0; i < sizeof words_of_change / sizeof words_of_change[0]; i++) {
+        if (slice_equal(line, words_of_change[i].line)) {
+            reply->status = words_of_change[i].status;
+            return fits(verb, reply->status) ? 0 : -1;
+        }
+    }
+    return -1;
+}
+
+int backend_reply_read(enum be_verb verb, const struct backend_parsed *parsed,
+                       struct be_reply *reply)
+{
+    if (read_error(parsed->line, &reply->status)) {
+        return 0;
+    }
+    if (verb == BE_GET || verb == BE_SIZE || verb == BE_PROBE) {
+        return read_mg(verb, parsed, reply);
+    }
+    return parsed->has_value ? -1 : read_change(verb, parsed->line, reply);
+}
+
+const char *backend_line_text(struct slice line, char *out, size_t cap)
+{
+    size_t n = line.len < cap - 1 ? line.len : cap - 1;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = line.p[i] >= ' ' && line.p[i] <= '~' ? line.p[i] : '?';
+    }
+    out[n] = '\0';
+    return out;
+}

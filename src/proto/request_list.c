@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The list verbs. Items are only counted here: what they may hold depends on the list's policy.
+ */
+#include "proto/request_shape.h"
+
+/* Heads and sublists have longer names than the list's key. */
+#define LIST_KEY_BYTES_MAX ((size_t)220)
+
+#define USAGE(verb, text) \
+    [VERB_##verb] = {"CLIENT_ERROR usage: " text "\r\n", \
+                     sizeof("CLIENT_ERROR usage: " text "\r\n") - 1}
+static const struct slice usages[VERB_COUNT] = {
+    USAGE(LADD, "ladd KEY ITEM..."),
+    USAGE(LDEL, "ldel KEY ITEM..."),
+    USAGE(LADDQ, "laddq KEY ITEM..."),
+    USAGE(LDELQ, "ldelq KEY ITEM..."),
+    USAGE(LADDX, "laddx KEY ITEM..."),
+    USAGE(LDELX, "ldelx KEY ITEM..."),
+    USAGE(LSET, "lset KEY [ITEM...]"),
+    USAGE(LSETQ, "lsetq KEY [ITEM...]"),
+    USAGE(LCREATE, "lcreate KEY [ITEM...]"),
+    USAGE(LHAS, "lhas KEY ITEM..."),
+    USAGE(LGET, "lget KEY..."),
+    USAGE(LGETS, "lgets KEY..."),
+    USAGE(LGETB, "lgetb KEY..."),
+    USAGE(LLEN, "llen KEY"),
+    USAGE(LRANGE, "lrange KEY FROM TO"),
+    USAGE(LDROP, "ldrop KEY"),
+    USAGE(LCOMPACT, "lcompact KEY"),
+    USAGE(LSTAT, "lstat KEY"),
+    USAGE(LADDB, "laddb KEY BYTES [noreply]"),
+    USAGE(LDELB, "ldelb KEY BYTES [noreply]"),
+    USAGE(LHASB, "lhasb KEY BYTES [noreply]"),
+};
+#undef USAGE
+
+static struct slice usage(const struct request_line *line)
+{
+    return usages[line->verb->verb];
+}
+
+static bool takes_items(enum verb verb)
+{
+    return verb != VERB_LLEN && verb != VERB_LDROP && verb != VERB_LCOMPACT && verb != VERB_LSTAT;
+}
+
+bool list_key_valid(struct slice key)
+{
+    if (key.len == 0 || key.len > LIST_KEY_BYTES_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.p[i];
+        if (c <= ' ' || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What to answer to a key that is not valid. */
+static struct slice key_fault(struct slice key)
+{
+    return key.len > LIST_KEY_BYTES_MAX
+               ? SLICE_LIT("CLIENT_ERROR key too long, 220 bytes at most\r\n")
+               : SLICE_LIT("CLIENT_ERROR bad key\r\n");
+}
+
+struct parse_result request_list(const struct request_line *line, struct request *out)
+{
+    struct slice rest = line->rest, item;
+    if (!word_next(&rest, &out->key)) {
+        return request_refuse(line, usage(line), false);
+    }
+    if (!list_key_valid(out->key)) {
+        return request_refuse(line, key_fault(out->key), false);
+    }
+    out->args = rest;
+    while (word_next(&rest, &item)) {
+        out->arg_count++;
+    }
+    if (out->arg_count < line->verb->min_items ||
+        (out->arg_count > 0 && !takes_items(line->verb->verb))) {
+        return request_refuse(line, usage(line), false);
+    }
+    return request_ok(line);
+}
+
+struct parse_result request_list_keys(const struct request_line *line, struct request *out)
+{
+    struct slice rest = line->rest, key;
+    while (word_next(&rest, &key)) {
+        if (!list_key_valid(key)) {
+            return request_refuse(line, key_fault(key), false);
+        }
+        if (out->arg_count++ == 0) {
+            out->key = key;
+            out->args = slice_make(key.p, (size_t)(line->line.p + line->line.len - key.p));
+        }
+    }
+    if (out->arg_count == 0) {
+        return request_refuse(line, usage(line), false);
+    }
+    return request_ok(line);
+}
+
+struct parse_result request_list_range(const struct request_line *line, struct request *out)
+{
+    struct slice words[3];
+    size_t count = request_words(line->rest, words, 3);
+    if (count != 3) {
+        return request_refuse(line, usage(line), false);
+    }
+    if (!list_key_valid(words[0])) {
+        return request_refuse(line, key_fault(words[0]), false);
+    }
+    if (!word_to_i64(words[1], &out->from) || !word_to_i64(words[2], &out->to)) {
+        return request_refuse(line, usage(line), false);
+    }
+    out->key = words[0];
+    out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
+    out->arg_count = 2;
+    return request_ok(line);
+}
+
+struct parse_result request_list_data(const struct request_line *line, struct request *out)
+{
+    struct slice words[3];
+    size_t count = request_words(line->rest, words, 3);
+    if (count == 0) {
+        return request_refuse(line, usage(line), false);
+    }
+    bool noreply = count == 3 && word_is_noreply(words[2]);
+    size_t len;
+    if (count == 1) {
+        return request_close(line, usage(line), false);
+    }
+    if (!word_to_length(words[1], &len)) {
+        return request_close(line, REPLY_BAD_FORMAT, noreply);
+    }
+    if (count > 2 && !noreply) {
+        return request_refuse_data(line, usage(line), false, len);
+    }
+    if (!list_key_valid(words[0])) {
+        return request_refuse_data(line, key_fault(words[0]), noreply, len);
+    }
+    if (len == 0) {
+        return request_refuse_data(line, SLICE_LIT("CLIENT_ERROR empty item\r\n"), noreply, len);
+    }
+    if (len > line->limits->max_value_bytes) {
+        return request_refuse_data(line, REPLY_TOO_LARGE, noreply, len);
+    }
+    out->key = words[0];
+    out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
+    out->arg_count = count - 1;
+    out->noreply = noreply;
+    return request_take_data(line, len, noreply, out);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Finds the line, looks the verb up and leaves the rest to the verb's shape.
+ */
+#include "proto/request_parse.h"
+
+#include "proto/request_shape.h"
+
+/* memcached closes when so many bytes hold no newline, get and gets aside. */
+#define SHORT_LINE_BYTES ((size_t)2048)
+/* More blanks than this before the verb, and memcached does not look for get or gets. */
+#define LEADING_BLANKS_MAX ((size_t)100)
+
+bool token_next(struct slice *args, struct slice *token)
+{
+    return word_next(args, token);
+}
+
+static bool shape_may_be_long(enum verb_shape shape)
+{
+    switch (shape) {
+    case SHAPE_KEYS:
+    case SHAPE_GAT:
+    case SHAPE_LIST:
+    case SHAPE_LIST_KEYS:
+    case SHAPE_LIST_RANGE:
+    case SHAPE_LIST_DATA:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Does the line that begins here name any number of keys or items? front is long enough to hold the
+ * verb. */
+static bool line_may_be_long(struct slice front)
+{
+    size_t blanks = 0;
+    while (blanks < front.len && front.p[blanks] == ' ') {
+        blanks++;
+    }
+    if (blanks > LEADING_BLANKS_MAX) {
+        return false;
+    }
+    struct slice word;
+    if (!word_next(&front, &word) || front.len == 0) {
+        return false;
+    }
+    const struct verb_info *info = verb_find(word);
+    return info != NULL && shape_may_be_long(info->shape);
+}
+
+/* Decides on a line of more bytes than usual, whole or not; used is what there is of it, without
+ * its newline. Looks at nothing that could still change, so that it does not matter in which pieces
+ * the line arrives. True when the line is refused; then *result says how. */
+static bool refuse_long_line(struct slice used, bool whole, const struct request_limits *limits,
+                             struct parse_result *result)
+{
+    *result = (struct parse_result){.status = PARSE_CLOSE, .consumed = used.len};
+    if (!line_may_be_long(used)) {
+        return used.len > SHORT_LINE_BYTES;
+    }
+    size_t len = used.len;
+    if (!whole || used.p[len - 1] == '\r') {
+        len--; /* its last byte is, or may turn out to be, part of the line end */
+    }
+    result->reply = SLICE_LIT("CLIENT_ERROR line too long\r\n");
+    return len > limits->max_line_bytes;
+}
+
+/* A web browser or a script that was tricked into talking to us: whatever it sends next must not be
+ * run. */
+static bool is_http(struct slice line)
+{
+    static const char *const methods[] = {"GET",     "POST",    "PUT",   "HEAD", "DELETE",
+                                          "OPTIONS", "CONNECT", "TRACE", "PATCH"};
+    size_t start = line.len;
+    while (start > 0 && line.p[start - 1] != ' ') {
+        start--;
+    }
+    struct slice last = slice_make(line.p + start, line.len - start);
+    if (slice_starts_with(last, SLICE_LIT("HTTP/"))) {
+        return true;
+    }
+    struct slice rest = line, method, path;
+    word_next(&rest, &method);
+    if (!word_next(&rest, &path) || *path.p != '/') {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (slice_equal(method, slice_of(methods[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct parse_result refuse_unknown(const struct request_line *line)
+{
+    if (is_http(line->line)) {
+        return request_close(line, SLICE_LIT(""), true);
+    }
+    return request_refuse(line, REPLY_ERROR, false);
+}
+
+static struct parse_result refuse_verb(const struct request_line *line)
+{
+#define REFUSED_ROW(id, text, shape, min) \
+    [VERB_##id] = {"CLIENT_ERROR " text " is not available through a proxy\r\n", \
+                   sizeof("CLIENT_ERROR " text " is not available through a proxy\r\n") - 1},
+    static const struct slice replies[VERB_COUNT] = {VERB_TABLE(REFUSED_ROW)};
+#undef REFUSED_ROW
+    return request_refuse(line, replies[line->verb->verb], false);
+}
+
+static struct parse_result request_plain(const struct request_line *line, struct request *out)
+{
+    struct slice rest = line->rest, word;
+    while (word_next(&rest, &word)) {
+        out->arg_count++;
+    }
+    out->args = line->rest;
+    return request_ok(line);
+}
+
+static struct parse_result dispatch(const struct request_line *line, struct request *out)
+{
+    switch (line->verb->shape) {
+    case SHAPE_KEYS:
+        return request_keys(line, out);
+    case SHAPE_GAT:
+        return request_gat(line, out);
+    case SHAPE_STORE:
+        return request_store(line, out);
+    case SHAPE_DELETE:
+        return request_delete(line, out);
+    case SHAPE_ARITH:
+        return request_arith(line, out);
+    case SHAPE_TOUCH:
+        return request_touch(line, out);
+    case SHAPE_META:
+        return request_meta(line, out);
+    case SHAPE_META_SET:
+        return request_meta_set(line, out);
+    case SHAPE_PLAIN:
+        return request_plain(line, out);
+    case SHAPE_LIST:
+        return request_list(line, out);
+    case SHAPE_LIST_KEYS:
+        return request_list_keys(line, out);
+    case SHAPE_LIST_RANGE:
+        return request_list_range(line, out);
+    case SHAPE_LIST_DATA:
+        return request_list_data(line, out);
+    case SHAPE_REFUSED:
+        return refuse_verb(line);
+    }
+    CHECK(!"a shape without a parser");
+}
+
+/* The line without its line end and the blanks around it: memcacheds differ in which blanks they
+ * take. */
+static struct slice trim(struct slice s)
+{
+    if (s.len > 0 && s.p[s.len - 1] == '\r') {
+        s.len--;
+    }
+    while (s.len > 0 && s.p[s.len - 1] == ' ') {
+        s.len--;
+    }
+    while (s.len > 0 && *s.p == ' ') {
+        s.p++;
+        s.len--;
+    }
+    return s;
+}
+
+struct parse_result request_parse(struct slice input, size_t scanned,
+                                  const struct request_limits *limits, struct request *out)
+{
+    const char *newline = NULL;
+    if (scanned < input.len) {
+        newline = memchr(input.p + scanned, '\n', input.len - scanned);
+    }
+    struct slice used = {input.p, newline != NULL ? (size_t)(newline - input.p) : input.len};
+    if (UNLIKELY(used.len > SHORT_LINE_BYTES || used.len > limits->max_line_bytes)) {
+        struct parse_result refused;
+        if (refuse_long_line(used, newline != NULL, limits, &refused)) {
+            return refused;
+        }
+    }
+    if (newline == NULL) {
+        return (struct parse_result){.status = PARSE_MORE};
+    }
+
+    struct request_line line = {
+        .input = input, .total = used.len + 1, .line = trim(used), .limits = limits};
+    line.rest = line.line;
+    struct slice word;
+    *out = (struct request){.line = line.line, .args = {line.line.p + line.line.len, 0}};
+    if (!word_next(&line.rest, &word)) {
+        return request_refuse(&line, REPLY_ERROR, false);
+    }
+    line.verb = verb_find(word);
+    if (line.verb == NULL) {
+        return refuse_unknown(&line);
+    }
+    line.has_nul = memchr(line.line.p, '\0', line.line.len) != NULL;
+    out->verb = line.verb;
+    return dispatch(&line, out);
+}
