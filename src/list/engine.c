@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/engine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/engine_state.h"
+#include "list/op_compact.h"
+#include "list/schedule.h"
+
+/* How long appends are held back at twice the line, and at the most. */
+#define HOLD_BACK_US 300u
+#define HOLD_BACK_MAX_US 30000u
+
+struct engine *engine_create(const struct config *config, struct cache *const *caches, struct rng *rng,
+                             struct metrics *metrics)
+{
+    struct engine *e = calloc(1, sizeof *e);
+    CHECK(e != NULL);
+    e->config = config;
+    e->caches = caches;
+    e->rng = rng;
+    e->metrics = metrics;
+    lists_init(&e->lists, config->tracked_lists);
+    TAILQ_INIT(&e->all_ops);
+    TAILQ_INIT(&e->runnable);
+    fetches_init(&e->fetches);
+    STAILQ_INIT(&e->outbox);
+    STAILQ_INIT(&e->spare_requests);
+    TAILQ_INIT(&e->done);
+    return e;
+}
+
+void engine_destroy(struct engine **slot)
+{
+    struct engine *e = *slot;
+    *slot = NULL;
+    if (e == NULL) {
+        return;
+    }
+    while (!TAILQ_EMPTY(&e->all_ops)) {
+        struct op *op = TAILQ_FIRST(&e->all_ops);
+        TAILQ_REMOVE(&e->all_ops, op, all);
+        if (!op->finished) {
+            op->fini(e, op);
+        }
+        free(op);
+    }
+    fetches_fini(e);
+    while (!STAILQ_EMPTY(&e->outbox)) {
+        struct be_request *r = engine_take_request(e);
+        request_free(e, &r);
+    }
+    while (!STAILQ_EMPTY(&e->spare_requests)) {
+        struct be_request *r = STAILQ_FIRST(&e->spare_requests);
+        STAILQ_REMOVE_HEAD(&e->spare_requests, link);
+        free(r);
+    }
+    lists_fini(&e->lists);
+    timers_fini(&e->timers);
+    free(e);
+}
+
+static bool changes(const struct list_call *call)
+{
+    return call->verb == LIST_ADD || call->verb == LIST_DEL || call->verb == LIST_SET || call->verb == LIST_ADDX ||
+           call->verb == LIST_DELX || call->verb == LIST_CREATE;
+}
+
+static bool PRINTF_LIKE(3, 4) reject(struct engine *e, struct list_call *call, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(call->error, sizeof call->error, format, args);
+    va_end(args);
+    call->status = LIST_CLIENT_ERROR;
+    TAILQ_INSERT_TAIL(&e->done, call, link);
+    return false;
+}
+
+/* Checks a call against its list's policy; a call that does not pass is done. */
+static bool admissible(struct engine *e, struct list_call *call)
+{
+    const struct list_policy *policy = call->policy;
+    size_t bytes = 0;
+    if (call->key.len == 0 || call->key.len > LIST_KEY_BYTES_MAX) {
+        return reject(e, call, "key must have 1 to %d bytes", LIST_KEY_BYTES_MAX);
+    }
+    for (size_t i = 0; i < call->item_count; i++) {
+        struct slice item = call->items[i];
+        if (item.len == 0) {
+            return reject(e, call, "item is empty");
+        }
+        if (item.len > policy->max_item_bytes) {
+            return reject(e, call, "item is longer than %u bytes", policy->max_item_bytes);
+        }
+        if (policy->delimiter >= 0 && changes(call) && memchr(item.p, policy->delimiter, item.len) != NULL) {
+            return reject(e, call, "item holds the delimiter");
+        }
+        bytes += entry_bytes(item.len);
+    }
+    if (changes(call) && bytes > policy->log_hard_limit_bytes / 2) {
+        return reject(e, call, "too many items in one command: their %zu bytes do not fit the log", bytes);
+    }
+    bool joined = call->verb == LIST_GET || call->verb == LIST_HAS || call->verb == LIST_RANGE;
+    if (joined && call->form == LIST_FORM_JOINED && policy->delimiter < 0) {
+        return reject(e, call, "this list has no delimiter: use lgetb");
+    }
+    return true;
+}
+
+void engine_submit(struct engine *e, struct list_call *call, struct now now)
+{
+    e->now = now;
+    call->status = LIST_OK;
+    call->number = 0;
+    call->version = 0;
+    call->stat = (struct list_stat){0};
+    call->error[0] = '\0';
+    call->submitted_us = now.mono_us;
+    if (!admissible(e, call)) {
+        return;
+    }
+    struct list *list = lists_get(&e->lists, call->key, call->policy);
+    TAILQ_INSERT_TAIL(&list->queue, call, link);
+    lists_mark_ready(&e->lists, list);
+}
+
+void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply, struct now now)
+{
+    e->now = now;
+    if (request->op == NULL) {
+        fetch_reply(e, request, reply);
+    } else {
+        struct op_event event = {
+            .tag = request->tag, .reply = reply, .status = reply->status, .text = reply->text};
+        op_deliver(e, request->op, &event);
+    }
+    request_free(e, &request);
+}
+
+static void run_due_timers(struct engine *e)
+{
+    struct timer *timer;
+    while ((timer = timers_take_due(&e->timers, e->now.mono_us)) != NULL) {
+        if (timer->kind == TIMER_OP) {
+            op_resume(e, timer->owner);
+        } else {
+            lists_mark_ready(&e->lists, timer->owner);
+        }
+    }
+}
+
+static void run_runnable(struct engine *e)
+{
+    /* Only those that stand there now: one that yields again gets its next slice in the next run. */
+    struct op *last = TAILQ_LAST(&e->runnable, runnable_ops);
+    struct op *op = NULL;
+    while (op != last && (op = TAILQ_FIRST(&e->runnable)) != NULL) {
+        op_resume(e, op);
+    }
+}
+
+uint64_t engine_run(struct engine *e, struct now now)
+{
+    e->now = now;
+    run_due_timers(e);
+    run_runnable(e);
+    struct list *list;
+    while ((list = lists_take_ready(&e->lists)) != NULL) {
+        schedule_list(e, list);
+    }
+    return TAILQ_EMPTY(&e->runnable) ? timers_next(&e->timers) : now.mono_us;
+}
+
+struct be_request *engine_take_request(struct engine *e)
+{
+    struct be_request *r = STAILQ_FIRST(&e->outbox);
+    if (r != NULL) {
+        STAILQ_REMOVE_HEAD(&e->outbox, link);
+    }
+    return r;
+}
+
+struct list_call *engine_take_done(struct engine *e)
+{
+    struct list_call *call = TAILQ_FIRST(&e->done);
+    if (call != NULL) {
+        TAILQ_REMOVE(&e->done, call, link);
+    }
+    return call;
+}
+
+bool engine_busy(const struct engine *e)
+{
+    return !TAILQ_EMPTY(&e->all_ops) || !TAILQ_EMPTY(&e->done) || !TAILQ_EMPTY(&e->lists.ready);
+}
+
+const char *engine_waiting(const struct engine *e, struct slice key)
+{
+    const struct list *list = lists_find(&e->lists, key);
+    const struct op *op;
+    TAILQ_FOREACH (op, &e->all_ops, all) {
+        if (op->list == list && !op->finished) {
+            return op->co.waiting;
+        }
+    }
+    return "";
+}
+
+void list_check_quiet(struct engine *e, struct list *list)
+{
+    if (list->quiet_waiter != NULL && !list_writing(list)) {
+        struct op *op = list->quiet_waiter;
+        list->quiet_waiter = NULL;
+        op_make_runnable(e, op);
+    }
+    lists_mark_ready(&e->lists, list);
+}
+
+void list_note_size(struct list *list, uint64_t size_bytes)
+{
+    list->size_known = true;
+    list->size_bytes = size_bytes;
+    list->appended_bytes = 0;
+}
+
+void list_note_head(struct list *list, const struct head *head)
+{
+    list_note_size(list, head->value.len);
+    list->header_bytes = head_header_bytes(head);
+}
+
+void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before)
+{
+    uint64_t limit = list->policy->log_limit_bytes;
+    uint64_t log = list_log_bytes(list);
+    /* Whose append carried the log over the line compacts; others when it is far over: then nobody seems to. */
+    bool crossed = log_bytes_before < limit && log >= limit;
+    bool far_over = log >= 2 * limit;
+    if (!crossed && !far_over) {
+        return;
+    }
+    if (list->compaction == NULL && e->now.mono_us >= list->compact_after_us) {
+        compact_start(e, list, COMPACT_AUTO, NULL);
+    }
+    if (far_over && !timer_is_set(&list->hold_back)) {
+        /* Another's CAS needs a moment without appends: without this, two busy proxies starve every flip. */
+        uint64_t over = log / limit;
+        uint64_t delay_us = HOLD_BACK_US * over * over;
+        list->hold_back.owner = list;
+        list->hold_back.kind = TIMER_HOLD_BACK;
+        timer_set(&e->timers, &list->hold_back,
+                  e->now.mono_us + (delay_us < HOLD_BACK_MAX_US ? delay_us : HOLD_BACK_MAX_US));
+        metric_inc(e->metrics, METRIC_list_holdbacks);
+    }
+}

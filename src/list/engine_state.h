@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's own memory, shared by the files that make it up (engine, op, fetch, schedule, op_*).
+ */
+#ifndef LIST_ENGINE_STATE_H
+#define LIST_ENGINE_STATE_H
+
+#include "list/cache.h"
+#include "list/fetch.h"
+#include "list/lists.h"
+
+enum timer_kind { TIMER_OP, TIMER_HOLD_BACK };
+
+struct engine {
+    const struct config *config;
+    struct cache *const *caches; /* by list_policy.index */
+    struct rng *rng;
+    struct metrics *metrics;
+    struct now now;              /* of the call in progress */
+
+    struct lists lists;
+    struct timers timers;
+    TAILQ_HEAD(, op) all_ops;
+    TAILQ_HEAD(runnable_ops, op) runnable;
+    struct fetches fetches;
+    unsigned touches;            /* touch operations under way */
+    uint64_t session_mark;       /* the current pass over a queue, see schedule.c */
+
+    struct be_queue outbox;
+    struct be_queue spare_requests;
+    unsigned spare_request_count;
+    struct call_queue done;
+    struct log_limit damaged_log;
+};
+
+static inline struct cache *engine_cache(const struct engine *e, const struct list *list)
+{
+    return e->caches[list->policy->index];
+}
+
+/* A zeroed request with the key's placement, from the spare ones. */
+struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
+void request_free(struct engine *e, struct be_request **request);
+/* Puts it into the outbox. */
+void request_send(struct engine *e, struct be_request *request);
+
+/* Puts an operation among those that are stepped in the next engine_run. */
+void op_make_runnable(struct engine *e, struct op *op);
+/* Lets a compaction go on that waits for this worker's changes, once there are none. */
+void list_check_quiet(struct engine *e, struct list *list);
+/* The head was seen with this size and header. */
+void list_note_size(struct list *list, uint64_t size_bytes);
+void list_note_head(struct list *list, const struct head *head);
+/* After a change or a read: starts a compaction or holds appends back where the log's size asks for it. */
+void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/lists.h"
+
+#include <stdlib.h>
+
+#define BUCKETS_MIN ((size_t)256)
+
+void lists_init(struct lists *lists, size_t limit)
+{
+    *lists = (struct lists){.bucket_count = BUCKETS_MIN, .limit = limit};
+    lists->buckets = calloc(lists->bucket_count, sizeof *lists->buckets);
+    CHECK(lists->buckets != NULL);
+    TAILQ_INIT(&lists->lru);
+    TAILQ_INIT(&lists->ready);
+}
+
+void lists_fini(struct lists *lists)
+{
+    while (!TAILQ_EMPTY(&lists->lru)) {
+        struct list *list = TAILQ_FIRST(&lists->lru);
+        TAILQ_REMOVE(&lists->lru, list, lru);
+        free(list);
+    }
+    free(lists->buckets);
+    lists->buckets = NULL;
+}
+
+static struct list **find(const struct lists *lists, struct slice key, uint64_t hash)
+{
+    struct list **at = &lists->buckets[hash & (lists->bucket_count - 1)];
+    while (*at != NULL && !((*at)->hash == hash && slice_equal(list_key(*at), key))) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static bool list_idle(const struct list *list)
+{
+    return TAILQ_EMPTY(&list->queue) && TAILQ_EMPTY(&list->active) && list->ops == 0 && !list->is_ready &&
+           !timer_is_set(&list->hold_back);
+}
+
+static void forget_idle(struct lists *lists)
+{
+    /* Those in use near the end of the order are passed over; a few steps per new list are enough to stay at the limit. */
+    struct list *list = TAILQ_LAST(&lists->lru, lists_lru);
+    for (int steps = 0; steps < 8 && list != NULL && lists->count >= lists->limit; steps++) {
+        struct list *before = TAILQ_PREV(list, lists_lru, lru);
+        if (list_idle(list)) {
+            *find(lists, list_key(list), list->hash) = list->next;
+            TAILQ_REMOVE(&lists->lru, list, lru);
+            lists->count--;
+            free(list);
+        }
+        list = before;
+    }
+}
+
+static void grow(struct lists *lists)
+{
+    size_t old_count = lists->bucket_count;
+    struct list **old = lists->buckets;
+    lists->bucket_count *= 2;
+    lists->buckets = calloc(lists->bucket_count, sizeof *lists->buckets);
+    CHECK(lists->buckets != NULL);
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i] != NULL) {
+            struct list *list = old[i];
+            old[i] = list->next;
+            struct list **bucket = &lists->buckets[list->hash & (lists->bucket_count - 1)];
+            list->next = *bucket;
+            *bucket = list;
+        }
+    }
+    free(old);
+}
+
+struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
+{
+    uint64_t hash = hash_bytes(key.p, key.len, 0);
+    struct list *list = *find(lists, key, hash);
+    if (list != NULL) {
+        TAILQ_REMOVE(&lists->lru, list, lru);
+        TAILQ_INSERT_HEAD(&lists->lru, list, lru);
+        return list;
+    }
+    forget_idle(lists);
+    if (lists->count >= lists->bucket_count) {
+        grow(lists);
+    }
+    list = calloc(1, sizeof *list);
+    CHECK(list != NULL && key.len <= sizeof list->key);
+    list->hash = hash;
+    list->policy = policy;
+    list->key_len = (uint8_t)key.len;
+    memcpy(list->key, key.p, key.len);
+    TAILQ_INIT(&list->queue);
+    TAILQ_INIT(&list->active);
+    struct list **bucket = &lists->buckets[hash & (lists->bucket_count - 1)];
+    list->next = *bucket;
+    *bucket = list;
+    TAILQ_INSERT_HEAD(&lists->lru, list, lru);
+    lists->count++;
+    return list;
+}
+
+struct list *lists_find(const struct lists *lists, struct slice key)
+{
+    return *find(lists, key, hash_bytes(key.p, key.len, 0));
+}
+
+void lists_mark_ready(struct lists *lists, struct list *list)
+{
+    if (!list->is_ready) {
+        list->is_ready = true;
+        TAILQ_INSERT_TAIL(&lists->ready, list, ready);
+    }
+}
+
+struct list *lists_take_ready(struct lists *lists)
+{
+    struct list *list = TAILQ_FIRST(&lists->ready);
+    if (list != NULL) {
+        TAILQ_REMOVE(&lists->ready, list, ready);
+        list->is_ready = false;
+    }
+    return list;
+}
+
+uint64_t list_log_bytes(const struct list *list)
+{
+    uint64_t size = (list->size_known ? list->size_bytes : 0) + list->appended_bytes;
+    return size > list->header_bytes ? size - list->header_bytes : 0;
+}
+
+/* Room that memcached needs in an item besides the value: header, key, CAS, slab rounding. */
+#define ITEM_OVERHEAD_BYTES 1024
+
+static uint64_t within_item(const struct list *list, uint64_t bytes)
+{
+    uint64_t max = list->item_size_max > 2 * ITEM_OVERHEAD_BYTES ? list->item_size_max - ITEM_OVERHEAD_BYTES : 0;
+    return max != 0 && bytes > max ? max : bytes;
+}
+
+uint64_t list_log_hard_limit(const struct list *list)
+{
+    return within_item(list, list->policy->log_hard_limit_bytes);
+}
+
+uint64_t list_sublist_limit(const struct list *list)
+{
+    return within_item(list, list->policy->sublist_limit_bytes);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lists that this worker deals with or remembers: what waits for each, what is under way, and what is known of its
+ * head's size. Bounded: idle ones are forgotten, least recently used first (tracked_lists).
+ */
+#ifndef LIST_LISTS_H
+#define LIST_LISTS_H
+
+#include "list/op.h"
+
+struct list {
+    struct list *next;         /* in the bucket */
+    uint64_t hash;
+    TAILQ_ENTRY(list) lru;
+    TAILQ_ENTRY(list) ready;
+    bool is_ready;
+    const struct list_policy *policy;
+
+    struct call_queue queue;   /* waiting */
+    struct call_queue active;  /* in operations, linked by list_call.active */
+    struct op *round;          /* the round of blind changes and head reads in progress */
+    bool round_writes;         /* that round carries changes that are not answered yet */
+    struct op *exact;          /* the exact operation in progress */
+    struct op *compaction;
+    unsigned ops;              /* operations of any kind */
+    bool hold;                 /* a compaction is publishing: changes of this worker wait */
+    struct op *quiet_waiter;   /* the compaction, while it waits for this worker's changes in progress */
+
+    /* The head's size as last seen, and what this worker appended since. */
+    bool size_known;
+    uint64_t size_bytes, appended_bytes;
+    uint64_t header_bytes;
+    uint64_t item_size_max;    /* of the head's server; 0 = not known */
+
+    struct timer hold_back;    /* set while this worker's appends are held back for the sake of others' flips */
+    uint64_t compact_after_us; /* no automatic compaction before */
+    unsigned compact_failures; /* in a row */
+    uint64_t touch_after_us;
+
+    uint8_t key_len;
+    char key[LIST_KEY_BYTES_MAX];
+};
+
+struct lists {
+    struct list **buckets;
+    size_t bucket_count;       /* a power of two */
+    size_t count, limit;
+    TAILQ_HEAD(lists_lru, list) lru;  /* most recently used first */
+    TAILQ_HEAD(lists_ready, list) ready;
+};
+
+void lists_init(struct lists *lists, size_t limit);
+void lists_fini(struct lists *lists);
+
+/* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never NULL; valid while it has
+ * calls or operations. */
+struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy);
+/* The same without making one: NULL when it is not known. */
+struct list *lists_find(const struct lists *lists, struct slice key);
+/* Asks for the list to be looked at in this run. */
+void lists_mark_ready(struct lists *lists, struct list *list);
+struct list *lists_take_ready(struct lists *lists);
+
+static inline struct slice list_key(const struct list *list)
+{
+    return slice_make(list->key, list->key_len);
+}
+
+/* The log's bytes as far as known; 0 when nothing is known. */
+uint64_t list_log_bytes(const struct list *list);
+/* The policy's limits, kept within what the server can store. */
+uint64_t list_log_hard_limit(const struct list *list);
+uint64_t list_sublist_limit(const struct list *list);
+/* Is a change of this worker under way that a CAS must wait for? */
+static inline bool list_writing(const struct list *list)
+{
+    return list->round_writes || list->exact != NULL;
+}
+
+#endif

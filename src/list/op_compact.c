@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/op_compact.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/engine_state.h"
+
+/* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
+#define STEPS_MAX 64
+/* How long a compaction that a client waits for tries to get through. */
+#define PATIENCE_US 1000000u
+/* Conflicts that an automatic one accepts before it leaves the work to others or to later. */
+#define AUTO_CONFLICTS_MAX 3
+/* CAS attempts of one publication. */
+#define PUBLISH_TRIES_MAX 8
+/* First pause after a conflict; doubles each time. */
+#define BACKOFF_US 100u
+
+void compact_hold(struct op_compact *c)
+{
+    c->op.list->hold = true;
+}
+
+void compact_release(struct engine *e, struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    list->hold = false;
+    list->quiet_waiter = NULL;
+    lists_mark_ready(&e->lists, list);
+}
+
+bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    head_unref(&c->head);
+    return op_take_head(e, &c->op, event, &c->head, c->error) == GOT_HEAD;
+}
+
+void compact_announce(struct engine *e, struct op_compact *c)
+{
+    struct block *announcement = writer_announcement(c);
+    emit_append(e, &c->op, announcement, TAG_ANNOUNCE);
+    c->op.list->appended_bytes += announcement->used;
+    block_unref(&announcement);
+    emit_get(e, &c->op, TAG_HEAD);
+}
+
+void compact_take_announced(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    if (event->tag == TAG_HEAD) {
+        (void)compact_take_head(e, c, event);
+    } else if (event->status != BE_STORED) {
+        op_error_text(event, c->error);
+        c->writer.refused = true;
+    }
+    if (c->writer.refused) {
+        head_unref(&c->head);
+    }
+}
+
+static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event, struct block *value)
+{
+    if (event->status == BE_STORED) {
+        list_note_size(c->op.list, value->used);
+        c->result = STEP_DONE;
+    } else if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
+        metric_inc(e->metrics, METRIC_list_conflicts);
+        c->result = STEP_CONFLICT;
+    } else {
+        op_error_text(event, c->error);
+        c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
+    }
+}
+
+enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event, publish_build *build)
+{
+    struct co *co = &c->innermost;
+    struct op *op = &c->op;
+
+    CO_BEGIN(co);
+    for (c->tries = 0; c->tries < PUBLISH_TRIES_MAX; c->tries++) {
+        if (c->tries > 0) {
+            CO_SLEEP(co, "backing off before publishing again",
+                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << c->tries));
+            emit_get(e, op, TAG_HEAD);
+            CO_AWAIT(co, "reading head to publish again");
+            if (!compact_take_head(e, c, event)) {
+                break;
+            }
+        }
+        block_unref(&c->value);
+        c->value = build(e, c);
+        if (c->value == NULL) {
+            c->result = STEP_CONFLICT;
+            break;
+        }
+        emit_cas(e, op, c->head, c->value, TAG_CAS);
+        CO_AWAIT(co, "publishing");
+        settle_cas(e, c, event, c->value);
+        if (c->result != STEP_CONFLICT) {
+            break;
+        }
+    }
+    CO_END(co);
+}
+
+/* May it go on after a step that did not get through? */
+static bool may_go_on(const struct engine *e, const struct op_compact *c)
+{
+    if (c->result == STEP_FAILED || c->result == STEP_UNKNOWN || c->steps >= STEPS_MAX) {
+        return false;
+    }
+    if (c->result == STEP_DONE) {
+        return true;
+    }
+    if (c->call != NULL) {
+        return e->now.mono_us - c->started_us < PATIENCE_US;
+    }
+    return c->conflicts < AUTO_CONFLICTS_MAX;
+}
+
+typedef enum progress plan_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+
+static plan_step *const plan_steps[] = {
+    [PLAN_FOLD] = fold_step,   [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
+    [PLAN_MERGE] = merge_step, [PLAN_PURGE] = purge_step, [PLAN_REMOVE] = remove_step,
+};
+
+static void finish_call(struct engine *e, struct op_compact *c, bool finished)
+{
+    struct list_call *call = c->call;
+    c->call = NULL;
+    if (call == NULL) {
+        return;
+    }
+    bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
+    if (c->was_missing) {
+        call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
+    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse)) {
+        /* A dropped list is empty from the append on; what is left of it is tidied up sooner or later. */
+        call_finish(e, c->op.list, call, LIST_OK);
+    } else if (c->result == STEP_CONFLICT || c->error[0] == '\0') {
+        metric_inc(e->metrics, METRIC_list_busy);
+        call_fail(e, c->op.list, call, c->dropped ? "busy: list emptied, but not removed" : "busy");
+    } else {
+        call_fail(e, c->op.list, call, "%s", c->error);
+    }
+}
+
+static void emit_drop(struct engine *e, struct op_compact *c)
+{
+    struct block *clear = block_new(8);
+    entry_append(&clear, ENTRY_CLEAR, SLICE_NONE);
+    emit_append(e, &c->op, clear, TAG_DROP);
+    block_unref(&clear);
+}
+
+/* ldrop empties the list by one append; everything after is tidying up. True when the call is settled by it. */
+static bool drop_settled(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    if (event->status == BE_STORED) {
+        c->dropped = true;
+        return false;
+    }
+    if (event->status == BE_NOT_STORED) {
+        /* No head, most likely; if there is one after all (no memory for the append), it is cleared by CAS. */
+        c->goal = COMPACT_CLEAR;
+        return false;
+    }
+    op_error_text(event, c->error);
+    c->result = STEP_FAILED;
+    finish_call(e, c, false);
+    return true;
+}
+
+static void note_end(struct engine *e, struct op_compact *c, bool finished)
+{
+    struct list *list = c->op.list;
+    if (finished) {
+        list->compact_failures = 0;
+        return;
+    }
+    /* Others are at it, or the backend is in trouble: leave it alone for a while, longer each time. */
+    unsigned shift = list->compact_failures < 8 ? list->compact_failures : 8;
+    list->compact_failures++;
+    list->compact_after_us = e->now.mono_us + (2000u << shift) + rng_below(e->rng, 2000);
+}
+
+static void choose(struct engine *e, struct op_compact *c)
+{
+    c->plan = plan_choose(c->head, c->op.list->policy, c->goal, c->goal == COMPACT_HEAL ? &c->heal : NULL,
+                          e->now.wall_s);
+    if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
+        c->heal = (struct name){{0}}; /* once */
+    }
+}
+
+static enum progress compact_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_compact *c = (struct op_compact *)op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    c->started_us = e->now.mono_us;
+    if (c->goal == COMPACT_DROP) {
+        emit_drop(e, c);
+        CO_AWAIT(co, "dropping");
+        if (drop_settled(e, c, event)) {
+            CO_RETURN(co);
+        }
+    }
+    for (;;) {
+        c->error[0] = '\0';
+        emit_get(e, op, TAG_HEAD);
+        CO_AWAIT(co, "reading head to compact it");
+        if (!compact_take_head(e, c, event)) {
+            c->was_missing = event->status == BE_MISS && !c->dropped && !c->did_something;
+            c->plan.kind = PLAN_NOTHING;
+            c->result = event->status == BE_MISS ? STEP_DONE : STEP_FAILED;
+            break;
+        }
+        choose(e, c);
+        if (c->plan.kind == PLAN_NOTHING) {
+            c->result = STEP_DONE;
+            break;
+        }
+        c->outer.resume = c->inner.resume = c->innermost.resume = 0;
+        CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
+        c->steps++;
+        c->did_something = c->did_something || c->result == STEP_DONE;
+        c->conflicts += c->result == STEP_CONFLICT;
+        if (c->plan.kind == PLAN_REMOVE && c->result == STEP_DONE) {
+            c->plan.kind = PLAN_NOTHING;
+            break;
+        }
+        if (!may_go_on(e, c)) {
+            break;
+        }
+        if (c->result == STEP_CONFLICT) {
+            CO_SLEEP(co, "backing off before looking again",
+                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << (c->conflicts < 8 ? c->conflicts : 8)));
+        }
+    }
+    finish_call(e, c, c->plan.kind == PLAN_NOTHING && c->result == STEP_DONE);
+    note_end(e, c, c->plan.kind == PLAN_NOTHING && c->result == STEP_DONE);
+    CO_END(co);
+}
+
+static void compact_fini(struct engine *e, struct op *op)
+{
+    struct op_compact *c = (struct op_compact *)op;
+    (void)e;
+    scan_stop(op, &c->scan);
+    if (c->content_ready) {
+        content_fini(&c->content);
+    }
+    writer_fini(c);
+    block_unref(&c->value);
+    head_unref(&c->head);
+    head_unref(&c->folded);
+    free(c->inputs);
+    free(c->garbage);
+    free(c->garbage_failed);
+}
+
+static struct op_compact *create(struct engine *e, struct list *list, enum compact_goal goal)
+{
+    struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
+    c->goal = goal;
+    list->compaction = &c->op;
+    return c;
+}
+
+void compact_start(struct engine *e, struct list *list, enum compact_goal goal, struct list_call *call)
+{
+    if (list->compaction != NULL) {
+        CHECK(call == NULL);
+        return;
+    }
+    struct op_compact *c = create(e, list, goal);
+    c->call = call;
+    op_start(e, &c->op);
+}
+
+void compact_start_heal(struct engine *e, struct list *list, const struct name *run)
+{
+    if (list->compaction != NULL) {
+        return;
+    }
+    struct op_compact *c = create(e, list, COMPACT_HEAL);
+    c->heal = *run;
+    op_start(e, &c->op);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A compaction: looks at the head, does what plan.h says, and looks again, until nothing is left to do. Any proxy may do
+ * any of it at any time, no lock is taken: each step publishes by one CAS of the head, and gives up when the head has moved
+ * on in a way that matters.
+ */
+#ifndef LIST_OP_COMPACT_H
+#define LIST_OP_COMPACT_H
+
+#include "list/content.h"
+#include "list/op.h"
+#include "list/plan.h"
+#include "list/scan.h"
+
+/* Starts a compaction unless one is under way on this list. call: the ldrop or lcompact that asks for it, or NULL. */
+void compact_start(struct engine *e, struct list *list, enum compact_goal goal, struct list_call *call);
+/* The same for COMPACT_HEAL: the run of that name is written anew. */
+void compact_start_heal(struct engine *e, struct list *list, const struct name *run);
+
+/* ---- for the files that make it up ---- */
+
+enum step_result {
+    STEP_DONE,
+    STEP_CONFLICT, /* gave up, nothing changed: the head had moved on */
+    STEP_FAILED,   /* gave up, nothing changed: see error */
+    STEP_UNKNOWN,  /* the outcome of a write is not known: nothing may be deleted */
+};
+
+enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_CAS, TAG_DELETE, TAG_DROP };
+
+/* A run being written: sublists go out as they fill. */
+struct run_writer {
+    struct announcement announcement; /* its name, and how many sublists it may have */
+    struct block *sublist;            /* being filled, or NULL */
+    uint32_t sublist_entries;
+    struct run run;                   /* what was written so far */
+    bool refused;                     /* a write was definitely not done */
+    bool unknown;                     /* a write's outcome is not known, or its name is burnt */
+};
+
+struct op_compact {
+    struct op op;
+    enum compact_goal goal;
+    struct list_call *call;
+    uint64_t started_us;
+    unsigned steps, conflicts;
+    bool dropped;          /* COMPACT_DROP: the content is gone */
+    bool was_missing;      /* COMPACT_DROP: there was none */
+    bool did_something;
+    struct head *head;     /* as last read */
+    struct block *value;   /* the head being published */
+    struct plan plan;
+    enum step_result result;
+    struct co outer;       /* of the step in progress, where it has steps of its own */
+    struct co inner;       /* of the step in progress */
+    struct co innermost;   /* of publishing, undoing */
+    unsigned tries;
+    struct name heal;
+    char error[LIST_ERROR_MAX];
+
+    struct run_writer writer;
+    /* A flip: the head that was folded. A merge: the runs it merges. */
+    struct head *folded;
+    bool cleared;
+    struct run *inputs;
+    size_t input_count;
+    bool oldest;           /* nothing lies below the inputs */
+    bool inlined;          /* the merged items are few: they go back into the log */
+    struct content content;
+    bool content_ready;
+    struct scan scan;
+    uint32_t rest_at;      /* how far the overlay's rest has been written */
+
+    struct garbage *garbage; /* a purge: what it deletes */
+    bool *garbage_failed;
+    size_t garbage_count, garbage_at;
+    uint32_t garbage_number;
+};
+
+/* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the head has moved on in a way
+ * that matters. */
+typedef struct block *publish_build(struct engine *e, struct op_compact *c);
+
+enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress merge_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress purge_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Folds the log in place, or drops all content (PLAN_CLEAR). */
+enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+
+/* Keeps this worker's changes back until compact_release. The caller then waits while list_writing(). */
+void compact_hold(struct op_compact *c);
+void compact_release(struct engine *e, struct op_compact *c);
+#define COMPACT_WAIT_QUIET(co, c)                                 \
+    while (list_writing((c)->op.list)) {                          \
+        (c)->op.list->quiet_waiter = &(c)->op;                    \
+        CO_AWAIT(co, "waiting for own changes");                  \
+    }
+
+/* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or it cannot be read. */
+bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Announces the writer's run and reads the head behind it; c->head is NULL when that did not go well. */
+void compact_announce(struct engine *e, struct op_compact *c);
+void compact_take_announced(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
+enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event, publish_build *build);
+
+/* op_write_run.c: writing a run's sublists under a name announced before. */
+void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max);
+void writer_put(struct engine *e, struct op_compact *c, char op, struct slice item);
+void writer_flush(struct engine *e, struct op_compact *c);
+void writer_take_reply(struct op_compact *c, const struct op_event *event);
+bool writer_failed(const struct op_compact *c);
+struct block *writer_announcement(const struct op_compact *c);
+/* Deletes what was written and withdraws the announcement; only after a definite refusal (storage rule 4). */
+enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+void writer_fini(struct op_compact *c);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/op_exact.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/content.h"
+#include "list/engine_state.h"
+#include "list/members.h"
+#include "list/op_read.h"
+#include "list/scan.h"
+
+#define TRIES_MAX 16
+/* First pause after a conflict; doubles up to 2^8 times that: 50 ms. */
+#define BACKOFF_US 200u
+
+enum { TAG_GET = 1, TAG_WRITE };
+
+struct op_exact {
+    struct op op;
+    struct call_queue calls;
+    struct slice *items; /* of all calls, one after the other */
+    size_t item_count;
+    struct head *head;
+    struct members members;
+    struct content content;
+    bool content_ready;
+    struct scan scan;
+    struct block *entries; /* what the calls change */
+    unsigned tries;
+    bool missed_any;
+    struct name missed;    /* the run of which a sublist was missing last time */
+    bool unsure;           /* reading failed: look at the head again */
+    struct co inner;
+    char error[LIST_ERROR_MAX];
+};
+
+static void fail_all(struct engine *e, struct op_exact *x, const char *text)
+{
+    calls_fail(e, x->op.list, &x->calls, text);
+}
+
+static struct list_call *only_create(const struct op_exact *x)
+{
+    struct list_call *call = TAILQ_FIRST(&x->calls);
+    return call != NULL && call->verb == LIST_CREATE ? call : NULL;
+}
+
+static void finish_all(struct engine *e, struct op_exact *x)
+{
+    while (!TAILQ_EMPTY(&x->calls)) {
+        struct list_call *call = TAILQ_FIRST(&x->calls);
+        TAILQ_REMOVE(&x->calls, call, link);
+        call_finish(e, x->op.list, call, LIST_OK);
+    }
+}
+
+/* on_missing = refuse and there is no list. */
+static void refuse_all(struct engine *e, struct op_exact *x)
+{
+    while (!TAILQ_EMPTY(&x->calls)) {
+        struct list_call *call = TAILQ_FIRST(&x->calls);
+        TAILQ_REMOVE(&x->calls, call, link);
+        call_finish(e, x->op.list, call, call->verb == LIST_ADDX ? LIST_NOT_STORED : LIST_MISSING);
+    }
+}
+
+/* Decides call by call, each on top of those before it. */
+static void decide_changes(struct op_exact *x)
+{
+    struct fold changes;
+    struct list_call *call;
+    size_t at = 0;
+    fold_init(&changes);
+    TAILQ_FOREACH (call, &x->calls, link) {
+        call->number = 0;
+        for (size_t i = 0; i < call->item_count; i++, at++) {
+            char outcome = fold_outcome(&changes, call->items[i]);
+            bool in = outcome != 0 ? outcome != ENTRY_DEL : members_has(&x->members, at);
+            enum entry_op op = call->verb == LIST_ADDX ? ENTRY_ADD : ENTRY_DEL;
+            if (in != (op == ENTRY_ADD)) {
+                fold_apply(&changes, op, call->items[i]);
+                entry_append(&x->entries, op, call->items[i]);
+                call->number++;
+            }
+        }
+    }
+    fold_fini(&changes);
+}
+
+/* Finds out which of the items are in the list. Ends with scan.state. */
+static enum progress members_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    struct co *co = &x->inner;
+    CO_BEGIN(co);
+    members_fini(&x->members);
+    members_init(&x->members, x->items, x->item_count);
+    x->scan.state = SCAN_END;
+    if (x->head != NULL) {
+        members_feed_log(&x->members, x->head->log);
+        if (x->members.unknown > 0) {
+            scan_start(&x->op, &x->scan, x->head->runs, x->head->run_count, true, true, members_feed_sublist,
+                       &x->members);
+            SCAN_RUN(co, e, &x->op, &x->scan, "reading sublists");
+            scan_stop(&x->op, &x->scan);
+        }
+    }
+    CO_END(co);
+}
+
+/* Counts the items of a list that exists, up to the first. Ends with scan.state and content.position. */
+static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    struct co *co = &x->inner;
+    const struct run *runs;
+    size_t count;
+    CO_BEGIN(co);
+    if (x->content_ready) {
+        content_fini(&x->content);
+    }
+    content_init(&x->content, x->head, x->op.list->policy);
+    x->content_ready = true;
+    x->content.to = 0;
+    runs = content_overlay_runs(&x->content, &count);
+    scan_start(&x->op, &x->scan, runs, count, false, true, content_fold_visit, &x->content);
+    SCAN_RUN(co, e, &x->op, &x->scan, "reading newer runs");
+    scan_stop(&x->op, &x->scan);
+    if (x->scan.state == SCAN_END) {
+        content_fold_log(&x->content, x->head->log);
+        runs = content_base_run(&x->content, &count);
+        scan_start(&x->op, &x->scan, runs, count, false, true, content_base_visit, &x->content);
+        SCAN_RUN(co, e, &x->op, &x->scan, "reading the oldest run");
+        scan_stop(&x->op, &x->scan);
+    }
+    if (x->scan.state == SCAN_END) {
+        content_rest(&x->content);
+    }
+    CO_END(co);
+}
+
+static void emit_change(struct engine *e, struct op_exact *x)
+{
+    struct block *value = block_new(x->entries->used + (x->head != NULL ? x->head->value.len : 8));
+    if (x->head == NULL) {
+        head_append_header(&value, NULL, 0, NULL, 0);
+    } else {
+        block_append(&value, x->head->value.p, x->head->value.len);
+    }
+    block_append(&value, x->entries->data, x->entries->used);
+    if (x->head == NULL) {
+        emit_add_head(e, &x->op, value, TAG_WRITE);
+    } else {
+        emit_cas(e, &x->op, x->head, value, TAG_WRITE);
+    }
+    block_unref(&value);
+}
+
+/* The scan ended early. True when all is over with that; else the head is to be read again. */
+static bool scan_failed(struct engine *e, struct op_exact *x)
+{
+    if (x->scan.state == SCAN_ERROR) {
+        fail_all(e, x, x->scan.error);
+        return true;
+    }
+    /* The head was read again after that and still names the run: names never return, so it is really gone. */
+    if (x->missed_any && name_equal(&x->missed, &x->scan.missing.name)) {
+        list_report_damage(e, x->op.list, &x->scan.missing, x->error);
+        fail_all(e, x, x->error);
+        return true;
+    }
+    x->missed_any = true;
+    x->missed = x->scan.missing.name;
+    return false;
+}
+
+/* lcreate on a list that exists. True when that settles it. */
+static bool create_settled(struct engine *e, struct op_exact *x)
+{
+    struct list_call *call = only_create(x);
+    if (x->content.position == 0) {
+        entry_append(&x->entries, ENTRY_CLEAR, SLICE_NONE);
+        return false;
+    }
+    TAILQ_REMOVE(&x->calls, call, link);
+    call_finish(e, x->op.list, call, LIST_NOT_STORED);
+    return true;
+}
+
+static void append_created_items(struct op_exact *x)
+{
+    const struct list_call *call = only_create(x);
+    for (size_t i = 0; i < call->item_count; i++) {
+        entry_append(&x->entries, ENTRY_ADD, call->items[i]);
+    }
+}
+
+/* True when the write's reply settles the calls; else somebody was faster. */
+static bool write_settled(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    if (event->status == BE_STORED) {
+        if (x->head == NULL) {
+            metric_inc(e->metrics, METRIC_list_creates);
+        }
+        list_note_size(x->op.list, (x->head == NULL ? 0 : x->head->value.len) + x->entries->used);
+        finish_all(e, x);
+        return true;
+    }
+    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
+        (event->status == BE_NOT_STORED && x->tries < TRIES_MAX / 2)) {
+        metric_inc(e->metrics, METRIC_list_conflicts);
+        return false;
+    }
+    if (event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE || event->status == BE_NOT_STORED) {
+        metric_inc(e->metrics, METRIC_list_out_of_memory);
+        fail_all(e, x, "backend out of memory, nothing done");
+        return true;
+    }
+    op_error_text(event, x->error);
+    fail_all(e, x, x->error);
+    return true;
+}
+
+static bool log_full(struct engine *e, struct op_exact *x)
+{
+    if (x->head == NULL || x->head->log.len + x->entries->used <= list_log_hard_limit(x->op.list)) {
+        return false;
+    }
+    metric_inc(e->metrics, METRIC_list_log_full);
+    fail_all(e, x, "list log full, nothing done: compaction is behind, try again");
+    return true;
+}
+
+/* Takes the head's reply; true when the calls are settled by it. */
+static bool head_settled(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    enum head_result got = op_take_head(e, &x->op, event, &x->head, x->error);
+    if (got == GOT_ERROR) {
+        fail_all(e, x, x->error);
+        return true;
+    }
+    if (got == GOT_NOTHING && x->op.list->policy->on_missing == ON_MISSING_REFUSE && only_create(x) == NULL) {
+        refuse_all(e, x);
+        return true;
+    }
+    if (got == GOT_HEAD && only_create(x) != NULL && x->op.list->policy->on_missing == ON_MISSING_REFUSE) {
+        struct list_call *call = only_create(x);
+        TAILQ_REMOVE(&x->calls, call, link);
+        call_finish(e, x->op.list, call, LIST_NOT_STORED);
+        return true;
+    }
+    return false;
+}
+
+static enum progress exact_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_exact *x = (struct op_exact *)op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    for (x->tries = 0; x->tries < TRIES_MAX && !TAILQ_EMPTY(&x->calls); x->tries++) {
+        if (x->tries > 0 && !x->unsure) {
+            CO_SLEEP(co, "backing off after a conflict",
+                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << (x->tries < 8 ? x->tries : 8)));
+        }
+        head_unref(&x->head);
+        x->entries->used = 0;
+        x->unsure = false;
+        emit_get(e, op, TAG_GET);
+        CO_AWAIT(co, "reading head");
+        if (head_settled(e, x, event)) {
+            break;
+        }
+        if (only_create(x) == NULL) {
+            CO_CALL(co, members_step(e, x, event));
+        } else if (x->head != NULL) {
+            CO_CALL(co, count_step(e, x, event));
+        } else {
+            x->scan.state = SCAN_END;
+        }
+        if (x->scan.state != SCAN_END) {
+            if (scan_failed(e, x)) {
+                break;
+            }
+            x->unsure = true;
+            continue;
+        }
+        if (only_create(x) == NULL) {
+            decide_changes(x);
+        } else if (x->head != NULL && create_settled(e, x)) {
+            break;
+        } else {
+            append_created_items(x);
+        }
+        if (x->entries->used == 0 && !(x->head == NULL && only_create(x) != NULL &&
+                                       op->list->policy->on_missing == ON_MISSING_REFUSE)) {
+            finish_all(e, x); /* nothing changes: the answer holds as of the head's reading */
+            break;
+        }
+        if (log_full(e, x)) {
+            break;
+        }
+        emit_change(e, x);
+        CO_AWAIT(co, "writing exact change");
+        if (write_settled(e, x, event)) {
+            break;
+        }
+    }
+    if (!TAILQ_EMPTY(&x->calls)) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        fail_all(e, x, "busy, nothing done: other writers were faster each time");
+    }
+    list_consider_compaction(e, op->list, 0);
+    CO_END(co);
+}
+
+static void exact_fini(struct engine *e, struct op *op)
+{
+    struct op_exact *x = (struct op_exact *)op;
+    (void)e;
+    scan_stop(op, &x->scan);
+    members_fini(&x->members);
+    if (x->content_ready) {
+        content_fini(&x->content);
+    }
+    head_unref(&x->head);
+    block_unref(&x->entries);
+    free(x->items);
+}
+
+struct op_exact *exact_create(struct engine *e, struct list *list)
+{
+    struct op_exact *x = op_create(e, list, sizeof *x, exact_step, exact_fini);
+    TAILQ_INIT(&x->calls);
+    x->entries = block_new(BLOCK_BYTES);
+    list->exact = &x->op;
+    return x;
+}
+
+void exact_add(struct op_exact *x, struct list_call *call)
+{
+    TAILQ_INSERT_TAIL(&x->calls, call, link);
+    x->items = realloc(x->items, (x->item_count + call->item_count + 1) * sizeof *x->items);
+    CHECK(x->items != NULL);
+    if (call->item_count > 0) {
+        memcpy(x->items + x->item_count, call->items, call->item_count * sizeof *x->items);
+    }
+    x->item_count += call->item_count;
+}
+
+void exact_start(struct engine *e, struct op_exact *exact)
+{
+    op_start(e, &exact->op);
+}

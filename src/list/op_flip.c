@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The flip: the log becomes a run, an empty log becomes active. Order of writes:
+ *
+ *   1. APPEND the announcement of a fresh name, and read the head behind it.
+ *   2. ADD the sublists: the log up to there, folded. Nobody refers to them yet.
+ *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and every other announcement.
+ *
+ * A crash after 1 or 2 leaves names that the announcement tells; the CAS refuses when anything but appends happened to
+ * the head since. This worker's own appends wait from before 1 until after 3, so that they cannot starve the CAS.
+ */
+#include "list/engine_state.h"
+#include "list/layout.h"
+#include "list/op_compact.h"
+
+/* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is not as it should be. */
+static bool prepare(struct engine *e, struct op_compact *c)
+{
+    if (!log_has_announcement(c->head->log, &c->writer.announcement.range.name)) {
+        c->result = STEP_CONFLICT;
+        return false;
+    }
+    head_unref(&c->folded);
+    c->folded = head_ref(c->head);
+    struct fold fold;
+    fold_init(&fold);
+    bool whole = fold_apply_entries(&fold, c->head->log);
+    CHECK(whole); /* head_read checked it */
+    c->cleared = fold.cleared;
+    bool oldest = c->cleared || c->head->run_count == 0;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    while (fold_next(&fold, oldest, &at, &op, &item)) {
+        writer_put(e, c, op, item);
+    }
+    writer_flush(e, c);
+    fold_fini(&fold);
+    return true;
+}
+
+static bool same_runs(const struct head *a, const struct head *b)
+{
+    if (a->run_count != b->run_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->run_count; i++) {
+        if (!name_equal(&a->runs[i].range.name, &b->runs[i].range.name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct block *build_flip(struct engine *e, struct op_compact *c)
+{
+    const struct head *head = c->head;
+    const struct head *folded = c->folded;
+    if (!log_has_announcement(head->log, &c->writer.announcement.range.name) || !same_runs(head, folded) ||
+        !slice_starts_with(head->log, folded->log)) {
+        return NULL;
+    }
+    struct slice tail = head->log;
+    struct slice done = slice_take(&tail, folded->log.len);
+    struct carry carry = {
+        .own = &c->writer.announcement.range.name,
+        .now_s = e->now.wall_s,
+        .grace_s = c->op.list->policy->announcement_grace_s,
+        .keep_ops = false,
+    };
+    struct layout layout;
+    layout_init(&layout, head);
+    if (c->cleared) {
+        layout_drop_runs(&layout, 0, layout.run_count);
+    }
+    if (c->writer.run.range.count > 0) {
+        layout_insert_run(&layout, layout.run_count, &c->writer.run);
+    }
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, done, &carry));
+    block_append(&layout.log, tail.p, tail.len);
+    struct block *value = layout_value(&layout);
+    layout_fini(&layout);
+    return value;
+}
+
+enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->inner;
+    struct op *op = &c->op;
+
+    CO_BEGIN(co);
+    compact_hold(c);
+    COMPACT_WAIT_QUIET(co, c);
+    writer_init(e, c, c->head->log.len + 2 * list_log_hard_limit(op->list));
+    c->result = STEP_FAILED;
+    compact_announce(e, c);
+    while (op->due > 0) {
+        CO_AWAIT(co, "announcing a flip");
+        compact_take_announced(e, c, event);
+    }
+    if (c->head != NULL && prepare(e, c)) {
+        while (op->due > 0) {
+            CO_AWAIT(co, "writing the log's sublists");
+            writer_take_reply(c, event);
+        }
+        c->result = c->writer.unknown ? STEP_UNKNOWN : STEP_FAILED;
+        if (!writer_failed(c)) {
+            CO_CALL(co, publish_step(e, c, event, build_flip));
+        }
+        if (c->result != STEP_DONE && c->result != STEP_UNKNOWN) {
+            compact_release(e, c);
+            CO_CALL(co, undo_step(e, c, event));
+        }
+    }
+    if (c->result == STEP_DONE) {
+        metric_inc(e->metrics, METRIC_list_flips);
+    }
+    compact_release(e, c);
+    CO_END(co);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The small steps of a compaction.
+ *
+ * Purge. Order of writes: DELETE (or, for names of dead proxies, SET empty) every sublist that the header names as garbage;
+ * then ONE CAS that takes off the header those names whose every answer was definite. Names never come back into use, so
+ * deleting twice is harmless. Announcements of dead proxies become garbage by the same CAS, to be burnt next time.
+ *
+ * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs become garbage.
+ * Remove. ONE CAS-guarded delete of a head that names nothing.
+ */
+#include <stdlib.h>
+
+#include "list/engine_state.h"
+#include "list/layout.h"
+#include "list/op_compact.h"
+
+/* Requests under way at a time. */
+#define WINDOW 64
+
+static void copy_garbage(struct op_compact *c)
+{
+    free(c->garbage);
+    free(c->garbage_failed);
+    c->garbage_count = c->head->garbage_count;
+    c->garbage = malloc((c->garbage_count + 1) * sizeof *c->garbage);
+    c->garbage_failed = calloc(c->garbage_count + 1, sizeof *c->garbage_failed);
+    CHECK(c->garbage != NULL && c->garbage_failed != NULL);
+    if (c->garbage_count > 0) {
+        memcpy(c->garbage, c->head->garbage, c->garbage_count * sizeof *c->garbage);
+    }
+    c->garbage_at = 0;
+    c->garbage_number = 0;
+}
+
+/* Sends deletions up to the window; true while there are more to send or to wait for. */
+static bool delete_more(struct engine *e, struct op_compact *c)
+{
+    while (c->garbage_at < c->garbage_count && c->op.due < WINDOW) {
+        const struct garbage *g = &c->garbage[c->garbage_at];
+        if (c->garbage_number >= g->range.count) {
+            c->garbage_at++;
+            c->garbage_number = 0;
+            continue;
+        }
+        uint64_t tag = TAG_DROP + c->garbage_at;
+        if (g->burn) {
+            emit_burn_sublist(e, &c->op, &g->range.name, c->garbage_number++, tag);
+        } else {
+            emit_delete_sublist(e, &c->op, &g->range.name, c->garbage_number++, tag);
+        }
+    }
+    return c->op.due > 0;
+}
+
+static void note_deletion(struct op_compact *c, const struct op_event *event)
+{
+    bool definite = event->status == BE_DELETED || event->status == BE_NOT_FOUND || event->status == BE_STORED;
+    if (!definite) {
+        c->garbage_failed[event->tag - TAG_DROP] = true;
+        op_error_text(event, c->error);
+    }
+}
+
+static struct block *build_purged(struct engine *e, struct op_compact *c)
+{
+    bool dropping = c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR;
+    struct carry carry = {
+        .now_s = e->now.wall_s,
+        .grace_s = dropping ? CARRY_SWEEP_ALL : (int64_t)c->op.list->policy->announcement_grace_s,
+        .keep_ops = true,
+    };
+    struct layout layout;
+    layout_init(&layout, c->head);
+    for (size_t i = 0; i < c->garbage_count; i++) {
+        if (!c->garbage_failed[i]) {
+            (void)layout_remove_garbage(&layout, &c->garbage[i]);
+        }
+    }
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, c->head->log, &carry));
+    struct block *value = layout_value(&layout);
+    layout_fini(&layout);
+    return value;
+}
+
+static bool any_failed(const struct op_compact *c)
+{
+    for (size_t i = 0; i < c->garbage_count; i++) {
+        if (c->garbage_failed[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The common end of all small steps: hold back, read the head, publish what build makes of it. */
+static enum progress rewrite_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                                  publish_build *build)
+{
+    struct co *co = &c->inner;
+    CO_BEGIN(co);
+    compact_hold(c);
+    COMPACT_WAIT_QUIET(co, c);
+    emit_get(e, &c->op, TAG_HEAD);
+    CO_AWAIT(co, "reading head to rewrite it");
+    c->result = STEP_CONFLICT;
+    if (compact_take_head(e, c, event)) {
+        CO_CALL(co, publish_step(e, c, event, build));
+    }
+    compact_release(e, c);
+    CO_END(co);
+}
+
+enum progress purge_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->outer;
+    CO_BEGIN(co);
+    copy_garbage(c);
+    while (delete_more(e, c)) {
+        CO_AWAIT(co, "deleting old sublists");
+        note_deletion(c, event);
+    }
+    CO_CALL(co, rewrite_step(e, c, event, build_purged));
+    if (c->result == STEP_DONE && any_failed(c)) {
+        c->result = STEP_FAILED;
+    }
+    CO_END(co);
+}
+
+static struct block *build_folded(struct engine *e, struct op_compact *c)
+{
+    struct carry carry = {
+        .now_s = e->now.wall_s,
+        .grace_s = c->op.list->policy->announcement_grace_s,
+        .keep_ops = false,
+    };
+    struct layout layout;
+    struct fold fold;
+    layout_init(&layout, c->head);
+    fold_init(&fold);
+    bool clear = c->plan.kind == PLAN_CLEAR;
+    bool whole = clear || fold_apply_entries(&fold, c->head->log);
+    CHECK(whole); /* head_read checked it */
+    if (clear || fold.cleared) {
+        layout_drop_runs(&layout, 0, layout.run_count);
+    }
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, c->head->log, &carry));
+    layout_append_fold(&layout, &fold, layout.run_count == 0);
+    struct block *value = layout_value(&layout);
+    fold_fini(&fold);
+    layout_fini(&layout);
+    return value;
+}
+
+enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    enum progress progress = rewrite_step(e, c, event, build_folded);
+    if (progress == PROGRESS_DONE && c->result == STEP_DONE) {
+        metric_inc(e->metrics, METRIC_list_folds);
+    }
+    return progress;
+}
+
+enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->inner;
+    CO_BEGIN(co);
+    compact_hold(c);
+    COMPACT_WAIT_QUIET(co, c);
+    emit_cas_delete(e, &c->op, c->head, TAG_CAS);
+    CO_AWAIT(co, "removing the empty head");
+    c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
+    if (event->status == BE_STORED || event->status == BE_NOT_FOUND) {
+        metric_inc(e->metrics, METRIC_list_removes);
+        list_note_size(c->op.list, 0);
+        c->result = STEP_DONE;
+    } else if (event->status == BE_EXISTS) {
+        c->result = STEP_CONFLICT;
+    } else {
+        op_error_text(event, c->error);
+    }
+    compact_release(e, c);
+    CO_END(co);
+}

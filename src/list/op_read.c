@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/op_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/content.h"
+#include "list/engine_state.h"
+#include "list/members.h"
+#include "list/op_compact.h"
+#include "list/op_touch.h"
+#include "list/scan.h"
+#include "proto/list_format.h"
+
+/* A read meets a missing sublist when a merge was faster; so many merges do not happen during one read. */
+#define TRIES_MAX 10
+
+enum { TAG_GET = 1 };
+
+struct op_read {
+    struct op op;
+    struct list_call *call;
+    struct head *head;
+    unsigned tries;
+    bool damaged_if_missing; /* the head was read after a sublist of that name was missed */
+    struct name_range missed;
+    struct scan scan;
+    struct members members;
+    struct content content;
+    bool content_ready;
+    bool answered;
+    struct co inner;
+    struct co inner2;
+};
+
+static bool names_run(const struct head *head, const struct name *name)
+{
+    for (size_t i = 0; i < head->run_count; i++) {
+        if (name_equal(&head->runs[i].range.name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing, char error[LIST_ERROR_MAX])
+{
+    char key[KEY_BYTES_MAX], text[128];
+    uint8_t len = sublist_key(key, list_key(list), &missing->name, missing->count);
+    snprintf(error, LIST_ERROR_MAX, "list damaged: sublist %s missing",
+             slice_escape(slice_make(key, len), text, sizeof text));
+    metric_inc(e->metrics, METRIC_list_damaged);
+    uint64_t suppressed;
+    if (log_limit_pass(&e->damaged_log, e->now.wall_s, &suppressed)) {
+        log_error("%s (%llu more such events in between)", error, (unsigned long long)suppressed);
+    }
+    if (list->policy->on_damaged == ON_DAMAGED_MISS) {
+        compact_start(e, list, COMPACT_CLEAR, NULL);
+    }
+}
+
+static void answer(struct engine *e, struct op_read *r, enum list_status status)
+{
+    struct list_call *call = r->call;
+    if (r->head != NULL) {
+        call->version = r->head->cas;
+    }
+    bool keeps_empty = r->op.list->policy->on_missing == ON_MISSING_REFUSE && r->head != NULL;
+    if (status == LIST_OK && call->number == 0 && (call->verb == LIST_GET || call->verb == LIST_RANGE) && !keeps_empty) {
+        status = LIST_MISSING;
+    }
+    r->answered = true;
+    call_finish(e, r->op.list, call, status);
+}
+
+static void fail(struct engine *e, struct op_read *r, const char *text)
+{
+    r->answered = true;
+    call_fail(e, r->op.list, r->call, "%s", text);
+}
+
+/* The scan ended on a missing sublist or an error. True when the read is over with that. */
+static bool scan_failed(struct engine *e, struct op_read *r)
+{
+    if (r->scan.state == SCAN_ERROR) {
+        fail(e, r, r->scan.error);
+        return true;
+    }
+    if (r->scan.state == SCAN_MISSING) {
+        if (r->damaged_if_missing && names_run(r->head, &r->missed.name) &&
+            name_equal(&r->missed.name, &r->scan.missing.name)) {
+            char error[LIST_ERROR_MAX];
+            list_report_damage(e, r->op.list, &r->scan.missing, error);
+            if (r->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
+                answer(e, r, LIST_MISSING);
+            } else {
+                fail(e, r, error);
+            }
+            return true;
+        }
+        r->missed = r->scan.missing;
+    }
+    return false;
+}
+
+static void write_members(struct op_read *r)
+{
+    struct list_call *call = r->call;
+    char delimiter = (char)r->op.list->policy->delimiter;
+    for (size_t i = 0; i < r->members.count; i++) {
+        if (!members_has(&r->members, i)) {
+            continue;
+        }
+        if (call->form == LIST_FORM_ITEMS) {
+            list_format_item(&call->answer, call->key, call->items[i]);
+        } else {
+            if (call->number > 0) {
+                chain_copy(&call->answer, &delimiter, 1);
+            }
+            chain_copy_slice(&call->answer, call->items[i]);
+        }
+        call->number++;
+    }
+}
+
+/* lhas: ends with the call answered, or with scan.state = SCAN_MISSING. */
+static enum progress has_step(struct engine *e, struct op_read *r, const struct op_event *event)
+{
+    struct co *co = &r->inner;
+    CO_BEGIN(co);
+    members_init(&r->members, r->call->items, r->call->item_count);
+    members_feed_log(&r->members, r->head->log);
+    r->scan.state = SCAN_END;
+    if (r->members.unknown > 0) {
+        scan_start(&r->op, &r->scan, r->head->runs, r->head->run_count, true, true, members_feed_sublist, &r->members);
+        SCAN_RUN(co, e, &r->op, &r->scan, "reading sublists");
+        scan_stop(&r->op, &r->scan);
+    }
+    if (r->scan.state == SCAN_END) {
+        write_members(r);
+        answer(e, r, r->call->number > 0 ? LIST_OK : LIST_MISSING);
+    }
+    members_fini(&r->members);
+    CO_END(co);
+}
+
+/* One pass over the oldest run and what follows it. */
+static enum progress pass_step(struct engine *e, struct op_read *r, const struct op_event *event)
+{
+    struct co *co = &r->inner2;
+    const struct run *runs;
+    size_t count;
+    CO_BEGIN(co);
+    content_rewind(&r->content);
+    runs = content_base_run(&r->content, &count);
+    scan_start(&r->op, &r->scan, runs, count, false, true, content_base_visit, &r->content);
+    SCAN_RUN(co, e, &r->op, &r->scan, "reading the oldest run");
+    scan_stop(&r->op, &r->scan);
+    if (r->scan.state == SCAN_END) {
+        content_rest(&r->content);
+    }
+    CO_END(co);
+}
+
+/* Turns positions from the end into positions from the front; false when nothing is in range. */
+static bool resolve_range(struct op_read *r, uint64_t count)
+{
+    int64_t from = r->call->from, to = r->call->to;
+    if (count > INT64_MAX) {
+        return false;
+    }
+    int64_t n = (int64_t)count;
+    from = from >= 0 ? from : from < -n ? 0 : n + from;
+    to = to >= 0 ? to : to < -n ? -1 : n + to;
+    if (to >= n) {
+        to = n - 1;
+    }
+    if (from > to) {
+        return false;
+    }
+    r->content.from = (uint64_t)from;
+    r->content.to = (uint64_t)to;
+    return true;
+}
+
+static void fill_stat(struct engine *e, struct op_read *r)
+{
+    struct list_stat *stat = &r->call->stat;
+    const struct head *head = r->head;
+    struct slice log = head->log;
+    struct entry entry;
+    while (entry_next(&log, &entry) == ENTRY_OK) {
+        stat->log_entries++;
+        stat->announcements += entry.op == ENTRY_ANNOUNCE;
+    }
+    stat->items = r->call->number;
+    stat->log_bytes = head->log.len;
+    stat->runs = head->run_count;
+    stat->sublists = head_sublists(head);
+    stat->sublist_bytes = head_run_bytes(head);
+    for (size_t i = 0; i < head->garbage_count; i++) {
+        stat->garbage_names += head->garbage[i].range.count;
+    }
+    stat->head_cas = head->cas;
+    stat->ttl_s = head->ttl_s;
+    for (size_t i = 0; i < head->run_count; i++) {
+        for (uint32_t n = 0; n < head->runs[i].range.count; n++) {
+            char key[KEY_BYTES_MAX];
+            uint8_t len = sublist_key(key, list_key(r->op.list), &head->runs[i].range.name, n);
+            stat->cached += (uint64_t)cache_has(engine_cache(e, r->op.list), slice_make(key, len));
+        }
+    }
+}
+
+static void finish_content(struct engine *e, struct op_read *r)
+{
+    if (r->content.answer_too_large) {
+        chain_clear(&r->call->answer);
+        char text[LIST_ERROR_MAX];
+        snprintf(text, sizeof text, "answer is larger than max_answer_bytes (%llu): ask for parts with lrange",
+                 (unsigned long long)r->content.answer_limit_bytes);
+        fail(e, r, text);
+        return;
+    }
+    bool counts = r->call->verb == LIST_LEN || r->call->verb == LIST_STAT;
+    r->call->number = counts ? r->content.position : r->content.written;
+    if (r->call->verb == LIST_STAT) {
+        fill_stat(e, r);
+    }
+    answer(e, r, LIST_OK);
+}
+
+static void begin_output(struct op_read *r)
+{
+    r->content.out = &r->call->answer;
+    r->content.items_form = r->call->form == LIST_FORM_ITEMS;
+    r->content.key = r->call->key;
+}
+
+/* Is the number of items needed before the pass that answers? */
+static bool needs_count(const struct list_call *call)
+{
+    return call->verb == LIST_LEN || call->verb == LIST_STAT ||
+           (call->verb == LIST_RANGE && (call->from < 0 || call->to < 0));
+}
+
+/* llen, lget, lrange, lstat: ends with the call answered, or with scan.state = SCAN_MISSING or SCAN_ERROR. */
+static enum progress content_step(struct engine *e, struct op_read *r, const struct op_event *event)
+{
+    struct co *co = &r->inner;
+    struct content *c = &r->content;
+    const struct run *runs;
+    size_t count;
+    CO_BEGIN(co);
+    content_init(c, r->head, r->op.list->policy);
+    r->content_ready = true;
+    runs = content_overlay_runs(c, &count);
+    scan_start(&r->op, &r->scan, runs, count, false, true, content_fold_visit, c);
+    SCAN_RUN(co, e, &r->op, &r->scan, "reading newer runs");
+    scan_stop(&r->op, &r->scan);
+    if (c->too_large) {
+        fail(e, r, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
+    } else if (r->scan.state == SCAN_END) {
+        content_fold_log(c, r->head->log);
+        if (needs_count(r->call) && !content_known_count(c, &c->position)) {
+            CO_CALL(co, pass_step(e, r, event));
+        }
+    }
+    if (r->answered || r->scan.state != SCAN_END) {
+        CO_RETURN(co);
+    }
+    if (r->call->verb == LIST_RANGE && needs_count(r->call)) {
+        if (!resolve_range(r, c->position)) {
+            c->written = 0;
+            finish_content(e, r);
+            CO_RETURN(co);
+        }
+    } else if (r->call->verb == LIST_RANGE) {
+        if (!resolve_range(r, INT64_MAX)) {
+            finish_content(e, r);
+            CO_RETURN(co);
+        }
+    }
+    if (r->call->verb != LIST_LEN && r->call->verb != LIST_STAT) {
+        begin_output(r);
+        CO_CALL(co, pass_step(e, r, event));
+        if (r->scan.state != SCAN_END) {
+            CO_RETURN(co);
+        }
+    }
+    finish_content(e, r);
+    CO_END(co);
+}
+
+/* Back to the state before anything was read from this head. */
+static void forget_attempt(struct op_read *r)
+{
+    if (r->content_ready) {
+        content_fini(&r->content);
+        r->content_ready = false;
+    }
+    chain_clear(&r->call->answer);
+    r->call->number = 0;
+    head_unref(&r->head);
+}
+
+static enum progress read_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_read *r = (struct op_read *)op;
+    struct co *co = &op->co;
+    enum head_result got;
+    char error[LIST_ERROR_MAX];
+
+    CO_BEGIN(co);
+    for (r->tries = 0; r->tries < TRIES_MAX; r->tries++) {
+        if (r->tries > 0) {
+            forget_attempt(r);
+            emit_get(e, op, TAG_GET);
+            CO_AWAIT(co, "reading head again");
+            got = op_take_head(e, op, event, &r->head, error);
+            if (got == GOT_ERROR) {
+                fail(e, r, error);
+                CO_RETURN(co);
+            }
+            r->damaged_if_missing = true;
+        }
+        if (r->head == NULL) {
+            answer(e, r, LIST_MISSING);
+            CO_RETURN(co);
+        }
+        if (r->call->verb == LIST_HAS) {
+            CO_CALL(co, has_step(e, r, event));
+        } else {
+            CO_CALL(co, content_step(e, r, event));
+        }
+        if (r->answered || scan_failed(e, r)) {
+            break;
+        }
+    }
+    if (!r->answered) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        fail(e, r, "busy: the list's runs change faster than they can be read");
+    }
+    if (r->head != NULL && r->scan.all_cached) {
+        touch_consider(e, op->list, r->head);
+    }
+    CO_END(co);
+}
+
+static void read_fini(struct engine *e, struct op *op)
+{
+    struct op_read *r = (struct op_read *)op;
+    (void)e;
+    scan_stop(op, &r->scan);
+    members_fini(&r->members);
+    if (r->content_ready) {
+        content_fini(&r->content);
+    }
+    head_unref(&r->head);
+}
+
+void read_start(struct engine *e, struct list *list, struct list_call *call, struct head *head)
+{
+    struct op_read *r = op_create(e, list, sizeof *r, read_step, read_fini);
+    r->call = call;
+    r->head = head == NULL ? NULL : head_ref(head);
+    op_start(e, &r->op);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/op_round.h"
+
+#include <stdio.h>
+
+#include "list/engine_state.h"
+#include "list/op_read.h"
+
+enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_CHECK };
+
+#define READ_TRIES_MAX 3
+
+static void append_call(struct block **batch, const struct list_call *call)
+{
+    if (call->verb == LIST_SET) {
+        entry_append(batch, ENTRY_CLEAR, SLICE_NONE);
+    }
+    for (size_t i = 0; i < call->item_count; i++) {
+        entry_append(batch, call->verb == LIST_DEL ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+    }
+}
+
+size_t round_call_bytes(const struct list_call *call)
+{
+    size_t sum = call->verb == LIST_SET ? entry_bytes(0) : 0;
+    for (size_t i = 0; i < call->item_count; i++) {
+        sum += entry_bytes(call->items[i].len);
+    }
+    return sum;
+}
+
+void round_add_write(struct op_round *round, struct list_call *call)
+{
+    append_call(&round->batch, call);
+    TAILQ_INSERT_TAIL(&round->writes, call, link);
+    round->op.list->round_writes = true;
+}
+
+void round_add_read(struct op_round *round, struct list_call *call)
+{
+    TAILQ_INSERT_TAIL(&round->reads, call, link);
+}
+
+static void end_writes(struct engine *e, struct op_round *round)
+{
+    round->op.list->round_writes = false;
+    list_check_quiet(e, round->op.list);
+}
+
+void round_finish_writes(struct engine *e, struct op_round *round)
+{
+    while (!TAILQ_EMPTY(&round->writes)) {
+        struct list_call *call = TAILQ_FIRST(&round->writes);
+        TAILQ_REMOVE(&round->writes, call, link);
+        call_finish(e, round->op.list, call, LIST_OK);
+    }
+    end_writes(e, round);
+}
+
+void round_fail_writes(struct engine *e, struct op_round *round, const char *text)
+{
+    calls_fail(e, round->op.list, &round->writes, text);
+    end_writes(e, round);
+}
+
+/* The size is asked for only when what this worker appended since it last knew could have crossed the line. */
+static bool wants_size(const struct op_round *round)
+{
+    const struct list *list = round->op.list;
+    return !list->size_known || list_log_bytes(list) + round->batch->used >= list->policy->log_limit_bytes;
+}
+
+static bool near_hard_limit(const struct op_round *round)
+{
+    const struct list *list = round->op.list;
+    return list_log_bytes(list) + round->batch->used > list_log_hard_limit(list);
+}
+
+static void send_round(struct engine *e, struct op_round *round, bool with_append)
+{
+    struct op *op = &round->op;
+    if (with_append) {
+        emit_append(e, op, round->batch, TAG_APPEND);
+        if (TAILQ_EMPTY(&round->reads) && wants_size(round)) {
+            emit_size(e, op, TAG_SIZE);
+        }
+        op->list->appended_bytes += round->batch->used;
+    }
+    if (!TAILQ_EMPTY(&round->reads)) {
+        emit_get(e, op, TAG_GET);
+    }
+}
+
+static void take_reply(struct engine *e, struct op_round *round, const struct op_event *event)
+{
+    struct list *list = round->op.list;
+    if (event->tag == TAG_APPEND) {
+        round->write_outcome = *event;
+        op_error_text(event, round->error);
+    } else if (event->tag == TAG_SIZE || event->tag == TAG_CHECK) {
+        if (event->status == BE_HIT) {
+            list_note_size(list, event->reply->size_bytes);
+        } else if (event->status == BE_MISS) {
+            list_note_size(list, 0);
+        }
+    } else {
+        head_unref(&round->head);
+        round->got = op_take_head(e, &round->op, event, &round->head, round->read_error);
+        round->reread = event->status == BE_LOST;
+    }
+}
+
+static void settle_append(struct engine *e, struct op_round *round)
+{
+    if (round->write_outcome.status == BE_STORED) {
+        round_finish_writes(e, round);
+        return;
+    }
+    if (round->write_outcome.status == BE_NO_MEMORY) {
+        metric_inc(e->metrics, METRIC_list_out_of_memory);
+        snprintf(round->error, sizeof round->error, "backend out of memory");
+    }
+    round_fail_writes(e, round, round->error);
+}
+
+static void start_reads(struct engine *e, struct op_round *round)
+{
+    while (!TAILQ_EMPTY(&round->reads)) {
+        struct list_call *call = TAILQ_FIRST(&round->reads);
+        TAILQ_REMOVE(&round->reads, call, link);
+        if (round->got == GOT_ERROR) {
+            call_fail(e, round->op.list, call, "%s", round->read_error);
+        } else {
+            read_start(e, round->op.list, call, round->got == GOT_HEAD ? round->head : NULL);
+        }
+    }
+}
+
+static void refuse_writes(struct engine *e, struct op_round *round, const struct op_event *event)
+{
+    if (event->status != BE_HIT) {
+        op_error_text(event, round->error);
+        round_fail_writes(e, round, round->error);
+        return;
+    }
+    metric_inc(e->metrics, METRIC_list_log_full);
+    round_fail_writes(e, round, "list log full, nothing done: compaction is behind, try again");
+}
+
+static enum progress round_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_round *round = (struct op_round *)op;
+    struct co *co = &op->co;
+    struct list *list = op->list;
+
+    CO_BEGIN(co);
+    round->log_bytes_before = list_log_bytes(list);
+    if (list->round_writes && near_hard_limit(round)) {
+        /* What is known may be old: others have flipped since. */
+        emit_size(e, op, TAG_CHECK);
+        CO_AWAIT(co, "checking the log's size");
+        take_reply(e, round, event);
+        if (near_hard_limit(round)) {
+            refuse_writes(e, round, event);
+        }
+    }
+    send_round(e, round, list->round_writes);
+    while (op->due > 0) {
+        CO_AWAIT(co, list->round_writes ? "appending" : "reading head");
+        take_reply(e, round, event);
+    }
+    if (list->round_writes && round->write_outcome.status == BE_NOT_STORED) {
+        list->appended_bytes = 0;
+        CO_CALL(co, create_step(e, round, event));
+        round->reread = true;
+    } else if (list->round_writes) {
+        settle_append(e, round);
+    }
+    while (!TAILQ_EMPTY(&round->reads) && round->reread && round->tries < READ_TRIES_MAX) {
+        round->tries++;
+        emit_get(e, op, TAG_GET);
+        CO_AWAIT(co, "reading head again");
+        take_reply(e, round, event);
+    }
+    start_reads(e, round);
+    list_consider_compaction(e, list, round->log_bytes_before);
+    CO_END(co);
+}
+
+static void round_fini(struct engine *e, struct op *op)
+{
+    struct op_round *round = (struct op_round *)op;
+    (void)e;
+    block_unref(&round->batch);
+    head_unref(&round->head);
+    head_unref(&round->found);
+}
+
+struct op_round *round_create(struct engine *e, struct list *list)
+{
+    struct op_round *round = op_create(e, list, sizeof *round, round_step, round_fini);
+    TAILQ_INIT(&round->writes);
+    TAILQ_INIT(&round->reads);
+    round->batch = block_new(BLOCK_BYTES);
+    list->round = &round->op;
+    list->round_writes = false;
+    return round;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A round: all blind changes of a list that wait together, in ONE append, and behind them ONE head read for all waiting
+ * reads. Order of writes: the append; when the head is missing, what op_create says.
+ */
+#ifndef LIST_OP_ROUND_H
+#define LIST_OP_ROUND_H
+
+#include "list/op.h"
+
+struct op_round {
+    struct op op;
+    struct call_queue writes; /* in the order of their entries in batch */
+    struct call_queue reads;
+    struct block *batch;      /* the entries of all writes */
+    struct head *head;        /* for the reads */
+    enum head_result got;
+    bool reread;              /* the head read was overtaken by the change's second try */
+    unsigned tries;
+    uint64_t log_bytes_before;
+    struct op_event write_outcome; /* of the append; its text copied to error */
+    char error[LIST_ERROR_MAX];
+    char read_error[LIST_ERROR_MAX];
+    struct co create;         /* op_create's */
+    struct head *found;
+    bool conflict;            /* op_create: the last write met somebody else's */
+};
+
+/* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and reads, then op_start. */
+struct op_round *round_create(struct engine *e, struct list *list);
+void round_add_write(struct op_round *round, struct list_call *call);
+void round_add_read(struct op_round *round, struct list_call *call);
+/* Bytes that the call's entries take. */
+size_t round_call_bytes(const struct list_call *call);
+
+/* op_create.c: the append answered NOT_STORED. Ends with all writes answered. */
+enum progress create_step(struct engine *e, struct op_round *round, const struct op_event *event);
+/* Answers all writes well. */
+void round_finish_writes(struct engine *e, struct op_round *round);
+void round_fail_writes(struct engine *e, struct op_round *round, const char *text);
+
+#endif

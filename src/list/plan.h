@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a compaction does next: a pure function of the head and the list's limits.
+ */
+#ifndef LIST_PLAN_H
+#define LIST_PLAN_H
+
+#include "config/config.h"
+#include "list/head.h"
+
+enum compact_goal {
+    COMPACT_AUTO,  /* what its sizes ask for */
+    COMPACT_FULL,  /* lcompact: log folded, one run, nothing left over */
+    COMPACT_DROP,  /* ldrop: nothing left at all */
+    COMPACT_CLEAR, /* a damaged list is given up (on_damaged = miss) */
+    COMPACT_HEAL,  /* a run is written anew because a sublist of it is gone but still cached */
+};
+
+enum plan_kind {
+    PLAN_NOTHING,
+    PLAN_FOLD,   /* fold the log in place */
+    PLAN_CLEAR,  /* drop all content in place */
+    PLAN_FLIP,   /* the log becomes a run */
+    PLAN_MERGE,  /* runs first .. first+count-1 become one */
+    PLAN_PURGE,  /* delete what the header names as garbage */
+    PLAN_REMOVE, /* the head names nothing and holds nothing: remove it */
+};
+
+struct plan {
+    enum plan_kind kind;
+    size_t first, count;
+};
+
+/* heal: the run to be written anew (COMPACT_HEAL), else NULL. now_s: wall clock. */
+struct plan plan_choose(const struct head *head, const struct list_policy *policy, enum compact_goal goal,
+                        const struct name *heal, int64_t now_s);
+
+/* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n) times in its life.
+ * False when none. */
+bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size_t *merge_count);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One pass over the queue picks what starts now:
+ *
+ *   blind changes and reads   into one round: the changes in one APPEND, the reads behind it on one head read
+ *   exact changes             into one exact operation
+ *   ldrop, lcompact           one at a time
+ *
+ * Only each session's own order must be kept. Per session the pass notes how far its earlier calls are; within a round a
+ * session's changes come before its reads, so a read may join changes, but a change may not join an earlier read.
+ */
+#include "list/schedule.h"
+
+#include "list/engine_state.h"
+#include "list/op_compact.h"
+#include "list/op_exact.h"
+#include "list/op_round.h"
+
+enum phase {
+    PHASE_FREE,    /* nothing of this session is under way on this list */
+    PHASE_CHANGED, /* it has a change in the round being made */
+    PHASE_READING, /* it has a read in that round or under way: only reads may follow */
+    PHASE_BLOCKED, /* an earlier call must end first */
+};
+
+enum kind { KIND_CHANGE, KIND_READ, KIND_EXACT, KIND_COMPACTION };
+
+static enum kind kind_of(const struct list_call *call)
+{
+    switch (call->verb) {
+    case LIST_ADD:
+    case LIST_DEL:
+    case LIST_SET:
+        return KIND_CHANGE;
+    case LIST_ADDX:
+    case LIST_DELX:
+    case LIST_CREATE:
+        return KIND_EXACT;
+    case LIST_DROP:
+    case LIST_COMPACT:
+        return KIND_COMPACTION;
+    default:
+        return KIND_READ;
+    }
+}
+
+/* What a pass makes. */
+struct pass {
+    struct engine *e;
+    struct list *list;
+    struct op_round *round;
+    struct op_exact *exact;
+    struct list_call *compaction;
+    bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would never get through */
+    bool exact_is_create;
+};
+
+static enum phase phase_of(const struct pass *pass, const struct list_call *call)
+{
+    return call->session->mark == pass->e->session_mark ? (enum phase)call->session->phase : PHASE_FREE;
+}
+
+static void set_phase(const struct pass *pass, struct list_call *call, enum phase phase)
+{
+    call->session->mark = pass->e->session_mark;
+    call->session->phase = phase;
+}
+
+static void mark_active(const struct pass *pass)
+{
+    struct list_call *call;
+    TAILQ_FOREACH (call, &pass->list->active, active) {
+        bool reading = kind_of(call) == KIND_READ && phase_of(pass, call) != PHASE_BLOCKED;
+        set_phase(pass, call, reading ? PHASE_READING : PHASE_BLOCKED);
+    }
+}
+
+static void activate(struct pass *pass, struct list_call *call)
+{
+    TAILQ_REMOVE(&pass->list->queue, call, link);
+    TAILQ_INSERT_TAIL(&pass->list->active, call, active);
+}
+
+static bool round_possible(struct pass *pass)
+{
+    if (pass->list->round != NULL && pass->round == NULL) {
+        return false;
+    }
+    if (pass->round == NULL) {
+        pass->round = round_create(pass->e, pass->list);
+    }
+    return true;
+}
+
+static bool take_change(struct pass *pass, struct list_call *call)
+{
+    struct list *list = pass->list;
+    enum phase phase = phase_of(pass, call);
+    if (list->hold || list->exact != NULL || pass->change_waits || timer_is_set(&list->hold_back) ||
+        (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
+        return false;
+    }
+    if (!round_possible(pass)) {
+        return false;
+    }
+    /* A batch stays far below the hard limit, so that the limit is overshot by little. */
+    size_t most = list_log_hard_limit(list) / 2;
+    if (pass->round->batch->used > 0 && pass->round->batch->used + round_call_bytes(call) > most) {
+        return false;
+    }
+    if (pass->round->batch->used > 0) {
+        metric_inc(pass->e->metrics, METRIC_list_appends_combined);
+    }
+    activate(pass, call);
+    round_add_write(pass->round, call);
+    set_phase(pass, call, PHASE_CHANGED);
+    return true;
+}
+
+static bool take_read(struct pass *pass, struct list_call *call)
+{
+    if (phase_of(pass, call) == PHASE_BLOCKED || !round_possible(pass)) {
+        return false;
+    }
+    if (!TAILQ_EMPTY(&pass->round->reads)) {
+        metric_inc(pass->e->metrics, METRIC_list_head_reads_combined);
+    }
+    activate(pass, call);
+    round_add_read(pass->round, call);
+    set_phase(pass, call, PHASE_READING);
+    return true;
+}
+
+static bool take_exact(struct pass *pass, struct list_call *call)
+{
+    struct list *list = pass->list;
+    bool create = call->verb == LIST_CREATE;
+    bool free_place = list->exact == NULL || (pass->exact != NULL && !create && !pass->exact_is_create);
+    if (list->hold || list_writing(list) != (pass->exact != NULL) || !free_place ||
+        phase_of(pass, call) != PHASE_FREE) {
+        pass->change_waits = true;
+        return false;
+    }
+    if (pass->exact == NULL) {
+        pass->exact = exact_create(pass->e, list);
+        pass->exact_is_create = create;
+    }
+    activate(pass, call);
+    exact_add(pass->exact, call);
+    set_phase(pass, call, PHASE_BLOCKED);
+    return true;
+}
+
+static bool take_compaction(struct pass *pass, struct list_call *call)
+{
+    if (pass->list->compaction != NULL || pass->compaction != NULL || phase_of(pass, call) != PHASE_FREE) {
+        return false;
+    }
+    activate(pass, call);
+    pass->compaction = call;
+    set_phase(pass, call, PHASE_BLOCKED);
+    return true;
+}
+
+/* A call that waited longer than its pool's timeout is not started any more: every request ends within its time. */
+static bool expired(struct pass *pass, struct list_call *call)
+{
+    const struct pool_config *pool = &pass->e->config->pools[pass->list->policy->pool_index];
+    if (pass->e->now.mono_us - call->submitted_us < (uint64_t)pool->timeout_ms * 1000) {
+        return false;
+    }
+    activate(pass, call);
+    call_fail(pass->e, pass->list, call,
+              kind_of(call) == KIND_COMPACTION ? "busy: this list is being compacted"
+                                               : "timeout, nothing done: earlier requests for this list took too long");
+    return true;
+}
+
+static bool take(struct pass *pass, struct list_call *call)
+{
+    switch (kind_of(call)) {
+    case KIND_CHANGE:
+        return take_change(pass, call);
+    case KIND_READ:
+        return take_read(pass, call);
+    case KIND_EXACT:
+        return take_exact(pass, call);
+    case KIND_COMPACTION:
+        return take_compaction(pass, call);
+    }
+    return false;
+}
+
+void schedule_list(struct engine *e, struct list *list)
+{
+    struct pass pass = {.e = e, .list = list};
+    e->session_mark++;
+    if (TAILQ_EMPTY(&list->queue)) {
+        return;
+    }
+    mark_active(&pass);
+    for (struct list_call *call = TAILQ_FIRST(&list->queue), *next; call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (!expired(&pass, call) && !take(&pass, call)) {
+            set_phase(&pass, call, PHASE_BLOCKED);
+        }
+    }
+    if (pass.round != NULL) {
+        op_start(e, &pass.round->op);
+    }
+    if (pass.exact != NULL) {
+        exact_start(e, pass.exact);
+    }
+    if (pass.compaction != NULL) {
+        compact_start(e, list, pass.compaction->verb == LIST_DROP ? COMPACT_DROP : COMPACT_FULL, pass.compaction);
+    }
+}

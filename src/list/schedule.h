@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scheduling: which of a list's waiting calls start now, and which travel together.
+ */
+#ifndef LIST_SCHEDULE_H
+#define LIST_SCHEDULE_H
+
+#include "list/lists.h"
+
+/* Starts what can be started on this list. */
+void schedule_list(struct engine *e, struct list *list);
+
+#endif
