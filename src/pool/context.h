@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the servers and connections of one pool share. Owned by the pool; for this folder only.
+ */
+#ifndef POOL_CONTEXT_H
+#define POOL_CONTEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/metric.h"
+#include "base/rng.h"
+#include "config/config.h"
+#include "pool/pool.h"
+
+struct event;
+struct upstream;
+TAILQ_HEAD(upstream_list, upstream);
+
+struct pool_context {
+    const struct pool_config *config;
+    struct event_base *base;
+    struct now *now; /* the worker's */
+    struct metrics *metrics;
+    struct rng rng; /* for back-off */
+    /* Exchanges that ended without an answer. They are handed back by finish_timer, in a turn of
+     * their own, so that nobody is called back from within pool_submit or pool_flush. */
+    struct exchange_list finished;
+    struct event *finish_timer;
+    struct upstream_list dirty; /* connections with something new to write */
+    size_t busy;                /* exchanges of submitters that are not done() */
+    bool watch;                 /* see pool_set_watch */
+    bool closing;
+};
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/pool.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "pool/context.h"
+#include "pool/server.h"
+#include "pool/shard.h"
+#include "pool/upstream.h"
+
+/* How often servers are asked for their evictions. */
+#define WATCH_INTERVAL_S 30
+
+struct pool {
+    struct pool_context context;
+    struct shard *shard;
+    struct server *servers;
+    size_t server_count;
+    struct event *watch_timer;
+};
+
+static void on_finish_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    server_deliver_finished(arg);
+}
+
+static void on_watch_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct pool *pool = arg;
+    (void)fd, (void)what;
+    for (size_t i = 0; pool->context.watch && i < pool->server_count; i++) {
+        server_watch(&pool->servers[i]);
+    }
+    pool_flush(pool);
+}
+
+static void init_context(struct pool_context *context, const struct pool_config *config,
+                         struct event_base *base, struct now *now, struct metrics *metrics)
+{
+    *context = (struct pool_context){
+        .config = config, .base = base, .now = now, .metrics = metrics, .watch = true};
+    rng_init_system(&context->rng);
+    TAILQ_INIT(&context->finished);
+    TAILQ_INIT(&context->dirty);
+    context->finish_timer = evtimer_new(base, on_finish_timer, context);
+    CHECK(context->finish_timer != NULL);
+}
+
+struct pool *pool_create(const struct pool_config *config, struct event_base *base, struct now *now,
+                         struct metrics *metrics, char error[CONFIG_ERROR_MAX])
+{
+    static const struct timeval interval = {WATCH_INTERVAL_S, 0};
+    struct pool *pool = calloc(1, sizeof *pool);
+    CHECK(pool != NULL);
+    init_context(&pool->context, config, base, now, metrics);
+    pool->watch_timer = event_new(base, -1, EV_PERSIST, on_watch_timer, pool);
+    CHECK(pool->watch_timer != NULL && event_add(pool->watch_timer, &interval) == 0);
+    pool->shard = shard_create(config, error);
+    if (pool->shard == NULL) {
+        pool_destroy(&pool);
+        return NULL;
+    }
+    pool->servers = calloc(config->server_count, sizeof *pool->servers);
+    CHECK(pool->servers != NULL);
+    for (size_t i = 0; i < config->server_count; i++) {
+        if (server_init(&pool->servers[i], &pool->context, &config->servers[i], error) < 0) {
+            pool_destroy(&pool);
+            return NULL;
+        }
+        pool->server_count++;
+    }
+    return pool;
+}
+
+void pool_destroy(struct pool **slot)
+{
+    struct pool *pool = *slot;
+    *slot = NULL;
+    if (pool == NULL) {
+        return;
+    }
+    struct pool_context *context = &pool->context;
+    context->closing = true;
+    for (size_t i = 0; i < pool->server_count; i++) {
+        for (uint32_t j = 0; j < pool->servers[i].upstream_count; j++) {
+            upstream_shutdown(&pool->servers[i].upstreams[j]);
+        }
+    }
+    while (!TAILQ_EMPTY(&context->finished)) {
+        server_deliver_finished(context);
+    }
+    for (size_t i = 0; i < pool->server_count; i++) {
+        server_fini(&pool->servers[i]);
+    }
+    CHECK(context->busy == 0);
+    free(pool->servers);
+    shard_destroy(&pool->shard);
+    event_free(context->finish_timer);
+    event_free(pool->watch_timer);
+    free(pool);
+}
+
+/* A lost `mg` or `mn` leaves nothing to wonder about. */
+static bool is_change(struct slice line)
+{
+    return !(line.len > 2 && line.p[0] == 'm' &&
+             (line.p[1] == 'g' || line.p[1] == 'n' || line.p[1] == 'e'));
+}
+
+static void submit(struct pool *pool, struct server *server, struct upstream *u, struct exchange *x)
+{
+    x->server = server;
+    x->listing = false;
+    x->changes = is_change(x->line);
+    pool->context.busy++;
+    upstream_submit(u, x);
+}
+
+void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *x)
+{
+    struct server *server = &pool->servers[shard_index(pool->shard, placement_key)];
+    submit(pool, server, server_upstream(server, placement_key), x);
+}
+
+void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *x)
+{
+    CHECK(server_index < pool->server_count);
+    struct server *server = &pool->servers[server_index];
+    submit(pool, server, &server->upstreams[0], x);
+}
+
+size_t pool_server_count(const struct pool *pool)
+{
+    return pool->server_count;
+}
+
+const char *pool_server_name(const struct pool *pool, struct slice placement_key)
+{
+    return pool->servers[shard_index(pool->shard, placement_key)].config->name;
+}
+
+void pool_flush(struct pool *pool)
+{
+    struct upstream_list *dirty = &pool->context.dirty;
+    struct upstream *u;
+    while ((u = TAILQ_FIRST(dirty)) != NULL) {
+        TAILQ_REMOVE(dirty, u, dirty_link);
+        u->is_dirty = false;
+        upstream_flush(u);
+    }
+}
+
+bool pool_busy(const struct pool *pool)
+{
+    return pool->context.busy > 0;
+}
+
+void pool_set_watch(struct pool *pool, bool watch)
+{
+    pool->context.watch = watch;
+}
+
+size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max)
+{
+    size_t n = pool->server_count < max ? pool->server_count : max;
+    for (size_t i = 0; i < n; i++) {
+        server_snapshot(&pool->servers[i], &out[i]);
+    }
+    return n;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/server.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+static const struct {
+    const char *text; /* behind "backend NAME" */
+    bool lost;
+} fates[FATE_COUNT] = {
+#define FATE_ROW(name, lost, text) [FATE_##name] = {text, lost},
+    FATE_TABLE(FATE_ROW)
+#undef FATE_ROW
+};
+
+/* --- start and end -------------------------------------------------------------------------- */
+
+static int unix_address(struct server *server, const char *path, char error[CONFIG_ERROR_MAX])
+{
+    struct server_address *a = &server->addresses[0];
+    struct sockaddr_un *un = (struct sockaddr_un *)&a->address;
+    if (strlen(path) >= sizeof un->sun_path) {
+        snprintf(error, CONFIG_ERROR_MAX, "backend %s: the path is longer than %zu bytes",
+                 server->config->name, sizeof un->sun_path - 1);
+        return -1;
+    }
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, path, strlen(path) + 1);
+    a->len = sizeof *un;
+    server->address_count = 1;
+    return 0;
+}
+
+static int resolve(struct server *server, char error[CONFIG_ERROR_MAX])
+{
+    const struct endpoint *endpoint = &server->config->endpoint;
+    if (endpoint->port == 0) {
+        return unix_address(server, endpoint->host, error);
+    }
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *list;
+    char port[8];
+    snprintf(port, sizeof port, "%u", endpoint->port);
+    int rc = getaddrinfo(endpoint->host, port, &hints, &list);
+    if (rc != 0) {
+        snprintf(error, CONFIG_ERROR_MAX, "backend %s: cannot resolve the name: %s",
+                 server->config->name, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+        return -1;
+    }
+    for (const struct addrinfo *ai = list;
+         ai != NULL && server->address_count < SERVER_ADDRESSES_MAX; ai = ai->ai_next) {
+        struct server_address *a = &server->addresses[server->address_count++];
+        CHECK(ai->ai_addrlen <= sizeof a->address);
+        memcpy(&a->address, ai->ai_addr, ai->ai_addrlen);
+        a->len = ai->ai_addrlen;
+    }
+    freeaddrinfo(list);
+    return 0;
+}
+
+int server_init(struct server *server, struct pool_context *context,
+                const struct server_config *config, char error[CONFIG_ERROR_MAX])
+{
+    uint32_t count = context->config->connections;
+    *server = (struct server){.context = context, .config = config};
+    if (resolve(server, error) < 0) {
+        return -1;
+    }
+    server->caps.server_name = config->name;
+    for (int fate = FATE_NONE + 1; fate < FATE_COUNT; fate++) {
+        snprintf(server->texts[fate], SERVER_TEXT_MAX, "backend %s%s", config->name,
+                 fates[fate].text);
+    }
+    CHECK(pthread_mutex_init(&server->version_lock, NULL) == 0);
+    server->upstream_count = count > 0 ? count : 1;
+    server->upstreams = calloc(server->upstream_count, sizeof *server->upstreams);
+    CHECK(server->upstreams != NULL);
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        upstream_init(&server->upstreams[i], server);
+    }
+    return 0;
+}
+
+void server_fini(struct server *server)
+{
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        upstream_fini(&server->upstreams[i]);
+    }
+    free(server->upstreams);
+    pthread_mutex_destroy(&server->version_lock);
+}
+
+struct upstream *server_upstream(struct server *server, struct slice placement_key)
+{
+    uint64_t index = 0;
+    if (server->upstream_count > 1) {
+        index = hash_bytes(placement_key.p, placement_key.len, 0) % server->upstream_count;
+    }
+    return &server->upstreams[index];
+}
+
+/* --- what it said --------------------------------------------------------------------------- */
+
+void server_learn(struct server *server, const struct handshake *hs)
+{
+    if (server->down_logged || !server->caps_known) {
+        log_info("backend %s: up, memcached %s, item_size_max %llu, cas %s, evictions %s, "
+                 "flush_all %s",
+                 server->config->name, hs->version, (unsigned long long)hs->item_size_max,
+                 hs->cas_disabled ? "off" : "on", hs->evictions_disabled ? "off" : "on",
+                 hs->flush_disabled ? "off" : "on");
+    }
+    server->down_logged = false;
+    server->caps.item_size_max = hs->item_size_max;
+    server->caps.cas_enabled = !hs->cas_disabled;
+    server->caps_known = true;
+    if (hs->cas_disabled && !server->cas_warned && server->context->watch) {
+        log_warn("backend %s: runs without CAS (-C): list verbs are refused there",
+                 server->config->name);
+        server->cas_warned = true;
+    }
+    pthread_mutex_lock(&server->version_lock);
+    memcpy(server->version, hs->version, sizeof server->version);
+    pthread_mutex_unlock(&server->version_lock);
+}
+
+void server_set_unfit(struct server *server, const char *reason)
+{
+    char text[SERVER_TEXT_MAX];
+    snprintf(text, sizeof text, "backend %s: %s", server->config->name, reason);
+    if (!server->down_logged || strcmp(text, server->texts[FATE_UNFIT]) != 0) {
+        log_error("%s", text);
+    }
+    server->down_logged = true;
+    memcpy(server->texts[FATE_UNFIT], text, sizeof text);
+}
+
+void server_log_down(struct server *server, const char *what, const char *reason)
+{
+    if (server->down_logged) {
+        log_debug("backend %s: %s: %s", server->config->name, what, reason);
+    } else {
+        log_warn("backend %s: %s: %s", server->config->name, what, reason);
+    }
+    server->down_logged = true;
+}
+
+static void on_watched(struct exchange *x, const struct exchange_reply *reply)
+{
+    (void)reply;
+    x->server->watching = false;
+}
+
+void server_watch(struct server *server)
+{
+    struct upstream *u = &server->upstreams[0];
+    if (server->watching || u->state != UPSTREAM_UP) {
+        return;
+    }
+    server->watching = true;
+    server->watch_exchange = (struct exchange){
+        .line = SLICE_LIT("stats\r\n"), .done = on_watched, .server = server, .listing = true};
+    upstream_submit(u, &server->watch_exchange);
+}
+
+void server_stat_line(struct server *server, struct slice line)
+{
+    static const struct slice evictions = {"STAT evictions ", 15};
+    uint64_t n;
+    if (!slice_starts_with(line, evictions)) {
+        return;
+    }
+    (void)slice_take(&line, evictions.len);
+    uint64_t before = atomic_load_explicit(&server->evictions, memory_order_relaxed);
+    if (!slice_to_u64(line, &n)) {
+        return;
+    }
+    /* Fewer than before: it was restarted. */
+    if (server->evictions_known && n > before) {
+        log_warn("backend %s: evicts: %llu items since the last look; lists that lose a part are "
+                 "damaged, give it more memory",
+                 server->config->name, (unsigned long long)(n - before));
+    }
+    server->evictions_known = true;
+    atomic_store_explicit(&server->evictions, n, memory_order_relaxed);
+}
+
+/* --- ends without an answer ----------------------------------------------------------------- */
+
+static void count_fate(struct server *server, const struct exchange *x, enum fate fate)
+{
+    struct metrics *metrics = server->context->metrics;
+    if (x->listing || fate == FATE_STALE || fate == FATE_NO_CAS) {
+        return; /* refusals that belong to normal life */
+    }
+    metric_inc(metrics, METRIC_backend_errors);
+    server_count(&server->errors, 1);
+    if (fate == FATE_TIMEOUT || fate == FATE_TIMEOUT_LOST) {
+        metric_inc(metrics, METRIC_backend_timeouts);
+        server_count(&server->timeouts, 1);
+    }
+    if (fates[fate].lost && x->changes) {
+        metric_inc(metrics, METRIC_outcomes_unknown);
+    }
+}
+
+void server_finish(struct server *server, struct exchange *x, enum fate fate)
+{
+    struct pool_context *context = server->context;
+    static const struct timeval at_once = {0, 0};
+    count_fate(server, x, fate);
+    x->fate = (uint8_t)fate;
+    if (TAILQ_EMPTY(&context->finished)) {
+        /* A timer, and not an active event: the loop goes around once before it, however often
+         * done() submits again. */
+        CHECK(event_add(context->finish_timer, &at_once) == 0);
+    }
+    TAILQ_INSERT_TAIL(&context->finished, x, link);
+}
+
+void server_deliver_finished(struct pool_context *context)
+{
+    struct exchange_list list = TAILQ_HEAD_INITIALIZER(list);
+    struct exchange *x;
+    TAILQ_CONCAT(&list, &context->finished, link);
+    while ((x = TAILQ_FIRST(&list)) != NULL) {
+        const struct server *server = x->server;
+        struct exchange_reply reply = {
+            .status = fates[x->fate].lost ? EXCHANGE_LOST : EXCHANGE_NOT_SENT,
+            .stale = x->fate == FATE_STALE,
+            .caps = server->caps_known ? &server->caps : NULL,
+            .text = server->texts[x->fate],
+        };
+        TAILQ_REMOVE(&list, x, link);
+        if (!x->listing) {
+            context->busy--;
+        }
+        x->done(x, &reply);
+    }
+}
+
+/* --- snapshot ------------------------------------------------------------------------------- */
+
+static const char *state_name(struct server *server)
+{
+    if (atomic_load(&server->in_state[UPSTREAM_UP]) > 0) {
+        return "up";
+    }
+    if (atomic_load(&server->in_state[UPSTREAM_CONNECTING]) > 0 ||
+        atomic_load(&server->in_state[UPSTREAM_HANDSHAKE]) > 0) {
+        return "connecting";
+    }
+    return atomic_load(&server->in_state[UPSTREAM_DOWN]) > 0 ? "down" : "idle";
+}
+
+void server_snapshot(struct server *server, struct server_stats *out)
+{
+    *out = (struct server_stats){
+        .requests = atomic_load_explicit(&server->requests, memory_order_relaxed),
+        .errors = atomic_load_explicit(&server->errors, memory_order_relaxed),
+        .timeouts = atomic_load_explicit(&server->timeouts, memory_order_relaxed),
+        .connects = atomic_load_explicit(&server->connects, memory_order_relaxed),
+        .connect_failures = atomic_load_explicit(&server->connect_failures, memory_order_relaxed),
+        .pending = atomic_load_explicit(&server->pending, memory_order_relaxed),
+        .evictions = atomic_load_explicit(&server->evictions, memory_order_relaxed),
+    };
+    snprintf(out->name, sizeof out->name, "%s", server->config->name);
+    snprintf(out->state, sizeof out->state, "%s", state_name(server));
+    pthread_mutex_lock(&server->version_lock);
+    memcpy(out->version, server->version, sizeof out->version);
+    pthread_mutex_unlock(&server->version_lock);
+}

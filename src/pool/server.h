@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One server of a pool: its addresses, what it said of itself, its connections and counters. For
+ * this folder only.
+ */
+#ifndef POOL_SERVER_H
+#define POOL_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "pool/context.h"
+#include "pool/handshake.h"
+#include "pool/upstream.h"
+
+/* Addresses of one name that are tried. */
+#define SERVER_ADDRESSES_MAX 4
+#define SERVER_TEXT_MAX (CONFIG_NAME_MAX + 16 + HANDSHAKE_ERROR_MAX + 16)
+
+/* Why an exchange ended without an answer. FATE(name, lost: bytes of it were sent, text after
+ * "backend NAME") */
+#define FATE_TABLE(FATE) \
+    FATE(DOWN, false, " down") \
+    FATE(UNFIT, false, "") /* the text is made at the handshake */ \
+    FATE(QUEUE_FULL, false, ": queue full") \
+    FATE(STALE, false, ": connected anew since") \
+    FATE(NO_CAS, false, ": runs without CAS (-C)") \
+    FATE(TIMEOUT, false, ": timeout, not sent") \
+    FATE(CLOSING, false, ": shutting down, not sent") \
+    FATE(TIMEOUT_LOST, true, ": timeout, outcome unknown") \
+    FATE(LOST, true, ": connection lost, outcome unknown")
+
+enum fate {
+    FATE_NONE,
+#define FATE_ENUM(name, lost, text) FATE_##name,
+    FATE_TABLE(FATE_ENUM)
+#undef FATE_ENUM
+        FATE_COUNT
+};
+
+struct server_address {
+    struct sockaddr_storage address;
+    socklen_t len;
+};
+
+struct server {
+    struct pool_context *context;
+    const struct server_config *config;
+    struct server_address addresses[SERVER_ADDRESSES_MAX];
+    size_t address_count;
+    size_t address_good; /* the one to try first */
+    struct be_caps caps;
+    bool caps_known;
+    bool cas_warned;
+    bool down_logged; /* the log last said that it is down; only changes are logged */
+    char texts[FATE_COUNT][SERVER_TEXT_MAX];
+    struct upstream *upstreams;
+    uint32_t upstream_count;
+
+    struct exchange watch_exchange; /* the `stats` of server_watch */
+    bool watching;
+    bool evictions_known;
+
+    /* For snapshots from other threads; written by the pool's worker only. */
+    _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
+    _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT]; /* how many connections are in each state */
+    pthread_mutex_t version_lock;
+    char version[sizeof((struct handshake *)NULL)->version];
+};
+
+/* Prepares the server; resolves its name, which blocks. Returns 0, or -1 with the reason in error;
+ * then nothing is to be undone. server_fini ends its connections, too, but upstream_shutdown comes
+ * first. */
+MUST_CHECK int server_init(struct server *server, struct pool_context *context,
+                           const struct server_config *config, char error[CONFIG_ERROR_MAX]);
+void server_fini(struct server *server);
+
+/* The connection for a key; always the same one. */
+struct upstream *server_upstream(struct server *server, struct slice placement_key);
+
+/* Takes what a handshake found; logs what the operator should know. */
+void server_learn(struct server *server, const struct handshake *hs);
+/* Makes the text of FATE_UNFIT: the server cannot be used because of what it answered. */
+void server_set_unfit(struct server *server, const char *reason);
+/* Logs, once per outage, that the server cannot be reached or was lost. */
+void server_log_down(struct server *server, const char *what, const char *reason);
+
+/* Asks the server for its `stats` when it is up. */
+void server_watch(struct server *server);
+/* Takes one STAT line of the answer. */
+void server_stat_line(struct server *server, struct slice line);
+
+/* Ends an exchange that gets no answer: counts it and queues it; done() is called in the next turn.
+ */
+void server_finish(struct server *server, struct exchange *x, enum fate fate);
+/* Hands back all that server_finish queued so far. */
+void server_deliver_finished(struct pool_context *context);
+
+void server_snapshot(struct server *server, struct server_stats *out);
+
+/* A counter with a single writer: no bus lock. */
+static inline void server_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    uint64_t v = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, v + n, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/shard.h"
+
+#include <libmemcached/memcached.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct shard {
+    memcached_st *ring; /* NULL: a single server needs none */
+    size_t server_count;
+};
+
+static const struct {
+    memcached_hash_t hash;
+    const char *name;
+} hashes[] = {
+    [HASH_DEFAULT] = {MEMCACHED_HASH_DEFAULT, "default"},
+    [HASH_ONE_AT_A_TIME] = {MEMCACHED_HASH_DEFAULT, "one-at-a-time"},
+    [HASH_MD5] = {MEMCACHED_HASH_MD5, "md5"},
+    [HASH_CRC] = {MEMCACHED_HASH_CRC, "crc"},
+    [HASH_FNV1_64] = {MEMCACHED_HASH_FNV1_64, "fnv1-64"},
+    [HASH_FNV1A_64] = {MEMCACHED_HASH_FNV1A_64, "fnv1a-64"},
+    [HASH_FNV1_32] = {MEMCACHED_HASH_FNV1_32, "fnv1-32"},
+    [HASH_FNV1A_32] = {MEMCACHED_HASH_FNV1A_32, "fnv1a-32"},
+    [HASH_JENKINS] = {MEMCACHED_HASH_JENKINS, "jenkins"},
+    [HASH_MURMUR] = {MEMCACHED_HASH_MURMUR, "murmur"},
+    [HASH_HSIEH] = {MEMCACHED_HASH_HSIEH, "hsieh"},
+};
+
+static int set_behaviors(memcached_st *ring, const struct pool_config *config,
+                         char error[CONFIG_ERROR_MAX])
+{
+    memcached_return_t rc = MEMCACHED_SUCCESS;
+    if (config->distribution == DISTRIBUTION_KETAMA_WEIGHTED) {
+        rc = memcached_behavior_set(ring, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
+    } else if (config->distribution == DISTRIBUTION_KETAMA) {
+        rc = memcached_behavior_set(ring, MEMCACHED_BEHAVIOR_KETAMA, 1);
+    }
+    if (rc != MEMCACHED_SUCCESS) {
+        snprintf(error, CONFIG_ERROR_MAX, "pool %s: the distribution is not available: %s",
+                 config->name, memcached_strerror(ring, rc));
+        return -1;
+    }
+    if (config->hash == HASH_DEFAULT) {
+        return 0;
+    }
+    /* After the distribution, which sets a hash of its own. */
+    rc = memcached_behavior_set(ring, MEMCACHED_BEHAVIOR_HASH, hashes[config->hash].hash);
+    if (rc != MEMCACHED_SUCCESS) {
+        snprintf(error, CONFIG_ERROR_MAX,
+                 "pool %s: this libmemcached was built without the hash %s", config->name,
+                 hashes[config->hash].name);
+        return -1;
+    }
+    return 0;
+}
+
+/* One push for all servers: each one computes the ring anew. */
+static int add_servers(memcached_st *ring, const struct pool_config *config)
+{
+    memcached_server_list_st list = NULL;
+    memcached_return_t rc = MEMCACHED_SUCCESS;
+    for (size_t i = 0; i < config->server_count && rc == MEMCACHED_SUCCESS; i++) {
+        const struct server_config *s = &config->servers[i];
+        /* Port 0 says that the name is the path of a unix socket, to libmemcached as well. */
+        memcached_server_list_st longer = memcached_server_list_append_with_weight(
+            list, s->endpoint.host, s->endpoint.port, s->weight, &rc);
+        list = longer != NULL ? longer : list;
+    }
+    if (rc == MEMCACHED_SUCCESS) {
+        rc = memcached_server_push(ring, list);
+    }
+    memcached_server_list_free(list);
+    return rc == MEMCACHED_SUCCESS && memcached_server_count(ring) == config->server_count ? 0 : -1;
+}
+
+struct shard *shard_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX])
+{
+    /* libmemcached ends the process when there are more. */
+    if (config->server_count == 0 || config->server_count > CONFIG_SERVERS_MAX) {
+        snprintf(error, CONFIG_ERROR_MAX, "pool %s: 1 to %d servers are needed, there are %zu",
+                 config->name, CONFIG_SERVERS_MAX, config->server_count);
+        return NULL;
+    }
+    struct shard *shard = calloc(1, sizeof *shard);
+    CHECK(shard != NULL);
+    shard->server_count = config->server_count;
+    if (config->server_count == 1) {
+        return shard;
+    }
+    shard->ring = memcached_create(NULL);
+    CHECK(shard->ring != NULL);
+    if (set_behaviors(shard->ring, config, error) < 0) {
+        shard_destroy(&shard);
+        return NULL;
+    }
+    if (add_servers(shard->ring, config) < 0) {
+        snprintf(error, CONFIG_ERROR_MAX, "pool %s: libmemcached does not take the servers",
+                 config->name);
+        shard_destroy(&shard);
+        return NULL;
+    }
+    return shard;
+}
+
+void shard_destroy(struct shard **slot)
+{
+    struct shard *shard = *slot;
+    *slot = NULL;
+    if (shard == NULL) {
+        return;
+    }
+    if (shard->ring != NULL) {
+        memcached_free(shard->ring);
+    }
+    free(shard);
+}
+
+size_t shard_index(const struct shard *shard, struct slice key)
+{
+    if (shard->ring == NULL) {
+        return 0;
+    }
+    size_t index = memcached_generate_hash(shard->ring, key.p, key.len);
+    CHECK(index < shard->server_count);
+    return index;
+}

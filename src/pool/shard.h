@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which server owns a key: libmemcached's distributions, so that keys stay where other clients of
+ * the same servers find them. libmemcached is used as a pure function only; its own I/O is never
+ * touched. A key keeps its server whether that one is up or not.
+ *
+ *     here                                   php-memcached, pylibmc                      twemproxy
+ *     ketama-weighted                        OPT_LIBKETAMA_COMPATIBLE, ketama_weighted   (hash
+ * fnv1a_64) ketama ketama                                 DISTRIBUTION_CONSISTENT, ketama modula
+ * their default
+ */
+#ifndef POOL_SHARD_H
+#define POOL_SHARD_H
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/slice.h"
+#include "config/config.h"
+
+struct shard;
+
+/* Returns the mapping for the pool's servers, distribution and hash, owned by the caller until
+ * shard_destroy; NULL with the reason in error when they cannot be used. config need not live on.
+ */
+struct shard *shard_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX]);
+void shard_destroy(struct shard **shard);
+
+/* Index of the server that owns the key: 0 .. server_count-1. */
+size_t shard_index(const struct shard *shard, struct slice key);
+
+#endif

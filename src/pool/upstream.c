@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/upstream.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "pool/server.h"
+
+/* After so long without hearing from the server, a connection is looked at before it is used. */
+#define PROBE_AFTER_US ((uint64_t)1000000)
+/* A connection that held so long, or answered anything, is replaced at once when it is lost. */
+#define PROVED_AFTER_US ((uint64_t)1000000)
+/* An attempt that was refused at once may be repeated after so long, when a request asks for it. */
+#define REPEAT_AFTER_US ((uint64_t)20000)
+
+static uint64_t now_us(const struct upstream *u)
+{
+    return u->server->context->now->mono_us;
+}
+
+static struct timeval milliseconds(uint64_t ms)
+{
+    return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+}
+
+void upstream_set_state(struct upstream *u, enum upstream_state state)
+{
+    _Atomic uint32_t *in_state = u->server->in_state;
+    atomic_fetch_sub_explicit(&in_state[u->state], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&in_state[state], 1, memory_order_relaxed);
+    u->state = state;
+    if (state != UPSTREAM_UP) {
+        u->epoch = 0;
+    }
+}
+
+static void set_state_timer(struct upstream *u, uint64_t ms)
+{
+    struct timeval tv = milliseconds(ms);
+    CHECK(event_add(&u->state_timer, &tv) == 0);
+}
+
+/* --- the queue ------------------------------------------------------------------------------ */
+
+static void set_queue_timer(struct upstream *u)
+{
+    const struct exchange *first = TAILQ_FIRST(&u->queue);
+    if (u->queue_timer_set || first == NULL) {
+        return;
+    }
+    uint64_t now = now_us(u);
+    uint64_t ms = first->deadline_us > now ? (first->deadline_us - now) / 1000 + 1 : 1;
+    struct timeval tv = milliseconds(ms);
+    CHECK(event_add(&u->queue_timer, &tv) == 0);
+    u->queue_timer_set = true;
+}
+
+static bool some_was_sent(const struct upstream *u, const struct exchange *x)
+{
+    return x->start < u->out_written;
+}
+
+void upstream_dequeue(struct upstream *u, struct exchange *x)
+{
+    TAILQ_REMOVE(&u->queue, x, link);
+    u->queued--;
+    server_count(&u->server->pending, (uint64_t)-1);
+}
+
+/* Moves the first len bytes of one chain behind another. */
+static void move_bytes(struct chain *to, struct chain *from, size_t len)
+{
+    while (len > 0) {
+        const struct chain_seg *seg = &from->segs[from->first];
+        size_t n = seg->len < len ? seg->len : len;
+        chain_add(to, seg->block, seg->p, n);
+        chain_consume(from, n);
+        len -= n;
+    }
+}
+
+typedef enum fate verdict_fn(const struct upstream *u, const struct exchange *x);
+
+/* Asks verdict about each exchange, ends those with a fate, and makes a new output stream of the
+ * others, which must be wholly unsent. For the moments when no connection is in the middle of that
+ * stream. */
+static void sift(struct upstream *u, verdict_fn *verdict)
+{
+    struct exchange_list all = TAILQ_HEAD_INITIALIZER(all);
+    struct chain kept;
+    struct exchange *x;
+    uint64_t at = u->out_written;
+    uint64_t kept_end = 0;
+    chain_init(&kept);
+    TAILQ_CONCAT(&all, &u->queue, link);
+    while ((x = TAILQ_FIRST(&all)) != NULL) {
+        enum fate fate = verdict(u, x);
+        TAILQ_REMOVE(&all, x, link);
+        TAILQ_INSERT_TAIL(&u->queue, x, link);
+        if (fate != FATE_NONE) {
+            upstream_dequeue(u, x);
+            server_finish(u->server, x, fate);
+            continue;
+        }
+        CHECK(x->start >= at);
+        size_t len = (size_t)(x->end - x->start);
+        chain_consume(&u->out, (size_t)(x->start - at));
+        move_bytes(&kept, &u->out, len);
+        at = x->end;
+        x->start = kept_end;
+        x->end = kept_end = kept_end + len;
+    }
+    chain_fini(&u->out);
+    u->out = kept;
+    u->out_written = 0;
+    u->out_end = kept_end;
+}
+
+/* Ends the exchanges whose time is over, from the front: the deadlines are in the queue's order. */
+static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct upstream *u = arg;
+    struct exchange *x;
+    (void)fd, (void)what;
+    *u->server->context->now = clock_now();
+    u->queue_timer_set = false;
+    while ((x = TAILQ_FIRST(&u->queue)) != NULL && x->deadline_us <= now_us(u)) {
+        /* Also when the server answered a request before it took all of it, and then stopped
+         * taking: the next one cannot be cut out of the stream. */
+        if (some_was_sent(u, x) || x->start != u->out_written) {
+            upstream_lost(u, "timeout", true);
+            continue;
+        }
+        chain_consume(&u->out, (size_t)(x->end - x->start));
+        u->out_written = x->end;
+        upstream_dequeue(u, x);
+        server_finish(u->server, x, FATE_TIMEOUT);
+    }
+    set_queue_timer(u);
+}
+
+/* --- submission ----------------------------------------------------------------------------- */
+
+static enum fate refusal(const struct upstream *u, const struct exchange *x)
+{
+    const struct server *server = u->server;
+    if (server->context->closing) {
+        return FATE_CLOSING;
+    }
+    if (x->epoch != 0 && x->epoch != u->epoch) {
+        return FATE_STALE;
+    }
+    if (x->needs_cas && u->state == UPSTREAM_UP && !server->caps.cas_enabled) {
+        return FATE_NO_CAS;
+    }
+    if (u->queued >= server->context->config->max_pending && !x->listing) {
+        return FATE_QUEUE_FULL;
+    }
+    if (u->state != UPSTREAM_UP && u->doubtful) {
+        return (enum fate)u->down_fate;
+    }
+    if (u->state == UPSTREAM_DOWN && now_us(u) < u->failed_us + REPEAT_AFTER_US) {
+        return (enum fate)u->down_fate;
+    }
+    return FATE_NONE;
+}
+
+static void append(struct upstream *u, struct exchange *x)
+{
+    CHECK(x->line.len > 0);
+    x->start = u->out_end;
+    chain_copy_slice(&u->out, x->line);
+    if (x->body_block != NULL) {
+        chain_add(&u->out, x->body_block, x->body.p, x->body.len);
+    } else if (x->body.len > 0) {
+        chain_copy_slice(&u->out, x->body);
+    }
+    size_t line_end = x->body_bare ? 2 : 0;
+    chain_copy(&u->out, "\r\n", line_end);
+    u->out_end += x->line.len + x->body.len + line_end;
+    x->end = u->out_end;
+    TAILQ_INSERT_TAIL(&u->queue, x, link);
+    u->queued++;
+    server_count(&u->server->pending, 1);
+    set_queue_timer(u);
+}
+
+void upstream_submit(struct upstream *u, struct exchange *x)
+{
+    struct pool_context *context = u->server->context;
+    x->deadline_us = now_us(u) + (uint64_t)context->config->timeout_ms * 1000;
+    /* Without this, the first request after a quiet time in which the server restarted would be
+     * lost. */
+    if (u->state == UPSTREAM_UP && u->queued == 0 && now_us(u) >= u->heard_us + PROBE_AFTER_US &&
+        !upstream_probe(u)) {
+        upstream_lost(u, "closed by the server", false);
+    }
+    enum fate fate = refusal(u, x);
+    if (fate != FATE_NONE) {
+        server_finish(u->server, x, fate);
+        return;
+    }
+    append(u, x);
+    if (!x->listing) {
+        metric_inc(context->metrics, METRIC_backend_requests);
+        server_count(&u->server->requests, 1);
+    }
+    if (u->state == UPSTREAM_UP && !u->is_dirty) {
+        u->is_dirty = true;
+        TAILQ_INSERT_TAIL(&context->dirty, u, dirty_link);
+    } else if (u->state == UPSTREAM_IDLE || u->state == UPSTREAM_DOWN) {
+        upstream_attempt(u);
+    }
+}
+
+void upstream_flush(struct upstream *u)
+{
+    if (u->state == UPSTREAM_UP && !u->socket_full && !u->write_failed) {
+        upstream_write(u);
+    }
+}
+
+/* --- up and down ---------------------------------------------------------------------------- */
+
+static void close_socket(struct upstream *u)
+{
+    if (u->fd >= 0) {
+        event_del(&u->write_event);
+        event_del(&u->read_event);
+        close(u->fd);
+        u->fd = -1;
+    }
+    u->socket_full = u->write_failed = false;
+    block_unref(&u->in);
+    u->in_parsed = u->in_need = 0;
+}
+
+static enum fate down_verdict(const struct upstream *u, const struct exchange *x)
+{
+    (void)x;
+    return (enum fate)u->down_fate;
+}
+
+static void enter_down(struct upstream *u, enum fate fate)
+{
+    struct pool_context *context = u->server->context;
+    uint64_t ms = u->retry_ms;
+    u->down_fate = (uint8_t)fate;
+    upstream_set_state(u, UPSTREAM_DOWN);
+    sift(u, down_verdict);
+    /* Spread by a quarter either way, so that many proxies do not come back in step. */
+    set_state_timer(u, (ms * (75 + rng_below(&context->rng, 51)) + 99) / 100);
+    u->retry_ms = ms * 2 < context->config->retry_max_ms ? ms * 2 : context->config->retry_max_ms;
+}
+
+void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, bool unfit)
+{
+    struct server *server = u->server;
+    close_socket(u);
+    metric_inc(server->context->metrics, METRIC_backend_connect_failures);
+    server_count(&server->connect_failures, 1);
+    u->doubtful = !quickly;
+    u->failed_us = now_us(u);
+    if (unfit) {
+        server_set_unfit(server, reason);
+    } else {
+        server_log_down(server, "cannot connect", reason);
+    }
+    enter_down(u, unfit ? FATE_UNFIT : FATE_DOWN);
+}
+
+static enum fate no_cas_verdict(const struct upstream *u, const struct exchange *x)
+{
+    (void)u;
+    return x->needs_cas ? FATE_NO_CAS : FATE_NONE;
+}
+
+void upstream_established(struct upstream *u)
+{
+    static _Atomic uint64_t last_epoch;
+    struct server *server = u->server;
+    event_del(&u->state_timer);
+    upstream_set_state(u, UPSTREAM_UP);
+    u->epoch = atomic_fetch_add(&last_epoch, 1) + 1;
+    u->up_since_us = u->heard_us = now_us(u);
+    u->answered = u->doubtful = false;
+    server->address_good = (u->first_address + u->addresses_tried - 1) % server->address_count;
+    metric_inc(server->context->metrics, METRIC_backend_connects);
+    server_count(&server->connects, 1);
+    server_learn(server, &u->handshake);
+    if (!server->caps.cas_enabled) {
+        sift(u, no_cas_verdict);
+    }
+    upstream_write(u);
+}
+
+static enum fate lost_verdict(const struct upstream *u, const struct exchange *x)
+{
+    if (some_was_sent(u, x)) {
+        return FATE_LOST;
+    }
+    /* Its CAS number means nothing to whoever answers on the next connection (storage rule 5). */
+    return x->epoch != 0 ? FATE_STALE : FATE_NONE;
+}
+
+static enum fate timeout_verdict(const struct upstream *u, const struct exchange *x)
+{
+    return some_was_sent(u, x) && x->deadline_us <= now_us(u) ? FATE_TIMEOUT_LOST
+                                                              : lost_verdict(u, x);
+}
+
+void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
+{
+    CHECK(u->state == UPSTREAM_UP);
+    server_log_down(u->server, "connection lost", reason);
+    close_socket(u);
+    upstream_set_state(u, UPSTREAM_CONNECTING);
+    sift(u, timed_out ? timeout_verdict : lost_verdict);
+    if (u->answered || now_us(u) >= u->up_since_us + PROVED_AFTER_US) {
+        u->retry_ms = u->server->context->config->retry_min_ms;
+        upstream_attempt(u);
+        return;
+    }
+    u->doubtful = true;
+    u->failed_us = now_us(u);
+    enter_down(u, FATE_DOWN);
+}
+
+static void on_state_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct upstream *u = arg;
+    (void)fd, (void)what;
+    *u->server->context->now = clock_now();
+    if (u->state == UPSTREAM_DOWN) {
+        upstream_attempt(u);
+    } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {
+        /* The next attempt begins with another address. */
+        u->server->address_good =
+            (u->first_address + u->addresses_tried) % u->server->address_count;
+        upstream_attempt_failed(
+            u, u->state == UPSTREAM_CONNECTING ? "timeout" : "no answer to `version`", false,
+            false);
+    }
+}
+
+/* --- start and end -------------------------------------------------------------------------- */
+
+void upstream_init(struct upstream *u, struct server *server)
+{
+    struct pool_context *context = server->context;
+    *u = (struct upstream){.server = server, .fd = -1, .state = UPSTREAM_IDLE};
+    atomic_fetch_add(&server->in_state[UPSTREAM_IDLE], 1);
+    u->retry_ms = context->config->retry_min_ms;
+    TAILQ_INIT(&u->queue);
+    chain_init(&u->out);
+    CHECK(evtimer_assign(&u->state_timer, context->base, on_state_timer, u) == 0);
+    CHECK(evtimer_assign(&u->queue_timer, context->base, on_queue_timer, u) == 0);
+}
+
+static enum fate shutdown_verdict(const struct upstream *u, const struct exchange *x)
+{
+    return some_was_sent(u, x) ? FATE_LOST : FATE_CLOSING;
+}
+
+void upstream_shutdown(struct upstream *u)
+{
+    close_socket(u);
+    event_del(&u->state_timer);
+    event_del(&u->queue_timer);
+    upstream_set_state(u, UPSTREAM_IDLE);
+    sift(u, shutdown_verdict);
+}
+
+void upstream_fini(struct upstream *u)
+{
+    CHECK(u->fd < 0 && u->queued == 0);
+    if (u->is_dirty) {
+        TAILQ_REMOVE(&u->server->context->dirty, u, dirty_link);
+        u->is_dirty = false;
+    }
+    chain_fini(&u->out);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection to one server: a queue of exchanges, answered in order. For this folder only.
+ *
+ *     IDLE --demand--> CONNECTING --> HANDSHAKE --> UP --lost--> CONNECTING (at once)
+ *                          ^  |____________|_____          |
+ *                          |        failed       |         | lost before it proved useful
+ *                          |                     v         |
+ *                          +-----back-off------ DOWN <-----+
+ *
+ * The output is one stream of bytes; positions in it say what was sent, exactly:
+ *
+ *     0          out_written                out_end
+ *     | written   | in the chain `out`       |
+ *        [start, end) of each exchange         start < out_written: some of it may have reached the
+ * server
+ *
+ * They start at 0 again on each new connection; what was wholly unsent goes out there. The rest of
+ * an exchange that was sent in part never does.
+ */
+#ifndef POOL_UPSTREAM_H
+#define POOL_UPSTREAM_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/block.h"
+#include "base/chain.h"
+#include "pool/handshake.h"
+#include "pool/pool.h"
+
+struct server;
+
+enum upstream_state {
+    UPSTREAM_IDLE, /* never asked for anything */
+    UPSTREAM_CONNECTING,
+    UPSTREAM_HANDSHAKE,
+    UPSTREAM_UP,
+    UPSTREAM_DOWN, /* waits before the next attempt */
+    UPSTREAM_STATE_COUNT
+};
+
+struct upstream {
+    struct server *server;
+    enum upstream_state state;
+    int fd;                   /* -1: none */
+    struct event read_event;  /* while connected */
+    struct event write_event; /* while connecting, and while the socket is full */
+    struct event state_timer; /* end of the attempt or of the back-off */
+    struct event queue_timer; /* deadline of the first exchange, or earlier */
+    bool queue_timer_set;
+    bool is_dirty;
+    bool socket_full;  /* write_event waits for room */
+    bool write_failed; /* what can still be read is read, then the connection is given up */
+    bool answered;     /* this connection has proved useful */
+    bool doubtful;     /* the last attempt failed slowly: requests do not wait for the next one */
+    uint8_t down_fate; /* what requests get while DOWN */
+    uint64_t epoch;    /* names the connection while UP, else 0 */
+    uint64_t up_since_us;
+    uint64_t heard_us;    /* last time something was read */
+    uint64_t failed_us;   /* end of the last failed attempt */
+    uint64_t retry_ms;    /* next back-off */
+    size_t first_address; /* of this attempt */
+    size_t addresses_tried;
+    struct handshake handshake;
+
+    struct exchange_list queue;
+    size_t queued;
+    struct chain out;
+    uint64_t out_written;
+    uint64_t out_end;
+    struct block *in;
+    size_t in_parsed; /* bytes of in that are done with */
+    size_t in_need;   /* bytes of the reply that is not all there; 0 = not known */
+    TAILQ_ENTRY(upstream) dirty_link;
+};
+
+void upstream_init(struct upstream *u, struct server *server);
+/* Closes the connection and finishes all exchanges. */
+void upstream_shutdown(struct upstream *u);
+void upstream_fini(struct upstream *u);
+
+/* Queues the exchange, connecting if needed; it is written by upstream_flush. */
+void upstream_submit(struct upstream *u, struct exchange *x);
+/* Writes what is queued, if connected. */
+void upstream_flush(struct upstream *u);
+
+/* The connection is over: ends what was sent, keeps the rest for the next one. timed_out: the first
+ * exchange waited too long. Called by upstream_io. */
+void upstream_lost(struct upstream *u, const char *reason, bool timed_out);
+/* A socket is connected; the handshake is over; it, or connecting, failed (quickly: refused at
+ * once). */
+void upstream_connected(struct upstream *u);
+void upstream_established(struct upstream *u);
+void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, bool unfit);
+/* Takes the first exchange, which was answered, from the queue. */
+void upstream_dequeue(struct upstream *u, struct exchange *x);
+
+/* upstream_io.c: writes until the socket is full; reads and hands out what came. */
+void upstream_write(struct upstream *u);
+void upstream_readable(struct upstream *u);
+/* False when the idle connection turned out to be dead. */
+bool upstream_probe(struct upstream *u);
+
+/* upstream_connect.c: tries the server's addresses in turn; ends in CONNECTING or later, or in
+ * DOWN. */
+void upstream_attempt(struct upstream *u);
+void upstream_set_state(struct upstream *u, enum upstream_state state);
+
+#endif

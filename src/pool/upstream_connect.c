@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How a connection comes about: sockets and their options, addresses in turn, the handshake's
+ * question. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "pool/server.h"
+#include "pool/upstream.h"
+
+static void set_option(int fd, int level, int name, int value)
+{
+    /* Each of them is an improvement only: without it the timeouts still hold. */
+    (void)setsockopt(fd, level, name, &value, sizeof value);
+}
+
+static void set_tcp_options(int fd, const struct pool_config *config)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+               (int)(config->timeout_ms + config->connect_timeout_ms));
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg);
+
+/* Opens a socket and begins to connect it. Returns 1 when connected, 0 when that is under way, -1
+ * with errno. */
+static int begin(struct upstream *u, const struct server_address *a)
+{
+    struct pool_context *context = u->server->context;
+    int family = a->address.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    if (family != AF_UNIX) {
+        set_tcp_options(fd, context->config);
+    }
+    int rc = connect(fd, (const struct sockaddr *)&a->address, a->len);
+    if (rc < 0 && errno != EINPROGRESS) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    u->fd = fd;
+    /* read_event is set up, too, so that it can always be deleted. */
+    CHECK(event_assign(&u->write_event, context->base, fd, EV_WRITE, on_writable, u) == 0);
+    CHECK(event_assign(&u->read_event, context->base, fd, EV_READ | EV_PERSIST, NULL, u) == 0);
+    return rc == 0 ? 1 : 0;
+}
+
+static void try_addresses(struct upstream *u, int error)
+{
+    struct server *server = u->server;
+    uint32_t ms = server->context->config->connect_timeout_ms;
+    struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000 * 1000)};
+    while (u->addresses_tried < server->address_count) {
+        size_t index = (u->first_address + u->addresses_tried) % server->address_count;
+        u->addresses_tried++;
+        int rc = begin(u, &server->addresses[index]);
+        if (rc < 0) {
+            error = errno;
+            continue;
+        }
+        upstream_set_state(u, UPSTREAM_CONNECTING);
+        CHECK(event_add(&u->state_timer, &tv) == 0); /* for the handshake, too */
+        if (rc == 1) {
+            upstream_connected(u);
+        } else {
+            CHECK(event_add(&u->write_event, NULL) == 0);
+        }
+        return;
+    }
+    upstream_attempt_failed(u, strerror(error), error == ECONNREFUSED || error == ENOENT, false);
+}
+
+void upstream_attempt(struct upstream *u)
+{
+    u->first_address = u->server->address_good;
+    u->addresses_tried = 0;
+    try_addresses(u, 0);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    upstream_readable(arg);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct upstream *u = arg;
+    (void)what;
+    if (u->state == UPSTREAM_UP) {
+        u->socket_full = false;
+        upstream_flush(u);
+        return;
+    }
+    CHECK(u->state == UPSTREAM_CONNECTING);
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0) {
+        error = errno;
+    }
+    if (error == 0) {
+        upstream_connected(u);
+        return;
+    }
+    close(u->fd);
+    u->fd = -1;
+    try_addresses(u, error);
+}
+
+void upstream_connected(struct upstream *u)
+{
+    static const char request[] = HANDSHAKE_REQUEST;
+    ssize_t len = sizeof request - 1;
+    upstream_set_state(u, UPSTREAM_HANDSHAKE);
+    u->handshake = (struct handshake){0};
+    CHECK(event_assign(&u->read_event, u->server->context->base, u->fd, EV_READ | EV_PERSIST,
+                       on_readable, u) == 0);
+    CHECK(event_add(&u->read_event, NULL) == 0);
+    /* A new socket has room for these few bytes. */
+    if (send(u->fd, request, (size_t)len, MSG_NOSIGNAL) != len) {
+        upstream_attempt_failed(u, strerror(errno), false, false);
+    }
+}
