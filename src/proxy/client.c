@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "proxy/dispatch.h"
+#include "proxy/worker.h"
+
+/* A line of unknown length goes on in a new block when less than this is left in the old one. */
+#define ROOM_MIN (BLOCK_BYTES / 4)
+/* Pieces per writev. */
+#define IOV_COUNT 64
+/* What is thrown away at most of a closing client's unread input, so that a client that keeps
+ * sending cannot hold us. */
+#define DISCARD_MAX ((size_t)1 << 20)
+
+static void on_readable(evutil_socket_t fd, short what, void *arg);
+static void on_writable(evutil_socket_t fd, short what, void *arg);
+
+void client_create(struct worker *worker, int fd)
+{
+    struct client *c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    c->worker = worker;
+    c->fd = fd;
+    c->active_us = worker->now.mono_us;
+    c->parsed = true;
+    TAILQ_INIT(&c->fifo);
+    window_init(&c->window, worker->config);
+    chain_init(&c->out);
+    event_assign(&c->read_event, worker->base, fd, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->write_event, worker->base, fd, EV_WRITE, on_writable, c);
+    TAILQ_INSERT_TAIL(&worker->clients, c, link);
+    metric_inc(&worker->metrics, METRIC_total_connections);
+    metric_inc(&worker->metrics, METRIC_curr_connections);
+    client_touch(c);
+}
+
+void client_touch(struct client *c)
+{
+    if (!c->touched && !c->closed) {
+        c->touched = true;
+        TAILQ_INSERT_TAIL(&c->worker->touched, c, touched_link);
+    }
+}
+
+static void want_write(struct client *c)
+{
+    if (!c->unsent && !c->closed) {
+        c->unsent = true;
+        TAILQ_INSERT_TAIL(&c->worker->unsent, c, write_link);
+    }
+}
+
+/* The peer did something: it goes to the end of the line of those that may be kicked for idling. */
+static void mark_active(struct client *c)
+{
+    struct worker *w = c->worker;
+    c->active_us = w->now.mono_us;
+    if (w->config->idle_timeout_s != 0) {
+        TAILQ_REMOVE(&w->clients, c, link);
+        TAILQ_INSERT_TAIL(&w->clients, c, link);
+    }
+}
+
+bool client_is_idle(const struct client *c, uint64_t since_us)
+{
+    /* With parts in flight it is us who keep the client waiting. */
+    return !c->closed && c->window.unanswered == 0 && c->active_us <= since_us;
+}
+
+/* --- input --- */
+
+static size_t unparsed(const struct client *c)
+{
+    return c->in == NULL ? 0 : c->in->used - c->in_pos;
+}
+
+/* Makes sure that in has room for what comes next: the rest of a request whose size is known goes
+ * into one block, so that it can be parsed and forwarded in place. */
+static void make_room(struct client *c)
+{
+    size_t kept = unparsed(c);
+    size_t cap = BLOCK_BYTES;
+    if (c->in == NULL) {
+        c->in = block_new(cap);
+        c->in_pos = 0;
+        return;
+    }
+    if (c->need != 0) {
+        if (c->in->cap - c->in_pos >= c->need) {
+            return;
+        }
+        cap = c->need;
+    } else {
+        if (block_room(c->in) >= ROOM_MIN) {
+            return;
+        }
+        if (kept > BLOCK_BYTES / 2) {
+            cap = kept * 2;
+        }
+    }
+    struct block *bigger = block_new(cap);
+    memcpy(bigger->data, c->in->data + c->in_pos, kept);
+    bigger->used = kept;
+    block_unref(&c->in);
+    c->in = bigger;
+    c->in_pos = 0;
+}
+
+/* An idle client holds no block. */
+static void drop_empty_input(struct client *c)
+{
+    if (c->in != NULL && unparsed(c) == 0) {
+        block_unref(&c->in);
+        c->in_pos = c->need = c->scanned = 0;
+    }
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *c = arg;
+    (void)what;
+    worker_woke(c->worker);
+    make_room(c);
+    ssize_t n = read(fd, c->in->data + c->in->used, block_room(c->in));
+    if (n > 0) {
+        c->in->used += (size_t)n;
+        c->parsed = false;
+        metric_add(&c->worker->metrics, METRIC_bytes_read, (uint64_t)n);
+        mark_active(c);
+        client_touch(c);
+    } else if (n == 0) {
+        client_finish(c);
+    } else {
+        drop_empty_input(c);
+        if (errno != EAGAIN && errno != EINTR) {
+            client_close(c);
+        }
+    }
+}
+
+static void set_reading(struct client *c, bool on)
+{
+    if (c->reading == on) {
+        return;
+    }
+    c->reading = on;
+    if (on) {
+        event_add(&c->read_event, NULL);
+    } else {
+        event_del(&c->read_event);
+    }
+}
+
+void client_finish(struct client *c)
+{
+    if (c->closed) {
+        return;
+    }
+    c->eof = true;
+    set_reading(c, false);
+    client_touch(c);
+}
+
+/* --- parsing and starting --- */
+
+static void count_refusal(struct client *c, struct slice reply)
+{
+    bool ours = slice_starts_with(reply, SLICE_LIT("SERVER_ERROR"));
+    metric_inc(&c->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
+}
+
+/* Takes the next request from the input. Returns false when none is whole. */
+static bool parse_one(struct client *c)
+{
+    size_t len = unparsed(c);
+    size_t skip = c->swallow < len ? c->swallow : len;
+    c->swallow -= skip;
+    c->in_pos += skip;
+    len -= skip;
+    if (len == 0) {
+        return false;
+    }
+    const struct config *config = c->worker->config;
+    struct request_limits limits = {config->max_line_bytes, config->max_value_bytes};
+    struct slice input = slice_make(c->in->data + c->in_pos, len);
+    struct request request;
+    struct parse_result result = request_parse(input, c->scanned, &limits, &request);
+    if (result.status == PARSE_MORE) {
+        c->need = result.need;
+        c->scanned = result.need == 0 ? len : 0;
+        return false;
+    }
+    c->need = c->scanned = 0;
+    CHECK(result.consumed <= len);
+    c->in_pos += result.consumed;
+    if (result.status == PARSE_OK) {
+        dispatch(c, &request, c->in);
+        return true;
+    }
+    c->swallow = result.swallow;
+    c->stop = result.status == PARSE_CLOSE;
+    count_refusal(c, result.reply);
+    if (result.reply.len > 0) {
+        pending_answer_fixed(c, result.reply);
+    }
+    return true;
+}
+
+void client_pump(struct client *c)
+{
+    if (c->closed) {
+        return;
+    }
+    bool open;
+    while ((open = window_open(&c->window, c->out.bytes))) {
+        struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+        if (last != NULL && !last->all_started) {
+            last->handler->start(last);
+        } else if (c->stop || !parse_one(c)) {
+            break;
+        }
+    }
+    if (!open && c->reading) {
+        metric_inc(&c->worker->metrics, METRIC_client_pauses);
+    }
+    c->parsed = open;
+    if (c->stop) {
+        c->in_pos = c->in == NULL ? 0 : c->in->used;
+    }
+    drop_empty_input(c);
+    set_reading(c, open && !c->eof && !c->stop);
+    want_write(c);
+}
+
+/* --- output --- */
+
+/* Writes once, or until the pieces of one writev do not cover the output. Returns false when the
+ * connection is lost. */
+static bool write_out(struct client *c)
+{
+    while (c->out.bytes > 0) {
+        struct iovec iov[IOV_COUNT];
+        struct msghdr message = {.msg_iov = iov};
+        message.msg_iovlen = chain_iov(&c->out, iov, IOV_COUNT);
+        size_t offered = 0;
+        for (size_t i = 0; i < message.msg_iovlen; i++) {
+            offered += iov[i].iov_len;
+        }
+        ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+        if (n < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return errno == EAGAIN;
+        }
+        chain_consume(&c->out, (size_t)n);
+        metric_add(&c->worker->metrics, METRIC_bytes_written, (uint64_t)n);
+        mark_active(c);
+        if ((size_t)n < offered) {
+            return true;
+        }
+    }
+    return true;
+}
+
+static void drop_slow(struct client *c)
+{
+    struct worker *w = c->worker;
+    uint64_t suppressed;
+    char peer[CONFIG_NAME_MAX + 16];
+    metric_inc(&w->metrics, METRIC_clients_dropped_slow);
+    if (log_limit_pass(&w->slow_limit, w->now.wall_s, &suppressed)) {
+        log_warn("client %s closed: it left %zu bytes of answers unread, client_hard_bytes is %llu "
+                 "(%llu more such clients since the last message)",
+                 client_peer(c, peer, sizeof peer), c->out.bytes,
+                 (unsigned long long)w->config->client_hard_bytes, (unsigned long long)suppressed);
+    }
+    client_close(c);
+}
+
+void client_write(struct client *c)
+{
+    if (c->closed) {
+        return;
+    }
+    if (!c->writing && !write_out(c)) {
+        client_close(c);
+        return;
+    }
+    if (c->out.bytes + c->window.parked_bytes > c->worker->config->client_hard_bytes) {
+        drop_slow(c);
+        return;
+    }
+    if (c->out.bytes > 0 && !c->writing) {
+        c->writing = true;
+        event_add(&c->write_event, NULL);
+    }
+    if (c->parsed) {
+        if ((c->eof || c->stop) && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
+            client_close(c);
+        }
+    } else if (window_open(&c->window, c->out.bytes)) {
+        client_touch(c);
+    }
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *c = arg;
+    (void)fd;
+    (void)what;
+    worker_woke(c->worker);
+    c->writing = false;
+    want_write(c);
+}
+
+/* --- the end --- */
+
+/* A close with unread input would make the kernel throw away answers that are still on their way.
+ */
+static void discard_input(int fd)
+{
+    char sink[BLOCK_BYTES];
+    for (size_t total = 0; total < DISCARD_MAX;) {
+        ssize_t n = recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+        if (n <= 0) {
+            return;
+        }
+        total += (size_t)n;
+    }
+}
+
+void client_close(struct client *c)
+{
+    struct worker *w = c->worker;
+    if (c->closed) {
+        return;
+    }
+    c->closed = true;
+    event_del(&c->read_event);
+    event_del(&c->write_event);
+    if (!c->eof || w->draining) {
+        discard_input(c->fd);
+    }
+    close(c->fd);
+    c->fd = -1;
+    atomic_fetch_sub(&w->shared->connections, 1);
+    metric_add(&w->metrics, METRIC_curr_connections, (uint64_t)-1);
+    chain_fini(&c->out);
+    block_unref(&c->in);
+    pending_drop_answered(c);
+    client_bury(c);
+}
+
+void client_bury(struct client *c)
+{
+    if (c->closed && !c->buried && TAILQ_EMPTY(&c->fifo)) {
+        struct worker *w = c->worker;
+        c->buried = true;
+        TAILQ_REMOVE(&w->clients, c, link);
+        if (c->touched) {
+            TAILQ_REMOVE(&w->touched, c, touched_link);
+        }
+        if (c->unsent) {
+            TAILQ_REMOVE(&w->unsent, c, write_link);
+        }
+        TAILQ_INSERT_TAIL(&w->graveyard, c, link);
+    }
+}
+
+void client_destroy(struct client **slot)
+{
+    struct client *c = *slot;
+    *slot = NULL;
+    CHECK(c->buried && TAILQ_EMPTY(&c->fifo));
+    TAILQ_REMOVE(&c->worker->graveyard, c, link);
+    free(c);
+}
+
+const char *client_peer(const struct client *c, char *out, size_t cap)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    char host[INET6_ADDRSTRLEN + 1];
+    char port[8];
+    if (getpeername(c->fd, (struct sockaddr *)&address, &len) != 0 ||
+        address.ss_family == AF_UNIX ||
+        getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        snprintf(out, cap, "on a unix socket");
+    } else {
+        snprintf(out, cap, "%s port %s", host, port);
+    }
+    return out;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client's connection.
+ *
+ *     socket -> in (block) -> request_parse -> dispatch -> fifo (pending.h) -> out (chain) ->
+ * socket
+ *
+ * Events only move bytes between sockets and blocks. Parsing and starting happens in client_pump,
+ * writing in client_write, both called by the worker once per turn for the clients that something
+ * happened to.
+ */
+#ifndef PROXY_CLIENT_H
+#define PROXY_CLIENT_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+#include "base/chain.h"
+#include "list/engine.h"
+#include "proxy/pending.h"
+#include "proxy/window.h"
+
+struct worker;
+
+struct client {
+    struct worker *worker;
+    TAILQ_ENTRY(client) link; /* worker.clients, longest inactive first */
+    TAILQ_ENTRY(client) touched_link;
+    TAILQ_ENTRY(client) write_link;
+    bool touched; /* in worker.touched: wants client_pump */
+    bool unsent;  /* in worker.unsent: wants client_write */
+    uint64_t active_us;
+
+    int fd;
+    struct event read_event;
+    struct event write_event;
+    bool reading; /* read_event is added */
+    bool writing; /* write_event is added: the socket is full */
+
+    /* Input: in->data[in_pos .. in->used) is not parsed yet. */
+    struct block *in;
+    size_t in_pos;
+    size_t need;    /* bytes the request at in_pos will have, 0 when not known */
+    size_t scanned; /* bytes from in_pos on known to hold no newline */
+    size_t swallow; /* bytes to throw away before the next request */
+    bool parsed;    /* nothing whole is left in in: reading may go on */
+
+    struct pending_list fifo;
+    struct window window;
+    struct chain out;
+    struct list_session session;
+
+    bool eof;    /* nothing more will be read; what was read is still answered */
+    bool stop;   /* nothing more will be parsed */
+    bool closed; /* the socket is gone, parts in flight are waited for */
+    bool buried; /* in worker.graveyard */
+};
+TAILQ_HEAD(client_list, client);
+
+/* Takes over a connected, non-blocking socket. */
+void client_create(struct worker *worker, int fd);
+
+/* Puts the client on the list of those that client_pump is to be called for in this turn. */
+void client_touch(struct client *client);
+
+/* Emits what is due, parses and starts what the window allows. */
+void client_pump(struct client *client);
+/* Writes what is queued. Closes the client when all is said, or when it leaves too much unread. */
+void client_write(struct client *client);
+
+/* No more reading; closes as soon as what was asked is answered. */
+void client_finish(struct client *client);
+
+/* Closes at once. The struct lives on until the end of the turn, and as long as parts are in
+ * flight. */
+void client_close(struct client *client);
+/* Call when a closed client may have lost its last part. */
+void client_bury(struct client *client);
+/* Frees the memory of a closed client. */
+void client_destroy(struct client **client);
+
+/* How long the client has been waiting for nothing but its peer. */
+bool client_is_idle(const struct client *client, uint64_t since_us);
+
+/* The peer's address, for the log. Returns out. */
+const char *client_peer(const struct client *client, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/dispatch.h"
+
+#include "proxy/forward.h"
+#include "proxy/list_request.h"
+#include "proxy/stats.h"
+#include "proxy/worker.h"
+
+/* Words of a SHAPE_PLAIN request that are looked at. */
+#define WORDS_MAX 4
+
+struct words {
+    struct slice word[WORDS_MAX];
+    size_t count; /* all of them, also those beyond WORDS_MAX */
+    bool noreply; /* the last word was noreply; it is not counted */
+};
+
+static struct words split(struct slice args)
+{
+    struct words words = {.count = 0};
+    struct slice token;
+    bool noreply = false;
+    while (token_next(&args, &token)) {
+        if (words.count < WORDS_MAX) {
+            words.word[words.count] = token;
+        }
+        words.count++;
+        noreply = slice_equal(token, SLICE_LIT("noreply"));
+    }
+    if (noreply) {
+        words.noreply = true;
+        words.count--;
+    }
+    return words;
+}
+
+static void answer(struct client *client, struct slice text)
+{
+    pending_answer_fixed(client, text);
+}
+
+static void refuse(struct client *client, bool noreply, struct slice text)
+{
+    metric_inc(&client->worker->metrics, METRIC_client_errors);
+    if (!noreply) {
+        answer(client, text);
+    }
+}
+
+static void do_verbosity(struct client *client, const struct request *request)
+{
+    struct words words = split(request->args);
+    if (words.noreply) {
+        return;
+    }
+    if (words.count == 0 || words.count > 2) {
+        refuse(client, false, SLICE_LIT("ERROR\r\n"));
+    } else {
+        answer(client, SLICE_LIT("OK\r\n"));
+    }
+}
+
+/* Is it a number as memcached takes it for a time, and above zero? */
+static bool parse_delay(struct slice word, bool *is_positive)
+{
+    bool negative = word.len > 0 && word.p[0] == '-';
+    uint64_t value;
+    if (negative) {
+        (void)slice_take(&word, 1);
+    }
+    *is_positive = false;
+    if (!slice_to_u64(word, &value)) {
+        return false;
+    }
+    *is_positive = value > 0 && !negative;
+    return true;
+}
+
+static void do_flush_all(struct client *client, const struct request *request, struct block *block)
+{
+    struct words words = split(request->args);
+    bool delayed = false;
+    if (words.count > 1) {
+        refuse(client, words.noreply, SLICE_LIT("ERROR\r\n"));
+    } else if (words.count == 1 && !parse_delay(words.word[0], &delayed)) {
+        refuse(client, words.noreply, SLICE_LIT("CLIENT_ERROR invalid exptime argument\r\n"));
+    } else if (!client->worker->config->allow_flush_all) {
+        refuse(client, words.noreply,
+               SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration\r\n"));
+    } else if (delayed) {
+        refuse(client, words.noreply,
+               SLICE_LIT("CLIENT_ERROR flush_all with a delay is refused: "
+                         "it makes later ADDs vanish\r\n"));
+    } else {
+        forward_flush_all(client, request, block, words.noreply);
+    }
+}
+
+static void do_stats(struct client *client, const struct request *request)
+{
+    struct slice args = request->args;
+    struct slice group;
+    struct chain text;
+    chain_init(&text);
+    if (!token_next(&args, &group)) {
+        group = SLICE_NONE;
+    }
+    if (stats_answer(client->worker, group, &text)) {
+        pending_answer_text(client, &text);
+    } else {
+        /* As memcached answers it; tests of clients insist. */
+        refuse(client, false, SLICE_LIT("ERROR\r\n"));
+    }
+    chain_fini(&text);
+}
+
+/* What the proxy answers itself. */
+static void do_plain(struct client *client, const struct request *request, struct block *block)
+{
+    switch (request->verb->verb) {
+    case VERB_MN:
+        answer(client, SLICE_LIT("MN\r\n"));
+        return;
+    case VERB_VERSION:
+        answer(client, SLICE_LIT("VERSION " PROXY_VERSION "\r\n"));
+        return;
+    case VERB_VERBOSITY:
+        do_verbosity(client, request);
+        return;
+    case VERB_STATS:
+        do_stats(client, request);
+        return;
+    case VERB_FLUSH_ALL:
+        do_flush_all(client, request, block);
+        return;
+    case VERB_QUIT:
+        client->stop = true;
+        return;
+    default:
+        refuse(client, false, SLICE_LIT("ERROR\r\n"));
+        return;
+    }
+}
+
+void dispatch(struct client *client, const struct request *request, struct block *block)
+{
+    switch (request->verb->shape) {
+    case SHAPE_KEYS:
+    case SHAPE_GAT:
+    case SHAPE_STORE:
+    case SHAPE_DELETE:
+    case SHAPE_ARITH:
+    case SHAPE_TOUCH:
+    case SHAPE_META:
+    case SHAPE_META_SET:
+        forward_request(client, request, block);
+        return;
+    case SHAPE_LIST:
+    case SHAPE_LIST_KEYS:
+    case SHAPE_LIST_RANGE:
+    case SHAPE_LIST_DATA:
+        list_request_start(client, request, block);
+        return;
+    case SHAPE_PLAIN:
+        do_plain(client, request, block);
+        return;
+    case SHAPE_REFUSED:
+        /* The parser has answered it. */
+        break;
+    }
+    refuse(client, false, SLICE_LIT("ERROR\r\n"));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Pass-through: a request goes to the server that owns its key, the reply comes back byte for byte.
+ * The exceptions:
+ *
+ *     get gets gat gats   asked as "mg KEY v f [c] [T...]", one exchange per key, and rebuilt as
+ * VALUE ... END: servers before 1.6.38 send one packet per classic reply, and a bad key cannot
+ * bring others out of step noreply             left out, the reply is swallowed here: every
+ * exchange draws exactly one reply meta flag q         left out, the reply is filtered here, for
+ * the same reason
+ */
+#ifndef PROXY_FORWARD_H
+#define PROXY_FORWARD_H
+
+#include "proto/request_parse.h"
+#include "proxy/client.h"
+
+/* Queues any request whose verb has a shape of memcached's own, SHAPE_PLAIN and SHAPE_REFUSED
+ * aside. */
+void forward_request(struct client *client, const struct request *request, struct block *block);
+
+/* Queues a flush_all to all servers of the plain pool; one answer for all of them. */
+void forward_flush_all(struct client *client, const struct request *request, struct block *block,
+                       bool noreply);
+
+/* Gives the worker's spare exchanges back. */
+void forward_fini(struct worker *worker);
+
+#endif

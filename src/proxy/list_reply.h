@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a finished list call looks like to the client. docs/protocol.md has the table.
+ */
+#ifndef PROXY_LIST_REPLY_H
+#define PROXY_LIST_REPLY_H
+
+#include "base/chain.h"
+#include "list/engine.h"
+#include "proto/verb.h"
+
+/* Appends the call's part of the answer to out; moves the call's answer chain. quiet: nothing on
+ * success. The line behind the last part (END) is the caller's. The call must not have failed. */
+void list_reply(enum verb verb, bool quiet, struct list_call *call, struct chain *out);
+
+/* "CLIENT_ERROR why" or "SERVER_ERROR why" in line (cap bytes) when the call has failed; false when
+ * it has not. */
+bool list_reply_failure(const struct list_call *call, char *line, size_t cap);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * List verbs: a request becomes one list_call per key, a finished call becomes its answer
+ * (list_reply.h).
+ */
+#ifndef PROXY_LIST_REQUEST_H
+#define PROXY_LIST_REQUEST_H
+
+#include "list/engine.h"
+#include "proto/request_parse.h"
+#include "proxy/client.h"
+
+/* Queues a request whose verb has one of the list shapes. */
+void list_request_start(struct client *client, const struct request *request, struct block *block);
+
+/* The engine has finished the call, which list_request_start made. */
+void list_request_done(struct list_call *call);
+
+/* Gives the worker's spare calls back. */
+void list_request_fini(struct worker *worker);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/pending.h"
+
+#include <stdlib.h>
+
+#include "proxy/client.h"
+#include "proxy/worker.h"
+
+struct pending *pending_add(struct client *client, const struct handler *handler,
+                            const struct request *request, struct block *block)
+{
+    struct pending *p = spare_take(&client->worker->spare_pendings, sizeof *p);
+    p->client = client;
+    p->handler = handler;
+    if (request != NULL) {
+        p->request = *request;
+        p->block = block_ref(block);
+    } else {
+        p->block = NULL;
+    }
+    TAILQ_INIT(&p->parts);
+    p->rest = SLICE_NONE;
+    p->next = 0;
+    p->all_started = false;
+    p->trailer = SLICE_NONE;
+    p->failure = NULL;
+    p->fixed = SLICE_NONE;
+    chain_init(&p->text);
+    TAILQ_INSERT_TAIL(&client->fifo, p, link);
+    return p;
+}
+
+static void pending_free(struct pending *p)
+{
+    struct worker *w = p->client->worker;
+    TAILQ_REMOVE(&p->client->fifo, p, link);
+    block_unref(&p->block);
+    free(p->failure);
+    chain_fini(&p->text);
+    spare_give(&w->spare_pendings, p);
+}
+
+void part_add(struct pending *p, struct part *part, struct slice key, enum window_kind kind)
+{
+    part->pending = p;
+    part->key = key;
+    part->kind = kind;
+    part->expected_bytes = window_started(&p->client->window, kind);
+    part->parked_bytes = 0;
+    part->answered = false;
+    p->next++;
+    TAILQ_INSERT_TAIL(&p->parts, part, link);
+}
+
+static void part_free(struct part *part)
+{
+    struct pending *p = part->pending;
+    TAILQ_REMOVE(&p->parts, part, link);
+    p->client->window.parked_bytes -= part->parked_bytes;
+    window_emitted(&p->client->window);
+    p->handler->free(part);
+}
+
+/* What stands behind the answers of the parts. */
+static void emit_trailer(struct pending *p, struct chain *out)
+{
+    if (p->request.noreply) {
+        return;
+    }
+    if (p->failure != NULL) {
+        chain_copy_slice(out, slice_of(p->failure));
+        chain_copy_slice(out, SLICE_LIT("\r\n"));
+    } else {
+        chain_copy_slice(out, p->trailer);
+    }
+}
+
+/* Moves to the output whatever is answered and in turn. */
+static void emit_ready(struct client *client)
+{
+    struct pending *p;
+    while ((p = TAILQ_FIRST(&client->fifo)) != NULL) {
+        struct part *part;
+        while ((part = TAILQ_FIRST(&p->parts)) != NULL && part->answered) {
+            p->handler->emit(part, &client->out);
+            part_free(part);
+        }
+        if (part != NULL || !p->all_started) {
+            return;
+        }
+        if (p->handler == NULL) {
+            chain_copy_slice(&client->out, p->fixed);
+            client->window.parked_bytes -= p->text.bytes;
+            chain_move(&client->out, &p->text);
+            window_emitted(&client->window);
+        } else {
+            emit_trailer(p, &client->out);
+        }
+        pending_free(p);
+    }
+}
+
+void part_answered(struct part *part, size_t bytes)
+{
+    struct pending *p = part->pending;
+    struct client *client = p->client;
+    CHECK(!part->answered);
+    part->answered = true;
+    window_answered(&client->window, part->kind, part->expected_bytes, bytes);
+    if (client->closed) {
+        part_free(part);
+        if (TAILQ_EMPTY(&p->parts)) {
+            pending_free(p);
+        }
+        client_bury(client);
+        return;
+    }
+    if (p == TAILQ_FIRST(&client->fifo) && part == TAILQ_FIRST(&p->parts)) {
+        emit_ready(client);
+    } else {
+        p->handler->park(part);
+        part->parked_bytes = bytes;
+        client->window.parked_bytes += bytes;
+    }
+    client_touch(client);
+}
+
+void pending_fail(struct pending *p, const char *line)
+{
+    p->rest = SLICE_NONE;
+    p->all_started = true;
+    if (p->failure == NULL) {
+        p->failure = strdup(line);
+        CHECK(p->failure != NULL);
+    }
+}
+
+void pending_answer_fixed(struct client *client, struct slice text)
+{
+    if (TAILQ_EMPTY(&client->fifo)) {
+        chain_copy_slice(&client->out, text);
+        return;
+    }
+    struct pending *p = pending_add(client, NULL, NULL, NULL);
+    (void)window_started(&client->window, WINDOW_NONE);
+    p->all_started = true;
+    p->fixed = text;
+}
+
+void pending_answer_text(struct client *client, struct chain *text)
+{
+    if (TAILQ_EMPTY(&client->fifo)) {
+        chain_move(&client->out, text);
+        return;
+    }
+    struct pending *p = pending_add(client, NULL, NULL, NULL);
+    (void)window_started(&client->window, WINDOW_NONE);
+    p->all_started = true;
+    chain_move(&p->text, text);
+    client->window.parked_bytes += p->text.bytes;
+}
+
+/* Drops the parts that are answered, or all of them, and the requests that are left without any. */
+static void drop(struct client *client, bool in_flight_too)
+{
+    struct pending *p, *next_pending;
+    for (p = TAILQ_FIRST(&client->fifo); p != NULL; p = next_pending) {
+        next_pending = TAILQ_NEXT(p, link);
+        struct part *part, *next_part;
+        for (part = TAILQ_FIRST(&p->parts); part != NULL; part = next_part) {
+            next_part = TAILQ_NEXT(part, link);
+            if (part->answered || in_flight_too) {
+                part_free(part);
+            }
+        }
+        p->rest = SLICE_NONE;
+        p->all_started = true;
+        if (TAILQ_EMPTY(&p->parts)) {
+            pending_free(p);
+        }
+    }
+}
+
+void pending_drop_answered(struct client *client)
+{
+    drop(client, false);
+}
+
+void pending_drop_all(struct client *client)
+{
+    drop(client, true);
+}
+
+void pending_fini(struct worker *worker)
+{
+    spare_fini(&worker->spare_pendings);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A request that waits for its answer. Each client has a queue of them; answers leave in the
+ * queue's order.
+ *
+ *     client.fifo:  [get a b c]          [set d]       [lget e]      <- the next request is parsed
+ * behind the last | | |                |             | parts:         a b (c not started)  d e each
+ * is one exchange or one list call
+ *
+ * A part that is answered while it is the first part of the first request is emitted at once,
+ * straight from where the reply lies; any other is parked until its turn. Requests of many keys
+ * start their parts one after another, as far as the client's window allows. When the client goes
+ * away, parts in flight live on until they are answered.
+ */
+#ifndef PROXY_PENDING_H
+#define PROXY_PENDING_H
+
+#include <sys/queue.h>
+
+#include "base/block.h"
+#include "base/chain.h"
+#include "base/slice.h"
+#include "proto/request_parse.h"
+#include "proxy/window.h"
+
+struct client;
+struct part;
+struct pending;
+struct worker;
+
+/* What one family of verbs does with its requests. */
+struct handler {
+    /* Starts the next part; with the last one it sets all_started. Not called after that. */
+    void (*start)(struct pending *pending);
+    /* The part's answer cannot go out yet: take references to what is only borrowed. */
+    void (*park)(struct part *part);
+    /* Appends the part's answer to out. */
+    void (*emit)(struct part *part, struct chain *out);
+    /* Gives back the part's memory and what it holds. It may not have been answered when the worker
+     * ends. */
+    void (*free)(struct part *part);
+};
+
+struct part {
+    TAILQ_ENTRY(part) link; /* pending.parts */
+    struct pending *pending;
+    struct slice key; /* in pending.block */
+    enum window_kind kind;
+    size_t expected_bytes; /* while in flight */
+    size_t parked_bytes;   /* while parked */
+    bool answered;
+};
+TAILQ_HEAD(part_list, part);
+
+struct pending {
+    TAILQ_ENTRY(pending) link; /* client.fifo */
+    struct client *client;
+    const struct handler *handler; /* NULL: answered by fixed or text */
+    struct request request;        /* slices point into block */
+    struct block *block;           /* holds a reference */
+    /* Parts. */
+    struct part_list parts; /* in flight or parked */
+    struct slice rest;      /* keys whose parts are still to be started */
+    size_t next;            /* how many parts were started */
+    bool all_started;
+    /* What stands behind the parts' answers. */
+    struct slice trailer; /* static text with its line end, or nothing */
+    char *failure;        /* a line without line end that replaces trailer, from malloc, or NULL */
+    /* Answers of the proxy itself. */
+    struct slice fixed; /* static text */
+    struct chain text;
+};
+TAILQ_HEAD(pending_list, pending);
+
+/* Puts the request at the end of the client's queue; block is where its slices point. client_pump
+ * starts its parts. Never NULL. */
+struct pending *pending_add(struct client *client, const struct handler *handler,
+                            const struct request *request, struct block *block);
+/* Fills a new part and counts it in the client's window. Call it from handler.start before the part
+ * is submitted. */
+void part_add(struct pending *pending, struct part *part, struct slice key, enum window_kind kind);
+/* The part's answer, bytes long, has come: it is emitted or parked, or dropped when the client is
+ * gone. The part may be freed by this call. */
+void part_answered(struct part *part, size_t bytes);
+
+/* The line replaces the request's trailer; the first failure counts. Parts that were not started
+ * never will be. */
+void pending_fail(struct pending *pending, const char *line);
+
+/* Answers in turn with static text, or with text (which is emptied). */
+void pending_answer_fixed(struct client *client, struct slice text);
+void pending_answer_text(struct client *client, struct chain *text);
+
+/* Frees everything that is not in flight; called when the client goes. */
+void pending_drop_answered(struct client *client);
+/* Frees everything, in flight or not: the worker ends and no answer will come any more. */
+void pending_drop_all(struct client *client);
+
+/* Gives the worker's spare pendings back. */
+void pending_fini(struct worker *worker);
+
+#endif

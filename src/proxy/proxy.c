@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/proxy.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "list/cache.h"
+#include "proxy/worker.h"
+
+/* How often proxy_drain looks whether the workers are done. */
+#define DRAIN_POLL_MS 5
+
+struct proxy {
+    struct shared shared;
+};
+
+/* Policies that keep the default's cache size share its cache; one that names a size of its own
+ * gets its own. */
+static void create_caches(struct shared *s)
+{
+    const struct config *config = s->config;
+    s->caches = calloc(config->list_count, sizeof *s->caches);
+    CHECK(s->caches != NULL);
+    for (size_t i = 0; i < config->list_count; i++) {
+        bool shares = i > 0 && config->lists[i].cache_bytes == config->lists[0].cache_bytes;
+        s->caches[i] = shares ? s->caches[0] : cache_create(config->lists[i].cache_bytes);
+    }
+}
+
+static void destroy_caches(struct shared *s)
+{
+    for (size_t i = s->config->list_count; s->caches != NULL && i-- > 0;) {
+        if (i == 0 || s->caches[i] != s->caches[0]) {
+            cache_destroy(&s->caches[i]);
+        }
+    }
+    free(s->caches);
+}
+
+static int start_workers(struct shared *s, char error[CONFIG_ERROR_MAX])
+{
+    size_t count = s->config->threads;
+    s->workers = calloc(count, sizeof *s->workers);
+    CHECK(s->workers != NULL);
+    /* All are there before the first one runs, since stats looks at all. */
+    while (s->worker_count < count) {
+        struct worker *w = worker_create(s, s->worker_count, error);
+        if (w == NULL) {
+            return -1;
+        }
+        s->workers[s->worker_count++] = w;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int rc = worker_start(s->workers[i]);
+        if (rc != 0) {
+            snprintf(error, CONFIG_ERROR_MAX, "cannot start a thread: %s", strerror(rc));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    struct proxy *p = calloc(1, sizeof *p);
+    CHECK(p != NULL);
+    struct shared *s = &p->shared;
+    s->config = config;
+    s->started_s = clock_now().wall_s;
+    signal(SIGPIPE, SIG_IGN);
+    create_caches(s);
+    s->listen = listen_set_open(config, config->threads, error);
+    if (s->listen == NULL || start_workers(s, error) != 0) {
+        proxy_stop(&p);
+    }
+    return p;
+}
+
+static bool all_drained(const struct shared *s)
+{
+    for (size_t i = 0; i < s->worker_count; i++) {
+        if (!atomic_load(&s->workers[i]->drained)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void proxy_drain(struct proxy *p)
+{
+    struct shared *s = &p->shared;
+    for (size_t i = 0; i < s->worker_count; i++) {
+        worker_order(s->workers[i], WORKER_DRAIN);
+    }
+    uint64_t end_us = clock_now().mono_us + (uint64_t)s->config->drain_timeout_ms * 1000;
+    while (!all_drained(s) && clock_now().mono_us < end_us) {
+        struct timespec pause = {0, DRAIN_POLL_MS * 1000000L};
+        nanosleep(&pause, NULL);
+    }
+}
+
+void proxy_stop(struct proxy **slot)
+{
+    struct proxy *p = *slot;
+    *slot = NULL;
+    struct shared *s = &p->shared;
+    for (size_t i = 0; i < s->worker_count; i++) {
+        worker_order(s->workers[i], WORKER_STOP);
+    }
+    for (size_t i = 0; i < s->worker_count; i++) {
+        worker_join(s->workers[i]);
+    }
+    for (size_t i = 0; i < s->worker_count; i++) {
+        worker_destroy(&s->workers[i]);
+    }
+    free(s->workers);
+    listen_set_close(&s->listen);
+    destroy_caches(s);
+    block_thread_fini();
+    free(p);
+}
+
+size_t proxy_listen_count(const struct proxy *p)
+{
+    return listen_set_count(p->shared.listen);
+}
+
+const char *proxy_listen_name(const struct proxy *p, size_t i)
+{
+    return listen_set_name(p->shared.listen, i);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The proxy as main() sees it: all listeners, all worker threads, started and stopped together.
+ *
+ *     proxy_start -> ... -> proxy_drain (finish what was asked) -> proxy_stop
+ *
+ * Signals stay main's: block them before proxy_start, so that no worker thread receives them.
+ * SIGPIPE is ignored by proxy_start for the whole process.
+ */
+#ifndef PROXY_PROXY_H
+#define PROXY_PROXY_H
+
+#include <stddef.h>
+
+#include "base/check.h"
+#include "config/config.h"
+
+struct proxy;
+
+/* Binds every listen address and starts config's worker threads. config must outlive the proxy.
+ * Returns the proxy, owned by the caller until proxy_stop, or NULL with a one-line text in error;
+ * then nothing is left running. */
+MUST_CHECK struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_MAX]);
+
+/* Stops accepting and reading, answers what was asked, closes clients as they are done. Blocks
+ * until all are closed, at the latest until config's drain_timeout_ms is over. proxy_stop is still
+ * to be called. */
+void proxy_drain(struct proxy *proxy);
+
+/* Closes every connection, ends the threads, removes unix sockets, frees everything, sets *proxy to
+ * NULL. */
+void proxy_stop(struct proxy **proxy);
+
+/* What main logs after the start: the addresses in use, as "127.0.0.1:11211", "[::1]:11211" or
+ * "unix:PATH"; a host name may stand for several. Valid as long as the proxy. */
+size_t proxy_listen_count(const struct proxy *proxy);
+const char *proxy_listen_name(const struct proxy *proxy, size_t i);
+
+#endif

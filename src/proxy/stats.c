@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/stats.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "proxy/worker.h"
+
+/* Longer lines are cut; the longest values are paths of the configuration. */
+#define LINE_BYTES 1024
+
+static void line(struct chain *out, const char *format, ...) PRINTF_LIKE(2, 3);
+static void line(struct chain *out, const char *format, ...)
+{
+    char text[LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > (int)sizeof text - 1) {
+        len = (int)sizeof text - 1;
+    }
+    chain_copy_slice(out, SLICE_LIT("STAT "));
+    chain_copy(out, text, (size_t)len);
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+static void number(struct chain *out, const char *name, uint64_t value)
+{
+    line(out, "%s %" PRIu64, name, value);
+}
+
+/* --- counters --- */
+
+static uint64_t metric_sum(const struct shared *shared, enum metric which)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        sum += metric_get(&shared->workers[i]->metrics, which);
+    }
+    return sum;
+}
+
+static uint64_t metric_shown(struct shared *shared, enum metric which)
+{
+    return metric_sum(shared, which) - atomic_load(&shared->baseline[which]);
+}
+
+static void reset(struct shared *shared)
+{
+    for (enum metric m = 0; m < METRIC_COUNT; m++) {
+        if (m != METRIC_curr_connections) { /* a level, not a count */
+            atomic_store(&shared->baseline[m], metric_sum(shared, m));
+        }
+    }
+}
+
+static void show_process(struct worker *w, struct chain *out)
+{
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    number(out, "pid", (uint64_t)getpid());
+    number(out, "uptime", (uint64_t)(w->now.wall_s - w->shared->started_s));
+    line(out, "time %" PRId64, w->now.wall_s);
+    line(out, "version %s", PROXY_VERSION);
+    line(out, "libevent %s", event_get_version());
+    number(out, "pointer_size", 8 * sizeof(void *));
+    line(out, "rusage_user %ld.%06ld", (long)usage.ru_utime.tv_sec, (long)usage.ru_utime.tv_usec);
+    line(out, "rusage_system %ld.%06ld", (long)usage.ru_stime.tv_sec, (long)usage.ru_stime.tv_usec);
+    number(out, "max_connections", w->config->max_connections);
+    number(out, "threads", w->shared->worker_count);
+}
+
+/* Policies may share a cache; each counts once. */
+static void show_caches(const struct shared *shared, struct chain *out)
+{
+    struct cache_stats sum = {0};
+    for (size_t i = 0; i < shared->config->list_count; i++) {
+        if (i > 0 && shared->caches[i] == shared->caches[0]) {
+            continue;
+        }
+        struct cache_stats one;
+        cache_get_stats(shared->caches[i], &one);
+        sum.bytes += one.bytes;
+        sum.limit_bytes += one.limit_bytes;
+        sum.sublists += one.sublists;
+    }
+    number(out, "cache_bytes", sum.bytes);
+    number(out, "cache_limit_bytes", sum.limit_bytes);
+    number(out, "cache_sublists", sum.sublists);
+}
+
+static void show_counters(struct worker *w, struct chain *out)
+{
+    show_process(w, out);
+    for (enum metric m = 0; m < METRIC_COUNT; m++) {
+        number(out, metric_name(m), metric_shown(w->shared, m));
+    }
+    show_caches(w->shared, out);
+}
+
+/* --- backends --- */
+
+/* The best that any worker sees: one that works shows that the server does. */
+static int state_rank(const char *state)
+{
+    static const char *const ranks[] = {"idle", "down", "connecting", "up"};
+    int rank = -1;
+    for (int i = 0; i < (int)(sizeof ranks / sizeof ranks[0]); i++) {
+        if (strcmp(state, ranks[i]) == 0) {
+            rank = i;
+        }
+    }
+    return rank;
+}
+
+static void add_server(struct server_stats *sum, const struct server_stats *one)
+{
+    if (state_rank(one->state) > state_rank(sum->state)) {
+        memcpy(sum->state, one->state, sizeof sum->state);
+    }
+    if (sum->version[0] == '\0') {
+        memcpy(sum->version, one->version, sizeof sum->version);
+    }
+    sum->requests += one->requests;
+    sum->errors += one->errors;
+    sum->timeouts += one->timeouts;
+    sum->connects += one->connects;
+    sum->connect_failures += one->connect_failures;
+    sum->pending += one->pending;
+    /* The server's own count, which each worker has asked for. */
+    if (one->evictions > sum->evictions) {
+        sum->evictions = one->evictions;
+    }
+}
+
+static void show_server(const char *prefix, const struct server_stats *s, struct chain *out)
+{
+    line(out, "%s:state %s", prefix, s->state);
+    line(out, "%s:version %s", prefix, s->version[0] != '\0' ? s->version : "unknown");
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"requests", s->requests},
+        {"errors", s->errors},
+        {"timeouts", s->timeouts},
+        {"connects", s->connects},
+        {"connect_failures", s->connect_failures},
+        {"pending", s->pending},
+        {"evictions", s->evictions},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        line(out, "%s:%s %" PRIu64, prefix, numbers[i].name, numbers[i].value);
+    }
+}
+
+static void show_pool(const struct shared *shared, size_t pool_index, struct chain *out)
+{
+    struct server_stats sum[CONFIG_SERVERS_MAX];
+    struct server_stats one[CONFIG_SERVERS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        struct pool *pool = shared->workers[i]->pools[pool_index];
+        size_t n = pool_stats(pool, i == 0 ? sum : one, CONFIG_SERVERS_MAX);
+        if (i == 0) {
+            count = n;
+        }
+        for (size_t s = 0; i > 0 && s < n && s < count; s++) {
+            add_server(&sum[s], &one[s]);
+        }
+    }
+    const struct config *config = shared->config;
+    for (size_t s = 0; s < count; s++) {
+        char prefix[2 * CONFIG_NAME_MAX + 64];
+        /* The same server may be in several pools. */
+        bool many = config->pool_count > 1;
+        snprintf(prefix, sizeof prefix, "backend:%s%s%s", sum[s].name, many ? "@" : "",
+                 many ? config->pools[pool_index].name : "");
+        show_server(prefix, &sum[s], out);
+    }
+}
+
+static void show_backends(struct worker *w, struct chain *out)
+{
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        show_pool(w->shared, i, out);
+    }
+}
+
+/* --- settings --- */
+
+static void show_setting(void *arg, const char *section, const char *key, const char *value)
+{
+    struct chain *out = arg;
+    char name[2 * CONFIG_NAME_MAX];
+    snprintf(name, sizeof name, "%s%s%s", section, section[0] != '\0' ? ":" : "", key);
+    /* A name must be one word. */
+    for (char *p = name; *p != '\0'; p++) {
+        if (*p == ' ') {
+            *p = ':';
+        }
+    }
+    line(out, "%s %s", name, value[0] != '\0' ? value : "NULL");
+}
+
+bool stats_answer(struct worker *w, struct slice group, struct chain *out)
+{
+    if (slice_equal(group, SLICE_LIT("reset"))) {
+        reset(w->shared);
+        chain_copy_slice(out, SLICE_LIT("RESET\r\n"));
+        return true;
+    }
+    if (group.len == 0) {
+        show_counters(w, out);
+    } else if (slice_equal(group, SLICE_LIT("backends"))) {
+        show_backends(w, out);
+    } else if (slice_equal(group, SLICE_LIT("settings"))) {
+        config_print(w->config, show_setting, out);
+    } else {
+        return false;
+    }
+    chain_copy_slice(out, SLICE_LIT("END\r\n"));
+    return true;
+}

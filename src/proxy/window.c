@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/window.h"
+
+#include "base/check.h"
+
+/* Answers are never taken for smaller: what a part costs in memory besides its bytes. */
+#define ESTIMATE_MIN 128
+/* Each smaller answer brings an estimate down by this part of the distance. */
+#define DECAY 16
+
+void window_init(struct window *w, const struct config *config)
+{
+    *w = (struct window){
+        .max_unanswered = config->max_pipeline,
+        .soft_bytes = config->client_output_bytes,
+    };
+    w->estimate[WINDOW_NONE] = 0;
+    w->estimate[WINDOW_SHORT] = ESTIMATE_MIN;
+    w->estimate[WINDOW_ITEM] = w->soft_bytes / 16 + ESTIMATE_MIN;
+    w->estimate[WINDOW_LIST] = w->soft_bytes / 4 + ESTIMATE_MIN;
+}
+
+size_t window_started(struct window *w, enum window_kind kind)
+{
+    w->unanswered++;
+    w->expected_bytes += w->estimate[kind];
+    return w->estimate[kind];
+}
+
+void window_answered(struct window *w, enum window_kind kind, size_t expected, size_t bytes)
+{
+    CHECK(w->expected_bytes >= expected);
+    w->expected_bytes -= expected;
+    if (kind == WINDOW_SHORT) {
+        return;
+    }
+    size_t *estimate = &w->estimate[kind];
+    if (bytes >= *estimate) {
+        *estimate = bytes;
+    } else {
+        *estimate -= (*estimate - bytes) / DECAY;
+    }
+    if (*estimate < ESTIMATE_MIN) {
+        *estimate = ESTIMATE_MIN;
+    }
+}
+
+void window_emitted(struct window *w)
+{
+    CHECK(w->unanswered > 0);
+    w->unanswered--;
+}
+
+bool window_open(struct window *w, size_t output_bytes)
+{
+    size_t debt = output_bytes + w->parked_bytes;
+    if (debt > w->soft_bytes) {
+        w->full = true;
+    } else if (debt <= w->soft_bytes / 2) {
+        w->full = false;
+    }
+    return !w->full && w->unanswered < w->max_unanswered && w->expected_bytes < w->soft_bytes;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How much of a client's input may be under way at once. A client is held back in three ways:
+ *
+ *     by count    requests (keys, for multi-gets) whose answer is not in the output yet
+ *     by promise  bytes that the answers in flight are expected to have
+ *     by debt     answers that wait: in the output for the client to read, or parked for their turn
+ *
+ * Answer sizes cannot be known beforehand, so each kind of request has an estimate: it jumps up
+ * with a larger answer and comes down slowly. It starts high, so that the first burst of a
+ * connection is a small one.
+ */
+#ifndef PROXY_WINDOW_H
+#define PROXY_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+
+enum window_kind {
+    WINDOW_NONE,  /* answered by the proxy itself: never in flight */
+    WINDOW_SHORT, /* one line */
+    WINDOW_ITEM,  /* may bring an item's value */
+    WINDOW_LIST,  /* may bring a list */
+    WINDOW_KINDS,
+};
+
+struct window {
+    /* Limits. */
+    size_t max_unanswered;
+    size_t soft_bytes;
+    /* What is under way. */
+    size_t unanswered;     /* in flight or parked */
+    size_t expected_bytes; /* sum over those in flight */
+    size_t parked_bytes;   /* answers that wait for earlier ones */
+    size_t estimate[WINDOW_KINDS];
+    bool full; /* debt rose above soft_bytes and has not come down to half of it yet */
+};
+
+void window_init(struct window *w, const struct config *config);
+
+/* Counts one more request in; returns the bytes it is expected to bring, to be given back to
+ * window_answered. */
+size_t window_started(struct window *w, enum window_kind kind);
+/* The answer came and has that many bytes. It stays in unanswered until window_emitted. */
+void window_answered(struct window *w, enum window_kind kind, size_t expected, size_t bytes);
+/* The answer went to the output. */
+void window_emitted(struct window *w);
+
+/* May one more request be started, with that many bytes in the output? Updates full. */
+bool window_open(struct window *w, size_t output_bytes);
+
+#endif

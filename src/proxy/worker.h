@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker: one thread with its own event base, listening sockets, clients, backend connections and
+ * list engine. Nothing that changes is shared between workers but what struct shared names.
+ *
+ * One turn of the loop:
+ *     wait     libevent's callbacks move bytes and complete exchanges
+ *     flush    list engine, clients' requests and answers, until nothing moves any more; then
+ * sockets are written
+ */
+#ifndef PROXY_WORKER_H
+#define PROXY_WORKER_H
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/rng.h"
+#include "config/config.h"
+#include "list/cache.h"
+#include "list/engine.h"
+#include "pool/pool.h"
+#include "proxy/client.h"
+#include "proxy/listener.h"
+#include "proxy/pending.h"
+
+/* What all workers see. Everything but the atomics stays as it is while threads run. */
+struct shared {
+    const struct config *config;
+    struct worker **workers;
+    size_t worker_count;
+    struct cache **caches; /* by list_policy.index; several policies may share one */
+    struct listen_set *listen;
+    int64_t started_s;
+    _Atomic uint32_t connections;
+    _Atomic uint64_t baseline[METRIC_COUNT]; /* what `stats reset` subtracts */
+};
+
+struct spare; /* a freed object in a free list */
+
+enum worker_order { WORKER_RUN, WORKER_DRAIN, WORKER_STOP };
+
+struct worker {
+    struct shared *shared;
+    const struct config *config;
+    size_t index;
+
+    /* The thread. */
+    struct event_base *base;
+    struct now now; /* read once per turn, see worker_woke */
+    bool now_fresh;
+    pthread_t thread;
+    bool started;
+    int wake_fd; /* eventfd */
+    struct event wake_event;
+    _Atomic int order;    /* enum worker_order, set by main */
+    _Atomic bool drained; /* told to main */
+    bool draining;
+
+    /* Below. */
+    struct metrics metrics;
+    struct rng rng;
+    struct pool **pools; /* by list_policy.pool_index */
+    struct backend *backend;
+    struct engine *engine;
+    bool engine_dirty;       /* wants engine_run in this turn */
+    uint64_t engine_next_us; /* when engine_run asked to be called again */
+    struct event timer;
+    uint64_t timer_us; /* what timer is set to, UINT64_MAX = not set */
+
+    /* Clients. */
+    struct acceptor *acceptors;
+    size_t acceptor_count;
+    struct event accept_timer; /* accepting pauses while descriptors are used up */
+    struct event idle_timer;
+    struct client_list clients;
+    struct client_list touched;
+    struct client_list unsent;
+    struct client_list graveyard;
+
+    /* Spare memory. */
+    struct spare *spare_pendings;
+    struct spare *spare_exchanges;
+    struct spare *spare_calls;
+    char *scratch;
+    size_t scratch_cap;
+
+    struct log_limit slow_limit;
+    struct log_limit accept_limit;
+};
+
+/* Builds everything of a worker but its thread. Returns NULL with a text in error. */
+MUST_CHECK struct worker *worker_create(struct shared *shared, size_t index,
+                                        char error[CONFIG_ERROR_MAX]);
+/* The thread must be over. */
+void worker_destroy(struct worker **worker);
+
+/* Returns 0 or an errno. */
+MUST_CHECK int worker_start(struct worker *worker);
+/* Tells the thread; returns at once. Thread-safe. */
+void worker_order(struct worker *worker, enum worker_order order);
+/* Waits for the end of a thread that was ordered to stop. */
+void worker_join(struct worker *worker);
+
+/* Reads the clock if that has not been done since the loop began to wait: the first callback of a
+ * turn calls it. */
+static inline void worker_woke(struct worker *worker)
+{
+    if (!worker->now_fresh) {
+        worker->now = clock_now();
+        worker->now_fresh = true;
+    }
+}
+
+/* At least len bytes of memory, valid until the next call. */
+char *worker_scratch(struct worker *worker, size_t len);
+
+/* Free lists of equal objects: take returns zeroed or used memory of size bytes, never NULL. */
+void *spare_take(struct spare **list, size_t size);
+void spare_give(struct spare **list, void *object);
+void spare_fini(struct spare **list);
+
+#endif
