@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mclistd: reads options and configuration, starts the parts in order, waits for signals, stops the
+ * parts in reverse.
+ *
+ *     SIGTERM        finish what clients asked for (drain_timeout_ms at most), then end
+ *     SIGINT         end at once; so does any of the two while finishing
+ *     SIGHUP         open the log file anew
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "embedded/embedded.h"
+#include "proxy/proxy.h"
+
+#ifndef MCLISTD_VERSION
+#define MCLISTD_VERSION "unknown"
+#endif
+
+/* Descriptors besides those of clients and servers: log, listeners, event loops. */
+#define OTHER_DESCRIPTORS 256
+
+struct options {
+    const char *config_path;
+    const char *addresses;
+    const char *servers;
+    const char *threads;
+    uint16_t port; /* 0 = not given */
+    unsigned more_log;
+    bool test_only;
+};
+
+struct mclistd {
+    struct options options;
+    struct config *config;
+    struct event_base *base;
+    struct embedded *embedded;
+    struct proxy *proxy;
+    struct event *signals[3];
+    pthread_t drainer;
+    struct event *drained; /* the drainer closes drained_pipe when it is done */
+    int drained_pipe[2];
+    bool draining;
+};
+
+static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
+
+static const char help_text[] =
+    "usage: mclistd [options]\n"
+    "A proxy for memcached with lists. Without a pool in the configuration and without -s it\n"
+    "starts a memcached of its own.\n"
+    "\n"
+    "  -c, --config FILE    read the configuration from FILE\n"
+    "  -t, --test-config    check the configuration and end; with -v print it\n"
+    "  -p, --port N         listen on port N (default 11220)\n"
+    "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
+    "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
+    "  -T, --threads N      run N workers\n"
+    "  -v                   log more\n"
+    "  -V, --version        print the version and end\n"
+    "  -h, --help           print this and end\n";
+
+/* --- options ------------------------------------------------------------------------------ */
+
+static int usage_error(const char *text)
+{
+    fprintf(stderr, "mclistd: %s\nTry mclistd --help.\n", text);
+    return EX_USAGE;
+}
+
+static int parse_port(const char *text, uint16_t *port)
+{
+    uint64_t value;
+    if (!slice_to_u64(slice_of(text), &value) || value == 0 || value > UINT16_MAX) {
+        return usage_error("-p: expected a port, 1 to 65535");
+    }
+    *port = (uint16_t)value;
+    return EX_OK;
+}
+
+/* Returns EX_OK to go on, -1 when all is done (help, version), or the exit code of an error. */
+static int parse_options(int argc, char **argv, struct options *options)
+{
+    static const struct option names[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"test-config", no_argument, NULL, 't'},
+        {"port", required_argument, NULL, 'p'},
+        {"listen", required_argument, NULL, 'l'},
+        {"servers", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 'T'},
+        {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int letter;
+    while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:vVh", names, NULL)) != -1) {
+        switch (letter) {
+        case 'c':
+            options->config_path = optarg;
+            break;
+        case 't':
+            options->test_only = true;
+            break;
+        case 'p':
+            if (parse_port(optarg, &options->port) != EX_OK) {
+                return EX_USAGE;
+            }
+            break;
+        case 'l':
+            options->addresses = optarg;
+            break;
+        case 's':
+            options->servers = optarg;
+            break;
+        case 'T':
+            options->threads = optarg;
+            break;
+        case 'v':
+            options->more_log++;
+            break;
+        case 'V':
+            printf("mclistd " MCLISTD_VERSION "\n");
+            return -1;
+        case 'h':
+            printf("%s", help_text);
+            return -1;
+        default:
+            fprintf(stderr, "Try mclistd --help.\n");
+            return EX_USAGE;
+        }
+    }
+    return optind < argc ? usage_error("there are no arguments besides options") : EX_OK;
+}
+
+/* What -l, -p, -T and -v say goes over what the file says. */
+static int apply_options(struct config *config, const struct options *options)
+{
+    char error[CONFIG_ERROR_MAX];
+    if ((options->addresses != NULL || options->port != 0) &&
+        config_set_listen(config, options->addresses, options->port, error) != 0) {
+        fprintf(stderr, "mclistd: %s: %s\n", options->addresses == NULL ? "-p" : "-l", error);
+        return EX_USAGE;
+    }
+    if (options->threads != NULL && config_set(config, "threads", options->threads, error) != 0) {
+        fprintf(stderr, "mclistd: -T: %s\n", error);
+        return EX_USAGE;
+    }
+    if (options->servers != NULL) {
+        if (config->pool_count > 0) {
+            return usage_error(
+                "-s: the configuration has pools already; expected one or the other");
+        }
+        if (config_add_pool(config, "default", options->servers, error) != 0) {
+            fprintf(stderr, "mclistd: -s: %s\n", error);
+            return EX_USAGE;
+        }
+    }
+    for (unsigned i = 0; i < options->more_log && config->log_level < LOG_DEBUG_LEVEL; i++) {
+        config->log_level++;
+    }
+    return EX_OK;
+}
+
+static int read_config(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    m->config = config_create();
+    if (m->options.config_path != NULL &&
+        config_load(m->config, m->options.config_path, error) != 0) {
+        fprintf(stderr, "mclistd: %s\n", error);
+        return EX_CONFIG;
+    }
+    int code = apply_options(m->config, &m->options);
+    if (code == EX_OK && config_finish(m->config, error) != 0) {
+        fprintf(stderr, "mclistd: %s\n", error);
+        return EX_CONFIG;
+    }
+    return code;
+}
+
+/* Keys of one section come together; the heading is printed when the section changes. */
+struct printer {
+    char section[1200];
+};
+
+static void print_setting(void *arg, const char *section, const char *key, const char *value)
+{
+    struct printer *printer = arg;
+    if (strcmp(printer->section, section) != 0) {
+        printf("%s[%s]\n", printer->section[0] == '\0' ? "" : "\n", section);
+        (void)snprintf(printer->section, sizeof printer->section, "%s", section);
+    }
+    printf("%s = %s\n", key, value);
+}
+
+static int report_config(const struct mclistd *m)
+{
+    const char *path = m->options.config_path;
+    if (m->options.more_log > 0) {
+        struct printer printer = {""};
+        config_print(m->config, print_setting, &printer);
+    }
+    fprintf(stderr, "mclistd: the configuration%s%s is good\n", path == NULL ? "" : " ",
+            path == NULL ? "" : path);
+    return EX_OK;
+}
+
+/* --- signals ------------------------------------------------------------------------------ */
+
+/* Threads must leave signals to the main thread. */
+static void block_signals(bool block)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof signal_numbers / sizeof signal_numbers[0]; i++) {
+        sigaddset(&set, signal_numbers[i]);
+    }
+    sigaddset(&set, SIGCHLD);
+    (void)pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+static void *drain_thread(void *arg)
+{
+    struct mclistd *m = arg;
+    proxy_drain(m->proxy);
+    close(m->drained_pipe[1]); /* wakes the main thread */
+    return NULL;
+}
+
+static void on_drained(evutil_socket_t fd, short what, void *arg)
+{
+    struct mclistd *m = arg;
+    (void)fd;
+    (void)what;
+    (void)pthread_join(m->drainer, NULL);
+    m->draining = false;
+    (void)event_base_loopbreak(m->base);
+}
+
+/* In a thread of its own, so that the main thread goes on hearing signals and watching the embedded
+ * memcached. */
+static void begin_drain(struct mclistd *m)
+{
+    if (pipe2(m->drained_pipe, O_CLOEXEC) != 0) {
+        log_error("pipe: %s; ending at once", strerror(errno));
+        (void)event_base_loopbreak(m->base);
+        return;
+    }
+    m->drained = event_new(m->base, m->drained_pipe[0], EV_READ, on_drained, m);
+    CHECK(m->drained != NULL && event_add(m->drained, NULL) == 0);
+    block_signals(true);
+    m->draining = pthread_create(&m->drainer, NULL, drain_thread, m) == 0;
+    block_signals(false);
+    if (!m->draining) {
+        log_error("no thread to finish requests with; ending at once");
+        (void)event_base_loopbreak(m->base);
+    }
+}
+
+/* The proxy cannot be stopped in order while it drains in another thread; the kernel closes what it
+ * holds, and the next start takes over a unix socket that nobody answers. */
+static void end_at_once(struct mclistd *m)
+{
+    log_warn("ended while requests were being finished");
+    embedded_stop(&m->embedded);
+    _exit(EX_OK);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+    struct mclistd *m = arg;
+    (void)what;
+    if (number == SIGHUP) {
+        if (log_reopen() != 0) {
+            log_error("log file %s cannot be opened anew: %s; the old one stays in use",
+                      m->config->log_file, strerror(errno));
+        } else {
+            log_info("log opened anew");
+        }
+        return;
+    }
+    if (m->draining) {
+        end_at_once(m);
+    }
+    if (number == SIGTERM) {
+        log_info("SIGTERM: finishing requests, for %u ms at most", m->config->drain_timeout_ms);
+        begin_drain(m);
+        return;
+    }
+    log_info("SIGINT: ending");
+    (void)event_base_loopbreak(m->base);
+}
+
+/* --- start and stop, in order --------------------------------------------------------------- */
+
+/* Whoever starts the daemon by hand should see why it does not start, log file or not. */
+static int fail_start(const struct mclistd *m, int code, const char *text)
+{
+    log_error("%s", text);
+    if (m->config->log_file[0] != '\0') {
+        fprintf(stderr, "mclistd: %s\n", text);
+    }
+    return code;
+}
+
+static int start_log(struct mclistd *m)
+{
+    const char *path = m->config->log_file[0] == '\0' ? NULL : m->config->log_file;
+    if (log_open(path, m->config->log_level) != 0) {
+        fprintf(stderr, "mclistd: log_file %s: %s\n", path, strerror(errno));
+        return EX_CANTCREAT;
+    }
+    return EX_OK;
+}
+
+/* One descriptor per client and per connection to a server. */
+static void raise_descriptor_limit(const struct config *config)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)config->max_connections + OTHER_DESCRIPTORS;
+    for (size_t i = 0; i < config->pool_count; i++) {
+        const struct pool_config *pool = &config->pools[i];
+        wanted += (rlim_t)pool->server_count * pool->connections * config->threads;
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+        return;
+    }
+    struct rlimit raised = {wanted, limit.rlim_max < wanted ? wanted : limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
+        return;
+    }
+    raised.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    raised.rlim_max = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &raised);
+    if (raised.rlim_cur < wanted) {
+        log_warn("only %llu of the %llu descriptors that max_connections = %u may need: raise the "
+                 "limit of open files (ulimit -n, LimitNOFILE=)",
+                 (unsigned long long)raised.rlim_cur, (unsigned long long)wanted,
+                 config->max_connections);
+    }
+}
+
+static int start_signals(struct mclistd *m)
+{
+    block_signals(true);
+    (void)signal(SIGPIPE, SIG_IGN);
+    m->base = event_base_new();
+    if (m->base == NULL) {
+        return fail_start(m, EX_OSERR, "no event loop can be made");
+    }
+    for (size_t i = 0; i < sizeof signal_numbers / sizeof signal_numbers[0]; i++) {
+        m->signals[i] = evsignal_new(m->base, signal_numbers[i], on_signal, m);
+        if (m->signals[i] == NULL || event_add(m->signals[i], NULL) != 0) {
+            return fail_start(m, EX_OSERR, "signals cannot be handled");
+        }
+    }
+    return EX_OK;
+}
+
+static int start_embedded(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    if (m->config->pool_count > 0) {
+        return EX_OK;
+    }
+    m->embedded = embedded_start(m->config, m->base, error);
+    if (m->embedded == NULL) {
+        return fail_start(m, EX_UNAVAILABLE, error);
+    }
+    if (config_add_pool(m->config, "embedded", embedded_server(m->embedded), error) != 0 ||
+        config_finish(m->config, error) != 0) {
+        return fail_start(m, EX_SOFTWARE, error);
+    }
+    return EX_OK;
+}
+
+static int start_proxy(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    m->proxy = proxy_start(m->config, error);
+    if (m->proxy == NULL) {
+        return fail_start(m, EX_UNAVAILABLE, error);
+    }
+    return EX_OK;
+}
+
+/* Adds to a text of cap bytes of which n are used; what does not fit is cut. Returns the new n. */
+static size_t add_text(char *out, size_t cap, size_t n, const char *before, const char *text)
+{
+    int added = n < cap ? snprintf(out + n, cap - n, "%s%s", before, text) : 0;
+    return added < 0 ? n : n + (size_t)added;
+}
+
+static void log_start(const struct mclistd *m)
+{
+    char names[800] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < proxy_listen_count(m->proxy); i++) {
+        n = add_text(names, sizeof names, n, i == 0 ? "" : ", ", proxy_listen_name(m->proxy, i));
+    }
+    log_info("mclistd " MCLISTD_VERSION " listens on %s, %u thread%s", names, m->config->threads,
+             m->config->threads == 1 ? "" : "s");
+    for (size_t p = 0; p < m->config->pool_count; p++) {
+        const struct pool_config *pool = &m->config->pools[p];
+        n = 0;
+        for (size_t i = 0; i < pool->server_count; i++) {
+            n = add_text(names, sizeof names, n, i == 0 ? "" : ", ", pool->servers[i].name);
+        }
+        log_info("pool %s: %zu server%s: %s", pool->name, pool->server_count,
+                 pool->server_count == 1 ? "" : "s", names);
+    }
+}
+
+/* Each part after those it needs; stop() undoes the same list from the bottom. */
+static int start(struct mclistd *m)
+{
+    int code = start_log(m);
+    if (code == EX_OK) {
+        raise_descriptor_limit(m->config);
+        code = start_signals(m);
+    }
+    if (code == EX_OK) {
+        code = start_embedded(m);
+    }
+    if (code == EX_OK) {
+        code = start_proxy(m);
+    }
+    if (code == EX_OK) {
+        log_start(m);
+    }
+    return code;
+}
+
+static void stop(struct mclistd *m)
+{
+    if (m->proxy != NULL) {
+        proxy_stop(&m->proxy);
+    }
+    embedded_stop(&m->embedded);
+    if (m->drained != NULL) {
+        event_free(m->drained);
+        close(m->drained_pipe[0]);
+    }
+    for (size_t i = 0; i < sizeof signal_numbers / sizeof signal_numbers[0]; i++) {
+        if (m->signals[i] != NULL) {
+            event_free(m->signals[i]);
+        }
+    }
+    if (m->base != NULL) {
+        event_base_free(m->base);
+        libevent_global_shutdown();
+    }
+    config_destroy(&m->config);
+}
+
+int main(int argc, char **argv)
+{
+    struct mclistd m = {0};
+    int code = parse_options(argc, argv, &m.options);
+    if (code != EX_OK) {
+        return code < 0 ? EX_OK : code;
+    }
+    code = read_config(&m);
+    if (code == EX_OK && m.options.test_only) {
+        code = report_config(&m);
+    } else if (code == EX_OK) {
+        code = start(&m);
+        if (code == EX_OK) {
+            block_signals(false);
+            (void)event_base_dispatch(m.base);
+            log_info("ended");
+        }
+    }
+    stop(&m);
+    return code;
+}
