@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support_fake_server.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GOT_MAX ((size_t)16 << 20)
+
+void fake_start(struct fake_server *s)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_port = htons(s->port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof in;
+    int one = 1;
+    s->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_true(s->listen_fd >= 0);
+    setsockopt(s->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    assert_int_equal(bind(s->listen_fd, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(listen(s->listen_fd, 16), 0);
+    assert_int_equal(getsockname(s->listen_fd, (struct sockaddr *)&in, &len), 0);
+    s->port = ntohs(in.sin_port);
+}
+
+void fake_forget(struct fake_server *s)
+{
+    s->got_len = 0;
+    s->got[0] = '\0';
+}
+
+void fake_hang_up(struct fake_server *s)
+{
+    if (s->fd >= 0) {
+        close(s->fd);
+    }
+    s->fd = -1;
+    s->greeted = false;
+    fake_forget(s);
+}
+
+void fake_stop(struct fake_server *s)
+{
+    fake_hang_up(s);
+    if (s->listen_fd >= 0) {
+        close(s->listen_fd);
+    }
+    s->listen_fd = -1;
+}
+
+void fake_say_bytes(struct fake_server *s, const void *p, size_t len)
+{
+    assert_true(s->fd >= 0);
+    assert_int_equal(send(s->fd, p, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+void fake_say(struct fake_server *s, const char *text)
+{
+    fake_say_bytes(s, text, strlen(text));
+}
+
+static void greet(struct fake_server *s)
+{
+    static const char hello[] = "version\r\nstats settings\r\n";
+    if (s->greeted || s->version == NULL || s->got_len < sizeof hello - 1) {
+        return;
+    }
+    assert_memory_equal(s->got, hello, sizeof hello - 1);
+    s->greeted = true;
+    s->got_len -= sizeof hello - 1;
+    memmove(s->got, s->got + sizeof hello - 1, s->got_len + 1);
+    fake_say(s, s->version);
+    fake_say(s, s->settings);
+}
+
+static void serve(struct fake_server *s)
+{
+    if (s->fd < 0 && s->listen_fd >= 0) {
+        s->fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (s->fd >= 0) {
+            /* What it says goes out at once. */
+            setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+            s->accepted++;
+            s->greeted = false;
+            fake_forget(s);
+        }
+    }
+    ssize_t n = 1;
+    while (s->fd >= 0 && n > 0 && (s->reads || !s->greeted)) {
+        assert_true(s->got_len < GOT_MAX);
+        n = read(s->fd, s->got + s->got_len, GOT_MAX - s->got_len);
+        if (n > 0) {
+            s->got_len += (size_t)n;
+            s->got[s->got_len] = '\0';
+            greet(s);
+        }
+    }
+    if (n == 0) {
+        fake_hang_up(s);
+    }
+}
+
+static void tick(struct fake_world *w)
+{
+    w->now = clock_now();
+    w->now.mono_us += w->skipped_us;
+}
+
+void fake_events(struct fake_world *w)
+{
+    tick(w);
+    event_base_loop(w->base, EVLOOP_NONBLOCK);
+}
+
+void fake_turn(struct fake_world *w)
+{
+    fake_events(w);
+    pool_flush(w->pool);
+    serve(&w->server);
+    const struct timespec nap = {0, 200000};
+    nanosleep(&nap, NULL);
+}
+
+void fake_for_ms(struct fake_world *w, unsigned ms)
+{
+    uint64_t end = clock_now().mono_us + (uint64_t)ms * 1000;
+    while (clock_now().mono_us < end) {
+        fake_turn(w);
+    }
+}
+
+void fake_until(struct fake_world *w, const bool *flag)
+{
+    uint64_t end = clock_now().mono_us + 2000000;
+    while (!*flag) {
+        assert_true(clock_now().mono_us < end);
+        fake_turn(w);
+    }
+}
+
+void fake_until_got(struct fake_world *w, size_t len)
+{
+    uint64_t end = clock_now().mono_us + 2000000;
+    while (!w->server.greeted || w->server.got_len < len) {
+        assert_true(clock_now().mono_us < end);
+        fake_turn(w);
+    }
+}
+
+void fake_world_init(struct fake_world *w)
+{
+    *w = (struct fake_world){0};
+    w->server = (struct fake_server){
+        .fd = -1,
+        .reads = true,
+        .version = "VERSION 1.6.18\r\n",
+        .settings = "STAT item_size_max 1048576\r\nSTAT cas_enabled yes\r\nEND\r\n",
+        .got = calloc(1, GOT_MAX + 1),
+    };
+    assert_non_null(w->server.got);
+    fake_start(&w->server);
+    w->base = event_base_new();
+    assert_non_null(w->base);
+    snprintf(w->server_config.endpoint.host, sizeof w->server_config.endpoint.host, "127.0.0.1");
+    w->server_config.endpoint.port = w->server.port;
+    w->server_config.weight = 1;
+    snprintf(w->server_config.name, sizeof w->server_config.name, "fake");
+    w->config = (struct pool_config){
+        .name = "p",
+        .servers = &w->server_config,
+        .server_count = 1,
+        .connections = 1,
+        .connect_timeout_ms = 500,
+        .timeout_ms = 500,
+        .retry_min_ms = 100,
+        .retry_max_ms = 1000,
+        .max_pending = 1000,
+    };
+    tick(w);
+}
+
+void fake_pool_create(struct fake_world *w)
+{
+    char error[CONFIG_ERROR_MAX] = "";
+    w->pool = pool_create(&w->config, w->base, &w->now, &w->metrics, error);
+    assert_string_equal(error, "");
+    assert_non_null(w->pool);
+}
+
+void fake_world_fini(struct fake_world *w)
+{
+    pool_destroy(&w->pool);
+    fake_stop(&w->server);
+    event_base_free(w->base);
+    free(w->server.got);
+    block_thread_fini();
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support_fake_server.h"
+
+/* What came back for a request. */
+struct outcome {
+    bool done;
+    struct be_reply reply;
+    char value[64];
+    char text[200];
+};
+
+static void on_done(void *arg, struct be_request *req, const struct be_reply *reply)
+{
+    struct outcome *o = (struct outcome *)(uintptr_t)req->tag;
+    (void)arg;
+    assert_false(o->done);
+    o->done = true;
+    o->reply = *reply;
+    snprintf(o->value, sizeof o->value, "%.*s", SLICE_ARGS(reply->value));
+    snprintf(o->text, sizeof o->text, "%s", reply->text != NULL ? reply->text : "");
+}
+
+struct bench {
+    struct fake_world world;
+    struct backend *backend;
+    struct pool *pools[1];
+};
+
+static int setup(void **state)
+{
+    static struct bench b;
+    fake_world_init(&b.world);
+    fake_pool_create(&b.world);
+    b.pools[0] = b.world.pool;
+    b.backend = backend_create(b.pools, 1, on_done, NULL);
+    *state = &b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bench *b = *state;
+    fake_world_fini(&b->world); /* the pool first: it ends what is still waiting */
+    backend_destroy(&b->backend);
+    return 0;
+}
+
+static struct be_request make(enum be_verb verb)
+{
+    struct be_request req = {.verb = verb, .key_len = 5, .placement_len = 5};
+    memcpy(req.key, "fruit", 5);
+    return req;
+}
+
+static void submit(struct bench *b, struct be_request *req, struct outcome *o)
+{
+    *o = (struct outcome){0};
+    req->tag = (uint64_t)(uintptr_t)o;
+    backend_submit(b->backend, req);
+}
+
+/* Sends the request, sees that it arrives as sent, answers, and waits for the outcome. */
+static void converse(struct bench *b, struct be_request *req, const char *sent, const char *answer,
+                     struct outcome *o)
+{
+    struct fake_world *w = &b->world;
+    submit(b, req, o);
+    fake_until_got(w, strlen(sent));
+    assert_string_equal(w->server.got, sent);
+    fake_forget(&w->server);
+    fake_say(&w->server, answer);
+    fake_until(w, &o->done);
+}
+
+static void a_head_is_read_and_replaced(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request get = make(BE_GET);
+    converse(b, &get, "mg fruit v f c t\r\n", "VA 4 f9 c77 t-1\r\npear\r\n", &o);
+    assert_int_equal(o.reply.status, BE_HIT);
+    assert_string_equal(o.value, "pear");
+    assert_true(o.reply.flags == 9 && o.reply.cas == 77 && o.reply.ttl_s == -1);
+    assert_true(o.reply.epoch != 0);
+    assert_int_equal(o.reply.caps->item_size_max, 1048576);
+    assert_true(o.reply.caps->cas_enabled);
+    assert_string_equal(o.reply.caps->server_name, "fake");
+
+    struct be_request cas = make(BE_CAS);
+    cas.cas = o.reply.cas;
+    cas.epoch = o.reply.epoch;
+    cas.block = block_new(5);
+    memcpy(cas.block->data, "apple", 5);
+    cas.block->used = 5;
+    cas.value = slice_make(cas.block->data, 5);
+    converse(b, &cas, "cas fruit 0 0 5 77\r\napple\r\n", "STORED\r\n", &o);
+    assert_int_equal(o.reply.status, BE_STORED);
+    block_unref(&cas.block);
+
+    struct be_request remove = make(BE_CAS_DELETE);
+    remove.cas = 78;
+    remove.epoch = cas.epoch;
+    converse(b, &remove, "cas fruit 0 -1 0 78\r\n\r\n", "EXISTS\r\n", &o);
+    assert_int_equal(o.reply.status, BE_EXISTS);
+}
+
+static void an_empty_append_still_has_its_line_end(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request append = make(BE_APPEND);
+    converse(b, &append, "append fruit 0 0 0\r\n\r\n", "NOT_STORED\r\n", &o);
+    assert_int_equal(o.reply.status, BE_NOT_STORED);
+}
+
+static void a_cas_number_of_an_old_connection_counts_as_changed(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request get = make(BE_GET);
+    converse(b, &get, "mg fruit v f c t\r\n", "VA 1 f0 c1 t-1\r\nx\r\n", &o);
+    struct be_request cas = make(BE_CAS);
+    cas.cas = o.reply.cas;
+    cas.epoch = o.reply.epoch;
+    fake_hang_up(&b->world.server);
+    fake_for_ms(&b->world, 20);
+    submit(b, &cas, &o);
+    fake_until(&b->world, &o.done);
+    assert_int_equal(o.reply.status, BE_EXISTS);
+}
+
+static void refusals_carry_the_servers_words(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request delete = make(BE_DELETE);
+    converse(b, &delete, "delete fruit\r\n", "CLIENT_ERROR not today\r\n", &o);
+    assert_int_equal(o.reply.status, BE_REFUSED);
+    assert_string_equal(o.text, "backend fake: CLIENT_ERROR not today");
+    struct be_request append = make(BE_APPEND);
+    converse(b, &append, "append fruit 0 0 0\r\n\r\n",
+             "SERVER_ERROR out of memory storing object\r\n", &o);
+    assert_int_equal(o.reply.status, BE_NO_MEMORY);
+}
+
+static void an_answer_to_another_question_is_no_answer(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct outcome next;
+    struct be_request delete = make(BE_DELETE);
+    struct be_request get = make(BE_GET);
+    submit(b, &delete, &o);
+    submit(b, &get, &next);
+    fake_until_got(&b->world, 32);
+    fake_say(&b->world.server, "EN\r\nDELETED\r\n");
+    fake_until(&b->world, &next.done);
+    assert_int_equal(o.reply.status, BE_LOST);
+    assert_string_equal(o.text, "backend fake: unexpected answer, outcome unknown");
+    assert_int_equal(next.reply.status, BE_LOST);
+    assert_int_equal(metric_get(&b->world.metrics, METRIC_outcomes_unknown), 1);
+}
+
+static void a_server_that_is_away_is_down(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request get = make(BE_GET);
+    fake_stop(&b->world.server);
+    submit(b, &get, &o);
+    assert_false(o.done);
+    fake_until(&b->world, &o.done);
+    assert_int_equal(o.reply.status, BE_DOWN);
+    assert_string_equal(o.text, "backend fake down");
+    assert_null(o.reply.caps);
+}
+
+static void without_cas_lists_are_refused(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request append = make(BE_APPEND);
+    b->world.server.settings = "STAT cas_enabled no\r\nEND\r\n";
+    submit(b, &append, &o);
+    fake_until(&b->world, &o.done);
+    assert_int_equal(o.reply.status, BE_DOWN);
+    assert_string_equal(o.text, "backend fake: runs without CAS (-C)");
+}
+
+int main(void)
+{
+#define BACKEND_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        BACKEND_TEST(a_head_is_read_and_replaced),
+        BACKEND_TEST(an_empty_append_still_has_its_line_end),
+        BACKEND_TEST(a_cas_number_of_an_old_connection_counts_as_changed),
+        BACKEND_TEST(refusals_carry_the_servers_words),
+        BACKEND_TEST(an_answer_to_another_question_is_no_answer),
+        BACKEND_TEST(a_server_that_is_away_is_down),
+        BACKEND_TEST(without_cas_lists_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "proto/backend_parse.h"
+
+#define MAX_VALUE ((size_t)1 << 20)
+
+static enum backend_parse_result parse(const char *text, struct backend_parsed *out)
+{
+    return backend_parse(slice_of(text), MAX_VALUE, out);
+}
+
+static void lines_end_in_both_characters(void **state)
+{
+    (void)state;
+    struct backend_parsed p;
+    assert_int_equal(parse("STORED\r\nHD\r\n", &p), BACKEND_PARSE_OK);
+    assert_true(slice_equal(p.line, SLICE_LIT("STORED")));
+    assert_false(p.has_value);
+    assert_int_equal(p.consumed, 8);
+    assert_int_equal(parse("", &p), BACKEND_PARSE_MORE);
+    assert_int_equal(parse("STORED\r", &p), BACKEND_PARSE_MORE);
+    assert_int_equal(p.need, 0);
+    assert_int_equal(parse("STORED\n", &p), BACKEND_PARSE_GARBAGE);
+    assert_int_equal(parse("\r\n", &p), BACKEND_PARSE_GARBAGE);
+}
+
+static void values_are_measured_not_searched(void **state)
+{
+    (void)state;
+    struct backend_parsed p;
+    assert_int_equal(parse("VA 7 f1 c2\r\nab\r\ncde\r\nEN\r\n", &p), BACKEND_PARSE_OK);
+    assert_true(slice_equal(p.line, SLICE_LIT("VA 7 f1 c2")));
+    assert_true(p.has_value);
+    assert_true(slice_equal(p.value, SLICE_LIT("ab\r\ncde")));
+    assert_int_equal(p.consumed, 21);
+    assert_int_equal(parse("VA 0\r\n\r\n", &p), BACKEND_PARSE_OK);
+    assert_true(p.has_value && p.value.len == 0 && p.consumed == 8);
+}
+
+static void every_prefix_of_a_value_wants_more(void **state)
+{
+    (void)state;
+    const char *whole = "VA 3 t-1\r\nabc\r\n";
+    struct backend_parsed p;
+    for (size_t len = 0; len < strlen(whole); len++) {
+        /* A copy of its own: the sanitizer sees what is read behind it. */
+        char *part = malloc(len + 1);
+        memcpy(part, whole, len);
+        assert_int_equal(backend_parse(slice_make(part, len), MAX_VALUE, &p), BACKEND_PARSE_MORE);
+        assert_int_equal(p.need, len >= 10 ? strlen(whole) : 0);
+        free(part);
+    }
+}
+
+static void what_no_memcached_says_is_garbage(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "VA 3\r\nabcXX",     "VA 3\r\nabcd\r\n", "VA x\r\n",
+        "VA \r\n",           "VA -1\r\n\r\n",    "VA 1048577\r\n",
+        "VA 3x\r\nabc\r\n",  "VA  3\r\nabc\r\n", "VA 99999999999999999999\r\n",
+        "VALUE foo 0 1\r\n",
+    };
+    struct backend_parsed p;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        assert_int_equal(parse(lines[i], &p), BACKEND_PARSE_GARBAGE);
+    }
+}
+
+static void a_line_without_end_is_given_up(void **state)
+{
+    (void)state;
+    static char line[BACKEND_REPLY_LINE_MAX + 2];
+    struct backend_parsed p;
+    memset(line, 'x', sizeof line);
+    assert_int_equal(backend_parse(slice_make(line, BACKEND_REPLY_LINE_MAX - 1), MAX_VALUE, &p),
+                     BACKEND_PARSE_MORE);
+    assert_int_equal(backend_parse(slice_make(line, BACKEND_REPLY_LINE_MAX), MAX_VALUE, &p),
+                     BACKEND_PARSE_GARBAGE);
+    memcpy(line + BACKEND_REPLY_LINE_MAX, "\r\n", 2);
+    assert_int_equal(backend_parse(slice_make(line, sizeof line), MAX_VALUE, &p),
+                     BACKEND_PARSE_GARBAGE);
+}
+
+static int read_reply(enum be_verb verb, const char *text, struct be_reply *reply)
+{
+    struct backend_parsed p;
+    *reply = (struct be_reply){0};
+    assert_int_equal(parse(text, &p), BACKEND_PARSE_OK);
+    return backend_reply_read(verb, &p, reply);
+}
+
+static void a_get_brings_everything(void **state)
+{
+    (void)state;
+    struct be_reply r;
+    assert_int_equal(read_reply(BE_GET, "VA 5 f7 c18446744073709551615 t3600\r\nhello\r\n", &r), 0);
+    assert_int_equal(r.status, BE_HIT);
+    assert_int_equal(r.flags, 7);
+    assert_true(r.cas == UINT64_MAX);
+    assert_int_equal(r.ttl_s, 3600);
+    assert_int_equal(r.size_bytes, 5);
+    assert_true(slice_equal(r.value, SLICE_LIT("hello")));
+    assert_int_equal(read_reply(BE_GET, "VA 0 t-1 c1 f0 W\r\n\r\n", &r), 0);
+    assert_int_equal(r.ttl_s, -1);
+    assert_int_equal(read_reply(BE_GET, "EN\r\n", &r), 0);
+    assert_int_equal(r.status, BE_MISS);
+}
+
+static void sizes_and_probes_have_no_value(void **state)
+{
+    (void)state;
+    struct be_reply r;
+    assert_int_equal(read_reply(BE_SIZE, "HD s12345\r\n", &r), 0);
+    assert_true(r.status == BE_HIT && r.size_bytes == 12345);
+    assert_int_equal(read_reply(BE_SIZE, "EN\r\n", &r), 0);
+    assert_int_equal(r.status, BE_MISS);
+    assert_int_equal(read_reply(BE_PROBE, "HD\r\n", &r), 0);
+    assert_int_equal(r.status, BE_HIT);
+    assert_int_equal(read_reply(BE_PROBE, "EN\r\n", &r), 0);
+    assert_int_equal(r.status, BE_MISS);
+}
+
+static void every_word_of_change_is_known(void **state)
+{
+    (void)state;
+    static const struct {
+        enum be_verb verb;
+        const char *line;
+        enum be_status status;
+    } cases[] = {
+        {BE_ADD, "STORED\r\n", BE_STORED},
+        {BE_ADD, "NOT_STORED\r\n", BE_NOT_STORED},
+        {BE_SET, "STORED\r\n", BE_STORED},
+        {BE_APPEND, "STORED\r\n", BE_STORED},
+        {BE_APPEND, "NOT_STORED\r\n", BE_NOT_STORED},
+        {BE_CAS, "STORED\r\n", BE_STORED},
+        {BE_CAS, "EXISTS\r\n", BE_EXISTS},
+        {BE_CAS, "NOT_FOUND\r\n", BE_NOT_FOUND},
+        {BE_CAS_DELETE, "STORED\r\n", BE_STORED},
+        {BE_CAS_DELETE, "EXISTS\r\n", BE_EXISTS},
+        {BE_DELETE, "DELETED\r\n", BE_DELETED},
+        {BE_DELETE, "NOT_FOUND\r\n", BE_NOT_FOUND},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct be_reply r;
+        assert_int_equal(read_reply(cases[i].verb, cases[i].line, &r), 0);
+        assert_int_equal(r.status, cases[i].status);
+    }
+}
+
+static void errors_are_told_apart_for_any_verb(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum be_status status;
+    } cases[] = {
+        {"SERVER_ERROR out of memory storing object\r\n", BE_NO_MEMORY},
+        {"SERVER_ERROR Out of memory during read\r\n", BE_NO_MEMORY},
+        {"SERVER_ERROR object too large for cache\r\n", BE_TOO_LARGE},
+        {"SERVER_ERROR proxy write failure\r\n", BE_REFUSED},
+        {"CLIENT_ERROR bad command line format\r\n", BE_REFUSED},
+        {"ERROR\r\n", BE_REFUSED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int verb = BE_GET; verb <= BE_DELETE; verb++) {
+            struct be_reply r;
+            assert_int_equal(read_reply((enum be_verb)verb, cases[i].line, &r), 0);
+            assert_int_equal(r.status, cases[i].status);
+        }
+    }
+}
+
+static void answers_to_other_requests_are_noticed(void **state)
+{
+    (void)state;
+    static const struct {
+        enum be_verb verb;
+        const char *line;
+    } cases[] = {
+        {BE_GET, "STORED\r\n"},       {BE_GET, "HD\r\n"},
+        {BE_GET, "VA 1 fx\r\na\r\n"}, {BE_GET, "VA 1 t\r\na\r\n"},
+        {BE_SIZE, "HD\r\n"},          {BE_SIZE, "VA 1\r\na\r\n"},
+        {BE_PROBE, "HDX\r\n"},        {BE_ADD, "DELETED\r\n"},
+        {BE_APPEND, "EXISTS\r\n"},    {BE_SET, "EN\r\n"},
+        {BE_DELETE, "STORED\r\n"},    {BE_DELETE, "VA 1\r\na\r\n"},
+        {BE_SET, "STOREDX\r\n"},      {BE_CAS, "DELETED\r\n"},
+        {BE_GET, "EN c1\r\n"},        {BE_GET, "VA 1 f4294967296\r\na\r\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct be_reply r;
+        assert_int_equal(read_reply(cases[i].verb, cases[i].line, &r), -1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_end_in_both_characters),
+        cmocka_unit_test(values_are_measured_not_searched),
+        cmocka_unit_test(every_prefix_of_a_value_wants_more),
+        cmocka_unit_test(what_no_memcached_says_is_garbage),
+        cmocka_unit_test(a_line_without_end_is_given_up),
+        cmocka_unit_test(a_get_brings_everything),
+        cmocka_unit_test(sizes_and_probes_have_no_value),
+        cmocka_unit_test(every_word_of_change_is_known),
+        cmocka_unit_test(errors_are_told_apart_for_any_verb),
+        cmocka_unit_test(answers_to_other_requests_are_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

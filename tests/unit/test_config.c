@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+/* Enough for a file to be complete. */
+#define POOL "[pool a]\nservers = s:1\n"
+
+static char path[64];
+static char error[CONFIG_ERROR_MAX];
+
+static int write_file(const void *text, size_t len)
+{
+    (void)snprintf(path, sizeof path, "/tmp/test_config.XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, len), len);
+    return close(fd);
+}
+
+/* Loads and finishes text; returns the result, the configuration in *config. */
+static int load_bytes(struct config **config, const void *text, size_t len)
+{
+    error[0] = '\0';
+    *config = config_create();
+    assert_int_equal(write_file(text, len), 0);
+    int result = config_load(*config, path, error);
+    unlink(path);
+    return result != 0 ? result : config_finish(*config, error);
+}
+
+static struct config *good(const char *text)
+{
+    struct config *config;
+    if (load_bytes(&config, text, strlen(text)) != 0) {
+        fail_msg("%s", error);
+    }
+    return config;
+}
+
+/* expected is what follows the file's name. */
+static void bad(const char *text, const char *expected)
+{
+    struct config *config;
+    assert_int_equal(load_bytes(&config, text, strlen(text)), -1);
+    size_t n = strlen(path);
+    assert_memory_equal(error, path, n);
+    assert_string_equal(error + n, expected);
+    config_destroy(&config);
+}
+
+static const struct list_policy *policy_of(const struct config *config, const char *key)
+{
+    return config_list_policy(config, slice_of(key));
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct config *c = config_create();
+    assert_int_equal(c->listen_count, 1);
+    assert_string_equal(c->listen[0].host, "127.0.0.1");
+    assert_int_equal(c->listen[0].port, 11220);
+    assert_int_equal(c->threads, 2);
+    assert_int_equal(c->max_line_bytes, 65536);
+    assert_int_equal(c->client_hard_bytes, 256 << 20);
+    assert_true(c->allow_flush_all);
+    assert_int_equal(c->log_level, LOG_INFO_LEVEL);
+    assert_string_equal(c->embedded_memcached, "memcached");
+    assert_int_equal(c->pool_count, 0);
+    assert_int_equal(c->list_count, 1);
+    assert_string_equal(c->lists[0].prefix, "");
+    assert_int_equal(c->lists[0].delimiter, ',');
+    assert_int_equal(c->lists[0].log_limit_bytes, 16384);
+    assert_int_equal(config_finish(c, error), 0);
+    assert_int_equal(config_add_pool(c, "default", "a:1 2, b:1", error), 0);
+    assert_int_equal(config_finish(c, error), 0);
+    assert_int_equal(c->pools[0].server_count, 2);
+    assert_int_equal(c->pools[0].timeout_ms, 1000);
+    config_destroy(&c);
+    assert_null(c);
+    config_destroy(&c);
+}
+
+static void test_layout_of_a_file(void **state)
+{
+    (void)state;
+    struct config *c = good("\xef\xbb\xbf# comment\r\n"
+                            "; another\r\n"
+                            "\r\n"
+                            "  [ proxy ]  # behind a section\r\n"
+                            "threads=3\r\n"
+                            "   max_pipeline   =   7   ; behind a value\r\n"
+                            "log_file = /x;y#z # only behind a blank\r\n"
+                            "[pool a];x\r\n"
+                            "servers = s:1"); /* no line end */
+    assert_int_equal(c->threads, 3);
+    assert_int_equal(c->max_pipeline, 7);
+    assert_string_equal(c->log_file, "/x;y#z");
+    assert_int_equal(c->pools[0].line, 8);
+    config_destroy(&c);
+    c = good("");
+    config_destroy(&c);
+}
+
+static void test_all_kinds_of_values(void **state)
+{
+    (void)state;
+    struct config *c = good("[proxy]\n"
+                            "listen = 0.0.0.0:1, [::1]:2\n"
+                            "listen = unix:/run/x\n"
+                            "max_line_bytes = 2k\n"
+                            "max_value_bytes = 8M\n"
+                            "client_hard_bytes = 2g\n"
+                            "allow_flush_all = no\n"
+                            "log_level = debug\n"
+                            "pool = b\n"
+                            "[pool a]\n"
+                            "servers = x:1 3, y:1\n"
+                            "servers = z:1\n"
+                            "[pool b]\n"
+                            "servers = unix:/y\n"
+                            "distribution = modula\n"
+                            "hash = hsieh\n"
+                            "[lists]\n"
+                            "delimiter = none\n"
+                            "cache_bytes = 0\n"
+                            "on_damaged = miss\n"
+                            "placement = spread\n");
+    assert_int_equal(c->listen_count, 3);
+    assert_int_equal(c->listen[2].port, 0);
+    assert_int_equal(c->max_line_bytes, 2048);
+    assert_int_equal(c->max_value_bytes, 8 << 20);
+    assert_true(c->client_hard_bytes == (uint64_t)2 << 30);
+    assert_false(c->allow_flush_all);
+    assert_int_equal(c->log_level, LOG_DEBUG_LEVEL);
+    assert_int_equal(c->pool_index, 1);
+    assert_int_equal(c->pools[0].server_count, 3);
+    assert_int_equal(c->pools[0].distribution, DISTRIBUTION_KETAMA_WEIGHTED);
+    assert_int_equal(c->pools[1].distribution, DISTRIBUTION_MODULA);
+    assert_int_equal(c->pools[1].hash, HASH_HSIEH);
+    assert_int_equal(c->lists[0].delimiter, -1);
+    assert_int_equal(c->lists[0].cache_bytes, 0);
+    assert_int_equal(c->lists[0].on_damaged, ON_DAMAGED_MISS);
+    assert_int_equal(c->lists[0].placement, PLACEMENT_SPREAD);
+    assert_int_equal(c->lists[0].pool_index, 1);
+    config_destroy(&c);
+}
+
+static int delimiter_of(const char *text)
+{
+    char ini[128];
+    (void)snprintf(ini, sizeof ini, "[lists]\ndelimiter = %s\n", text);
+    struct config *c = good(ini);
+    int delimiter = c->lists[0].delimiter;
+    config_destroy(&c);
+    return delimiter;
+}
+
+static void test_delimiters(void **state)
+{
+    (void)state;
+    assert_int_equal(delimiter_of("|"), '|');
+    assert_int_equal(delimiter_of("\\x20"), ' ');
+    assert_int_equal(delimiter_of("\\x23"), '#');
+    assert_int_equal(delimiter_of("\\xFf"), 255);
+    assert_int_equal(delimiter_of("none"), -1);
+    static const char *const wrong[][2] = {
+        {"", "'' is not one byte"},
+        {";", "'' is not one byte"}, /* a comment */
+        {"ab", "'ab' is not one byte"},
+        {"\\", "'\\' is not one byte"},
+        {"\\x2", "'\\x2' is not one byte"},
+        {"\\x2g", "'\\x2g' is not one byte"},
+        {"x", "'x' is in too many items"},
+        {"7", "'7' is in too many items"},
+        {"\\x41", "'\\x41' is in too many items"},
+        {"\\x0a", "'\\x0a' would break answers apart"},
+        {"\\x00", "'\\x00' would break answers apart"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char ini[128];
+        char expected[256];
+        (void)snprintf(ini, sizeof ini, "[lists]\ndelimiter = %s\n", wrong[i][0]);
+        (void)snprintf(expected, sizeof expected,
+                       ":2: delimiter: %s; expected a punctuation character, \\xNN (# and ; are "
+                       "\\x23 and \\x3b) or none",
+                       wrong[i][1]);
+        bad(ini, expected);
+    }
+}
+
+static void test_inheritance_whatever_the_order(void **state)
+{
+    (void)state;
+    struct config *c = good("[lists topic-]\n"
+                            "log_limit_bytes = 1k\n"
+                            "max_item_bytes = 100\n"
+                            "[lists]\n"
+                            "pool = b\n"
+                            "log_limit_bytes = 2k\n"
+                            "on_missing = refuse\n"
+                            "[lists topic-hot-]\n"
+                            "pool = a\n"
+                            "on_missing = create\n" POOL "[pool b]\nservers = s:2\n");
+    const struct list_policy *hot = policy_of(c, "topic-hot-1");
+    const struct list_policy *topic = policy_of(c, "topic-1");
+    const struct list_policy *other = policy_of(c, "x");
+    assert_ptr_equal(other, &c->lists[0]);
+    assert_int_equal(other->log_limit_bytes, 2048);
+    assert_int_equal(other->pool_index, 1);
+    assert_string_equal(topic->prefix, "topic-");
+    assert_int_equal(topic->log_limit_bytes, 1024);
+    assert_int_equal(topic->max_item_bytes, 100);
+    assert_int_equal(topic->on_missing, ON_MISSING_REFUSE);
+    assert_int_equal(topic->pool_index, 1);
+    assert_string_equal(hot->prefix, "topic-hot-");
+    /* From [lists], not from the shorter prefix. */
+    assert_int_equal(hot->log_limit_bytes, 2048);
+    assert_int_equal(hot->max_item_bytes, 1024);
+    assert_int_equal(hot->on_missing, ON_MISSING_CREATE);
+    assert_int_equal(hot->pool_index, 0);
+    for (uint32_t i = 0; i < c->list_count; i++) {
+        assert_int_equal(c->lists[i].index, i);
+    }
+    config_destroy(&c);
+}
+
+static void test_longest_prefix(void **state)
+{
+    (void)state;
+    struct config *c = good("[lists a]\n[lists abc]\n[lists ab]\n[lists \\xc3\\xa4]\n[lists b]\n");
+    assert_string_equal(policy_of(c, "")->prefix, "");
+    assert_string_equal(policy_of(c, "z")->prefix, "");
+    assert_string_equal(policy_of(c, "a")->prefix, "a");
+    assert_string_equal(policy_of(c, "ab")->prefix, "ab");
+    assert_string_equal(policy_of(c, "abb")->prefix, "ab");
+    assert_string_equal(policy_of(c, "abcd")->prefix, "abc");
+    assert_string_equal(policy_of(c, "axbc")->prefix, "a");
+    assert_string_equal(policy_of(c, "ba")->prefix, "b");
+    assert_string_equal(policy_of(c, "\xc3\xa4x")->prefix, "\xc3\xa4");
+    config_destroy(&c);
+}
+
+static void test_long_prefixes(void **state)
+{
+    (void)state;
+    char ini[400];
+    char prefix[222];
+    struct config *c;
+    memset(prefix, 'p', sizeof prefix);
+    (void)snprintf(ini, sizeof ini, "[lists %.220s]\nmax_item_bytes = 5\n", prefix);
+    c = good(ini);
+    prefix[220] = '\0';
+    assert_int_equal(policy_of(c, prefix)->max_item_bytes, 5);
+    assert_int_equal(policy_of(c, prefix)->prefix_len, 220);
+    config_destroy(&c);
+    memset(prefix, 'p', sizeof prefix);
+    (void)snprintf(ini, sizeof ini, "[lists %.221s]\n", prefix);
+    assert_int_equal(load_bytes(&c, ini, strlen(ini)), -1);
+    assert_non_null(strstr(error, "is no prefix of a list's key; expected 1 to 220 bytes"));
+    config_destroy(&c);
+}
+
+static void test_bad_sections(void **state)
+{
+    (void)state;
+    static const char *const expected =
+        "; expected [proxy], [pool NAME], [lists] or [lists PREFIX]";
+    char text[256];
+    (void)snprintf(text, sizeof text, ":2: unknown section [prox]%s", expected);
+    bad("\n[prox]\nthreads = 1\n", text);
+    (void)snprintf(text, sizeof text, ":1: unknown section []%s", expected);
+    bad("[]\n", text);
+    (void)snprintf(text, sizeof text, ":1: unknown section [proxy x]%s", expected);
+    bad("[proxy x]\n", text);
+    bad("[proxy\n", ":1: a section without ]; expected [NAME]");
+    bad("[proxy] threads = 1\n", ":1: text behind ]; expected a line with [NAME] only");
+    bad("[proxy]\n[lists]\n[proxy]\n",
+        ":3: a second [proxy] (the first is in line 1); expected one");
+    bad("[lists]\n\n[lists]\n", ":3: a second [lists] (the first is in line 1); expected one");
+    bad("[lists x]\n[lists \\x78]\n",
+        ":2: [lists \\x78]: a second [lists x] (the first is in line 1)");
+    bad("[pool a]\nservers = s:1\n[pool a]\n",
+        ":3: [pool a]: a second pool 'a' (the first is in line 1)");
+    bad("[pool]\n", ":1: [pool]: '' is no name for a pool; expected 1 to 64 letters, digits, . - "
+                    "or _");
+    bad("[pool a b]\n", ":1: [pool a b]: 'a b' is no name for a pool; expected 1 to 64 letters, "
+                        "digits, . - or _");
+    bad("[lists a b]\n",
+        ":1: [lists a b]: 'a b' is no prefix of a list's key; expected 1 to 220 bytes without "
+        "blanks and control characters (\\xNN is allowed)");
+}
+
+static void test_bad_lines(void **state)
+{
+    (void)state;
+    bad("threads = 1\n",
+        ":1: threads: stands before any section; expected [proxy] or another first");
+    bad("[proxy]\nthreads\n",
+        ":2: no = in this line; expected KEY = VALUE, [SECTION] or # comment");
+    bad("[proxy]\nthreads = 1\nmax_pipeline = 2\nthreads = 1\n",
+        ":4: threads: given twice; expected once in a section");
+    bad("[proxy]\n\nthread = 1\n",
+        ":3: thread: not a key of [proxy]; expected listen threads pool max_connections "
+        "idle_timeout_s drain_timeout_ms allow_flush_all max_line_bytes max_value_bytes "
+        "max_pipeline client_output_bytes client_hard_bytes tracked_lists log_level log_file "
+        "embedded_memory_mb embedded_memcached");
+    bad("[proxy]\nservers = a:1\n", ":2: servers: not a key of [proxy]; expected in [pool NAME]");
+    bad("[pool a]\nthreads = 1\n", ":2: threads: not a key of [pool a]; expected in [proxy]");
+    bad("[lists x]\ntimeout_ms = 1\n",
+        ":2: timeout_ms: not a key of [lists x]; expected in [pool NAME]");
+    /* What comes after the first fault is not looked at. */
+    bad("[proxy]\nthreads = x\n[nonsense]\n", ":2: threads: 'x' is not a number; expected 1 to 64");
+}
+
+static void test_lines_that_are_no_text(void **state)
+{
+    (void)state;
+    struct config *c;
+    size_t len = 70000;
+    char *line = malloc(len);
+    assert_non_null(line);
+    memset(line, 'x', len);
+    assert_int_equal(load_bytes(&c, line, len), -1);
+    assert_non_null(strstr(error, ":1: the line is too long; expected less than 64k"));
+    config_destroy(&c);
+    free(line);
+    assert_int_equal(load_bytes(&c, "[proxy]\nlog_file = a\0b\n", 23), -1);
+    assert_non_null(strstr(error, ":2: the line holds a NUL byte; expected text"));
+    config_destroy(&c);
+}
+
+static void test_bad_values(void **state)
+{
+    (void)state;
+    bad("[proxy]\nthreads = 0\n", ":2: threads: '0' is out of range; expected 1 to 64");
+    bad("[proxy]\nthreads = 65\n", ":2: threads: '65' is out of range; expected 1 to 64");
+    bad("[proxy]\nthreads =\n", ":2: threads: '' is not a number; expected 1 to 64");
+    bad("[proxy]\nthreads = -1\n", ":2: threads: '-1' is not a number; expected 1 to 64");
+    bad("[proxy]\nthreads = 1k\n", ":2: threads: '1k' is not a number; expected 1 to 64");
+    bad("[proxy]\nthreads = 99999999999999999999999\n",
+        ":2: threads: '99999999999999999999999' is out of range; expected 1 to 64");
+    bad("[proxy]\ndrain_timeout_ms = 5s\n",
+        ":2: drain_timeout_ms: '5s' is not a number; expected 0 to 3600000 ms");
+    bad("[proxy]\nmax_line_bytes = 1k\n",
+        ":2: max_line_bytes: '1k' is out of range; expected 2k to 16m bytes");
+    bad("[proxy]\nmax_line_bytes = k\n",
+        ":2: max_line_bytes: 'k' is not a number; expected 2k to 16m bytes");
+    bad("[proxy]\nmax_line_bytes = 4kb\n",
+        ":2: max_line_bytes: '4kb' is not a number; expected 2k to 16m bytes");
+    bad("[proxy]\nclient_hard_bytes = 18446744073709551615g\n",
+        ":2: client_hard_bytes: '18446744073709551615g' is out of range; expected 64k to 64g "
+        "bytes");
+    bad("[proxy]\nallow_flush_all = true\n",
+        ":2: allow_flush_all: 'true' is not known; expected yes or no");
+    bad("[proxy]\nlog_level = Info\n",
+        ":2: log_level: 'Info' is not known; expected error, warn, info or debug");
+    bad("[proxy]\nembedded_memcached =\n",
+        ":2: embedded_memcached: nothing is given; expected a text");
+    bad("[proxy]\nlisten = a:1, a:1\n",
+        ":2: listen: 'a:1' is named twice; expected each address once");
+    bad("[proxy]\nlisten = 127.0.0.1\n",
+        ":2: listen: '127.0.0.1' has no port; expected host:port, [IPv6]:port or unix:PATH");
+    bad("[pool a]\nservers = ::1:11211\n",
+        ":2: servers: '::1:11211' has several colons; an IPv6 address is written in brackets, "
+        "expected [IPv6]:port");
+    bad("[pool a]\ndistribution = random\n",
+        ":2: distribution: 'random' is not known; expected ketama_weighted, ketama or modula");
+}
+
+static void test_too_much(void **state)
+{
+    (void)state;
+    char text[8192];
+    size_t n = (size_t)snprintf(text, sizeof text, "[pool a]\nservers = ");
+    for (int i = 1; i <= 101; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "%sh:%d", i == 1 ? "" : ",", i);
+    }
+    bad(text, ":2: servers: too many servers; expected at most 100 in a pool");
+    n = 0;
+    for (int i = 1; i <= CONFIG_POOLS_MAX + 1; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "[pool p%d]\nservers = a:1\n", i);
+    }
+    bad(text, ":129: [pool p65]: too many pools; expected at most 64");
+    n = 0;
+    for (int i = 1; i <= CONFIG_LISTS_MAX; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "[lists p%d]\n", i);
+    }
+    bad(text, ":256: [lists p256]: too many prefixes of lists; expected at most 255");
+    n = (size_t)snprintf(text, sizeof text, "[proxy]\n");
+    for (int i = 1; i <= CONFIG_LISTEN_MAX + 1; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "listen = a:%d\n", i);
+    }
+    bad(text, ":34: listen: too many addresses; expected at most 32");
+    memset(text, 'x', sizeof text);
+    memcpy(text, "[proxy]\nlog_file = ", 19);
+    text[19 + 256] = '\0';
+    bad(text, ":2: log_file: a text of 256 bytes; expected at most 255");
+}
+
+static void test_unreadable_files(void **state)
+{
+    (void)state;
+    struct config *c = config_create();
+    assert_int_equal(config_load(c, "/nonexistent/file", error), -1);
+    assert_string_equal(error, "/nonexistent/file: cannot be opened: No such file or directory");
+    assert_int_equal(config_load(c, "/tmp", error), -1);
+    assert_string_equal(error, "/tmp: cannot be read: Is a directory");
+    config_destroy(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_layout_of_a_file),
+        cmocka_unit_test(test_all_kinds_of_values),
+        cmocka_unit_test(test_delimiters),
+        cmocka_unit_test(test_inheritance_whatever_the_order),
+        cmocka_unit_test(test_longest_prefix),
+        cmocka_unit_test(test_long_prefixes),
+        cmocka_unit_test(test_bad_sections),
+        cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_lines_that_are_no_text),
+        cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_unreadable_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

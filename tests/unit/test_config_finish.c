@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What config_finish refuses, and what goes over a file: options and pools added later. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+#define POOL "[pool a]\nservers = s:1\n"
+
+static char path[64];
+static char error[CONFIG_ERROR_MAX];
+
+static int load(struct config *config, const char *text)
+{
+    (void)snprintf(path, sizeof path, "/tmp/test_config.XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    int result = config_load(config, path, error);
+    unlink(path);
+    return result;
+}
+
+/* text is fine line by line; expected is what follows the file's name. */
+static void refused(const char *text, const char *expected)
+{
+    struct config *c = config_create();
+    assert_int_equal(load(c, text), 0);
+    assert_int_equal(config_finish(c, error), -1);
+    size_t n = strlen(path);
+    assert_memory_equal(error, path, n);
+    assert_string_equal(error + n, expected);
+    config_destroy(&c);
+}
+
+static void accepted(const char *text)
+{
+    struct config *c = config_create();
+    assert_int_equal(load(c, text), 0);
+    if (config_finish(c, error) != 0) {
+        fail_msg("%s", error);
+    }
+    config_destroy(&c);
+}
+
+static void test_proxy(void **state)
+{
+    (void)state;
+    refused("[proxy]\nthreads = 4\nmax_connections = 3\n",
+            ": [proxy]: max_connections (3) must be at least threads (4)");
+    refused("[proxy]\nclient_output_bytes = 1m\nclient_hard_bytes = 1m\n",
+            ": [proxy]: client_hard_bytes (1048576) must be above client_output_bytes (1048576), "
+            "or clients are closed before they are slowed down");
+    refused("[proxy]\nclient_hard_bytes = 100m\nmax_value_bytes = 100m\n",
+            ": [proxy]: client_hard_bytes (104857600) must be above max_value_bytes (104857600), "
+            "or no client could read its own value");
+    refused("[proxy]\npool = b\n" POOL, ": [proxy]: pool: there is no [pool b]");
+    refused("[proxy]\nlisten = s:1\n" POOL,
+            ": [proxy]: listen s:1 is a server of pool a too; the proxy would be its own client");
+}
+
+static void test_embedded(void **state)
+{
+    (void)state;
+    refused("[proxy]\nmax_value_bytes = 100m\nembedded_memory_mb = 199\n",
+            ": [proxy]: max_value_bytes (104857600) is more than half of embedded_memory_mb (199 "
+            "MB), which memcached does not take");
+    accepted("[proxy]\nmax_value_bytes = 100m\nembedded_memory_mb = 200\n");
+    accepted("[proxy]\nmax_value_bytes = 100m\nembedded_memory_mb = 100\n" POOL);
+    refused("[proxy]\npool = b\n", ": [proxy]: pool: there is no [pool b]");
+}
+
+static void test_pools(void **state)
+{
+    (void)state;
+    refused("\n[pool a]\ntimeout_ms = 5\n",
+            ":2: [pool a]: no servers; expected servers = host:port, ...");
+    refused(POOL "retry_min_ms = 2001\n",
+            ":1: [pool a]: retry_min_ms (2001) must not be above retry_max_ms (2000)");
+    refused("[pool a]\nservers = s:1 2\ndistribution = modula\n",
+            ":1: [pool a]: s:1 has a weight, which only distribution = ketama_weighted heeds");
+    refused("[pool a]\nservers = s:1 2\ndistribution = ketama\n",
+            ":1: [pool a]: s:1 has a weight, which only distribution = ketama_weighted heeds");
+    accepted("[pool a]\nservers = s:1 1\ndistribution = modula\n");
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    refused(POOL "[lists x]\npool = b\n", ":3: [lists x]: pool: there is no [pool b]");
+    refused("[lists]\nlog_hard_limit_bytes = 32767\n",
+            ":1: [lists]: log_hard_limit_bytes (32767) must be at least twice log_limit_bytes "
+            "(16384), or changes are refused while a log is folded");
+    accepted("[lists]\nlog_hard_limit_bytes = 32768\n");
+    refused("[lists]\nmax_item_bytes = 16369\n",
+            ":1: [lists]: an item of max_item_bytes (16369) and 16 more must fit log_limit_bytes "
+            "(16384)");
+    accepted("[lists]\nmax_item_bytes = 16368\n");
+    refused("[lists]\nsublist_limit_bytes = 1039\n",
+            ":1: [lists]: an item of max_item_bytes (1024) and 16 more must fit "
+            "sublist_limit_bytes (1039)");
+    accepted("[lists]\nsublist_limit_bytes = 1040\n");
+    refused("[lists]\ncache_bytes = 100k\n",
+            ":1: [lists]: cache_bytes (102400) must hold one sublist of sublist_limit_bytes "
+            "(131072), or be 0");
+    accepted("[lists]\ncache_bytes = 0\n");
+    refused("[lists]\nfold_memory_bytes = 1048575\n",
+            ":1: [lists]: fold_memory_bytes (1048575) must be at least four times "
+            "log_hard_limit_bytes and sublist_limit_bytes together (1048576), or logs cannot be "
+            "folded");
+    accepted("[lists]\nfold_memory_bytes = 1m\n");
+    refused("[lists]\nmax_item_bytes = 8k\nmax_answer_bytes = 4k\n",
+            ":1: [lists]: max_answer_bytes (4096) must hold an item of max_item_bytes (8192)");
+    refused("[lists]\nmax_answer_bytes = 257m\n",
+            ":1: [lists]: max_answer_bytes (269484032) must not be above client_hard_bytes of "
+            "[proxy] (268435456), or clients are closed while they read");
+    refused("[proxy]\nmax_value_bytes = 4k\n[lists]\nmax_item_bytes = 8k\n",
+            ":3: [lists]: max_item_bytes (8192) must not be above max_value_bytes of [proxy] "
+            "(4096), or laddb cannot send such an item");
+}
+
+/* The combination counts, wherever its halves come from. */
+static void test_inherited(void **state)
+{
+    (void)state;
+    refused("[lists \\xff]\nlog_limit_bytes = 100k\n[lists]\nlog_hard_limit_bytes = 64k\n",
+            ":1: [lists \\xff]: log_hard_limit_bytes (65536) must be at least twice "
+            "log_limit_bytes (102400), or changes are refused while a log is folded");
+}
+
+/* The smallest limits that tests of many flips want. */
+static void test_tiny_limits(void **state)
+{
+    (void)state;
+    accepted("[lists]\nmax_item_bytes = 64\nlog_limit_bytes = 256\nlog_hard_limit_bytes = 512\n"
+             "sublist_limit_bytes = 512\ncache_bytes = 512\nmax_answer_bytes = 1k\n"
+             "fold_memory_bytes = 8k\n");
+}
+
+static void test_pools_added_later(void **state)
+{
+    (void)state;
+    struct config *c = config_create();
+    assert_int_equal(config_add_pool(c, "a", "x", error), -1);
+    assert_string_equal(error, "'x' has no port; expected host:port, [IPv6]:port or unix:PATH");
+    config_destroy(&c);
+    c = config_create();
+    assert_int_equal(config_add_pool(c, "a", "x:1", error), 0);
+    assert_int_equal(config_add_pool(c, "a", "y:1", error), -1);
+    assert_string_equal(error, "a second pool 'a'");
+    assert_int_equal(config_add_pool(c, "b", "x:1 2", error), 0);
+    c->pools[1].distribution = DISTRIBUTION_MODULA;
+    assert_int_equal(config_finish(c, error), -1);
+    assert_string_equal(
+        error, "[pool b]: x:1 has a weight, which only distribution = ketama_weighted heeds");
+    config_destroy(&c);
+}
+
+static void test_set(void **state)
+{
+    (void)state;
+    struct config *c = config_create();
+    assert_int_equal(config_set(c, "threads", " 7 ", error), 0);
+    assert_int_equal(c->threads, 7);
+    assert_int_equal(config_set(c, "threads", "x", error), -1);
+    assert_string_equal(error, "threads: 'x' is not a number; expected 1 to 64");
+    assert_int_equal(config_set(c, "listen", "a:1,b:2", error), 0);
+    assert_int_equal(c->listen_count, 2);
+    config_destroy(&c);
+}
+
+static void test_set_listen(void **state)
+{
+    (void)state;
+    char name[ENDPOINT_TEXT_MAX];
+    struct config *c = config_create();
+    assert_int_equal(config_set_listen(c, NULL, 5, error), 0);
+    assert_string_equal(endpoint_format(&c->listen[0], name), "127.0.0.1:5");
+    assert_int_equal(config_set_listen(c, "0.0.0.0, [::1]:7, unix:x", 6, error), 0);
+    assert_int_equal(c->listen_count, 3);
+    assert_string_equal(endpoint_format(&c->listen[0], name), "0.0.0.0:6");
+    assert_string_equal(endpoint_format(&c->listen[1], name), "[::1]:7");
+    assert_string_equal(endpoint_format(&c->listen[2], name), "unix:x");
+    assert_int_equal(config_set_listen(c, NULL, 8, error), 0);
+    assert_string_equal(endpoint_format(&c->listen[1], name), "[::1]:8");
+    assert_string_equal(endpoint_format(&c->listen[2], name), "unix:x");
+    assert_int_equal(config_set_listen(c, "localhost", 0, error), 0);
+    assert_string_equal(endpoint_format(&c->listen[0], name), "localhost:11220");
+    assert_int_equal(config_set_listen(c, "a:1,a:2", 0, error), 0);
+    assert_int_equal(config_set_listen(c, NULL, 3, error), -1);
+    assert_string_equal(error, "'a:3' is named twice; expected each address once");
+    config_destroy(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_proxy),
+        cmocka_unit_test(test_embedded),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_tiny_limits),
+        cmocka_unit_test(test_pools_added_later),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_set_listen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

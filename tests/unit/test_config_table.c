@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conf/mclistd.ini and docs/operations.md against the table of keys. Run from the top folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/table.h"
+#include "config/value.h"
+
+#define CONF "conf/mclistd.ini"
+#define DOCS "docs/operations.md"
+
+static char *read_all(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        fail_msg("%s cannot be opened; run this test from the top folder", path);
+    }
+    char *text = calloc(1, 1 << 20);
+    assert_non_null(text);
+    size_t n = fread(text, 1, (1 << 20) - 1, file);
+    assert_true(n > 0);
+    fclose(file);
+    return text;
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        assert_ptr_equal(config_key_find(keys[i].section, slice_of(keys[i].name)), &keys[i]);
+        assert_true(keys[i].min <= keys[i].max);
+        assert_true(strlen(keys[i].help) > 8);
+        assert_null(strchr(keys[i].help, '\n'));
+        assert_int_equal(keys[i].type == TYPE_WORD, keys[i].words != NULL);
+    }
+    assert_null(config_key_find(SECTION_PROXY, SLICE_LIT("timeout_ms")));
+}
+
+/* The words of the table stand in the order of the enums. */
+static void test_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        enum config_section section;
+        const char *last;
+        unsigned value;
+    } ends[] = {
+        {"log_level", SECTION_PROXY, "debug", LOG_DEBUG_LEVEL},
+        {"distribution", SECTION_POOL, "modula", DISTRIBUTION_MODULA},
+        {"hash", SECTION_POOL, "hsieh", HASH_HSIEH},
+        {"on_missing", SECTION_LISTS, "refuse", ON_MISSING_REFUSE},
+        {"on_damaged", SECTION_LISTS, "miss", ON_DAMAGED_MISS},
+        {"placement", SECTION_LISTS, "spread", PLACEMENT_SPREAD},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const struct config_key *key = config_key_find(ends[i].section, slice_of(ends[i].key));
+        assert_string_equal(key->words[ends[i].value], ends[i].last);
+        assert_null(key->words[ends[i].value + 1]);
+    }
+}
+
+/* A line of the file that is a setting or a section once its # is taken away. */
+static bool is_commented_setting(const char *line)
+{
+    return line[0] == '#' && (islower((unsigned char)line[1]) || line[1] == '[');
+}
+
+/* The place of "#key =" in its section of the file, or NULL. Sections that override come last. */
+static const char *find_setting(const char *conf, const struct config_key *key)
+{
+    static const char *const headings[] = {"\n[proxy]\n", "\n#[pool main]\n", "\n[lists]\n"};
+    char setting[128];
+    const char *section = strstr(conf, headings[key->section]);
+    (void)snprintf(setting, sizeof setting, "\n#%s =", key->name);
+    return section == NULL ? NULL : strstr(section, setting);
+}
+
+/* The explanation above a setting as one line. */
+static void read_prose(const char *conf, const char *setting, char *out, size_t cap)
+{
+    const char *start = setting;
+    while (start > conf && !(start[0] == '\n' && start[-1] == '\n')) {
+        start--;
+    }
+    size_t n = 0;
+    for (const char *p = start; p < setting && n + 1 < cap; p++) {
+        if (p[0] == '\n' && p[1] == '#') {
+            p++; /* "\n# " becomes a blank */
+            continue;
+        }
+        out[n++] = *p;
+    }
+    out[n] = '\0';
+}
+
+static void test_conf_shows_every_key(void **state)
+{
+    (void)state;
+    char *conf = read_all(CONF);
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        char prose[1024];
+        char value[256];
+        const char *setting = find_setting(conf, &keys[i]);
+        if (setting == NULL) {
+            fail_msg("%s lacks #%s =", CONF, keys[i].name);
+        }
+        const char *equals = strchr(setting, '=');
+        (void)snprintf(value, sizeof value, "%.*s", (int)strcspn(equals, "\n"), equals);
+        if (keys[i].standard != NULL) {
+            char expected[256];
+            (void)snprintf(expected, sizeof expected, "=%s%s",
+                           keys[i].standard[0] == '\0' ? "" : " ", keys[i].standard);
+            assert_string_equal(value, expected);
+        }
+        read_prose(conf, setting, prose, sizeof prose);
+        if (strstr(prose, keys[i].help) == NULL) {
+            fail_msg("%s explains %s otherwise than the table: %s", CONF, keys[i].name, prose);
+        }
+    }
+    free(conf);
+}
+
+static void load_text(struct config *config, const char *text)
+{
+    char path[] = "/tmp/test_config_table.XXXXXX";
+    char error[CONFIG_ERROR_MAX];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    int result = config_load(config, path, error);
+    unlink(path);
+    if (result != 0 || config_finish(config, error) != 0) {
+        fail_msg("%s", error);
+    }
+}
+
+/* Takes the # of settings and sections away, in place. */
+static void uncomment(char *text)
+{
+    char *to = text;
+    for (char *from = text; *from != '\0';) {
+        if (is_commented_setting(from)) {
+            from++;
+        }
+        size_t n = strcspn(from, "\n");
+        n += from[n] == '\n';
+        memmove(to, from, n);
+        to += n;
+        from += n;
+    }
+    *to = '\0';
+}
+
+struct collected {
+    char text[16384];
+    size_t len;
+};
+
+static void collect(void *arg, const char *section, const char *key, const char *value)
+{
+    struct collected *c = arg;
+    c->len += (size_t)snprintf(c->text + c->len, sizeof c->text - c->len, "%s.%s=%s\n", section,
+                               key, value);
+    assert_true(c->len < sizeof c->text);
+}
+
+/* Uncommented as a whole, the file sets what is set anyway. */
+static void test_conf_loads(void **state)
+{
+    (void)state;
+    char error[CONFIG_ERROR_MAX];
+    char *conf = read_all(CONF);
+    struct config *as_is = config_create();
+    load_text(as_is, conf);
+    assert_int_equal(as_is->pool_count, 0);
+    assert_int_equal(as_is->list_count, 1);
+    uncomment(conf);
+    struct config *whole = config_create();
+    load_text(whole, conf);
+    assert_int_equal(whole->pool_count, 1);
+    assert_int_equal(whole->list_count, 2);
+    assert_int_equal(whole->lists[1].on_missing, ON_MISSING_REFUSE);
+    whole->list_count = 1;
+    assert_int_equal(config_add_pool(as_is, "main", "10.0.0.1:11211, 10.0.0.2:11211", error), 0);
+    struct collected left = {.len = 0};
+    struct collected right = {.len = 0};
+    config_print(as_is, collect, &left);
+    config_print(whole, collect, &right);
+    assert_string_equal(left.text, right.text);
+    assert_non_null(strstr(left.text, "\nproxy.max_line_bytes=65536\n"));
+    assert_non_null(strstr(left.text, "\npool main.servers=10.0.0.1:11211, 10.0.0.2:11211\n"));
+    assert_non_null(strstr(left.text, "\nlists.delimiter=,\n"));
+    config_destroy(&as_is);
+    config_destroy(&whole);
+    free(conf);
+}
+
+static void test_docs_show_every_key(void **state)
+{
+    (void)state;
+    char *docs = read_all(DOCS);
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        char row[1024];
+        char expected[VALUE_EXPECTED_MAX];
+        const char *standard = keys[i].standard;
+        const char *tick = standard == NULL || standard[0] == '\0' ? "" : "`";
+        (void)snprintf(row, sizeof row, "\n| `%s` | %s%s%s | %s | %s |\n", keys[i].name, tick,
+                       standard == NULL ? "must be given"
+                       : *tick == '\0'  ? "empty"
+                                        : standard,
+                       tick, value_expected(&keys[i], expected), keys[i].help);
+        if (strstr(docs, row) == NULL) {
+            fail_msg("%s lacks this row:%s", DOCS, row);
+        }
+    }
+    free(docs);
+}
+
+static void test_print(void **state)
+{
+    (void)state;
+    struct config *c = config_create();
+    struct collected out = {.len = 0};
+    load_text(c, "[proxy]\nlisten = unix:/x, a:1\nallow_flush_all = no\n"
+                 "[pool p]\nservers = a:2 3, [::1]:4\nhash = crc\n"
+                 "[lists]\ndelimiter = \\x20\n[lists a\\xff]\ndelimiter = none\ncache_bytes = 2g\n"
+                 "[lists b]\ndelimiter = \\x3b\n");
+    config_print(c, collect, &out);
+    static const char *const lines[] = {
+        "proxy.listen=unix:/x, a:1\n",
+        "proxy.allow_flush_all=no\n",
+        "proxy.log_file=\n",
+        "pool p.servers=a:2 3, [::1]:4\n",
+        "pool p.hash=crc\n",
+        "lists.delimiter=\\x20\n",
+        "lists a\\xff.delimiter=none\n",
+        "lists a\\xff.cache_bytes=2147483648\n",
+        "lists b.delimiter=\\x3b\n",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        if (strstr(out.text, lines[i]) == NULL) {
+            fail_msg("%s is not in:\n%s", lines[i], out.text);
+        }
+    }
+    config_destroy(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_conf_shows_every_key),
+        cmocka_unit_test(test_conf_loads),
+        cmocka_unit_test(test_docs_show_every_key),
+        cmocka_unit_test(test_print),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

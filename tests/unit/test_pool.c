@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support_fake_server.h"
+
+/* An exchange and what came of it. */
+struct probe {
+    struct exchange x;
+    bool done;
+    int status;
+    bool stale;
+    char line[200];
+    struct slice value;
+    struct block *block; /* a reference, when there was a value */
+    uint64_t epoch;
+    char text[200];
+    unsigned turn; /* order of completion */
+    bool distrusts;
+};
+
+static unsigned turns;
+
+static void on_done(struct exchange *x, const struct exchange_reply *reply)
+{
+    struct probe *p = x->owner;
+    assert_false(p->done);
+    p->done = true;
+    p->status = (int)reply->status;
+    p->stale = reply->stale;
+    p->epoch = reply->epoch;
+    p->turn = ++turns;
+    snprintf(p->line, sizeof p->line, "%.*s", SLICE_ARGS(reply->line));
+    snprintf(p->text, sizeof p->text, "%s", reply->text != NULL ? reply->text : "");
+    if (reply->has_value) {
+        p->value = reply->value;
+        p->block = block_ref(reply->block);
+    }
+    if (p->distrusts) {
+        *reply->distrust = true;
+    }
+}
+
+static void submit(struct fake_world *w, struct probe *p, const char *line)
+{
+    p->done = false;
+    p->x.line = slice_of(line);
+    p->x.done = on_done;
+    p->x.owner = p;
+    pool_submit(w->pool, SLICE_LIT("key"), &p->x);
+    assert_false(p->done); /* never from within */
+}
+
+static void expect_answer(struct fake_world *w, struct probe *p, const char *line)
+{
+    fake_until(w, &p->done);
+    assert_int_equal(p->status, EXCHANGE_ANSWERED);
+    assert_string_equal(p->line, line);
+    assert_true(p->epoch != 0);
+}
+
+static void expect_end(struct fake_world *w, struct probe *p, int status, const char *text)
+{
+    fake_until(w, &p->done);
+    assert_string_equal(p->text, text);
+    assert_int_equal(p->status, status);
+}
+
+/* Brings the connection up and proves it: one request, one answer. Returns its epoch. */
+static uint64_t warm_up(struct fake_world *w)
+{
+    struct probe p = {0};
+    submit(w, &p, "mn\r\n");
+    fake_until_got(w, 4);
+    fake_say(&w->server, "MN\r\n");
+    expect_answer(w, &p, "MN");
+    fake_forget(&w->server);
+    return p.epoch;
+}
+
+static int setup(void **state)
+{
+    static struct fake_world w;
+    fake_world_init(&w);
+    *state = &w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_world_fini(*state);
+    return 0;
+}
+
+static void requests_travel_together_and_answers_come_in_order(void **state)
+{
+    struct fake_world *w = *state;
+    static const char answers[] = "STORED\r\nVA 3 f0\r\na\r\n\r\nNOT_FOUND\r\n";
+    struct probe p[3] = {0};
+    fake_pool_create(w);
+    assert_false(pool_busy(w->pool));
+    p[0].x.body = SLICE_LIT("body");
+    p[0].x.body_bare = true;
+    submit(w, &p[0], "set key 0 0 4\r\n");
+    submit(w, &p[1], "mg key v f\r\n");
+    submit(w, &p[2], "delete key\r\n");
+    assert_true(pool_busy(w->pool));
+    fake_until_got(w, 45);
+    assert_string_equal(w->server.got, "set key 0 0 4\r\nbody\r\nmg key v f\r\ndelete key\r\n");
+    for (size_t i = 0; i < sizeof answers - 1; i++) {
+        fake_say_bytes(&w->server, answers + i, 1);
+        fake_turn(w);
+    }
+    expect_answer(w, &p[0], "STORED");
+    expect_answer(w, &p[1], "VA 3 f0");
+    expect_answer(w, &p[2], "NOT_FOUND");
+    assert_true(p[0].turn < p[1].turn && p[1].turn < p[2].turn);
+    assert_true(slice_equal(p[1].value, SLICE_LIT("a\r\n")));
+    block_unref(&p[1].block);
+    assert_false(pool_busy(w->pool));
+    assert_int_equal(metric_get(&w->metrics, METRIC_backend_requests), 3);
+    assert_int_equal(metric_get(&w->metrics, METRIC_backend_connects), 1);
+}
+
+/* Values of many sizes across the ends of input blocks; all are kept, so that a block that is
+ * filled twice shows. */
+static void values_are_handed_on_whole(void **state)
+{
+    struct fake_world *w = *state;
+    static const size_t sizes[] = {0, 1, 5000, 16380, 7, 300000, 16384, 3, 100000, 9000, 9000};
+    enum { COUNT = sizeof sizes / sizeof sizes[0] };
+    struct probe p[COUNT] = {0};
+    static char text[500000];
+    size_t len = 0;
+    fake_pool_create(w);
+    for (size_t i = 0; i < COUNT; i++) {
+        submit(w, &p[i], "mg key v\r\n");
+        len += (size_t)snprintf(text + len, 40, "VA %zu\r\n", sizes[i]);
+        memset(text + len, 'a' + (int)i, sizes[i]);
+        len += sizes[i];
+        memcpy(text + len, "\r\n", 2);
+        len += 2;
+    }
+    fake_until_got(w, COUNT * 10);
+    for (size_t at = 0; at < len;) {
+        size_t n = len - at < 10007 ? len - at : 10007;
+        fake_say_bytes(&w->server, text + at, n);
+        at += n;
+        fake_turn(w);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        fake_until(w, &p[i].done);
+        assert_int_equal(p[i].value.len, sizes[i]);
+        for (size_t j = 0; j < sizes[i]; j++) {
+            assert_true(p[i].value.p[j] == (char)('a' + (int)i));
+        }
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        block_unref(&p[i].block);
+    }
+}
+
+static void a_late_answer_costs_the_connection(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe change = {0};
+    struct probe read = {0};
+    struct probe younger = {0};
+    w->config.timeout_ms = 100;
+    fake_pool_create(w);
+    uint64_t epoch = warm_up(w);
+    submit(w, &change, "delete key\r\n");
+    submit(w, &read, "mg key v\r\n");
+    fake_for_ms(w, 50);
+    submit(w, &younger, "delete key\r\n");
+    expect_end(w, &change, EXCHANGE_LOST, "backend fake: timeout, outcome unknown");
+    expect_end(w, &read, EXCHANGE_LOST, "backend fake: timeout, outcome unknown");
+    expect_end(w, &younger, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+    assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 2);
+    assert_int_equal(metric_get(&w->metrics, METRIC_backend_timeouts), 2);
+    assert_int_equal(metric_get(&w->metrics, METRIC_backend_errors), 3);
+    assert_true(warm_up(w) != epoch);
+}
+
+static void what_never_left_is_said_not_to_have_left(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p = {0};
+    struct probe next = {0};
+    w->server.version = NULL; /* hangs in the handshake */
+    w->config.timeout_ms = 60;
+    w->config.connect_timeout_ms = 200;
+    fake_pool_create(w);
+    submit(w, &p, "delete key\r\n");
+    fake_for_ms(w, 30);
+    submit(w, &next, "delete key\r\n");
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake: timeout, not sent");
+    assert_false(next.done);
+    expect_end(w, &next, EXCHANGE_NOT_SENT, "backend fake: timeout, not sent");
+    assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 0);
+    /* Once the attempt has timed out, nobody waits for the next one. */
+    fake_for_ms(w, 160);
+    submit(w, &p, "delete key\r\n");
+    uint64_t before = w->now.mono_us;
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    assert_true(w->now.mono_us - before < 30000);
+}
+
+static void a_lost_connection_tells_sent_from_unsent(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe sent = {0};
+    struct probe unsent = {0};
+    fake_pool_create(w);
+    uint64_t epoch = warm_up(w);
+    submit(w, &sent, "delete sent\r\n");
+    fake_until_got(w, 13);
+    submit(w, &unsent, "delete unsent\r\n");
+    struct probe bound = {.x.epoch = epoch};
+    submit(w, &bound, "cas key 0 0 0 1\r\n\r\n");
+    struct probe last = {0};
+    submit(w, &last, "delete last\r\n");
+    fake_hang_up(&w->server);
+    fake_events(w); /* the end arrives before anything is written */
+    expect_end(w, &sent, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+    expect_end(w, &bound, EXCHANGE_NOT_SENT, "backend fake: connected anew since");
+    assert_true(bound.stale);
+    fake_until_got(w, 28);
+    assert_string_equal(w->server.got, "delete unsent\r\ndelete last\r\n");
+    fake_say(&w->server, "DELETED\r\nNOT_FOUND\r\n");
+    expect_answer(w, &unsent, "DELETED");
+    expect_answer(w, &last, "NOT_FOUND");
+    assert_true(unsent.epoch != epoch);
+}
+
+/* A body too large for the sockets' buffers is under way when the connection ends. */
+static void the_rest_of_a_broken_request_is_never_sent(void **state)
+{
+    struct fake_world *w = *state;
+    size_t size = (size_t)12 << 20;
+    struct block *block = block_new(size);
+    struct probe large = {0};
+    struct probe next = {0};
+    memset(block->data, 'x', size);
+    block->used = size;
+    fake_pool_create(w);
+    warm_up(w);
+    w->server.reads = false;
+    large.x.body = slice_make(block->data, size);
+    large.x.body_block = block;
+    large.x.body_bare = true;
+    submit(w, &large, "set key 0 0 12582912\r\n");
+    block_unref(&block); /* the pool holds its own */
+    submit(w, &next, "delete key\r\n");
+    fake_for_ms(w, 30);
+    w->server.reads = true;
+    fake_hang_up(&w->server);
+    expect_end(w, &large, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+    fake_until_got(w, 12);
+    assert_string_equal(w->server.got, "delete key\r\n");
+    fake_say(&w->server, "DELETED\r\n");
+    expect_answer(w, &next, "DELETED");
+}
+
+/* memcached refuses a large body before it has all of it; the rest still has to go out. */
+static void an_early_refusal_keeps_the_stream_in_step(void **state)
+{
+    struct fake_world *w = *state;
+    size_t size = (size_t)12 << 20;
+    struct block *block = block_new(size);
+    struct probe large = {0};
+    struct probe next = {0};
+    memset(block->data, 'x', size);
+    block->used = size;
+    fake_pool_create(w);
+    warm_up(w);
+    w->server.reads = false;
+    large.x.body = slice_make(block->data, size);
+    large.x.body_block = block;
+    large.x.body_bare = true;
+    submit(w, &large, "set key 0 0 12582912\r\n");
+    block_unref(&block);
+    fake_turn(w);
+    fake_say(&w->server, "SERVER_ERROR object too large for cache\r\n");
+    expect_answer(w, &large, "SERVER_ERROR object too large for cache");
+    submit(w, &next, "delete key\r\n");
+    w->server.reads = true;
+    fake_until_got(w, 22 + size + 2 + 12);
+    assert_string_equal(w->server.got + 22 + size, "\r\ndelete key\r\n");
+    fake_say(&w->server, "DELETED\r\n");
+    expect_answer(w, &next, "DELETED");
+}
+
+static void the_first_request_after_a_restart_works(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p = {0};
+    w->config.retry_min_ms = w->config.retry_max_ms = 60000;
+    fake_pool_create(w);
+    warm_up(w);
+    fake_stop(&w->server);
+    fake_for_ms(w, 30); /* the end is noticed, a new attempt refused */
+    submit(w, &p, "delete key\r\n");
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    /* Right after an attempt there is none. */
+    uint64_t failures = metric_get(&w->metrics, METRIC_backend_connect_failures);
+    submit(w, &p, "delete key\r\n");
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    assert_int_equal(metric_get(&w->metrics, METRIC_backend_connect_failures), failures);
+    fake_start(&w->server);
+    fake_for_ms(w, 25);
+    assert_int_equal(w->server.accepted, 1);
+    warm_up(w);
+    assert_int_equal(w->server.accepted, 2);
+}
+
+static void a_server_that_is_down_is_tried_in_the_background(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p = {0};
+    struct server_stats stats;
+    w->config.retry_min_ms = 20;
+    w->config.retry_max_ms = 80;
+    fake_pool_create(w);
+    assert_int_equal(pool_stats(w->pool, &stats, 1), 1);
+    assert_string_equal(stats.state, "idle");
+    fake_stop(&w->server);
+    submit(w, &p, "delete key\r\n");
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    fake_for_ms(w, 500);
+    /* 20 + 40 + 80 + 80 ... ms, a quarter more or less */
+    uint64_t failures = metric_get(&w->metrics, METRIC_backend_connect_failures);
+    assert_in_range(failures, 4, 10);
+    pool_stats(w->pool, &stats, 1);
+    assert_string_equal(stats.state, "down");
+    assert_int_equal(stats.connect_failures, failures);
+    assert_int_equal(stats.errors, 1);
+    fake_start(&w->server);
+    fake_for_ms(w, 150);
+    assert_int_equal(w->server.accepted, 1);
+    pool_stats(w->pool, &stats, 1);
+    assert_string_equal(stats.state, "up");
+    assert_string_equal(stats.version, "1.6.18");
+    assert_string_equal(stats.name, "fake");
+}
+
+static void garbage_ends_the_connection(void **state)
+{
+    struct fake_world *w = *state;
+    static const char *const garbage[] = {"VA x\r\n", "VA 1\r\nabc\r\n", "\n", "VA 1048577\r\n"};
+    fake_pool_create(w);
+    uint64_t epoch = warm_up(w);
+    for (size_t i = 0; i < sizeof garbage / sizeof garbage[0]; i++) {
+        struct probe p[2] = {0};
+        submit(w, &p[0], "mg key v\r\n");
+        submit(w, &p[1], "delete key\r\n");
+        fake_until_got(w, 22);
+        fake_say(&w->server, garbage[i]);
+        expect_end(w, &p[0], EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+        expect_end(w, &p[1], EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+        uint64_t next = warm_up(w);
+        assert_true(next != epoch);
+        epoch = next;
+    }
+    /* So does an answer that nobody asked for. */
+    fake_say(&w->server, "STORED\r\n");
+    fake_for_ms(w, 20);
+    assert_true(warm_up(w) != epoch);
+}
+
+static void an_answer_that_does_not_fit_ends_the_connection(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe odd = {.distrusts = true};
+    struct probe next = {0};
+    fake_pool_create(w);
+    warm_up(w);
+    submit(w, &odd, "delete key\r\n");
+    submit(w, &next, "mg key v\r\n");
+    fake_until_got(w, 22);
+    fake_say(&w->server, "STORED\r\nEN\r\n");
+    expect_answer(w, &odd, "STORED");
+    expect_end(w, &next, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+}
+
+static void an_epoch_is_over_with_its_connection(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p = {0};
+    fake_pool_create(w);
+    uint64_t epoch = warm_up(w);
+    p.x.epoch = epoch;
+    submit(w, &p, "cas key 0 0 0 1\r\n\r\n");
+    fake_until_got(w, 19);
+    fake_say(&w->server, "EXISTS\r\n");
+    expect_answer(w, &p, "EXISTS");
+    assert_true(p.epoch == epoch);
+    fake_hang_up(&w->server);
+    fake_for_ms(w, 20);
+    fake_forget(&w->server);
+    submit(w, &p, "cas key 0 0 0 1\r\n\r\n");
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake: connected anew since");
+    assert_true(p.stale);
+    assert_int_equal(w->server.got_len, 0);
+    assert_int_equal(metric_get(&w->metrics, METRIC_backend_errors), 0);
+}
+
+static void without_cas_only_what_does_not_need_it_is_sent(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe first = {.x.needs_cas = true};
+    struct probe plain = {0};
+    struct probe later = {.x.needs_cas = true};
+    w->server.settings = "STAT cas_enabled no\r\nEND\r\n";
+    fake_pool_create(w);
+    submit(w, &first, "mg list v c\r\n"); /* before anybody knows */
+    submit(w, &plain, "mg key v\r\n");
+    expect_end(w, &first, EXCHANGE_NOT_SENT, "backend fake: runs without CAS (-C)");
+    assert_false(first.stale);
+    submit(w, &later, "mg list v c\r\n");
+    expect_end(w, &later, EXCHANGE_NOT_SENT, "backend fake: runs without CAS (-C)");
+    fake_until_got(w, 10);
+    assert_string_equal(w->server.got, "mg key v\r\n");
+    fake_say(&w->server, "EN\r\n");
+    expect_answer(w, &plain, "EN");
+}
+
+static void the_queue_has_a_limit(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p[3] = {0};
+    w->config.max_pending = 2;
+    fake_pool_create(w);
+    warm_up(w);
+    for (size_t i = 0; i < 3; i++) {
+        submit(w, &p[i], "mg key v\r\n");
+    }
+    expect_end(w, &p[2], EXCHANGE_NOT_SENT, "backend fake: queue full");
+    fake_until_got(w, 20);
+    fake_say(&w->server, "EN\r\nEN\r\n");
+    expect_answer(w, &p[0], "EN");
+    expect_answer(w, &p[1], "EN");
+}
+
+static void other_programs_are_not_taken_for_memcached(void **state)
+{
+    struct fake_world *w = *state;
+    static const struct {
+        const char *version;
+        const char *text;
+    } cases[] = {
+        {"VERSION 1.5.22\r\n", "backend fake: memcached 1.6.10 or newer is needed, it is 1.5.22"},
+        {"VERSION 1.6.9\r\n", "backend fake: memcached 1.6.10 or newer is needed, it is 1.6.9"},
+        {"-ERR unknown command\r\n",
+         "backend fake: no memcached, it answers \"-ERR unknown command\""},
+    };
+    w->config.retry_min_ms = w->config.retry_max_ms = 10;
+    fake_pool_create(w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct probe p = {0};
+        w->server.version = cases[i].version;
+        fake_for_ms(w, 40); /* an attempt of the background has met it */
+        submit(w, &p, "mg key v\r\n");
+        expect_end(w, &p, EXCHANGE_NOT_SENT, cases[i].text);
+    }
+    w->server.version = "VERSION 1.6.45\r\n";
+    w->server.settings = "ERROR\r\n";
+    fake_for_ms(w, 60);
+    warm_up(w);
+}
+
+static void a_dead_connection_is_noticed_before_it_is_used(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p = {0};
+    fake_pool_create(w);
+    warm_up(w);
+    fake_hang_up(&w->server);
+    const struct timespec nap = {0, 20000000};
+    nanosleep(&nap, NULL);
+    w->skipped_us += 2000000;
+    w->now.mono_us += 2000000;
+    submit(w, &p, "delete key\r\n"); /* no events have been seen since */
+    pool_flush(w->pool);
+    fake_until_got(w, 12);
+    fake_say(&w->server, "DELETED\r\n");
+    expect_answer(w, &p, "DELETED");
+    assert_int_equal(w->server.accepted, 2);
+}
+
+static void the_end_of_a_pool_ends_everything(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe sent = {0};
+    struct probe unsent = {0};
+    fake_pool_create(w);
+    warm_up(w);
+    submit(w, &sent, "delete key\r\n");
+    fake_until_got(w, 12);
+    submit(w, &unsent, "delete key\r\n");
+    pool_destroy(&w->pool);
+    assert_true(sent.done && unsent.done);
+    assert_int_equal(sent.status, EXCHANGE_LOST);
+    assert_int_equal(unsent.status, EXCHANGE_NOT_SENT);
+    assert_string_equal(unsent.text, "backend fake: shutting down, not sent");
+}
+
+static void a_name_that_means_nothing_is_refused(void **state)
+{
+    struct fake_world *w = *state;
+    char error[CONFIG_ERROR_MAX];
+    snprintf(w->server_config.endpoint.host, 64, "no-such-host.invalid");
+    assert_null(pool_create(&w->config, w->base, &w->now, &w->metrics, error));
+    assert_true(
+        slice_starts_with(slice_of(error), SLICE_LIT("backend fake: cannot resolve the name: ")));
+}
+
+int main(void)
+{
+#define POOL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        POOL_TEST(requests_travel_together_and_answers_come_in_order),
+        POOL_TEST(values_are_handed_on_whole),
+        POOL_TEST(a_late_answer_costs_the_connection),
+        POOL_TEST(what_never_left_is_said_not_to_have_left),
+        POOL_TEST(a_lost_connection_tells_sent_from_unsent),
+        POOL_TEST(the_rest_of_a_broken_request_is_never_sent),
+        POOL_TEST(an_early_refusal_keeps_the_stream_in_step),
+        POOL_TEST(the_first_request_after_a_restart_works),
+        POOL_TEST(a_server_that_is_down_is_tried_in_the_background),
+        POOL_TEST(garbage_ends_the_connection),
+        POOL_TEST(an_answer_that_does_not_fit_ends_the_connection),
+        POOL_TEST(an_epoch_is_over_with_its_connection),
+        POOL_TEST(without_cas_only_what_does_not_need_it_is_sent),
+        POOL_TEST(the_queue_has_a_limit),
+        POOL_TEST(other_programs_are_not_taken_for_memcached),
+        POOL_TEST(a_dead_connection_is_noticed_before_it_is_used),
+        POOL_TEST(the_end_of_a_pool_ends_everything),
+        POOL_TEST(a_name_that_means_nothing_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

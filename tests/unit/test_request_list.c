@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proto/request_parse.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support_request.h"
+
+static void test_list_requests(void **state)
+{
+    (void)state;
+    struct request r = take_request("ladd k  one two noreply \r\n");
+    assert_int_equal(r.verb->verb, VERB_LADD);
+    assert_slice(r.key, "k");
+    assert_int_equal(r.arg_count, 3);
+    assert_false(r.noreply);
+    struct slice item;
+    assert_true(token_next(&r.args, &item));
+    assert_slice(item, "one");
+    r = take_request("lset k\n");
+    assert_int_equal(r.arg_count, 0);
+    assert_false(token_next(&r.args, &item));
+    r = take_request("lgets a b\r\n");
+    assert_slice(r.args, "a b");
+    assert_int_equal(r.arg_count, 2);
+    r = take_request("lrange k -9223372036854775808 9223372036854775807\r\n");
+    assert_true(r.from == INT64_MIN);
+    assert_true(r.to == INT64_MAX);
+    assert_slice(take_request("llen " KEY_220 "\r\n").key, KEY_220);
+    r = take_request("laddb k 5 noreply\r\na\r\nb \r\n");
+    assert_slice(r.data, "a\r\nb ");
+    assert_true(r.noreply);
+}
+
+static void test_bad_list_lines(void **state)
+{
+    (void)state;
+    static const char too_long[] = "CLIENT_ERROR key too long, 220 bytes at most\r\n";
+    static const char bad_key[] = "CLIENT_ERROR bad key\r\n";
+    const struct refusal rows[] = {
+        REFUSED("ladd", "CLIENT_ERROR usage: ladd KEY ITEM...\r\n"),
+        REFUSED("ladd k", "CLIENT_ERROR usage: ladd KEY ITEM...\r\n"),
+        REFUSED("lhas k ", "CLIENT_ERROR usage: lhas KEY ITEM...\r\n"),
+        REFUSED("lsetq", "CLIENT_ERROR usage: lsetq KEY [ITEM...]\r\n"),
+        REFUSED("lget", "CLIENT_ERROR usage: lget KEY...\r\n"),
+        REFUSED("llen k x", "CLIENT_ERROR usage: llen KEY\r\n"),
+        REFUSED("ldrop k noreply", "CLIENT_ERROR usage: ldrop KEY\r\n"),
+        REFUSED("lcompact", "CLIENT_ERROR usage: lcompact KEY\r\n"),
+        REFUSED("lstat k x", "CLIENT_ERROR usage: lstat KEY\r\n"),
+        REFUSED("lrange k 0", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
+        REFUSED("lrange k 0 x", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
+        REFUSED("lrange k 0 1 2", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
+        REFUSED("lrange k 0 9223372036854775808", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
+        REFUSED("ladd " KEY_220 "k x", too_long),
+        REFUSED("lget a " KEY_220 "k", too_long),
+        REFUSED("ladd a\tb x", bad_key),
+        REFUSED("lget a b\x7f", bad_key),
+        REFUSED("lrange a\0 0 1", bad_key),
+        REFUSED("laddb", "CLIENT_ERROR usage: laddb KEY BYTES [noreply]\r\n"),
+        REFUSED_BLOCK("laddb k 0", 2, "CLIENT_ERROR empty item\r\n"),
+        REFUSED_BLOCK("ldelb k 5 x", 7, "CLIENT_ERROR usage: ldelb KEY BYTES [noreply]\r\n"),
+        REFUSED_BLOCK("ldelb k 5 noreply x", 7,
+                      "CLIENT_ERROR usage: ldelb KEY BYTES [noreply]\r\n"),
+        REFUSED_BLOCK("lhasb " KEY_220 "k 5", 7, too_long),
+        REFUSED_BLOCK("lhasb a\tb 5 noreply", 7, ""),
+    };
+    assert_refusals(rows);
+}
+
+static void test_every_list_verb_has_a_usage(void **state)
+{
+    (void)state;
+    for (unsigned v = 0; v < VERB_COUNT; v++) {
+        const struct verb_info *info = verb_info((enum verb)v);
+        if (info->shape < SHAPE_LIST || info->shape > SHAPE_LIST_DATA) {
+            continue;
+        }
+        char line[32], start[64];
+        snprintf(line, sizeof line, "%.*s\r\n", SLICE_ARGS(info->text));
+        snprintf(start, sizeof start, "CLIENT_ERROR usage: %.*s KEY", SLICE_ARGS(info->text));
+        struct request r;
+        struct parse_result p = parse_input(slice_of(line), &r);
+        assert_int_equal(p.status, PARSE_ERROR);
+        assert_true(slice_starts_with(p.reply, slice_of(start)));
+        assert_true(slice_equal(slice_make(p.reply.p + p.reply.len - 2, 2), SLICE_LIT("\r\n")));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list_requests),
+        cmocka_unit_test(test_bad_list_lines),
+        cmocka_unit_test(test_every_list_verb_has_a_usage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

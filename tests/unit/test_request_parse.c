@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proto/request_parse.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support_request.h"
+
+static void test_an_unfinished_line_asks_for_more(void **state)
+{
+    (void)state;
+    struct request r;
+    for (size_t len = 0; len < 6; len++) {
+        struct parse_result p = parse_input(slice_make("get k\n", len), &r);
+        assert_int_equal(p.status, PARSE_MORE);
+        assert_int_equal(p.need, 0);
+        assert_int_equal(p.consumed, 0);
+    }
+}
+
+static void test_scanned_bytes_are_not_searched(void **state)
+{
+    (void)state;
+    struct request r;
+    struct slice input = SLICE_LIT("get k\r\n");
+    assert_int_equal(request_parse(input, 6, &test_limits, &r).status, PARSE_OK);
+    assert_int_equal(request_parse(input, 7, &test_limits, &r).status, PARSE_MORE);
+    assert_int_equal(request_parse(input, 70, &test_limits, &r).status, PARSE_MORE);
+}
+
+static void test_only_the_first_request_is_taken(void **state)
+{
+    (void)state;
+    struct request r;
+    struct parse_result p = parse_input(SLICE_LIT("get a\r\nget b\r\n"), &r);
+    assert_int_equal(p.status, PARSE_OK);
+    assert_int_equal(p.consumed, 7);
+    assert_slice(r.line, "get a");
+}
+
+static void test_blanks_and_line_ends_are_tolerated(void **state)
+{
+    (void)state;
+    struct request r = take_request("  get   a   b  \n");
+    assert_int_equal(r.verb->verb, VERB_GET);
+    assert_slice(r.line, "get   a   b");
+    assert_slice(r.key, "a");
+    assert_slice(r.args, "a   b");
+    assert_int_equal(r.arg_count, 2);
+    assert_slice(take_request("version\n").line, "version");
+}
+
+static void test_what_is_no_verb_is_an_error(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        REFUSED("", "ERROR\r\n"),      REFUSED("   ", "ERROR\r\n"),
+        REFUSED("\r", "ERROR\r\n"),    REFUSED("foo", "ERROR\r\n"),
+        REFUSED("GET a", "ERROR\r\n"), REFUSED("Get a", "ERROR\r\n"),
+        REFUSED("POST", "ERROR\r\n"),  REFUSED("get\ta", "ERROR\r\n"),
+        REFUSED("mx a", "ERROR\r\n"),  REFUSED("bget a", "ERROR\r\n"),
+    };
+    assert_refusals(rows);
+}
+
+static void test_http_closes(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        CLOSED("GET / HTTP/1.1", ""), CLOSED("GET /", ""),           CLOSED("POST /x HTTP/1.0", ""),
+        CLOSED("foo HTTP/1.1", ""),   CLOSED("PUT /x HTTP/1.1", ""),
+    };
+    assert_refusals(rows);
+    assert_slice(take_request("get /\r\n").key, "/");
+    assert_slice(take_request("get HTTP/1.1\r\n").key, "HTTP/1.1");
+}
+
+static void test_refused_verbs_say_so(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        REFUSED("slabs reassign 1 2", "CLIENT_ERROR slabs is not available through a proxy\r\n"),
+        REFUSED("cache_memlimit 5",
+                "CLIENT_ERROR cache_memlimit is not available through a proxy\r\n"),
+        REFUSED("watch", "CLIENT_ERROR watch is not available through a proxy\r\n"),
+    };
+    assert_refusals(rows);
+}
+
+static void test_plain_verbs_keep_their_words(void **state)
+{
+    (void)state;
+    struct request r = take_request("flush_all  10 noreply\r\n");
+    assert_int_equal(r.verb->verb, VERB_FLUSH_ALL);
+    assert_int_equal(r.arg_count, 2);
+    assert_slice(r.key, "");
+    struct slice token;
+    assert_true(token_next(&r.args, &token));
+    assert_slice(token, "10");
+    assert_true(token_next(&r.args, &token));
+    assert_slice(token, "noreply");
+    assert_false(token_next(&r.args, &token));
+    assert_int_equal(take_request("mn any tail\r\n").verb->verb, VERB_MN);
+}
+
+static void test_long_lines_close_silently(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {"x", "mg a ", "set ", "get", "        delete "};
+    struct request r;
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        assert_int_equal(parse_input(long_line(heads[i], "x", 2048, ""), &r).status, PARSE_MORE);
+        struct parse_result p = parse_input(long_line(heads[i], "x", 2049, ""), &r);
+        assert_int_equal(p.status, PARSE_CLOSE);
+        assert_slice(p.reply, "");
+        assert_int_equal(parse_input(long_line(heads[i], "x", 2049, "\r\n"), &r).status,
+                         PARSE_CLOSE);
+    }
+}
+
+static void test_lines_of_keys_and_items_may_be_long(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {"get ",    "gets ", " gat 0 ", "gats 0 ",
+                                        "ladd k ", "lget ", "lset k "};
+    struct request r;
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        assert_int_equal(parse_input(long_line(heads[i], "ab ", 8192, ""), &r).status, PARSE_MORE);
+        assert_int_equal(parse_input(long_line(heads[i], "ab ", 8192, "\n"), &r).status, PARSE_OK);
+        assert_int_equal(parse_input(long_line(heads[i], "ab ", 8192, "\r\n"), &r).status,
+                         PARSE_OK);
+        struct parse_result p = parse_input(long_line(heads[i], "ab ", 8193, "\r\n"), &r);
+        assert_int_equal(p.status, PARSE_CLOSE);
+        assert_slice(p.reply, LINE_LONG);
+        p = parse_input(long_line(heads[i], "ab ", 8194, ""), &r);
+        assert_int_equal(p.status, PARSE_CLOSE);
+        assert_slice(p.reply, LINE_LONG);
+    }
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    struct request r = take_request("gets a noreply " KEY_250 "\r\n");
+    assert_int_equal(r.verb->verb, VERB_GETS);
+    assert_int_equal(r.arg_count, 3);
+    assert_slice(r.key, "a");
+    assert_false(r.noreply);
+    static const struct refusal rows[] = {
+        REFUSED("get", "ERROR\r\n"),         REFUSED("get  ", "ERROR\r\n"),
+        REFUSED("get " KEY_251, BAD_FORMAT), REFUSED("get a " KEY_251 " b", BAD_FORMAT),
+        REFUSED("get a\0b", BAD_FORMAT),
+    };
+    assert_refusals(rows);
+}
+
+static void test_gat(void **state)
+{
+    (void)state;
+    struct request r = take_request("gat -1 a b\r\n");
+    assert_int_equal(r.exptime, -1);
+    assert_slice(r.exptime_text, "-1");
+    assert_slice(r.key, "a");
+    assert_slice(r.args, "a b");
+    assert_int_equal(r.arg_count, 2);
+    static const struct refusal rows[] = {
+        REFUSED("gat", "ERROR\r\n"),
+        REFUSED("gat 0", "ERROR\r\n"),
+        REFUSED("gat x a", BAD_EXPTIME),
+        REFUSED("gat 1x a", BAD_EXPTIME),
+        REFUSED("gats 2147483648 a", BAD_EXPTIME),
+        REFUSED("gat +1 a", BAD_EXPTIME),
+        REFUSED("gat 0 " KEY_251, BAD_FORMAT),
+    };
+    assert_refusals(rows);
+}
+
+static void test_delete(void **state)
+{
+    (void)state;
+    assert_slice(take_request("delete a\r\n").key, "a");
+    assert_false(take_request("delete noreply\r\n").noreply);
+    assert_false(take_request("delete a 0\r\n").noreply);
+    assert_true(take_request("delete a noreply\r\n").noreply);
+    assert_true(take_request("delete a 0 noreply\r\n").noreply);
+    static const struct refusal rows[] = {
+        REFUSED("delete", "ERROR\r\n"),
+        REFUSED("delete a 0 noreply x", "ERROR\r\n"),
+        REFUSED("delete a 1", BAD_DELETE),
+        REFUSED("delete a 00", BAD_DELETE),
+        REFUSED("delete a noreply 0", BAD_DELETE),
+        REFUSED("delete a 0 c", BAD_DELETE),
+        REFUSED("delete a b noreply", ""),
+        REFUSED("delete " KEY_251, BAD_FORMAT),
+        REFUSED("delete " KEY_251 " noreply", ""),
+    };
+    assert_refusals(rows);
+}
+
+static void test_incr_and_decr(void **state)
+{
+    (void)state;
+    assert_true(take_request("incr a 18446744073709551615\r\n").delta == UINT64_MAX);
+    assert_int_equal(take_request("decr a +5\r\n").delta, 5);
+    assert_int_equal(take_request("incr a 010\r\n").delta, 10);
+    assert_false(take_request("incr a 5 x\r\n").noreply);
+    assert_true(take_request("incr a 5 noreply\r\n").noreply);
+    static const struct refusal rows[] = {
+        REFUSED("incr", "ERROR\r\n"),
+        REFUSED("incr a", "ERROR\r\n"),
+        REFUSED("decr a 1 2 3", "ERROR\r\n"),
+        REFUSED("incr a x", BAD_DELTA),
+        REFUSED("incr a -1", BAD_DELTA),
+        REFUSED("incr a 1x", BAD_DELTA),
+        REFUSED("incr a 0x10", BAD_DELTA),
+        REFUSED("incr a 18446744073709551616", BAD_DELTA),
+        REFUSED("incr a noreply", ""),
+        REFUSED("incr a x noreply", ""),
+        REFUSED("incr " KEY_251 " 1", BAD_FORMAT),
+    };
+    assert_refusals(rows);
+}
+
+static void test_touch(void **state)
+{
+    (void)state;
+    struct request r = take_request("touch a +100 noreply\r\n");
+    assert_int_equal(r.exptime, 100);
+    assert_slice(r.exptime_text, "+100");
+    assert_true(r.noreply);
+    static const struct refusal rows[] = {
+        REFUSED("touch", "ERROR\r\n"),
+        REFUSED("touch a", "ERROR\r\n"),
+        REFUSED("touch a 1 2 3", "ERROR\r\n"),
+        REFUSED("touch a x", BAD_EXPTIME),
+        REFUSED("touch a 9223372036854775808", BAD_EXPTIME),
+        REFUSED("touch a x noreply", ""),
+        REFUSED("touch " KEY_251 " 1", BAD_FORMAT),
+        REFUSED("touch a\0 1", BAD_FORMAT),
+    };
+    assert_refusals(rows);
+}
+
+/* However a request is cut, the outcome is that of the whole. */
+static void test_prefixes_decide_nothing_else(void **state)
+{
+    (void)state;
+    static const char *const whole[] = {
+        "get a b\r\n",
+        "set a 0 0 5\r\nhello\r\n",
+        "set a x 0 5\r\nhello\r\n",
+        "set a 0 0 x\r\n",
+        "ms a 5 q\r\nhello!",
+        "laddb k 3 noreply\r\nabc",
+        "set a 0 0 5\r\nhello!!\n",
+        "nonsense\r\n",
+    };
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        struct request r;
+        struct slice input = slice_of(whole[i]);
+        struct parse_result all = parse_input(input, &r);
+        for (size_t len = 0; len < input.len; len++) {
+            char *copy = malloc(len + 1); /* exactly as long as it may be read */
+            memcpy(copy + 1, input.p, len);
+            struct parse_result p = parse_input(slice_make(copy + 1, len), &r);
+            if (p.status != PARSE_MORE) {
+                assert_int_equal(p.status, all.status);
+                assert_true(slice_equal(p.reply, all.reply));
+                assert_true(p.status == PARSE_CLOSE ||
+                            p.consumed + p.swallow == all.consumed + all.swallow);
+            }
+            free(copy);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_unfinished_line_asks_for_more),
+        cmocka_unit_test(test_scanned_bytes_are_not_searched),
+        cmocka_unit_test(test_only_the_first_request_is_taken),
+        cmocka_unit_test(test_blanks_and_line_ends_are_tolerated),
+        cmocka_unit_test(test_what_is_no_verb_is_an_error),
+        cmocka_unit_test(test_http_closes),
+        cmocka_unit_test(test_refused_verbs_say_so),
+        cmocka_unit_test(test_plain_verbs_keep_their_words),
+        cmocka_unit_test(test_long_lines_close_silently),
+        cmocka_unit_test(test_lines_of_keys_and_items_may_be_long),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_gat),
+        cmocka_unit_test(test_delete),
+        cmocka_unit_test(test_incr_and_decr),
+        cmocka_unit_test(test_touch),
+        cmocka_unit_test(test_prefixes_decide_nothing_else),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

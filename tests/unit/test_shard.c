@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keys must stay where other clients find them. The expected owners were found by storing the keys
+ * through those clients into running memcacheds and looking which of them had each: pylibmc 1.6.3
+ * (libmemcached 1.0.18 API) with the behaviors named below, and nutcracker 0.5 (`hash: fnv1a_64`,
+ * `distribution: ketama`).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "pool/shard.h"
+
+#define KEYS 11
+
+/* NULL: 250 times k. */
+static const char *const keys[KEYS] = {"foo", "bar", "hello", "key_1",   "user:1000",        NULL,
+                                       "a",   "b",   "c",     "list:42", "xxxxxxxxxxxxxxxxx"};
+
+static const struct endpoint four[] = {
+    {"127.0.0.1", 21001}, {"127.0.0.1", 21002}, {"127.0.0.1", 21003}, {"127.0.0.1", 21004}};
+static const struct endpoint unix_sockets[] = {{"/tmp/mclistd-test-1.sock", 0},
+                                               {"/tmp/mclistd-test-2.sock", 0}};
+static const struct endpoint with_v6[] = {
+    {"127.0.0.1", 21001}, {"127.0.0.1", 21002}, {"::1", 21006}};
+static const uint32_t same[] = {1, 1, 1, 1};
+static const uint32_t rising[] = {1, 2, 3, 4};
+
+static const struct {
+    const char *client;
+    enum pool_distribution distribution;
+    enum pool_hash hash;
+    const struct endpoint *endpoints;
+    size_t count;
+    const uint32_t *weights;
+    size_t owners[KEYS];
+} cases[] = {
+    {"pylibmc, ketama_weighted",
+     DISTRIBUTION_KETAMA_WEIGHTED,
+     HASH_DEFAULT,
+     four,
+     4,
+     same,
+     {0, 0, 0, 3, 3, 2, 1, 3, 2, 1, 0}},
+    {"pylibmc, ketama_weighted, weights",
+     DISTRIBUTION_KETAMA_WEIGHTED,
+     HASH_DEFAULT,
+     four,
+     4,
+     rising,
+     {2, 3, 1, 2, 3, 2, 2, 3, 3, 1, 0}},
+    {"pylibmc, ketama",
+     DISTRIBUTION_KETAMA,
+     HASH_DEFAULT,
+     four,
+     4,
+     same,
+     {3, 1, 3, 1, 1, 2, 3, 1, 3, 2, 0}},
+    {"pylibmc, no behaviors",
+     DISTRIBUTION_MODULA,
+     HASH_DEFAULT,
+     four,
+     4,
+     same,
+     {1, 1, 3, 1, 3, 0, 2, 3, 1, 3, 2}},
+    {"pylibmc, hash md5",
+     DISTRIBUTION_MODULA,
+     HASH_MD5,
+     four,
+     4,
+     same,
+     {0, 3, 1, 0, 3, 3, 0, 2, 2, 3, 2}},
+    {"pylibmc, hash crc",
+     DISTRIBUTION_MODULA,
+     HASH_CRC,
+     four,
+     4,
+     same,
+     {3, 3, 0, 1, 0, 3, 3, 2, 1, 3, 0}},
+    {"nutcracker",
+     DISTRIBUTION_KETAMA_WEIGHTED,
+     HASH_FNV1A_64,
+     four,
+     4,
+     same,
+     {3, 3, 2, 0, 0, 1, 3, 3, 3, 1, 1}},
+    {"pylibmc, ketama_weighted, unix sockets",
+     DISTRIBUTION_KETAMA_WEIGHTED,
+     HASH_DEFAULT,
+     unix_sockets,
+     2,
+     same,
+     {0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1}},
+    {"pylibmc, ketama_weighted, IPv6",
+     DISTRIBUTION_KETAMA_WEIGHTED,
+     HASH_DEFAULT,
+     with_v6,
+     3,
+     same,
+     {2, 0, 0, 0, 2, 1, 1, 1, 0, 1, 0}},
+};
+
+static struct slice key_at(size_t i)
+{
+    static char longest[250];
+    memset(longest, 'k', sizeof longest);
+    return keys[i] != NULL ? slice_of(keys[i]) : slice_make(longest, sizeof longest);
+}
+
+static void keys_live_where_other_clients_put_them(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct server_config servers[4] = {0};
+        struct pool_config config = {.name = "p",
+                                     .servers = servers,
+                                     .server_count = cases[c].count,
+                                     .distribution = cases[c].distribution,
+                                     .hash = cases[c].hash};
+        for (size_t i = 0; i < cases[c].count; i++) {
+            servers[i].endpoint = cases[c].endpoints[i];
+            servers[i].weight = cases[c].weights[i];
+        }
+        char error[CONFIG_ERROR_MAX] = "";
+        struct shard *shard = shard_create(&config, error);
+        assert_non_null(shard);
+        for (size_t i = 0; i < KEYS; i++) {
+            size_t owner = shard_index(shard, key_at(i));
+            if (owner != cases[c].owners[i]) {
+                fail_msg("%s: key %zu: %zu instead of %zu", cases[c].client, i, owner,
+                         cases[c].owners[i]);
+            }
+        }
+        shard_destroy(&shard);
+        assert_null(shard);
+    }
+}
+
+static void one_server_owns_everything(void **state)
+{
+    (void)state;
+    struct server_config server = {.endpoint = {"localhost", 11211}, .weight = 1};
+    struct pool_config config = {.name = "p", .servers = &server, .server_count = 1};
+    char error[CONFIG_ERROR_MAX];
+    struct shard *shard = shard_create(&config, error);
+    assert_non_null(shard);
+    for (size_t i = 0; i < KEYS; i++) {
+        assert_int_equal(shard_index(shard, key_at(i)), 0);
+    }
+    shard_destroy(&shard);
+}
+
+static void the_most_servers_work_and_one_more_is_refused(void **state)
+{
+    (void)state;
+    static struct server_config servers[CONFIG_SERVERS_MAX + 1];
+    struct pool_config config = {
+        .name = "p", .servers = servers, .server_count = CONFIG_SERVERS_MAX};
+    char error[CONFIG_ERROR_MAX] = "";
+    for (size_t i = 0; i <= CONFIG_SERVERS_MAX; i++) {
+        servers[i].weight = 1;
+        servers[i].endpoint.port = 11211;
+        snprintf(servers[i].endpoint.host, sizeof servers[i].endpoint.host, "10.0.0.%zu", i);
+    }
+    struct shard *shard = shard_create(&config, error);
+    assert_non_null(shard);
+    assert_true(shard_index(shard, SLICE_LIT("foo")) < CONFIG_SERVERS_MAX);
+    shard_destroy(&shard);
+    config.server_count++;
+    assert_null(shard_create(&config, error));
+    assert_string_equal(error, "pool p: 1 to 100 servers are needed, there are 101");
+    config.server_count = 0;
+    assert_null(shard_create(&config, error));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_live_where_other_clients_put_them),
+        cmocka_unit_test(one_server_owns_everything),
+        cmocka_unit_test(the_most_servers_work_and_one_more_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the wire tests; harness.py has the parts and an example."""
+
+import pytest
+
+from harness import Daemon, Memcached
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "memcacheds(count, *args): servers and their options")
+    config.addinivalue_line("markers", "config(**sections): settings laid over the default ones")
+    config.addinivalue_line("markers", "slow: more than a second or two; not in `make check`")
+
+
+@pytest.fixture
+def start_memcached():
+    """A function that starts a memcached for this test: start_memcached("-I", "2m")."""
+    started = []
+
+    def start(*args, **options):
+        started.append(Memcached(*args, **options))
+        return started[-1]
+
+    yield start
+    for memcached in started:
+        memcached.stop()
+
+
+@pytest.fixture
+def memcacheds(request, start_memcached):
+    """The servers; one, or as many as the mark `memcacheds` says."""
+    mark = request.node.get_closest_marker("memcacheds")
+    count, *args = mark.args if mark else (1,)
+    return [start_memcached(*args) for _ in range(count)]
+
+
+@pytest.fixture
+def memcached(memcacheds):
+    return memcacheds[0]
+
+
+@pytest.fixture
+def start_daemon(tmp_path):
+    """A function that starts a daemon for this test, with the arguments of Daemon but the first.
+    Each must end well after the test, unless the test has killed it."""
+    started = []
+
+    def start(*args, **options):
+        started.append(Daemon(tmp_path, *args, **options))
+        return started[-1]
+
+    yield start
+    faults = []
+    for daemon in started:
+        try:
+            if daemon.must_stop:
+                daemon.stop()
+        except AssertionError as fault:
+            faults.append(str(fault))
+        print(f"--- {daemon.log_path.name}\n{daemon.log()[-5000:]}")  # seen when the test failed
+    assert not faults, "\n".join(faults)
+
+
+@pytest.fixture
+def daemon(request, memcacheds, start_daemon):
+    """The daemon before all of `memcacheds`, with what the marks `config` say; the mark nearest to
+    the test wins. A section with a blank in its name is written config(**{"pool main": {...}})."""
+    sections = {}
+    for mark in reversed(list(request.node.iter_markers("config"))):
+        for section, settings in mark.kwargs.items():
+            sections.setdefault(section, {}).update(settings)
+    return start_daemon(memcacheds, config=sections)
+
+
+@pytest.fixture
+def conn(daemon):
+    with daemon.conn() as conn:
+        yield conn

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real memcacheds, the real daemon before them, and a raw connection to talk over.
+
+    def test_add_then_get(conn):                  # one memcached, one daemon, one connection
+        assert conn.cmd("ladd fruit apple pear") == b"STORED"
+        assert conn.lget("fruit") == [b"apple", b"pear"]
+
+    @pytest.mark.memcacheds(3)                    # how many servers
+    @pytest.mark.config(proxy={"threads": 2}, lists={"on_missing": "refuse"})
+    def test_something(daemon, memcacheds): ...   # daemon.conn(), memcacheds[0].stop()
+
+Environment: MCLISTD the daemon, MCLISTD_RUNNER a command in front of it, MEMCACHED the memcached
+program, MCLISTD_SLOW a factor for all timeouts.
+"""
+
+import os
+import pathlib
+import random
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SLOW = float(os.environ.get("MCLISTD_SLOW", "1"))
+TIMEOUT_S = 10 * SLOW
+HOST = "127.0.0.1"
+SANITIZER_REPORT = re.compile(r"Sanitizer|runtime error")
+
+
+def as_bytes(text):
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def free_port():
+    """A port nobody listens on. Below the range from which clients get theirs, so that none of
+    their connections takes it before it is used."""
+    while True:
+        port = random.randint(10000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        return port
+
+
+def wait_until(what, condition, timeout_s=TIMEOUT_S):
+    """Returns the first result of condition() that counts as true."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < deadline, f"{what}: not within {timeout_s} s"
+        time.sleep(0.005)
+
+
+def wait_for_exit(process, timeout_s=TIMEOUT_S):
+    """Returns the exit code; a process that does not end is killed and the code is None."""
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
+
+
+class Conn:
+    """A socket, with a timeout on everything. Lines come back without their line end."""
+
+    def __init__(self, port, host=HOST, timeout_s=TIMEOUT_S):
+        self.socket = socket.create_connection((host, port), timeout=timeout_s)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, *parts):
+        """Exactly these bytes: no line end is added."""
+        self.socket.sendall(b"".join(as_bytes(part) for part in parts))
+
+    def _more(self):
+        data = self.socket.recv(65536)
+        if not data:
+            raise EOFError(f"connection closed; unread: {self.buffer!r}")
+        self.buffer += data
+
+    def line(self):
+        while b"\n" not in self.buffer:
+            self._more()
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        assert line.endswith(b"\r"), f"a bare line feed ends {line!r}"
+        return line[:-1]
+
+    def lines(self, count):
+        return [self.line() for _ in range(count)]
+
+    def read_exact(self, size):
+        while len(self.buffer) < size:
+            self._more()
+        data, self.buffer = self.buffer[:size], self.buffer[size:]
+        return data
+
+    def data(self, size):
+        """A data block and its line end."""
+        block = self.read_exact(size + 2)
+        assert block.endswith(b"\r\n"), f"no line end behind a data block: {block[-20:]!r}"
+        return block[:-2]
+
+    def cmd(self, text, body=None):
+        """Sends a request line, and a data block if there is one; returns the one line of reply."""
+        self.send(text, b"\r\n", b"" if body is None else as_bytes(body) + b"\r\n")
+        return self.line()
+
+    def is_silent(self, duration_s=0.1):
+        """Nothing unread, and nothing comes for that long."""
+        if self.buffer:
+            return False
+        timeout_s = self.socket.gettimeout()
+        self.socket.settimeout(duration_s)
+        try:
+            self._more()
+            return False
+        except socket.timeout:
+            return True
+        finally:
+            self.socket.settimeout(timeout_s)
+
+    def is_closed(self):
+        """The other side closes without another byte; waits for it."""
+        try:
+            return self.buffer == b"" and self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def values(self, text):
+        """For get, gets, gat, lget, lgets, lhas, lrange, lgetb: [(key, numbers, data)], where numbers
+        are the fields behind the key. Whatever ends the answer in place of END is raised."""
+        self.send(text, b"\r\n")
+        found = []
+        while True:
+            line = self.line()
+            if line == b"END":
+                return found
+            word, *fields = line.split(b" ")
+            if word == b"VALUE":
+                numbers = [int(field) for field in fields[1:]]
+                found.append((fields[0], numbers, self.data(numbers[1])))
+            elif word == b"ITEM":
+                found.append((fields[0], [int(fields[1])], self.data(int(fields[1]))))
+            else:
+                raise RuntimeError(line.decode(errors="replace"))
+
+    def set(self, key, value, flags=0, exptime=0):
+        body = as_bytes(value)
+        return self.cmd(f"set {key} {flags} {exptime} {len(body)}", body)
+
+    def get(self, key):
+        """The value, or None."""
+        found = self.values(f"get {key}")
+        assert len(found) <= 1
+        return found[0][2] if found else None
+
+    def lget(self, key, delimiter=b","):
+        """The items in their order; [] for a list that is empty or missing."""
+        found = self.values(f"lget {key}")
+        assert len(found) <= 1
+        return found[0][2].split(delimiter) if found and found[0][2] else []
+
+    def lgetb(self, key):
+        return [data for _, _, data in self.values(f"lgetb {key}")]
+
+    def llen(self, key):
+        return int(self.cmd(f"llen {key}"))
+
+    def stats(self, text="stats"):
+        """Name -> value, both str, of an answer of STAT lines: stats, stats settings, lstat KEY."""
+        self.send(text, b"\r\n")
+        found = {}
+        while (line := self.line()) != b"END":
+            word, name, value = (line.decode().split(" ", 2) + ["", ""])[:3]
+            if word != "STAT":
+                raise RuntimeError(line.decode(errors="replace"))
+            found[name] = value
+        return found
+
+
+class Memcached:
+    """A private memcached. It keeps its port when it is stopped and started again."""
+
+    def __init__(self, *args, memory_mb=64):
+        self.program = os.environ.get("MEMCACHED", "memcached")
+        self.args = ["-U", "0", "-t", "2", "-m", str(memory_mb), *map(str, args)]
+        if os.geteuid() == 0:
+            self.args += ["-u", "nobody"]
+        self.port = None
+        self.process = None
+        self.start()
+
+    @property
+    def address(self):
+        return f"{HOST}:{self.port}"
+
+    def start(self):
+        ports = [self.port] if self.port else [free_port() for _ in range(5)]
+        for port in ports:
+            self.port = port
+            command = [self.program, "-l", HOST, "-p", str(port), *self.args]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+            try:
+                if wait_until(f"{self.program} answers", self._is_mine_or_gone) == "mine":
+                    return self
+            except AssertionError:
+                self.stop()
+                raise
+        raise AssertionError(f"does not start: {shlex.join(command)}")
+
+    def _is_mine_or_gone(self):
+        """Asks for the process number: another program may have taken the port."""
+        if self.process.poll() is not None:
+            return "gone"
+        try:
+            with self.conn() as conn:
+                return "mine" if conn.stats().get("pid") == str(self.process.pid) else None
+        except (OSError, EOFError):
+            return None
+
+    def conn(self, **options):
+        return Conn(self.port, **options)
+
+    def pause(self):
+        """It accepts and stays silent."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        """All at once, as a crash; the content is gone."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+
+def write_ini(path, sections):
+    """{"proxy": {"threads": 2}, "pool main": {"servers": [..]}} as an ini file; lists are joined by
+    commas, bool becomes yes or no."""
+
+    def text_of(value):
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, (list, tuple)):
+            return ", ".join(map(str, value))
+        return str(value)
+
+    lines = []
+    for section, settings in sections.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {text_of(value)}" for key, value in settings.items()]
+        lines.append("")
+    pathlib.Path(path).write_text("\n".join(lines))
+    return path
+
+
+class Daemon:
+    """mclistd with a generated configuration. config: {section: {key: value}}, laid over one
+    listener on a free port, two threads and, if there are servers, a pool "main" of them."""
+
+    def __init__(self, folder, servers=(), config=None, args=(), env=None):
+        self.folder = pathlib.Path(folder)
+        self.program = os.environ.get("MCLISTD", str(ROOT / "build/mclistd"))
+        self.args = list(map(str, args))
+        self.env = {**os.environ, **(env or {})}
+        self.env.setdefault("ASAN_OPTIONS", "exitcode=66:detect_leaks=1")
+        self.env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        self.env.setdefault("TSAN_OPTIONS", "exitcode=66:halt_on_error=1")
+        self.port = free_port()
+        self.sections = {"proxy": {"listen": f"{HOST}:{self.port}", "threads": 2}}
+        if servers:
+            addresses = [getattr(server, "address", server) for server in servers]
+            self.sections["pool main"] = {"servers": addresses}
+        for section, settings in (config or {}).items():
+            self.sections.setdefault(section, {}).update(settings)
+        self.log_path = self.folder / f"mclistd-{self.port}.log"
+        self.ini_path = self.folder / f"mclistd-{self.port}.ini"
+        self.process = None
+        self.must_stop = False  # it is to end well, and has not yet
+        self.start()
+
+    def command(self):
+        runner = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
+        program = str(ROOT / self.program) if "/" in self.program else self.program
+        return [*runner, program, "-c", str(self.ini_path), *self.args]
+
+    def start(self):
+        write_ini(self.ini_path, self.sections)
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env
+            )
+        try:
+            wait_until("the daemon accepts", self._accepts)
+        except AssertionError:
+            self.kill()
+            raise
+        self.must_stop = True
+        return self
+
+    def _accepts(self):
+        code = self.process.poll()
+        assert code is None, f"the daemon ended at its start, exit code {code}:\n{self.log()}"
+        try:
+            self.conn().close()
+            return True
+        except OSError:
+            return False
+
+    def conn(self, **options):
+        return Conn(self.port, **options)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        self.must_stop = False
+        if self.is_running():
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self, exit_code=0):
+        """Ends it with TERM; it must leave with that exit code and without a sanitizer's report."""
+        self.must_stop = False
+        if self.is_running():
+            self.process.terminate()
+        code = wait_for_exit(self.process, 3 * TIMEOUT_S)
+        report = SANITIZER_REPORT.search(self.log())
+        assert not report, f"a sanitizer's report:\n{self.log()[-20000:]}"
+        assert code is not None, f"the daemon did not end on TERM:\n{self.log()[-5000:]}"
+        assert code == exit_code, f"the daemon's exit code is {code}:\n{self.log()[-5000:]}"
