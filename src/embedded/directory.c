@@ -22,14 +22,14 @@
 static void list_bases(const char *bases[BASES_MAX], size_t *count)
 {
     const char *runtime = getenv("RUNTIME_DIRECTORY"); /* from systemd */
-    const char *session = getenv("XDG_RUNTIME_DIR");
+    const char *user_dir = getenv("XDG_RUNTIME_DIR");
     *count = 0;
     if (runtime != NULL && runtime[0] == '/' && strchr(runtime, ':') == NULL) {
         bases[(*count)++] = runtime;
     }
     /* Root's own one is closed to the user that memcached runs as. */
-    if (geteuid() != 0 && session != NULL && session[0] == '/') {
-        bases[(*count)++] = session;
+    if (geteuid() != 0 && user_dir != NULL && user_dir[0] == '/') {
+        bases[(*count)++] = user_dir;
     }
     if (geteuid() == 0) {
         bases[(*count)++] = "/run";

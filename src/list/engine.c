@@ -211,10 +211,11 @@ const char *engine_waiting(const struct engine *e, struct slice key)
 
 void list_check_quiet(struct engine *e, struct list *list)
 {
-    if (list->quiet_waiter != NULL && !list_writing(list)) {
-        struct op *op = list->quiet_waiter;
-        list->quiet_waiter = NULL;
-        op_make_runnable(e, op);
+    struct op *const waiters[] = {list->compaction, list->merge};
+    for (size_t i = 0; i < 2; i++) {
+        if (waiters[i] != NULL && waiters[i]->waits_quiet) {
+            op_make_runnable(e, waiters[i]);
+        }
     }
     lists_mark_ready(&e->lists, list);
 }
@@ -245,7 +246,9 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
     if (list->compaction == NULL && e->now.mono_us >= list->compact_after_us) {
         compact_start(e, list, COMPACT_AUTO, NULL);
     }
-    if (far_over && !timer_is_set(&list->hold_back)) {
+    /* A compaction of this worker keeps appends back itself when it needs to. */
+    bool nearly_full = log > list_log_hard_limit(list) / 2;
+    if ((far_over || nearly_full) && list->compaction == NULL && !timer_is_set(&list->hold_back)) {
         /* Another's CAS needs a moment without appends: without this, two busy proxies starve every flip. */
         uint64_t over = log / limit;
         uint64_t delay_us = HOLD_BACK_US * over * over;

@@ -21,10 +21,10 @@ struct list {
     struct op *round;          /* the round of blind changes and head reads in progress */
     bool round_writes;         /* that round carries changes that are not answered yet */
     struct op *exact;          /* the exact operation in progress */
-    struct op *compaction;
+    struct op *compaction;     /* the compaction in progress, but for merges */
+    struct op *merge;          /* a compaction that reads and writes runs, for long: flips go on beside it */
     unsigned ops;              /* operations of any kind */
-    bool hold;                 /* a compaction is publishing: changes of this worker wait */
-    struct op *quiet_waiter;   /* the compaction, while it waits for this worker's changes in progress */
+    struct op *hold;           /* the compaction that is publishing: changes of this worker wait */
 
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;

@@ -58,9 +58,11 @@ static void op_finish(struct engine *e, struct op *op)
     } else if (list->exact == op) {
         list->exact = NULL;
     } else if (list->compaction == op) {
-        CHECK(!list->hold && list->quiet_waiter == NULL);
         list->compaction = NULL;
+    } else if (list->merge == op) {
+        list->merge = NULL;
     }
+    CHECK(list->hold != op);
     list->ops--;
     op->finished = true;
     list_check_quiet(e, list);

@@ -42,6 +42,7 @@ struct op {
     unsigned due;             /* of these, the operation's own requests */
     bool finished;            /* stays only for answers still to come */
     bool runnable;
+    bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
     struct timer timer;
     TAILQ_ENTRY(op) all;      /* of the engine */

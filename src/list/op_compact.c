@@ -16,18 +16,27 @@
 #define PUBLISH_TRIES_MAX 8
 /* First pause after a conflict; doubles each time. */
 #define BACKOFF_US 100u
+/* How often it looks whether the place it needs is free. */
+#define PLACE_POLL_US 1000u
 
-void compact_hold(struct op_compact *c)
+bool compact_hold(struct op_compact *c)
 {
-    c->op.list->hold = true;
+    struct list *list = c->op.list;
+    if (list->hold == NULL) {
+        list->hold = &c->op;
+    }
+    c->op.waits_quiet = list->hold != &c->op || list_writing(list);
+    return !c->op.waits_quiet;
 }
 
 void compact_release(struct engine *e, struct op_compact *c)
 {
     struct list *list = c->op.list;
-    list->hold = false;
-    list->quiet_waiter = NULL;
-    lists_mark_ready(&e->lists, list);
+    c->op.waits_quiet = false;
+    if (list->hold == &c->op) {
+        list->hold = NULL;
+    }
+    list_check_quiet(e, list);
 }
 
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event)
@@ -102,6 +111,20 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
         }
     }
     CO_END(co);
+}
+
+/* Takes the list's place for merges and leaves the one for short steps, or back. False while the other place is taken. */
+static bool change_place(struct op_compact *c, bool to_merge)
+{
+    struct list *list = c->op.list;
+    struct op **from = to_merge ? &list->compaction : &list->merge;
+    struct op **to = to_merge ? &list->merge : &list->compaction;
+    if (*to != NULL) {
+        return false;
+    }
+    *from = NULL;
+    *to = &c->op;
+    return true;
 }
 
 /* May it go on after a step that did not get through? */
@@ -220,12 +243,21 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             break;
         }
         choose(e, c);
+        if (c->plan.kind == PLAN_MERGE && c->call == NULL && op->list->merge != NULL) {
+            c->plan.kind = PLAN_NOTHING; /* somebody is at it */
+        }
         if (c->plan.kind == PLAN_NOTHING) {
             c->result = STEP_DONE;
             break;
         }
+        while (c->plan.kind == PLAN_MERGE && !change_place(c, true)) {
+            CO_SLEEP(co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
+        }
         c->outer.resume = c->inner.resume = c->innermost.resume = 0;
         CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
+        while (c->plan.kind == PLAN_MERGE && !change_place(c, false)) {
+            CO_SLEEP(co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
+        }
         c->steps++;
         c->did_something = c->did_something || c->result == STEP_DONE;
         c->conflicts += c->result == STEP_CONFLICT;

@@ -88,13 +88,13 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 
-/* Keeps this worker's changes back until compact_release. The caller then waits while list_writing(). */
-void compact_hold(struct op_compact *c);
+/* Keeps this worker's changes, and its other compaction's publishing, back until compact_release. True when none is under
+ * way any more; COMPACT_HOLD waits for that. */
+bool compact_hold(struct op_compact *c);
 void compact_release(struct engine *e, struct op_compact *c);
-#define COMPACT_WAIT_QUIET(co, c)                                 \
-    while (list_writing((c)->op.list)) {                          \
-        (c)->op.list->quiet_waiter = &(c)->op;                    \
-        CO_AWAIT(co, "waiting for own changes");                  \
+#define COMPACT_HOLD(co, c)                          \
+    while (!compact_hold(c)) {                       \
+        CO_AWAIT(co, "waiting for own changes");     \
     }
 
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or it cannot be read. */

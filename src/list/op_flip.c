@@ -89,8 +89,7 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     struct op *op = &c->op;
 
     CO_BEGIN(co);
-    compact_hold(c);
-    COMPACT_WAIT_QUIET(co, c);
+    COMPACT_HOLD(co, c);
     writer_init(e, c, c->head->log.len + 2 * list_log_hard_limit(op->list));
     c->result = STEP_FAILED;
     compact_announce(e, c);

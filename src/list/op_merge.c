@@ -40,6 +40,7 @@ static long find_inputs(const struct head *head, const struct op_compact *c)
 
 static void choose_inputs(struct op_compact *c)
 {
+    CHECK(c->plan.first + c->plan.count <= c->head->run_count);
     free(c->inputs);
     c->input_count = c->plan.count;
     c->inputs = malloc(c->input_count * sizeof *c->inputs);
@@ -282,8 +283,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
             (void)compact_take_head(e, c, event);
             look_for_damage(e, c);
         } else if (written(c)) {
-            compact_hold(c);
-            COMPACT_WAIT_QUIET(co, c);
+            COMPACT_HOLD(co, c);
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish a merge");
             c->result = STEP_CONFLICT;

@@ -99,8 +99,7 @@ static enum progress rewrite_step(struct engine *e, struct op_compact *c, const 
 {
     struct co *co = &c->inner;
     CO_BEGIN(co);
-    compact_hold(c);
-    COMPACT_WAIT_QUIET(co, c);
+    COMPACT_HOLD(co, c);
     emit_get(e, &c->op, TAG_HEAD);
     CO_AWAIT(co, "reading head to rewrite it");
     c->result = STEP_CONFLICT;
@@ -165,8 +164,7 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
 {
     struct co *co = &c->inner;
     CO_BEGIN(co);
-    compact_hold(c);
-    COMPACT_WAIT_QUIET(co, c);
+    COMPACT_HOLD(co, c);
     emit_cas_delete(e, &c->op, c->head, TAG_CAS);
     CO_AWAIT(co, "removing the empty head");
     c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;

@@ -6,7 +6,7 @@
 #include "list/engine_state.h"
 #include "list/op_read.h"
 
-enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_CHECK };
+enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET };
 
 #define READ_TRIES_MAX 3
 
@@ -70,15 +70,12 @@ static bool wants_size(const struct op_round *round)
     return !list->size_known || list_log_bytes(list) + round->batch->used >= list->policy->log_limit_bytes;
 }
 
-static bool near_hard_limit(const struct op_round *round)
-{
-    const struct list *list = round->op.list;
-    return list_log_bytes(list) + round->batch->used > list_log_hard_limit(list);
-}
-
 static void send_round(struct engine *e, struct op_round *round, bool with_append)
 {
     struct op *op = &round->op;
+    if (round->probe && TAILQ_EMPTY(&round->reads)) {
+        emit_size(e, op, TAG_SIZE);
+    }
     if (with_append) {
         emit_append(e, op, round->batch, TAG_APPEND);
         if (TAILQ_EMPTY(&round->reads) && wants_size(round)) {
@@ -97,7 +94,7 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
     if (event->tag == TAG_APPEND) {
         round->write_outcome = *event;
         op_error_text(event, round->error);
-    } else if (event->tag == TAG_SIZE || event->tag == TAG_CHECK) {
+    } else if (event->tag == TAG_SIZE) {
         if (event->status == BE_HIT) {
             list_note_size(list, event->reply->size_bytes);
         } else if (event->status == BE_MISS) {
@@ -136,17 +133,6 @@ static void start_reads(struct engine *e, struct op_round *round)
     }
 }
 
-static void refuse_writes(struct engine *e, struct op_round *round, const struct op_event *event)
-{
-    if (event->status != BE_HIT) {
-        op_error_text(event, round->error);
-        round_fail_writes(e, round, round->error);
-        return;
-    }
-    metric_inc(e->metrics, METRIC_list_log_full);
-    round_fail_writes(e, round, "list log full, nothing done: compaction is behind, try again");
-}
-
 static enum progress round_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_round *round = (struct op_round *)op;
@@ -155,15 +141,6 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
 
     CO_BEGIN(co);
     round->log_bytes_before = list_log_bytes(list);
-    if (list->round_writes && near_hard_limit(round)) {
-        /* What is known may be old: others have flipped since. */
-        emit_size(e, op, TAG_CHECK);
-        CO_AWAIT(co, "checking the log's size");
-        take_reply(e, round, event);
-        if (near_hard_limit(round)) {
-            refuse_writes(e, round, event);
-        }
-    }
     send_round(e, round, list->round_writes);
     while (op->due > 0) {
         CO_AWAIT(co, list->round_writes ? "appending" : "reading head");
@@ -183,7 +160,7 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         take_reply(e, round, event);
     }
     start_reads(e, round);
-    list_consider_compaction(e, list, round->log_bytes_before);
+    list_consider_compaction(e, list, round->probe ? 0 : round->log_bytes_before);
     CO_END(co);
 }
 

@@ -15,6 +15,7 @@ struct op_round {
     struct block *batch;      /* the entries of all writes */
     struct head *head;        /* for the reads */
     enum head_result got;
+    bool probe;               /* carries nothing: asks for the size, since the log may be full */
     bool reread;              /* the head read was overtaken by the change's second try */
     unsigned tries;
     uint64_t log_bytes_before;

@@ -53,6 +53,7 @@ struct pass {
     struct list_call *compaction;
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would never get through */
     bool exact_is_create;
+    bool log_full;     /* as far as known, the log has no room for a change */
 };
 
 static enum phase phase_of(const struct pass *pass, const struct list_call *call)
@@ -100,15 +101,22 @@ static bool take_change(struct pass *pass, struct list_call *call)
         (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
         return false;
     }
+    size_t bytes = round_call_bytes(call);
+    size_t batched = pass->round != NULL ? pass->round->batch->used : 0;
+    if (list_log_bytes(list) + batched + bytes > list_log_hard_limit(list)) {
+        /* It waits until a compaction makes room, or until its time is over. */
+        pass->log_full = true;
+        return false;
+    }
     if (!round_possible(pass)) {
         return false;
     }
     /* A batch stays far below the hard limit, so that the limit is overshot by little. */
     size_t most = list_log_hard_limit(list) / 2;
-    if (pass->round->batch->used > 0 && pass->round->batch->used + round_call_bytes(call) > most) {
+    if (batched > 0 && batched + bytes > most) {
         return false;
     }
-    if (pass->round->batch->used > 0) {
+    if (batched > 0) {
         metric_inc(pass->e->metrics, METRIC_list_appends_combined);
     }
     activate(pass, call);
@@ -169,10 +177,16 @@ static bool expired(struct pass *pass, struct list_call *call)
     if (pass->e->now.mono_us - call->submitted_us < (uint64_t)pool->timeout_ms * 1000) {
         return false;
     }
+    const char *text = "timeout, nothing done: earlier requests for this list took too long";
+    if (kind_of(call) == KIND_COMPACTION) {
+        text = "busy: this list is being compacted";
+    } else if (kind_of(call) == KIND_CHANGE &&
+               list_log_bytes(pass->list) + round_call_bytes(call) > list_log_hard_limit(pass->list)) {
+        text = "list log full, nothing done: compaction is behind, try again";
+        metric_inc(pass->e->metrics, METRIC_list_log_full);
+    }
     activate(pass, call);
-    call_fail(pass->e, pass->list, call,
-              kind_of(call) == KIND_COMPACTION ? "busy: this list is being compacted"
-                                               : "timeout, nothing done: earlier requests for this list took too long");
+    call_fail(pass->e, pass->list, call, "%s", text);
     return true;
 }
 
@@ -204,6 +218,10 @@ void schedule_list(struct engine *e, struct list *list)
         if (!expired(&pass, call) && !take(&pass, call)) {
             set_phase(&pass, call, PHASE_BLOCKED);
         }
+    }
+    if (pass.log_full && round_possible(&pass)) {
+        /* What is known may be old: others have flipped since. */
+        pass.round->probe = true;
     }
     if (pass.round != NULL) {
         op_start(e, &pass.round->op);

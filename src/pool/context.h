@@ -35,4 +35,11 @@ struct pool_context {
     bool closing;
 };
 
+/* To be called first by each of the pool's own events: after a long wait the worker's clock still
+ * shows the time before it, and a deadline that is over would not be seen. */
+static inline void context_woke(struct pool_context *context)
+{
+    *context->now = clock_now();
+}
+
 #endif

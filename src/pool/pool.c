@@ -23,14 +23,17 @@ struct pool {
 
 static void on_finish_timer(evutil_socket_t fd, short what, void *arg)
 {
+    struct pool_context *context = arg;
     (void)fd, (void)what;
-    server_deliver_finished(arg);
+    context_woke(context);
+    server_deliver_finished(context);
 }
 
 static void on_watch_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct pool *pool = arg;
     (void)fd, (void)what;
+    context_woke(&pool->context);
     for (size_t i = 0; pool->context.watch && i < pool->server_count; i++) {
         server_watch(&pool->servers[i]);
     }

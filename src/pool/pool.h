@@ -79,11 +79,10 @@ struct exchange {
 TAILQ_HEAD(exchange_list, exchange);
 
 /* Returns a pool, owned by the caller until pool_destroy. index numbers pools for pool_stats.
- * Connections are made on the first request. now is read by the pool whenever it needs the time:
- * the worker refreshes it each turn, behind the events; the pool's timers do so themselves, since
- * the wait before them may have been a long one. Names of servers are
- * resolved here, once, and this blocks. config must live as long as the pool. Returns NULL with a
- * text in error when the server list cannot be used. */
+ * Connections are made on the first request. now is the time: the worker refreshes it each turn,
+ * and the pool before it handles an event of its own, since the wait before that may have been a
+ * long one. Names of servers are resolved here, once, and this blocks. config must live as long as
+ * the pool. Returns NULL with a text in error when the server list cannot be used. */
 struct pool *pool_create(const struct pool_config *config, struct event_base *base, struct now *now,
                          struct metrics *metrics, char error[CONFIG_ERROR_MAX]);
 /* Ends all connections; every waiting exchange is done() as NOT_SENT or LOST first. What done()

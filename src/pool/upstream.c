@@ -123,7 +123,7 @@ static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
     struct upstream *u = arg;
     struct exchange *x;
     (void)fd, (void)what;
-    *u->server->context->now = clock_now();
+    context_woke(u->server->context);
     u->queue_timer_set = false;
     while ((x = TAILQ_FIRST(&u->queue)) != NULL && x->deadline_us <= now_us(u)) {
         /* Also when the server answered a request before it took all of it, and then stopped
@@ -192,8 +192,8 @@ void upstream_submit(struct upstream *u, struct exchange *x)
     x->deadline_us = now_us(u) + (uint64_t)context->config->timeout_ms * 1000;
     /* Without this, the first request after a quiet time in which the server restarted would be
      * lost. */
-    if (u->state == UPSTREAM_UP && u->queued == 0 && now_us(u) >= u->heard_us + PROBE_AFTER_US &&
-        !upstream_probe(u)) {
+    if (u->state == UPSTREAM_UP && u->queued == 0 && !u->is_reading &&
+        now_us(u) >= u->heard_us + PROBE_AFTER_US && !upstream_probe(u)) {
         upstream_lost(u, "closed by the server", false);
     }
     enum fate fate = refusal(u, x);
@@ -331,7 +331,7 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct upstream *u = arg;
     (void)fd, (void)what;
-    *u->server->context->now = clock_now();
+    context_woke(u->server->context);
     if (u->state == UPSTREAM_DOWN) {
         upstream_attempt(u);
     } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {

@@ -53,6 +53,7 @@ struct upstream {
     struct event queue_timer; /* deadline of the first exchange, or earlier */
     bool queue_timer_set;
     bool is_dirty;
+    bool is_reading;   /* input is being handed out: done() may submit meanwhile */
     bool socket_full;  /* write_event waits for room */
     bool write_failed; /* what can still be read is read, then the connection is given up */
     bool answered;     /* this connection has proved useful */
@@ -89,7 +90,7 @@ void upstream_submit(struct upstream *u, struct exchange *x);
 void upstream_flush(struct upstream *u);
 
 /* The connection is over: ends what was sent, keeps the rest for the next one. timed_out: the first
- * exchange waited too long. Called by upstream_io. */
+ * exchange waited too long. */
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out);
 /* A socket is connected; the handshake is over; it, or connecting, failed (quickly: refused at
  * once). */

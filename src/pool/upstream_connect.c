@@ -92,14 +92,17 @@ void upstream_attempt(struct upstream *u)
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
+    struct upstream *u = arg;
     (void)fd, (void)what;
-    upstream_readable(arg);
+    context_woke(u->server->context);
+    upstream_readable(u);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct upstream *u = arg;
     (void)what;
+    context_woke(u->server->context);
     if (u->state == UPSTREAM_UP) {
         u->socket_full = false;
         upstream_flush(u);

@@ -253,7 +253,10 @@ void upstream_readable(struct upstream *u)
         u->in->used += (size_t)n;
         u->heard_us = context->now->mono_us;
         metric_add(context->metrics, METRIC_backend_bytes_read, (uint64_t)n);
-        if (!parse_input(u)) {
+        u->is_reading = true;
+        bool goes_on = parse_input(u);
+        u->is_reading = false;
+        if (!goes_on) {
             return;
         }
         drained = (size_t)n < room;

@@ -35,7 +35,6 @@ struct fake_world {
     struct fake_server server;
     struct event_base *base;
     struct now now;
-    uint64_t skipped_us; /* how far the pool's clock is ahead */
     struct metrics metrics;
     struct server_config server_config;
     struct pool_config config;
