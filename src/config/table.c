@@ -37,7 +37,7 @@ static const struct config_key keys[] = {
      "after SIGTERM, clients get this long to receive what is in flight"},
     {PROXY("allow_flush_all", allow_flush_all), TYPE_YES_NO, 0, 0, "yes", "", NULL,
      "whether flush_all is passed on to all servers"},
-    {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "64k", "bytes", NULL,
+    {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "1m", "bytes", NULL,
      "longest request line"},
     {PROXY("max_value_bytes", max_value_bytes), TYPE_BYTES, 1 * K, 128 * M, "1m", "bytes", NULL,
      "longest data block of a request; as memcached's -I of the servers"},

@@ -212,6 +212,9 @@ void server_finish(struct server *server, struct exchange *x, enum fate fate)
     struct pool_context *context = server->context;
     static const struct timeval at_once = {0, 0};
     count_fate(server, x, fate);
+    if (!x->changes && fates[fate].lost) {
+        fate = fate == FATE_TIMEOUT_LOST ? FATE_TIMEOUT_READ : FATE_LOST_READ;
+    }
     x->fate = (uint8_t)fate;
     if (TAILQ_EMPTY(&context->finished)) {
         /* A timer, and not an active event: the loop goes around once before it, however often

@@ -30,7 +30,9 @@
     FATE(TIMEOUT, false, ": timeout, not sent") \
     FATE(CLOSING, false, ": shutting down, not sent") \
     FATE(TIMEOUT_LOST, true, ": timeout, outcome unknown") \
-    FATE(LOST, true, ": connection lost, outcome unknown")
+    FATE(LOST, true, ": connection lost, outcome unknown") \
+    FATE(TIMEOUT_READ, true, ": timeout") /* of what changes nothing */ \
+    FATE(LOST_READ, true, ": connection lost")
 
 enum fate {
     FATE_NONE,

@@ -71,7 +71,7 @@ static void test_defaults(void **state)
     assert_string_equal(c->listen[0].host, "127.0.0.1");
     assert_int_equal(c->listen[0].port, 11220);
     assert_int_equal(c->threads, 2);
-    assert_int_equal(c->max_line_bytes, 65536);
+    assert_int_equal(c->max_line_bytes, 1048576);
     assert_int_equal(c->client_hard_bytes, 256 << 20);
     assert_true(c->allow_flush_all);
     assert_int_equal(c->log_level, LOG_INFO_LEVEL);
