@@ -50,7 +50,7 @@ static inline uint64_t load_u64(const unsigned char *p)
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
 {
     const unsigned char *p = data;
-    uint64_t h = seed ^ 0x243f6a8885a308d3ULL ^ (uint64_t)len;
+    uint64_t h = seed ^ 0x243f6a8885a308d3ULL;
     size_t left = len;
     while (left >= 16) {
         h = mix(load_u64(p) ^ 0x13198a2e03707344ULL, load_u64(p + 8) ^ h);
@@ -66,7 +66,8 @@ uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
         memcpy(tail, p, left);
         a = load_u64(tail);
     }
-    return mix(h ^ a ^ 0xa4093822299f31d0ULL, b ^ 0x082efa98ec4e6c89ULL);
+    /* The length comes last: next to the seed a difference in the bytes could make up for it. */
+    return mix(mix(a ^ 0xa4093822299f31d0ULL, b ^ h) ^ (uint64_t)len, 0x082efa98ec4e6c89ULL);
 }
 
 const char *slice_escape(struct slice s, char *out, size_t cap)

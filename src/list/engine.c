@@ -103,7 +103,9 @@ static bool admissible(struct engine *e, struct list_call *call)
     if (changes(call) && bytes > policy->log_hard_limit_bytes / 2) {
         return reject(e, call, "too many items in one command: their %zu bytes do not fit the log", bytes);
     }
-    bool joined = call->verb == LIST_GET || call->verb == LIST_HAS || call->verb == LIST_RANGE;
+    /* One item needs no delimiter. */
+    bool joined = call->verb == LIST_GET || call->verb == LIST_RANGE ||
+                  (call->verb == LIST_HAS && call->item_count > 1);
     if (joined && call->form == LIST_FORM_JOINED && policy->delimiter < 0) {
         return reject(e, call, "this list has no delimiter: use lgetb");
     }

@@ -157,7 +157,7 @@ bool announcement_parse(struct slice bytes, struct announcement *out)
 {
     uint64_t created;
     if (!name_range_take(&bytes, &out->range) || bytes.len < 2 || slice_take(&bytes, 1).p[0] != '.' ||
-        !number_take(&bytes, &created) || bytes.len != 0) {
+        !number_take(&bytes, &created) || created > INT64_MAX || bytes.len != 0) {
         return false;
     }
     out->created_s = (int64_t)created;
@@ -204,7 +204,8 @@ int32_t head_exptime(const struct head *head, int64_t wall_s)
         return 0;
     }
     if (head->ttl_s > relative_max_s) {
-        return (int32_t)(wall_s + head->ttl_s);
+        /* It reads 32 bits; a moment beyond them would turn negative, which means "gone at once". */
+        return head->ttl_s > INT32_MAX - wall_s ? INT32_MAX : (int32_t)(wall_s + head->ttl_s);
     }
     return head->ttl_s == 0 ? 1 : (int32_t)head->ttl_s;
 }

@@ -31,6 +31,7 @@ struct list {
     uint64_t size_bytes, appended_bytes;
     uint64_t header_bytes;
     uint64_t item_size_max;    /* of the head's server; 0 = not known */
+    const char *head_server; /* name of the server that answered last for the head, or NULL */
 
     struct timer hold_back;    /* set while this worker's appends are held back for the sake of others' flips */
     uint64_t compact_after_us; /* no automatic compaction before */

@@ -249,6 +249,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
     CHECK(*head == NULL);
     if (event->reply != NULL && event->reply->caps != NULL) {
         op->list->item_size_max = event->reply->caps->item_size_max;
+        op->list->head_server = event->reply->caps->server_name;
     }
     if (event->status == BE_MISS) {
         list_note_size(op->list, 0);

@@ -113,17 +113,30 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
     CO_END(co);
 }
 
-/* Takes the list's place for merges and leaves the one for short steps, or back. False while the other place is taken. */
-static bool change_place(struct op_compact *c, bool to_merge)
+/* Takes the list's place for merges and leaves the one for short steps. False while the former is taken. */
+static bool enter_merge(struct op_compact *c)
 {
     struct list *list = c->op.list;
-    struct op **from = to_merge ? &list->compaction : &list->merge;
-    struct op **to = to_merge ? &list->merge : &list->compaction;
-    if (*to != NULL) {
+    if (list->merge != NULL) {
         return false;
     }
-    *from = NULL;
-    *to = &c->op;
+    list->compaction = NULL;
+    list->merge = &c->op;
+    return true;
+}
+
+/* Leaves the place for merges, at once: whoever has the one for short steps may be waiting for it. Then takes that one;
+ * false while it is taken. */
+static bool leave_merge(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->merge == &c->op) {
+        list->merge = NULL;
+    }
+    if (list->compaction != NULL) {
+        return false;
+    }
+    list->compaction = &c->op;
     return true;
 }
 
@@ -250,12 +263,12 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             c->result = STEP_DONE;
             break;
         }
-        while (c->plan.kind == PLAN_MERGE && !change_place(c, true)) {
+        while (c->plan.kind == PLAN_MERGE && !enter_merge(c)) {
             CO_SLEEP(co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
         }
         c->outer.resume = c->inner.resume = c->innermost.resume = 0;
         CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
-        while (c->plan.kind == PLAN_MERGE && !change_place(c, false)) {
+        while (c->plan.kind == PLAN_MERGE && !leave_merge(c)) {
             CO_SLEEP(co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
         }
         c->steps++;

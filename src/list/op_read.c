@@ -203,6 +203,7 @@ static void fill_stat(struct engine *e, struct op_read *r)
     }
     stat->head_cas = head->cas;
     stat->ttl_s = head->ttl_s;
+    stat->head_server = r->op.list->head_server;
     for (size_t i = 0; i < head->run_count; i++) {
         for (uint32_t n = 0; n < head->runs[i].range.count; n++) {
             char key[KEY_BYTES_MAX];

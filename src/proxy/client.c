@@ -281,7 +281,7 @@ static void drop_slow(struct client *c)
     if (log_limit_pass(&w->slow_limit, w->now.wall_s, &suppressed)) {
         log_warn("client %s closed: it left %zu bytes of answers unread, client_hard_bytes is %llu "
                  "(%llu more such clients since the last message)",
-                 client_peer(c, peer, sizeof peer), c->out.bytes,
+                 client_peer(c, peer, sizeof peer), c->out.bytes + c->window.parked_bytes,
                  (unsigned long long)w->config->client_hard_bytes, (unsigned long long)suppressed);
     }
     client_close(c);

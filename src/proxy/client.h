@@ -2,8 +2,8 @@
 /*
  * A client's connection.
  *
- *     socket -> in (block) -> request_parse -> dispatch -> fifo (pending.h) -> out (chain) ->
- * socket
+ *     socket -> in (block) -> request_parse -> dispatch -> fifo (pending.h)
+ *     socket <- out (chain) <--------------------------------- in its order
  *
  * Events only move bytes between sockets and blocks. Parsing and starting happens in client_pump,
  * writing in client_write, both called by the worker once per turn for the clients that something

@@ -258,7 +258,10 @@ static void refuse_client(struct worker *w, int fd)
 {
     static const char text[] = "ERROR Too many open connections\r\n";
     metric_inc(&w->metrics, METRIC_rejected_connections);
+    char sink[256];
     (void)send(fd, text, sizeof text - 1, MSG_NOSIGNAL);
+    /* A close with unread input would take the text back. */
+    (void)recv(fd, sink, sizeof sink, MSG_DONTWAIT);
     close(fd);
 }
 

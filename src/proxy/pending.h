@@ -3,9 +3,9 @@
  * A request that waits for its answer. Each client has a queue of them; answers leave in the
  * queue's order.
  *
- *     client.fifo:  [get a b c]          [set d]       [lget e]      <- the next request is parsed
- * behind the last | | |                |             | parts:         a b (c not started)  d e each
- * is one exchange or one list call
+ *     client.fifo:  [get a b c]     [set d]    [lget e]    <- the next request goes to this end
+ *                    | | |           |          |
+ *     parts:         a b (c waits)   d          e          each is one exchange or one list call
  *
  * A part that is answered while it is the first part of the first request is emitted at once,
  * straight from where the reply lies; any other is parked until its turn. Requests of many keys

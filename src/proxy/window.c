@@ -6,7 +6,9 @@
 /* Answers are never taken for smaller: what a part costs in memory besides its bytes. */
 #define ESTIMATE_MIN 128
 /* Each smaller answer brings an estimate down by this part of the distance. */
-#define DECAY 16
+#define DECAY 32
+/* What an item's answer has besides its value. */
+#define ITEM_LINE_MAX 400
 
 void window_init(struct window *w, const struct config *config)
 {
@@ -14,6 +16,11 @@ void window_init(struct window *w, const struct config *config)
         .max_unanswered = config->max_pipeline,
         .soft_bytes = config->client_output_bytes,
     };
+    uint64_t spare_bytes = config->client_hard_bytes - config->client_output_bytes;
+    w->max_items = (size_t)(spare_bytes / (config->max_value_bytes + ITEM_LINE_MAX));
+    if (w->max_items == 0) {
+        w->max_items = 1;
+    }
     w->estimate[WINDOW_NONE] = 0;
     w->estimate[WINDOW_SHORT] = ESTIMATE_MIN;
     w->estimate[WINDOW_ITEM] = w->soft_bytes / 16 + ESTIMATE_MIN;
@@ -23,6 +30,7 @@ void window_init(struct window *w, const struct config *config)
 size_t window_started(struct window *w, enum window_kind kind)
 {
     w->unanswered++;
+    w->items += kind == WINDOW_ITEM;
     w->expected_bytes += w->estimate[kind];
     return w->estimate[kind];
 }
@@ -31,6 +39,7 @@ void window_answered(struct window *w, enum window_kind kind, size_t expected, s
 {
     CHECK(w->expected_bytes >= expected);
     w->expected_bytes -= expected;
+    w->items -= kind == WINDOW_ITEM;
     if (kind == WINDOW_SHORT) {
         return;
     }
@@ -59,5 +68,6 @@ bool window_open(struct window *w, size_t output_bytes)
     } else if (debt <= w->soft_bytes / 2) {
         w->full = false;
     }
-    return !w->full && w->unanswered < w->max_unanswered && w->expected_bytes < w->soft_bytes;
+    return !w->full && w->unanswered < w->max_unanswered && w->items < w->max_items &&
+           w->expected_bytes < w->soft_bytes;
 }

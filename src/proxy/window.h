@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of a client's input may be under way at once. A client is held back in three ways:
+ * How much of a client's input may be under way at once. A client is held back in four ways:
  *
  *     by count    requests (keys, for multi-gets) whose answer is not in the output yet
  *     by promise  bytes that the answers in flight are expected to have
- *     by debt     answers that wait: in the output for the client to read, or parked for their turn
+ *     by fear     items in flight: were each as large as items can be, they must still fit the hard
+ *                 limit, so that nobody is closed for what there was no chance to read yet
+ *     by debt     answers that wait: in the output to be read, or parked for their turn
  *
  * Answer sizes cannot be known beforehand, so each kind of request has an estimate: it jumps up
  * with a larger answer and comes down slowly. It starts high, so that the first burst of a
@@ -30,9 +32,11 @@ enum window_kind {
 struct window {
     /* Limits. */
     size_t max_unanswered;
+    size_t max_items;
     size_t soft_bytes;
     /* What is under way. */
     size_t unanswered;     /* in flight or parked */
+    size_t items;          /* of WINDOW_ITEM, in flight */
     size_t expected_bytes; /* sum over those in flight */
     size_t parked_bytes;   /* answers that wait for earlier ones */
     size_t estimate[WINDOW_KINDS];

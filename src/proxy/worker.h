@@ -6,7 +6,7 @@
  * One turn of the loop:
  *     wait     libevent's callbacks move bytes and complete exchanges
  *     flush    list engine, clients' requests and answers, until nothing moves any more; then
- * sockets are written
+ *              sockets are written
  */
 #ifndef PROXY_WORKER_H
 #define PROXY_WORKER_H
