@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/demo and scripts/sweep run for real; the docs name every verb and every statistic."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from harness import ROOT, TIMEOUT_S, Conn, free_port, wait_until
+
+TINY = {
+    "max_item_bytes": 64,
+    "log_limit_bytes": 256,
+    "log_hard_limit_bytes": 4096,
+    "sublist_limit_bytes": 512,
+}
+ORPHAN = "gone#orphanorphano.0"
+SUBLIST = b"^1 0000000001\n+5:apple"
+BURNT = "gone#burntburntbur.0"
+
+
+PACKAGES = """\
+Package: base
+Version: 1
+
+Package: tool
+Depends: base (>= 1), library:any | other-library,
+ late-one
+
+Package: library
+Pre-Depends: base
+Depends: late-one
+Description: says Depends: nothing
+ Depends: this is no field
+
+Package: tool
+Depends: base, newer
+
+Package: base-extra
+Depends: base-data, base
+
+"""
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """Package data of a small world, in which a thousand packages need libc6."""
+    many = [f"Package: tool-{n}\nDepends: libc6 (>= 2.{n % 9})\n\n" for n in range(1000)]
+    path = tmp_path / "packages"
+    path.write_text(PACKAGES + "".join(many))
+    return path
+
+
+def run(script, *args):
+    command = [sys.executable, str(ROOT / "scripts" / script), *map(str, args)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=20 * TIMEOUT_S, check=False
+    )
+
+
+def run_well(script, *args):
+    done = run(script, *args)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def daemon_command():
+    program = os.environ.get("MCLISTD", "build/mclistd")
+    runner = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
+    return shlex.join([*runner, str(ROOT / program) if "/" in program else program])
+
+
+# --- demo ------------------------------------------------------------------------------------------
+
+
+def test_demo_on_a_running_proxy_leaves_nothing_behind(daemon, memcached, packages):
+    out = run_well("demo", "--port", daemon.port, "--data", packages)
+    assert f"using the proxy on 127.0.0.1:{daemon.port}" in out
+    assert f"{packages}: 1,004 packages, 1,009 dependencies on 7 names" in out
+    assert "libc6: 1,000 dependants, as in the package data" in out
+    assert "100 of 1,000 removed, 900 left" in out
+    assert "everything equal" in out
+    with memcached.conn() as direct:
+        wait_until("no item is left", lambda: direct.stats()["curr_items"] == "0")
+
+
+def test_demo_can_be_run_again_on_what_it_left(daemon, packages):
+    for _ in range(2):
+        out = run_well("demo", "--port", daemon.port, "--data", packages, "--keep")
+        assert "everything equal" in out
+    with daemon.conn() as conn:
+        assert conn.lget("rdep:base") == [b"tool", b"library", b"base-extra"]
+        assert conn.lget("rdep:late-one") == [b"tool", b"library"]
+
+
+@pytest.mark.config(lists=TINY)
+def test_demo_with_tiny_limits(daemon, packages):
+    out = run_well("demo", "--port", daemon.port, "--data", packages)
+    assert "everything equal" in out
+
+
+@pytest.mark.slow
+def test_demo_of_this_machine_starts_and_ends_a_proxy_when_nobody_listens():
+    out = run_well("demo", "--port", free_port(), "--packages", 2000, "--daemon", daemon_command())
+    assert "started a proxy on port" in out
+    assert "everything equal" in out
+    own = int(re.search(r"started a proxy on port (\d+)", out).group(1))
+    with pytest.raises(ConnectionRefusedError):
+        Conn(own)
+
+
+@pytest.mark.config(lists={"on_missing": "refuse"})
+def test_demo_fails_when_an_answer_is_not_the_expected_one(daemon, packages):
+    done = run("demo", "--port", daemon.port, "--data", packages)
+    assert done.returncode == 1
+    assert "expected 'STORED'" in done.stderr
+
+
+def test_demo_refuses_a_server_that_is_no_proxy(memcached):
+    done = run("demo", "--port", memcached.port)
+    assert done.returncode == 1
+    assert "is no mclistd" in done.stderr
+
+
+def test_demo_says_which_program_is_missing():
+    done = run("demo", "--port", free_port(), "--daemon", "/nonexistent/mclistd")
+    assert done.returncode == 1
+    assert "/nonexistent/mclistd does not start" in done.stderr
+
+
+# --- sweep -----------------------------------------------------------------------------------------
+
+
+def fill(conn, key, count):
+    """A list that has runs."""
+    for start in range(0, count, 10):
+        items = " ".join(f"item-{n:05}" for n in range(start, start + 10))
+        assert conn.cmd(f"ladd {key} {items}") == b"STORED"
+    wait_until("a run", lambda: conn.stats(f"lstat {key}")["sublists"] != "0")
+    return [b"item-%05d" % n for n in range(count)]
+
+
+def sweep(*args):
+    return run_well("sweep", "--wait", 0.1, *args)
+
+
+@pytest.mark.config(lists=TINY)
+def test_sweep_removes_the_orphan_and_nothing_else(conn, memcached):
+    items = fill(conn, "fruit", 200)
+    odd = fill(conn, "with#hash#aaaaaaaaaaaaa.0", 60)
+    kept = {
+        "note": b"hello",
+        "note#aaaaaaaaaaaaa.0": b"a plain value with a key like a sublist's",
+        "note#aaaaaaaaaaaaa.1": b"^1 not a sublist",
+        "fruit#toolong2345672.0": SUBLIST,  # 14 characters: no name
+        "fruit#aaaaaaaaaaaa1.0": SUBLIST,   # 1 is no digit of a name
+        "fruit#aaaaaaaaaaaaa.x": SUBLIST,
+        "fruit#aaaaaaaaaaaaa.01": SUBLIST,
+        BURNT: b"",
+    }
+    with memcached.conn() as direct:
+        for key, value in {**kept, ORPHAN: SUBLIST}.items():
+            assert direct.set(key, value) == b"STORED"
+
+        out = sweep(memcached.address)
+        assert f"would remove {memcached.address} {ORPHAN} {len(SUBLIST)}" in out
+        assert "1 to be removed" in out
+        assert direct.get(ORPHAN) == SUBLIST, "a dry run removes nothing"
+
+        out = sweep("--delete", memcached.address)
+        assert f"removed {memcached.address} {ORPHAN} {len(SUBLIST)}" in out
+        assert "1 removed" in out
+        assert direct.get(ORPHAN) is None
+        for key, value in kept.items():
+            assert direct.get(key) == value, key
+    assert conn.lget("fruit") == items
+    assert conn.lget("with#hash#aaaaaaaaaaaaa.0") == odd
+    assert "0 removed" in sweep("--delete", memcached.address)
+
+
+def test_sweep_keeps_what_a_head_names_in_any_way(memcached):
+    with memcached.conn() as direct:
+        heads = {
+            "run": b"^1 aaaaaaaaaaaaa.1:22:1\n",
+            "garbage": b"^1 -aaaaaaaaaaaaa.1\n",
+            "burn": b"^1 *aaaaaaaaaaaaa.1\n+1:x",
+            "announced": b"^1\n+1:x~26:aaaaaaaaaaaaa.3.1700000000-1:x",
+            "tricky": b"^1 bbbbbbbbbbbbb.1:22:1\n+28:~26:ccccccccccccc.1.1700000\n~26:aaaaaaaaaaaaa.1.1700000000",
+            "newer": b"^2 something else\n",
+            "unknown-op": b"^1\n?5:hello",
+            "cut-short": b"^1\n+50:hello",
+        }
+        for key, head in heads.items():
+            assert direct.set(key + "#", head) == b"STORED"
+            assert direct.set(key + "#aaaaaaaaaaaaa.0", SUBLIST) == b"STORED"
+        # Named by an item's bytes only.
+        assert direct.set("tricky#ccccccccccccc.0", SUBLIST) == b"STORED"
+        out = sweep("--delete", memcached.address)
+        for key in heads:
+            assert direct.get(key + "#aaaaaaaaaaaaa.0") == SUBLIST, key
+        assert direct.get("tricky#ccccccccccccc.0") is None
+        assert "1 removed" in out
+        assert "3 heads were not understood" in out
+
+
+@pytest.mark.slow
+@pytest.mark.config(lists=TINY)
+def test_sweep_beside_a_working_proxy_removes_nothing(daemon, memcached):
+    """Flips and merges go on all the time. No wait: each pass must be right by itself."""
+    state = {"stop": False, "items": []}
+
+    def work():
+        with daemon.conn() as conn:
+            number = 0
+            while not state["stop"]:
+                number += 1
+                assert conn.cmd(f"ladd busy item-{number:07}") == b"STORED"
+                state["items"].append(b"item-%07d" % number)
+                if number > 300:
+                    assert conn.cmd("ldel busy " + state["items"].pop(0).decode()) == b"DELETED"
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for _ in range(8):
+            assert " 0 removed" in run_well("sweep", "--wait", 0, "--delete", memcached.address)
+    finally:
+        state["stop"] = True
+        worker.join()
+    with daemon.conn() as conn:
+        assert conn.lget("busy") == state["items"]
+        assert int(conn.stats()["list_flips"]) > 10
+
+
+@pytest.mark.config(lists=TINY)
+def test_sweep_cleans_up_after_a_lost_head(conn, memcached):
+    fill(conn, "fruit", 300)
+    with memcached.conn() as direct:
+        assert direct.cmd("delete fruit#") == b"DELETED"
+        assert int(direct.stats()["curr_items"]) > 0
+        sweep("--delete", memcached.address)
+        assert direct.stats()["curr_items"] == "0"
+    assert conn.lget("fruit") == []
+
+
+@pytest.mark.memcacheds(3)
+@pytest.mark.config(lists={**TINY, "placement": "spread"})
+def test_sweep_of_spread_lists(conn, memcacheds):
+    items = fill(conn, "fruit", 400)
+    addresses = [server.address for server in memcacheds]
+    for server in memcacheds:
+        with server.conn() as direct:
+            assert direct.set(ORPHAN, SUBLIST) == b"STORED"
+    out = sweep("--delete", "--spread", *addresses)
+    assert "3 removed" in out
+    assert conn.lget("fruit") == items
+
+    # Whoever forgets --spread is told, and loses nothing.
+    out = sweep("--delete", *addresses)
+    assert "named by a head on another server: --spread?" in out
+    assert conn.lget("fruit") == items
+
+
+@pytest.mark.memcacheds(2)
+def test_sweep_with_a_server_that_is_down(memcacheds):
+    alive, dead = memcacheds
+    dead.stop()
+    with alive.conn() as direct:
+        assert direct.set(ORPHAN, SUBLIST) == b"STORED"
+        done = run("sweep", "--wait", 0, "--delete", "--spread", alive.address, dead.address)
+        assert done.returncode == 1
+        assert dead.address in done.stderr
+        assert direct.get(ORPHAN) == SUBLIST, "a spread sweep needs all servers"
+        done = run("sweep", "--wait", 0, "--delete", alive.address, dead.address)
+        assert done.returncode == 1
+        assert f"{dead.address}: " in done.stderr
+        assert direct.get(ORPHAN) is None
+
+
+def test_sweep_over_a_unix_socket(start_memcached, tmp_path):
+    path = tmp_path / "memcached.sock"
+    program = start_memcached().program
+    command = [program, "-s", str(path), "-a", "0777", "-m", "16"]
+    if os.geteuid() == 0:
+        command += ["-u", "root"]
+    process = subprocess.Popen(command)
+    try:
+        wait_until("the socket", path.exists)
+        assert "0 sublists on 1 servers" in sweep(f"unix:{path}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_sweep_refuses_an_address_without_port():
+    done = run("sweep", "localhost")
+    assert done.returncode == 2
+    assert "expected HOST:PORT" in done.stderr
+
+
+# --- the docs --------------------------------------------------------------------------------------
+
+
+def test_docs_name_every_statistic():
+    table = (ROOT / "src/base/metric.h").read_text(encoding="utf-8")
+    names = re.findall(r"^    METRIC\((\w+), ", table, re.MULTILINE)
+    docs = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    assert len(names) > 20
+    assert [name for name in names if f"`{name}`" not in docs] == []
+
+
+def test_docs_name_every_verb():
+    table = (ROOT / "src/proto/verb.h").read_text(encoding="utf-8")
+    verbs = re.findall(r'^    VERB\(\w+, "(\w+)"', table, re.MULTILINE)
+    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    assert len(verbs) > 40
+    assert [verb for verb in verbs if not re.search(rf"`{verb}[` ]", docs)] == []
+
+
+def test_docs_have_every_usage_line():
+    source = (ROOT / "src/proto/request_list.c").read_text(encoding="utf-8")
+    usages = re.findall(r'USAGE\(\w+, "([^"]+)"\)', source)
+    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    assert len(usages) > 15
+    assert [usage for usage in usages if f"`{usage}`" not in docs] == []
+
+
+def texts_in(pattern, files):
+    """What the pattern's group matches in these files of src."""
+    literal = re.compile(pattern)
+    found = set()
+    for path in sorted((ROOT / "src").glob(files)):
+        found |= set(literal.findall(path.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def test_docs_have_every_error_text_of_the_proxy():
+    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    texts = texts_in(r'"CLIENT_ERROR ((?!usage)[a-z][^"%]*?)(?:\\r\\n)?"', "*/*.c")
+    assert len(texts) > 15
+    assert [text for text in texts if text not in docs] == []
+
+
+def test_docs_have_every_error_text_of_the_engine():
+    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    texts = texts_in(r'(?:fail\w*\([^;"]*|\btext = )"([a-z][^"%]+)"', "list/*.c")
+    assert len(texts) > 8
+    assert [text for text in texts if text not in docs] == []
+
+
+def test_docs_have_every_way_in_which_a_server_fails():
+    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    table = (ROOT / "src/pool/server.h").read_text(encoding="utf-8")
+    texts = re.findall(r'^    FATE\(\w+, \w+, "([^"]+)"\)', table, re.MULTILINE)
+    # A stale request counts as a conflict: no client sees that text.
+    texts = [text for text in texts if text != ": connected anew since"]
+    assert len(texts) > 5
+    assert [text for text in texts if f"backend NAME{text}" not in docs] == []
+
+
+def test_docs_name_every_line_of_lstat():
+    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    source = (ROOT / "src/proxy/list_reply.c").read_text(encoding="utf-8")
+    names = re.findall(r'\{"(\w+)", s->', source)
+    assert len(names) > 5
+    assert [name for name in names if f"`{name}`" not in docs] == []
+
+
+def test_links_in_the_docs_lead_somewhere():
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
