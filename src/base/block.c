@@ -12,6 +12,22 @@
 static _Thread_local struct block *spare;
 static _Thread_local unsigned spare_count;
 
+static struct block *allocate(size_t cap)
+{
+    struct block *b = malloc(sizeof *b + cap);
+    CHECK(b != NULL);
+    b->cap = cap;
+    return b;
+}
+
+static struct block *begin(struct block *b)
+{
+    atomic_init(&b->refs, 1);
+    b->used = 0;
+    b->next_free = NULL;
+    return b;
+}
+
 struct block *block_new(size_t cap)
 {
     struct block *b;
@@ -20,17 +36,14 @@ struct block *block_new(size_t cap)
         spare = b->next_free;
         spare_count--;
     } else {
-        if (cap < BLOCK_BYTES) {
-            cap = BLOCK_BYTES;
-        }
-        b = malloc(sizeof *b + cap);
-        CHECK(b != NULL);
-        b->cap = cap;
+        b = allocate(cap < BLOCK_BYTES ? BLOCK_BYTES : cap);
     }
-    atomic_init(&b->refs, 1);
-    b->used = 0;
-    b->next_free = NULL;
-    return b;
+    return begin(b);
+}
+
+struct block *block_new_exact(size_t cap)
+{
+    return begin(allocate(cap));
 }
 
 struct block *block_ref(struct block *b)

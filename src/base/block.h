@@ -31,6 +31,9 @@ struct block {
  * process ends when memory is gone, since limits are enforced before. */
 struct block *block_new(size_t cap);
 
+/* The same with room for exactly cap bytes, for what is kept for long. */
+struct block *block_new_exact(size_t cap);
+
 /* Takes one more reference; returns b. */
 struct block *block_ref(struct block *b);
 

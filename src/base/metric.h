@@ -53,6 +53,7 @@
     METRIC(list_holdbacks, "appends held back so that a flip gets through") \
     METRIC(list_sweeps, "announcements of dead proxies swept") \
     METRIC(list_log_full, "appends refused at log_hard_limit_bytes") \
+    METRIC(list_timeouts, "list calls not started because earlier ones took too long") \
     METRIC(list_busy, "operations answered busy") \
     METRIC(list_damaged, "damaged lists met") \
     METRIC(list_foreign, "heads that are no lists or of an unknown version") \

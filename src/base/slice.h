@@ -44,8 +44,10 @@ static inline bool slice_starts_with(struct slice s, struct slice prefix)
 static inline struct slice slice_take(struct slice *s, size_t n)
 {
     struct slice front = {s->p, n};
-    s->p += n;
-    s->len -= n;
+    if (n > 0) { /* p may be NULL */
+        s->p += n;
+        s->len -= n;
+    }
     return front;
 }
 

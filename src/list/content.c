@@ -68,7 +68,7 @@ static void pass_on(struct content *c, struct sublist *s, uint32_t first, uint32
 {
     uint64_t start = c->position;
     c->position += last - first;
-    if (c->out == NULL || start > c->to || c->position <= c->from) {
+    if (c->out == NULL || first == last || start > c->to || c->position <= c->from) {
         return;
     }
     uint32_t skip = c->from > start ? (uint32_t)(c->from - start) : 0;

@@ -94,6 +94,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish again");
             if (!compact_take_head(e, c, event)) {
+            c->foreign = event->status == BE_HIT;
                 break;
             }
         }
@@ -172,7 +173,7 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
     bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
     if (c->was_missing) {
         call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
-    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse)) {
+    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
         /* A dropped list is empty from the append on; what is left of it is tidied up sooner or later. */
         call_finish(e, c->op.list, call, LIST_OK);
     } else if (c->result == STEP_CONFLICT || c->error[0] == '\0') {
@@ -231,6 +232,15 @@ static void choose(struct engine *e, struct op_compact *c)
     }
 }
 
+/* A list is cleared once: what is added from here on stays. */
+static void note_cleared(struct op_compact *c)
+{
+    if (c->plan.kind == PLAN_CLEAR && c->result == STEP_DONE) {
+        c->goal = COMPACT_DROP;
+        c->dropped = true;
+    }
+}
+
 static enum progress compact_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_compact *c = (struct op_compact *)op;
@@ -273,6 +283,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         }
         c->steps++;
         c->did_something = c->did_something || c->result == STEP_DONE;
+        note_cleared(c);
         c->conflicts += c->result == STEP_CONFLICT;
         if (c->plan.kind == PLAN_REMOVE && c->result == STEP_DONE) {
             c->plan.kind = PLAN_NOTHING;

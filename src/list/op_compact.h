@@ -45,6 +45,7 @@ struct op_compact {
     uint64_t started_us;
     unsigned steps, conflicts;
     bool dropped;          /* COMPACT_DROP: the content is gone */
+    bool foreign;          /* what stands in the head's place is no list */
     bool was_missing;      /* COMPACT_DROP: there was none */
     bool did_something;
     struct head *head;     /* as last read */

@@ -71,7 +71,7 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
     struct carry carry = {
         .now_s = e->now.wall_s, .grace_s = round->op.list->policy->announcement_grace_s, .keep_ops = false};
     layout_init(&layout, head);
-    (void)layout_carry(&layout, head->log, &carry);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->log, &carry));
     fold_init(&fold);
     bool whole = fold_apply_entries(&fold, head->log);
     CHECK(whole); /* head_read checked it */
@@ -91,8 +91,8 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
 static bool settled(struct engine *e, struct op_round *round, const struct op_event *event)
 {
     if (event->status == BE_STORED) {
-        list_note_size(round->op.list, 0);
-        round->op.list->size_known = false;
+        /* Two of the three writes add the batch to what was found; the third makes it smaller than that. */
+        list_note_size(round->op.list, (round->found != NULL ? round->found->value.len : 0) + round->batch->used);
         round_finish_writes(e, round);
         return true;
     }
@@ -156,11 +156,13 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             if (event->status == BE_STORED) {
                 metric_inc(e->metrics, METRIC_list_creates);
             }
+            round->appended_again = false;
         } else {
             if (log_full(e, round)) {
                 break;
             }
-            if (round->tries == 0 || round->tries == 2) {
+            if (!round->appended_again) {
+                round->appended_again = true;
                 emit_append(e, op, round->batch, TAG_CREATE);
                 CO_AWAIT(co, "appending again");
             } else {

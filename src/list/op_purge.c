@@ -171,6 +171,8 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
     if (event->status == BE_STORED || event->status == BE_NOT_FOUND) {
         metric_inc(e->metrics, METRIC_list_removes);
         list_note_size(c->op.list, 0);
+        /* Somebody else removed it: an ldrop that did nothing itself found nothing. */
+        c->was_missing = event->status == BE_NOT_FOUND && !c->dropped && !c->did_something;
         c->result = STEP_DONE;
     } else if (event->status == BE_EXISTS) {
         c->result = STEP_CONFLICT;

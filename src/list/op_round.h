@@ -24,6 +24,7 @@ struct op_round {
     char read_error[LIST_ERROR_MAX];
     struct co create;         /* op_create's */
     struct head *found;
+    bool appended_again;      /* op_create: this head refused the append a second time, or is about to */
     bool conflict;            /* op_create: the last write met somebody else's */
 };
 

@@ -87,10 +87,12 @@ static struct plan plan_auto(const struct head *head, const struct list_policy *
 {
     struct plan plan = {.kind = PLAN_NOTHING};
     size_t limit = policy->log_limit_bytes;
-    if (head->log.len > limit && facts->has_ops) {
-        /* A small list never leaves its head; a list with runs is folded in place only when that wins much. */
-        bool alone = head->run_count == 0 || facts->cleared;
-        bool fold = facts->folded_bytes <= (alone ? limit / 4 * 3 : limit / 4);
+    /* A small list never leaves its head; a list with runs is folded in place only when that wins much. */
+    bool alone = head->run_count == 0 || facts->cleared;
+    bool fold = facts->folded_bytes <= (alone ? limit / 4 * 3 : limit / 4);
+    /* What is folded already is above the limit only for young announcements: they go by themselves. */
+    bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead;
+    if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
         plan.kind = fold ? PLAN_FOLD : PLAN_FLIP;
     } else if (plan_merge_window(head->runs, head->run_count, &plan.first, &plan.count)) {
         plan.kind = PLAN_MERGE;

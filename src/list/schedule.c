@@ -178,13 +178,16 @@ static bool expired(struct pass *pass, struct list_call *call)
         return false;
     }
     const char *text = "timeout, nothing done: earlier requests for this list took too long";
+    enum metric metric = METRIC_list_timeouts;
     if (kind_of(call) == KIND_COMPACTION) {
         text = "busy: this list is being compacted";
+        metric = METRIC_list_busy;
     } else if (kind_of(call) == KIND_CHANGE &&
                list_log_bytes(pass->list) + round_call_bytes(call) > list_log_hard_limit(pass->list)) {
         text = "list log full, nothing done: compaction is behind, try again";
-        metric_inc(pass->e->metrics, METRIC_list_log_full);
+        metric = METRIC_list_log_full;
     }
+    metric_inc(pass->e->metrics, metric);
     activate(pass, call);
     call_fail(pass->e, pass->list, call, "%s", text);
     return true;

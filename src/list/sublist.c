@@ -54,7 +54,7 @@ struct sublist *sublist_decode(struct slice value, int delimiter)
     s->count = (uint32_t)count;
     s->ops = (char *)&s->starts[count + 1];
     /* An entry is at least two bytes longer than its item: the text with its delimiters is never longer than the value. */
-    s->text = block_new(value.len + 1);
+    s->text = block_new_exact(value.len + 1);
     if (!fill(s, value, delimiter)) {
         sublist_unref(&s);
     }

@@ -372,14 +372,19 @@ static const struct handler keys_handler = {start_key, park, emit_key, free_part
 
 /* --- flush_all --- */
 
+/* All servers of all pools, one after the other. */
 static void start_flush(struct pending *p)
 {
     struct worker *w = worker_of(p);
-    size_t server = p->next;
+    size_t pool = 0, server = p->next, left = 0;
+    while (server >= pool_server_count(w->pools[pool])) {
+        server -= pool_server_count(w->pools[pool++]);
+    }
+    left = pool_server_count(w->pools[pool]) - server;
     struct forward_part *f = new_part(p, SLICE_NONE, WINDOW_SHORT);
-    p->all_started = server + 1 == pool_server_count(plain_pool(w));
+    p->all_started = left == 1 && pool + 1 == w->config->pool_count;
     f->exchange.line = SLICE_LIT("flush_all\r\n");
-    pool_submit_to(plain_pool(w), server, &f->exchange);
+    pool_submit_to(w->pools[pool], server, &f->exchange);
 }
 
 static void emit_flush(struct part *part, struct chain *out)

@@ -67,7 +67,19 @@ static int bind_tcp(const struct addrinfo *where, bool reuse_port)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     }
     bool failed = reuse_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0;
-    if (failed || bind(fd, where->ai_addr, where->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
+    if (failed || bind(fd, where->ai_addr, where->ai_addrlen) != 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+/* Takes over fd, or -1 with errno. Returns it listening, or -1 with errno. */
+static int start_listening(int fd)
+{
+    if (fd >= 0 && listen(fd, BACKLOG) != 0) {
         int saved = errno;
         close(fd);
         errno = saved;
@@ -90,7 +102,7 @@ static void name_tcp(struct listen_address *a, const struct addrinfo *where)
 static int open_tcp(struct listen_set *set, const struct addrinfo *where, size_t workers)
 {
     /* SO_REUSEPORT would let a second daemon of the same user in silently; a first bind without it
-     * does not. */
+     * does not. It does not listen: clients that came in the meantime would be cut off with it. */
     int fd = bind_tcp(where, false);
     if (fd < 0) {
         return -1;
@@ -99,12 +111,12 @@ static int open_tcp(struct listen_set *set, const struct addrinfo *where, size_t
     a->is_tcp = true;
     name_tcp(a, where);
     if (workers == 1) {
-        a->fds[0] = fd;
-        return 0;
+        a->fds[0] = start_listening(fd);
+        return a->fds[0] < 0 ? -1 : 0;
     }
     close(fd);
     for (size_t i = 0; i < workers; i++) {
-        a->fds[i] = bind_tcp(where, true);
+        a->fds[i] = start_listening(bind_tcp(where, true));
         if (a->fds[i] < 0) {
             return -1;
         }
