@@ -46,14 +46,23 @@ static inline uint64_t load_u64(const unsigned char *p)
     return v;
 }
 
-/* Multiply-and-fold over eight bytes at a time; the constants are digits of pi. */
+static uint64_t hash_secret;
+
+void hash_set_secret(uint64_t secret)
+{
+    hash_secret = secret;
+}
+
+/* Multiply-and-fold over sixteen bytes at a time; the constants are digits of pi. The secret stands in both factors, so that
+ * no choice of bytes makes one of them zero and cancels what came before. */
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
 {
     const unsigned char *p = data;
-    uint64_t h = seed ^ 0x243f6a8885a308d3ULL;
+    uint64_t secret = hash_secret ^ 0x13198a2e03707344ULL;
+    uint64_t h = seed ^ hash_secret ^ 0x243f6a8885a308d3ULL;
     size_t left = len;
     while (left >= 16) {
-        h = mix(load_u64(p) ^ 0x13198a2e03707344ULL, load_u64(p + 8) ^ h);
+        h = mix(load_u64(p) ^ secret, load_u64(p + 8) ^ h);
         p += 16;
         left -= 16;
     }
@@ -67,7 +76,8 @@ uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
         a = load_u64(tail);
     }
     /* The length comes last: next to the seed a difference in the bytes could make up for it. */
-    return mix(mix(a ^ 0xa4093822299f31d0ULL, b ^ h) ^ (uint64_t)len, 0x082efa98ec4e6c89ULL);
+    h = mix(a ^ secret ^ 0xa4093822299f31d0ULL, b ^ h);
+    return mix(h ^ (uint64_t)len, secret ^ 0x082efa98ec4e6c89ULL);
 }
 
 const char *slice_escape(struct slice s, char *out, size_t cap)

@@ -57,7 +57,10 @@ bool slice_to_u64(struct slice s, uint64_t *value);
 /* Writes value in decimal to out (at least 20 bytes of room, no NUL is written). Returns the number of bytes. */
 size_t format_u64(char *out, uint64_t value);
 
-/* A 64-bit hash of bytes, the same in every process and on every machine with the same seed; not for secrets. */
+/* A 64-bit hash of bytes for tables in memory; never for anything that is stored or shared with other processes. */
+/* Makes the hash unpredictable to clients, who could otherwise choose items that collide. Call once, before threads start
+ * and anything is hashed; without it runs can be repeated exactly. */
+void hash_set_secret(uint64_t secret);
 uint64_t hash_bytes(const void *p, size_t len, uint64_t seed);
 
 /* Copies s into out (cap bytes, always NUL-terminated) with control bytes, quotes and non-ASCII bytes as \xNN; a text

@@ -20,7 +20,7 @@
 enum entry_op {
     ENTRY_ADD = '+',      /* the item is in the list; if it was there already, it stays in its place */
     ENTRY_DEL = '-',      /* the item is not in the list */
-    ENTRY_READD = '=',    /* '-' and then '+': it was absent in between, its place is here (runs only) */
+    ENTRY_READD = '=',    /* '-' and then '+': it was absent in between, its place is here (what a fold writes over older runs) */
     ENTRY_CLEAR = '!',    /* the list is empty as of here; no bytes */
     ENTRY_ANNOUNCE = '~', /* a run is about to be written: NAME.COUNT.CREATED; with COUNT 0 it is withdrawn (logs only) */
 };

@@ -7,7 +7,7 @@
 
 static bool parse_run(struct slice field, struct run *run)
 {
-    return name_range_take(&field, &run->range) && field.len > 0 && slice_take(&field, 1).p[0] == ':' &&
+    return name_range_take(&field, &run->range) && run->range.count > 0 && field.len > 0 && slice_take(&field, 1).p[0] == ':' &&
            number_take(&field, &run->bytes) && field.len > 0 && slice_take(&field, 1).p[0] == ':' &&
            number_take(&field, &run->items) && field.len == 0;
 }

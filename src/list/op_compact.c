@@ -58,6 +58,10 @@ void compact_take_announced(struct engine *e, struct op_compact *c, const struct
 {
     if (event->tag == TAG_HEAD) {
         (void)compact_take_head(e, c, event);
+    } else if (event->status == BE_NOT_STORED) {
+        /* The list was dropped meanwhile, most likely: the next look tells. */
+        c->result = STEP_CONFLICT;
+        c->writer.refused = true;
     } else if (event->status != BE_STORED) {
         op_error_text(event, c->error);
         c->writer.refused = true;

@@ -125,14 +125,14 @@ static enum progress count_step(struct engine *e, struct op_exact *x, const stru
     scan_start(&x->op, &x->scan, runs, count, false, true, content_fold_visit, &x->content);
     SCAN_RUN(co, e, &x->op, &x->scan, "reading newer runs");
     scan_stop(&x->op, &x->scan);
-    if (x->scan.state == SCAN_END) {
+    if (x->scan.state == SCAN_END && !x->content.too_large) {
         content_fold_log(&x->content, x->head->log);
         runs = content_base_run(&x->content, &count);
         scan_start(&x->op, &x->scan, runs, count, false, true, content_base_visit, &x->content);
         SCAN_RUN(co, e, &x->op, &x->scan, "reading the oldest run");
         scan_stop(&x->op, &x->scan);
     }
-    if (x->scan.state == SCAN_END) {
+    if (x->scan.state == SCAN_END && !x->content.too_large) {
         content_rest(&x->content);
     }
     CO_END(co);
@@ -158,6 +158,10 @@ static void emit_change(struct engine *e, struct op_exact *x)
 /* The scan ended early. True when all is over with that; else the head is to be read again. */
 static bool scan_failed(struct engine *e, struct op_exact *x)
 {
+    if (x->content.too_large) {
+        fail_all(e, x, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
+        return true;
+    }
     if (x->scan.state == SCAN_ERROR) {
         fail_all(e, x, x->scan.error);
         return true;
@@ -277,7 +281,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         } else {
             x->scan.state = SCAN_END;
         }
-        if (x->scan.state != SCAN_END) {
+        if (x->scan.state != SCAN_END || x->content.too_large) {
             if (scan_failed(e, x)) {
                 break;
             }

@@ -55,7 +55,10 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
         log_error("%s (%llu more such events in between)", error, (unsigned long long)suppressed);
     }
     if (list->policy->on_damaged == ON_DAMAGED_MISS) {
-        compact_start(e, list, COMPACT_CLEAR, NULL);
+        /* Emptied by an append on its way already: what this client adds after the miss stays. With on_missing = refuse
+         * nothing may be added to what is left, so it is cleared until it can be removed. */
+        bool refuse = list->policy->on_missing == ON_MISSING_REFUSE;
+        compact_start(e, list, refuse ? COMPACT_CLEAR : COMPACT_DROP, NULL);
     }
 }
 

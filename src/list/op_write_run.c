@@ -72,7 +72,11 @@ void writer_take_reply(struct op_compact *c, const struct op_event *event)
         return;
     }
     /* NOT_STORED: the name is taken, so somebody swept it: it is burnt, and not ours to delete any more. */
-    if (event->status == BE_NOT_STORED || event->status == BE_LOST) {
+    if (event->status == BE_NOT_STORED) {
+        c->writer.unknown = true; /* others are at it, which is "busy" and no error of the backend */
+        return;
+    }
+    if (event->status == BE_LOST) {
         c->writer.unknown = true;
     } else {
         c->writer.refused = true;

@@ -72,7 +72,8 @@ bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size
 static struct plan plan_rest(const struct head *head, const struct list_policy *policy, enum compact_goal goal,
                              const struct log_facts *facts)
 {
-    bool dead = facts->has_dead && goal != COMPACT_AUTO;
+    /* An automatic compaction takes dead announcements along when it folds; alone they only matter when they fill the log. */
+    bool dead = facts->has_dead && (goal != COMPACT_AUTO || head->log.len > policy->log_limit_bytes);
     if (head->garbage_count > 0 || dead) {
         return (struct plan){.kind = PLAN_PURGE};
     }

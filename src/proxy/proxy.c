@@ -71,6 +71,9 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     s->config = config;
     s->started_s = clock_now().wall_s;
     signal(SIGPIPE, SIG_IGN);
+    struct rng rng;
+    rng_init_system(&rng);
+    hash_set_secret(rng_unique(&rng));
     create_caches(s);
     s->listen = listen_set_open(config, config->threads, error);
     if (s->listen == NULL || start_workers(s, error) != 0) {

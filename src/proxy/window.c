@@ -23,7 +23,7 @@ void window_init(struct window *w, const struct config *config)
     }
     w->estimate[WINDOW_NONE] = 0;
     w->estimate[WINDOW_SHORT] = ESTIMATE_MIN;
-    w->estimate[WINDOW_ITEM] = w->soft_bytes / 16 + ESTIMATE_MIN;
+    w->estimate[WINDOW_ITEM] = w->soft_bytes / 4 + ESTIMATE_MIN;
     w->estimate[WINDOW_LIST] = w->soft_bytes / 4 + ESTIMATE_MIN;
 }
 
@@ -44,6 +44,10 @@ void window_answered(struct window *w, enum window_kind kind, size_t expected, s
         return;
     }
     size_t *estimate = &w->estimate[kind];
+    if (kind == WINDOW_ITEM && !w->item_seen) {
+        w->item_seen = true;
+        *estimate = w->soft_bytes / 16 + ESTIMATE_MIN;
+    }
     if (bytes >= *estimate) {
         *estimate = bytes;
     } else {

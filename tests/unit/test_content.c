@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/content.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "proto/list_format.h"
+#include "support_list.h"
+
+#define RUNS_MAX 5
+
+static const struct list_policy roomy = {
+    .delimiter = ',',
+    .max_answer_bytes = UINT64_MAX,
+    .fold_memory_bytes = UINT64_MAX,
+};
+
+/* A list in memory, and what the model says of it. */
+struct fixture {
+    struct test_run runs[RUNS_MAX];
+    struct block *entries[RUNS_MAX];
+    size_t run_count;
+    struct block *log;
+    struct head *head;
+    struct model model;
+};
+
+/* Reads the head made of the runs and the log; takes over log. */
+static void fixture_finish(struct fixture *f, struct block *log)
+{
+    struct run runs[RUNS_MAX];
+    for (size_t i = 0; i < f->run_count; i++) {
+        runs[i] = f->runs[i].run;
+    }
+    f->log = log;
+    model_replay(&f->model, block_slice(log));
+    f->head = head_with(runs, f->run_count, block_slice(log));
+}
+
+static void fixture_add_run(struct fixture *f, struct block *entries, uint32_t per_sublist)
+{
+    size_t i = f->run_count++;
+    f->entries[i] = entries;
+    model_replay(&f->model, block_slice(entries));
+    test_run_init(&f->runs[i], block_slice(entries), per_sublist, ',');
+    f->runs[i].run.range.name = test_name((char)('a' + i));
+}
+
+static void fixture_init_random(struct fixture *f, struct rng *rng)
+{
+    *f = (struct fixture){.run_count = 0};
+    struct log_shape shape = {
+        .items = 1 + (unsigned)rng_below(rng, 60), .entries = 40, .readd = true};
+    shape.readd = rng_below(rng, 2) == 0;
+    for (uint64_t n = rng_below(rng, RUNS_MAX + 1); n > 0; n--) {
+        struct block *log = random_log(rng, &shape);
+        bool oldest = f->run_count == 0 && rng_below(rng, 3) > 0;
+        fixture_add_run(f, fold_entries(block_slice(log), oldest, NULL),
+                        1 + (uint32_t)rng_below(rng, 12));
+        block_unref(&log);
+    }
+    shape.entries = (unsigned)rng_below(rng, 3) * 10;
+    shape.clear_in = rng_below(rng, 6) == 0 ? 20 : 0;
+    shape.announcements = true;
+    fixture_finish(f, random_log(rng, &shape));
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    for (size_t i = 0; i < f->run_count; i++) {
+        test_run_fini(&f->runs[i]);
+        block_unref(&f->entries[i]);
+    }
+    block_unref(&f->log);
+    head_unref(&f->head);
+}
+
+/* What a scan does: visits all sublists of these runs until the visitor has enough. */
+static void visit(const struct fixture *f, const struct run *runs, size_t count,
+                  bool (*visitor)(void *arg, struct sublist *sublist), void *arg)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (size_t)(runs + i - f->head->runs);
+        assert_true(at < f->run_count);
+        for (uint32_t n = 0; n < f->runs[at].run.range.count; n++) {
+            if (!visitor(arg, f->runs[at].sublists[n])) {
+                return;
+            }
+        }
+    }
+}
+
+/* Everything up to the pass over the oldest run. */
+static void prepare(struct content *c, const struct fixture *f, const struct list_policy *policy)
+{
+    size_t count;
+    content_init(c, f->head, policy);
+    const struct run *runs = content_overlay_runs(c, &count);
+    visit(f, runs, count, content_fold_visit, c);
+    if (!c->too_large) {
+        content_fold_log(c, f->head->log);
+    }
+}
+
+static void pass(struct content *c, const struct fixture *f)
+{
+    size_t count;
+    content_rewind(c);
+    const struct run *runs = content_base_run(c, &count);
+    visit(f, runs, count, content_base_visit, c);
+    content_rest(c);
+}
+
+static void assert_chain_is(const struct chain *chain, struct slice want)
+{
+    assert_int_equal(chain->bytes, want.len);
+    struct iovec *iov = malloc((chain->count + 1) * sizeof *iov);
+    assert_non_null(iov);
+    size_t n = chain_iov(chain, iov, chain->count + 1), at = 0;
+    for (size_t i = 0; i < n; i++) {
+        assert_true(at + iov[i].iov_len <= want.len);
+        assert_memory_equal(iov[i].iov_base, want.p + at, iov[i].iov_len);
+        at += iov[i].iov_len;
+    }
+    assert_int_equal(at, want.len);
+    free(iov);
+}
+
+/* The answer that the model gives for positions from..to. */
+static struct block *expected(const struct model *m, uint64_t from, uint64_t to, bool items_form)
+{
+    struct block *b = block_new(64);
+    for (uint64_t i = from; i < m->count && i <= to; i++) {
+        if (items_form) {
+            char line[40];
+            block_append(&b, "ITEM key ", 9);
+            block_append(&b, line, format_u64(line, m->items[i].len));
+            block_append(&b, "\r\n", 2);
+            block_append(&b, m->items[i].p, m->items[i].len);
+            block_append(&b, "\r\n", 2);
+        } else {
+            block_append(&b, ",", i > from);
+            block_append(&b, m->items[i].p, m->items[i].len);
+        }
+    }
+    return b;
+}
+
+static void assert_range(struct content *c, const struct fixture *f, uint64_t from, uint64_t to)
+{
+    struct chain out;
+    chain_init(&out);
+    c->out = &out;
+    c->from = from;
+    c->to = to;
+    pass(c, f);
+    struct block *want = expected(&f->model, from, to, c->items_form);
+    assert_chain_is(&out, block_slice(want));
+    uint64_t end = to < f->model.count ? to + 1 : f->model.count;
+    assert_int_equal(c->written, end > from ? end - from : 0);
+    assert_false(c->answer_too_large);
+    block_unref(&want);
+    chain_fini(&out);
+    c->out = NULL;
+}
+
+static void test_random_lists_are_streamed_as_the_model_has_them(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init_seed(&rng, 12);
+    for (int round = 0; round < 3000; round++) {
+        struct fixture f;
+        fixture_init_random(&f, &rng);
+        struct content c;
+        prepare(&c, &f, &roomy);
+        c.items_form = rng_below(&rng, 2) == 0;
+        c.key = SLICE_LIT("key");
+        if (rng_below(&rng, 2) == 0) {
+            /* Counting first must not change what follows. */
+            pass(&c, &f);
+            assert_int_equal(c.position, f.model.count);
+            assert_int_equal(c.written, 0);
+        }
+        assert_range(&c, &f, 0, UINT64_MAX);
+        for (int i = 0; i < 5; i++) {
+            uint64_t from = rng_below(&rng, f.model.count + 3);
+            assert_range(&c, &f, from, from + rng_below(&rng, f.model.count + 3));
+        }
+        assert_range(&c, &f, 1, UINT64_MAX);
+        content_fini(&c);
+        fixture_fini(&f);
+    }
+}
+
+static void test_a_count_known_without_a_pass_is_right(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init_seed(&rng, 13);
+    unsigned known = 0;
+    for (int round = 0; round < 3000; round++) {
+        struct fixture f;
+        fixture_init_random(&f, &rng);
+        struct content c;
+        prepare(&c, &f, &roomy);
+        uint64_t count;
+        if (content_known_count(&c, &count)) {
+            assert_int_equal(count, f.model.count);
+            known++;
+        } else {
+            assert_true(f.run_count > 0);
+        }
+        content_fini(&c);
+        fixture_fini(&f);
+    }
+    assert_true(known > 300);
+}
+
+static void test_every_range_of_a_small_list_is_right(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+0:+1:d+1:e+1:f")), 2);
+    fixture_add_run(&f, block_of(SLICE_LIT("-1:b+1:g=1:a")), 10);
+    fixture_finish(&f, block_of(SLICE_LIT("+1:h-1:e")));
+    assert_int_equal(f.model.count, 6);
+    struct content c;
+    prepare(&c, &f, &roomy);
+    for (int form = 0; form < 2; form++) {
+        c.items_form = form == 1;
+        c.key = SLICE_LIT("key");
+        for (uint64_t from = 0; from < 8; from++) {
+            for (uint64_t to = from; to < 9; to++) {
+                assert_range(&c, &f, from, to);
+            }
+        }
+    }
+    content_fini(&c);
+    fixture_fini(&f);
+}
+
+static void test_a_cleared_list_needs_no_run(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a")), 2);
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:b")), 2);
+    fixture_finish(&f, block_of(SLICE_LIT("+1:c!0:+1:d")));
+    struct content c;
+    size_t count;
+    content_init(&c, f.head, &roomy);
+    (void)content_overlay_runs(&c, &count);
+    assert_int_equal(count, 0);
+    (void)content_base_run(&c, &count);
+    assert_int_equal(count, 0);
+    content_fold_log(&c, f.head->log);
+    assert_range(&c, &f, 0, UINT64_MAX);
+    content_fini(&c);
+    fixture_fini(&f);
+}
+
+static void test_a_range_that_is_complete_asks_for_no_more_sublists(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c+1:d")), 2);
+    fixture_finish(&f, block_of(SLICE_NONE));
+    struct content c;
+    prepare(&c, &f, &roomy);
+    struct chain out;
+    chain_init(&out);
+    c.out = &out;
+    c.to = 1;
+    assert_false(content_satisfied(&c));
+    assert_false(content_base_visit(&c, f.runs[0].sublists[0]));
+    assert_true(content_satisfied(&c));
+    assert_chain_is(&out, SLICE_LIT("a,b"));
+    chain_fini(&out);
+    content_fini(&c);
+    fixture_fini(&f);
+}
+
+/* No proxy writes one, but what the backend holds must not bring us down. */
+static void test_sublists_without_items_add_nothing(void **state)
+{
+    (void)state;
+    static const char *const logs[] = {"", "-1:x"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f = {.run_count = 0};
+        fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c")), 1);
+        fixture_finish(&f, block_of(slice_of(logs[i])));
+        f.model.count = 2;
+        f.model.items[1] = SLICE_LIT("c");
+        sublist_unref(&f.runs[0].sublists[1]);
+        f.runs[0].sublists[1] = decode_exact(SLICE_LIT("^1 0000000000\n"), ',');
+        assert_non_null(f.runs[0].sublists[1]);
+        struct content c;
+        prepare(&c, &f, &roomy);
+        assert_range(&c, &f, 0, UINT64_MAX);
+        assert_range(&c, &f, 1, 1);
+        content_fini(&c);
+        fixture_fini(&f);
+    }
+}
+
+static void test_an_overlay_beyond_its_memory_stops_the_reading(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a")), 1);
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:b+1:c")), 1);
+    fixture_finish(&f, block_of(SLICE_NONE));
+    struct list_policy policy = roomy;
+    policy.fold_memory_bytes = 100;
+    struct content c;
+    content_init(&c, f.head, &policy);
+    assert_false(content_fold_visit(&c, f.runs[1].sublists[0]));
+    assert_true(c.too_large);
+    content_fini(&c);
+    policy.fold_memory_bytes = 1 << 20;
+    content_init(&c, f.head, &policy);
+    assert_true(content_fold_visit(&c, f.runs[1].sublists[0]));
+    assert_false(c.too_large);
+    content_fini(&c);
+    fixture_fini(&f);
+}
+
+static void test_an_answer_beyond_its_limit_is_noticed(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+4:aaaa+4:bbbb+4:cccc")), 1);
+    fixture_finish(&f, block_of(SLICE_LIT("+4:dddd+4:eeee")));
+    struct list_policy policy = roomy;
+    for (uint64_t limit = 1; limit < 30; limit++) {
+        policy.max_answer_bytes = limit;
+        struct content c;
+        struct chain out;
+        chain_init(&out);
+        prepare(&c, &f, &policy);
+        c.out = &out;
+        pass(&c, &f);
+        assert_int_equal(c.answer_too_large, limit < 24);
+        if (limit < 24) {
+            assert_true(content_satisfied(&c));
+            assert_true(out.bytes <= limit + 5);
+        }
+        chain_fini(&out);
+        content_fini(&c);
+    }
+    fixture_fini(&f);
+}
+
+static void test_long_texts_are_passed_on_without_a_copy(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    struct block *entries = block_new(1);
+    for (unsigned i = 20; i < 220; i++) {
+        entry_append(&entries, ENTRY_ADD, test_item(i));
+    }
+    fixture_add_run(&f, entries, 1000);
+    fixture_finish(&f, block_of(SLICE_NONE));
+    struct content c;
+    prepare(&c, &f, &roomy);
+    struct chain out;
+    chain_init(&out);
+    c.out = &out;
+    pass(&c, &f);
+    struct iovec iov[2];
+    assert_int_equal(chain_iov(&out, iov, 2), 1);
+    assert_ptr_equal(iov[0].iov_base, f.runs[0].sublists[0]->text->data);
+    content_fini(&c);
+    fixture_fini(&f);
+    assert_memory_equal(iov[0].iov_base, "user-20,user-21,", 16);
+    chain_fini(&out);
+}
+
+static int fini(void **state)
+{
+    (void)state;
+    block_thread_fini();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_lists_are_streamed_as_the_model_has_them),
+        cmocka_unit_test(test_a_count_known_without_a_pass_is_right),
+        cmocka_unit_test(test_every_range_of_a_small_list_is_right),
+        cmocka_unit_test(test_a_cleared_list_needs_no_run),
+        cmocka_unit_test(test_a_range_that_is_complete_asks_for_no_more_sublists),
+        cmocka_unit_test(test_sublists_without_items_add_nothing),
+        cmocka_unit_test(test_an_overlay_beyond_its_memory_stops_the_reading),
+        cmocka_unit_test(test_an_answer_beyond_its_limit_is_noticed),
+        cmocka_unit_test(test_long_texts_are_passed_on_without_a_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, fini);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scripted conversations of the list engine with a backend: what it sends, what it is answered, how
+ * the call ends.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "list/cache.h"
+#include "list/engine.h"
+
+#define FIRST_RUN "aaaaaaaaaaaaa"
+#define SECOND_RUN "bbbbbbbbbbbbb"
+
+struct script {
+    struct config *config;
+    struct cache *cache;
+    struct rng rng;
+    struct metrics metrics;
+    struct engine *engine;
+    struct list_session session;
+    struct list_call call;
+    struct now now;
+};
+
+static int setup(void **state)
+{
+    static struct script s;
+    char error[CONFIG_ERROR_MAX];
+    s = (struct script){.now = {1000000, 1700000000}};
+    s.config = config_create();
+    assert_int_equal(config_add_pool(s.config, "test", "127.0.0.1:11211", error), 0);
+    assert_int_equal(config_finish(s.config, error), 0);
+    s.cache = cache_create(0);
+    rng_init_seed(&s.rng, 1);
+    s.engine = engine_create(s.config, &s.cache, &s.rng, &s.metrics);
+    chain_init(&s.call.answer);
+    *state = &s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct script *s = *state;
+    engine_destroy(&s->engine);
+    cache_destroy(&s->cache);
+    chain_fini(&s->call.answer);
+    config_destroy(&s->config);
+    return 0;
+}
+
+static void submit(struct script *s, enum list_verb verb, const struct slice *items, size_t count)
+{
+    s->call.verb = verb;
+    s->call.key = SLICE_LIT("k");
+    s->call.policy = &s->config->lists[0];
+    s->call.session = &s->session;
+    s->call.items = items;
+    s->call.item_count = count;
+    engine_submit(s->engine, &s->call, s->now);
+}
+
+/* The engine must send this next, for that key; it is answered with status and, for a hit, value.
+ */
+static void expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
+                   const char *value)
+{
+    struct be_request *request;
+    while ((request = engine_take_request(s->engine)) == NULL) {
+        uint64_t next_us = engine_run(s->engine, s->now);
+        assert_true(next_us != UINT64_MAX || (request = engine_take_request(s->engine)) != NULL);
+        if (request != NULL) {
+            break;
+        }
+        s->now.mono_us = next_us > s->now.mono_us ? next_us : s->now.mono_us;
+    }
+    assert_int_equal(request->verb, verb);
+    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
+    struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = -1};
+    if (value != NULL) {
+        reply.block = block_new(strlen(value));
+        block_append(&reply.block, value, strlen(value));
+        reply.value = slice_make(reply.block->data, reply.block->used);
+        reply.size_bytes = reply.value.len;
+    }
+    engine_reply(s->engine, request, &reply, s->now);
+    block_unref(&reply.block);
+}
+
+static void expect_done(struct script *s, enum list_status status)
+{
+    (void)engine_run(s->engine, s->now);
+    assert_null(engine_take_request(s->engine));
+    assert_ptr_equal(engine_take_done(s->engine), &s->call);
+    assert_int_equal(s->call.status, status);
+}
+
+/* The append of an ldrop found no head, but there is one after all, so it is cleared by CAS. What
+ * others add from there on belongs to a time after the ldrop and stays. */
+static void test_drop_clears_only_once(void **state)
+{
+    struct script *s = *state;
+    submit(s, LIST_DROP, NULL, 0);
+    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
+    expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:b");
+    expect_done(s, LIST_OK);
+}
+
+/* Of two ldrops that meet an empty list, one removes it; the other found nothing. */
+static void test_drop_that_was_overtaken_found_nothing(void **state)
+{
+    struct script *s = *state;
+    s->config->lists[0].on_missing = ON_MISSING_REFUSE;
+    submit(s, LIST_DROP, NULL, 0);
+    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n");
+    expect(s, BE_CAS_DELETE, "k#", BE_NOT_FOUND, NULL);
+    expect_done(s, LIST_MISSING);
+}
+
+/* The newer run alone outgrows the memory allowed: its deletions are not all known, so nothing may
+ * be said about the older one. */
+static void test_create_does_not_guess_when_memory_is_short(void **state)
+{
+    struct script *s = *state;
+    struct slice item = SLICE_LIT("x");
+    s->config->lists[0].fold_memory_bytes = 1;
+    submit(s, LIST_CREATE, &item, 1);
+    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
+    expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
+}
+
+/* Announcements of crashed proxies fill the log and no change fits any more: they are swept without
+ * waiting for a change to fold. */
+static void test_log_full_of_dead_announcements_is_swept(void **state)
+{
+    struct script *s = *state;
+    char head[256];
+    s->config->lists[0].log_limit_bytes = 32;
+    strncpy(head, "^1\n~26:" FIRST_RUN ".1.1600000000~26:" SECOND_RUN ".1.1600000000", sizeof head);
+    submit(s, LIST_LEN, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    expect(s, BE_CAS, "k#", BE_STORED, NULL);
+}
+
+/* The list is dropped between the look at it and the announcement of a flip: there is nothing to
+ * compact any more. */
+static void test_compact_of_a_list_that_is_dropped_meanwhile(void **state)
+{
+    struct script *s = *state;
+    s->config->lists[0].log_limit_bytes = 4;
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect_done(s, LIST_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_drop_clears_only_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_drop_that_was_overtaken_found_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_create_does_not_guess_when_memory_is_short, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_log_full_of_dead_announcements_is_swept, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_compact_of_a_list_that_is_dropped_meanwhile, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

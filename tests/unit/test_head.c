@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/head.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support_list.h"
+
+#define NAME_A "aaaaaaaaaaaaa"
+#define NAME_B "bbbbbbbbbbbbb"
+#define NAME_C "ccccccccccccc"
+
+static bool foreign(struct slice value)
+{
+    struct head *head = head_of(value);
+    bool is = head == NULL;
+    head_unref(&head);
+    return is;
+}
+
+static void test_a_list_without_runs_has_the_shortest_header(void **state)
+{
+    (void)state;
+    struct head *head = head_of(SLICE_LIT("^1\n+1:a"));
+    assert_non_null(head);
+    assert_int_equal(head->run_count, 0);
+    assert_int_equal(head->garbage_count, 0);
+    assert_int_equal(head_header_bytes(head), 3);
+    assert_int_equal(head_run_bytes(head), 0);
+    assert_int_equal(head_sublists(head), 0);
+    assert_true(slice_equal(head->log, SLICE_LIT("+1:a")));
+    assert_int_equal(head->cas, 7);
+    assert_int_equal(head->epoch, 3);
+    assert_int_equal(head->flags, 5);
+    assert_int_equal(head->ttl_s, -1);
+    head_unref(&head);
+    assert_null(head);
+    head_unref(&head);
+}
+
+static void test_runs_and_garbage_are_read_in_their_order(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "^1 " NAME_A ".3:700:40 -" NAME_B ".2 " NAME_C ".1:90:0 *" NAME_A ".9999999\n";
+    struct head *head = head_of(slice_make(text, sizeof text - 1));
+    assert_non_null(head);
+    assert_int_equal(head->run_count, 2);
+    assert_int_equal(head->garbage_count, 2);
+    assert_int_equal(head->runs[0].range.name.text[0], 'a');
+    assert_int_equal(head->runs[0].range.count, 3);
+    assert_int_equal(head->runs[0].bytes, 700);
+    assert_int_equal(head->runs[0].items, 40);
+    assert_int_equal(head->runs[1].range.name.text[12], 'c');
+    assert_int_equal(head->garbage[0].range.count, 2);
+    assert_false(head->garbage[0].burn);
+    assert_int_equal(head->garbage[1].range.count, SUBLISTS_MAX);
+    assert_true(head->garbage[1].burn);
+    assert_int_equal(head_run_bytes(head), 790);
+    assert_int_equal(head_sublists(head), 4);
+    assert_int_equal(head->log.len, 0);
+    assert_int_equal(head_header_bytes(head), sizeof text - 1);
+    head_unref(&head);
+}
+
+static void test_random_headers_survive_the_round_trip(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init_seed(&rng, 3);
+    for (int round = 0; round < 300; round++) {
+        struct run runs[40] = {0};
+        struct garbage garbage[40] = {0};
+        size_t run_count = (size_t)rng_below(&rng, 40), garbage_count = (size_t)rng_below(&rng, 40);
+        for (size_t i = 0; i < 40; i++) {
+            name_fresh(&runs[i].range.name, &rng);
+            runs[i].range.count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
+            runs[i].bytes = rng_next(&rng) >> rng_below(&rng, 64);
+            runs[i].items = rng_next(&rng) >> rng_below(&rng, 64);
+            name_fresh(&garbage[i].range.name, &rng);
+            garbage[i].range.count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
+            garbage[i].burn = rng_below(&rng, 2) == 0;
+        }
+        struct block *b = block_new(1);
+        head_append_header(&b, runs, run_count, garbage, garbage_count);
+        struct head *head = head_of(block_slice(b));
+        block_unref(&b);
+        assert_non_null(head);
+        assert_int_equal(head->run_count, run_count);
+        assert_int_equal(head->garbage_count, garbage_count);
+        for (size_t i = 0; i < run_count; i++) {
+            assert_memory_equal(&head->runs[i], &runs[i], sizeof runs[i]);
+        }
+        for (size_t i = 0; i < garbage_count; i++) {
+            assert_true(name_equal(&head->garbage[i].range.name, &garbage[i].range.name));
+            assert_int_equal(head->garbage[i].range.count, garbage[i].range.count);
+            assert_int_equal(head->garbage[i].burn, garbage[i].burn);
+        }
+        head_unref(&head);
+    }
+}
+
+static void test_what_is_no_head_is_foreign(void **state)
+{
+    (void)state;
+    static const struct slice bad[] = {
+        SLICE_LIT(""),
+        SLICE_LIT("\n"),
+        SLICE_LIT("^"),
+        SLICE_LIT("^1"),
+        SLICE_LIT("^\n"),
+        SLICE_LIT("^2\n"),
+        SLICE_LIT("^10\n"),
+        SLICE_LIT("^1\r\n"),
+        SLICE_LIT(" ^1\n"),
+        SLICE_LIT("^1 \n"),
+        SLICE_LIT("^1  \n"),
+        SLICE_LIT("^0\n"),
+        SLICE_LIT("^1\0\n"),
+        SLICE_LIT("1\n"),
+        SLICE_LIT("+1:a"),
+        SLICE_LIT("+1:a\n"),
+        SLICE_LIT("^1 -\n"),
+        SLICE_LIT("^1 *\n"),
+        SLICE_LIT("^1 a\n"),
+        SLICE_LIT("^1 " NAME_A ".1:2:3 \n"),
+        SLICE_LIT("^1  " NAME_A ".1:2:3\n"),
+        SLICE_LIT("^1\t" NAME_A ".1:2:3\n"),
+        SLICE_LIT("^1 " NAME_A ".1:2\n"),
+        SLICE_LIT("^1 " NAME_A ".1:2:\n"),
+        SLICE_LIT("^1 " NAME_A ".1:2:3:4\n"),
+        SLICE_LIT("^1 " NAME_A ".1::3\n"),
+        SLICE_LIT("^1 " NAME_A ".1.2.3\n"),
+        SLICE_LIT("^1 " NAME_A ":1:2:3\n"),
+        SLICE_LIT("^1 -" NAME_A ".1:2:3\n"),
+        SLICE_LIT("^1 -" NAME_A "\n"),
+        SLICE_LIT("^1 +" NAME_A ".1\n"),
+        SLICE_LIT("^1 " NAME_A ".1:2:18446744073709551616\n"),
+        SLICE_LIT("^1 " NAME_A ".10000000:2:3\n"),
+        SLICE_LIT("^1 --" NAME_A ".1\n"),
+        SLICE_LIT("^1 " NAME_A ".1:2:3" NAME_B ".1:2:3\n"),
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_true(foreign(bad[i]));
+    }
+    assert_false(foreign(SLICE_LIT("^1\n")));
+}
+
+static void test_unknown_ops_and_malformed_logs_are_foreign(void **state)
+{
+    (void)state;
+    for (unsigned op = 0; op < 256; op++) {
+        char text[] = "^1\n+1:a?1:b";
+        text[7] = (char)op;
+        bool known = op != 0 && strchr("+-=!", (int)op) != NULL;
+        assert_int_equal(foreign(slice_make(text, sizeof text - 1)), !known);
+    }
+    assert_true(foreign(SLICE_LIT("^1\n+1:a\n")));
+    assert_true(foreign(SLICE_LIT("^1\n~1:a")));
+    assert_true(foreign(SLICE_LIT("^1\n~15:" NAME_A ".1")));
+    assert_true(foreign(SLICE_LIT("^1\n~16:" NAME_A ".1.")));
+    assert_true(foreign(SLICE_LIT("^1\n~18:" NAME_A ".1.1.")));
+    assert_false(foreign(SLICE_LIT("^1\n~17:" NAME_A ".1.1")));
+}
+
+/* Cut anywhere, a head is refused, unless it was cut between two entries of its log. */
+static void test_a_head_cut_short_is_foreign_but_between_entries(void **state)
+{
+    (void)state;
+    struct run runs[2] = {{{test_name('a'), 12}, 3456, 78}, {{test_name('b'), 1}, 23, 4}};
+    struct garbage garbage[2] = {{{test_name('c'), 1}, true}, {{test_name('d'), 99}, false}};
+    struct rng rng;
+    rng_init_seed(&rng, 17);
+    for (int round = 0; round < 20; round++) {
+        struct log_shape shape = {
+            .items = ITEMS_MAX, .entries = 40, .clear_in = 9, .readd = true, .announcements = true};
+        struct block *log = random_log(&rng, &shape);
+        struct block *b = block_new(1);
+        head_append_header(&b, runs, (size_t)round % 3, garbage, (size_t)round % 2 * 2);
+        size_t header = b->used;
+        block_append(&b, log->data, log->used);
+        size_t boundary = header;
+        struct slice rest = block_slice(log);
+        for (size_t len = 0; len <= b->used; len++) {
+            struct head *head = head_of(slice_make(b->data, len));
+            if (len == boundary) {
+                assert_non_null(head);
+                assert_int_equal(head_header_bytes(head), header);
+                assert_true(slice_equal(head->log, slice_make(log->data, len - header)));
+                struct entry entry;
+                (void)entry_next(&rest, &entry);
+                boundary = header + log->used - rest.len;
+            } else {
+                assert_null(head);
+            }
+            head_unref(&head);
+        }
+        block_unref(&log);
+        block_unref(&b);
+    }
+}
+
+/* For the sanitizers: whatever the bytes, reading stays inside them and what is accepted can be
+ * used. */
+static void test_damaged_bytes_are_survived(void **state)
+{
+    (void)state;
+    static const char text[] = "^1 " NAME_A ".3:700:40 -" NAME_B ".2 *" NAME_C ".9\n"
+                               "+9:user-1234~17:" NAME_B ".1.5-8:user-222!0:=1:x~17:" NAME_C ".0.7";
+    struct rng rng;
+    rng_init_seed(&rng, 19);
+    unsigned accepted = 0;
+    for (int round = 0; round < 20000; round++) {
+        char bytes[sizeof text];
+        memcpy(bytes, text, sizeof text);
+        for (uint64_t n = 1 + rng_below(&rng, 3); n > 0; n--) {
+            static const char likely[] = "^1 .:\n+-=!~0123456789*a\xff";
+            uint64_t at = rng_below(&rng, sizeof text - 1);
+            bytes[at] = rng_below(&rng, 2) == 0 ? (char)rng_next(&rng)
+                                                : likely[rng_below(&rng, sizeof likely - 1)];
+        }
+        struct head *head = head_of(slice_make(bytes, sizeof text - 1));
+        if (head != NULL) {
+            accepted++;
+            assert_int_equal(head_header_bytes(head) + head->log.len, sizeof text - 1);
+            struct name name = test_name('b');
+            (void)log_has_announcement(head->log, &name);
+            (void)head_sublists(head);
+            head_unref(&head);
+        }
+    }
+    assert_in_range(accepted, 100, 15000);
+}
+
+static void test_references_keep_the_value_alive(void **state)
+{
+    (void)state;
+    struct head *head = head_of(SLICE_LIT("^1\n+1:a"));
+    struct head *other = head_ref(head);
+    head_unref(&head);
+    assert_true(slice_equal(other->value, SLICE_LIT("^1\n+1:a")));
+    head_unref(&other);
+}
+
+static void test_announcements_survive_the_round_trip(void **state)
+{
+    (void)state;
+    static const int64_t times[] = {0, 1, 1753000000, INT64_MAX};
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        struct announcement a = {{test_name('k'), (uint32_t)i * 100}, times[i]}, back;
+        struct block *b = block_new(1);
+        announcement_append(&b, &a);
+        struct slice rest = block_slice(b);
+        struct entry entry;
+        assert_int_equal(entry_next(&rest, &entry), ENTRY_OK);
+        assert_int_equal(entry.op, ENTRY_ANNOUNCE);
+        assert_int_equal(rest.len, 0);
+        assert_true(announcement_parse(entry.bytes, &back));
+        assert_true(name_equal(&back.range.name, &a.range.name));
+        assert_int_equal(back.range.count, a.range.count);
+        assert_true(back.created_s == a.created_s);
+        block_unref(&b);
+    }
+}
+
+/* A moment that does not fit would overflow when its age is computed. */
+static void test_announcements_from_beyond_time_are_malformed(void **state)
+{
+    (void)state;
+    struct announcement a;
+    assert_true(announcement_parse(SLICE_LIT(NAME_A ".1.9223372036854775807"), &a));
+    assert_false(announcement_parse(SLICE_LIT(NAME_A ".1.9223372036854775808"), &a));
+    assert_false(announcement_parse(SLICE_LIT(NAME_A ".1.18446744073709551615"), &a));
+    assert_false(announcement_parse(SLICE_LIT(NAME_A ".1.-1"), &a));
+    assert_false(announcement_parse(SLICE_LIT(NAME_A ".1"), &a));
+    assert_false(announcement_parse(SLICE_NONE, &a));
+}
+
+static void test_announcements_and_withdrawals_are_found_by_name(void **state)
+{
+    (void)state;
+    struct slice log = SLICE_LIT("+1:a~17:" NAME_A ".5.9-1:a~17:" NAME_B ".0.9~17:" NAME_C
+                                 ".1.9~17:" NAME_C ".0.9");
+    struct name a = test_name('a'), b = test_name('b'), c = test_name('c'), d = test_name('d');
+    assert_true(log_has_announcement(log, &a));
+    assert_false(log_has_withdrawal(log, &a));
+    assert_false(log_has_announcement(log, &b));
+    assert_true(log_has_withdrawal(log, &b));
+    assert_true(log_has_announcement(log, &c));
+    assert_true(log_has_withdrawal(log, &c));
+    assert_false(log_has_announcement(log, &d));
+    assert_false(log_has_withdrawal(log, &d));
+    /* An item that looks like one is none. */
+    assert_false(log_has_announcement(SLICE_LIT("+21:~17:" NAME_A ".5.9"), &a));
+}
+
+static void test_the_remaining_time_is_given_as_memcached_takes_it(void **state)
+{
+    (void)state;
+    const int64_t now = 1753000000, month = 60 * 60 * 24 * 30;
+    struct head head = {.ttl_s = -1};
+    assert_int_equal(head_exptime(&head, now), 0);
+    head.ttl_s = 0;
+    assert_int_equal(head_exptime(&head, now), 1);
+    head.ttl_s = 1;
+    assert_int_equal(head_exptime(&head, now), 1);
+    head.ttl_s = month;
+    assert_int_equal(head_exptime(&head, now), month);
+    head.ttl_s = month + 1;
+    assert_int_equal(head_exptime(&head, now), now + month + 1);
+}
+
+/* Negative numbers mean "expired" to memcached: the list would be gone. */
+static void test_the_remaining_time_never_turns_negative(void **state)
+{
+    (void)state;
+    struct head head = {.ttl_s = INT32_MAX};
+    assert_int_equal(head_exptime(&head, 1753000000), INT32_MAX);
+    head.ttl_s = 60 * 60 * 24 * 31;
+    assert_int_equal(head_exptime(&head, INT32_MAX), INT32_MAX);
+    head.ttl_s = INT64_MAX;
+    assert_int_equal(head_exptime(&head, 1753000000), INT32_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_list_without_runs_has_the_shortest_header),
+        cmocka_unit_test(test_runs_and_garbage_are_read_in_their_order),
+        cmocka_unit_test(test_random_headers_survive_the_round_trip),
+        cmocka_unit_test(test_what_is_no_head_is_foreign),
+        cmocka_unit_test(test_unknown_ops_and_malformed_logs_are_foreign),
+        cmocka_unit_test(test_a_head_cut_short_is_foreign_but_between_entries),
+        cmocka_unit_test(test_damaged_bytes_are_survived),
+        cmocka_unit_test(test_references_keep_the_value_alive),
+        cmocka_unit_test(test_announcements_survive_the_round_trip),
+        cmocka_unit_test(test_announcements_from_beyond_time_are_malformed),
+        cmocka_unit_test(test_announcements_and_withdrawals_are_found_by_name),
+        cmocka_unit_test(test_the_remaining_time_is_given_as_memcached_takes_it),
+        cmocka_unit_test(test_the_remaining_time_never_turns_negative),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
