@@ -83,7 +83,6 @@ static bool PRINTF_LIKE(3, 4) reject(struct engine *e, struct list_call *call, c
 static bool admissible(struct engine *e, struct list_call *call)
 {
     const struct list_policy *policy = call->policy;
-    size_t bytes = 0;
     if (call->key.len == 0 || call->key.len > LIST_KEY_BYTES_MAX) {
         return reject(e, call, "key must have 1 to %d bytes", LIST_KEY_BYTES_MAX);
     }
@@ -98,16 +97,25 @@ static bool admissible(struct engine *e, struct list_call *call)
         if (policy->delimiter >= 0 && changes(call) && memchr(item.p, policy->delimiter, item.len) != NULL) {
             return reject(e, call, "item holds the delimiter");
         }
-        bytes += entry_bytes(item.len);
-    }
-    if (changes(call) && bytes > policy->log_hard_limit_bytes / 2) {
-        return reject(e, call, "too many items in one command: their %zu bytes do not fit the log", bytes);
     }
     /* One item needs no delimiter. */
     bool joined = call->verb == LIST_GET || call->verb == LIST_RANGE ||
                   (call->verb == LIST_HAS && call->item_count > 1);
     if (joined && call->form == LIST_FORM_JOINED && policy->delimiter < 0) {
         return reject(e, call, "this list has no delimiter: use lgetb");
+    }
+    return true;
+}
+
+/* One command's items travel in one append, which must leave room for others in the log. */
+static bool fits_log(struct engine *e, const struct list *list, struct list_call *call)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < call->item_count; i++) {
+        bytes += entry_bytes(call->items[i].len);
+    }
+    if (bytes > list_log_hard_limit(list) / 2) {
+        return reject(e, call, "too many items in one command: their %zu bytes do not fit the log", bytes);
     }
     return true;
 }
@@ -125,6 +133,9 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
         return;
     }
     struct list *list = lists_get(&e->lists, call->key, call->policy);
+    if (changes(call) && !fits_log(e, list, call)) {
+        return;
+    }
     TAILQ_INSERT_TAIL(&list->queue, call, link);
     lists_mark_ready(&e->lists, list);
 }
@@ -235,9 +246,19 @@ void list_note_head(struct list *list, const struct head *head)
     list->header_bytes = head_header_bytes(head);
 }
 
+void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us)
+{
+    if (!timer_is_set(&list->hold_back)) {
+        list->hold_back.owner = list;
+        list->hold_back.kind = TIMER_HOLD_BACK;
+        timer_set(&e->timers, &list->hold_back, e->now.mono_us + delay_us);
+        metric_inc(e->metrics, METRIC_list_holdbacks);
+    }
+}
+
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before)
 {
-    uint64_t limit = list->policy->log_limit_bytes;
+    uint64_t limit = list_log_limit(list);
     uint64_t log = list_log_bytes(list);
     /* Whose append carried the log over the line compacts; others when it is far over: then nobody seems to. */
     bool crossed = log_bytes_before < limit && log >= limit;
@@ -250,14 +271,10 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
     }
     /* A compaction of this worker keeps appends back itself when it needs to. */
     bool nearly_full = log > list_log_hard_limit(list) / 2;
-    if ((far_over || nearly_full) && list->compaction == NULL && !timer_is_set(&list->hold_back)) {
+    if ((far_over || nearly_full) && list->compaction == NULL) {
         /* Another's CAS needs a moment without appends: without this, two busy proxies starve every flip. */
         uint64_t over = log / limit;
         uint64_t delay_us = HOLD_BACK_US * over * over;
-        list->hold_back.owner = list;
-        list->hold_back.kind = TIMER_HOLD_BACK;
-        timer_set(&e->timers, &list->hold_back,
-                  e->now.mono_us + (delay_us < HOLD_BACK_MAX_US ? delay_us : HOLD_BACK_MAX_US));
-        metric_inc(e->metrics, METRIC_list_holdbacks);
+        list_hold_back(e, list, delay_us < HOLD_BACK_MAX_US ? delay_us : HOLD_BACK_MAX_US);
     }
 }

@@ -173,6 +173,12 @@ void announcement_append(struct block **b, const struct announcement *announceme
     entry_append(b, ENTRY_ANNOUNCE, slice_make(text, n));
 }
 
+bool announcement_is_dead(const struct announcement *announcement, int64_t now_s, int64_t grace_s)
+{
+    int64_t age_s = now_s - announcement->created_s;
+    return age_s > grace_s || (grace_s != GRACE_NONE && -age_s > grace_s);
+}
+
 static bool find_announcement(struct slice log, const struct name *name, bool withdrawn)
 {
     struct entry entry;

@@ -70,8 +70,13 @@ uint64_t head_sublists(const struct head *head);
 void head_append_header(struct block **b, const struct run *runs, size_t run_count, const struct garbage *garbage,
                         size_t garbage_count);
 
+/* As grace_s: every announcement is dead, however young. */
+#define GRACE_NONE INT64_MIN
+
 /* Parses an announcement's bytes; false when malformed. */
 bool announcement_parse(struct slice bytes, struct announcement *out);
+/* Does it belong to a dead proxy? Older than grace_s, or from further in the future than that (a clock that was wrong). */
+bool announcement_is_dead(const struct announcement *announcement, int64_t now_s, int64_t grace_s);
 /* Appends the announcement as a log entry. */
 void announcement_append(struct block **b, const struct announcement *announcement);
 /* Does this log still hold the announcement of that name? (storage rule 3) */

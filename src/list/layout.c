@@ -94,7 +94,7 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
             if (own || announcement.range.count == 0 || log_has_withdrawal(whole, &announcement.range.name)) {
                 continue;
             }
-            if (carry->now_s - announcement.created_s > carry->grace_s) {
+            if (announcement_is_dead(&announcement, carry->now_s, carry->grace_s)) {
                 layout_add_garbage(layout, &announcement.range, true);
                 swept++;
                 continue;

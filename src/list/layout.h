@@ -27,14 +27,11 @@ void layout_add_garbage(struct layout *layout, const struct name_range *range, b
 /* Takes the first garbage of that name and kind off; false when there is none. */
 bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage);
 
-/* As carry.grace_s: sweep every announcement, however young. */
-#define CARRY_SWEEP_ALL INT64_MIN
-
 /* Which announcements of a log to carry over, and whether its ops come along. */
 struct carry {
     const struct name *own; /* taken off (may be NULL) */
     int64_t now_s;
-    int64_t grace_s;        /* older ones belong to dead proxies: taken off, their names to be burnt */
+    int64_t grace_s;        /* older ones belong to dead proxies: taken off, their names to be burnt; may be GRACE_NONE */
     bool keep_ops;
 };
 

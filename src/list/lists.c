@@ -136,18 +136,29 @@ uint64_t list_log_bytes(const struct list *list)
 /* Room that memcached needs in an item besides the value: header, key, CAS, slab rounding. */
 #define ITEM_OVERHEAD_BYTES 1024
 
-static uint64_t within_item(const struct list *list, uint64_t bytes)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    uint64_t max = list->item_size_max > 2 * ITEM_OVERHEAD_BYTES ? list->item_size_max - ITEM_OVERHEAD_BYTES : 0;
-    return max != 0 && bytes > max ? max : bytes;
+    return a < b ? a : b;
+}
+
+uint64_t list_value_max(const struct list *list)
+{
+    uint64_t max = list->item_size_max;
+    return max == 0 ? UINT64_MAX : max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES : max / 2;
 }
 
 uint64_t list_log_hard_limit(const struct list *list)
 {
-    return within_item(list, list->policy->log_hard_limit_bytes);
+    /* The other half is for the header, for announcements, and for what several proxies append at the same moment. */
+    return least(list->policy->log_hard_limit_bytes, list_value_max(list) / 2);
+}
+
+uint64_t list_log_limit(const struct list *list)
+{
+    return least(list->policy->log_limit_bytes, list_log_hard_limit(list) / 2);
 }
 
 uint64_t list_sublist_limit(const struct list *list)
 {
-    return within_item(list, list->policy->sublist_limit_bytes);
+    return least(list->policy->sublist_limit_bytes, list_value_max(list));
 }

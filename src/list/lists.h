@@ -70,6 +70,9 @@ static inline struct slice list_key(const struct list *list)
 /* The log's bytes as far as known; 0 when nothing is known. */
 uint64_t list_log_bytes(const struct list *list);
 /* The policy's limits, kept within what the server can store. */
+/* The longest value that its server stores, as far as known. */
+uint64_t list_value_max(const struct list *list);
+uint64_t list_log_limit(const struct list *list);
 uint64_t list_log_hard_limit(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);
 /* Is a change of this worker under way that a CAS must wait for? */

@@ -130,6 +130,31 @@ static bool enter_merge(struct op_compact *c)
     return true;
 }
 
+bool compact_found_nothing(const struct op_compact *c)
+{
+    return !c->dropped && (c->goal != COMPACT_FULL || !c->did_something);
+}
+
+static void leave_place(struct engine *e, struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->compaction == &c->op) {
+        list->compaction = NULL;
+        lists_mark_ready(&e->lists, list);
+    }
+}
+
+/* Takes the place for short steps back when no merge is under way; false while that is not so. */
+static bool take_place(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->merge != NULL || list->compaction != NULL) {
+        return false;
+    }
+    list->compaction = &c->op;
+    return true;
+}
+
 /* Leaves the place for merges, at once: whoever has the one for short steps may be waiting for it. Then takes that one;
  * false while it is taken. */
 static bool leave_merge(struct op_compact *c)
@@ -229,10 +254,11 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
 
 static void choose(struct engine *e, struct op_compact *c)
 {
-    c->plan = plan_choose(c->head, c->op.list->policy, c->goal, c->goal == COMPACT_HEAL ? &c->heal : NULL,
-                          e->now.wall_s);
+    bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
+    c->plan = plan_choose(c->head, c->op.list->policy, list_log_limit(c->op.list), c->goal,
+                          about_run ? &c->run : NULL, e->now.wall_s);
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
-        c->heal = (struct name){{0}}; /* once */
+        c->run = (struct name){{0}}; /* once */
     }
 }
 
@@ -240,7 +266,8 @@ static void choose(struct engine *e, struct op_compact *c)
 static void note_cleared(struct op_compact *c)
 {
     if (c->plan.kind == PLAN_CLEAR && c->result == STEP_DONE) {
-        c->goal = COMPACT_DROP;
+        bool asked_for = c->call != NULL && c->call->verb == LIST_DROP;
+        c->goal = asked_for ? COMPACT_DROP : COMPACT_TIDY;
         c->dropped = true;
     }
 }
@@ -252,7 +279,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
 
     CO_BEGIN(co);
     c->started_us = e->now.mono_us;
-    if (c->goal == COMPACT_DROP) {
+    if (c->goal == COMPACT_DROP && op->list->policy->on_missing == ON_MISSING_CREATE) {
         emit_drop(e, c);
         CO_AWAIT(co, "dropping");
         if (drop_settled(e, c, event)) {
@@ -264,7 +291,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         emit_get(e, op, TAG_HEAD);
         CO_AWAIT(co, "reading head to compact it");
         if (!compact_take_head(e, c, event)) {
-            c->was_missing = event->status == BE_MISS && !c->dropped && !c->did_something;
+            c->was_missing = event->status == BE_MISS && compact_found_nothing(c);
             c->plan.kind = PLAN_NOTHING;
             c->result = event->status == BE_MISS ? STEP_DONE : STEP_FAILED;
             break;
@@ -277,8 +304,13 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             c->result = STEP_DONE;
             break;
         }
-        while (c->plan.kind == PLAN_MERGE && !enter_merge(c)) {
-            CO_SLEEP(co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
+        if (c->plan.kind == PLAN_MERGE && !enter_merge(c)) {
+            /* Flips must go on meanwhile: the place for them is given up. */
+            do {
+                leave_place(e, c);
+                CO_SLEEP(co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
+            } while (!take_place(c));
+            continue;
         }
         c->outer.resume = c->inner.resume = c->innermost.resume = 0;
         CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
@@ -342,12 +374,13 @@ void compact_start(struct engine *e, struct list *list, enum compact_goal goal, 
     op_start(e, &c->op);
 }
 
-void compact_start_heal(struct engine *e, struct list *list, const struct name *run)
+void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal, const struct name *run)
 {
     if (list->compaction != NULL) {
         return;
     }
-    struct op_compact *c = create(e, list, COMPACT_HEAL);
-    c->heal = *run;
+    struct op_compact *c = create(e, list, goal);
+    c->run = *run;
+    c->about_run = true;
     op_start(e, &c->op);
 }

@@ -14,8 +14,8 @@
 
 /* Starts a compaction unless one is under way on this list. call: the ldrop or lcompact that asks for it, or NULL. */
 void compact_start(struct engine *e, struct list *list, enum compact_goal goal, struct list_call *call);
-/* The same for COMPACT_HEAL: the run of that name is written anew. */
-void compact_start_heal(struct engine *e, struct list *list, const struct name *run);
+/* The same for a goal that is about one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
+void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal, const struct name *run);
 
 /* ---- for the files that make it up ---- */
 
@@ -56,7 +56,8 @@ struct op_compact {
     struct co inner;       /* of the step in progress */
     struct co innermost;   /* of publishing, undoing */
     unsigned tries;
-    struct name heal;
+    struct name run;       /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
+    bool about_run;
     char error[LIST_ERROR_MAX];
 
     struct run_writer writer;
@@ -100,6 +101,8 @@ void compact_release(struct engine *e, struct op_compact *c);
 
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or it cannot be read. */
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* There is no list: is that news, or this compaction's own doing? */
+bool compact_found_nothing(const struct op_compact *c);
 /* Announces the writer's run and reads the head behind it; c->head is NULL when that did not go well. */
 void compact_announce(struct engine *e, struct op_compact *c);
 void compact_take_announced(struct engine *e, struct op_compact *c, const struct op_event *event);

@@ -123,7 +123,9 @@ static bool settle_missing(struct engine *e, struct op_round *round)
 
 static bool log_full(struct engine *e, struct op_round *round)
 {
-    if (round->found->log.len + round->batch->used <= list_log_hard_limit(round->op.list)) {
+    const struct list *list = round->op.list;
+    if (round->found->log.len + round->batch->used <= list_log_hard_limit(list) &&
+        round->found->value.len + round->batch->used <= list_value_max(list)) {
         return false;
     }
     metric_inc(e->metrics, METRIC_list_log_full);

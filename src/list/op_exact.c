@@ -169,6 +169,9 @@ static bool scan_failed(struct engine *e, struct op_exact *x)
     /* The head was read again after that and still names the run: names never return, so it is really gone. */
     if (x->missed_any && name_equal(&x->missed, &x->scan.missing.name)) {
         list_report_damage(e, x->op.list, &x->scan.missing, x->error);
+        if (x->op.list->policy->on_damaged == ON_DAMAGED_MISS && x->tries + 1 < TRIES_MAX) {
+            return false; /* it is being cleared */
+        }
         fail_all(e, x, x->error);
         return true;
     }
@@ -285,7 +288,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
             if (scan_failed(e, x)) {
                 break;
             }
-            x->unsure = true;
+            x->unsure = x->error[0] == '\0';
             continue;
         }
         if (only_create(x) == NULL) {

@@ -106,7 +106,7 @@ static bool visit_base(void *arg, struct sublist *s)
 /* All of the list's older content in less than half a log: no sublist is worth that. */
 static bool fits_log(const struct op_compact *c)
 {
-    size_t small = c->op.list->policy->log_limit_bytes / 2;
+    size_t small = list_log_limit(c->op.list) / 2;
     return c->oldest && c->input_count == c->head->run_count && c->writer.run.range.count == 0 &&
            c->writer.sublist != NULL && c->writer.sublist->used <= small && c->goal != COMPACT_HEAL;
 }
@@ -250,6 +250,8 @@ static void look_for_damage(struct engine *e, struct op_compact *c)
     list_report_damage(e, c->op.list, &c->scan.missing, c->error);
     if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
         c->goal = COMPACT_CLEAR;
+        c->run = c->scan.missing.name;
+        c->about_run = true;
         c->result = STEP_CONFLICT;
     }
 }

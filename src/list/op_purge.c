@@ -67,7 +67,7 @@ static struct block *build_purged(struct engine *e, struct op_compact *c)
     bool dropping = c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR;
     struct carry carry = {
         .now_s = e->now.wall_s,
-        .grace_s = dropping ? CARRY_SWEEP_ALL : (int64_t)c->op.list->policy->announcement_grace_s,
+        .grace_s = dropping ? GRACE_NONE : (int64_t)c->op.list->policy->announcement_grace_s,
         .keep_ops = true,
     };
     struct layout layout;
@@ -126,8 +126,18 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
     CO_END(co);
 }
 
+/* A damaged list is cleared only while it is: somebody may have filled it anew since. */
+static bool still_damaged(const struct op_compact *c)
+{
+    return plan_choose(c->head, c->op.list->policy, list_log_limit(c->op.list), COMPACT_CLEAR, &c->run, 0).kind ==
+           PLAN_CLEAR;
+}
+
 static struct block *build_folded(struct engine *e, struct op_compact *c)
 {
+    if (c->plan.kind == PLAN_CLEAR && c->about_run && !still_damaged(c)) {
+        return NULL;
+    }
     struct carry carry = {
         .now_s = e->now.wall_s,
         .grace_s = c->op.list->policy->announcement_grace_s,
@@ -172,7 +182,7 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
         metric_inc(e->metrics, METRIC_list_removes);
         list_note_size(c->op.list, 0);
         /* Somebody else removed it: an ldrop that did nothing itself found nothing. */
-        c->was_missing = event->status == BE_NOT_FOUND && !c->dropped && !c->did_something;
+        c->was_missing = event->status == BE_NOT_FOUND && compact_found_nothing(c);
         c->result = STEP_DONE;
     } else if (event->status == BE_EXISTS) {
         c->result = STEP_CONFLICT;

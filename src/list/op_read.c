@@ -14,6 +14,8 @@
 
 /* A read meets a missing sublist when a merge was faster; so many merges do not happen during one read. */
 #define TRIES_MAX 10
+/* First pause while a damaged list is cleared (on_damaged = miss); doubles each time: half a second in all. */
+#define CLEAR_POLL_US 500u
 
 enum { TAG_GET = 1 };
 
@@ -29,6 +31,7 @@ struct op_read {
     struct content content;
     bool content_ready;
     bool answered;
+    char damage[LIST_ERROR_MAX]; /* on_damaged = miss: what is being cleared, or "" */
     struct co inner;
     struct co inner2;
 };
@@ -55,10 +58,7 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
         log_error("%s (%llu more such events in between)", error, (unsigned long long)suppressed);
     }
     if (list->policy->on_damaged == ON_DAMAGED_MISS) {
-        /* Emptied by an append on its way already: what this client adds after the miss stays. With on_missing = refuse
-         * nothing may be added to what is left, so it is cleared until it can be removed. */
-        bool refuse = list->policy->on_missing == ON_MISSING_REFUSE;
-        compact_start(e, list, refuse ? COMPACT_CLEAR : COMPACT_DROP, NULL);
+        compact_start_on(e, list, COMPACT_CLEAR, &missing->name);
     }
 }
 
@@ -92,14 +92,13 @@ static bool scan_failed(struct engine *e, struct op_read *r)
     if (r->scan.state == SCAN_MISSING) {
         if (r->damaged_if_missing && names_run(r->head, &r->missed.name) &&
             name_equal(&r->missed.name, &r->scan.missing.name)) {
-            char error[LIST_ERROR_MAX];
-            list_report_damage(e, r->op.list, &r->scan.missing, error);
-            if (r->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
-                answer(e, r, LIST_MISSING);
-            } else {
-                fail(e, r, error);
+            list_report_damage(e, r->op.list, &r->scan.missing, r->damage);
+            if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR) {
+                fail(e, r, r->damage);
+                return true;
             }
-            return true;
+            /* A miss is answered when the head says so: then what a client puts in the list's place stays. */
+            return false;
         }
         r->missed = r->scan.missing;
     }
@@ -317,6 +316,9 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
 
     CO_BEGIN(co);
     for (r->tries = 0; r->tries < TRIES_MAX; r->tries++) {
+        if (r->damage[0] != '\0') {
+            CO_SLEEP(co, "waiting for a damaged list to be cleared", e->now.mono_us + (CLEAR_POLL_US << r->tries));
+        }
         if (r->tries > 0) {
             forget_attempt(r);
             emit_get(e, op, TAG_GET);
@@ -341,7 +343,9 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
             break;
         }
     }
-    if (!r->answered) {
+    if (!r->answered && r->damage[0] != '\0') {
+        fail(e, r, r->damage);
+    } else if (!r->answered) {
         metric_inc(e->metrics, METRIC_list_busy);
         fail(e, r, "busy: the list's runs change faster than they can be read");
     }

@@ -9,6 +9,8 @@
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET };
 
 #define READ_TRIES_MAX 3
+/* Between two looks at a log that has no room. */
+#define PROBE_PAUSE_US 1000
 
 static void append_call(struct block **batch, const struct list_call *call)
 {
@@ -67,7 +69,7 @@ void round_fail_writes(struct engine *e, struct op_round *round, const char *tex
 static bool wants_size(const struct op_round *round)
 {
     const struct list *list = round->op.list;
-    return !list->size_known || list_log_bytes(list) + round->batch->used >= list->policy->log_limit_bytes;
+    return !list->size_known || list_log_bytes(list) + round->batch->used >= list_log_limit(list);
 }
 
 static void send_round(struct engine *e, struct op_round *round, bool with_append)
@@ -161,6 +163,9 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
     }
     start_reads(e, round);
     list_consider_compaction(e, list, round->probe ? 0 : round->log_bytes_before);
+    if (round->probe) {
+        list_hold_back(e, list, PROBE_PAUSE_US); /* a server that is down answers at once */
+    }
     CO_END(co);
 }
 

@@ -45,7 +45,7 @@ static enum progress touch_step(struct engine *e, struct op *op, const struct op
         }
     }
     if (t->gone) {
-        compact_start_heal(e, op->list, &t->gone_run);
+        compact_start_on(e, op->list, COMPACT_HEAL, &t->gone_run);
     }
     CO_END(co);
 }

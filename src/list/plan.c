@@ -8,12 +8,28 @@
 /* More runs than this are merged whatever their sizes: headers stay short. */
 #define RUNS_MAX 32
 
+/* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the table. */
+#define FOLD_ENTRY_BYTES 64u
+/* An entry's bytes where only the adding ones were counted. */
+#define ENTRY_BYTES_TYPICAL 24u
+
 struct log_facts {
     bool has_ops;
     bool cleared;
+    bool has_announcements;
     bool has_dead;        /* announcements to be swept or taken off */
+    size_t dead_bytes;
     size_t op_bytes;
     size_t folded_bytes;  /* what the ops amount to */
+};
+
+struct plan_input {
+    const struct head *head;
+    const struct list_policy *policy;
+    size_t log_limit_bytes;
+    enum compact_goal goal;
+    bool dropping;
+    struct log_facts facts;
 };
 
 static struct log_facts look_at_log(const struct head *head, int64_t now_s, int64_t grace_s)
@@ -30,8 +46,10 @@ static struct log_facts look_at_log(const struct head *head, int64_t now_s, int6
             facts.op_bytes += entry_bytes(entry.bytes.len);
             fold_apply(&fold, (enum entry_op)entry.op, entry.bytes);
         } else if (announcement_parse(entry.bytes, &announcement)) {
-            facts.has_dead = facts.has_dead || announcement.range.count == 0 ||
-                             now_s - announcement.created_s > grace_s;
+            bool dead = announcement.range.count == 0 || announcement_is_dead(&announcement, now_s, grace_s);
+            facts.has_announcements = true;
+            facts.has_dead = facts.has_dead || dead;
+            facts.dead_bytes += dead ? entry_bytes(entry.bytes.len) : 0;
         }
     }
     facts.cleared = fold.cleared;
@@ -68,44 +86,90 @@ bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size
     return widest < count;
 }
 
-/* What is left when the content is as it should be. */
-static struct plan plan_rest(const struct head *head, const struct list_policy *policy, enum compact_goal goal,
-                             const struct log_facts *facts)
+/* Memory that a run takes when it lies over an older one, in a merge or a read. */
+static uint64_t overlay_bytes(const struct run *run)
 {
+    uint64_t entries = run->bytes / ENTRY_BYTES_TYPICAL;
+    return run->bytes + FOLD_ENTRY_BYTES * (run->items > entries ? run->items : entries);
+}
+
+/* What may lie over the oldest input, so that the merge fits fold_memory_bytes. */
+static uint64_t overlay_limit(const struct list_policy *policy)
+{
+    return policy->fold_memory_bytes / 4 * 3;
+}
+
+/* Reads hold all runs but the oldest in memory: before these become too much, the oldest takes them in. */
+static bool overlay_is_large(const struct head *head, const struct list_policy *policy)
+{
+    uint64_t newer = 0;
+    for (size_t i = 1; i < head->run_count; i++) {
+        newer += overlay_bytes(&head->runs[i]);
+    }
+    return newer > overlay_limit(policy) / 2;
+}
+
+/* Takes off the newest inputs that do not fit the memory; two are left at least. */
+static void fit_memory(const struct head *head, const struct list_policy *policy, struct plan *plan)
+{
+    uint64_t newer = 0;
+    size_t count = plan->count < 2 ? plan->count : 1;
+    while (count < plan->count) {
+        newer += overlay_bytes(&head->runs[plan->first + count]);
+        if (count >= 2 && newer > overlay_limit(policy)) {
+            break;
+        }
+        count++;
+    }
+    plan->count = count;
+}
+
+/* What is left when the content is as it should be. */
+static struct plan plan_rest(const struct plan_input *in)
+{
+    const struct head *head = in->head;
     /* An automatic compaction takes dead announcements along when it folds; alone they only matter when they fill the log. */
-    bool dead = facts->has_dead && (goal != COMPACT_AUTO || head->log.len > policy->log_limit_bytes);
+    bool dead = in->facts.has_dead && (in->goal != COMPACT_AUTO || head->log.len > in->log_limit_bytes);
     if (head->garbage_count > 0 || dead) {
         return (struct plan){.kind = PLAN_PURGE};
     }
-    bool may_go = policy->on_missing == ON_MISSING_CREATE || goal == COMPACT_DROP || goal == COMPACT_CLEAR;
+    bool may_go = in->policy->on_missing == ON_MISSING_CREATE || in->dropping;
     if (may_go && head->run_count == 0 && head->log.len == 0) {
         return (struct plan){.kind = PLAN_REMOVE};
     }
     return (struct plan){.kind = PLAN_NOTHING};
 }
 
-static struct plan plan_auto(const struct head *head, const struct list_policy *policy, const struct log_facts *facts)
+static struct plan plan_auto(const struct plan_input *in)
 {
+    const struct head *head = in->head;
+    const struct log_facts *facts = &in->facts;
     struct plan plan = {.kind = PLAN_NOTHING};
-    size_t limit = policy->log_limit_bytes;
+    size_t limit = in->log_limit_bytes;
     /* A small list never leaves its head; a list with runs is folded in place only when that wins much. */
     bool alone = head->run_count == 0 || facts->cleared;
     bool fold = facts->folded_bytes <= (alone ? limit / 4 * 3 : limit / 4);
     /* What is folded already is above the limit only for young announcements: they go by themselves. */
     bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead;
-    if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
+    if (facts->dead_bytes > limit / 4) {
+        /* Flips that failed leave these; another that fails would leave more. */
+        plan.kind = PLAN_PURGE;
+    } else if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
         plan.kind = fold ? PLAN_FOLD : PLAN_FLIP;
+    } else if (overlay_is_large(head, in->policy)) {
+        plan = (struct plan){PLAN_MERGE, 0, head->run_count};
     } else if (plan_merge_window(head->runs, head->run_count, &plan.first, &plan.count)) {
         plan.kind = PLAN_MERGE;
     }
     return plan;
 }
 
-static struct plan plan_full(const struct head *head, const struct list_policy *policy, const struct log_facts *facts)
+static struct plan plan_full(const struct plan_input *in)
 {
+    const struct head *head = in->head;
+    const struct log_facts *facts = &in->facts;
     struct plan plan = {.kind = PLAN_NOTHING};
-    if (facts->has_ops && (head->run_count == 0 || facts->cleared) &&
-        facts->folded_bytes <= policy->log_limit_bytes) {
+    if (facts->has_ops && (head->run_count == 0 || facts->cleared) && facts->folded_bytes <= in->log_limit_bytes) {
         bool folded = facts->op_bytes == facts->folded_bytes && !facts->cleared;
         plan.kind = folded ? PLAN_NOTHING : PLAN_FOLD;
     } else if (facts->has_ops) {
@@ -116,33 +180,59 @@ static struct plan plan_full(const struct head *head, const struct list_policy *
     return plan;
 }
 
-static struct plan plan_heal(const struct head *head, const struct name *heal)
+/* Where the run stands in the head; run_count when it is not named, or not any more: a '!' in the log takes it away. */
+static size_t find_run(const struct plan_input *in, const struct name *run)
 {
-    for (size_t i = 0; heal != NULL && i < head->run_count; i++) {
-        if (name_equal(&head->runs[i].range.name, heal)) {
-            return (struct plan){PLAN_MERGE, i, 1};
-        }
+    size_t i = 0;
+    while (i < in->head->run_count && !name_equal(&in->head->runs[i].range.name, run)) {
+        i++;
     }
-    return (struct plan){.kind = PLAN_NOTHING};
+    return in->facts.cleared ? in->head->run_count : i;
 }
 
-struct plan plan_choose(const struct head *head, const struct list_policy *policy, enum compact_goal goal,
-                        const struct name *heal, int64_t now_s)
+static struct plan plan_heal(const struct plan_input *in, const struct name *run)
 {
-    /* A list that is dropped waits for nobody: young announcements are swept as well. */
-    bool dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR;
-    struct log_facts facts = look_at_log(head, now_s, dropping ? INT64_MIN : policy->announcement_grace_s);
+    size_t at = run != NULL ? find_run(in, run) : in->head->run_count;
+    return at < in->head->run_count ? (struct plan){PLAN_MERGE, at, 1} : (struct plan){.kind = PLAN_NOTHING};
+}
+
+static struct plan plan_clear(const struct plan_input *in, const struct name *run)
+{
+    bool names_nothing =
+        in->head->run_count == 0 && in->head->garbage_count == 0 && !in->facts.has_announcements;
+    if (run != NULL && find_run(in, run) == in->head->run_count) {
+        return (struct plan){.kind = PLAN_NOTHING}; /* what was damaged has gone by other ways */
+    }
+    if (run == NULL && names_nothing) {
+        return (struct plan){.kind = PLAN_REMOVE}; /* content and head go in one step */
+    }
+    bool holds = in->facts.has_ops || in->head->run_count > 0;
+    return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
+}
+
+struct plan plan_choose(const struct head *head, const struct list_policy *policy, size_t log_limit_bytes,
+                        enum compact_goal goal, const struct name *run, int64_t now_s)
+{
+    struct plan_input in = {.head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
     struct plan plan = {.kind = PLAN_NOTHING};
+    /* A list that is dropped waits for nobody: young announcements are swept as well. */
+    in.dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
+    in.facts = look_at_log(head, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
+    bool cleared_below =
+        in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
     if (goal == COMPACT_AUTO) {
-        plan = plan_auto(head, policy, &facts);
+        plan = plan_auto(&in);
     } else if (goal == COMPACT_FULL) {
-        plan = plan_full(head, policy, &facts);
+        plan = plan_full(&in);
     } else if (goal == COMPACT_HEAL) {
-        plan = plan_heal(head, heal);
-    } else if (goal == COMPACT_CLEAR || policy->on_missing == ON_MISSING_REFUSE) {
-        plan.kind = facts.has_ops || head->run_count > 0 ? PLAN_CLEAR : PLAN_NOTHING;
-    } else if (facts.cleared && (head->run_count > 0 || facts.op_bytes != facts.folded_bytes)) {
+        plan = plan_heal(&in, run);
+    } else if (goal == COMPACT_CLEAR || (goal == COMPACT_DROP && policy->on_missing == ON_MISSING_REFUSE)) {
+        plan = plan_clear(&in, run);
+    } else if (cleared_below) {
         plan.kind = PLAN_FOLD;
     }
-    return plan.kind != PLAN_NOTHING ? plan : plan_rest(head, policy, goal, &facts);
+    if (plan.kind == PLAN_MERGE) {
+        fit_memory(head, policy, &plan);
+    }
+    return plan.kind != PLAN_NOTHING ? plan : plan_rest(&in);
 }

@@ -13,6 +13,7 @@ enum compact_goal {
     COMPACT_FULL,  /* lcompact: log folded, one run, nothing left over */
     COMPACT_DROP,  /* ldrop: nothing left at all */
     COMPACT_CLEAR, /* a damaged list is given up (on_damaged = miss) */
+    COMPACT_TIDY,  /* what a list that was given up leaves behind is removed */
     COMPACT_HEAL,  /* a run is written anew because a sublist of it is gone but still cached */
 };
 
@@ -31,9 +32,11 @@ struct plan {
     size_t first, count;
 };
 
-/* heal: the run to be written anew (COMPACT_HEAL), else NULL. now_s: wall clock. */
-struct plan plan_choose(const struct head *head, const struct list_policy *policy, enum compact_goal goal,
-                        const struct name *heal, int64_t now_s);
+/* log_limit_bytes: the policy's, within what the server can store. run: the one to be written anew (COMPACT_HEAL), or the
+ * damaged one (COMPACT_CLEAR: nothing is cleared when the head does not name it, or not any more); NULL for other goals and
+ * for a list that is cleared unconditionally. now_s: wall clock. */
+struct plan plan_choose(const struct head *head, const struct list_policy *policy, size_t log_limit_bytes,
+                        enum compact_goal goal, const struct name *run, int64_t now_s);
 
 /* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n) times in its life.
  * False when none. */

@@ -19,7 +19,7 @@
 enum phase {
     PHASE_FREE,    /* nothing of this session is under way on this list */
     PHASE_CHANGED, /* it has a change in the round being made */
-    PHASE_READING, /* it has a read in that round or under way: only reads may follow */
+    PHASE_READING, /* it has a read in that round: only reads may follow */
     PHASE_BLOCKED, /* an earlier call must end first */
 };
 
@@ -71,8 +71,8 @@ static void mark_active(const struct pass *pass)
 {
     struct list_call *call;
     TAILQ_FOREACH (call, &pass->list->active, active) {
-        bool reading = kind_of(call) == KIND_READ && phase_of(pass, call) != PHASE_BLOCKED;
-        set_phase(pass, call, reading ? PHASE_READING : PHASE_BLOCKED);
+        /* A read under way may have to begin again on a newer head: a later one must not be answered from an older. */
+        set_phase(pass, call, PHASE_BLOCKED);
     }
 }
 

@@ -41,7 +41,7 @@ struct window {
     size_t parked_bytes;   /* answers that wait for earlier ones */
     size_t estimate[WINDOW_KINDS];
     bool item_seen; /* one answer has come: from now on more than four items at first */
-    bool full; /* debt rose above soft_bytes and has not come down to half of it yet */
+    bool full;      /* debt rose above soft_bytes and has not come down to half of it yet */
 };
 
 void window_init(struct window *w, const struct config *config);

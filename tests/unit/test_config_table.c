@@ -203,7 +203,7 @@ static void test_conf_loads(void **state)
     config_print(as_is, collect, &left);
     config_print(whole, collect, &right);
     assert_string_equal(left.text, right.text);
-    assert_non_null(strstr(left.text, "\nproxy.max_line_bytes=65536\n"));
+    assert_non_null(strstr(left.text, "\nproxy.max_line_bytes=1048576\n"));
     assert_non_null(strstr(left.text, "\npool main.servers=10.0.0.1:11211, 10.0.0.2:11211\n"));
     assert_non_null(strstr(left.text, "\nlists.delimiter=,\n"));
     config_destroy(&as_is);

@@ -62,7 +62,7 @@ static const struct plan_case cases[] = {
     {"^1\n" WITHDRAWN WITHDRAWN WITHDRAWN, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
     {"^1\n" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n+1:a" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
-    {"^1\n+1:a" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
+    {"^1\n+1:a" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
     {"^1\n+1:a+1:a" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
     /* lcompact */
     {"^1\n+1:a+1:b", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
@@ -83,13 +83,15 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A "\n+1:a!0:", COMPACT_DROP, false, PLAN_FOLD, 0, 0},
     {"^1\n!0:", COMPACT_DROP, false, PLAN_FOLD, 0, 0},
     {"^1" RUN_A "\n+1:a!0:", COMPACT_DROP, true, PLAN_CLEAR, 0, 0},
+    {"^1\n+1:a!0:", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
     {"^1\n+1:a", COMPACT_DROP, false, PLAN_NOTHING, 0, 0},
     {"^1\n", COMPACT_DROP, false, PLAN_REMOVE, 0, 0},
     {"^1\n", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
     {"^1\n" YOUNG, COMPACT_DROP, false, PLAN_PURGE, 0, 0},
     /* a damaged list is given up */
     {"^1" RUN_A "\n", COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
-    {"^1\n+1:a", COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
+    {"^1\n+1:a", COMPACT_CLEAR, false, PLAN_REMOVE, 0, 0},
+    {"^1\n+1:a" YOUNG, COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
     {"^1 -" NAME_A ".1\n", COMPACT_CLEAR, false, PLAN_PURGE, 0, 0},
     {"^1\n" YOUNG, COMPACT_CLEAR, true, PLAN_PURGE, 0, 0},
     {"^1\n", COMPACT_CLEAR, true, PLAN_REMOVE, 0, 0},
@@ -107,13 +109,14 @@ static void test_each_head_asks_for_its_step(void **state)
         const struct plan_case *c = &cases[i];
         struct list_policy policy = {
             .log_limit_bytes = 100,
+            .fold_memory_bytes = UINT64_MAX,
             .announcement_grace_s = 60,
             .on_missing = c->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE,
         };
         struct head *head = head_of(slice_of(c->head));
         assert_non_null(head);
         struct plan plan =
-            plan_choose(head, &policy, c->goal, c->goal == COMPACT_HEAL ? &heal : NULL, 1000);
+            plan_choose(head, &policy, policy.log_limit_bytes, c->goal, c->goal == COMPACT_HEAL ? &heal : NULL, 1000);
         if (plan.kind != c->kind) {
             print_error("case %zu: %s\n", i, c->head);
         }
@@ -230,7 +233,7 @@ static void test_a_byte_is_rewritten_few_times_in_its_life(void **state)
 /* The head after a step, as the operations would leave it when nobody interferes. */
 static struct head *after(struct head *head, struct plan plan, bool dropping, unsigned *names)
 {
-    struct carry carry = {.now_s = 1000, .grace_s = dropping ? CARRY_SWEEP_ALL : 500};
+    struct carry carry = {.now_s = 1000, .grace_s = dropping ? GRACE_NONE : 500};
     struct layout layout;
     struct fold fold;
     layout_init(&layout, head);
@@ -302,16 +305,17 @@ static void test_step_after_step_leads_to_an_end(void **state)
         bool dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR;
         struct list_policy policy = {
             .log_limit_bytes = 120,
+            .fold_memory_bytes = UINT64_MAX,
             .announcement_grace_s = 500,
             .on_missing = rng_below(&rng, 2) == 0 ? ON_MISSING_REFUSE : ON_MISSING_CREATE,
         };
         struct head *head = random_head(&rng);
         unsigned steps = 0, names = 0;
-        struct plan plan = plan_choose(head, &policy, goal, NULL, 1000);
+        struct plan plan = plan_choose(head, &policy, policy.log_limit_bytes, goal, NULL, 1000);
         while (plan.kind != PLAN_NOTHING && plan.kind != PLAN_REMOVE) {
             assert_true(++steps <= 6);
             head = after(head, plan, dropping, &names);
-            plan = plan_choose(head, &policy, goal, NULL, 1000);
+            plan = plan_choose(head, &policy, policy.log_limit_bytes, goal, NULL, 1000);
         }
         if (goal == COMPACT_FULL) {
             assert_true(head->run_count <= 1 && head->garbage_count == 0);
@@ -319,7 +323,10 @@ static void test_step_after_step_leads_to_an_end(void **state)
             assert_int_equal(plan.kind, PLAN_REMOVE);
         }
         if (plan.kind == PLAN_REMOVE) {
-            assert_true(head->run_count == 0 && head->garbage_count == 0 && head->log.len == 0);
+            bool with_content = goal == COMPACT_CLEAR ||
+                                (goal == COMPACT_DROP && policy.on_missing == ON_MISSING_REFUSE);
+            assert_true(head->run_count == 0 && head->garbage_count == 0);
+            assert_true(head->log.len == 0 || with_content);
         }
         head_unref(&head);
     }

@@ -13,11 +13,13 @@ Environment: MCLISTD the daemon, MCLISTD_RUNNER a command in front of it, MEMCAC
 program, MCLISTD_SLOW a factor for all timeouts.
 """
 
+import functools
 import os
 import pathlib
 import random
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -66,6 +68,12 @@ def wait_for_exit(process, timeout_s=TIMEOUT_S):
         process.kill()
         process.wait()
         return None
+
+
+@functools.lru_cache(maxsize=None)
+def has_thread_sanitizer(program):
+    path = shutil.which(program)
+    return path is not None and b"__tsan_init" in pathlib.Path(path).read_bytes()
 
 
 class Conn:
@@ -239,8 +247,13 @@ class Memcached:
         return Conn(self.port, **options)
 
     def pause(self):
-        """It accepts and stays silent."""
+        """It accepts and stays silent. Its threads do not all stop at once."""
         self.process.send_signal(signal.SIGSTOP)
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+        wait_until(
+            "it is stopped",
+            lambda: all(") T " in (task / "stat").read_text() for task in tasks.iterdir()),
+        )
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)
@@ -301,10 +314,12 @@ class Daemon:
         self.must_stop = False  # it is to end well, and has not yet
         self.start()
 
+    def path(self):
+        return str(ROOT / self.program) if "/" in self.program else self.program
+
     def command(self):
         runner = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
-        program = str(ROOT / self.program) if "/" in self.program else self.program
-        return [*runner, program, "-c", str(self.ini_path), *self.args]
+        return [*runner, self.path(), "-c", str(self.ini_path), *self.args]
 
     def start(self):
         write_ini(self.ini_path, self.sections)
@@ -317,6 +332,9 @@ class Daemon:
         except AssertionError:
             self.kill()
             raise
+        if has_thread_sanitizer(self.path()):
+            # It loses a signal that comes at the moment when the main thread begins to wait.
+            time.sleep(0.1)
         self.must_stop = True
         return self
 

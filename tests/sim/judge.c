@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Judging answers: each must be right at one instant between question and answer, and the instants
+ * of a session's calls must come in its order.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "oracle.h"
+
+bool call_unknown(const struct sim_call *call)
+{
+    return call->abandoned ||
+           (call->call.status == LIST_SERVER_ERROR && strstr(call->call.error, "unknown") != NULL);
+}
+
+static const char *verb_name(enum list_verb verb)
+{
+    static const char *const names[] = {"ladd",    "ldel",     "lset", "laddx", "ldelx",
+                                        "lcreate", "lget",     "lhas", "llen",  "lrange",
+                                        "ldrop",   "lcompact", "lstat"};
+    return names[verb];
+}
+
+static const char *status_name(enum list_status status)
+{
+    static const char *const names[] = {"OK", "MISSING", "NOT_STORED", "CLIENT_ERROR",
+                                        "SERVER_ERROR"};
+    return names[status];
+}
+
+void call_describe(const struct sim_call *call, char *out, size_t cap)
+{
+    int n = snprintf(out, cap, "call %llu p%u s%u %s %s", (unsigned long long)call->number,
+                     call->proxy, call->session, verb_name(call->call.verb), call->key);
+    for (size_t i = 0; i < call->call.item_count && (size_t)n < cap; i++) {
+        n += snprintf(out + n, cap - (size_t)n, " %u", (unsigned)call->ids[i]);
+    }
+    if ((size_t)n < cap && call->call.verb == LIST_RANGE) {
+        n += snprintf(out + n, cap - (size_t)n, " %lld %lld", (long long)call->call.from,
+                      (long long)call->call.to);
+    }
+    if ((size_t)n < cap && call->done && !call->abandoned) {
+        snprintf(out + n, cap - (size_t)n, " -> %s %llu %s", status_name(call->call.status),
+                 (unsigned long long)call->call.number, call->call.error);
+    }
+}
+
+static void __attribute__((noreturn))
+wrong(const struct oracle *o, const struct sim_call *call, const char *what)
+{
+    char text[512];
+    call_describe(call, text, sizeof text);
+    const struct model_list *l = &o->list[call->list];
+    printf("  versions %u..%u of %u, applied %u at %u; at the end of the call:",
+           call->start_version, call->done_version, l->count, call->applied, call->applied_version);
+    const struct version *v = &l->versions[call->done_version];
+    for (uint32_t i = 0; i < v->items.count && i < 60; i++) {
+        printf(" %u", (unsigned)v->items.ids[i]);
+    }
+    printf("\n");
+    sim_violation("%s: %s", what, text);
+}
+
+/* Moves the answer's bytes into one string, which the caller frees. */
+static char *flatten(struct chain *chain, size_t *bytes)
+{
+    char *text = malloc(chain->bytes + 1);
+    CHECK(text != NULL);
+    *bytes = 0;
+    while (chain->bytes > 0) {
+        struct iovec iov;
+        CHECK(chain_iov(chain, &iov, 1) == 1);
+        memcpy(text + *bytes, iov.iov_base, iov.iov_len);
+        *bytes += iov.iov_len;
+        chain_consume(chain, iov.iov_len);
+    }
+    return text;
+}
+
+/* Takes "NAME" up to the next delimiter; none may stand at the end. */
+static bool take_joined(struct slice *rest, struct slice *name)
+{
+    const char *end = memchr(rest->p, ',', rest->len);
+    *name = slice_take(rest, end == NULL ? rest->len : (size_t)(end - rest->p));
+    if (end != NULL) {
+        (void)slice_take(rest, 1);
+    }
+    return end == NULL || rest->len > 0;
+}
+
+/* Takes "ITEM KEY BYTES\r\n" NAME "\r\n". */
+static bool take_item(const struct sim_call *call, struct slice *rest, struct slice *name)
+{
+    char begin[32];
+    struct slice expected =
+        slice_make(begin, (size_t)snprintf(begin, sizeof begin, "ITEM %s ", call->key));
+    const char *end = memchr(rest->p, '\r', rest->len);
+    uint64_t len;
+    if (end == NULL || !slice_starts_with(*rest, expected)) {
+        return false;
+    }
+    struct slice line = slice_take(rest, (size_t)(end - rest->p));
+    (void)slice_take(&line, expected.len);
+    if (!slice_to_u64(line, &len) || rest->len < len + 4 ||
+        !slice_starts_with(*rest, SLICE_LIT("\r\n"))) {
+        return false;
+    }
+    (void)slice_take(rest, 2);
+    *name = slice_take(rest, len);
+    return slice_equal(slice_take(rest, 2), SLICE_LIT("\r\n"));
+}
+
+/* Splits an answer into items; false when it is not made as it should be. Repeated items stay
+ * visible. */
+static bool parse_answer(struct sim_call *call, struct items *out)
+{
+    size_t bytes;
+    char *text = flatten(&call->call.answer, &bytes);
+    struct slice rest = slice_make(text, bytes);
+    bool good = true;
+    while (good && rest.len > 0) {
+        struct slice name = SLICE_NONE;
+        uint16_t id = 0;
+        good = call->call.form == LIST_FORM_JOINED ? take_joined(&rest, &name)
+                                                   : take_item(call, &rest, &name);
+        good = good && item_of_name(name, &id);
+        if (good) {
+            items_push(out, id);
+        }
+    }
+    free(text);
+    return good;
+}
+
+static void expected_range(const struct items *all, int64_t from, int64_t to, struct items *out)
+{
+    int64_t n = all->count;
+    from = from < 0 ? n + from : from;
+    to = to < 0 ? n + to : to;
+    from = from < 0 ? 0 : from;
+    to = to >= n ? n - 1 : to;
+    for (int64_t i = from; i <= to; i++) {
+        items_push(out, all->ids[i]);
+    }
+}
+
+/* Would the read be answered like this by that version? */
+static bool read_matches(const struct oracle *o, const struct sim_call *call,
+                         const struct items *answer, const struct version *v)
+{
+    const struct list_call *c = &call->call;
+    if (c->verb == LIST_LEN || c->verb == LIST_STAT) {
+        return (c->verb == LIST_LEN ? c->number : c->stat.items) == v->items.count;
+    }
+    struct items expected = {0};
+    uint32_t has = 0;
+    bool same = true;
+    if (c->verb == LIST_HAS) {
+        for (size_t i = 0; i < c->item_count && same; i++) {
+            if (items_has(&v->items, call->ids[i])) {
+                same = has < answer->count && answer->ids[has] == call->ids[i];
+                has++;
+            }
+        }
+        same = same && has == answer->count;
+    } else if (c->verb == LIST_RANGE) {
+        expected_range(&v->items, c->from, c->to, &expected);
+        same = items_equal(&expected, answer);
+    } else {
+        same = items_equal(&v->items, answer);
+    }
+    items_fini(&expected);
+    if (!same || c->number != answer->count) {
+        return false;
+    }
+    bool missing = answer->count == 0 && (c->verb == LIST_HAS || !(o->refuse && v->exists));
+    return (c->status == LIST_MISSING) == missing;
+}
+
+/* The version number of the answer must stand for that content. */
+static bool version_matches(const struct oracle *o, const struct sim_call *call, uint32_t version)
+{
+    const struct model_list *l = &o->list[call->list];
+    if (call->call.version == 0) {
+        return true;
+    }
+    for (size_t i = l->mark_count; i-- > 0;) {
+        if (l->marks[i].cas == call->call.version && l->marks[i].version == version) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_read(struct oracle *o, struct session_model *session, struct sim_call *call)
+{
+    struct items answer = {0};
+    if (!parse_answer(call, &answer)) {
+        wrong(o, call, "malformed answer");
+    }
+    uint32_t from = call->start_version, floor = session->floor[call->list];
+    bool found = false;
+    for (uint32_t v = from > floor ? from : floor; v <= call->done_version && !found; v++) {
+        if (read_matches(o, call, &answer, &o->list[call->list].versions[v]) &&
+            version_matches(o, call, v)) {
+            /* No floor for later reads: those of one session that are under way together may
+             * overtake each other. */
+            session->seen[call->list] =
+                v > session->seen[call->list] ? v : session->seen[call->list];
+            found = true;
+        }
+    }
+    bool excused = call->damage_seen && o->miss_damaged && call->call.status == LIST_MISSING;
+    if (!found && !excused) {
+        printf("  answered (%u):", answer.count);
+        for (uint32_t i = 0; i < answer.count && i < 60; i++) {
+            printf(" %u", (unsigned)answer.ids[i]);
+        }
+        printf("\n");
+        wrong(o, call, "no state of the list during the call would give this answer");
+    }
+    items_fini(&answer);
+}
+
+/* Would the change do nothing in that version, with this outcome? */
+static bool does_nothing(const struct oracle *o, const struct sim_call *call,
+                         const struct version *v)
+{
+    const struct list_call *c = &call->call;
+    bool none = o->refuse ? !v->exists : v->items.count == 0;
+    if (c->verb == LIST_COMPACT) {
+        return c->status == LIST_OK || none;
+    }
+    if (c->status == LIST_MISSING) {
+        return o->refuse && !v->exists && c->verb != LIST_ADD && c->verb != LIST_ADDX &&
+               c->verb != LIST_SET;
+    }
+    if (c->status == LIST_NOT_STORED) {
+        return c->verb == LIST_CREATE
+                   ? !none
+                   : o->refuse && !v->exists && (c->verb == LIST_ADD || c->verb == LIST_ADDX);
+    }
+    if (c->verb == LIST_DROP || c->verb == LIST_CREATE) {
+        return none && (c->verb == LIST_DROP || c->item_count == 0) && !o->refuse;
+    }
+    if (o->refuse && !v->exists) {
+        return false;
+    }
+    for (size_t i = 0; i < c->item_count; i++) {
+        bool in = items_has(&v->items, call->ids[i]);
+        if (in != (c->verb == LIST_ADD || c->verb == LIST_ADDX)) {
+            return false;
+        }
+    }
+    return c->number == 0 && (c->verb != LIST_SET || v->items.count == 0);
+}
+
+static bool was_missing(const struct oracle *o, const struct sim_call *call)
+{
+    for (uint32_t v = call->start_version; v <= call->done_version; v++) {
+        if (!o->list[call->list].versions[v].exists) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_change(struct oracle *o, struct session_model *session, struct sim_call *call)
+{
+    const struct list_call *c = &call->call;
+    uint32_t *floor = &session->floor[call->list];
+    const uint32_t *seen = &session->seen[call->list];
+    bool exact = c->verb == LIST_ADDX || c->verb == LIST_DELX;
+    if (call->applied > 0 && (c->status == LIST_OK || c->verb == LIST_DROP)) {
+        if (exact && c->number != call->expected) {
+            wrong(o, call, "wrong number");
+        }
+        if (call->applied_version < *floor) {
+            wrong(o, call, "took effect before an earlier call of its session");
+        }
+        if (call->applied_version < *seen + call->made_version) {
+            wrong(o, call, "an earlier read of its session saw it");
+        }
+        if (c->verb == LIST_DROP && o->refuse && !was_missing(o, call)) {
+            wrong(o, call, "the list is still there");
+        }
+        *floor = call->applied_version;
+        return;
+    }
+    if (call->applied > 0) {
+        wrong(o, call, "took effect, but was answered otherwise");
+    }
+    uint32_t from = call->start_version > *floor ? call->start_version : *floor;
+    from = from > *seen ? from : *seen;
+    for (uint32_t v = from; v <= call->done_version; v++) {
+        if (does_nothing(o, call, &o->list[call->list].versions[v])) {
+            *floor = v;
+            return;
+        }
+    }
+    wrong(o, call, "answered, but did not take effect");
+}
+
+static void judge_error(struct oracle *o, struct sim_call *call)
+{
+    if (call->call.verb != LIST_DROP && call->applied > 0) {
+        wrong(o, call, "refused, but took effect");
+    }
+    if (call->call.error[0] == '\0') {
+        wrong(o, call, "an error without a text");
+    }
+    if (strstr(call->call.error, "damaged") != NULL && !call->damage_seen) {
+        wrong(o, call, "a list is said to be damaged that is not");
+    }
+}
+
+void oracle_judge(struct oracle *o, struct session_model *session, struct sim_call *call)
+{
+    if (call_unknown(call)) {
+        return;
+    }
+    o->checked++;
+    if (call->call.status == LIST_CLIENT_ERROR || call->call.status == LIST_SERVER_ERROR) {
+        judge_error(o, call);
+    } else if (call->call.verb == LIST_GET || call->call.verb == LIST_HAS ||
+               call->call.verb == LIST_LEN || call->call.verb == LIST_RANGE ||
+               call->call.verb == LIST_STAT) {
+        judge_read(o, session, call);
+    } else {
+        judge_change(o, session, call);
+    }
+}

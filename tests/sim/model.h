@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a list holds, as a plain sequence, and how it is read from what is stored: slowly, simply,
+ * and without any of the engine's code, so that both are not wrong in the same way.
+ */
+#ifndef SIM_MODEL_H
+#define SIM_MODEL_H
+
+#include "store.h"
+
+#define ITEMS_MAX 4096
+#define ITEM_NAME_MAX 64
+#define SERVERS_MAX 4
+
+/* Items are numbers here; on the wire they have names that look like the format's own syntax. */
+struct items {
+    uint16_t *ids; /* in order of insertion */
+    uint32_t count, cap;
+};
+
+void items_fini(struct items *items);
+void items_copy(struct items *to, const struct items *from);
+bool items_equal(const struct items *a, const struct items *b);
+bool items_has(const struct items *items, uint16_t id);
+void items_clear(struct items *items);
+/* Puts it at the end, whatever is there already. */
+void items_push(struct items *items, uint16_t id);
+/* Returns whether it was new; one that is there keeps its place. */
+bool items_add(struct items *items, uint16_t id);
+/* Returns whether it was there. */
+bool items_remove(struct items *items, uint16_t id);
+
+size_t item_name(char out[ITEM_NAME_MAX], uint16_t id);
+/* False when no item has that name. */
+bool item_of_name(struct slice name, uint16_t *id);
+
+struct stored {
+    bool exists; /* there is a head */
+    bool malformed;
+    bool sublist_missing; /* one that the head names */
+    char missing[KEY_BYTES_MAX + 1];
+    unsigned runs, garbage, announcements, entries;
+};
+
+/* The servers, and which of them has a key. */
+struct cluster {
+    struct store *stores;
+    unsigned count;
+    bool spread; /* sublists are placed by their own names */
+};
+struct store *cluster_store(const struct cluster *cluster, struct slice placement);
+
+/* Reads the list's content from the stores. items is complete unless malformed or sublist_missing.
+ */
+void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                  struct items *items, struct stored *out);
+/* Does the list's head name this sublist, in a run, as garbage or by an announcement? */
+bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                      struct slice sublist);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "oracle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void list_name(char out[16], unsigned list)
+{
+    snprintf(out, 16, "L%u", list);
+}
+
+static const struct version *push_version(struct model_list *l, bool exists,
+                                          const struct items *items)
+{
+    if (l->count == l->cap) {
+        l->cap = l->cap == 0 ? 64 : l->cap * 2;
+        l->versions = realloc(l->versions, l->cap * sizeof *l->versions);
+        CHECK(l->versions != NULL);
+    }
+    struct version *version = &l->versions[l->count++];
+    *version = (struct version){.exists = exists};
+    items_copy(&version->items, items);
+    return version;
+}
+
+void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
+{
+    struct items none = {0};
+    *o = (struct oracle){.cluster = cluster, .lists = lists};
+    for (unsigned i = 0; i < lists; i++) {
+        push_version(&o->list[i], false, &none);
+    }
+    for (unsigned i = 0; i < SESSIONS_MAX; i++) {
+        TAILQ_INIT(&o->sessions[i].calls);
+    }
+}
+
+void oracle_fini(struct oracle *o)
+{
+    for (unsigned i = 0; i < o->lists; i++) {
+        for (uint32_t v = 0; v < o->list[i].count; v++) {
+            items_fini(&o->list[i].versions[v].items);
+        }
+        free(o->list[i].versions);
+        free(o->list[i].marks);
+    }
+}
+
+const struct version *oracle_now(const struct oracle *o, unsigned list)
+{
+    return &o->list[list].versions[o->list[list].count - 1];
+}
+
+static void note_cas(struct oracle *o, unsigned list, int64_t now_s)
+{
+    char key[16];
+    struct model_list *l = &o->list[list];
+    snprintf(key, sizeof key, "L%u#", list);
+    struct store *store = cluster_store(&o->cluster, slice_of(key));
+    const struct item *item = store_find(store, slice_of(key), now_s);
+    if (item == NULL) {
+        return;
+    }
+    if (l->mark_count == l->mark_cap) {
+        l->mark_cap = l->mark_cap == 0 ? 64 : l->mark_cap * 2;
+        l->marks = realloc(l->marks, l->mark_cap * sizeof *l->marks);
+        CHECK(l->marks != NULL);
+    }
+    l->marks[l->mark_count++] = (struct cas_mark){item->cas, store->incarnation, l->count - 1};
+}
+
+/* Makes this the current content; nothing happens when it is already. */
+static void set_current(struct oracle *o, unsigned list, bool exists, const struct items *items)
+{
+    const struct version *now = oracle_now(o, list);
+    if (now->exists != exists || !items_equal(&now->items, items)) {
+        push_version(&o->list[list], exists, items);
+    }
+}
+
+/* Applies a blind change to the content. */
+static void apply_blind(struct items *items, const struct sim_call *call)
+{
+    if (call->call.verb == LIST_SET) {
+        items_clear(items);
+    }
+    for (size_t i = 0; i < call->call.item_count; i++) {
+        if (call->call.verb == LIST_DEL) {
+            (void)items_remove(items, call->ids[i]);
+        } else {
+            (void)items_add(items, call->ids[i]);
+        }
+    }
+}
+
+static void apply_exact(struct oracle *o, bool exists, struct items *items, struct sim_call *call)
+{
+    char text[256];
+    call->expected = 0;
+    if (call->call.verb == LIST_CREATE && (items->count > 0 || (exists && o->refuse))) {
+        call_describe(call, text, sizeof text);
+        sim_violation("lcreate took effect on a list that exists: %s", text);
+    }
+    for (size_t i = 0; i < call->call.item_count; i++) {
+        bool did = call->call.verb == LIST_DELX ? items_remove(items, call->ids[i])
+                                                : items_add(items, call->ids[i]);
+        call->expected += did;
+    }
+}
+
+static void mark_applied(struct oracle *o, struct sim_call *call, bool made_version)
+{
+    char text[256];
+    bool first = call->applied++ == 0;
+    if (first) {
+        call->applied_version = o->list[call->list].count - 1;
+        call->made_version = made_version;
+    }
+    if (call->call.verb == LIST_DROP) {
+        return;
+    }
+    call_describe(call, text, sizeof text);
+    if (!first) {
+        sim_violation("a call took effect twice: %s", text);
+    }
+    if (call->done && !call_unknown(call)) {
+        sim_violation("a call took effect after it was answered: %s", text);
+    }
+}
+
+static void note_clear(struct oracle *o, const struct intent *intent, const struct items *before)
+{
+    for (size_t i = 0; before->count > 0 && i < intent->count; i++) {
+        if (++intent->calls[i]->clears > 1 && !o->refuse) {
+            sim_violation(
+                "an ldrop dropped items twice: those added after it took effect are gone");
+        }
+    }
+}
+
+/* What the content must be after the request. */
+static void expect(struct oracle *o, unsigned list, const struct intent *intent,
+                   const struct be_request *request, bool *exists, struct items *items)
+{
+    const struct version *before = oracle_now(o, list);
+    items_copy(items, &before->items);
+    *exists = true;
+    if (request->verb == BE_ADD && before->exists) {
+        sim_violation("L%u: ADD of a head that is there", list);
+    }
+    if (intent->kind == INTENT_ROUND) {
+        for (size_t i = 0; i < intent->count; i++) {
+            apply_blind(items, intent->calls[i]);
+        }
+    } else if (intent->kind == INTENT_EXACT) {
+        for (size_t i = 0; i < intent->count; i++) {
+            apply_exact(o, before->exists, items, intent->calls[i]);
+        }
+    } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
+        if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
+            sim_violation("L%u: cleared, though nobody asked for it and it is not damaged", list);
+        }
+        note_clear(o, intent, items);
+        items_clear(items);
+    } else if (request->verb == BE_CAS_DELETE) {
+        if (items->count > 0 && intent->count == 0) {
+            sim_violation("L%u: the head was removed, with %u items in the list", list,
+                          items->count);
+        }
+        note_clear(o, intent, items);
+        items_clear(items);
+        if (o->refuse && !intent->may_remove) {
+            sim_violation("L%u: an empty list was removed without an ldrop", list);
+        }
+        *exists = false;
+    } else if (intent->kind != INTENT_COMPACT) {
+        sim_violation("L%u: a head was changed by something unknown", list);
+    }
+}
+
+static void print_items(const char *what, const struct items *items)
+{
+    printf("  %s (%u):", what, items->count);
+    for (uint32_t i = 0; i < items->count && i < 60; i++) {
+        printf(" %u", (unsigned)items->ids[i]);
+    }
+    printf("\n");
+}
+
+/* Compares what is stored with the current version. */
+static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *after)
+{
+    struct model_list *l = &o->list[list];
+    const struct version *now = oracle_now(o, list);
+    struct items items = {0};
+    struct stored stored;
+    char key[16];
+    list_name(key, list);
+    model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+    if (stored.malformed) {
+        sim_violation("%s: malformed after %s", key, after);
+    }
+    if (stored.sublist_missing) {
+        if (!o->may_lose) {
+            sim_violation("%s: after %s the head names %s, which is not stored", key, after,
+                          stored.missing);
+        }
+        l->damage_count += !l->damaged;
+        l->damaged = true;
+    } else {
+        l->damaged = false;
+        if (stored.exists != now->exists || !items_equal(&items, &now->items)) {
+            print_items("must hold", &now->items);
+            print_items("is stored", &items);
+            sim_violation("%s: wrong content after %s (%s, must be %s)", key, after,
+                          stored.exists ? "exists" : "missing", now->exists ? "exists" : "missing");
+        }
+    }
+    items_fini(&items);
+}
+
+void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *intent,
+                         const struct be_request *request, int64_t now_s)
+{
+    struct items items = {0};
+    bool exists;
+    expect(o, list, intent, request, &exists, &items);
+    uint32_t before = o->list[list].count;
+    set_current(o, list, exists, &items);
+    for (size_t i = 0; i < intent->count; i++) {
+        mark_applied(o, intent->calls[i], o->list[list].count > before);
+    }
+    note_cas(o, list, now_s);
+    items_fini(&items);
+    compare(o, list, now_s, be_verb_name(request->verb));
+}
+
+void oracle_sublist_changed(struct oracle *o, unsigned list, struct slice key, int64_t now_s)
+{
+    char text[KEY_BYTES_MAX + 32];
+    snprintf(text, sizeof text, "a write to %.*s", SLICE_ARGS(key));
+    compare(o, list, now_s, text);
+}
+
+void oracle_lost(struct oracle *o, int64_t now_s)
+{
+    struct items items = {0};
+    struct stored stored;
+    for (unsigned i = 0; i < o->lists; i++) {
+        char key[16];
+        list_name(key, i);
+        model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+        if (!stored.exists) {
+            items_clear(&items);
+            set_current(o, i, false, &items);
+        }
+        compare(o, i, now_s, "a loss in the backend");
+    }
+    items_fini(&items);
+}
+
+void oracle_submitted(struct oracle *o, struct sim_call *call)
+{
+    const struct model_list *l = &o->list[call->list];
+    call->start_version = l->count - 1;
+    call->damage_seen = l->damaged;
+    call->start_damage = l->damage_count;
+    TAILQ_INSERT_TAIL(&o->sessions[call->session].calls, call, link);
+}
+
+void oracle_done(struct oracle *o, struct sim_call *call)
+{
+    struct session_model *session = &o->sessions[call->session];
+    const struct model_list *l = &o->list[call->list];
+    call->done = true;
+    call->done_version = l->count - 1;
+    call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
+    while ((call = TAILQ_FIRST(&session->calls)) != NULL && call->done) {
+        TAILQ_REMOVE(&session->calls, call, link);
+        oracle_judge(o, session, call);
+    }
+}
+
+void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_left_over)
+{
+    struct items items = {0};
+    struct stored stored;
+    char key[16];
+    list_name(key, list);
+    compare(o, list, now_s, "everything");
+    model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+    if (o->list[list].damaged) {
+        items_fini(&items);
+        return;
+    }
+    if (stored.runs > 1) {
+        sim_violation("%s: %u runs after lcompact", key, stored.runs);
+    }
+    if (nothing_left_over && (stored.garbage > 0 || stored.announcements > 0)) {
+        sim_violation("%s: %u garbage names and %u announcements after lcompact", key,
+                      stored.garbage, stored.announcements);
+    }
+    if (stored.entries != items.count) {
+        sim_violation("%s: %u entries for %u items after lcompact", key, stored.entries,
+                      items.count);
+    }
+    if (!o->refuse && stored.exists && items.count == 0 && nothing_left_over) {
+        sim_violation("%s: an empty head is left after lcompact", key);
+    }
+    items_fini(&items);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The oracle knows what every list must hold: it applies each client's operation at the moment when
+ * the backend executes the request that carries it, and compares what is stored after every change
+ * of a head. It keeps all versions of each content, so that an answer can be held against what was
+ * current at one instant between question and answer.
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include "list/engine.h"
+#include "model.h"
+
+#define LISTS_MAX 16
+#define CALL_ITEMS_MAX 12
+#define SESSIONS_MAX 128
+
+/* One client operation, kept until the end of the run. */
+struct sim_call {
+    struct list_call call; /* owner points back here */
+    uint64_t number;       /* counted from 1 */
+    unsigned list, proxy, session;
+    char key[16];
+    uint16_t ids[CALL_ITEMS_MAX];
+    char names[CALL_ITEMS_MAX][ITEM_NAME_MAX];
+    struct slice items[CALL_ITEMS_MAX];
+    bool done;
+    bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
+
+    /* The oracle's. */
+    uint32_t start_version, done_version;
+    bool damage_seen;
+    uint64_t start_damage;
+    unsigned applied;  /* how often it took effect */
+    unsigned clears;   /* LIST_DROP: how often it dropped items */
+    bool made_version; /* the request that carried it changed the content */
+    uint32_t applied_version;
+    uint64_t expected; /* exact ones: the number at that moment */
+    TAILQ_ENTRY(sim_call) link;
+    struct sim_call *next;
+};
+
+/* What a request to a head is meant to do, found out when it was sent. */
+struct intent {
+    enum { INTENT_READ, INTENT_ROUND, INTENT_EXACT, INTENT_DROP, INTENT_COMPACT } kind;
+    bool clears;     /* INTENT_COMPACT: drops all content */
+    bool may_remove; /* INTENT_COMPACT: an ldrop, or a damaged list is given up */
+    struct sim_call **calls;
+    size_t count;
+};
+
+struct version {
+    bool exists;
+    struct items items;
+};
+
+/* Which content a head with that CAS number held. */
+struct cas_mark {
+    uint64_t cas, incarnation;
+    uint32_t version;
+};
+
+struct model_list {
+    struct version *versions;
+    uint32_t count, cap;
+    struct cas_mark *marks;
+    size_t mark_count, mark_cap;
+    bool damaged; /* a sublist that the head names was evicted */
+    uint64_t damage_count;
+};
+
+TAILQ_HEAD(sim_calls, sim_call);
+
+struct session_model {
+    struct sim_calls calls;    /* submitted, not judged yet, in order */
+    uint32_t seen[LISTS_MAX];  /* the last version that a read was answered from */
+    uint32_t floor[LISTS_MAX]; /* versions below were over before the session's last call took
+                                  effect */
+};
+
+struct oracle {
+    struct cluster cluster;
+    unsigned lists;
+    bool refuse;       /* on_missing */
+    bool miss_damaged; /* on_damaged = miss */
+    bool may_lose;     /* evictions or restarts happen */
+    struct model_list list[LISTS_MAX];
+    struct session_model sessions[SESSIONS_MAX];
+    uint64_t checked; /* answers held against the model */
+};
+
+void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists);
+void oracle_fini(struct oracle *o);
+
+/* A head was changed by this request. */
+void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *intent,
+                         const struct be_request *request, int64_t now_s);
+/* Something was deleted or overwritten under the name of a sublist. */
+void oracle_sublist_changed(struct oracle *o, unsigned list, struct slice key, int64_t now_s);
+/* Items were evicted, or a server lost all of them. */
+void oracle_lost(struct oracle *o, int64_t now_s);
+
+void oracle_submitted(struct oracle *o, struct sim_call *call);
+/* The call is done, or abandoned by a crash. */
+void oracle_done(struct oracle *o, struct sim_call *call);
+
+/* At the quiet end: what is stored is what the model holds, folded and tidy. */
+void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_left_over);
+
+const struct version *oracle_now(const struct oracle *o, unsigned list);
+
+/* For the file that judges answers. */
+void oracle_judge(struct oracle *o, struct session_model *session, struct sim_call *call);
+bool call_unknown(const struct sim_call *call);
+void call_describe(const struct sim_call *call, char *out, size_t cap);
+
+/* Ends the run: the seed's rules are broken. */
+void sim_violation(const char *format, ...) PRINTF_LIKE(1, 2) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proxies and their connections. Each connection is first in, first out; when it breaks, what has
+ * not arrived is lost from some point on, no reply comes any more, and the proxy notices later.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/engine_state.h"
+#include "list/op_compact.h"
+#include "list/op_round.h"
+#include "world.h"
+
+static uint64_t delay(struct world *w)
+{
+    uint64_t us = 5 + rng_below(&w->rng, w->p.delay_us);
+    return rng_below(&w->rng, 64) == 0 ? us * 20 : us;
+}
+
+static void message_release(struct message *m)
+{
+    if (--m->holds == 0) {
+        block_unref(&m->request.block);
+        block_unref(&m->reply.block);
+        free(m->intent.calls);
+        free(m);
+    }
+}
+
+static void plan_message(struct world *w, uint64_t at_us, int kind, struct message *m)
+{
+    m->holds++;
+    events_plan(&w->events, at_us, kind, m, 0);
+}
+
+/* ---- what a request is meant to do ---- */
+
+static void intent_add(struct intent *intent, struct list_call *call)
+{
+    intent->calls = realloc(intent->calls, (intent->count + 1) * sizeof(struct sim_call *));
+    CHECK(intent->calls != NULL);
+    intent->calls[intent->count++] = call->owner;
+}
+
+static void find_intent(struct message *m, struct op *op)
+{
+    struct intent *intent = &m->intent;
+    struct list *list = op->list;
+    struct list_call *call;
+    enum be_verb verb = m->request.verb;
+    if (verb == BE_GET || verb == BE_SIZE) {
+        intent->kind = INTENT_READ;
+    } else if (list->round == op) {
+        intent->kind = INTENT_ROUND;
+        TAILQ_FOREACH(call, &((struct op_round *)op)->writes, link)
+        {
+            intent_add(intent, call);
+        }
+    } else if (list->exact == op) {
+        intent->kind = INTENT_EXACT;
+        TAILQ_FOREACH(call, &list->active, active)
+        {
+            if (call->verb == LIST_ADDX || call->verb == LIST_DELX || call->verb == LIST_CREATE) {
+                intent_add(intent, call);
+            }
+        }
+    } else if (list->compaction == op || list->merge == op) {
+        const struct op_compact *c = (const struct op_compact *)op;
+        bool drop = c->call != NULL && c->call->verb == LIST_DROP;
+        bool append_clear = verb == BE_APPEND && slice_equal(m->request.value, SLICE_LIT("!0:"));
+        intent->kind = append_clear ? INTENT_DROP : INTENT_COMPACT;
+        intent->clears = verb == BE_CAS && c->plan.kind == PLAN_CLEAR;
+        intent->may_remove =
+            c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY;
+        if (drop && (append_clear || intent->clears || verb == BE_CAS_DELETE)) {
+            intent_add(intent, c->call);
+        }
+    }
+}
+
+static const char *step_name(const struct op *op)
+{
+    const struct list *list = op->list;
+    if (list->compaction == op || list->merge == op) {
+        const struct op_compact *c = (const struct op_compact *)op;
+        const struct co *cos[] = {&c->innermost, &c->inner, &c->outer};
+        for (size_t i = 0; i < 3; i++) {
+            if (cos[i]->resume != 0 && cos[i]->waiting != NULL && cos[i]->waiting[0] != '\0') {
+                return cos[i]->waiting;
+            }
+        }
+    } else if (list->round == op && ((const struct op_round *)op)->create.resume != 0) {
+        return ((const struct op_round *)op)->create.waiting;
+    }
+    return op->co.waiting;
+}
+
+/* ---- sending ---- */
+
+/* Not sent: the answer comes from the proxy's own pool. */
+static void answer_locally(struct world *w, struct message *m, enum be_status status,
+                           const char *text)
+{
+    m->reply.status = status;
+    m->reply.text = text;
+    plan_message(w, w->now_us + 1, EVENT_DELIVER, m);
+}
+
+static void send_message(struct world *w, struct message *m)
+{
+    struct connection *c = &m->proxy->connections[m->server];
+    bool guarded = m->request.verb == BE_CAS || m->request.verb == BE_CAS_DELETE;
+    TAILQ_INSERT_TAIL(&c->outstanding, m, link);
+    m->holds++;
+    m->epoch = c->epoch;
+    if (!c->up) {
+        answer_locally(w, m, BE_DOWN, "backend s down, nothing done");
+    } else if (guarded && m->request.epoch != c->epoch) {
+        answer_locally(w, m, BE_EXISTS, NULL);
+    } else {
+        m->connected = true;
+        m->dropped = c->broken;
+        m->incarnation = w->stores[m->server].incarnation;
+        uint64_t at_us = w->now_us + delay(w);
+        c->last_arrival_us = at_us > c->last_arrival_us ? at_us : c->last_arrival_us + 1;
+        plan_message(w, c->last_arrival_us, EVENT_ARRIVE, m);
+    }
+}
+
+static int list_of(const struct be_request *r)
+{
+    uint64_t list = 0;
+    const char *end = memchr(r->key, '#', r->key_len);
+    CHECK(r->key[0] == 'L' && end != NULL &&
+          slice_to_u64(slice_make(r->key + 1, (size_t)(end - r->key) - 1), &list));
+    return (int)list;
+}
+
+static void take_requests(struct proxy *p)
+{
+    struct world *w = p->world;
+    struct be_request *r;
+    while ((r = engine_take_request(p->engine)) != NULL) {
+        struct message *m = calloc(1, sizeof *m);
+        CHECK(m != NULL);
+        m->proxy = p;
+        m->request = *r;
+        if (r->block != NULL) {
+            (void)block_ref(r->block);
+        }
+        m->original = r;
+        m->list = list_of(r);
+        struct slice placement = slice_make(r->key, r->placement_len);
+        m->server = (unsigned)(cluster_store(&w->oracle.cluster, placement) - w->stores);
+        if (r->op != NULL) {
+            find_intent(m, r->op);
+            snprintf(m->step, sizeof m->step, "%s", step_name(r->op));
+        } else {
+            snprintf(m->step, sizeof m->step, "fetching");
+        }
+        send_message(w, m);
+    }
+}
+
+/* ---- arriving ---- */
+
+static void trace_message(struct world *w, const struct message *m)
+{
+    if (!sim_trace) {
+        return;
+    }
+    char value[96];
+    struct slice shown = m->request.value.len > 0 ? m->request.value : m->reply.value;
+    trace(w, "p%u%s s%u %-10s %-34.*s %s -> %s  %.*s", m->proxy->number,
+          m->original == NULL ? "+" : " ", m->server, be_verb_name(m->request.verb),
+          (int)m->request.key_len, m->request.key, m->step, be_status_name(m->reply.status), 90,
+          slice_escape(shown, value, sizeof value));
+}
+
+/* The list's expiry time survives every rewriting of its head, but for the time that passes between
+ * reading and writing. */
+static void check_expiry(struct world *w, const struct message *m)
+{
+    enum { EXPIRY_S = 1000000, DRIFT_S = 1000 };
+    int64_t now_s = world_now(w).wall_s;
+    struct item *item =
+        store_find(&w->stores[m->server], slice_make(m->request.key, m->request.key_len), now_s);
+    if (!w->p.expiring || item == NULL) {
+        return;
+    }
+    if (m->request.verb == BE_ADD) {
+        item->expires_s = now_s + EXPIRY_S;
+    } else if (item->expires_s < now_s + EXPIRY_S - DRIFT_S ||
+               item->expires_s > now_s + EXPIRY_S + DRIFT_S) {
+        sim_violation("L%d: its expiry time was changed", m->list);
+    }
+}
+
+static void tell_oracle(struct world *w, struct message *m)
+{
+    enum be_status status = m->reply.status;
+    int64_t now_s = world_now(w).wall_s;
+    struct slice key = slice_make(m->request.key, m->request.key_len);
+    bool head = key.p[key.len - 1] == '#';
+    bool changes = m->request.verb >= BE_ADD && (status == BE_STORED || status == BE_DELETED);
+    if (!changes) {
+        return;
+    }
+    if (head) {
+        check_expiry(w, m);
+        oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->request, now_s);
+    } else if (m->request.verb != BE_ADD) {
+        oracle_sublist_changed(&w->oracle, (unsigned)m->list, key, now_s);
+    }
+}
+
+void message_arrive(struct world *w, struct message *m)
+{
+    struct store *store = &w->stores[m->server];
+    struct connection *c = &m->proxy->connections[m->server];
+    if (m->dropped || store->incarnation != m->incarnation) {
+        message_release(m);
+        return;
+    }
+    store_execute(store, &m->request, world_now(w).wall_s, &m->reply);
+    m->reply.epoch = m->epoch;
+    trace_message(w, m);
+    tell_oracle(w, m);
+    if (m->original != NULL && !c->broken && c->epoch == m->epoch) {
+        uint64_t at_us = w->now_us + delay(w);
+        c->last_reply_us = at_us > c->last_reply_us ? at_us : c->last_reply_us + 1;
+        plan_message(w, c->last_reply_us, EVENT_DELIVER, m);
+    }
+    message_release(m);
+}
+
+static void give_back(struct message *m)
+{
+    struct proxy *p = m->proxy;
+    struct be_request *r = m->original;
+    m->original = NULL;
+    TAILQ_REMOVE(&p->connections[m->server].outstanding, m, link);
+    engine_reply(p->engine, r, &m->reply, world_now(p->world));
+    message_release(m);
+}
+
+void message_deliver(struct world *w, struct message *m)
+{
+    struct proxy *p = m->proxy;
+    struct connection *c = &p->connections[m->server];
+    bool lost = m->connected && (c->broken || c->epoch != m->epoch);
+    if (m->original == NULL || lost) {
+        message_release(m);
+        return;
+    }
+    if (p->paused_until_us > w->now_us) {
+        events_plan(&w->events, p->paused_until_us, EVENT_DELIVER, m, 0);
+        return;
+    }
+    give_back(m);
+    message_release(m);
+    proxy_turn(p);
+}
+
+/* ---- breaking ---- */
+
+void connection_break(struct proxy *p, unsigned server, bool may_arrive)
+{
+    struct world *w = p->world;
+    struct connection *c = &p->connections[server];
+    struct message *m;
+    bool drop = !may_arrive;
+    TAILQ_FOREACH(m, &c->outstanding, link)
+    {
+        drop = drop || rng_below(&w->rng, 3) == 0;
+        m->dropped = m->dropped || drop;
+    }
+    if (!c->up || c->broken) {
+        return;
+    }
+    trace(w, "p%u s%u connection breaks", p->number, server);
+    c->broken = true;
+    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 3000), EVENT_LOST, p,
+                server | p->life << 8);
+}
+
+void connection_lost(struct proxy *p, unsigned server)
+{
+    struct world *w = p->world;
+    struct connection *c = &p->connections[server];
+    struct message *m, *next;
+    c->broken = false;
+    c->up = false;
+    for (m = TAILQ_FIRST(&c->outstanding); m != NULL; m = next) {
+        next = TAILQ_NEXT(m, link);
+        if (m->connected && m->epoch == c->epoch) {
+            block_unref(&m->reply.block);
+            m->reply = (struct be_reply){.status = BE_LOST,
+                                         .text = "connection to s lost, outcome unknown"};
+            give_back(m);
+        }
+    }
+    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 3000), EVENT_UP, p,
+                server | p->life << 8);
+    proxy_turn(p);
+}
+
+void connection_up(struct proxy *p, unsigned server)
+{
+    struct connection *c = &p->connections[server];
+    c->epoch = ++p->world->last_epoch;
+    c->up = true;
+    c->broken = false;
+    c->last_arrival_us = c->last_reply_us = p->world->now_us;
+}
+
+/* ---- proxies ---- */
+
+void proxy_start(struct proxy *p)
+{
+    struct world *w = p->world;
+    p->life++;
+    rng_init_seed(&p->rng, rng_next(&w->rng));
+    p->cache = cache_create(w->p.cache_bytes);
+    p->engine = engine_create(w->config, &p->cache, &p->rng, &p->metrics);
+    p->wake_us = UINT64_MAX;
+    for (unsigned s = 0; s < w->p.servers; s++) {
+        connection_up(p, s);
+    }
+    for (unsigned i = 0; i < w->p.clients; i++) {
+        struct client *c = &p->clients[i];
+        c->session = (struct list_session){0};
+        c->pending = 0;
+        events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, w->p.think_us), EVENT_CLIENT, c,
+                    p->life);
+    }
+}
+
+void proxy_crash(struct proxy *p)
+{
+    struct world *w = p->world;
+    trace(w, "p%u crashes", p->number);
+    engine_destroy(&p->engine);
+    cache_destroy(&p->cache);
+    for (unsigned s = 0; s < w->p.servers; s++) {
+        struct connection *c = &p->connections[s];
+        bool drop = false;
+        while (!TAILQ_EMPTY(&c->outstanding)) {
+            struct message *m = TAILQ_FIRST(&c->outstanding);
+            drop = drop || rng_below(&w->rng, 3) == 0;
+            m->dropped = m->dropped || drop;
+            block_unref(&m->original->block);
+            free(m->original);
+            m->original = NULL;
+            TAILQ_REMOVE(&c->outstanding, m, link);
+            message_release(m);
+        }
+        c->up = false;
+    }
+    for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
+        if (!call->done && call->proxy == p->number) {
+            call->abandoned = true;
+            w->abandoned++;
+            w->calls_pending--;
+            chain_clear(&call->call.answer);
+            oracle_done(&w->oracle, call);
+        }
+    }
+    p->paused_until_us = 0;
+    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 100000), EVENT_BOOT, p, 0);
+}
+
+void proxy_turn(struct proxy *p)
+{
+    struct world *w = p->world;
+    uint64_t next_us;
+    struct list_call *call;
+    next_us = engine_run(p->engine, world_now(w));
+    take_requests(p);
+    while ((call = engine_take_done(p->engine)) != NULL) {
+        call_done(w, call->owner);
+    }
+    next_us = next_us <= w->now_us ? w->now_us + 1 : next_us;
+    if (next_us < p->wake_us) {
+        p->wake_us = next_us;
+        events_plan(&w->events, next_us, EVENT_WAKE, p, p->life);
+    }
+}
+
+void proxy_submit(struct proxy *p, struct sim_call *call)
+{
+    struct world *w = p->world;
+    w->calls_pending++;
+    oracle_submitted(&w->oracle, call);
+    engine_submit(p->engine, &call->call, world_now(w));
+    proxy_turn(p);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "store.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+/* What memcached takes besides the value. */
+#define ITEM_OVERHEAD 64
+
+void store_init(struct store *store, uint64_t item_size_max, const char *name)
+{
+    *store = (struct store){.incarnation = 1};
+    store->caps = (struct be_caps){item_size_max, true, name};
+}
+
+static struct item **find(struct store *store, struct slice key)
+{
+    struct item **at = &store->buckets[hash_bytes(key.p, key.len, 7) % STORE_BUCKETS];
+    while (*at != NULL && !slice_equal(item_key(*at), key)) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void remove_at(struct store *store, struct item **at)
+{
+    struct item *item = *at;
+    *at = item->next;
+    block_unref(&item->value);
+    free(item);
+    store->count--;
+}
+
+void store_restart(struct store *store)
+{
+    for (size_t i = 0; i < STORE_BUCKETS; i++) {
+        while (store->buckets[i] != NULL) {
+            remove_at(store, &store->buckets[i]);
+        }
+    }
+    store->last_cas = 0;
+    store->incarnation++;
+}
+
+void store_fini(struct store *store)
+{
+    store_restart(store);
+}
+
+static struct item **find_live(struct store *store, struct slice key, int64_t now_s)
+{
+    struct item **at = find(store, key);
+    if (*at != NULL && (*at)->expires_s != 0 && (*at)->expires_s <= now_s) {
+        remove_at(store, at);
+        at = find(store, key);
+    }
+    return at;
+}
+
+struct item *store_find(struct store *store, struct slice key, int64_t now_s)
+{
+    return *find_live(store, key, now_s);
+}
+
+void store_each(struct store *store, void (*visit)(void *arg, const struct item *item), void *arg)
+{
+    for (size_t i = 0; i < STORE_BUCKETS; i++) {
+        for (const struct item *item = store->buckets[i]; item != NULL; item = item->next) {
+            visit(arg, item);
+        }
+    }
+}
+
+void store_evict(struct store *store, struct slice key)
+{
+    struct item **at = find(store, key);
+    if (*at != NULL) {
+        remove_at(store, at);
+    }
+}
+
+static int64_t expiry(int32_t exptime, int64_t now_s)
+{
+    const int32_t relative_max = 60 * 60 * 24 * 30;
+    if (exptime == 0) {
+        return 0;
+    }
+    return exptime > relative_max ? exptime : now_s + exptime;
+}
+
+/* Takes over the caller's reference to value. */
+static void put(struct store *store, const struct be_request *r, struct block *value, int64_t now_s)
+{
+    struct slice key = slice_make(r->key, r->key_len);
+    struct item **at = find(store, key);
+    if (*at == NULL) {
+        struct item *item = calloc(1, sizeof *item);
+        CHECK(item != NULL);
+        item->key_len = r->key_len;
+        memcpy(item->key, r->key, r->key_len);
+        *at = item;
+        store->count++;
+    } else {
+        block_unref(&(*at)->value);
+    }
+    (*at)->value = value;
+    (*at)->flags = r->flags;
+    (*at)->expires_s = expiry(r->exptime, now_s);
+    (*at)->cas = ++store->last_cas;
+}
+
+static struct block *copy_value(struct slice first, struct slice second)
+{
+    struct block *b = block_new(first.len + second.len + 1);
+    memcpy(b->data, first.p == NULL ? "" : first.p, first.len);
+    memcpy(b->data + first.len, second.p == NULL ? "" : second.p, second.len);
+    b->used = first.len + second.len;
+    return b;
+}
+
+static bool fits(const struct store *store, size_t bytes)
+{
+    return bytes + ITEM_OVERHEAD <= store->caps.item_size_max;
+}
+
+static enum be_status write_value(struct store *store, const struct be_request *r, struct item **at,
+                                  int64_t now_s)
+{
+    if (r->verb == BE_ADD && *at != NULL) {
+        return BE_NOT_STORED;
+    }
+    if (!fits(store, r->value.len) || store->out_of_memory) {
+        if (r->verb == BE_SET && *at != NULL) {
+            remove_at(store, at); /* as the real one does */
+        }
+        return fits(store, r->value.len) ? BE_NO_MEMORY : BE_TOO_LARGE;
+    }
+    if (r->verb == BE_CAS && *at == NULL) {
+        return BE_NOT_FOUND;
+    }
+    if (r->verb == BE_CAS && (*at)->cas != r->cas) {
+        return BE_EXISTS;
+    }
+    put(store, r, copy_value(r->value, SLICE_NONE), now_s);
+    return BE_STORED;
+}
+
+static enum be_status append(struct store *store, const struct be_request *r, struct item *item)
+{
+    if (item == NULL || store->out_of_memory || !fits(store, item->value->used + r->value.len)) {
+        return BE_NOT_STORED;
+    }
+    struct block *longer = copy_value(item_value(item), r->value);
+    block_unref(&item->value);
+    item->value = longer;
+    item->cas = ++store->last_cas;
+    return BE_STORED;
+}
+
+static enum be_status read_value(const struct item *item, const struct be_request *r, int64_t now_s,
+                                 struct be_reply *reply)
+{
+    if (item == NULL) {
+        return BE_MISS;
+    }
+    reply->size_bytes = item->value->used;
+    if (r->verb == BE_GET) {
+        reply->flags = item->flags;
+        reply->ttl_s = item->expires_s == 0 ? -1 : item->expires_s - now_s;
+        reply->cas = item->cas;
+        reply->block = block_ref(item->value);
+        reply->value = item_value(item);
+    }
+    return BE_HIT;
+}
+
+static enum be_status remove_value(struct store *store, const struct be_request *r,
+                                   struct item **at)
+{
+    if (*at == NULL) {
+        return BE_NOT_FOUND;
+    }
+    if (r->verb == BE_CAS_DELETE && (*at)->cas != r->cas) {
+        return BE_EXISTS;
+    }
+    remove_at(store, at);
+    return r->verb == BE_CAS_DELETE ? BE_STORED : BE_DELETED;
+}
+
+void store_execute(struct store *store, const struct be_request *r, int64_t now_s,
+                   struct be_reply *reply)
+{
+    struct item **at = find_live(store, slice_make(r->key, r->key_len), now_s);
+    reply->caps = &store->caps;
+    switch (r->verb) {
+    case BE_GET:
+    case BE_SIZE:
+    case BE_PROBE:
+        reply->status = read_value(*at, r, now_s, reply);
+        return;
+    case BE_ADD:
+    case BE_SET:
+    case BE_CAS:
+        reply->status = write_value(store, r, at, now_s);
+        return;
+    case BE_APPEND:
+        reply->status = append(store, r, *at);
+        return;
+    case BE_CAS_DELETE:
+    case BE_DELETE:
+        reply->status = remove_value(store, r, at);
+        return;
+    }
+    CHECK(false);
+}
+
+const char *be_verb_name(enum be_verb verb)
+{
+    static const char *const names[] = {"get",    "size", "probe",      "add",   "set",
+                                        "append", "cas",  "cas-delete", "delete"};
+    return names[verb];
+}
+
+const char *be_status_name(enum be_status status)
+{
+    static const char *const names[] = {"HIT",       "MISS",      "STORED",  "NOT_STORED",
+                                        "EXISTS",    "NOT_FOUND", "DELETED", "NO_MEMORY",
+                                        "TOO_LARGE", "REFUSED",   "DOWN",    "LOST"};
+    return names[status];
+}

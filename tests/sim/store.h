@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A virtual memcached: what one server stores, and what it answers. Time and faults come from
+ * outside.
+ */
+#ifndef SIM_STORE_H
+#define SIM_STORE_H
+
+#include "proto/backend.h"
+
+#define STORE_BUCKETS 4096
+
+struct item {
+    struct item *next; /* in the bucket */
+    struct block *value;
+    uint64_t cas;
+    int64_t expires_s; /* 0 = never */
+    uint32_t flags;
+    uint8_t key_len;
+    char key[KEY_BYTES_MAX];
+};
+
+struct store {
+    struct item *buckets[STORE_BUCKETS];
+    size_t count;
+    uint64_t last_cas;
+    uint64_t incarnation; /* counts restarts */
+    struct be_caps caps;
+    bool out_of_memory; /* nothing can be allocated for now */
+};
+
+void store_init(struct store *store, uint64_t item_size_max, const char *name);
+void store_fini(struct store *store);
+/* Forgets everything; CAS numbers start again. */
+void store_restart(struct store *store);
+
+/* Executes one request. reply->block holds a reference, the caller's, when there is a value. */
+void store_execute(struct store *store, const struct be_request *request, int64_t now_s,
+                   struct be_reply *reply);
+
+/* The item of that key, or NULL. Valid until the next change. */
+struct item *store_find(struct store *store, struct slice key, int64_t now_s);
+/* Calls visit for every item; it must change nothing. */
+void store_each(struct store *store, void (*visit)(void *arg, const struct item *item), void *arg);
+void store_evict(struct store *store, struct slice key);
+
+static inline struct slice item_key(const struct item *item)
+{
+    return slice_make(item->key, item->key_len);
+}
+
+static inline struct slice item_value(const struct item *item)
+{
+    return slice_make(item->value->data, item->value->used);
+}
+
+const char *be_verb_name(enum be_verb verb);
+const char *be_status_name(enum be_status status);
+
+#endif

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Clients that ask for much and read nothing: the daemon's memory stays bounded, and everybody else
+is served. The bounds are for the daemon as it is built for use, not for a sanitizer's build."""
+
+import pathlib
+import re
+import socket
+import time
+
+import pytest
+
+from harness import HOST, SLOW, Conn, wait_until
+
+MIB = 1 << 20
+CLIENTS = 40
+RSS_MAX_MIB = 300
+
+
+def memory_mib(daemon, field="VmRSS"):
+    status = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(re.search(rf"{field}:\s+(\d+) kB", status).group(1)) / 1024
+
+
+def is_for_use(daemon):
+    program = pathlib.Path(f"/proc/{daemon.process.pid}/exe").read_bytes()
+    return not any(name in program for name in (b"__asan_init", b"__tsan_init", b"valgrind"))
+
+
+def assert_memory_below(daemon, limit_mib):
+    if is_for_use(daemon):
+        assert memory_mib(daemon, "VmHWM") < limit_mib
+
+
+def fill(servers, count, size):
+    """Values of that size, on all servers, whichever one a proxy looks on."""
+    for server in servers:
+        with server.conn() as direct:
+            for i in range(count):
+                direct.send(f"set k{i} 0 0 {size} noreply\r\n", b"v" * size, "\r\n")
+            assert direct.cmd("mn") == b"MN"
+
+
+class SlowReader:
+    """Sends its requests and reads nothing; a small window keeps the kernel from taking much."""
+
+    def __init__(self, port, script):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(10)
+        self.socket.connect((HOST, port))
+        self.socket.setblocking(False)
+        self.rest = script
+        self.push()
+
+    def push(self):
+        try:
+            while self.rest:
+                self.rest = self.rest[self.socket.send(self.rest) :]
+        except BlockingIOError:
+            pass
+
+
+def close_all(readers):
+    for reader in readers:
+        reader.socket.close()
+    readers.clear()
+
+
+@pytest.fixture
+def start_readers():
+    readers = []
+
+    def start(daemon, script, count=CLIENTS):
+        readers.extend(SlowReader(daemon.port, script) for _ in range(count))
+        return readers
+
+    yield start
+    close_all(readers)
+
+
+def settle(daemon, readers, check):
+    """Until nothing moves any more but what check() does, which is called all the while."""
+    last = 0
+    calm = 0
+    deadline = time.monotonic() + 30 * SLOW
+    while calm < 5:
+        for reader in readers:
+            reader.push()
+        for _ in range(10):
+            check()
+        with daemon.conn() as conn:
+            stats = conn.stats()
+        moved = int(stats["backend_bytes_read"]) + int(stats["bytes_read"])
+        calm = calm + 1 if moved - last < 2000 else 0
+        last = moved
+        assert time.monotonic() < deadline, "it never comes to rest"
+        time.sleep(0.02)
+
+
+def other_client(daemon):
+    conn = daemon.conn()
+    # A server that was stopped a moment ago may still be in its pause.
+    wait_until("it is stored", lambda: conn.set("other", "value") == b"STORED")
+
+    def check():
+        assert conn.get("other") == b"value"
+
+    return check
+
+
+LARGE = MIB - 1000
+ALL_KEYS = b" ".join(b"k%d" % i for i in range(100))
+
+SMALL_ANSWERS = {
+    "20 gets of 1,000 values of 5 KB": (
+        (b"get " + b" ".join(b"k%d" % i for i in range(1000)) + b"\r\n") * 20, 1000, 5000
+    ),
+    "200,000 gets of 500 bytes": (b"get k0\r\n" * 200_000, 1, 500),
+    "1,000,000 answers of the proxy": (b"version\r\n" * 1_000_000, 1, 1),
+}
+
+# Also when the first answers make one believe that they are small.
+LARGE_ANSWERS = {
+    "one get of 100 values of 1 MB": b"get " + ALL_KEYS + b"\r\n",
+    "100 gets of 1 MB": b"".join(b"get k%d\r\n" % i for i in range(100)),
+    "100 mg of 1 MB": b"".join(b"mg k%d v\r\n" % i for i in range(100)),
+    "300 small values, then 100 of 1 MB": b"get " + b"small " * 300 + ALL_KEYS + b"\r\n",
+}
+
+# That the servers' answers take their time is not what these tests are about.
+NO_TIMEOUT = pytest.mark.config(**{"pool main": {"timeout_ms": 60000}})
+
+
+def check_memory(daemon, start_readers, name, script, limit_mib):
+    check = other_client(daemon)
+    with daemon.conn() as conn:
+        assert conn.set("small", "s") == b"STORED"
+    settle(daemon, start_readers(daemon, script), check)
+    print(f"{name}: {memory_mib(daemon, 'VmHWM'):.0f} MiB at most")
+    assert_memory_below(daemon, limit_mib)
+
+
+@pytest.mark.slow
+@NO_TIMEOUT
+@pytest.mark.memcacheds(2, "-m", "1024")
+@pytest.mark.parametrize("name", SMALL_ANSWERS)
+def test_40_clients_that_never_read(daemon, memcacheds, start_readers, name):
+    script, count, size = SMALL_ANSWERS[name]
+    fill(memcacheds, count, size)
+    check_memory(daemon, start_readers, name, script, RSS_MAX_MIB)
+
+
+@pytest.mark.slow
+@NO_TIMEOUT
+@pytest.mark.memcacheds(2, "-m", "1024")
+def test_40_clients_that_never_read_large_values(daemon, memcacheds, start_readers):
+    """A fresh connection has but few values under way until the first one shows its size."""
+    fill(memcacheds, 100, LARGE)
+    for name in list(LARGE_ANSWERS)[:3]:
+        script = LARGE_ANSWERS[name]
+        check_memory(daemon, start_readers, name, script, RSS_MAX_MIB)
+        close_all(start_readers(daemon, b"", 0))
+
+
+@NO_TIMEOUT
+@pytest.mark.memcacheds(2, "-m", "1024")
+@pytest.mark.config(proxy={"client_hard_bytes": "6m"}, lists={"max_answer_bytes": "4m"})
+@pytest.mark.parametrize("name", LARGE_ANSWERS)
+def test_client_hard_bytes_bounds_the_memory(daemon, memcacheds, start_readers, name):
+    fill(memcacheds, 100, LARGE)
+    script = LARGE_ANSWERS[name]
+    check_memory(daemon, start_readers, name, script, RSS_MAX_MIB)
+
+
+@pytest.mark.slow
+@pytest.mark.memcacheds(2, "-m", "1024")
+@pytest.mark.config(**{"pool main": {"timeout_ms": 3000}})
+def test_answers_that_wait_for_a_slow_server_are_bounded(daemon, memcacheds, start_readers):
+    """The first key's server is silent: what others have answered has to be kept."""
+    fill(memcacheds, 200, 100_000)
+    with daemon.conn() as conn:
+        # Which keys live where: the one that a server answers while the other one is stopped.
+        memcacheds[0].pause()
+        try:
+            conn.send("".join(f"mg k{i}\r\n" for i in range(20)))
+            lines = conn.lines(20)
+        finally:
+            memcacheds[0].resume()
+    slow = [i for i, line in enumerate(lines) if line.startswith(b"SERVER_ERROR")]
+    fast = [i for i, line in enumerate(lines) if line == b"HD"]
+    assert slow and fast
+    memcacheds[0].pause()
+    script = (f"get k{slow[0]} " + f"k{fast[0]} " * 1000 + "\r\n").encode()
+    readers = start_readers(daemon, script)
+    time.sleep(1)
+    for reader in readers:
+        reader.push()
+    assert_memory_below(daemon, RSS_MAX_MIB)
+    memcacheds[0].resume()
+    settle(daemon, readers, other_client(daemon))
+    assert_memory_below(daemon, RSS_MAX_MIB)
+
+
+def test_40_uploads_that_never_end(daemon, start_readers):
+    script = b"set large 0 0 %d\r\n" % (MIB - 1000) + b"x" * (MIB - 100_000)
+    settle(daemon, start_readers(daemon, script), other_client(daemon))
+    assert_memory_below(daemon, 150)
+
+
+def test_40_lines_that_never_end(daemon, start_readers):
+    script = b"get " + b"k " * 30_000
+    settle(daemon, start_readers(daemon, script), other_client(daemon))
+    assert_memory_below(daemon, 100)
+
+
+def test_idle_clients_cost_little(daemon):
+    before = memory_mib(daemon)
+    clients = [Conn(daemon.port) for _ in range(900)]
+    try:
+        for client in clients:
+            client.send("get some key\r\n")
+        for client in clients:
+            assert client.line() == b"END"
+        if is_for_use(daemon):
+            assert memory_mib(daemon) - before < 900 * 4 / 1024 + 10
+    finally:
+        for client in clients:
+            client.close()
+
+
+@pytest.mark.memcacheds(1, "-m", "256")
+def test_a_slow_reader_gets_everything_in_the_end(daemon, memcacheds):
+    fill(memcacheds, 20, MIB - 1000)
+    with Conn(daemon.port) as conn:
+        conn.send("get " + " ".join(f"k{i}" for i in range(20)), "\r\nmn\r\n")
+        time.sleep(0.3)
+        for i in range(20):
+            assert conn.line() == b"VALUE k%d 0 %d" % (i, MIB - 1000)
+            # In small portions, with breaks.
+            assert conn.read_exact(1000) == b"v" * 1000
+            time.sleep(0.01)
+            assert conn.data(MIB - 2000) == b"v" * (MIB - 2000)
+        assert conn.lines(2) == [b"END", b"MN"]
+
+
+@pytest.mark.config(
+    proxy={"client_output_bytes": "64k", "max_value_bytes": "64k", "client_hard_bytes": "128k"},
+    lists={"max_answer_bytes": "128k"},
+)
+def test_small_limits_close_nobody_who_has_no_chance_to_read(daemon, memcacheds):
+    """Whatever lands in the output, a client that reads is never dropped for it."""
+    fill(memcacheds, 50, 60_000)
+    with daemon.conn() as conn:
+        for _ in range(3):
+            found = conn.values("get " + " ".join(f"k{i}" for i in range(50)))
+            assert [len(data) for _, _, data in found] == [60_000] * 50
+            conn.send("".join(f"mg k{i} v\r\n" for i in range(50)))
+            for _ in range(50):
+                assert conn.line() == b"VA 60000"
+                conn.data(60_000)
+        assert conn.stats()["clients_dropped_slow"] == "0"
+        assert wait_until("paused", lambda: int(conn.stats()["client_pauses"]) > 0)
