@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An arena: memory that is given back all at once. For what one operation collects: folded items, parsed headers.
+ * An arena: memory that is given back all at once. For what one operation collects: folded items,
+ * parsed headers.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blocks: reference-counted memory that requests, values and answers live in, so that bytes travel from socket to
- * socket without being copied.
+ * Blocks: reference-counted memory that requests, values and answers live in, so that bytes travel
+ * from socket to socket without being copied.
  *
  *     data           data+used        data+cap
  *      |  filled      |  room          |
  *
- * Whoever holds a reference may read the filled part; it never moves and never changes. Only the one who fills a
- * block appends behind used. References may be dropped in any thread.
+ * Whoever holds a reference may read the filled part; it never moves and never changes. Only the
+ * one who fills a block appends behind used. References may be dropped in any thread.
  */
 #ifndef BASE_BLOCK_H
 #define BASE_BLOCK_H
@@ -16,7 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Room in an ordinary block, bytes: one read() of a busy socket. Such blocks are kept for reuse per thread. */
+/* Room in an ordinary block, bytes: one read() of a busy socket. Such blocks are kept for reuse per
+ * thread. */
 #define BLOCK_BYTES ((size_t)16384)
 
 struct block {
@@ -27,8 +28,8 @@ struct block {
     char data[];
 };
 
-/* Returns a block with room for at least cap bytes, used = 0, one reference, owned by the caller. Never NULL: the
- * process ends when memory is gone, since limits are enforced before. */
+/* Returns a block with room for at least cap bytes, used = 0, one reference, owned by the caller.
+ * Never NULL: the process ends when memory is gone, since limits are enforced before. */
 struct block *block_new(size_t cap);
 
 /* The same with room for exactly cap bytes, for what is kept for long. */
@@ -40,8 +41,8 @@ struct block *block_ref(struct block *b);
 /* Drops the caller's reference and sets *b to NULL; NULL is fine. */
 void block_unref(struct block **b);
 
-/* Appends a copy of the bytes to a block that only the caller holds, moving it to a larger one when there is no room:
- * *b may change. */
+/* Appends a copy of the bytes to a block that only the caller holds, moving it to a larger one when
+ * there is no room: *b may change. */
 void block_append(struct block **b, const void *p, size_t len);
 
 static inline size_t block_room(const struct block *b)

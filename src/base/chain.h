@@ -5,7 +5,8 @@
  *     segs[first] ... segs[first+count-1]
  *      |block p len|block p len|block p len|   -> writev
  *
- * Small pieces are copied behind one another into blocks of the chain's own; large ones are passed on by reference.
+ * Small pieces are copied behind one another into blocks of the chain's own; large ones are passed
+ * on by reference.
  */
 #ifndef BASE_CHAIN_H
 #define BASE_CHAIN_H
@@ -35,7 +36,8 @@ struct chain {
 };
 
 void chain_init(struct chain *c);
-/* Drops everything the chain holds and its own memory. The chain may be used again after chain_init. */
+/* Drops everything the chain holds and its own memory. The chain may be used again after
+ * chain_init. */
 void chain_fini(struct chain *c);
 /* Drops the bytes, keeps the memory for reuse. */
 void chain_clear(struct chain *c);
@@ -46,12 +48,14 @@ static inline void chain_copy_slice(struct chain *c, struct slice s)
 {
     chain_copy(c, s.p, s.len);
 }
-/* Appends bytes that live in block: copies small ones, takes a reference to block for larger ones. */
+/* Appends bytes that live in block: copies small ones, takes a reference to block for larger ones.
+ */
 void chain_add(struct chain *c, struct block *block, const char *p, size_t len);
 /* Moves all of from's bytes behind to's; from is empty afterwards. */
 void chain_move(struct chain *to, struct chain *from);
-/* Returns room for len contiguous bytes (len <= BLOCK_BYTES) at the chain's end; they count once chain_commit says
- * how many were filled (0 <= n <= len). Valid until the next call on the chain. */
+/* Returns room for len contiguous bytes (len <= BLOCK_BYTES) at the chain's end; they count once
+ * chain_commit says how many were filled (0 <= n <= len). Valid until the next call on the chain.
+ */
 char *chain_reserve(struct chain *c, size_t len);
 void chain_commit(struct chain *c, size_t n);
 

@@ -2,9 +2,9 @@
 /*
  * Assertions that stay on in production, and the attribute for results that must be looked at.
  *
- * CHECK(cond)       must hold whatever anybody sends; when it does not, the process ends with file and line,
- *                   because going on could damage data.
- * CHECK_SLOW(cond)  the same, but too dear for production: compiled in with -DMCLISTD_SLOW_CHECKS (tests, simulator).
+ * CHECK(cond)       must hold whatever anybody sends; when it does not, the process ends with file
+ * and line, because going on could damage data. CHECK_SLOW(cond)  the same, but too dear for
+ * production: compiled in with -DMCLISTD_SLOW_CHECKS (tests, simulator).
  */
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H
@@ -15,7 +15,8 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* Writes the condition and its place to standard error and aborts. */
-void check_failed(const char *condition, const char *file, int line) __attribute__((noreturn, cold));
+void check_failed(const char *condition, const char *file, int line)
+    __attribute__((noreturn, cold));
 
 #define CHECK(cond) (LIKELY(cond) ? (void)0 : check_failed(#cond, __FILE__, __LINE__))
 

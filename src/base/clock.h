@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time is read once per turn of a worker's loop and passed on as an argument; nobody below proxy/ asks for it.
+ * Time is read once per turn of a worker's loop and passed on as an argument; nobody below proxy/
+ * asks for it.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A line longer than this is cut: keys are escaped and limited, so only a foreign error text could be longer. */
+/* A line longer than this is cut: keys are escaped and limited, so only a foreign error text could
+ * be longer. */
 #define LINE_MAX_BYTES 1024
 
 static struct {
@@ -53,7 +54,8 @@ int log_reopen(void)
     if (fd < 0) {
         return -1;
     }
-    /* dup2 keeps the number, so that a thread that is just writing never meets a closed descriptor. */
+    /* dup2 keeps the number, so that a thread that is just writing never meets a closed descriptor.
+     */
     int moved = dup3(fd, atomic_load(&sink.fd), O_CLOEXEC);
     int saved = errno;
     close(fd);
@@ -77,7 +79,8 @@ void log_write(enum log_level level, const char *format, ...)
     clock_gettime(CLOCK_REALTIME, &ts);
     gmtime_r(&ts.tv_sec, &tm);
     size_t n = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &tm);
-    n += (size_t)snprintf(line + n, sizeof line - n, ".%03ldZ %-5s ", ts.tv_nsec / 1000000, level_names[level]);
+    n += (size_t)snprintf(line + n, sizeof line - n, ".%03ldZ %-5s ", ts.tv_nsec / 1000000,
+                          level_names[level]);
     va_list args;
     va_start(args, format);
     int body = vsnprintf(line + n, sizeof line - n - 1, format, args);
@@ -85,7 +88,8 @@ void log_write(enum log_level level, const char *format, ...)
     size_t room = sizeof line - n - 2;
     n += body < 0 ? 0 : (size_t)body > room ? room : (size_t)body;
     line[n++] = '\n';
-    /* One write per line: lines of several threads never mix. A full disk must not stop the proxy. */
+    /* One write per line: lines of several threads never mix. A full disk must not stop the proxy.
+     */
     ssize_t ignored = write(atomic_load_explicit(&sink.fd, memory_order_relaxed), line, n);
     (void)ignored;
 }

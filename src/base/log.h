@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log: one line per event, with time and level, to standard error or a file. Callable from any thread. Repeated
- * events are limited by their callers with log_limit, so that a failing backend cannot fill a disk.
+ * The log: one line per event, with time and level, to standard error or a file. Callable from any
+ * thread. Repeated events are limited by their callers with log_limit, so that a failing backend
+ * cannot fill a disk.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -12,9 +13,11 @@
 
 enum log_level { LOG_ERROR_LEVEL, LOG_WARN_LEVEL, LOG_INFO_LEVEL, LOG_DEBUG_LEVEL };
 
-/* Sends lines up to level to path (NULL: standard error). Returns 0, or -1 with errno when path cannot be opened. */
+/* Sends lines up to level to path (NULL: standard error). Returns 0, or -1 with errno when path
+ * cannot be opened. */
 MUST_CHECK int log_open(const char *path, enum log_level level);
-/* Opens the path anew (after the file was moved away). Returns 0 or -1 with errno; then the old file stays in use. */
+/* Opens the path anew (after the file was moved away). Returns 0 or -1 with errno; then the old
+ * file stays in use. */
 MUST_CHECK int log_reopen(void);
 enum log_level log_get_level(void);
 
@@ -31,7 +34,8 @@ struct log_limit {
     int64_t last_s;
     uint64_t suppressed;
 };
-/* True when the event may be logged now; *suppressed = how many were not since the last one that was. */
+/* True when the event may be logged now; *suppressed = how many were not since the last one that
+ * was. */
 MUST_CHECK int log_limit_pass(struct log_limit *limit, int64_t wall_s, uint64_t *suppressed);
 
 #endif

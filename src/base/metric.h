@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters. One table names them all; each worker counts in a set of its own, `stats` adds the sets up.
+ * Counters. One table names them all; each worker counts in a set of its own, `stats` adds the sets
+ * up.
  *
  * METRIC(name, help): name as `stats` prints it; memcached's own name where it means the same.
  */
@@ -27,8 +28,10 @@
     METRIC(get_misses, "keys not found by pass-through reads") \
     METRIC(client_errors, "requests answered ERROR or CLIENT_ERROR") \
     METRIC(server_errors, "requests answered SERVER_ERROR") \
-    METRIC(client_pauses, "times a client was not read from because it had too much unread or unanswered") \
-    METRIC(clients_dropped_slow, "clients closed because they left more than the hard limit unread") \
+    METRIC(client_pauses, \
+           "times a client was not read from because it had too much unread or unanswered") \
+    METRIC(clients_dropped_slow, \
+           "clients closed because they left more than the hard limit unread") \
     METRIC(idle_kicks, "clients closed after idle_timeout_s") \
     METRIC(backend_requests, "requests sent to backends") \
     METRIC(backend_errors, "backend requests that ended without an answer") \
@@ -69,7 +72,7 @@ enum metric {
 #define METRIC_ENUM(name, help) METRIC_##name,
     METRIC_TABLE(METRIC_ENUM)
 #undef METRIC_ENUM
-    METRIC_COUNT
+        METRIC_COUNT
 };
 
 /* One worker's counters. Only their owner adds; anybody may read. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random numbers: a small generator for delays and choices, seeded by its owner, and fresh bits for names that must
- * never be used twice. The simulator gives both a seed of its own, so that a run can be repeated.
+ * Random numbers: a small generator for delays and choices, seeded by its owner, and fresh bits for
+ * names that must never be used twice. The simulator gives both a seed of its own, so that a run
+ * can be repeated.
  */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
@@ -10,7 +11,8 @@
 
 struct rng {
     uint64_t state;
-    /* Fresh bits for names: from the kernel when NULL-seeded by rng_init_system, else from state (simulator). */
+    /* Fresh bits for names: from the kernel when NULL-seeded by rng_init_system, else from state
+     * (simulator). */
     int deterministic;
 };
 

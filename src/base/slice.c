@@ -11,7 +11,8 @@ bool slice_to_u64(struct slice s, uint64_t *value)
     uint64_t v = 0;
     for (size_t i = 0; i < s.len; i++) {
         unsigned digit = (unsigned)(unsigned char)s.p[i] - '0';
-        if (digit > 9 || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, digit, &v)) {
+        if (digit > 9 || __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, digit, &v)) {
             return false;
         }
     }
@@ -53,8 +54,9 @@ void hash_set_secret(uint64_t secret)
     hash_secret = secret;
 }
 
-/* Multiply-and-fold over sixteen bytes at a time; the constants are digits of pi. The secret stands in both factors, so that
- * no choice of bytes makes one of them zero and cancels what came before. */
+/* Multiply-and-fold over sixteen bytes at a time; the constants are digits of pi. The secret stands
+ * in both factors, so that no choice of bytes makes one of them zero and cancels what came before.
+ */
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
 {
     const unsigned char *p = data;

@@ -51,20 +51,24 @@ static inline struct slice slice_take(struct slice *s, size_t n)
     return front;
 }
 
-/* Parses a whole slice of decimal digits (1 to 20). Returns false on anything else or above 2^64-1. */
+/* Parses a whole slice of decimal digits (1 to 20). Returns false on anything else or above 2^64-1.
+ */
 bool slice_to_u64(struct slice s, uint64_t *value);
 
-/* Writes value in decimal to out (at least 20 bytes of room, no NUL is written). Returns the number of bytes. */
+/* Writes value in decimal to out (at least 20 bytes of room, no NUL is written). Returns the number
+ * of bytes. */
 size_t format_u64(char *out, uint64_t value);
 
-/* A 64-bit hash of bytes for tables in memory; never for anything that is stored or shared with other processes. */
-/* Makes the hash unpredictable to clients, who could otherwise choose items that collide. Call once, before threads start
- * and anything is hashed; without it runs can be repeated exactly. */
+/* A 64-bit hash of bytes for tables in memory; never for anything that is stored or shared with
+ * other processes. */
+/* Makes the hash unpredictable to clients, who could otherwise choose items that collide. Call
+ * once, before threads start and anything is hashed; without it runs can be repeated exactly. */
 void hash_set_secret(uint64_t secret);
 uint64_t hash_bytes(const void *p, size_t len, uint64_t seed);
 
-/* Copies s into out (cap bytes, always NUL-terminated) with control bytes, quotes and non-ASCII bytes as \xNN; a text
- * that does not fit ends in "...". Returns out. For keys in logs and error lines. */
+/* Copies s into out (cap bytes, always NUL-terminated) with control bytes, quotes and non-ASCII
+ * bytes as \xNN; a text that does not fit ends in "...". Returns out. For keys in logs and error
+ * lines. */
 const char *slice_escape(struct slice s, char *out, size_t cap);
 
 #endif

@@ -45,7 +45,8 @@ struct cache *cache_create(uint64_t limit_bytes)
 static struct cache_entry **find(struct cache *c, struct slice key, uint64_t hash)
 {
     struct cache_entry **at = &c->buckets[hash & (c->bucket_count - 1)];
-    while (*at != NULL && !((*at)->hash == hash && slice_equal(slice_make((*at)->key, (*at)->key_len), key))) {
+    while (*at != NULL &&
+           !((*at)->hash == hash && slice_equal(slice_make((*at)->key, (*at)->key_len), key))) {
         at = &(*at)->next;
     }
     return at;
@@ -142,7 +143,8 @@ size_t cache_put(struct cache *c, struct slice key, struct sublist *sublist)
     }
     struct cache_entry *e = malloc(sizeof *e + key.len);
     CHECK(e != NULL);
-    *e = (struct cache_entry){.sublist = sublist_ref(sublist), .bytes = bytes, .hash = hash, .key_len = key.len};
+    *e = (struct cache_entry){
+        .sublist = sublist_ref(sublist), .bytes = bytes, .hash = hash, .key_len = key.len};
     memcpy(e->key, key.p, key.len);
     pthread_mutex_lock(&c->lock);
     struct cache_entry **at = find(c, key, hash);
@@ -177,6 +179,7 @@ void cache_drop(struct cache *c, struct slice key)
 void cache_get_stats(struct cache *c, struct cache_stats *out)
 {
     pthread_mutex_lock(&c->lock);
-    *out = (struct cache_stats){.bytes = c->bytes, .limit_bytes = c->limit_bytes, .sublists = c->entries};
+    *out = (struct cache_stats){
+        .bytes = c->bytes, .limit_bytes = c->limit_bytes, .sublists = c->entries};
     pthread_mutex_unlock(&c->lock);
 }

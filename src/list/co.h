@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Protothreads: an algorithm of several backend round trips, written from top to bottom. The order of backend writes IS
- * the crash-safety argument, so it must be readable.
+ * Protothreads: an algorithm of several backend round trips, written from top to bottom. The order
+ * of backend writes IS the crash-safety argument, so it must be readable.
  *
  *     CO_BEGIN(co);
  *     emit_get(...);
@@ -9,15 +9,16 @@
  *     ...
  *     CO_END(co);
  *
- * What must survive a wait lives in the operation, never in a local variable. No switch of its own inside.
+ * What must survive a wait lives in the operation, never in a local variable. No switch of its own
+ * inside.
  */
 #ifndef LIST_CO_H
 #define LIST_CO_H
 
 enum progress {
-    PROGRESS_WAITING, /* for a reply, or for somebody who calls engine_resume */
+    PROGRESS_WAITING,  /* for a reply, or for somebody who calls engine_resume */
     PROGRESS_SLEEPING, /* until co.wake_us */
-    PROGRESS_YIELD,   /* has more to do, others first */
+    PROGRESS_YIELD,    /* has more to do, others first */
     PROGRESS_DONE,
 };
 
@@ -27,42 +28,42 @@ struct co {
     unsigned long long wake_us;
 };
 
-#define CO_BEGIN(co)      \
+#define CO_BEGIN(co) \
     switch ((co)->resume) { \
     case 0:
-#define CO_PAUSE(co, name, progress)   \
-    do {                               \
-        (co)->waiting = (name);        \
-        (co)->resume = __LINE__;       \
-        return (progress);             \
-    case __LINE__:;                    \
+#define CO_PAUSE(co, name, progress) \
+    do { \
+        (co)->waiting = (name); \
+        (co)->resume = __LINE__; \
+        return (progress); \
+    case __LINE__:; \
     } while (0)
 #define CO_AWAIT(co, name) CO_PAUSE(co, name, PROGRESS_WAITING)
 #define CO_YIELD(co, name) CO_PAUSE(co, name, PROGRESS_YIELD)
-#define CO_SLEEP(co, name, until_us)  \
-    do {                              \
-        (co)->wake_us = (until_us);   \
+#define CO_SLEEP(co, name, until_us) \
+    do { \
+        (co)->wake_us = (until_us); \
         CO_PAUSE(co, name, PROGRESS_SLEEPING); \
     } while (0)
 /* Runs an inner protothread (call: an expression of type enum progress) to its end. */
-#define CO_CALL(co, call)                            \
-    do {                                             \
-        (co)->resume = __LINE__;                     \
-        __attribute__((fallthrough));                \
-    case __LINE__:;                                  \
-        enum progress inner_progress = (call);       \
-        if (inner_progress != PROGRESS_DONE) {       \
-            return inner_progress;                   \
-        }                                            \
+#define CO_CALL(co, call) \
+    do { \
+        (co)->resume = __LINE__; \
+        __attribute__((fallthrough)); \
+    case __LINE__:; \
+        enum progress inner_progress = (call); \
+        if (inner_progress != PROGRESS_DONE) { \
+            return inner_progress; \
+        } \
     } while (0)
-#define CO_RETURN(co)          \
-    do {                       \
-        (co)->resume = 0;      \
-        (co)->waiting = "";    \
-        return PROGRESS_DONE;  \
+#define CO_RETURN(co) \
+    do { \
+        (co)->resume = 0; \
+        (co)->waiting = ""; \
+        return PROGRESS_DONE; \
     } while (0)
-#define CO_END(co)   \
-    }                \
+#define CO_END(co) \
+    } \
     CO_RETURN(co)
 
 #endif

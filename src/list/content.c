@@ -60,10 +60,12 @@ static void write_joined(struct content *c, struct sublist *s, uint32_t first, u
         char delimiter = (char)c->delimiter;
         chain_copy(c->out, &delimiter, 1);
     }
-    chain_add(c->out, s->text, s->text->data + s->starts[first], s->starts[last] - s->starts[first] - 1);
+    chain_add(c->out, s->text, s->text->data + s->starts[first],
+              s->starts[last] - s->starts[first] - 1);
 }
 
-/* Passes on items first..last-1, all of which are in the list: only those at wanted positions are written. */
+/* Passes on items first..last-1, all of which are in the list: only those at wanted positions are
+ * written. */
 static void pass_on(struct content *c, struct sublist *s, uint32_t first, uint32_t last)
 {
     uint64_t start = c->position;

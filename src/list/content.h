@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The content of a list, streamed in order: the newer runs and the log are folded in memory ("overlay"), the oldest run,
- * by far the largest, is passed through it sublist by sublist, and what the overlay adds follows.
+ * The content of a list, streamed in order: the newer runs and the log are folded in memory
+ * ("overlay"), the oldest run, by far the largest, is passed through it sublist by sublist, and
+ * what the overlay adds follows.
  *
  *     content_init
- *     scan(content_overlay_runs), content_fold_visit     newer runs into the overlay
- *     content_fold_log                                   the log on top
- *     scan(content_base_run), content_base_visit         -> items of the oldest run that are still in
- *     content_rest                                       -> items behind them
+ *     scan(content_overlay_runs), content_fold_visit   newer runs into the overlay
+ *     content_fold_log                                 the log on top
+ *     scan(content_base_run), content_base_visit       -> items of the oldest run still in it
+ *     content_rest                                     -> items behind them
  */
 #ifndef LIST_CONTENT_H
 #define LIST_CONTENT_H
@@ -23,16 +24,16 @@ struct content {
     const struct run *runs; /* those that count: none when the log holds a '!' */
     size_t run_count;
     uint64_t memory_limit_bytes;
-    bool too_large;         /* the overlay outgrew the limit */
+    bool too_large; /* the overlay outgrew the limit */
 
     /* Where the items go. */
-    uint64_t position;      /* of the next item, from 0 */
-    uint64_t from, to;      /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
-    struct chain *out;      /* NULL: only count */
+    uint64_t position; /* of the next item, from 0 */
+    uint64_t from, to; /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
+    struct chain *out; /* NULL: only count */
     int delimiter;
-    bool items_form;        /* "ITEM KEY BYTES" lines instead of joined */
-    struct slice key;       /* for them */
-    uint64_t written;       /* items written */
+    bool items_form;  /* "ITEM KEY BYTES" lines instead of joined */
+    struct slice key; /* for them */
+    uint64_t written; /* items written */
     uint64_t answer_limit_bytes;
     bool answer_too_large;
 };
@@ -59,7 +60,8 @@ void content_rest(struct content *c);
 
 /* Begins another pass over the base: positions and what was written start again. */
 void content_rewind(struct content *c);
-/* The number of items, when it is known without a pass over the base; else false. After content_fold_log. */
+/* The number of items, when it is known without a pass over the base; else false. After
+ * content_fold_log. */
 bool content_known_count(const struct content *c, uint64_t *count);
 /* Does nothing more need to be visited? */
 bool content_satisfied(const struct content *c);

@@ -13,8 +13,8 @@
 #define HOLD_BACK_US 300u
 #define HOLD_BACK_MAX_US 30000u
 
-struct engine *engine_create(const struct config *config, struct cache *const *caches, struct rng *rng,
-                             struct metrics *metrics)
+struct engine *engine_create(const struct config *config, struct cache *const *caches,
+                             struct rng *rng, struct metrics *metrics)
 {
     struct engine *e = calloc(1, sizeof *e);
     CHECK(e != NULL);
@@ -64,11 +64,12 @@ void engine_destroy(struct engine **slot)
 
 static bool changes(const struct list_call *call)
 {
-    return call->verb == LIST_ADD || call->verb == LIST_DEL || call->verb == LIST_SET || call->verb == LIST_ADDX ||
-           call->verb == LIST_DELX || call->verb == LIST_CREATE;
+    return call->verb == LIST_ADD || call->verb == LIST_DEL || call->verb == LIST_SET ||
+           call->verb == LIST_ADDX || call->verb == LIST_DELX || call->verb == LIST_CREATE;
 }
 
-static bool PRINTF_LIKE(3, 4) reject(struct engine *e, struct list_call *call, const char *format, ...)
+static bool PRINTF_LIKE(3, 4)
+    reject(struct engine *e, struct list_call *call, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -94,7 +95,8 @@ static bool admissible(struct engine *e, struct list_call *call)
         if (item.len > policy->max_item_bytes) {
             return reject(e, call, "item is longer than %u bytes", policy->max_item_bytes);
         }
-        if (policy->delimiter >= 0 && changes(call) && memchr(item.p, policy->delimiter, item.len) != NULL) {
+        if (policy->delimiter >= 0 && changes(call) &&
+            memchr(item.p, policy->delimiter, item.len) != NULL) {
             return reject(e, call, "item holds the delimiter");
         }
     }
@@ -115,7 +117,8 @@ static bool fits_log(struct engine *e, const struct list *list, struct list_call
         bytes += entry_bytes(call->items[i].len);
     }
     if (bytes > list_log_hard_limit(list) / 2) {
-        return reject(e, call, "too many items in one command: their %zu bytes do not fit the log", bytes);
+        return reject(e, call, "too many items in one command: their %zu bytes do not fit the log",
+                      bytes);
     }
     return true;
 }
@@ -140,7 +143,8 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     lists_mark_ready(&e->lists, list);
 }
 
-void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply, struct now now)
+void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply,
+                  struct now now)
 {
     e->now = now;
     if (request->op == NULL) {
@@ -167,7 +171,8 @@ static void run_due_timers(struct engine *e)
 
 static void run_runnable(struct engine *e)
 {
-    /* Only those that stand there now: one that yields again gets its next slice in the next run. */
+    /* Only those that stand there now: one that yields again gets its next slice in the next run.
+     */
     struct op *last = TAILQ_LAST(&e->runnable, runnable_ops);
     struct op *op = NULL;
     while (op != last && (op = TAILQ_FIRST(&e->runnable)) != NULL) {
@@ -214,7 +219,8 @@ const char *engine_waiting(const struct engine *e, struct slice key)
 {
     const struct list *list = lists_find(&e->lists, key);
     const struct op *op;
-    TAILQ_FOREACH (op, &e->all_ops, all) {
+    TAILQ_FOREACH(op, &e->all_ops, all)
+    {
         if (op->list == list && !op->finished) {
             return op->co.waiting;
         }
@@ -260,7 +266,8 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
 {
     uint64_t limit = list_log_limit(list);
     uint64_t log = list_log_bytes(list);
-    /* Whose append carried the log over the line compacts; others when it is far over: then nobody seems to. */
+    /* Whose append carried the log over the line compacts; others when it is far over: then nobody
+     * seems to. */
     bool crossed = log_bytes_before < limit && log >= limit;
     bool far_over = log >= 2 * limit;
     if (!crossed && !far_over) {
@@ -272,7 +279,8 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
     /* A compaction of this worker keeps appends back itself when it needs to. */
     bool nearly_full = log > list_log_hard_limit(list) / 2;
     if ((far_over || nearly_full) && list->compaction == NULL) {
-        /* Another's CAS needs a moment without appends: without this, two busy proxies starve every flip. */
+        /* Another's CAS needs a moment without appends: without this, two busy proxies starve every
+         * flip. */
         uint64_t over = log / limit;
         uint64_t delay_us = HOLD_BACK_US * over * over;
         list_hold_back(e, list, delay_us < HOLD_BACK_MAX_US ? delay_us : HOLD_BACK_MAX_US);

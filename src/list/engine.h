@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The list engine of one worker: list calls go in, backend requests come out; backend replies go in, finished calls
- * come out. No sockets, no threads, no clock: the same code runs in the daemon and in the simulator.
+ * The list engine of one worker: list calls go in, backend requests come out; backend replies go
+ * in, finished calls come out. No sockets, no threads, no clock: the same code runs in the daemon
+ * and in the simulator.
  *
  *     engine_submit(call)  --> [queues per list] --engine_run--> engine_take_request()  --> pool
  *     engine_take_done()   <-- [operations]      <--engine_reply--                      <-- pool
  *
- * Calls on the same list that wait together travel together: all changes in one APPEND, all reads on one head read.
- * Calls of the same session keep their order.
+ * Calls on the same list that wait together travel together: all changes in one APPEND, all reads
+ * on one head read. Calls of the same session keep their order.
  */
 #ifndef LIST_ENGINE_H
 #define LIST_ENGINE_H
@@ -26,16 +27,16 @@
 #define LIST_KEY_BYTES_MAX 220
 
 enum list_verb {
-    LIST_ADD,     /* blind */
-    LIST_DEL,     /* blind */
-    LIST_SET,     /* replace the whole content */
-    LIST_ADDX,    /* exact: number = how many were new */
-    LIST_DELX,    /* exact: number = how many were removed */
-    LIST_CREATE,  /* LIST_OK or LIST_NOT_STORED */
-    LIST_GET,     /* all items */
-    LIST_HAS,     /* those of call.items that are in the list, in the order asked */
-    LIST_LEN,     /* number */
-    LIST_RANGE,   /* positions from .. to */
+    LIST_ADD,    /* blind */
+    LIST_DEL,    /* blind */
+    LIST_SET,    /* replace the whole content */
+    LIST_ADDX,   /* exact: number = how many were new */
+    LIST_DELX,   /* exact: number = how many were removed */
+    LIST_CREATE, /* LIST_OK or LIST_NOT_STORED */
+    LIST_GET,    /* all items */
+    LIST_HAS,    /* those of call.items that are in the list, in the order asked */
+    LIST_LEN,    /* number */
+    LIST_RANGE,  /* positions from .. to */
     LIST_DROP,
     LIST_COMPACT,
     LIST_STAT,
@@ -43,10 +44,12 @@ enum list_verb {
 
 enum list_status {
     LIST_OK,
-    LIST_MISSING,    /* reads: no such list (or an empty one, unless on_missing = refuse); on_missing = refuse: changes */
-    LIST_NOT_STORED, /* LIST_CREATE: exists. LIST_ADD with on_missing = refuse: missing */
+    LIST_MISSING, /* reads: no such list (or an empty one, unless on_missing = refuse); on_missing =
+                     refuse: changes */
+    LIST_NOT_STORED,   /* LIST_CREATE: exists. LIST_ADD with on_missing = refuse: missing */
     LIST_CLIENT_ERROR, /* error holds the text behind CLIENT_ERROR */
-    LIST_SERVER_ERROR, /* error holds the text behind SERVER_ERROR; it says whether a change may have been done */
+    LIST_SERVER_ERROR, /* error holds the text behind SERVER_ERROR; it says whether a change may
+                          have been done */
 };
 
 enum list_form {
@@ -56,15 +59,16 @@ enum list_form {
 
 #define LIST_ERROR_MAX 256
 
-/* Where a call's order counts: one per client connection, zero-initialised, owned by the client for as long as it has
- * calls. The engine's only. */
+/* Where a call's order counts: one per client connection, zero-initialised, owned by the client for
+ * as long as it has calls. The engine's only. */
 struct list_session {
     uint64_t mark;
     uint64_t phase;
 };
 
 struct list_stat {
-    uint64_t items, log_bytes, log_entries, runs, sublists, sublist_bytes, garbage_names, announcements, head_cas, cached;
+    uint64_t items, log_bytes, log_entries, runs, sublists, sublist_bytes, garbage_names,
+        announcements, head_cas, cached;
     int64_t ttl_s;
     const char *head_server; /* or NULL */
 };
@@ -83,38 +87,46 @@ struct list_call {
 
     /* Filled by the engine before the call is done. */
     enum list_status status;
-    uint64_t number;        /* LIST_ADDX, LIST_DELX, LIST_LEN; LIST_GET, LIST_HAS, LIST_RANGE: how many items */
-    uint64_t version;       /* LIST_GET, LIST_HAS, LIST_RANGE: differs whenever the content may have changed */
-    struct chain answer;    /* LIST_GET, LIST_HAS, LIST_RANGE: the items in the form asked for. Submitter runs chain_init
-                               before submission and chain_fini or chain_move afterwards */
-    struct list_stat stat;  /* LIST_STAT */
+    uint64_t number;     /* LIST_ADDX, LIST_DELX, LIST_LEN; LIST_GET, LIST_HAS, LIST_RANGE: how many
+                            items */
+    uint64_t version;    /* LIST_GET, LIST_HAS, LIST_RANGE: differs whenever the content may have
+                            changed */
+    struct chain answer; /* LIST_GET, LIST_HAS, LIST_RANGE: the items in the form asked for.
+                            Submitter runs chain_init before submission and chain_fini or chain_move
+                            afterwards */
+    struct list_stat stat; /* LIST_STAT */
     char error[LIST_ERROR_MAX];
 
     TAILQ_ENTRY(list_call) link;   /* the engine's until the call is done, then the submitter's */
     TAILQ_ENTRY(list_call) active; /* the engine's */
-    uint64_t submitted_us;       /* the engine's */
+    uint64_t submitted_us;         /* the engine's */
 };
 
 struct engine;
 struct cache;
 
-/* Returns an engine, owned by the caller until engine_destroy. caches is indexed by list_policy.index, shared by all
- * workers, and outlives the engine, as do config, metrics and rng. */
-struct engine *engine_create(const struct config *config, struct cache *const *caches, struct rng *rng, struct metrics *metrics);
-/* Drops everything at once, as a crash would: calls are not answered, requests not taken back are freed.
- * No reply may come in afterwards. */
+/* Returns an engine, owned by the caller until engine_destroy. caches is indexed by
+ * list_policy.index, shared by all workers, and outlives the engine, as do config, metrics and rng.
+ */
+struct engine *engine_create(const struct config *config, struct cache *const *caches,
+                             struct rng *rng, struct metrics *metrics);
+/* Drops everything at once, as a crash would: calls are not answered, requests not taken back are
+ * freed. No reply may come in afterwards. */
 void engine_destroy(struct engine **engine);
 
 /* Checks the call against its policy and queues it; done at the earliest in the next engine_run. */
 void engine_submit(struct engine *engine, struct list_call *call, struct now now);
-/* Takes back a request with its reply. Exactly once for each request that engine_take_request gave. */
-void engine_reply(struct engine *engine, struct be_request *request, const struct be_reply *reply, struct now now);
-/* Starts what can be started: once per turn, after all submissions and replies, and again when *next_us has come.
- * Returns the mono_us of the earliest delay in progress, or UINT64_MAX; a value <= now.mono_us asks for another run soon
- * (a long fold goes on in slices). */
+/* Takes back a request with its reply. Exactly once for each request that engine_take_request gave.
+ */
+void engine_reply(struct engine *engine, struct be_request *request, const struct be_reply *reply,
+                  struct now now);
+/* Starts what can be started: once per turn, after all submissions and replies, and again when
+ * *next_us has come. Returns the mono_us of the earliest delay in progress, or UINT64_MAX; a value
+ * <= now.mono_us asks for another run soon (a long fold goes on in slices). */
 uint64_t engine_run(struct engine *engine, struct now now);
 
-/* The next request to send, or NULL. It stays the engine's memory, to be given back by engine_reply. */
+/* The next request to send, or NULL. It stays the engine's memory, to be given back by
+ * engine_reply. */
 struct be_request *engine_take_request(struct engine *engine);
 /* The next finished call, or NULL; from here on the submitter's alone. */
 struct list_call *engine_take_done(struct engine *engine);
@@ -122,7 +134,8 @@ struct list_call *engine_take_done(struct engine *engine);
 /* True while calls or background operations (flips, merges) are under way. */
 bool engine_busy(const struct engine *engine);
 
-/* The name of the step that the oldest operation on this list waits in, for logs and traces; "" when none. */
+/* The name of the step that the oldest operation on this list waits in, for logs and traces; ""
+ * when none. */
 const char *engine_waiting(const struct engine *engine, struct slice key);
 
 #endif

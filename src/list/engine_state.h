@@ -16,15 +16,15 @@ struct engine {
     struct cache *const *caches; /* by list_policy.index */
     struct rng *rng;
     struct metrics *metrics;
-    struct now now;              /* of the call in progress */
+    struct now now; /* of the call in progress */
 
     struct lists lists;
     struct timers timers;
     TAILQ_HEAD(, op) all_ops;
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
-    unsigned touches;            /* touch operations under way */
-    uint64_t session_mark;       /* the current pass over a queue, see schedule.c */
+    unsigned touches;      /* touch operations under way */
+    uint64_t session_mark; /* the current pass over a queue, see schedule.c */
 
     struct be_queue outbox;
     struct be_queue spare_requests;
@@ -53,7 +53,8 @@ void list_note_size(struct list *list, uint64_t size_bytes);
 void list_note_head(struct list *list, const struct head *head);
 /* Keeps this worker's appends back for a while. */
 void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us);
-/* After a change or a read: starts a compaction or holds appends back where the log's size asks for it. */
+/* After a change or a read: starts a compaction or holds appends back where the log's size asks for
+ * it. */
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);
 
 #endif

@@ -6,7 +6,8 @@
 
 static bool op_known(char op)
 {
-    return op == ENTRY_ADD || op == ENTRY_DEL || op == ENTRY_READD || op == ENTRY_CLEAR || op == ENTRY_ANNOUNCE;
+    return op == ENTRY_ADD || op == ENTRY_DEL || op == ENTRY_READD || op == ENTRY_CLEAR ||
+           op == ENTRY_ANNOUNCE;
 }
 
 enum entry_status entry_next(struct slice *rest, struct entry *out)

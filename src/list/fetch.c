@@ -12,10 +12,10 @@ struct fetch_waiter {
 };
 
 struct fetch {
-    struct fetch *next;            /* in the bucket */
+    struct fetch *next; /* in the bucket */
     TAILQ_ENTRY(fetch) waiting;
-    struct be_request *request;    /* until it is sent */
-    struct fetch_waiter *waiters;  /* in any order */
+    struct be_request *request;   /* until it is sent */
+    struct fetch_waiter *waiters; /* in any order */
     const struct list_policy *policy;
     uint64_t hash;
     bool keep;
@@ -56,7 +56,8 @@ void fetches_fini(struct engine *e)
 static struct fetch **find(struct fetches *fetches, struct slice key, uint64_t hash)
 {
     struct fetch **at = &fetches->buckets[hash % FETCH_BUCKETS];
-    while (*at != NULL && !((*at)->hash == hash && slice_equal(slice_make((*at)->key, (*at)->key_len), key))) {
+    while (*at != NULL &&
+           !((*at)->hash == hash && slice_equal(slice_make((*at)->key, (*at)->key_len), key))) {
         at = &(*at)->next;
     }
     return at;
@@ -65,7 +66,8 @@ static struct fetch **find(struct fetches *fetches, struct slice key, uint64_t h
 static void send_waiting(struct engine *e)
 {
     struct fetch *fetch;
-    while (e->fetches.inflight < FETCH_INFLIGHT_MAX && (fetch = TAILQ_FIRST(&e->fetches.waiting)) != NULL) {
+    while (e->fetches.inflight < FETCH_INFLIGHT_MAX &&
+           (fetch = TAILQ_FIRST(&e->fetches.waiting)) != NULL) {
         TAILQ_REMOVE(&e->fetches.waiting, fetch, waiting);
         e->fetches.inflight++;
         metric_inc(e->metrics, METRIC_sublist_fetches);
@@ -74,7 +76,8 @@ static void send_waiting(struct engine *e)
     }
 }
 
-static struct fetch *create(struct engine *e, struct op *op, struct slice key, uint64_t hash, uint8_t placement_len)
+static struct fetch *create(struct engine *e, struct op *op, struct slice key, uint64_t hash,
+                            uint8_t placement_len)
 {
     struct fetch *fetch = calloc(1, sizeof *fetch);
     CHECK(fetch != NULL);
@@ -94,8 +97,8 @@ static struct fetch *create(struct engine *e, struct op *op, struct slice key, u
     return fetch;
 }
 
-struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, bool keep,
-                              uint64_t tag)
+struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name *name,
+                              uint32_t number, bool keep, uint64_t tag)
 {
     char text[KEY_BYTES_MAX];
     struct slice key = slice_make(text, sublist_key(text, list_key(op->list), name, number));
@@ -109,7 +112,8 @@ struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name
     struct fetch *fetch = *find(&e->fetches, key, hash);
     if (fetch == NULL) {
         bool spread = op->list->policy->placement == PLACEMENT_SPREAD;
-        fetch = create(e, op, key, hash, spread ? (uint8_t)key.len : (uint8_t)(op->list->key_len + 1));
+        fetch =
+            create(e, op, key, hash, spread ? (uint8_t)key.len : (uint8_t)(op->list->key_len + 1));
     } else {
         metric_inc(e->metrics, METRIC_sublist_fetches_combined);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fetching sublists: from the cache, or from the backend with one request for everybody who wants the same one. The
- * number under way is bounded; further ones wait.
+ * Fetching sublists: from the cache, or from the backend with one request for everybody who wants
+ * the same one. The number under way is bounded; further ones wait.
  */
 #ifndef LIST_FETCH_H
 #define LIST_FETCH_H
@@ -24,12 +24,12 @@ void fetches_init(struct fetches *fetches);
 void fetches_fini(struct engine *e);
 
 /*
- * Returns the sublist with a reference for the caller when it is cached. Otherwise NULL: the operation gets an event with
- * that tag later, with status BE_HIT and the sublist (take a reference), BE_MISS when nothing is stored there, or an
- * error. keep: put it into the cache.
+ * Returns the sublist with a reference for the caller when it is cached. Otherwise NULL: the
+ * operation gets an event with that tag later, with status BE_HIT and the sublist (take a
+ * reference), BE_MISS when nothing is stored there, or an error. keep: put it into the cache.
  */
-struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, bool keep,
-                              uint64_t tag);
+struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name *name,
+                              uint32_t number, bool keep, uint64_t tag);
 
 /* Takes the reply to a request that a fetch sent (be_request.op is NULL, its tag the fetch). */
 void fetch_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);

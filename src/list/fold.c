@@ -25,7 +25,8 @@ static uint32_t item_hash(struct slice item)
     return (uint32_t)hash_bytes(item.p, item.len, 0);
 }
 
-/* Returns the table's slot of the item: the one that holds it, or the empty one where it would go. */
+/* Returns the table's slot of the item: the one that holds it, or the empty one where it would go.
+ */
 static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t hash)
 {
     uint32_t mask = fold->table_size - 1;
@@ -170,5 +171,6 @@ bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, str
 
 size_t fold_bytes(const struct fold *fold)
 {
-    return fold->arena.bytes + fold->cap * sizeof *fold->items + fold->table_size * sizeof *fold->table;
+    return fold->arena.bytes + fold->cap * sizeof *fold->items +
+           fold->table_size * sizeof *fold->table;
 }

@@ -2,9 +2,10 @@
 /*
  * Folding: what a sequence of entries amounts to, per item, with the order of insertion kept.
  *
- * An item has one of three outcomes: '+' it is in, and an older place (in something folded over, a "base") holds; '-' it
- * is not in; '=' it is in, but was absent in between, so an older place does not hold.
- * Keeping only the last op of an item would lose the difference between '+' and '=', and with it the order.
+ * An item has one of three outcomes: '+' it is in, and an older place (in something folded over, a
+ * "base") holds; '-' it is not in; '=' it is in, but was absent in between, so an older place does
+ * not hold. Keeping only the last op of an item would lose the difference between '+' and '=', and
+ * with it the order.
  */
 #ifndef LIST_FOLD_H
 #define LIST_FOLD_H
@@ -15,18 +16,19 @@
 struct fold_item {
     struct slice item; /* in the fold's own memory */
     uint32_t hash;
-    char outcome;      /* ENTRY_ADD, ENTRY_DEL, ENTRY_READD, or 0: this place is void, the item has a later one */
-    bool placed;       /* found in the base, where its place is */
+    char outcome; /* ENTRY_ADD, ENTRY_DEL, ENTRY_READD, or 0: this place is void, the item has a
+                     later one */
+    bool placed;  /* found in the base, where its place is */
 };
 
 struct fold {
     struct fold_item *items; /* in order of place */
     uint32_t count, cap;
-    uint32_t *table;         /* open addressing: index + 1 of the item's place that counts */
-    uint32_t table_size;     /* a power of two */
+    uint32_t *table;     /* open addressing: index + 1 of the item's place that counts */
+    uint32_t table_size; /* a power of two */
     uint32_t table_used;
-    bool cleared;            /* a '!' was met: nothing older counts */
-    struct arena arena;      /* the items' bytes */
+    bool cleared;       /* a '!' was met: nothing older counts */
+    struct arena arena; /* the items' bytes */
 };
 
 void fold_init(struct fold *fold);
@@ -34,20 +36,23 @@ void fold_fini(struct fold *fold);
 
 /* Applies one op ('+', '-', '=' or '!') on top of what was folded so far. */
 void fold_apply(struct fold *fold, enum entry_op op, struct slice item);
-/* Applies all entries; announcements are passed over. False on a malformed entry (what precedes it was applied). */
+/* Applies all entries; announcements are passed over. False on a malformed entry (what precedes it
+ * was applied). */
 MUST_CHECK bool fold_apply_entries(struct fold *fold, struct slice entries);
 
 /* The outcome of an item, or 0 when the fold does not mention it. */
 char fold_outcome(const struct fold *fold, struct slice item);
 
 /*
- * Lays the fold over one entry of its base (base entries come in their order, each item once). Returns the op that
- * stays at the base's place, or 0 when nothing does. After the whole base, fold_next yields what follows behind it.
+ * Lays the fold over one entry of its base (base entries come in their order, each item once).
+ * Returns the op that stays at the base's place, or 0 when nothing does. After the whole base,
+ * fold_next yields what follows behind it.
  */
 char fold_over(struct fold *fold, char base_op, struct slice item);
 
-/* Walks what stands behind the base, in order: sets *op and *item and returns true, or false at the end. Start with
- * *at = 0. With oldest (nothing lies below the base) deletions are left out and '=' becomes '+'. */
+/* Walks what stands behind the base, in order: sets *op and *item and returns true, or false at the
+ * end. Start with *at = 0. With oldest (nothing lies below the base) deletions are left out and '='
+ * becomes '+'. */
 bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item);
 
 /* Memory held, in bytes. */

@@ -7,9 +7,9 @@
 
 static bool parse_run(struct slice field, struct run *run)
 {
-    return name_range_take(&field, &run->range) && run->range.count > 0 && field.len > 0 && slice_take(&field, 1).p[0] == ':' &&
-           number_take(&field, &run->bytes) && field.len > 0 && slice_take(&field, 1).p[0] == ':' &&
-           number_take(&field, &run->items) && field.len == 0;
+    return name_range_take(&field, &run->range) && run->range.count > 0 && field.len > 0 &&
+           slice_take(&field, 1).p[0] == ':' && number_take(&field, &run->bytes) && field.len > 0 &&
+           slice_take(&field, 1).p[0] == ':' && number_take(&field, &run->items) && field.len == 0;
 }
 
 static bool parse_garbage(struct slice field, struct garbage *garbage)
@@ -37,8 +37,9 @@ static bool parse_header(struct head *head, struct slice rest)
         if (!next_field(&rest, &field)) {
             return false;
         }
-        bool ok = field.p[0] == '-' || field.p[0] == '*' ? parse_garbage(field, &head->garbage[head->garbage_count++])
-                                                         : parse_run(field, &head->runs[head->run_count++]);
+        bool ok = field.p[0] == '-' || field.p[0] == '*'
+                      ? parse_garbage(field, &head->garbage[head->garbage_count++])
+                      : parse_run(field, &head->runs[head->run_count++]);
         if (!ok) {
             return false;
         }
@@ -72,7 +73,8 @@ enum head_status head_read(const struct be_reply *reply, struct head **out)
     for (size_t i = 0; i < header.len; i++) {
         fields += header.p[i] == ' ';
     }
-    struct head *head = calloc(1, sizeof *head + fields * (sizeof *head->runs + sizeof *head->garbage));
+    struct head *head =
+        calloc(1, sizeof *head + fields * (sizeof *head->runs + sizeof *head->garbage));
     CHECK(head != NULL);
     head->refs = 1;
     head->runs = (struct run *)(head + 1);
@@ -131,8 +133,8 @@ uint64_t head_sublists(const struct head *head)
     return sum;
 }
 
-void head_append_header(struct block **b, const struct run *runs, size_t run_count, const struct garbage *garbage,
-                        size_t garbage_count)
+void head_append_header(struct block **b, const struct run *runs, size_t run_count,
+                        const struct garbage *garbage, size_t garbage_count)
 {
     char field[2 + NAME_BYTES + 1 + 3 * 21];
     block_append(b, VERSION_TEXT, sizeof VERSION_TEXT - 1);
@@ -156,8 +158,9 @@ void head_append_header(struct block **b, const struct run *runs, size_t run_cou
 bool announcement_parse(struct slice bytes, struct announcement *out)
 {
     uint64_t created;
-    if (!name_range_take(&bytes, &out->range) || bytes.len < 2 || slice_take(&bytes, 1).p[0] != '.' ||
-        !number_take(&bytes, &created) || created > INT64_MAX || bytes.len != 0) {
+    if (!name_range_take(&bytes, &out->range) || bytes.len < 2 ||
+        slice_take(&bytes, 1).p[0] != '.' || !number_take(&bytes, &created) ||
+        created > INT64_MAX || bytes.len != 0) {
         return false;
     }
     out->created_s = (int64_t)created;
@@ -185,7 +188,8 @@ static bool find_announcement(struct slice log, const struct name *name, bool wi
     while (entry_next(&log, &entry) == ENTRY_OK) {
         struct announcement announcement;
         if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement) &&
-            name_equal(&announcement.range.name, name) && (announcement.range.count == 0) == withdrawn) {
+            name_equal(&announcement.range.name, name) &&
+            (announcement.range.count == 0) == withdrawn) {
             return true;
         }
     }
@@ -210,7 +214,8 @@ int32_t head_exptime(const struct head *head, int64_t wall_s)
         return 0;
     }
     if (head->ttl_s > relative_max_s) {
-        /* It reads 32 bits; a moment beyond them would turn negative, which means "gone at once". */
+        /* It reads 32 bits; a moment beyond them would turn negative, which means "gone at once".
+         */
         return head->ttl_s > INT32_MAX - wall_s ? INT32_MAX : (int32_t)(wall_s + head->ttl_s);
     }
     return head->ttl_s == 0 ? 1 : (int32_t)head->ttl_s;

@@ -36,7 +36,8 @@ void layout_fini(struct layout *layout)
 void layout_insert_run(struct layout *layout, size_t at, const struct run *run)
 {
     layout->runs = grow(layout->runs, layout->run_count, &layout->run_cap, sizeof *layout->runs);
-    memmove(&layout->runs[at + 1], &layout->runs[at], (layout->run_count - at) * sizeof *layout->runs);
+    memmove(&layout->runs[at + 1], &layout->runs[at],
+            (layout->run_count - at) * sizeof *layout->runs);
     layout->runs[at] = *run;
     layout->run_count++;
 }
@@ -56,7 +57,8 @@ void layout_drop_runs(struct layout *layout, size_t at, size_t count)
 
 void layout_add_garbage(struct layout *layout, const struct name_range *range, bool burn)
 {
-    layout->garbage = grow(layout->garbage, layout->garbage_count, &layout->garbage_cap, sizeof *layout->garbage);
+    layout->garbage =
+        grow(layout->garbage, layout->garbage_count, &layout->garbage_cap, sizeof *layout->garbage);
     layout->garbage[layout->garbage_count++] = (struct garbage){*range, burn};
 }
 
@@ -91,7 +93,8 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
         } else {
             CHECK(announcement_parse(entry.bytes, &announcement));
             bool own = carry->own != NULL && name_equal(&announcement.range.name, carry->own);
-            if (own || announcement.range.count == 0 || log_has_withdrawal(whole, &announcement.range.name)) {
+            if (own || announcement.range.count == 0 ||
+                log_has_withdrawal(whole, &announcement.range.name)) {
                 continue;
             }
             if (announcement_is_dead(&announcement, carry->now_s, carry->grace_s)) {
@@ -116,8 +119,10 @@ void layout_append_fold(struct layout *layout, const struct fold *fold, bool old
 
 struct block *layout_value(const struct layout *layout)
 {
-    struct block *value = block_new(layout->log->used + 64 * (1 + layout->run_count + layout->garbage_count));
-    head_append_header(&value, layout->runs, layout->run_count, layout->garbage, layout->garbage_count);
+    struct block *value =
+        block_new(layout->log->used + 64 * (1 + layout->run_count + layout->garbage_count));
+    head_append_header(&value, layout->runs, layout->run_count, layout->garbage,
+                       layout->garbage_count);
     block_append(&value, layout->log->data, layout->log->used);
     return value;
 }

@@ -31,12 +31,14 @@ bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage)
 struct carry {
     const struct name *own; /* taken off (may be NULL) */
     int64_t now_s;
-    int64_t grace_s;        /* older ones belong to dead proxies: taken off, their names to be burnt; may be GRACE_NONE */
+    int64_t grace_s; /* older ones belong to dead proxies: taken off, their names to be burnt; may
+                        be GRACE_NONE */
     bool keep_ops;
 };
 
-/* Appends the log's entries to the new log by those rules. Nobody removes another's announcement without seeing to its
- * names (storage rule 6): they become garbage in the same step. Returns how many were swept. */
+/* Appends the log's entries to the new log by those rules. Nobody removes another's announcement
+ * without seeing to its names (storage rule 6): they become garbage in the same step. Returns how
+ * many were swept. */
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
 /* Appends what the fold amounts to; oldest: nothing lies below it. */
 void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest);

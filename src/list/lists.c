@@ -36,13 +36,14 @@ static struct list **find(const struct lists *lists, struct slice key, uint64_t 
 
 static bool list_idle(const struct list *list)
 {
-    return TAILQ_EMPTY(&list->queue) && TAILQ_EMPTY(&list->active) && list->ops == 0 && !list->is_ready &&
-           !timer_is_set(&list->hold_back);
+    return TAILQ_EMPTY(&list->queue) && TAILQ_EMPTY(&list->active) && list->ops == 0 &&
+           !list->is_ready && !timer_is_set(&list->hold_back);
 }
 
 static void forget_idle(struct lists *lists)
 {
-    /* Those in use near the end of the order are passed over; a few steps per new list are enough to stay at the limit. */
+    /* Those in use near the end of the order are passed over; a few steps per new list are enough
+     * to stay at the limit. */
     struct list *list = TAILQ_LAST(&lists->lru, lists_lru);
     for (int steps = 0; steps < 8 && list != NULL && lists->count >= lists->limit; steps++) {
         struct list *before = TAILQ_PREV(list, lists_lru, lru);
@@ -144,12 +145,15 @@ static uint64_t least(uint64_t a, uint64_t b)
 uint64_t list_value_max(const struct list *list)
 {
     uint64_t max = list->item_size_max;
-    return max == 0 ? UINT64_MAX : max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES : max / 2;
+    return max == 0                        ? UINT64_MAX
+           : max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES
+                                           : max / 2;
 }
 
 uint64_t list_log_hard_limit(const struct list *list)
 {
-    /* The other half is for the header, for announcements, and for what several proxies append at the same moment. */
+    /* The other half is for the header, for announcements, and for what several proxies append at
+     * the same moment. */
     return least(list->policy->log_hard_limit_bytes, list_value_max(list) / 2);
 }
 

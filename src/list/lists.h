@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lists that this worker deals with or remembers: what waits for each, what is under way, and what is known of its
- * head's size. Bounded: idle ones are forgotten, least recently used first (tracked_lists).
+ * The lists that this worker deals with or remembers: what waits for each, what is under way, and
+ * what is known of its head's size. Bounded: idle ones are forgotten, least recently used first
+ * (tracked_lists).
  */
 #ifndef LIST_LISTS_H
 #define LIST_LISTS_H
@@ -9,31 +10,32 @@
 #include "list/op.h"
 
 struct list {
-    struct list *next;         /* in the bucket */
+    struct list *next; /* in the bucket */
     uint64_t hash;
     TAILQ_ENTRY(list) lru;
     TAILQ_ENTRY(list) ready;
     bool is_ready;
     const struct list_policy *policy;
 
-    struct call_queue queue;   /* waiting */
-    struct call_queue active;  /* in operations, linked by list_call.active */
-    struct op *round;          /* the round of blind changes and head reads in progress */
-    bool round_writes;         /* that round carries changes that are not answered yet */
-    struct op *exact;          /* the exact operation in progress */
-    struct op *compaction;     /* the compaction in progress, but for merges */
-    struct op *merge;          /* a compaction that reads and writes runs, for long: flips go on beside it */
-    unsigned ops;              /* operations of any kind */
-    struct op *hold;           /* the compaction that is publishing: changes of this worker wait */
+    struct call_queue queue;  /* waiting */
+    struct call_queue active; /* in operations, linked by list_call.active */
+    struct op *round;         /* the round of blind changes and head reads in progress */
+    bool round_writes;        /* that round carries changes that are not answered yet */
+    struct op *exact;         /* the exact operation in progress */
+    struct op *compaction;    /* the compaction in progress, but for merges */
+    struct op *merge; /* a compaction that reads and writes runs, for long: flips go on beside it */
+    unsigned ops;     /* operations of any kind */
+    struct op *hold;  /* the compaction that is publishing: changes of this worker wait */
 
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;
     uint64_t size_bytes, appended_bytes;
     uint64_t header_bytes;
-    uint64_t item_size_max;    /* of the head's server; 0 = not known */
+    uint64_t item_size_max;  /* of the head's server; 0 = not known */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 
-    struct timer hold_back;    /* set while this worker's appends are held back for the sake of others' flips */
+    struct timer hold_back; /* set while this worker's appends are held back for the sake of others'
+                               flips */
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
     uint64_t touch_after_us;
@@ -44,17 +46,17 @@ struct list {
 
 struct lists {
     struct list **buckets;
-    size_t bucket_count;       /* a power of two */
+    size_t bucket_count; /* a power of two */
     size_t count, limit;
-    TAILQ_HEAD(lists_lru, list) lru;  /* most recently used first */
+    TAILQ_HEAD(lists_lru, list) lru; /* most recently used first */
     TAILQ_HEAD(lists_ready, list) ready;
 };
 
 void lists_init(struct lists *lists, size_t limit);
 void lists_fini(struct lists *lists);
 
-/* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never NULL; valid while it has
- * calls or operations. */
+/* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never
+ * NULL; valid while it has calls or operations. */
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy);
 /* The same without making one: NULL when it is not known. */
 struct list *lists_find(const struct lists *lists, struct slice key);

@@ -5,7 +5,8 @@
 
 #include "list/fold.h"
 
-/* Up to this many items are compared with each entry in turn; for more a fold of the log is cheaper. */
+/* Up to this many items are compared with each entry in turn; for more a fold of the log is
+ * cheaper. */
 #define COMPARE_MAX 8
 
 void members_init(struct members *m, const struct slice *items, size_t count)

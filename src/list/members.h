@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Membership of a few named items: fed with the log first, then with sublists from the newest run to the oldest; the first
- * word on an item decides.
+ * Membership of a few named items: fed with the log first, then with sublists from the newest run
+ * to the oldest; the first word on an item decides.
  */
 #ifndef LIST_MEMBERS_H
 #define LIST_MEMBERS_H
@@ -21,7 +21,8 @@ void members_init(struct members *m, const struct slice *items, size_t count);
 void members_fini(struct members *m);
 /* Feeds the log: decides every item that it mentions, all of them after a '!'. */
 void members_feed_log(struct members *m, struct slice log);
-/* A scan_visit over runs, newest first; arg is the struct members. False once everything is decided. */
+/* A scan_visit over runs, newest first; arg is the struct members. False once everything is
+ * decided. */
 bool members_feed_sublist(void *arg, struct sublist *sublist);
 
 static inline bool members_has(const struct members *m, size_t i)

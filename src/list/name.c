@@ -27,7 +27,8 @@ uint8_t head_key(char out[KEY_BYTES_MAX], struct slice list_key)
     return (uint8_t)(list_key.len + 1);
 }
 
-uint8_t sublist_key(char out[KEY_BYTES_MAX], struct slice list_key, const struct name *name, uint32_t number)
+uint8_t sublist_key(char out[KEY_BYTES_MAX], struct slice list_key, const struct name *name,
+                    uint32_t number)
 {
     CHECK(list_key.len + 1 + NAME_BYTES + 1 + 7 <= KEY_BYTES_MAX && number <= SUBLISTS_MAX);
     size_t n = head_key(out, list_key);

@@ -15,7 +15,8 @@
 #include "base/slice.h"
 #include "proto/backend.h"
 
-/* 64 fresh bits in base 32 (a-z, 2-7): no name is ever drawn twice, by any proxy (storage rule 1). */
+/* 64 fresh bits in base 32 (a-z, 2-7): no name is ever drawn twice, by any proxy (storage rule 1).
+ */
 #define NAME_BYTES 13
 
 struct name {
@@ -34,9 +35,11 @@ bool name_equal(const struct name *a, const struct name *b);
 /* Writes the backend key of the list's head; returns its length. */
 uint8_t head_key(char out[KEY_BYTES_MAX], struct slice list_key);
 /* Writes the backend key of a sublist; returns its length. */
-uint8_t sublist_key(char out[KEY_BYTES_MAX], struct slice list_key, const struct name *name, uint32_t number);
+uint8_t sublist_key(char out[KEY_BYTES_MAX], struct slice list_key, const struct name *name,
+                    uint32_t number);
 
-/* Sublist numbers above this are refused: seven digits keep the longest key within KEY_BYTES_MAX. */
+/* Sublist numbers above this are refused: seven digits keep the longest key within KEY_BYTES_MAX.
+ */
 #define SUBLISTS_MAX 9999999u
 
 /* Writes NAME.COUNT; returns the length, at most NAME_BYTES + 11. */

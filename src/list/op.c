@@ -150,7 +150,8 @@ void request_send(struct engine *e, struct be_request *request)
     STAILQ_INSERT_TAIL(&e->outbox, request, link);
 }
 
-static void send_for(struct engine *e, struct op *op, struct be_request *r, struct block *value, uint64_t tag)
+static void send_for(struct engine *e, struct op *op, struct be_request *r, struct block *value,
+                     uint64_t tag)
 {
     if (value != NULL) {
         r->block = block_ref(value);
@@ -170,8 +171,8 @@ static struct be_request *head_request(struct engine *e, struct op *op, enum be_
     return r;
 }
 
-static struct be_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb, const struct name *name,
-                                          uint32_t number)
+static struct be_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb,
+                                          const struct name *name, uint32_t number)
 {
     struct be_request *r = request_new(e, op->list, verb);
     r->key_len = sublist_key(r->key, list_key(op->list), name, number);
@@ -202,7 +203,8 @@ void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_
     send_for(e, op, head_request(e, op, BE_ADD), value, tag);
 }
 
-void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value, uint64_t tag)
+void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
+              uint64_t tag)
 {
     struct be_request *r = head_request(e, op, BE_CAS);
     r->cas = read->cas;
@@ -220,31 +222,34 @@ void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, u
     send_for(e, op, r, NULL, tag);
 }
 
-void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, struct block *value,
-                      uint64_t tag)
+void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                      struct block *value, uint64_t tag)
 {
     send_for(e, op, sublist_request(e, op, BE_ADD, name, number), value, tag);
 }
 
-void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, uint64_t tag)
+void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                         uint64_t tag)
 {
     send_for(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
 }
 
-void emit_burn_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, uint64_t tag)
+void emit_burn_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                       uint64_t tag)
 {
     struct be_request *r = sublist_request(e, op, BE_SET, name, number);
     r->exptime = BURNT_TTL_S;
     send_for(e, op, r, NULL, tag);
 }
 
-void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, uint64_t tag)
+void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                        uint64_t tag)
 {
     send_for(e, op, sublist_request(e, op, BE_PROBE, name, number), NULL, tag);
 }
 
-enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event, struct head **head,
-                              char error[LIST_ERROR_MAX])
+enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
+                              struct head **head, char error[LIST_ERROR_MAX])
 {
     CHECK(*head == NULL);
     if (event->reply != NULL && event->reply->caps != NULL) {
@@ -256,7 +261,8 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
         return GOT_NOTHING;
     }
     if (event->status != BE_HIT) {
-        snprintf(error, LIST_ERROR_MAX, "%s", event->text != NULL ? event->text : "backend refused to read the list");
+        snprintf(error, LIST_ERROR_MAX, "%s",
+                 event->text != NULL ? event->text : "backend refused to read the list");
         return GOT_ERROR;
     }
     if (head_read(event->reply, head) != HEAD_OK) {
@@ -274,12 +280,14 @@ void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])
 {
     const char *text = event->text;
     if (text == NULL) {
-        text = event->status == BE_LOST ? "connection to backend lost, outcome unknown" : "backend refused the change";
+        text = event->status == BE_LOST ? "connection to backend lost, outcome unknown"
+                                        : "backend refused the change";
     }
     snprintf(error, LIST_ERROR_MAX, "%s", text);
 }
 
-void call_finish(struct engine *e, struct list *list, struct list_call *call, enum list_status status)
+void call_finish(struct engine *e, struct list *list, struct list_call *call,
+                 enum list_status status)
 {
     TAILQ_REMOVE(&list->active, call, active);
     /* What the same session asked for next may have waited for this. */

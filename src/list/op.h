@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An operation: one algorithm on one list, a plain struct that is stepped with one event at a time. It puts requests into
- * the engine's outbox and says whether it waits or is finished. It reads no clock and opens nothing; dropping the struct
- * is what a crash is.
+ * An operation: one algorithm on one list, a plain struct that is stepped with one event at a time.
+ * It puts requests into the engine's outbox and says whether it waits or is finished. It reads no
+ * clock and opens nothing; dropping the struct is what a crash is.
  */
 #ifndef LIST_OP_H
 #define LIST_OP_H
@@ -30,7 +30,8 @@ struct op_event {
 };
 
 typedef enum progress op_step(struct engine *e, struct op *op, const struct op_event *event);
-/* Frees what the operation holds besides its struct; its calls were finished before, unless all is being dropped. */
+/* Frees what the operation holds besides its struct; its calls were finished before, unless all is
+ * being dropped. */
 typedef void op_fini(struct engine *e, struct op *op);
 
 struct op {
@@ -38,21 +39,22 @@ struct op {
     op_step *step;
     op_fini *fini;
     struct list *list;
-    unsigned outstanding;     /* requests and fetches whose answers are to come */
-    unsigned due;             /* of these, the operation's own requests */
-    bool finished;            /* stays only for answers still to come */
+    unsigned outstanding; /* requests and fetches whose answers are to come */
+    unsigned due;         /* of these, the operation's own requests */
+    bool finished;        /* stays only for answers still to come */
     bool runnable;
     bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
     struct timer timer;
-    TAILQ_ENTRY(op) all;      /* of the engine */
-    TAILQ_ENTRY(op) run;      /* of the engine's runnable ones */
+    TAILQ_ENTRY(op) all; /* of the engine */
+    TAILQ_ENTRY(op) run; /* of the engine's runnable ones */
 };
 
 /* Tags: the low ones are each operation's own; scans mark theirs. */
 #define TAG_SCAN (1ULL << 63)
 
-/* Allocates a zeroed operation struct of size bytes that begins with a struct op, and registers it with the list. */
+/* Allocates a zeroed operation struct of size bytes that begins with a struct op, and registers it
+ * with the list. */
 void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini);
 /* Steps it for the first time. The operation may be gone afterwards. */
 void op_start(struct engine *e, struct op *op);
@@ -61,22 +63,26 @@ void op_resume(struct engine *e, struct op *op);
 /* Hands an event to the operation and settles what follows. */
 void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
 
-/* Emission: each puts one request into the outbox and counts it as outstanding. Values: the block's filled part, of which
- * the request takes its own reference. */
+/* Emission: each puts one request into the outbox and counts it as outstanding. Values: the block's
+ * filled part, of which the request takes its own reference. */
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 /* Creates the head. */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 /* Replaces the head that was read, keeping its remaining time. */
-void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value, uint64_t tag);
+void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
+              uint64_t tag);
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);
-void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, struct block *value,
-                      uint64_t tag);
-void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, uint64_t tag);
+void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                      struct block *value, uint64_t tag);
+void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                         uint64_t tag);
 /* Overwrites a name by an empty item that lasts a day. */
-void emit_burn_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, uint64_t tag);
-void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number, uint64_t tag);
+void emit_burn_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                       uint64_t tag);
+void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                        uint64_t tag);
 
 /* What an emit_get brought. */
 enum head_result {
@@ -84,17 +90,19 @@ enum head_result {
     GOT_NOTHING, /* there is no such item */
     GOT_ERROR,   /* text says what happened */
 };
-/* Sorts the reply to an emit_get; also notes the head's size for the list. *head must be NULL. Writes the text behind
- * SERVER_ERROR to error when GOT_ERROR. */
-enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event, struct head **head,
-                              char error[LIST_ERROR_MAX]);
+/* Sorts the reply to an emit_get; also notes the head's size for the list. *head must be NULL.
+ * Writes the text behind SERVER_ERROR to error when GOT_ERROR. */
+enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
+                              struct head **head, char error[LIST_ERROR_MAX]);
 
 /* The text for a change that did not end well: says whether it may have been done. */
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX]);
 
 /* Ends calls. The call is the submitter's again once engine_take_done gave it. */
-void call_finish(struct engine *e, struct list *list, struct list_call *call, enum list_status status);
-void call_fail(struct engine *e, struct list *list, struct list_call *call, const char *format, ...) PRINTF_LIKE(4, 5);
+void call_finish(struct engine *e, struct list *list, struct list_call *call,
+                 enum list_status status);
+void call_fail(struct engine *e, struct list *list, struct list_call *call, const char *format, ...)
+    PRINTF_LIKE(4, 5);
 void calls_fail(struct engine *e, struct list *list, struct call_queue *calls, const char *text);
 
 #endif

@@ -71,7 +71,8 @@ void compact_take_announced(struct engine *e, struct op_compact *c, const struct
     }
 }
 
-static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event, struct block *value)
+static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event,
+                       struct block *value)
 {
     if (event->status == BE_STORED) {
         list_note_size(c->op.list, value->used);
@@ -85,7 +86,8 @@ static void settle_cas(struct engine *e, struct op_compact *c, const struct op_e
     }
 }
 
-enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event, publish_build *build)
+enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                           publish_build *build)
 {
     struct co *co = &c->innermost;
     struct op *op = &c->op;
@@ -98,7 +100,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish again");
             if (!compact_take_head(e, c, event)) {
-            c->foreign = event->status == BE_HIT;
+                c->foreign = event->status == BE_HIT;
                 break;
             }
         }
@@ -118,7 +120,8 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
     CO_END(co);
 }
 
-/* Takes the list's place for merges and leaves the one for short steps. False while the former is taken. */
+/* Takes the list's place for merges and leaves the one for short steps. False while the former is
+ * taken. */
 static bool enter_merge(struct op_compact *c)
 {
     struct list *list = c->op.list;
@@ -155,8 +158,8 @@ static bool take_place(struct op_compact *c)
     return true;
 }
 
-/* Leaves the place for merges, at once: whoever has the one for short steps may be waiting for it. Then takes that one;
- * false while it is taken. */
+/* Leaves the place for merges, at once: whoever has the one for short steps may be waiting for it.
+ * Then takes that one; false while it is taken. */
 static bool leave_merge(struct op_compact *c)
 {
     struct list *list = c->op.list;
@@ -185,7 +188,8 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     return c->conflicts < AUTO_CONFLICTS_MAX;
 }
 
-typedef enum progress plan_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+typedef enum progress plan_step(struct engine *e, struct op_compact *c,
+                                const struct op_event *event);
 
 static plan_step *const plan_steps[] = {
     [PLAN_FOLD] = fold_step,   [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
@@ -203,7 +207,8 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
     if (c->was_missing) {
         call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
     } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
-        /* A dropped list is empty from the append on; what is left of it is tidied up sooner or later. */
+        /* A dropped list is empty from the append on; what is left of it is tidied up sooner or
+         * later. */
         call_finish(e, c->op.list, call, LIST_OK);
     } else if (c->result == STEP_CONFLICT || c->error[0] == '\0') {
         metric_inc(e->metrics, METRIC_list_busy);
@@ -221,7 +226,8 @@ static void emit_drop(struct engine *e, struct op_compact *c)
     block_unref(&clear);
 }
 
-/* ldrop empties the list by one append; everything after is tidying up. True when the call is settled by it. */
+/* ldrop empties the list by one append; everything after is tidying up. True when the call is
+ * settled by it. */
 static bool drop_settled(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     if (event->status == BE_STORED) {
@@ -229,7 +235,8 @@ static bool drop_settled(struct engine *e, struct op_compact *c, const struct op
         return false;
     }
     if (event->status == BE_NOT_STORED) {
-        /* No head, most likely; if there is one after all (no memory for the append), it is cleared by CAS. */
+        /* No head, most likely; if there is one after all (no memory for the append), it is cleared
+         * by CAS. */
         c->goal = COMPACT_CLEAR;
         return false;
     }
@@ -246,7 +253,8 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
         list->compact_failures = 0;
         return;
     }
-    /* Others are at it, or the backend is in trouble: leave it alone for a while, longer each time. */
+    /* Others are at it, or the backend is in trouble: leave it alone for a while, longer each time.
+     */
     unsigned shift = list->compact_failures < 8 ? list->compact_failures : 8;
     list->compact_failures++;
     list->compact_after_us = e->now.mono_us + (2000u << shift) + rng_below(e->rng, 2000);
@@ -330,7 +338,8 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         }
         if (c->result == STEP_CONFLICT) {
             CO_SLEEP(co, "backing off before looking again",
-                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << (c->conflicts < 8 ? c->conflicts : 8)));
+                     e->now.mono_us + 1 +
+                         rng_below(e->rng, BACKOFF_US << (c->conflicts < 8 ? c->conflicts : 8)));
         }
     }
     finish_call(e, c, c->plan.kind == PLAN_NOTHING && c->result == STEP_DONE);
@@ -363,7 +372,8 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
     return c;
 }
 
-void compact_start(struct engine *e, struct list *list, enum compact_goal goal, struct list_call *call)
+void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
+                   struct list_call *call)
 {
     if (list->compaction != NULL) {
         CHECK(call == NULL);
@@ -374,7 +384,8 @@ void compact_start(struct engine *e, struct list *list, enum compact_goal goal, 
     op_start(e, &c->op);
 }
 
-void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal, const struct name *run)
+void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
+                      const struct name *run)
 {
     if (list->compaction != NULL) {
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A compaction: looks at the head, does what plan.h says, and looks again, until nothing is left to do. Any proxy may do
- * any of it at any time, no lock is taken: each step publishes by one CAS of the head, and gives up when the head has moved
- * on in a way that matters.
+ * A compaction: looks at the head, does what plan.h says, and looks again, until nothing is left to
+ * do. Any proxy may do any of it at any time, no lock is taken: each step publishes by one CAS of
+ * the head, and gives up when the head has moved on in a way that matters.
  */
 #ifndef LIST_OP_COMPACT_H
 #define LIST_OP_COMPACT_H
@@ -12,10 +12,13 @@
 #include "list/plan.h"
 #include "list/scan.h"
 
-/* Starts a compaction unless one is under way on this list. call: the ldrop or lcompact that asks for it, or NULL. */
-void compact_start(struct engine *e, struct list *list, enum compact_goal goal, struct list_call *call);
+/* Starts a compaction unless one is under way on this list. call: the ldrop or lcompact that asks
+ * for it, or NULL. */
+void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
+                   struct list_call *call);
 /* The same for a goal that is about one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
-void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal, const struct name *run);
+void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
+                      const struct name *run);
 
 /* ---- for the files that make it up ---- */
 
@@ -33,9 +36,9 @@ struct run_writer {
     struct announcement announcement; /* its name, and how many sublists it may have */
     struct block *sublist;            /* being filled, or NULL */
     uint32_t sublist_entries;
-    struct run run;                   /* what was written so far */
-    bool refused;                     /* a write was definitely not done */
-    bool unknown;                     /* a write's outcome is not known, or its name is burnt */
+    struct run run; /* what was written so far */
+    bool refused;   /* a write was definitely not done */
+    bool unknown;   /* a write's outcome is not known, or its name is burnt */
 };
 
 struct op_compact {
@@ -44,19 +47,19 @@ struct op_compact {
     struct list_call *call;
     uint64_t started_us;
     unsigned steps, conflicts;
-    bool dropped;          /* COMPACT_DROP: the content is gone */
-    bool foreign;          /* what stands in the head's place is no list */
-    bool was_missing;      /* COMPACT_DROP: there was none */
+    bool dropped;     /* COMPACT_DROP: the content is gone */
+    bool foreign;     /* what stands in the head's place is no list */
+    bool was_missing; /* COMPACT_DROP: there was none */
     bool did_something;
-    struct head *head;     /* as last read */
-    struct block *value;   /* the head being published */
+    struct head *head;   /* as last read */
+    struct block *value; /* the head being published */
     struct plan plan;
     enum step_result result;
-    struct co outer;       /* of the step in progress, where it has steps of its own */
-    struct co inner;       /* of the step in progress */
-    struct co innermost;   /* of publishing, undoing */
+    struct co outer;     /* of the step in progress, where it has steps of its own */
+    struct co inner;     /* of the step in progress */
+    struct co innermost; /* of publishing, undoing */
     unsigned tries;
-    struct name run;       /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
+    struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
     bool about_run;
     char error[LIST_ERROR_MAX];
 
@@ -66,12 +69,12 @@ struct op_compact {
     bool cleared;
     struct run *inputs;
     size_t input_count;
-    bool oldest;           /* nothing lies below the inputs */
-    bool inlined;          /* the merged items are few: they go back into the log */
+    bool oldest;  /* nothing lies below the inputs */
+    bool inlined; /* the merged items are few: they go back into the log */
     struct content content;
     bool content_ready;
     struct scan scan;
-    uint32_t rest_at;      /* how far the overlay's rest has been written */
+    uint32_t rest_at; /* how far the overlay's rest has been written */
 
     struct garbage *garbage; /* a purge: what it deletes */
     bool *garbage_failed;
@@ -79,8 +82,8 @@ struct op_compact {
     uint32_t garbage_number;
 };
 
-/* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the head has moved on in a way
- * that matters. */
+/* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the
+ * head has moved on in a way that matters. */
 typedef struct block *publish_build(struct engine *e, struct op_compact *c);
 
 enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event);
@@ -90,24 +93,27 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 
-/* Keeps this worker's changes, and its other compaction's publishing, back until compact_release. True when none is under
- * way any more; COMPACT_HOLD waits for that. */
+/* Keeps this worker's changes, and its other compaction's publishing, back until compact_release.
+ * True when none is under way any more; COMPACT_HOLD waits for that. */
 bool compact_hold(struct op_compact *c);
 void compact_release(struct engine *e, struct op_compact *c);
-#define COMPACT_HOLD(co, c)                          \
-    while (!compact_hold(c)) {                       \
-        CO_AWAIT(co, "waiting for own changes");     \
+#define COMPACT_HOLD(co, c) \
+    while (!compact_hold(c)) { \
+        CO_AWAIT(co, "waiting for own changes"); \
     }
 
-/* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or it cannot be read. */
+/* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or
+ * it cannot be read. */
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* There is no list: is that news, or this compaction's own doing? */
 bool compact_found_nothing(const struct op_compact *c);
-/* Announces the writer's run and reads the head behind it; c->head is NULL when that did not go well. */
+/* Announces the writer's run and reads the head behind it; c->head is NULL when that did not go
+ * well. */
 void compact_announce(struct engine *e, struct op_compact *c);
 void compact_take_announced(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
-enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event, publish_build *build);
+enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                           publish_build *build);
 
 /* op_write_run.c: writing a run's sublists under a name announced before. */
 void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max);
@@ -116,7 +122,8 @@ void writer_flush(struct engine *e, struct op_compact *c);
 void writer_take_reply(struct op_compact *c, const struct op_event *event);
 bool writer_failed(const struct op_compact *c);
 struct block *writer_announcement(const struct op_compact *c);
-/* Deletes what was written and withdraws the announcement; only after a definite refusal (storage rule 4). */
+/* Deletes what was written and withdraws the announcement; only after a definite refusal (storage
+ * rule 4). */
 enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 void writer_fini(struct op_compact *c);
 

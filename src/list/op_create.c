@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An append to a head answered NOT_STORED. That means: there is no head, or the item is at the server's size limit, or the
- * server has no memory left, or it moved the item to disk. Order of writes, each only after a look at the head:
+ * An append to a head answered NOT_STORED. That means: there is no head, or the item is at the
+ * server's size limit, or the server has no memory left, or it moved the item to disk. Order of
+ * writes, each only after a look at the head:
  *
- *   1. head missing: ADD it with the changes as its log. NOT_STORED: somebody else was faster, or no memory: look again.
+ *   1. head missing: ADD it with the changes as its log. NOT_STORED: somebody else was faster,
+ *      or no memory: look again.
  *   2. head there: APPEND once more (it was created in between).
- *   3. still refused, though far below the limit: no memory or on disk. CAS a folded head with the changes, which is
- *      smaller. Refused again: "out of memory". Never loops blindly.
+ *   3. still refused, though far below the limit: no memory, or on disk. CAS a folded head with
+ *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.
  */
 #include <stdio.h>
 
@@ -18,20 +20,23 @@
 
 enum { TAG_CREATE = 16 };
 
-/* on_missing = refuse and there is no list: whatever comes before the first LIST_SET finds nothing. Returns false when
- * no LIST_SET is there; otherwise the round's writes and batch are cut down to begin with it. */
+/* on_missing = refuse and there is no list: whatever comes before the first LIST_SET finds nothing.
+ * Returns false when no LIST_SET is there; otherwise the round's writes and batch are cut down to
+ * begin with it. */
 static bool refuse_up_to_set(struct engine *e, struct op_round *round)
 {
     struct list_call *call;
     while ((call = TAILQ_FIRST(&round->writes)) != NULL && call->verb != LIST_SET) {
         TAILQ_REMOVE(&round->writes, call, link);
-        call_finish(e, round->op.list, call, call->verb == LIST_ADD ? LIST_NOT_STORED : LIST_MISSING);
+        call_finish(e, round->op.list, call,
+                    call->verb == LIST_ADD ? LIST_NOT_STORED : LIST_MISSING);
     }
     if (call == NULL) {
         return false;
     }
     size_t bytes = 0;
-    TAILQ_FOREACH (call, &round->writes, link) {
+    TAILQ_FOREACH(call, &round->writes, link)
+    {
         bytes += round_call_bytes(call);
     }
     struct block *rest = block_new(bytes);
@@ -68,8 +73,9 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
     const struct head *head = round->found;
     struct layout layout;
     struct fold fold;
-    struct carry carry = {
-        .now_s = e->now.wall_s, .grace_s = round->op.list->policy->announcement_grace_s, .keep_ops = false};
+    struct carry carry = {.now_s = e->now.wall_s,
+                          .grace_s = round->op.list->policy->announcement_grace_s,
+                          .keep_ops = false};
     layout_init(&layout, head);
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->log, &carry));
     fold_init(&fold);
@@ -91,8 +97,10 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
 static bool settled(struct engine *e, struct op_round *round, const struct op_event *event)
 {
     if (event->status == BE_STORED) {
-        /* Two of the three writes add the batch to what was found; the third makes it smaller than that. */
-        list_note_size(round->op.list, (round->found != NULL ? round->found->value.len : 0) + round->batch->used);
+        /* Two of the three writes add the batch to what was found; the third makes it smaller than
+         * that. */
+        list_note_size(round->op.list,
+                       (round->found != NULL ? round->found->value.len : 0) + round->batch->used);
         round_finish_writes(e, round);
         return true;
     }
@@ -101,7 +109,8 @@ static bool settled(struct engine *e, struct op_round *round, const struct op_ev
         round_fail_writes(e, round, "backend out of memory, nothing done");
         return true;
     }
-    if (event->status == BE_NOT_STORED || event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
+    if (event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
+        event->status == BE_NOT_FOUND) {
         return false;
     }
     op_error_text(event, round->error);
@@ -179,7 +188,9 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
     }
     if (!TAILQ_EMPTY(&round->writes)) {
         metric_inc(e->metrics, round->conflict ? METRIC_list_busy : METRIC_list_out_of_memory);
-        round_fail_writes(e, round, round->conflict ? "busy, nothing done" : "backend out of memory, nothing done");
+        round_fail_writes(e, round,
+                          round->conflict ? "busy, nothing done"
+                                          : "backend out of memory, nothing done");
     }
     round->tries = 0;
     CO_END(co);

@@ -29,8 +29,8 @@ struct op_exact {
     struct block *entries; /* what the calls change */
     unsigned tries;
     bool missed_any;
-    struct name missed;    /* the run of which a sublist was missing last time */
-    bool unsure;           /* reading failed: look at the head again */
+    struct name missed; /* the run of which a sublist was missing last time */
+    bool unsure;        /* reading failed: look at the head again */
     struct co inner;
     char error[LIST_ERROR_MAX];
 };
@@ -72,7 +72,8 @@ static void decide_changes(struct op_exact *x)
     struct list_call *call;
     size_t at = 0;
     fold_init(&changes);
-    TAILQ_FOREACH (call, &x->calls, link) {
+    TAILQ_FOREACH(call, &x->calls, link)
+    {
         call->number = 0;
         for (size_t i = 0; i < call->item_count; i++, at++) {
             char outcome = fold_outcome(&changes, call->items[i]);
@@ -89,7 +90,8 @@ static void decide_changes(struct op_exact *x)
 }
 
 /* Finds out which of the items are in the list. Ends with scan.state. */
-static enum progress members_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+static enum progress members_step(struct engine *e, struct op_exact *x,
+                                  const struct op_event *event)
 {
     struct co *co = &x->inner;
     CO_BEGIN(co);
@@ -99,8 +101,8 @@ static enum progress members_step(struct engine *e, struct op_exact *x, const st
     if (x->head != NULL) {
         members_feed_log(&x->members, x->head->log);
         if (x->members.unknown > 0) {
-            scan_start(&x->op, &x->scan, x->head->runs, x->head->run_count, true, true, members_feed_sublist,
-                       &x->members);
+            scan_start(&x->op, &x->scan, x->head->runs, x->head->run_count, true, true,
+                       members_feed_sublist, &x->members);
             SCAN_RUN(co, e, &x->op, &x->scan, "reading sublists");
             scan_stop(&x->op, &x->scan);
         }
@@ -108,7 +110,8 @@ static enum progress members_step(struct engine *e, struct op_exact *x, const st
     CO_END(co);
 }
 
-/* Counts the items of a list that exists, up to the first. Ends with scan.state and content.position. */
+/* Counts the items of a list that exists, up to the first. Ends with scan.state and
+ * content.position. */
 static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
     struct co *co = &x->inner;
@@ -159,14 +162,16 @@ static void emit_change(struct engine *e, struct op_exact *x)
 static bool scan_failed(struct engine *e, struct op_exact *x)
 {
     if (x->content.too_large) {
-        fail_all(e, x, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
+        fail_all(e, x,
+                 "list needs more than fold_memory_bytes to be read: compact it with lcompact");
         return true;
     }
     if (x->scan.state == SCAN_ERROR) {
         fail_all(e, x, x->scan.error);
         return true;
     }
-    /* The head was read again after that and still names the run: names never return, so it is really gone. */
+    /* The head was read again after that and still names the run: names never return, so it is
+     * really gone. */
     if (x->missed_any && name_equal(&x->missed, &x->scan.missing.name)) {
         list_report_damage(e, x->op.list, &x->scan.missing, x->error);
         if (x->op.list->policy->on_damaged == ON_DAMAGED_MISS && x->tries + 1 < TRIES_MAX) {
@@ -217,7 +222,8 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
         metric_inc(e->metrics, METRIC_list_conflicts);
         return false;
     }
-    if (event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE || event->status == BE_NOT_STORED) {
+    if (event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE ||
+        event->status == BE_NOT_STORED) {
         metric_inc(e->metrics, METRIC_list_out_of_memory);
         fail_all(e, x, "backend out of memory, nothing done");
         return true;
@@ -245,11 +251,13 @@ static bool head_settled(struct engine *e, struct op_exact *x, const struct op_e
         fail_all(e, x, x->error);
         return true;
     }
-    if (got == GOT_NOTHING && x->op.list->policy->on_missing == ON_MISSING_REFUSE && only_create(x) == NULL) {
+    if (got == GOT_NOTHING && x->op.list->policy->on_missing == ON_MISSING_REFUSE &&
+        only_create(x) == NULL) {
         refuse_all(e, x);
         return true;
     }
-    if (got == GOT_HEAD && only_create(x) != NULL && x->op.list->policy->on_missing == ON_MISSING_REFUSE) {
+    if (got == GOT_HEAD && only_create(x) != NULL &&
+        x->op.list->policy->on_missing == ON_MISSING_REFUSE) {
         struct list_call *call = only_create(x);
         TAILQ_REMOVE(&x->calls, call, link);
         call_finish(e, x->op.list, call, LIST_NOT_STORED);
@@ -267,7 +275,8 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
     for (x->tries = 0; x->tries < TRIES_MAX && !TAILQ_EMPTY(&x->calls); x->tries++) {
         if (x->tries > 0 && !x->unsure) {
             CO_SLEEP(co, "backing off after a conflict",
-                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << (x->tries < 8 ? x->tries : 8)));
+                     e->now.mono_us + 1 +
+                         rng_below(e->rng, BACKOFF_US << (x->tries < 8 ? x->tries : 8)));
         }
         head_unref(&x->head);
         x->entries->used = 0;

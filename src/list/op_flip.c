@@ -4,16 +4,19 @@
  *
  *   1. APPEND the announcement of a fresh name, and read the head behind it.
  *   2. ADD the sublists: the log up to there, folded. Nobody refers to them yet.
- *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and every other announcement.
+ *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and
+ *      every other announcement.
  *
- * A crash after 1 or 2 leaves names that the announcement tells; the CAS refuses when anything but appends happened to
- * the head since. This worker's own appends wait from before 1 until after 3, so that they cannot starve the CAS.
+ * A crash after 1 or 2 leaves names that the announcement tells; the CAS refuses when anything but
+ * appends happened to the head since. This worker's own appends wait from before 1 until after 3,
+ * so that they cannot starve the CAS.
  */
 #include "list/engine_state.h"
 #include "list/layout.h"
 #include "list/op_compact.h"
 
-/* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is not as it should be. */
+/* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is
+ * not as it should be. */
 static bool prepare(struct engine *e, struct op_compact *c)
 {
     if (!log_has_announcement(c->head->log, &c->writer.announcement.range.name)) {
@@ -56,8 +59,8 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
 {
     const struct head *head = c->head;
     const struct head *folded = c->folded;
-    if (!log_has_announcement(head->log, &c->writer.announcement.range.name) || !same_runs(head, folded) ||
-        !slice_starts_with(head->log, folded->log)) {
+    if (!log_has_announcement(head->log, &c->writer.announcement.range.name) ||
+        !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
         return NULL;
     }
     struct slice tail = head->log;

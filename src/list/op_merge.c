@@ -2,14 +2,17 @@
 /*
  * The merge: several neighbouring runs become one. Order of writes:
  *
- *   1. APPEND the announcement of a fresh name; read the head: it must still hold the announcement and the inputs side by
- *      side.
- *   2. ADD the sublists of the merged run as they fill, while the inputs are read. Appends and flips go on meanwhile.
- *   3. ONE CAS of the head, whatever it is by then, as long as it still holds the announcement and the inputs side by side:
- *      they are replaced by the result and become garbage; the log stays as it is, but for the announcement.
+ *   1. APPEND the announcement of a fresh name; read the head: it must still hold the
+ *      announcement, and the inputs side by side.
+ *   2. ADD the sublists of the merged run as they fill, while the inputs are read. Appends and
+ *      flips go on meanwhile.
+ *   3. ONE CAS of the head, whatever it is by then, as long as it still holds the announcement
+ *      and the inputs side by side: they are replaced by the result and become garbage; the log
+ *      stays as it is, but for the announcement.
  *
- * With the oldest run among the inputs, deletions vanish. A result that is small goes back into the log instead of a
- * sublist, if nothing lies below it. With one input it is a healing: its sublists are written anew.
+ * With the oldest run among the inputs, deletions vanish. A result that is small goes back into the
+ * log instead of a sublist, if nothing lies below it. With one input it is a healing: its sublists
+ * are written anew.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +63,8 @@ static uint64_t input_bytes(const struct op_compact *c)
 /* The announcement is in the head: begin to read. False when the head has moved on. */
 static bool begin(struct op_compact *c)
 {
-    if (!log_has_announcement(c->head->log, &c->writer.announcement.range.name) || find_inputs(c->head, c) < 0) {
+    if (!log_has_announcement(c->head->log, &c->writer.announcement.range.name) ||
+        find_inputs(c->head, c) < 0) {
         c->result = STEP_CONFLICT;
         return false;
     }
@@ -111,7 +115,8 @@ static bool fits_log(const struct op_compact *c)
            c->writer.sublist != NULL && c->writer.sublist->used <= small && c->goal != COMPACT_HEAL;
 }
 
-/* Writes what the newer inputs add behind the oldest, a few sublists at a time. True when all of it is on its way. */
+/* Writes what the newer inputs add behind the oldest, a few sublists at a time. True when all of it
+ * is on its way. */
 static bool write_some_rest(struct engine *e, struct op_compact *c)
 {
     char op;
@@ -159,7 +164,8 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
 }
 
 /* Reads the newer inputs into memory. Ends with scan.state. */
-static enum progress fold_newer(struct engine *e, struct op_compact *c, const struct op_event *event)
+static enum progress fold_newer(struct engine *e, struct op_compact *c,
+                                const struct op_event *event)
 {
     struct co *co = &c->innermost;
     const struct run *runs;
@@ -194,7 +200,8 @@ static void take_any(struct op_compact *c, const struct op_event *event)
 }
 
 /* Streams the oldest input through them, sublists going out as they fill. Ends with scan.state. */
-static enum progress stream_oldest(struct engine *e, struct op_compact *c, const struct op_event *event)
+static enum progress stream_oldest(struct engine *e, struct op_compact *c,
+                                   const struct op_event *event)
 {
     struct co *co = &c->innermost;
     struct merge_base base = {e, c};
@@ -230,7 +237,8 @@ static bool written(const struct op_compact *c)
     return c->scan.state == SCAN_END && !c->content.too_large && !writer_failed(c);
 }
 
-/* The inputs could not be read. True when that may be damage: then the head must be looked at again. */
+/* The inputs could not be read. True when that may be damage: then the head must be looked at
+ * again. */
 static bool reading_failed(struct op_compact *c)
 {
     if (c->content.too_large) {

@@ -2,12 +2,13 @@
 /*
  * The small steps of a compaction.
  *
- * Purge. Order of writes: DELETE (or, for names of dead proxies, SET empty) every sublist that the header names as garbage;
- * then ONE CAS that takes off the header those names whose every answer was definite. Names never come back into use, so
- * deleting twice is harmless. Announcements of dead proxies become garbage by the same CAS, to be burnt next time.
+ * Purge. Order of writes: DELETE (or, for names of dead proxies, SET empty) every sublist that the
+ * header names as garbage; then ONE CAS that takes off the header those names whose every answer
+ * was definite. Names never come back into use, so deleting twice is harmless. Announcements of
+ * dead proxies become garbage by the same CAS, to be burnt next time.
  *
- * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs become garbage.
- * Remove. ONE CAS-guarded delete of a head that names nothing.
+ * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs
+ * become garbage. Remove. ONE CAS-guarded delete of a head that names nothing.
  */
 #include <stdlib.h>
 
@@ -55,7 +56,8 @@ static bool delete_more(struct engine *e, struct op_compact *c)
 
 static void note_deletion(struct op_compact *c, const struct op_event *event)
 {
-    bool definite = event->status == BE_DELETED || event->status == BE_NOT_FOUND || event->status == BE_STORED;
+    bool definite =
+        event->status == BE_DELETED || event->status == BE_NOT_FOUND || event->status == BE_STORED;
     if (!definite) {
         c->garbage_failed[event->tag - TAG_DROP] = true;
         op_error_text(event, c->error);
@@ -94,8 +96,8 @@ static bool any_failed(const struct op_compact *c)
 }
 
 /* The common end of all small steps: hold back, read the head, publish what build makes of it. */
-static enum progress rewrite_step(struct engine *e, struct op_compact *c, const struct op_event *event,
-                                  publish_build *build)
+static enum progress rewrite_step(struct engine *e, struct op_compact *c,
+                                  const struct op_event *event, publish_build *build)
 {
     struct co *co = &c->inner;
     CO_BEGIN(co);
@@ -129,8 +131,9 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 /* A damaged list is cleared only while it is: somebody may have filled it anew since. */
 static bool still_damaged(const struct op_compact *c)
 {
-    return plan_choose(c->head, c->op.list->policy, list_log_limit(c->op.list), COMPACT_CLEAR, &c->run, 0).kind ==
-           PLAN_CLEAR;
+    return plan_choose(c->head, c->op.list->policy, list_log_limit(c->op.list), COMPACT_CLEAR,
+                       &c->run, 0)
+               .kind == PLAN_CLEAR;
 }
 
 static struct block *build_folded(struct engine *e, struct op_compact *c)

@@ -12,9 +12,11 @@
 #include "list/scan.h"
 #include "proto/list_format.h"
 
-/* A read meets a missing sublist when a merge was faster; so many merges do not happen during one read. */
+/* A read meets a missing sublist when a merge was faster; so many merges do not happen during one
+ * read. */
 #define TRIES_MAX 10
-/* First pause while a damaged list is cleared (on_damaged = miss); doubles each time: half a second in all. */
+/* First pause while a damaged list is cleared (on_damaged = miss); doubles each time: half a second
+ * in all. */
 #define CLEAR_POLL_US 500u
 
 enum { TAG_GET = 1 };
@@ -46,7 +48,8 @@ static bool names_run(const struct head *head, const struct name *name)
     return false;
 }
 
-void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing, char error[LIST_ERROR_MAX])
+void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
+                        char error[LIST_ERROR_MAX])
 {
     char key[KEY_BYTES_MAX], text[128];
     uint8_t len = sublist_key(key, list_key(list), &missing->name, missing->count);
@@ -69,7 +72,8 @@ static void answer(struct engine *e, struct op_read *r, enum list_status status)
         call->version = r->head->cas;
     }
     bool keeps_empty = r->op.list->policy->on_missing == ON_MISSING_REFUSE && r->head != NULL;
-    if (status == LIST_OK && call->number == 0 && (call->verb == LIST_GET || call->verb == LIST_RANGE) && !keeps_empty) {
+    if (status == LIST_OK && call->number == 0 &&
+        (call->verb == LIST_GET || call->verb == LIST_RANGE) && !keeps_empty) {
         status = LIST_MISSING;
     }
     r->answered = true;
@@ -97,7 +101,8 @@ static bool scan_failed(struct engine *e, struct op_read *r)
                 fail(e, r, r->damage);
                 return true;
             }
-            /* A miss is answered when the head says so: then what a client puts in the list's place stays. */
+            /* A miss is answered when the head says so: then what a client puts in the list's place
+             * stays. */
             return false;
         }
         r->missed = r->scan.missing;
@@ -134,7 +139,8 @@ static enum progress has_step(struct engine *e, struct op_read *r, const struct 
     members_feed_log(&r->members, r->head->log);
     r->scan.state = SCAN_END;
     if (r->members.unknown > 0) {
-        scan_start(&r->op, &r->scan, r->head->runs, r->head->run_count, true, true, members_feed_sublist, &r->members);
+        scan_start(&r->op, &r->scan, r->head->runs, r->head->run_count, true, true,
+                   members_feed_sublist, &r->members);
         SCAN_RUN(co, e, &r->op, &r->scan, "reading sublists");
         scan_stop(&r->op, &r->scan);
     }
@@ -220,7 +226,8 @@ static void finish_content(struct engine *e, struct op_read *r)
     if (r->content.answer_too_large) {
         chain_clear(&r->call->answer);
         char text[LIST_ERROR_MAX];
-        snprintf(text, sizeof text, "answer is larger than max_answer_bytes (%llu): ask for parts with lrange",
+        snprintf(text, sizeof text,
+                 "answer is larger than max_answer_bytes (%llu): ask for parts with lrange",
                  (unsigned long long)r->content.answer_limit_bytes);
         fail(e, r, text);
         return;
@@ -247,7 +254,8 @@ static bool needs_count(const struct list_call *call)
            (call->verb == LIST_RANGE && (call->from < 0 || call->to < 0));
 }
 
-/* llen, lget, lrange, lstat: ends with the call answered, or with scan.state = SCAN_MISSING or SCAN_ERROR. */
+/* llen, lget, lrange, lstat: ends with the call answered, or with scan.state = SCAN_MISSING or
+ * SCAN_ERROR. */
 static enum progress content_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
     struct co *co = &r->inner;
@@ -317,7 +325,8 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
     CO_BEGIN(co);
     for (r->tries = 0; r->tries < TRIES_MAX; r->tries++) {
         if (r->damage[0] != '\0') {
-            CO_SLEEP(co, "waiting for a damaged list to be cleared", e->now.mono_us + (CLEAR_POLL_US << r->tries));
+            CO_SLEEP(co, "waiting for a damaged list to be cleared",
+                     e->now.mono_us + (CLEAR_POLL_US << r->tries));
         }
         if (r->tries > 0) {
             forget_attempt(r);

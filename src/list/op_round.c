@@ -65,7 +65,8 @@ void round_fail_writes(struct engine *e, struct op_round *round, const char *tex
     end_writes(e, round);
 }
 
-/* The size is asked for only when what this worker appended since it last knew could have crossed the line. */
+/* The size is asked for only when what this worker appended since it last knew could have crossed
+ * the line. */
 static bool wants_size(const struct op_round *round)
 {
     const struct list *list = round->op.list;

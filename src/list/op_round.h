@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A round: all blind changes of a list that wait together, in ONE append, and behind them ONE head read for all waiting
- * reads. Order of writes: the append; when the head is missing, what op_create says.
+ * A round: all blind changes of a list that wait together, in ONE append, and behind them ONE head
+ * read for all waiting reads. Order of writes: the append; when the head is missing, what op_create
+ * says.
  */
 #ifndef LIST_OP_ROUND_H
 #define LIST_OP_ROUND_H
@@ -12,23 +13,24 @@ struct op_round {
     struct op op;
     struct call_queue writes; /* in the order of their entries in batch */
     struct call_queue reads;
-    struct block *batch;      /* the entries of all writes */
-    struct head *head;        /* for the reads */
+    struct block *batch; /* the entries of all writes */
+    struct head *head;   /* for the reads */
     enum head_result got;
-    bool probe;               /* carries nothing: asks for the size, since the log may be full */
-    bool reread;              /* the head read was overtaken by the change's second try */
+    bool probe;  /* carries nothing: asks for the size, since the log may be full */
+    bool reread; /* the head read was overtaken by the change's second try */
     unsigned tries;
     uint64_t log_bytes_before;
     struct op_event write_outcome; /* of the append; its text copied to error */
     char error[LIST_ERROR_MAX];
     char read_error[LIST_ERROR_MAX];
-    struct co create;         /* op_create's */
+    struct co create; /* op_create's */
     struct head *found;
-    bool appended_again;      /* op_create: this head refused the append a second time, or is about to */
-    bool conflict;            /* op_create: the last write met somebody else's */
+    bool appended_again; /* op_create: this head refused the append a second time, or is about to */
+    bool conflict;       /* op_create: the last write met somebody else's */
 };
 
-/* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and reads, then op_start. */
+/* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and
+ * reads, then op_start. */
 struct op_round *round_create(struct engine *e, struct list *list);
 void round_add_write(struct op_round *round, struct list_call *call);
 void round_add_read(struct op_round *round, struct list_call *call);

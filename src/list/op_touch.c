@@ -60,7 +60,8 @@ static void touch_fini(struct engine *e, struct op *op)
 void touch_consider(struct engine *e, struct list *list, struct head *head)
 {
     uint64_t interval_us = (uint64_t)list->policy->touch_interval_s * 1000000;
-    if (interval_us == 0 || head->run_count == 0 || e->touches > 0 || e->now.mono_us < list->touch_after_us) {
+    if (interval_us == 0 || head->run_count == 0 || e->touches > 0 ||
+        e->now.mono_us < list->touch_after_us) {
         return;
     }
     bool first = list->touch_after_us == 0;

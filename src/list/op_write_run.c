@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing a run: its sublists under a fresh name that was announced in the log before (storage rules 1 and 2), each by
- * ADD, so that a name that was swept in the meantime (burnt) refuses instead of coming to life.
+ * Writing a run: its sublists under a fresh name that was announced in the log before (storage
+ * rules 1 and 2), each by ADD, so that a name that was swept in the meantime (burnt) refuses
+ * instead of coming to life.
  */
 #include "list/engine_state.h"
 #include "list/op_compact.h"
@@ -13,7 +14,8 @@ void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max)
     writer_fini(c);
     *w = (struct run_writer){0};
     name_fresh(&w->announcement.range.name, e->rng);
-    /* An entry that does not fit closes a sublist: any two neighbours hold more than one limit together. */
+    /* An entry that does not fit closes a sublist: any two neighbours hold more than one limit
+     * together. */
     uint64_t most = 2 * bytes_max / (limit - SUBLIST_HEADER_BYTES) + 2;
     w->announcement.range.count = most > SUBLISTS_MAX ? SUBLISTS_MAX : (uint32_t)most;
     w->announcement.created_s = e->now.wall_s;
@@ -43,7 +45,8 @@ void writer_flush(struct engine *e, struct op_compact *c)
         w->refused = true;
     } else {
         sublist_finish(w->sublist, w->sublist_entries);
-        emit_add_sublist(e, &c->op, &w->run.range.name, w->run.range.count, w->sublist, TAG_SUBLIST);
+        emit_add_sublist(e, &c->op, &w->run.range.name, w->run.range.count, w->sublist,
+                         TAG_SUBLIST);
         w->run.bytes += w->sublist->used;
         w->run.range.count++;
     }
@@ -71,9 +74,11 @@ void writer_take_reply(struct op_compact *c, const struct op_event *event)
     if (event == NULL || event->tag != TAG_SUBLIST || event->status == BE_STORED) {
         return;
     }
-    /* NOT_STORED: the name is taken, so somebody swept it: it is burnt, and not ours to delete any more. */
+    /* NOT_STORED: the name is taken, so somebody swept it: it is burnt, and not ours to delete any
+     * more. */
     if (event->status == BE_NOT_STORED) {
-        c->writer.unknown = true; /* others are at it, which is "busy" and no error of the backend */
+        c->writer.unknown = true; /* others are at it, which is "busy" and no error of the backend
+                                   */
         return;
     }
     if (event->status == BE_LOST) {
@@ -89,7 +94,8 @@ bool writer_failed(const struct op_compact *c)
     return c->writer.refused || c->writer.unknown;
 }
 
-/* Nothing of that name is stored: the announcement is taken back by an append, which no other writer can refuse. */
+/* Nothing of that name is stored: the announcement is taken back by an append, which no other
+ * writer can refuse. */
 static void emit_withdrawal(struct engine *e, struct op_compact *c)
 {
     c->writer.announcement.range.count = 0;

@@ -3,12 +3,14 @@
 
 #include "list/fold.h"
 
-/* Fewer runs than this are not worth a merge: each level of sizes holds up to three runs and is rewritten once. */
+/* Fewer runs than this are not worth a merge: each level of sizes holds up to three runs and is
+ * rewritten once. */
 #define MERGE_RUNS_MIN 4
 /* More runs than this are merged whatever their sizes: headers stay short. */
 #define RUNS_MAX 32
 
-/* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the table. */
+/* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the
+ * table. */
 #define FOLD_ENTRY_BYTES 64u
 /* An entry's bytes where only the adding ones were counted. */
 #define ENTRY_BYTES_TYPICAL 24u
@@ -17,10 +19,10 @@ struct log_facts {
     bool has_ops;
     bool cleared;
     bool has_announcements;
-    bool has_dead;        /* announcements to be swept or taken off */
+    bool has_dead; /* announcements to be swept or taken off */
     size_t dead_bytes;
     size_t op_bytes;
-    size_t folded_bytes;  /* what the ops amount to */
+    size_t folded_bytes; /* what the ops amount to */
 };
 
 struct plan_input {
@@ -46,7 +48,8 @@ static struct log_facts look_at_log(const struct head *head, int64_t now_s, int6
             facts.op_bytes += entry_bytes(entry.bytes.len);
             fold_apply(&fold, (enum entry_op)entry.op, entry.bytes);
         } else if (announcement_parse(entry.bytes, &announcement)) {
-            bool dead = announcement.range.count == 0 || announcement_is_dead(&announcement, now_s, grace_s);
+            bool dead = announcement.range.count == 0 ||
+                        announcement_is_dead(&announcement, now_s, grace_s);
             facts.has_announcements = true;
             facts.has_dead = facts.has_dead || dead;
             facts.dead_bytes += dead ? entry_bytes(entry.bytes.len) : 0;
@@ -69,7 +72,8 @@ bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size
     if (count < MERGE_RUNS_MIN) {
         return false;
     }
-    /* The widest window at the new end whose oldest run is not larger than all that is newer in it. */
+    /* The widest window at the new end whose oldest run is not larger than all that is newer in it.
+     */
     uint64_t newer = 0;
     size_t widest = count;
     for (size_t i = count; i-- > 0;) {
@@ -99,7 +103,8 @@ static uint64_t overlay_limit(const struct list_policy *policy)
     return policy->fold_memory_bytes / 4 * 3;
 }
 
-/* Reads hold all runs but the oldest in memory: before these become too much, the oldest takes them in. */
+/* Reads hold all runs but the oldest in memory: before these become too much, the oldest takes them
+ * in. */
 static bool overlay_is_large(const struct head *head, const struct list_policy *policy)
 {
     uint64_t newer = 0;
@@ -128,8 +133,10 @@ static void fit_memory(const struct head *head, const struct list_policy *policy
 static struct plan plan_rest(const struct plan_input *in)
 {
     const struct head *head = in->head;
-    /* An automatic compaction takes dead announcements along when it folds; alone they only matter when they fill the log. */
-    bool dead = in->facts.has_dead && (in->goal != COMPACT_AUTO || head->log.len > in->log_limit_bytes);
+    /* An automatic compaction takes dead announcements along when it folds; alone they only matter
+     * when they fill the log. */
+    bool dead =
+        in->facts.has_dead && (in->goal != COMPACT_AUTO || head->log.len > in->log_limit_bytes);
     if (head->garbage_count > 0 || dead) {
         return (struct plan){.kind = PLAN_PURGE};
     }
@@ -146,10 +153,12 @@ static struct plan plan_auto(const struct plan_input *in)
     const struct log_facts *facts = &in->facts;
     struct plan plan = {.kind = PLAN_NOTHING};
     size_t limit = in->log_limit_bytes;
-    /* A small list never leaves its head; a list with runs is folded in place only when that wins much. */
+    /* A small list never leaves its head; a list with runs is folded in place only when that wins
+     * much. */
     bool alone = head->run_count == 0 || facts->cleared;
     bool fold = facts->folded_bytes <= (alone ? limit / 4 * 3 : limit / 4);
-    /* What is folded already is above the limit only for young announcements: they go by themselves. */
+    /* What is folded already is above the limit only for young announcements: they go by
+     * themselves. */
     bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead;
     if (facts->dead_bytes > limit / 4) {
         /* Flips that failed leave these; another that fails would leave more. */
@@ -169,7 +178,8 @@ static struct plan plan_full(const struct plan_input *in)
     const struct head *head = in->head;
     const struct log_facts *facts = &in->facts;
     struct plan plan = {.kind = PLAN_NOTHING};
-    if (facts->has_ops && (head->run_count == 0 || facts->cleared) && facts->folded_bytes <= in->log_limit_bytes) {
+    if (facts->has_ops && (head->run_count == 0 || facts->cleared) &&
+        facts->folded_bytes <= in->log_limit_bytes) {
         bool folded = facts->op_bytes == facts->folded_bytes && !facts->cleared;
         plan.kind = folded ? PLAN_NOTHING : PLAN_FOLD;
     } else if (facts->has_ops) {
@@ -180,7 +190,8 @@ static struct plan plan_full(const struct plan_input *in)
     return plan;
 }
 
-/* Where the run stands in the head; run_count when it is not named, or not any more: a '!' in the log takes it away. */
+/* Where the run stands in the head; run_count when it is not named, or not any more: a '!' in the
+ * log takes it away. */
 static size_t find_run(const struct plan_input *in, const struct name *run)
 {
     size_t i = 0;
@@ -193,7 +204,8 @@ static size_t find_run(const struct plan_input *in, const struct name *run)
 static struct plan plan_heal(const struct plan_input *in, const struct name *run)
 {
     size_t at = run != NULL ? find_run(in, run) : in->head->run_count;
-    return at < in->head->run_count ? (struct plan){PLAN_MERGE, at, 1} : (struct plan){.kind = PLAN_NOTHING};
+    return at < in->head->run_count ? (struct plan){PLAN_MERGE, at, 1}
+                                    : (struct plan){.kind = PLAN_NOTHING};
 }
 
 static struct plan plan_clear(const struct plan_input *in, const struct name *run)
@@ -210,10 +222,12 @@ static struct plan plan_clear(const struct plan_input *in, const struct name *ru
     return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
 }
 
-struct plan plan_choose(const struct head *head, const struct list_policy *policy, size_t log_limit_bytes,
-                        enum compact_goal goal, const struct name *run, int64_t now_s)
+struct plan plan_choose(const struct head *head, const struct list_policy *policy,
+                        size_t log_limit_bytes, enum compact_goal goal, const struct name *run,
+                        int64_t now_s)
 {
-    struct plan_input in = {.head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
+    struct plan_input in = {
+        .head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
     struct plan plan = {.kind = PLAN_NOTHING};
     /* A list that is dropped waits for nobody: young announcements are swept as well. */
     in.dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
@@ -226,7 +240,8 @@ struct plan plan_choose(const struct head *head, const struct list_policy *polic
         plan = plan_full(&in);
     } else if (goal == COMPACT_HEAL) {
         plan = plan_heal(&in, run);
-    } else if (goal == COMPACT_CLEAR || (goal == COMPACT_DROP && policy->on_missing == ON_MISSING_REFUSE)) {
+    } else if (goal == COMPACT_CLEAR ||
+               (goal == COMPACT_DROP && policy->on_missing == ON_MISSING_REFUSE)) {
         plan = plan_clear(&in, run);
     } else if (cleared_below) {
         plan.kind = PLAN_FOLD;

@@ -32,14 +32,16 @@ struct plan {
     size_t first, count;
 };
 
-/* log_limit_bytes: the policy's, within what the server can store. run: the one to be written anew (COMPACT_HEAL), or the
- * damaged one (COMPACT_CLEAR: nothing is cleared when the head does not name it, or not any more); NULL for other goals and
- * for a list that is cleared unconditionally. now_s: wall clock. */
-struct plan plan_choose(const struct head *head, const struct list_policy *policy, size_t log_limit_bytes,
-                        enum compact_goal goal, const struct name *run, int64_t now_s);
+/* log_limit_bytes: the policy's, within what the server can store. run: the one to be written anew
+ * (COMPACT_HEAL), or the damaged one (COMPACT_CLEAR: nothing is cleared when the head does not name
+ * it, or not any more); NULL for other goals and for a list that is cleared unconditionally. now_s:
+ * wall clock. */
+struct plan plan_choose(const struct head *head, const struct list_policy *policy,
+                        size_t log_limit_bytes, enum compact_goal goal, const struct name *run,
+                        int64_t now_s);
 
-/* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n) times in its life.
- * False when none. */
+/* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n)
+ * times in its life. False when none. */
 bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size_t *merge_count);
 
 #endif

@@ -8,8 +8,8 @@
 /* Items visited before others get their turn: about a millisecond of work. */
 #define SLICE_ITEMS 8192u
 
-void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count, bool newest_first, bool keep,
-                scan_visit *visitor, void *arg)
+void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count,
+                bool newest_first, bool keep, scan_visit *visitor, void *arg)
 {
     *scan = (struct scan){
         .runs = runs,
@@ -64,7 +64,8 @@ void scan_take(struct scan *scan, const struct op_event *event)
         slot->state = SLOT_MISSING;
     } else {
         slot->state = SLOT_ERROR;
-        snprintf(scan->error, sizeof scan->error, "%s", event->text != NULL ? event->text : "backend refused a read");
+        snprintf(scan->error, sizeof scan->error, "%s",
+                 event->text != NULL ? event->text : "backend refused a read");
     }
 }
 

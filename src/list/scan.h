@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scanning: visits the sublists of some runs one after the other, fetching a few ahead, in slices, so that a list of any
- * size is read with bounded memory and without stalling the worker.
+ * Scanning: visits the sublists of some runs one after the other, fetching a few ahead, in slices,
+ * so that a list of any size is read with bounded memory and without stalling the worker.
  *
  *     scan_start(...);
  *     SCAN_RUN(&op->co, e, op, &scan, "reading sublists");
@@ -36,22 +36,23 @@ struct scan {
     enum scan_state state;
     const struct run *runs; /* oldest first */
     size_t run_count;
-    bool newest_first;      /* order of runs; within a run always from 0 on */
-    bool keep;              /* fetched sublists go into the cache */
-    bool all_cached;        /* nothing had to be fetched so far */
+    bool newest_first; /* order of runs; within a run always from 0 on */
+    bool keep;         /* fetched sublists go into the cache */
+    bool all_cached;   /* nothing had to be fetched so far */
     uint64_t total;
     struct scan_cursor fetch, visit;
     struct scan_slot slots[SCAN_WINDOW];
     uint32_t slice_items;
     scan_visit *visitor;
     void *arg;
-    struct name_range missing; /* SCAN_MISSING: the run, and the number of the sublist that is not there */
+    struct name_range missing;  /* SCAN_MISSING: the run, and the number of the sublist that is not
+                                   there */
     char error[LIST_ERROR_MAX]; /* SCAN_ERROR */
 };
 
 /* runs must live as long as the scan. */
-void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count, bool newest_first, bool keep,
-                scan_visit *visitor, void *arg);
+void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count,
+                bool newest_first, bool keep, scan_visit *visitor, void *arg);
 /* Goes on as far as it can. */
 enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan);
 /* Takes an event whose tag has TAG_SCAN. */
@@ -59,12 +60,12 @@ void scan_take(struct scan *scan, const struct op_event *event);
 /* Gives back what it holds; answers still to come are dropped. Fine when it was never started. */
 void scan_stop(struct op *op, struct scan *scan);
 
-#define SCAN_RUN(co, e, op, scan, name)                                                                     \
-    while (((scan)->state = scan_step(e, op, scan)) == SCAN_WAIT || (scan)->state == SCAN_YIELD) {          \
-        CO_PAUSE(co, name, (scan)->state == SCAN_YIELD ? PROGRESS_YIELD : PROGRESS_WAITING);                \
-        if (event != NULL && (event->tag & TAG_SCAN) != 0) {                                                \
-            scan_take(scan, event);                                                                         \
-        }                                                                                                   \
+#define SCAN_RUN(co, e, op, scan, name) \
+    while (((scan)->state = scan_step(e, op, scan)) == SCAN_WAIT || (scan)->state == SCAN_YIELD) { \
+        CO_PAUSE(co, name, (scan)->state == SCAN_YIELD ? PROGRESS_YIELD : PROGRESS_WAITING); \
+        if (event != NULL && (event->tag & TAG_SCAN) != 0) { \
+            scan_take(scan, event); \
+        } \
     }
 
 #endif

@@ -2,12 +2,13 @@
 /*
  * One pass over the queue picks what starts now:
  *
- *   blind changes and reads   into one round: the changes in one APPEND, the reads behind it on one head read
- *   exact changes             into one exact operation
- *   ldrop, lcompact           one at a time
+ *   blind changes and reads   into one round: the changes in one APPEND, the reads behind it on one
+ * head read exact changes             into one exact operation ldrop, lcompact           one at a
+ * time
  *
- * Only each session's own order must be kept. Per session the pass notes how far its earlier calls are; within a round a
- * session's changes come before its reads, so a read may join changes, but a change may not join an earlier read.
+ * Only each session's own order must be kept. Per session the pass notes how far its earlier calls
+ * are; within a round a session's changes come before its reads, so a read may join changes, but a
+ * change may not join an earlier read.
  */
 #include "list/schedule.h"
 
@@ -51,14 +52,16 @@ struct pass {
     struct op_round *round;
     struct op_exact *exact;
     struct list_call *compaction;
-    bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would never get through */
+    bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
+                          never get through */
     bool exact_is_create;
-    bool log_full;     /* as far as known, the log has no room for a change */
+    bool log_full; /* as far as known, the log has no room for a change */
 };
 
 static enum phase phase_of(const struct pass *pass, const struct list_call *call)
 {
-    return call->session->mark == pass->e->session_mark ? (enum phase)call->session->phase : PHASE_FREE;
+    return call->session->mark == pass->e->session_mark ? (enum phase)call->session->phase
+                                                        : PHASE_FREE;
 }
 
 static void set_phase(const struct pass *pass, struct list_call *call, enum phase phase)
@@ -70,8 +73,10 @@ static void set_phase(const struct pass *pass, struct list_call *call, enum phas
 static void mark_active(const struct pass *pass)
 {
     struct list_call *call;
-    TAILQ_FOREACH (call, &pass->list->active, active) {
-        /* A read under way may have to begin again on a newer head: a later one must not be answered from an older. */
+    TAILQ_FOREACH(call, &pass->list->active, active)
+    {
+        /* A read under way may have to begin again on a newer head: a later one must not be
+         * answered from an older. */
         set_phase(pass, call, PHASE_BLOCKED);
     }
 }
@@ -143,7 +148,8 @@ static bool take_exact(struct pass *pass, struct list_call *call)
 {
     struct list *list = pass->list;
     bool create = call->verb == LIST_CREATE;
-    bool free_place = list->exact == NULL || (pass->exact != NULL && !create && !pass->exact_is_create);
+    bool free_place =
+        list->exact == NULL || (pass->exact != NULL && !create && !pass->exact_is_create);
     if (list->hold || list_writing(list) != (pass->exact != NULL) || !free_place ||
         phase_of(pass, call) != PHASE_FREE) {
         pass->change_waits = true;
@@ -161,7 +167,8 @@ static bool take_exact(struct pass *pass, struct list_call *call)
 
 static bool take_compaction(struct pass *pass, struct list_call *call)
 {
-    if (pass->list->compaction != NULL || pass->compaction != NULL || phase_of(pass, call) != PHASE_FREE) {
+    if (pass->list->compaction != NULL || pass->compaction != NULL ||
+        phase_of(pass, call) != PHASE_FREE) {
         return false;
     }
     activate(pass, call);
@@ -170,7 +177,8 @@ static bool take_compaction(struct pass *pass, struct list_call *call)
     return true;
 }
 
-/* A call that waited longer than its pool's timeout is not started any more: every request ends within its time. */
+/* A call that waited longer than its pool's timeout is not started any more: every request ends
+ * within its time. */
 static bool expired(struct pass *pass, struct list_call *call)
 {
     const struct pool_config *pool = &pass->e->config->pools[pass->list->policy->pool_index];
@@ -182,8 +190,8 @@ static bool expired(struct pass *pass, struct list_call *call)
     if (kind_of(call) == KIND_COMPACTION) {
         text = "busy: this list is being compacted";
         metric = METRIC_list_busy;
-    } else if (kind_of(call) == KIND_CHANGE &&
-               list_log_bytes(pass->list) + round_call_bytes(call) > list_log_hard_limit(pass->list)) {
+    } else if (kind_of(call) == KIND_CHANGE && list_log_bytes(pass->list) + round_call_bytes(call) >
+                                                   list_log_hard_limit(pass->list)) {
         text = "list log full, nothing done: compaction is behind, try again";
         metric = METRIC_list_log_full;
     }
@@ -233,6 +241,7 @@ void schedule_list(struct engine *e, struct list *list)
         exact_start(e, pass.exact);
     }
     if (pass.compaction != NULL) {
-        compact_start(e, list, pass.compaction->verb == LIST_DROP ? COMPACT_DROP : COMPACT_FULL, pass.compaction);
+        compact_start(e, list, pass.compaction->verb == LIST_DROP ? COMPACT_DROP : COMPACT_FULL,
+                      pass.compaction);
     }
 }

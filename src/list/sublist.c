@@ -14,7 +14,8 @@ static bool take_header(struct slice *value, uint64_t *count)
     }
     struct slice header = slice_take(value, SUBLIST_HEADER_BYTES);
     (void)slice_take(&header, sizeof HEADER_MARK - 1);
-    return header.p[header.len - 1] == '\n' && slice_to_u64(slice_make(header.p, header.len - 1), count);
+    return header.p[header.len - 1] == '\n' &&
+           slice_to_u64(slice_make(header.p, header.len - 1), count);
 }
 
 static bool fill(struct sublist *s, struct slice entries, int delimiter)
@@ -25,7 +26,8 @@ static bool fill(struct sublist *s, struct slice entries, int delimiter)
     uint32_t at = 0, i = 0;
     s->all_add = true;
     while ((status = entry_next(&entries, &entry)) == ENTRY_OK) {
-        if (i == s->count || (entry.op != ENTRY_ADD && entry.op != ENTRY_DEL && entry.op != ENTRY_READD)) {
+        if (i == s->count ||
+            (entry.op != ENTRY_ADD && entry.op != ENTRY_DEL && entry.op != ENTRY_READD)) {
             return false;
         }
         s->all_add = s->all_add && entry.op == ENTRY_ADD;
@@ -43,7 +45,8 @@ static bool fill(struct sublist *s, struct slice entries, int delimiter)
 struct sublist *sublist_decode(struct slice value, int delimiter)
 {
     uint64_t count;
-    /* The shortest entry has three bytes: a count that cannot be true must not choose how much is allocated. */
+    /* The shortest entry has three bytes: a count that cannot be true must not choose how much is
+     * allocated. */
     if (!take_header(&value, &count) || count > value.len / 3) {
         return NULL;
     }
@@ -53,7 +56,8 @@ struct sublist *sublist_decode(struct slice value, int delimiter)
     atomic_init(&s->index, NULL);
     s->count = (uint32_t)count;
     s->ops = (char *)&s->starts[count + 1];
-    /* An entry is at least two bytes longer than its item: the text with its delimiters is never longer than the value. */
+    /* An entry is at least two bytes longer than its item: the text with its delimiters is never
+     * longer than the value. */
     s->text = block_new_exact(value.len + 1);
     if (!fill(s, value, delimiter)) {
         sublist_unref(&s);
@@ -131,8 +135,8 @@ char sublist_find(struct sublist *s, struct slice item)
 
 size_t sublist_memory_bytes(const struct sublist *s)
 {
-    return sizeof *s + (s->count + 1) * sizeof s->starts[0] + s->count + sizeof *s->text + s->text->cap +
-           index_size(s) * sizeof(uint32_t);
+    return sizeof *s + (s->count + 1) * sizeof s->starts[0] + s->count + sizeof *s->text +
+           s->text->cap + index_size(s) * sizeof(uint32_t);
 }
 
 struct block *sublist_begin(size_t limit_bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Delays in virtual time: a binary heap of moments. Owners embed a timer and never move it while it is set.
+ * Delays in virtual time: a binary heap of moments. Owners embed a timer and never move it while it
+ * is set.
  */
 #ifndef LIST_TIMERS_H
 #define LIST_TIMERS_H
@@ -13,7 +14,7 @@ struct timer {
     uint64_t at_us;
     size_t place; /* position in the heap + 1; 0 = not set */
     void *owner;
-    int kind;     /* the owner's */
+    int kind; /* the owner's */
 };
 
 struct timers {

@@ -99,12 +99,13 @@ static void read_answer(const struct call *call, const struct exchange_reply *an
                  answer->caps->server_name);
     } else if (reply->status == BE_REFUSED) {
         char line[160];
-        /* A server that is a proxy itself may have done it and lost the answer. A client error means that our request
-         * was misread: its data may have been taken for commands. */
+        /* A server that is a proxy itself may have done it and lost the answer. A client error
+         * means that our request was misread: its data may have been taken for commands. */
         bool unknown = x->changes && slice_starts_with(answer->line, SLICE_LIT("SERVER_ERROR"));
         *answer->distrust = !unknown && x->changes;
         snprintf(text, TEXT_MAX, "backend %s: %s%s", answer->caps->server_name,
-                 backend_line_text(answer->line, line, sizeof line), unknown ? ", outcome unknown" : "");
+                 backend_line_text(answer->line, line, sizeof line),
+                 unknown ? ", outcome unknown" : "");
         reply->text = text;
         if (unknown) {
             reply->status = BE_LOST;

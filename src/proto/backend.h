@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The vocabulary between the list engine and whatever stores items: requests and their replies. memcached's ASCII
- * protocol is one wire for it (proto/backend_format, proto/backend_parse), the simulator's virtual store another.
+ * The vocabulary between the list engine and whatever stores items: requests and their replies.
+ * memcached's ASCII protocol is one wire for it (proto/backend_format, proto/backend_parse), the
+ * simulator's virtual store another.
  */
 #ifndef PROTO_BACKEND_H
 #define PROTO_BACKEND_H
@@ -17,13 +18,14 @@
 #define KEY_BYTES_MAX 250
 
 enum be_verb {
-    BE_GET,        /* value, flags, CAS, remaining TTL */
-    BE_SIZE,       /* only the size of the value (mg KEY s): BE_HIT or BE_MISS */
-    BE_PROBE,      /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
-    BE_ADD,        /* BE_STORED or BE_NOT_STORED */
-    BE_SET,        /* BE_STORED */
-    BE_APPEND,     /* BE_STORED or BE_NOT_STORED */
-    BE_CAS,        /* BE_STORED, BE_EXISTS or BE_NOT_FOUND; only on the connection that request.epoch names */
+    BE_GET,    /* value, flags, CAS, remaining TTL */
+    BE_SIZE,   /* only the size of the value (mg KEY s): BE_HIT or BE_MISS */
+    BE_PROBE,  /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
+    BE_ADD,    /* BE_STORED or BE_NOT_STORED */
+    BE_SET,    /* BE_STORED */
+    BE_APPEND, /* BE_STORED or BE_NOT_STORED */
+    BE_CAS, /* BE_STORED, BE_EXISTS or BE_NOT_FOUND; only on the connection that request.epoch names
+             */
     BE_CAS_DELETE, /* the same; the item is gone when BE_STORED (classic cas with exptime -1) */
     BE_DELETE,     /* BE_DELETED or BE_NOT_FOUND */
 };
@@ -33,14 +35,16 @@ enum be_status {
     BE_MISS,
     BE_STORED,
     BE_NOT_STORED,
-    BE_EXISTS,    /* also: request.epoch is over, the request was not sent (storage rule 5) */
+    BE_EXISTS, /* also: request.epoch is over, the request was not sent (storage rule 5) */
     BE_NOT_FOUND,
     BE_DELETED,
     BE_NO_MEMORY, /* the server said SERVER_ERROR out of memory...: it was not done */
     BE_TOO_LARGE, /* the server said SERVER_ERROR object too large...: it was not done */
     BE_REFUSED,   /* the server answered another error, see text: it was not done */
-    BE_DOWN,      /* never sent: server down, queue full or no connection in time: it was not done. See text */
-    BE_LOST,      /* sent, no answer (timeout, connection lost, garbage): the outcome is unknown. See text */
+    BE_DOWN, /* never sent: server down, queue full or no connection in time: it was not done. See
+                text */
+    BE_LOST, /* sent, no answer (timeout, connection lost, garbage): the outcome is unknown. See
+                text */
 };
 
 /* What a server said of itself at connect. */
@@ -56,16 +60,16 @@ struct be_request {
     STAILQ_ENTRY(be_request) link; /* for whoever holds the request */
     enum be_verb verb;
     uint8_t key_len;
-    uint8_t placement_len;  /* the first bytes of key that choose the server */
+    uint8_t placement_len; /* the first bytes of key that choose the server */
     uint32_t pool_index;
     uint32_t flags;
-    int32_t exptime;        /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
+    int32_t exptime; /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
     uint64_t cas;
-    uint64_t epoch;         /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
-    struct slice value;     /* lives in block */
-    struct block *block;    /* holds a reference, or NULL */
-    struct op *op;          /* the submitter's */
-    uint64_t tag;           /* the submitter's */
+    uint64_t epoch;      /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
+    struct slice value;  /* lives in block */
+    struct block *block; /* holds a reference, or NULL */
+    struct op *op;       /* the submitter's */
+    uint64_t tag;        /* the submitter's */
     char key[KEY_BYTES_MAX];
 };
 STAILQ_HEAD(be_queue, be_request);
@@ -73,14 +77,16 @@ STAILQ_HEAD(be_queue, be_request);
 struct be_reply {
     enum be_status status;
     uint32_t flags;
-    int64_t ttl_s;       /* BE_GET: seconds left, -1 = no expiry */
+    int64_t ttl_s; /* BE_GET: seconds left, -1 = no expiry */
     uint64_t cas;
-    uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a server */
+    uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a
+                            server */
     uint64_t size_bytes; /* BE_GET, BE_SIZE */
     struct slice value;  /* lives in block; both only during the call that hands over the reply */
     struct block *block; /* take a reference to keep the value */
     const struct be_caps *caps; /* of the server that answered, or NULL */
-    const char *text;    /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; during the call */
+    const char *text; /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; during
+                         the call */
 };
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client's request, parsed in place. A pure function over bytes: give it what has arrived, it says whether a whole
- * request stands at the front. It never forwards doubt: what memcached would refuse is refused here with memcached's
- * words, so that backends only ever see well-formed requests and stay in step.
+ * A client's request, parsed in place. A pure function over bytes: give it what has arrived, it
+ * says whether a whole request stands at the front. It never forwards doubt: what memcached would
+ * refuse is refused here with memcached's words, so that backends only ever see well-formed
+ * requests and stay in step.
  */
 #ifndef PROTO_REQUEST_PARSE_H
 #define PROTO_REQUEST_PARSE_H
@@ -15,57 +16,66 @@
 #include "proto/verb.h"
 
 struct request_limits {
-    size_t max_line_bytes;  /* without the line end, for lines that memcached itself would not limit */
-    size_t max_value_bytes; /* longest data block; memcached answers "SERVER_ERROR object too large for cache" */
+    size_t max_line_bytes;  /* without the line end, for lines that memcached itself would not limit
+                             */
+    size_t max_value_bytes; /* longest data block; memcached answers "SERVER_ERROR object too large
+                               for cache" */
 };
 
 struct request {
     const struct verb_info *verb;
-    struct slice line;     /* from the verb to the last byte that is no blank: without the line end and the blanks
-                              around, since memcacheds differ in which blanks they take */
-    struct slice key;      /* the (first) key as sent; for base64 metas still encoded */
-    struct slice args;     /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the first key on): walk it with
-                              token_next; SHAPE_META_SET: BYTES, then the flags; SHAPE_PLAIN: what follows the verb */
-    size_t arg_count;      /* tokens in args */
-    uint32_t flags;        /* SHAPE_STORE */
-    int64_t exptime;       /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH */
+    struct slice line; /* from the verb to the last byte that is no blank: without the line end and
+                          the blanks around, since memcacheds differ in which blanks they take */
+    struct slice key;  /* the (first) key as sent; for base64 metas still encoded */
+    struct slice args; /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the
+                          first key on): walk it with token_next; SHAPE_META_SET: BYTES, then the
+                          flags; SHAPE_PLAIN: what follows the verb */
+    size_t arg_count;  /* tokens in args */
+    uint32_t flags;    /* SHAPE_STORE */
+    int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH */
     struct slice exptime_text;
-    uint64_t cas;          /* cas */
-    uint64_t delta;        /* SHAPE_ARITH */
-    int64_t from, to;      /* SHAPE_LIST_RANGE */
-    bool noreply;          /* classic noreply */
-    bool quiet;            /* meta flag q */
-    bool base64;           /* meta flag b: key is encoded */
+    uint64_t cas;     /* cas */
+    uint64_t delta;   /* SHAPE_ARITH */
+    int64_t from, to; /* SHAPE_LIST_RANGE */
+    bool noreply;     /* classic noreply */
+    bool quiet;       /* meta flag q */
+    bool base64;      /* meta flag b: key is encoded */
     bool has_data;
-    struct slice data;     /* the data block without its line end */
+    struct slice data;      /* the data block without its line end */
     struct slice data_crlf; /* the same with its line end, as to be forwarded ("\r\n" always) */
 };
 
 enum parse_status {
-    PARSE_MORE,   /* not a whole request yet: need says for how many bytes in all to wait; 0 when the line is not whole,
-                     and only then may all of input be given as scanned the next time */
-    PARSE_OK,     /* request is filled; its slices point into the input */
-    PARSE_ERROR,  /* answer reply (one or more whole lines, "" = no answer: noreply), then drop consumed bytes now and the
-                     next swallow bytes as they arrive (a refused data block) */
-    PARSE_CLOSE,  /* answer reply if it is not empty, then close: memcached does so, or there is no way back into step */
+    PARSE_MORE,  /* not a whole request yet: need says for how many bytes in all to wait; 0 when the
+                    line is not whole,  and only then may all of input be given as scanned the next
+                    time */
+    PARSE_OK,    /* request is filled; its slices point into the input */
+    PARSE_ERROR, /* answer reply (one or more whole lines, "" = no answer: noreply), then drop
+                    consumed bytes now and the next swallow bytes as they arrive (a refused data
+                    block) */
+    PARSE_CLOSE, /* answer reply if it is not empty, then close: memcached does so, or there is no
+                    way back into step */
 };
 
 struct parse_result {
     enum parse_status status;
-    size_t consumed; /* bytes of the input that are done with */
-    size_t swallow;  /* PARSE_ERROR: further bytes behind the consumed ones to throw away unread; they have not arrived */
-    size_t need;     /* PARSE_MORE */
+    size_t consumed;    /* bytes of the input that are done with */
+    size_t swallow;     /* PARSE_ERROR: further bytes behind the consumed ones to throw away unread;
+                           they have not arrived */
+    size_t need;        /* PARSE_MORE */
     struct slice reply; /* PARSE_ERROR, PARSE_CLOSE: static text with its line ends */
 };
 
-/* Parses the request at the front of input. scanned: bytes known to hold no newline (0 when not known), so that a long
- * line that trickles in is not searched again and again. */
-struct parse_result request_parse(struct slice input, size_t scanned, const struct request_limits *limits, struct request *out);
+/* Parses the request at the front of input. scanned: bytes known to hold no newline (0 when not
+ * known), so that a long line that trickles in is not searched again and again. */
+struct parse_result request_parse(struct slice input, size_t scanned,
+                                  const struct request_limits *limits, struct request *out);
 
 /* Takes the next blank-separated token from *args; false when there is none. */
 bool token_next(struct slice *args, struct slice *token);
 
-/* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0 when it is not valid. */
+/* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
+ * when it is not valid. */
 size_t key_decode_base64(struct slice encoded, char *out);
 
 /* Is this a list key the proxy takes: 1 to 220 bytes, no blanks or control bytes. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every verb a client may send, in one table: the parser, the dispatcher, the docs check and `stats` read it.
+ * Every verb a client may send, in one table: the parser, the dispatcher, the docs check and
+ * `stats` read it.
  */
 #ifndef PROTO_VERB_H
 #define PROTO_VERB_H
@@ -12,20 +13,20 @@
 
 /* The shape of a request's line: what follows the verb. */
 enum verb_shape {
-    SHAPE_KEYS,     /* KEY... */
-    SHAPE_GAT,      /* EXPTIME KEY... */
-    SHAPE_STORE,    /* KEY FLAGS EXPTIME BYTES [CAS] [noreply] + data block */
-    SHAPE_DELETE,   /* KEY [0] [noreply] */
-    SHAPE_ARITH,    /* KEY DELTA [noreply] */
-    SHAPE_TOUCH,    /* KEY EXPTIME [noreply] */
-    SHAPE_META,     /* KEY FLAG... */
-    SHAPE_META_SET, /* KEY BYTES FLAG... + data block */
-    SHAPE_PLAIN,    /* anything: answered by the proxy itself, tokens are looked at there */
-    SHAPE_LIST,     /* KEY ITEM... ; at least min_items */
-    SHAPE_LIST_KEYS,/* KEY... */
+    SHAPE_KEYS,       /* KEY... */
+    SHAPE_GAT,        /* EXPTIME KEY... */
+    SHAPE_STORE,      /* KEY FLAGS EXPTIME BYTES [CAS] [noreply] + data block */
+    SHAPE_DELETE,     /* KEY [0] [noreply] */
+    SHAPE_ARITH,      /* KEY DELTA [noreply] */
+    SHAPE_TOUCH,      /* KEY EXPTIME [noreply] */
+    SHAPE_META,       /* KEY FLAG... */
+    SHAPE_META_SET,   /* KEY BYTES FLAG... + data block */
+    SHAPE_PLAIN,      /* anything: answered by the proxy itself, tokens are looked at there */
+    SHAPE_LIST,       /* KEY ITEM... ; at least min_items */
+    SHAPE_LIST_KEYS,  /* KEY... */
     SHAPE_LIST_RANGE, /* KEY FROM TO */
     SHAPE_LIST_DATA,  /* KEY BYTES [noreply] + data block: one item of any bytes */
-    SHAPE_REFUSED,  /* memcached knows it, a proxy cannot mean it: CLIENT_ERROR */
+    SHAPE_REFUSED,    /* memcached knows it, a proxy cannot mean it: CLIENT_ERROR */
 };
 
 /* VERB(id, text, shape, min_items) */
@@ -90,7 +91,7 @@ enum verb {
 #define VERB_ENUM(id, text, shape, min_items) VERB_##id,
     VERB_TABLE(VERB_ENUM)
 #undef VERB_ENUM
-    VERB_COUNT
+        VERB_COUNT
 };
 
 struct verb_info {

@@ -179,7 +179,8 @@ static void test_limits_stay_within_what_the_server_can_store(void **state)
     assert_int_equal(list_log_hard_limit(&list), 100000);
     list.item_size_max = 32768;
     assert_in_range(list_sublist_limit(&list), 30000, 32700);
-    /* Half of the item is for the header, for announcements and for what others append at the same moment. */
+    /* Half of the item is for the header, for announcements and for what others append at the same
+     * moment. */
     assert_in_range(list_log_hard_limit(&list), 15000, 16384);
     assert_true(list_log_limit(&list) <= list_log_hard_limit(&list) / 2);
 }

@@ -115,8 +115,8 @@ static void test_each_head_asks_for_its_step(void **state)
         };
         struct head *head = head_of(slice_of(c->head));
         assert_non_null(head);
-        struct plan plan =
-            plan_choose(head, &policy, policy.log_limit_bytes, c->goal, c->goal == COMPACT_HEAL ? &heal : NULL, 1000);
+        struct plan plan = plan_choose(head, &policy, policy.log_limit_bytes, c->goal,
+                                       c->goal == COMPACT_HEAL ? &heal : NULL, 1000);
         if (plan.kind != c->kind) {
             print_error("case %zu: %s\n", i, c->head);
         }
