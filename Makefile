@@ -158,10 +158,13 @@ unit: $(UNIT_BIN) ## unit tests (ONLY="name name")
 	    fi; \
 	done; exit $$failed
 
+# The tests mostly wait: several files at a time, where pytest-xdist is installed.
+PYTEST_PARALLEL = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo '-n 4 --dist loadfile')
+
 .PHONY: e2e
 e2e: all ## wire tests: the real daemon before real memcacheds (PYTEST_ARGS=...)
 	MCLISTD=$(BIN) MCLISTD_RUNNER="$(RUNNER)" PYTHONDONTWRITEBYTECODE=1 \
-	    $(PYTHON) -m pytest -q -p no:cacheprovider tests/wire $(PYTEST_ARGS)
+	    $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_PARALLEL) tests/wire $(PYTEST_ARGS)
 
 .PHONY: sim
 sim: $(SIM_BIN) ## build build/sim, the list engine in a virtual world

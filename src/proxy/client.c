@@ -215,15 +215,23 @@ static bool parse_one(struct client *c)
     return true;
 }
 
+/* The output is read, but everything else waits for a part whose answer was dropped. */
+static bool blocked_front_may_go(const struct client *c)
+{
+    return pending_front_waits(c) && window_drained(&c->window, c->out.bytes);
+}
+
 void client_pump(struct client *c)
 {
     if (c->closed) {
         return;
     }
     bool open;
-    while ((open = window_open(&c->window, c->out.bytes))) {
+    while ((open = window_open(&c->window, c->out.bytes)) || blocked_front_may_go(c)) {
         struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
-        if (last != NULL && !last->all_started) {
+        if (c->postponed > 0) {
+            pending_restart(c);
+        } else if (last != NULL && !last->all_started) {
             last->handler->start(last);
         } else if (c->stop || !parse_one(c)) {
             break;
@@ -308,7 +316,7 @@ void client_write(struct client *c)
         if ((c->eof || c->stop) && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
             client_close(c);
         }
-    } else if (window_open(&c->window, c->out.bytes)) {
+    } else if (window_open(&c->window, c->out.bytes) || blocked_front_may_go(c)) {
         client_touch(c);
     }
 }

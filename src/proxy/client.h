@@ -47,6 +47,9 @@ struct client {
     bool parsed;    /* nothing whole is left in in: reading may go on */
 
     struct pending_list fifo;
+    uint64_t last_order;  /* of the part started last */
+    uint64_t last_change; /* of the last part that may change something */
+    size_t postponed;     /* parts to be asked for again before anything else is started */
     struct window window;
     struct chain out;
     struct list_session session;

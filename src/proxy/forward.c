@@ -8,6 +8,8 @@
 
 /* Values up to this size are built together with their line in one piece of the output. */
 #define SMALL_REPLY_MAX ((size_t)4096)
+/* Smaller values are not worth asking for again. */
+#define WAIT_BYTES_MIN ((size_t)4096)
 /* Room for "VALUE ", flags, size and CAS around a key. */
 #define VALUE_LINE_MAX (KEY_BYTES_MAX + 80)
 
@@ -51,6 +53,11 @@ static void on_reply(struct exchange *exchange, const struct exchange_reply *rep
     f->value = reply->value;
     f->block = reply->block;
     f->text = reply->text;
+    if (f->has_value && f->value.len >= WAIT_BYTES_MIN &&
+        f->part.pending->handler->restart != NULL && part_may_wait(&f->part)) {
+        part_postpone(&f->part, f->value.len);
+        return;
+    }
     size_t bytes = f->failed ? strlen(f->text) : f->line.len;
     part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
 }
@@ -260,7 +267,8 @@ static void emit_single(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler single_handler = {start_single, park, emit_single, free_part};
+static const struct handler single_handler = {
+    .start = start_single, .park = park, .emit = emit_single, .free = free_part};
 
 /* --- get gets gat gats --- */
 
@@ -269,16 +277,11 @@ static bool wants_cas(const struct request *r)
     return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
 }
 
-static void start_key(struct pending *p)
+static void ask_for_key(struct forward_part *f)
 {
-    struct worker *w = worker_of(p);
-    const struct request *r = &p->request;
-    struct slice key;
-    if (!token_next(&p->rest, &key)) {
-        p->all_started = true;
-        return;
-    }
-    p->all_started = p->next + 1 == r->arg_count;
+    struct worker *w = worker_of(f->part.pending);
+    const struct request *r = &f->part.pending->request;
+    struct slice key = f->part.key;
     char *start = worker_scratch(w, key.len + r->exptime_text.len + 16);
     char *out = put(start, SLICE_LIT("mg "));
     out = put(out, key);
@@ -291,9 +294,26 @@ static void start_key(struct pending *p)
         out = put(out, r->exptime_text);
     }
     out = put(out, SLICE_LIT("\r\n"));
-    struct forward_part *f = new_part(p, key, WINDOW_ITEM);
     f->exchange.line = slice_make(start, (size_t)(out - start));
     pool_submit(plain_pool(w), key, &f->exchange);
+}
+
+static void start_key(struct pending *p)
+{
+    struct slice key;
+    if (!token_next(&p->rest, &key)) {
+        p->all_started = true;
+        return;
+    }
+    p->all_started = p->next + 1 == p->request.arg_count;
+    ask_for_key(new_part(p, key, WINDOW_ITEM));
+}
+
+static void restart_key(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    f->exchange = (struct exchange){.done = on_reply, .owner = f};
+    ask_for_key(f);
 }
 
 /* The digits behind a flag letter of a "VA" line, "0" when it has none. */
@@ -368,7 +388,11 @@ static void emit_key(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler keys_handler = {start_key, park, emit_key, free_part};
+static const struct handler keys_handler = {.start = start_key,
+                                            .park = park,
+                                            .restart = restart_key,
+                                            .emit = emit_key,
+                                            .free = free_part};
 
 /* --- flush_all --- */
 
@@ -400,7 +424,8 @@ static void emit_flush(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler flush_handler = {start_flush, park, emit_flush, free_part};
+static const struct handler flush_handler = {
+    .start = start_flush, .park = park, .emit = emit_flush, .free = free_part};
 
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply)

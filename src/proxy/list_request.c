@@ -154,7 +154,8 @@ static void free_call(struct part *part)
     spare_give(&part->pending->client->worker->spare_calls, c);
 }
 
-static const struct handler list_handler = {start_call, park_call, emit_call, free_call};
+static const struct handler list_handler = {
+    .start = start_call, .park = park_call, .emit = emit_call, .free = free_call};
 
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {

@@ -48,6 +48,11 @@ void part_add(struct pending *p, struct part *part, struct slice key, enum windo
     part->expected_bytes = window_started(&p->client->window, kind);
     part->parked_bytes = 0;
     part->answered = false;
+    part->postponed = false;
+    part->order = ++p->client->last_order;
+    if (p->handler->restart == NULL) {
+        p->client->last_change = part->order;
+    }
     p->next++;
     TAILQ_INSERT_TAIL(&p->parts, part, link);
 }
@@ -55,6 +60,7 @@ void part_add(struct pending *p, struct part *part, struct slice key, enum windo
 static void part_free(struct part *part)
 {
     struct pending *p = part->pending;
+    p->client->postponed -= part->postponed;
     TAILQ_REMOVE(&p->parts, part, link);
     p->client->window.parked_bytes -= part->parked_bytes;
     window_emitted(&p->client->window);
@@ -100,6 +106,12 @@ static void emit_ready(struct client *client)
     }
 }
 
+static bool is_front(const struct part *part)
+{
+    const struct pending *p = part->pending;
+    return p == TAILQ_FIRST(&p->client->fifo) && part == TAILQ_FIRST(&p->parts);
+}
+
 void part_answered(struct part *part, size_t bytes)
 {
     struct pending *p = part->pending;
@@ -115,7 +127,7 @@ void part_answered(struct part *part, size_t bytes)
         client_bury(client);
         return;
     }
-    if (p == TAILQ_FIRST(&client->fifo) && part == TAILQ_FIRST(&p->parts)) {
+    if (is_front(part)) {
         emit_ready(client);
     } else {
         p->handler->park(part);
@@ -123,6 +135,54 @@ void part_answered(struct part *part, size_t bytes)
         client->window.parked_bytes += bytes;
     }
     client_touch(client);
+}
+
+bool part_may_wait(const struct part *part)
+{
+    const struct client *client = part->pending->client;
+    if (client->closed || part->order <= client->last_change) {
+        return false;
+    }
+    /* What is parked waits for the first part of all: that one must not wait for it. */
+    return is_front(part) ? !window_drained(&client->window, client->out.bytes)
+                          : window_indebted(&client->window, client->out.bytes);
+}
+
+bool pending_front_waits(const struct client *client)
+{
+    const struct pending *p = TAILQ_FIRST(&client->fifo);
+    const struct part *part = p == NULL ? NULL : TAILQ_FIRST(&p->parts);
+    return part != NULL && part->postponed;
+}
+
+void part_postpone(struct part *part, size_t bytes)
+{
+    struct client *client = part->pending->client;
+    CHECK(part->pending->handler->restart != NULL && !part->answered && !part->postponed);
+    window_answered(&client->window, part->kind, part->expected_bytes, bytes);
+    part->postponed = true;
+    client->postponed++;
+    client_touch(client);
+}
+
+void pending_restart(struct client *client)
+{
+    struct pending *p;
+    struct part *part;
+    TAILQ_FOREACH(p, &client->fifo, link)
+    {
+        TAILQ_FOREACH(part, &p->parts, link)
+        {
+            if (part->postponed) {
+                part->postponed = false;
+                client->postponed--;
+                part->expected_bytes = window_restarted(&client->window, part->kind);
+                p->handler->restart(part);
+                return;
+            }
+        }
+    }
+    CHECK(client->postponed == 0);
 }
 
 void pending_fail(struct pending *p, const char *line)
@@ -169,7 +229,7 @@ static void drop(struct client *client, bool in_flight_too)
         struct part *part, *next_part;
         for (part = TAILQ_FIRST(&p->parts); part != NULL; part = next_part) {
             next_part = TAILQ_NEXT(part, link);
-            if (part->answered || in_flight_too) {
+            if (part->answered || part->postponed || in_flight_too) {
                 part_free(part);
             }
         }

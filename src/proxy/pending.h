@@ -34,6 +34,8 @@ struct handler {
     void (*start)(struct pending *pending);
     /* The part's answer cannot go out yet: take references to what is only borrowed. */
     void (*park)(struct part *part);
+    /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once. */
+    void (*restart)(struct part *part);
     /* Appends the part's answer to out. */
     void (*emit)(struct part *part, struct chain *out);
     /* Gives back the part's memory and what it holds. It may not have been answered when the worker
@@ -48,7 +50,9 @@ struct part {
     enum window_kind kind;
     size_t expected_bytes; /* while in flight */
     size_t parked_bytes;   /* while parked */
+    uint64_t order;        /* among all parts of the client */
     bool answered;
+    bool postponed; /* its answer was dropped, it will be asked for again */
 };
 TAILQ_HEAD(part_list, part);
 
@@ -82,6 +86,17 @@ void part_add(struct pending *pending, struct part *part, struct slice key, enum
 /* The part's answer, bytes long, has come: it is emitted or parked, or dropped when the client is
  * gone. The part may be freed by this call. */
 void part_answered(struct part *part, size_t bytes);
+
+/* May this part's answer, which has a value, be dropped and asked for later? So it is when the client
+ * has enough to read already and started no change since: memory stays bounded however large the
+ * values are that were asked for in one go. */
+bool part_may_wait(const struct part *part);
+/* Drops the answer; the part is restarted when the client has read what it has. */
+void part_postpone(struct part *part, size_t bytes);
+/* Restarts the client's first postponed part; there must be one. */
+void pending_restart(struct client *client);
+/* Does everything wait for a postponed part, since it is the first of all? */
+bool pending_front_waits(const struct client *client);
 
 /* The line replaces the request's trailer; the first failure counts. Parts that were not started
  * never will be. */

@@ -30,9 +30,24 @@ void window_init(struct window *w, const struct config *config)
 size_t window_started(struct window *w, enum window_kind kind)
 {
     w->unanswered++;
+    return window_restarted(w, kind);
+}
+
+size_t window_restarted(struct window *w, enum window_kind kind)
+{
     w->items += kind == WINDOW_ITEM;
     w->expected_bytes += w->estimate[kind];
     return w->estimate[kind];
+}
+
+bool window_indebted(const struct window *w, size_t output_bytes)
+{
+    return output_bytes + w->parked_bytes > w->soft_bytes;
+}
+
+bool window_drained(const struct window *w, size_t output_bytes)
+{
+    return output_bytes <= w->soft_bytes / 2;
 }
 
 void window_answered(struct window *w, enum window_kind kind, size_t expected, size_t bytes)
@@ -66,10 +81,9 @@ void window_emitted(struct window *w)
 
 bool window_open(struct window *w, size_t output_bytes)
 {
-    size_t debt = output_bytes + w->parked_bytes;
-    if (debt > w->soft_bytes) {
+    if (window_indebted(w, output_bytes)) {
         w->full = true;
-    } else if (debt <= w->soft_bytes / 2) {
+    } else if (output_bytes + w->parked_bytes <= w->soft_bytes / 2) {
         w->full = false;
     }
     return !w->full && w->unanswered < w->max_unanswered && w->items < w->max_items &&

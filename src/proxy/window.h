@@ -49,10 +49,17 @@ void window_init(struct window *w, const struct config *config);
 /* Counts one more request in; returns the bytes it is expected to bring, to be given back to
  * window_answered. */
 size_t window_started(struct window *w, enum window_kind kind);
+/* The same for one that was counted in already, and whose answer was dropped. */
+size_t window_restarted(struct window *w, enum window_kind kind);
 /* The answer came and has that many bytes. It stays in unanswered until window_emitted. */
 void window_answered(struct window *w, enum window_kind kind, size_t expected, size_t bytes);
 /* The answer went to the output. */
 void window_emitted(struct window *w);
+
+/* Is there more to read, in the output and parked, than a client may leave unread? */
+bool window_indebted(const struct window *w, size_t output_bytes);
+/* Has the output alone, without what is parked, come down far enough to go on? */
+bool window_drained(const struct window *w, size_t output_bytes);
 
 /* May one more request be started, with that many bytes in the output? Updates full. */
 bool window_open(struct window *w, size_t output_bytes);

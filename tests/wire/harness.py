@@ -70,6 +70,16 @@ def wait_for_exit(process, timeout_s=TIMEOUT_S):
         return None
 
 
+def pause_process(pid):
+    """SIGSTOP; its threads do not all stop at once."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = pathlib.Path(f"/proc/{pid}/task")
+    wait_until(
+        "it is stopped",
+        lambda: all(") T " in (task / "stat").read_text() for task in tasks.iterdir()),
+    )
+
+
 @functools.lru_cache(maxsize=None)
 def has_thread_sanitizer(program):
     path = shutil.which(program)
@@ -247,13 +257,8 @@ class Memcached:
         return Conn(self.port, **options)
 
     def pause(self):
-        """It accepts and stays silent. Its threads do not all stop at once."""
-        self.process.send_signal(signal.SIGSTOP)
-        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
-        wait_until(
-            "it is stopped",
-            lambda: all(") T " in (task / "stat").read_text() for task in tasks.iterdir()),
-        )
+        """It accepts and stays silent."""
+        pause_process(self.process.pid)
 
     def resume(self):
         self.process.send_signal(signal.SIGCONT)

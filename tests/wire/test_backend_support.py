@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server that misbehaves, for the test_backend*.py files. No tests here."""
+"""A server that misbehaves and other helpers of the test_backend*.py and test_ops*.py files. No
+tests here."""
 
 import re
 import socket
+import subprocess
 import threading
 import time
 
-from harness import HOST, free_port
+from harness import HOST, TIMEOUT_S, free_port, write_ini
 
 HANDSHAKE = (
     b"VERSION 1.6.18\r\nSTAT item_size_max 1048576\r\nSTAT cas_enabled yes\r\n"
     b"STAT flush_enabled yes\r\nEND\r\n"
 )
+
+
+def run_to_the_end(daemon):
+    """Runs it once more, with its sections as they are now, until it ends by itself: exit code and
+    what it wrote to standard error."""
+    write_ini(daemon.ini_path, daemon.sections)
+    result = subprocess.run(
+        daemon.command(), capture_output=True, text=True, timeout=3 * TIMEOUT_S,
+        stdin=subprocess.DEVNULL, env=daemon.env
+    )
+    assert result.stdout == ""
+    return result.returncode, result.stderr
 
 
 class FakeServer:
