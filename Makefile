@@ -6,7 +6,7 @@
 #   SAN=address     sanitizers, as for -fsanitize=
 #   WERROR=         warnings do not stop the build (for packagers)
 #   ARGS="-v"       more options for `make run`
-#   ONLY="ring log" only these unit tests: tests/unit/test_ring.c, test_log.c
+#   ONLY="chain log" only these unit tests: tests/unit/test_chain.c, test_log.c
 #   DIRS="base"     only these folders of src, as long as others do not compile
 #   PYTEST_ARGS=    more options for the wire tests
 #   V=1             show every command in full

@@ -11,9 +11,7 @@
 
 struct rng {
     uint64_t state;
-    /* Fresh bits for names: from the kernel when NULL-seeded by rng_init_system, else from state
-     * (simulator). */
-    int deterministic;
+    int deterministic; /* rng_unique draws from state (rng_init_seed), not from the kernel */
 };
 
 /* Seeded from getrandom; rng_unique() asks the kernel each time. */

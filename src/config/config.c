@@ -12,7 +12,8 @@
 
 #define POOL_NAME_MAX 64
 
-void config_set_defaults(enum config_section kind, void *section)
+/* Sets all keys of that kind of section to their defaults. */
+static void set_defaults(enum config_section kind, void *section)
 {
     char error[CONFIG_ERROR_MAX];
     size_t count;
@@ -33,8 +34,8 @@ struct config *config_create(void)
     config->pools = calloc(CONFIG_POOLS_MAX, sizeof *config->pools);
     config->lists = calloc(CONFIG_LISTS_MAX, sizeof *config->lists);
     CHECK(config->pools != NULL && config->lists != NULL);
-    config_set_defaults(SECTION_PROXY, config);
-    config_set_defaults(SECTION_LISTS, &config->lists[0]);
+    set_defaults(SECTION_PROXY, config);
+    set_defaults(SECTION_LISTS, &config->lists[0]);
     config->list_count = 1;
     return config;
 }
@@ -91,7 +92,7 @@ struct pool_config *config_new_pool(struct config *config, struct slice name,
     }
     struct pool_config *pool = &config->pools[config->pool_count++];
     memcpy(pool->name, name.p, name.len);
-    config_set_defaults(SECTION_POOL, pool);
+    set_defaults(SECTION_POOL, pool);
     return pool;
 }
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "config/config.h"
-#include "config/store.h"
 #include "config/text.h"
 #include "config/value.h"
 

@@ -6,10 +6,6 @@
 #define CONFIG_STORE_H
 
 #include "config/config.h"
-#include "config/table.h"
-
-/* Sets all keys of that kind of section to their defaults. */
-void config_set_defaults(enum config_section kind, void *section);
 
 /* A new pool with default settings and no servers, or NULL with the reason in error. Its address
  * stays valid. */

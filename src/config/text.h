@@ -19,8 +19,7 @@ struct slice text_trim(struct slice text);
 bool text_next_item(struct slice *rest, bool *more, struct slice *item);
 
 /* For error texts: writes text as the user wrote it to out (cap bytes), control bytes as \xNN; what
- * does not fit ends in
- * "...". Returns out. */
+ * does not fit ends in "...". Returns out. */
 const char *text_show(struct slice text, char *out, size_t cap);
 
 /* Copies text to out (cap bytes, NUL-terminated) with each \xNN as one byte. Returns the length, or

@@ -4,7 +4,8 @@
  *
  *     BASE/mclistd-XXXXXX/   mode 0700, owned by the user that memcached runs as
  *         lock               held with flock for as long as the daemon lives: a directory whose
- * lock is free is a left-over of a killed daemon memcached.sock
+ *                            lock is free is a left-over of a killed daemon
+ *         memcached.sock
  */
 #ifndef EMBEDDED_DIRECTORY_H
 #define EMBEDDED_DIRECTORY_H

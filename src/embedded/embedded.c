@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "embedded/embedded.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
 #include <pwd.h>
@@ -63,15 +62,18 @@ static void choose_user(struct process *process)
 
 /*
  * Why these arguments:
- *   -R 1000  pipelines are deep; by default memcached writes its answers out every 20 requests.
- *   -t 2     enough for one machine that also runs the proxy.
- *   -c       one connection per worker, as many again while they are renewed, and some for looking
- * in by hand. -I       only where values above memcached's usual 1 MB are wanted. no -M    a full
- * memcached throws out old items. With -M it would refuse new ones instead, and does so far too
- *            early: Debian 12's began at 11 of 64 MB, since growing heads leave pages behind in
- * each slab class, and never recovered. A child that forgets everything at its end is a cache
- * anyway; who must not lose lists configures servers of their own. memcached gets -u only where it
- * has to stay root: changing the user itself would clear the parent-death signal.
+ *     -R 1000  pipelines are deep; by default memcached writes its answers out every 20 requests.
+ *     -t 2     enough for one machine that also runs the proxy.
+ *     -c       one connection per worker, as many again while they are renewed, and some for
+ *              looking in by hand.
+ *     -I       only where values above memcached's usual 1 MB are wanted.
+ *     no -M    a full memcached throws out old items. With -M it would refuse new ones instead, and
+ *              does so far too early: Debian 12's began at 11 of 64 MB, since growing heads leave
+ *              pages behind in each slab class, and never recovered. A child that forgets
+ *              everything at its end is a cache anyway; who must not lose lists configures servers
+ *              of their own.
+ *     -u       only where memcached has to stay root: changing the user itself would clear the
+ *              parent-death signal.
  */
 static void build_arguments(struct embedded *e, const struct config *config)
 {

@@ -16,7 +16,7 @@
 #define LIST_CO_H
 
 enum progress {
-    PROGRESS_WAITING,  /* for a reply, or for somebody who calls engine_resume */
+    PROGRESS_WAITING,  /* for a reply, or for somebody who calls op_make_runnable */
     PROGRESS_SLEEPING, /* until co.wake_us */
     PROGRESS_YIELD,    /* has more to do, others first */
     PROGRESS_DONE,
@@ -39,7 +39,6 @@ struct co {
     case __LINE__:; \
     } while (0)
 #define CO_AWAIT(co, name) CO_PAUSE(co, name, PROGRESS_WAITING)
-#define CO_YIELD(co, name) CO_PAUSE(co, name, PROGRESS_YIELD)
 #define CO_SLEEP(co, name, until_us) \
     do { \
         (co)->wake_us = (until_us); \

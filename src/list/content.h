@@ -9,6 +9,9 @@
  *     content_fold_log                                 the log on top
  *     scan(content_base_run), content_base_visit       -> items of the oldest run still in it
  *     content_rest                                     -> items behind them
+ *
+ * A merge (op_merge.c) folds and passes through in the same way, without a log: it fills in its
+ * inputs as the runs and writes the result itself.
  */
 #ifndef LIST_CONTENT_H
 #define LIST_CONTENT_H

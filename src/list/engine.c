@@ -9,6 +9,8 @@
 #include "list/op_compact.h"
 #include "list/schedule.h"
 
+_Static_assert(CONFIG_PREFIX_MAX == LIST_KEY_BYTES_MAX, "a prefix is as long as a key may be");
+
 /* How long appends are held back at twice the line, and at the most. */
 #define HOLD_BACK_US 300u
 #define HOLD_BACK_MAX_US 30000u

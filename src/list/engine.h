@@ -23,9 +23,6 @@
 #include "config/config.h"
 #include "proto/backend.h"
 
-/* Longest key of a list: the backend's limit less "#", a name, "." and a sublist number. */
-#define LIST_KEY_BYTES_MAX 220
-
 enum list_verb {
     LIST_ADD,    /* blind */
     LIST_DEL,    /* blind */

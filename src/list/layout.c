@@ -14,6 +14,13 @@ static void *grow(void *array, size_t count, size_t *cap, size_t size)
     return array;
 }
 
+static void add_garbage(struct layout *layout, const struct name_range *range, bool burn)
+{
+    layout->garbage =
+        grow(layout->garbage, layout->garbage_count, &layout->garbage_cap, sizeof *layout->garbage);
+    layout->garbage[layout->garbage_count++] = (struct garbage){*range, burn};
+}
+
 void layout_init(struct layout *layout, const struct head *head)
 {
     *layout = (struct layout){.log = block_new(head->log.len + 256)};
@@ -21,7 +28,7 @@ void layout_init(struct layout *layout, const struct head *head)
         layout_insert_run(layout, i, &head->runs[i]);
     }
     for (size_t i = 0; i < head->garbage_count; i++) {
-        layout_add_garbage(layout, &head->garbage[i].range, head->garbage[i].burn);
+        add_garbage(layout, &head->garbage[i].range, head->garbage[i].burn);
     }
 }
 
@@ -46,20 +53,13 @@ void layout_drop_runs(struct layout *layout, size_t at, size_t count)
 {
     CHECK(at + count <= layout->run_count);
     for (size_t i = at; i < at + count; i++) {
-        layout_add_garbage(layout, &layout->runs[i].range, false);
+        add_garbage(layout, &layout->runs[i].range, false);
     }
     if (count > 0) {
         memmove(&layout->runs[at], &layout->runs[at + count],
                 (layout->run_count - at - count) * sizeof *layout->runs);
         layout->run_count -= count;
     }
-}
-
-void layout_add_garbage(struct layout *layout, const struct name_range *range, bool burn)
-{
-    layout->garbage =
-        grow(layout->garbage, layout->garbage_count, &layout->garbage_cap, sizeof *layout->garbage);
-    layout->garbage[layout->garbage_count++] = (struct garbage){*range, burn};
 }
 
 bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage)
@@ -98,7 +98,7 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
                 continue;
             }
             if (announcement_is_dead(&announcement, carry->now_s, carry->grace_s)) {
-                layout_add_garbage(layout, &announcement.range, true);
+                add_garbage(layout, &announcement.range, true);
                 swept++;
                 continue;
             }
@@ -115,6 +115,22 @@ void layout_append_fold(struct layout *layout, const struct fold *fold, bool old
     while (fold_next(fold, oldest, &at, &op, &item)) {
         entry_append(&layout->log, (enum entry_op)op, item);
     }
+}
+
+size_t layout_fold_log(struct layout *layout, const struct head *head, const struct carry *carry)
+{
+    CHECK(!carry->keep_ops);
+    struct fold fold;
+    fold_init(&fold);
+    bool whole = fold_apply_entries(&fold, head->log);
+    CHECK(whole); /* head_read checked it */
+    if (fold.cleared) {
+        layout_drop_runs(layout, 0, layout->run_count);
+    }
+    size_t swept = layout_carry(layout, head->log, carry);
+    layout_append_fold(layout, &fold, layout->run_count == 0);
+    fold_fini(&fold);
+    return swept;
 }
 
 struct block *layout_value(const struct layout *layout)

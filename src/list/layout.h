@@ -23,7 +23,6 @@ void layout_fini(struct layout *layout);
 void layout_insert_run(struct layout *layout, size_t at, const struct run *run);
 /* Moves count runs from position at on to the garbage: nothing refers to them any more. */
 void layout_drop_runs(struct layout *layout, size_t at, size_t count);
-void layout_add_garbage(struct layout *layout, const struct name_range *range, bool burn);
 /* Takes the first garbage of that name and kind off; false when there is none. */
 bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage);
 
@@ -42,6 +41,10 @@ struct carry {
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
 /* Appends what the fold amounts to; oldest: nothing lies below it. */
 void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest);
+/* Lays out the head that was given to layout_init with its log folded in place: announcements as
+ * layout_carry takes them, then what the ops amount to; a '!' among them drops the runs. Returns
+ * how many announcements were swept. */
+size_t layout_fold_log(struct layout *layout, const struct head *head, const struct carry *carry);
 
 /* The head's value, in a fresh block that the caller owns. */
 struct block *layout_value(const struct layout *layout);

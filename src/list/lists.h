@@ -22,10 +22,10 @@ struct list {
     struct op *round;         /* the round of blind changes and head reads in progress */
     bool round_writes;        /* that round carries changes that are not answered yet */
     struct op *exact;         /* the exact operation in progress */
-    struct op *compaction;    /* the compaction in progress, but for merges */
-    struct op *merge; /* a compaction that reads and writes runs, for long: flips go on beside it */
-    unsigned ops;     /* operations of any kind */
-    struct op *hold;  /* the compaction that is publishing: changes of this worker wait */
+    struct op *compaction;    /* the compaction in progress, unless it is merging */
+    struct op *merge;         /* the one that is: merges are long, flips go on beside them */
+    struct op *hold;          /* which of the two is publishing: changes of this worker wait */
+    unsigned ops;             /* operations of any kind */
 
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;
@@ -34,8 +34,7 @@ struct list {
     uint64_t item_size_max;  /* of the head's server; 0 = not known */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 
-    struct timer hold_back; /* set while this worker's appends are held back for the sake of others'
-                               flips */
+    struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
     uint64_t touch_after_us;
@@ -71,9 +70,10 @@ static inline struct slice list_key(const struct list *list)
 
 /* The log's bytes as far as known; 0 when nothing is known. */
 uint64_t list_log_bytes(const struct list *list);
-/* The policy's limits, kept within what the server can store. */
-/* The longest value that its server stores, as far as known. */
+/* The longest value that the head's server stores, as far as known. */
 uint64_t list_value_max(const struct list *list);
+/* The policy's limits, kept within that: a log takes half of a value at most, and compaction begins
+ * at half of that at the latest. */
 uint64_t list_log_limit(const struct list *list);
 uint64_t list_log_hard_limit(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/op_compact.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "list/engine_state.h"
@@ -270,7 +269,8 @@ static void choose(struct engine *e, struct op_compact *c)
     }
 }
 
-/* A list is cleared once: what is added from here on stays. */
+/* A list is cleared once: what is added from here on stays. (Not so in an ldrop with on_missing =
+ * refuse: it goes on until the head is gone.) */
 static void note_cleared(struct op_compact *c)
 {
     if (c->plan.kind == PLAN_CLEAR && c->result == STEP_DONE) {
@@ -299,6 +299,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         emit_get(e, op, TAG_HEAD);
         CO_AWAIT(co, "reading head to compact it");
         if (!compact_take_head(e, c, event)) {
+            c->foreign = event->status == BE_HIT;
             c->was_missing = event->status == BE_MISS && compact_found_nothing(c);
             c->plan.kind = PLAN_NOTHING;
             c->result = event->status == BE_MISS ? STEP_DONE : STEP_FAILED;

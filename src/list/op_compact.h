@@ -3,6 +3,13 @@
  * A compaction: looks at the head, does what plan.h says, and looks again, until nothing is left to
  * do. Any proxy may do any of it at any time, no lock is taken: each step publishes by one CAS of
  * the head, and gives up when the head has moved on in a way that matters.
+ *
+ * Within a worker a list has two places, list.compaction for the short steps and list.merge. Who
+ * merges leaves the first, so that logs are flipped meanwhile, and takes it again afterwards. Only
+ * one of the two publishes at a time (list.hold).
+ *
+ * The order of writes is each step's: op_flip.c, op_merge.c, op_purge.c. An ldrop has one more,
+ * before them all: with on_missing = create it empties the list by an append of '!'.
  */
 #ifndef LIST_OP_COMPACT_H
 #define LIST_OP_COMPACT_H
@@ -44,12 +51,12 @@ struct run_writer {
 struct op_compact {
     struct op op;
     enum compact_goal goal;
-    struct list_call *call;
+    struct list_call *call; /* the ldrop or lcompact that waits for the end, or NULL */
     uint64_t started_us;
     unsigned steps, conflicts;
-    bool dropped;     /* COMPACT_DROP: the content is gone */
+    bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
     bool foreign;     /* what stands in the head's place is no list */
-    bool was_missing; /* COMPACT_DROP: there was none */
+    bool was_missing; /* there was none, and that is not this compaction's doing */
     bool did_something;
     struct head *head;   /* as last read */
     struct block *value; /* the head being published */

@@ -10,8 +10,6 @@
  *   3. still refused, though far below the limit: no memory, or on disk. CAS a folded head with
  *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.
  */
-#include <stdio.h>
-
 #include "list/engine_state.h"
 #include "list/layout.h"
 #include "list/op_round.h"
@@ -72,24 +70,15 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
 {
     const struct head *head = round->found;
     struct layout layout;
-    struct fold fold;
     struct carry carry = {.now_s = e->now.wall_s,
                           .grace_s = round->op.list->policy->announcement_grace_s,
                           .keep_ops = false};
     layout_init(&layout, head);
-    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->log, &carry));
-    fold_init(&fold);
-    bool whole = fold_apply_entries(&fold, head->log);
-    CHECK(whole); /* head_read checked it */
-    if (fold.cleared) {
-        layout_drop_runs(&layout, 0, layout.run_count);
-    }
-    layout_append_fold(&layout, &fold, layout.run_count == 0);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_fold_log(&layout, head, &carry));
     block_append(&layout.log, round->batch->data, round->batch->used);
     struct block *value = layout_value(&layout);
     emit_cas(e, &round->op, head, value, TAG_CREATE);
     block_unref(&value);
-    fold_fini(&fold);
     layout_fini(&layout);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/op_exact.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "list/content.h"

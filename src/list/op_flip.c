@@ -7,9 +7,10 @@
  *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and
  *      every other announcement.
  *
- * A crash after 1 or 2 leaves names that the announcement tells; the CAS refuses when anything but
- * appends happened to the head since. This worker's own appends wait from before 1 until after 3,
- * so that they cannot starve the CAS.
+ * A crash after 1 or 2 leaves names that the announcement tells. When the CAS is refused, the head
+ * is read again, and the next try is made only if it still holds the announcement, the same runs
+ * and the log that was folded, whatever was appended to that. This worker's own appends wait from
+ * before 1 until after 3, so that they cannot starve the CAS.
  */
 #include "list/engine_state.h"
 #include "list/layout.h"

@@ -10,9 +10,9 @@
  *      and the inputs side by side: they are replaced by the result and become garbage; the log
  *      stays as it is, but for the announcement.
  *
- * With the oldest run among the inputs, deletions vanish. A result that is small goes back into the
- * log instead of a sublist, if nothing lies below it. With one input it is a healing: its sublists
- * are written anew.
+ * With the oldest run among the inputs, deletions vanish. When all runs are merged and the result
+ * is small, it goes in front of the log instead of into a sublist. With one input it is a healing:
+ * its sublists are written anew.
  */
 #include <stdio.h>
 #include <stdlib.h>

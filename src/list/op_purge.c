@@ -147,19 +147,16 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
         .keep_ops = false,
     };
     struct layout layout;
-    struct fold fold;
+    size_t swept;
     layout_init(&layout, c->head);
-    fold_init(&fold);
-    bool clear = c->plan.kind == PLAN_CLEAR;
-    bool whole = clear || fold_apply_entries(&fold, c->head->log);
-    CHECK(whole); /* head_read checked it */
-    if (clear || fold.cleared) {
+    if (c->plan.kind == PLAN_CLEAR) {
         layout_drop_runs(&layout, 0, layout.run_count);
+        swept = layout_carry(&layout, c->head->log, &carry);
+    } else {
+        swept = layout_fold_log(&layout, c->head, &carry);
     }
-    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, c->head->log, &carry));
-    layout_append_fold(&layout, &fold, layout.run_count == 0);
+    metric_add(e->metrics, METRIC_list_sweeps, swept);
     struct block *value = layout_value(&layout);
-    fold_fini(&fold);
     layout_fini(&layout);
     return value;
 }

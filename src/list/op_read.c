@@ -2,7 +2,6 @@
 #include "list/op_read.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "list/content.h"
 #include "list/engine_state.h"

@@ -11,8 +11,10 @@
 enum compact_goal {
     COMPACT_AUTO,  /* what its sizes ask for */
     COMPACT_FULL,  /* lcompact: log folded, one run, nothing left over */
-    COMPACT_DROP,  /* ldrop: nothing left at all */
-    COMPACT_CLEAR, /* a damaged list is given up (on_damaged = miss) */
+    COMPACT_DROP,  /* ldrop: nothing left at all. With on_missing = create the log has been emptied
+                      by a '!' before; what was added behind that stays */
+    COMPACT_CLEAR, /* a damaged list is given up (on_damaged = miss), or an ldrop's '!' was not
+                      stored */
     COMPACT_TIDY,  /* what a list that was given up leaves behind is removed */
     COMPACT_HEAL,  /* a run is written anew because a sublist of it is gone but still cached */
 };
@@ -23,8 +25,8 @@ enum plan_kind {
     PLAN_CLEAR,  /* drop all content in place */
     PLAN_FLIP,   /* the log becomes a run */
     PLAN_MERGE,  /* runs first .. first+count-1 become one */
-    PLAN_PURGE,  /* delete what the header names as garbage */
-    PLAN_REMOVE, /* the head names nothing and holds nothing: remove it */
+    PLAN_PURGE,  /* delete what the header names as garbage, sweep dead announcements */
+    PLAN_REMOVE, /* the head names nothing, and holds nothing that is to stay: remove it */
 };
 
 struct plan {

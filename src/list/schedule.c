@@ -2,9 +2,10 @@
 /*
  * One pass over the queue picks what starts now:
  *
- *   blind changes and reads   into one round: the changes in one APPEND, the reads behind it on one
- * head read exact changes             into one exact operation ldrop, lcompact           one at a
- * time
+ *     blind changes, reads   into one round: the changes in one APPEND, the reads behind it on
+ *                            one head read
+ *     exact changes          into one exact operation
+ *     ldrop, lcompact        one at a time
  *
  * Only each session's own order must be kept. Per session the pass notes how far its earlier calls
  * are; within a round a session's changes come before its reads, so a read may join changes, but a

@@ -140,11 +140,6 @@ size_t pool_server_count(const struct pool *pool)
     return pool->server_count;
 }
 
-const char *pool_server_name(const struct pool *pool, struct slice placement_key)
-{
-    return pool->servers[shard_index(pool->shard, placement_key)].config->name;
-}
-
 void pool_flush(struct pool *pool)
 {
     struct upstream_list *dirty = &pool->context.dirty;

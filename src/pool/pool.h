@@ -6,8 +6,10 @@
  * stale epoch) may overtake. One key always has the same connection. Not thread-safe: each worker
  * has pools of its own.
  *
- *     pool_submit -> shard (which server) -> server (which connection) -> upstream (queue, socket)
- * -> done()
+ *     pool_submit -> shard           which server
+ *                 -> server          which connection
+ *                 -> upstream        queue, socket
+ *                 -> exchange.done
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
@@ -45,8 +47,8 @@ struct exchange_reply {
     const char *text; /* not ANSWERED: "backend HOST:PORT down" and the like; names the server as
                          the config does */
     bool *distrust;   /* ANSWERED: done() may set it when the line cannot be the answer to its
-                       * request: everything   else sent on the connection is LOST then, as after any
-                       * garbage */
+                         request: all else that was sent on the connection is LOST then, as after
+                         any garbage */
 };
 
 /*
@@ -94,8 +96,6 @@ void pool_submit(struct pool *pool, struct slice placement_key, struct exchange 
 /* Queues the exchange for the server with that index (0 .. server_count-1), for flush_all. */
 void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *exchange);
 size_t pool_server_count(const struct pool *pool);
-/* Name of the server that owns the key, as in the config. Valid as long as the pool. */
-const char *pool_server_name(const struct pool *pool, struct slice placement_key);
 
 /* Writes what was queued since the last call, one writev per connection. Call at the end of each
  * turn. */

@@ -4,17 +4,16 @@
  * the same servers find them. libmemcached is used as a pure function only; its own I/O is never
  * touched. A key keeps its server whether that one is up or not.
  *
- *     here                                   php-memcached, pylibmc                      twemproxy
- *     ketama-weighted                        OPT_LIBKETAMA_COMPATIBLE, ketama_weighted   (hash
- * fnv1a_64) ketama ketama                                 DISTRIBUTION_CONSISTENT, ketama modula
- * their default
+ *     here              php-memcached               pylibmc
+ *     ketama_weighted   OPT_LIBKETAMA_COMPATIBLE    ketama_weighted
+ *     ketama            DISTRIBUTION_CONSISTENT     ketama
+ *     modula            the default                 the default
  */
 #ifndef POOL_SHARD_H
 #define POOL_SHARD_H
 
 #include <stddef.h>
 
-#include "base/check.h"
 #include "base/slice.h"
 #include "config/config.h"
 

@@ -10,10 +10,11 @@
  *
  * The output is one stream of bytes; positions in it say what was sent, exactly:
  *
- *     0          out_written                out_end
- *     | written   | in the chain `out`       |
- *        [start, end) of each exchange         start < out_written: some of it may have reached the
- * server
+ *     0             out_written                out_end
+ *     | written      | in the chain `out`       |
+ *        [start, end) of each exchange
+ *
+ * Where start < out_written, some of the exchange may have reached the server.
  *
  * They start at 0 again on each new connection; what was wholly unsent goes out there. The rest of
  * an exchange that was sent in part never does.

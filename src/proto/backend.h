@@ -16,6 +16,9 @@
 
 /* memcached's limit on keys. */
 #define KEY_BYTES_MAX 250
+/* Longest key of a list: with "#", a run's name, "." and the number of a sublist behind it
+ * (list/name.h) it is still a key for memcached. */
+#define LIST_KEY_BYTES_MAX 220
 
 enum be_verb {
     BE_GET,    /* value, flags, CAS, remaining TTL */
@@ -40,7 +43,8 @@ enum be_status {
     BE_DELETED,
     BE_NO_MEMORY, /* the server said SERVER_ERROR out of memory...: it was not done */
     BE_TOO_LARGE, /* the server said SERVER_ERROR object too large...: it was not done */
-    BE_REFUSED,   /* the server answered another error, see text: it was not done */
+    BE_REFUSED, /* the server answered another error, see text: it was not done. A change that drew
+                   a SERVER_ERROR of another kind is BE_LOST */
     BE_DOWN, /* never sent: server down, queue full or no connection in time: it was not done. See
                 text */
     BE_LOST, /* sent, no answer (timeout, connection lost, garbage): the outcome is unknown. See

@@ -156,7 +156,8 @@ static bool starts_with_nocase(struct slice s, const char *prefix)
     return s.len >= len && strncasecmp(s.p, prefix, len) == 0;
 }
 
-/* True for the lines by which a server refuses a request; it did nothing then. */
+/* True for the lines by which a server refuses a request. memcached did nothing then; what a
+ * SERVER_ERROR of an unknown kind means for a change is decided in pool/backend.c. */
 static bool read_error(struct slice line, enum be_status *status)
 {
     /* The capitals of "out of memory" differ between the places that say it. */

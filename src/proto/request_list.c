@@ -4,9 +4,6 @@
  */
 #include "proto/request_shape.h"
 
-/* Heads and sublists have longer names than the list's key. */
-#define LIST_KEY_BYTES_MAX ((size_t)220)
-
 #define USAGE(verb, text) \
     [VERB_##verb] = {"CLIENT_ERROR usage: " text "\r\n", \
                      sizeof("CLIENT_ERROR usage: " text "\r\n") - 1}
@@ -45,7 +42,8 @@ static bool takes_items(enum verb verb)
     return verb != VERB_LLEN && verb != VERB_LDROP && verb != VERB_LCOMPACT && verb != VERB_LSTAT;
 }
 
-bool list_key_valid(struct slice key)
+/* 1 to LIST_KEY_BYTES_MAX bytes, no blanks or control bytes. */
+static bool list_key_valid(struct slice key)
 {
     if (key.len == 0 || key.len > LIST_KEY_BYTES_MAX) {
         return false;

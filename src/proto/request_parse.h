@@ -16,10 +16,10 @@
 #include "proto/verb.h"
 
 struct request_limits {
-    size_t max_line_bytes;  /* without the line end, for lines that memcached itself would not limit
-                             */
-    size_t max_value_bytes; /* longest data block; memcached answers "SERVER_ERROR object too large
-                               for cache" */
+    /* Without the line end, for lines that memcached itself would not limit. */
+    size_t max_line_bytes;
+    /* Of a data block; memcached answers "SERVER_ERROR object too large for cache". */
+    size_t max_value_bytes;
 };
 
 struct request {
@@ -47,7 +47,7 @@ struct request {
 
 enum parse_status {
     PARSE_MORE,  /* not a whole request yet: need says for how many bytes in all to wait; 0 when the
-                    line is not whole,  and only then may all of input be given as scanned the next
+                    line is not whole, and only then may all of input be given as scanned the next
                     time */
     PARSE_OK,    /* request is filled; its slices point into the input */
     PARSE_ERROR, /* answer reply (one or more whole lines, "" = no answer: noreply), then drop
@@ -77,8 +77,5 @@ bool token_next(struct slice *args, struct slice *token);
 /* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
  * when it is not valid. */
 size_t key_decode_base64(struct slice encoded, char *out);
-
-/* Is this a list key the proxy takes: 1 to 220 bytes, no blanks or control bytes. */
-bool list_key_valid(struct slice key);
 
 #endif

@@ -6,7 +6,6 @@
 #ifndef PROTO_VERB_H
 #define PROTO_VERB_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/slice.h"

@@ -388,11 +388,8 @@ static void emit_key(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler keys_handler = {.start = start_key,
-                                            .park = park,
-                                            .restart = restart_key,
-                                            .emit = emit_key,
-                                            .free = free_part};
+static const struct handler keys_handler = {
+    .start = start_key, .park = park, .restart = restart_key, .emit = emit_key, .free = free_part};
 
 /* --- flush_all --- */
 

@@ -34,7 +34,8 @@ struct handler {
     void (*start)(struct pending *pending);
     /* The part's answer cannot go out yet: take references to what is only borrowed. */
     void (*park)(struct part *part);
-    /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once. */
+    /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once.
+     */
     void (*restart)(struct part *part);
     /* Appends the part's answer to out. */
     void (*emit)(struct part *part, struct chain *out);
@@ -87,9 +88,9 @@ void part_add(struct pending *pending, struct part *part, struct slice key, enum
  * gone. The part may be freed by this call. */
 void part_answered(struct part *part, size_t bytes);
 
-/* May this part's answer, which has a value, be dropped and asked for later? So it is when the client
- * has enough to read already and started no change since: memory stays bounded however large the
- * values are that were asked for in one go. */
+/* May this part's answer, which has a value, be dropped and asked for later? So it is when the
+ * client has enough to read already and started no change since: memory stays bounded however large
+ * the values are that were asked for in one go. */
 bool part_may_wait(const struct part *part);
 /* Drops the answer; the part is restarted when the client has read what it has. */
 void part_postpone(struct part *part, size_t bytes);

@@ -201,6 +201,13 @@ def test_what_is_no_list_is_left_alone(conn, memcached):
             assert backend.get("l#") == value
 
 
+def test_ldrop_of_what_is_no_list_says_so(conn, memcached):
+    with memcached.conn() as backend:
+        backend.set("l#", b"garbage")
+        assert conn.cmd("ldrop l") == b"SERVER_ERROR l# holds no list of a version known here"
+        assert backend.get("l#").startswith(b"garbage")
+
+
 REFUSE_ANSWERS = {
     "ladd l a": b"NOT_STORED",
     "laddq l a": b"NOT_STORED",
