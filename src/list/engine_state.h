@@ -31,6 +31,7 @@ struct engine {
     unsigned spare_request_count;
     struct call_queue done;
     struct log_limit damaged_log;
+    struct log_limit expired_log;
 };
 
 static inline struct cache *engine_cache(const struct engine *e, const struct list *list)

@@ -166,3 +166,9 @@ uint64_t list_sublist_limit(const struct list *list)
 {
     return least(list->policy->sublist_limit_bytes, list_value_max(list));
 }
+
+bool list_has_room(const struct list *list, const struct head *head, size_t bytes)
+{
+    return head->log.len + bytes <= list_log_hard_limit(list) &&
+           head->value.len + bytes <= list_value_max(list);
+}

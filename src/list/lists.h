@@ -77,6 +77,8 @@ uint64_t list_value_max(const struct list *list);
 uint64_t list_log_limit(const struct list *list);
 uint64_t list_log_hard_limit(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);
+/* Is there room for that many bytes of entries behind this head? */
+bool list_has_room(const struct list *list, const struct head *head, size_t bytes);
 /* Is a change of this worker under way that a CAS must wait for? */
 static inline bool list_writing(const struct list *list)
 {

@@ -121,9 +121,7 @@ static bool settle_missing(struct engine *e, struct op_round *round)
 
 static bool log_full(struct engine *e, struct op_round *round)
 {
-    const struct list *list = round->op.list;
-    if (round->found->log.len + round->batch->used <= list_log_hard_limit(list) &&
-        round->found->value.len + round->batch->used <= list_value_max(list)) {
+    if (list_has_room(round->op.list, round->found, round->batch->used)) {
         return false;
     }
     metric_inc(e->metrics, METRIC_list_log_full);

@@ -234,7 +234,7 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
 
 static bool log_full(struct engine *e, struct op_exact *x)
 {
-    if (x->head == NULL || x->head->log.len + x->entries->used <= list_log_hard_limit(x->op.list)) {
+    if (x->head == NULL || list_has_room(x->op.list, x->head, x->entries->used)) {
         return false;
     }
     metric_inc(e->metrics, METRIC_list_log_full);

@@ -178,6 +178,19 @@ static bool take_compaction(struct pass *pass, struct list_call *call)
     return true;
 }
 
+static void log_expired(const struct pass *pass)
+{
+    struct engine *e = pass->e;
+    char key[128];
+    uint64_t suppressed;
+    if (log_limit_pass(&e->expired_log, e->now.wall_s, &suppressed)) {
+        log_warn("list %s: calls waited for timeout_ms; what they waited for: %s (%llu more such "
+                 "events in between)",
+                 slice_escape(list_key(pass->list), key, sizeof key),
+                 engine_waiting(e, list_key(pass->list)), (unsigned long long)suppressed);
+    }
+}
+
 /* A call that waited longer than its pool's timeout is not started any more: every request ends
  * within its time. */
 static bool expired(struct pass *pass, struct list_call *call)
@@ -197,6 +210,7 @@ static bool expired(struct pass *pass, struct list_call *call)
         metric = METRIC_list_log_full;
     }
     metric_inc(pass->e->metrics, metric);
+    log_expired(pass);
     activate(pass, call);
     call_fail(pass->e, pass->list, call, "%s", text);
     return true;
