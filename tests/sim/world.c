@@ -293,16 +293,24 @@ static struct sim_call *ask(struct world *w, struct proxy *p, enum list_verb ver
     return call;
 }
 
-static void finish_list(struct world *w, unsigned list)
+/* A connection that broke before may be noticed only now: a few tries are granted. */
+static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_verb verb,
+                                  unsigned list)
 {
-    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
     struct sim_call *call = NULL;
     for (int tries = 0; tries < 3; tries++) {
-        call = ask(w, p, LIST_COMPACT, list);
+        call = ask(w, p, verb, list);
         if (call->call.status == LIST_OK || call->call.status == LIST_MISSING) {
             break;
         }
     }
+    return call;
+}
+
+static void finish_list(struct world *w, unsigned list)
+{
+    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
+    struct sim_call *call = ask_again(w, p, LIST_COMPACT, list);
     bool damaged = w->oracle.list[list].damaged;
     if (call->call.status == LIST_SERVER_ERROR && !damaged) {
         sim_violation("lcompact of a quiet list: %s", call->call.error);
@@ -311,7 +319,7 @@ static void finish_list(struct world *w, unsigned list)
         oracle_final(&w->oracle, list, world_now(w).wall_s, !(w->p.evictions || w->p.restarts));
     }
     for (unsigned i = 0; i < w->p.proxies; i++) {
-        call = ask(w, &w->proxies[i], LIST_GET, list);
+        call = ask_again(w, &w->proxies[i], LIST_GET, list);
         if (call->call.status == LIST_SERVER_ERROR && !damaged) {
             sim_violation("lget of a quiet list: %s", call->call.error);
         }
