@@ -293,7 +293,16 @@ static struct sim_call *ask(struct world *w, struct proxy *p, enum list_verb ver
     return call;
 }
 
-/* A connection that broke before may be noticed only now: a few tries are granted. */
+static void let_pass(struct world *w, uint64_t us)
+{
+    uint64_t until_us = w->now_us + us;
+    events_plan(&w->events, until_us, EVENT_PLENTY, w, 0);
+    while (w->now_us < until_us && step(w)) {
+    }
+}
+
+/* A connection that broke before may be noticed only now: a few tries are granted, and time to
+ * connect anew. */
 static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_verb verb,
                                   unsigned list)
 {
@@ -303,6 +312,7 @@ static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_ve
         if (call->call.status == LIST_OK || call->call.status == LIST_MISSING) {
             break;
         }
+        let_pass(w, 1000000);
     }
     return call;
 }
@@ -329,10 +339,7 @@ static void finish_list(struct world *w, unsigned list)
 static void finish(struct world *w)
 {
     /* Beyond this, announcements belong to dead proxies. */
-    uint64_t until_us = w->now_us + (w->p.grace_s + 2) * 1000000ULL;
-    events_plan(&w->events, until_us, EVENT_PLENTY, w, 0);
-    while (w->now_us < until_us && step(w)) {
-    }
+    let_pass(w, (w->p.grace_s + 2) * 1000000ULL);
     rest(w, "after the grace period");
     for (unsigned list = 0; list < w->p.lists; list++) {
         finish_list(w, list);
