@@ -25,8 +25,7 @@ struct op_read {
     struct list_call *call;
     struct head *head;
     unsigned tries;
-    bool damaged_if_missing; /* the head was read after a sublist of that name was missed */
-    struct name_range missed;
+    struct name_range missed; /* by the attempt before, if any */
     struct scan scan;
     struct members members;
     struct content content;
@@ -36,16 +35,6 @@ struct op_read {
     struct co inner;
     struct co inner2;
 };
-
-static bool names_run(const struct head *head, const struct name *name)
-{
-    for (size_t i = 0; i < head->run_count; i++) {
-        if (name_equal(&head->runs[i].range.name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
                         char error[LIST_ERROR_MAX])
@@ -93,8 +82,8 @@ static bool scan_failed(struct engine *e, struct op_read *r)
         return true;
     }
     if (r->scan.state == SCAN_MISSING) {
-        if (r->damaged_if_missing && names_run(r->head, &r->missed.name) &&
-            name_equal(&r->missed.name, &r->scan.missing.name)) {
+        /* The head was read again after the first time and still names it: it is really gone. */
+        if (name_equal(&r->missed.name, &r->scan.missing.name)) {
             list_report_damage(e, r->op.list, &r->scan.missing, r->damage);
             if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR) {
                 fail(e, r, r->damage);
@@ -336,7 +325,6 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
                 fail(e, r, error);
                 CO_RETURN(co);
             }
-            r->damaged_if_missing = true;
         }
         if (r->head == NULL) {
             answer(e, r, LIST_MISSING);

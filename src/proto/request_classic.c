@@ -86,16 +86,31 @@ struct parse_result request_delete(const struct request_line *line, struct reque
     return take_words(line, words, count, noreply, out);
 }
 
+/* KEY WORD [noreply]: false when the line is refused by *refusal already. */
+static bool take_key_and_word(const struct request_line *line, struct slice words[3], size_t *count,
+                              bool *noreply, struct parse_result *refusal)
+{
+    *count = request_words(line->rest, words, 3);
+    if (*count < 2 || *count > 3) {
+        *refusal = request_refuse(line, REPLY_ERROR, false);
+        return false;
+    }
+    *noreply = word_is_noreply(words[*count - 1]);
+    if (line->has_nul || words[0].len > KEY_BYTES_MAX) {
+        *refusal = request_refuse(line, REPLY_BAD_FORMAT, *noreply);
+        return false;
+    }
+    return true;
+}
+
 struct parse_result request_arith(const struct request_line *line, struct request *out)
 {
     struct slice words[3];
-    size_t count = request_words(line->rest, words, 3);
-    if (count < 2 || count > 3) {
-        return request_refuse(line, REPLY_ERROR, false);
-    }
-    bool noreply = word_is_noreply(words[count - 1]);
-    if (line->has_nul || words[0].len > KEY_BYTES_MAX) {
-        return request_refuse(line, REPLY_BAD_FORMAT, noreply);
+    size_t count;
+    bool noreply;
+    struct parse_result refusal;
+    if (!take_key_and_word(line, words, &count, &noreply, &refusal)) {
+        return refusal;
     }
     if (!word_to_u64(words[1], &out->delta)) {
         return request_refuse(line, SLICE_LIT("CLIENT_ERROR invalid numeric delta argument\r\n"),
@@ -107,13 +122,11 @@ struct parse_result request_arith(const struct request_line *line, struct reques
 struct parse_result request_touch(const struct request_line *line, struct request *out)
 {
     struct slice words[3];
-    size_t count = request_words(line->rest, words, 3);
-    if (count < 2 || count > 3) {
-        return request_refuse(line, REPLY_ERROR, false);
-    }
-    bool noreply = word_is_noreply(words[count - 1]);
-    if (line->has_nul || words[0].len > KEY_BYTES_MAX) {
-        return request_refuse(line, REPLY_BAD_FORMAT, noreply);
+    size_t count;
+    bool noreply;
+    struct parse_result refusal;
+    if (!take_key_and_word(line, words, &count, &noreply, &refusal)) {
+        return refusal;
     }
     if (!word_to_i32(words[1], &out->exptime)) {
         return request_refuse(line, REPLY_BAD_EXPTIME, noreply);
