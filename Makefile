@@ -9,6 +9,7 @@
 #   ONLY="chain log" only these unit tests: tests/unit/test_chain.c, test_log.c
 #   DIRS="base"     only these folders of src, as long as others do not compile
 #   PYTEST_ARGS=    more options for the wire tests
+#   WIRE_TESTS=     only these, as for pytest: tests/wire/test_x.py::test_y
 #   V=1             show every command in full
 
 VERSION := 0.1.0
@@ -161,10 +162,12 @@ unit: $(UNIT_BIN) ## unit tests (ONLY="name name")
 # The tests mostly wait: several files at a time, where pytest-xdist is installed.
 PYTEST_PARALLEL = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo '-n 4 --dist loadfile')
 
+WIRE_TESTS ?= tests/wire
+
 .PHONY: e2e
 e2e: all ## wire tests: the real daemon before real memcacheds (PYTEST_ARGS=...)
 	MCLISTD=$(BIN) MCLISTD_RUNNER="$(RUNNER)" PYTHONDONTWRITEBYTECODE=1 \
-	    $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_PARALLEL) tests/wire $(PYTEST_ARGS)
+	    $(PYTHON) -m pytest -q -p no:cacheprovider $(PYTEST_PARALLEL) $(WIRE_TESTS) $(PYTEST_ARGS)
 
 .PHONY: sim
 sim: $(SIM_BIN) ## build build/sim, the list engine in a virtual world
@@ -178,6 +181,9 @@ asan: ## unit and wire tests under the address and undefined behaviour sanitizer
 tsan: ## unit and wire tests under the thread sanitizer
 	$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread unit
 	$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread MCLISTD_SLOW=5 e2e
+
+# Rooms of tests with targets of their own.
+-include $(sort $(wildcard tests/*/rules.mk))
 
 .PHONY: style
 style: ## folder ranks and style rules

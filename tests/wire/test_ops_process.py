@@ -268,7 +268,18 @@ def start_unix(start_daemon, server, path):
     daemon = start_daemon([server])
     daemon.stop()
     daemon.sections["proxy"]["listen"] = f"{HOST}:{daemon.port}, unix:{path}"
-    return daemon.start()
+    daemon.start()
+    # The port comes first and may answer before the socket is there.
+    wait_until("the unix socket accepts", lambda: accepts(path))
+    return daemon
+
+
+def accepts(path):
+    try:
+        UnixConn(path).close()
+        return True
+    except OSError:
+        return False
 
 
 def start_in_vain(start_daemon, server, config):
