@@ -44,32 +44,6 @@ bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_e
     return op_take_head(e, &c->op, event, &c->head, c->error) == GOT_HEAD;
 }
 
-void compact_announce(struct engine *e, struct op_compact *c)
-{
-    struct block *announcement = writer_announcement(c);
-    emit_append(e, &c->op, announcement, TAG_ANNOUNCE);
-    c->op.list->appended_bytes += announcement->used;
-    block_unref(&announcement);
-    emit_get(e, &c->op, TAG_HEAD);
-}
-
-void compact_take_announced(struct engine *e, struct op_compact *c, const struct op_event *event)
-{
-    if (event->tag == TAG_HEAD) {
-        (void)compact_take_head(e, c, event);
-    } else if (event->status == BE_NOT_STORED) {
-        /* The list was dropped meanwhile, most likely: the next look tells. */
-        c->result = STEP_CONFLICT;
-        c->writer.refused = true;
-    } else if (event->status != BE_STORED) {
-        op_error_text(event, c->error);
-        c->writer.refused = true;
-    }
-    if (c->writer.refused) {
-        head_unref(&c->head);
-    }
-}
-
 static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event,
                        struct block *value)
 {

@@ -114,10 +114,6 @@ void compact_release(struct engine *e, struct op_compact *c);
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* There is no list: is that news, or this compaction's own doing? */
 bool compact_found_nothing(const struct op_compact *c);
-/* Announces the writer's run and reads the head behind it; c->head is NULL when that did not go
- * well. */
-void compact_announce(struct engine *e, struct op_compact *c);
-void compact_take_announced(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build);
@@ -128,7 +124,10 @@ void writer_put(struct engine *e, struct op_compact *c, char op, struct slice it
 void writer_flush(struct engine *e, struct op_compact *c);
 void writer_take_reply(struct op_compact *c, const struct op_event *event);
 bool writer_failed(const struct op_compact *c);
-struct block *writer_announcement(const struct op_compact *c);
+/* Announces the run and reads the head behind the announcement; c->head is NULL when that did not
+ * go well. name: of the wait. */
+enum progress announce_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                            const char *name);
 /* Deletes what was written and withdraws the announcement; only after a definite refusal (storage
  * rule 4). */
 enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event);

@@ -96,11 +96,7 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     COMPACT_HOLD(co, c);
     writer_init(e, c, c->head->log.len + 2 * list_log_hard_limit(op->list));
     c->result = STEP_FAILED;
-    compact_announce(e, c);
-    while (op->due > 0) {
-        CO_AWAIT(co, "announcing a flip");
-        compact_take_announced(e, c, event);
-    }
+    CO_CALL(co, announce_step(e, c, event, "announcing a flip"));
     if (c->head != NULL && prepare(e, c)) {
         while (op->due > 0) {
             CO_AWAIT(co, "writing the log's sublists");

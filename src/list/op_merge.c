@@ -273,11 +273,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     choose_inputs(c);
     writer_init(e, c, input_bytes(c));
     c->result = STEP_FAILED;
-    compact_announce(e, c);
-    while (op->due > 0) {
-        CO_AWAIT(co, "announcing a merge");
-        compact_take_announced(e, c, event);
-    }
+    CO_CALL(co, announce_step(e, c, event, "announcing a merge"));
     if (c->head == NULL) {
         CO_RETURN(co);
     }

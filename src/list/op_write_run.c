@@ -27,11 +27,69 @@ void writer_fini(struct op_compact *c)
     block_unref(&c->writer.sublist);
 }
 
-struct block *writer_announcement(const struct op_compact *c)
+static void emit_announcement(struct engine *e, struct op_compact *c)
 {
     struct block *b = block_new(64);
     announcement_append(&b, &c->writer.announcement);
-    return b;
+    emit_append(e, &c->op, b, TAG_ANNOUNCE);
+    c->op.list->appended_bytes += b->used;
+    block_unref(&b);
+}
+
+/* The same by CAS of the head as it was read. */
+static void emit_announcing_cas(struct engine *e, struct op_compact *c)
+{
+    struct block *b = block_new(c->head->value.len + 64);
+    block_append(&b, c->head->value.p, c->head->value.len);
+    announcement_append(&b, &c->writer.announcement);
+    emit_cas(e, &c->op, c->head, b, TAG_ANNOUNCE);
+    block_unref(&b);
+}
+
+static void take_announced(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    bool gone = event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
+                event->status == BE_NOT_FOUND;
+    if (event->tag == TAG_HEAD) {
+        (void)compact_take_head(e, c, event);
+    } else if (event->status != BE_STORED) {
+        c->writer.refused = true;
+        c->result = gone ? STEP_CONFLICT : STEP_FAILED;
+        if (!gone) {
+            op_error_text(event, c->error);
+        }
+    }
+}
+
+enum progress announce_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                            const char *name)
+{
+    struct co *co = &c->innermost;
+    struct op *op = &c->op;
+
+    CO_BEGIN(co);
+    emit_announcement(e, c);
+    emit_get(e, op, TAG_HEAD);
+    while (op->due > 0) {
+        CO_AWAIT(co, name);
+        take_announced(e, c, event);
+    }
+    if (c->writer.refused && c->result == STEP_CONFLICT && c->head != NULL) {
+        /* There is a head, but it takes no appends: extstore has it on disk, or there is no memory
+         * for a longer one in this moment. */
+        c->writer.refused = false;
+        c->result = STEP_FAILED;
+        emit_announcing_cas(e, c);
+        emit_get(e, op, TAG_HEAD);
+        while (op->due > 0) {
+            CO_AWAIT(co, name);
+            take_announced(e, c, event);
+        }
+    }
+    if (c->writer.refused) {
+        head_unref(&c->head);
+    }
+    CO_END(co);
 }
 
 void writer_flush(struct engine *e, struct op_compact *c)
@@ -99,9 +157,7 @@ bool writer_failed(const struct op_compact *c)
 static void emit_withdrawal(struct engine *e, struct op_compact *c)
 {
     c->writer.announcement.range.count = 0;
-    struct block *withdrawal = writer_announcement(c);
-    emit_append(e, &c->op, withdrawal, TAG_ANNOUNCE);
-    block_unref(&withdrawal);
+    emit_announcement(e, c);
 }
 
 enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event)

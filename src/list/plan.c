@@ -184,7 +184,8 @@ static struct plan plan_full(const struct plan_input *in)
         plan.kind = folded ? PLAN_NOTHING : PLAN_FOLD;
     } else if (facts->has_ops) {
         plan.kind = PLAN_FLIP;
-    } else if (head->run_count > 1) {
+    } else if (head->run_count > 1 || (head->run_count == 1 && head->runs[0].items == 0)) {
+        /* A single run without items has lost what lay below it to a merge that left nothing. */
         plan = (struct plan){PLAN_MERGE, 0, head->run_count};
     }
     return plan;

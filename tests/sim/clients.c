@@ -2,15 +2,15 @@
 /*
  * What clients ask for.
  */
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "world.h"
 
-static enum list_verb choose_change(struct world *w)
+static enum list_verb choose_change(struct client *client)
 {
-    uint64_t n = rng_below(&w->rng, 100);
-    if (rng_below(&w->rng, 100) < w->p.growth) {
+    uint64_t n = rng_below(&client->rng, 100);
+    if (rng_below(&client->rng, 100) < client->proxy->world->p.growth) {
         return n < 85 ? LIST_ADD : LIST_ADDX;
     }
     return n < 35   ? LIST_ADD
@@ -22,15 +22,15 @@ static enum list_verb choose_change(struct world *w)
                     : LIST_DROP;
 }
 
-static enum list_verb choose_verb(struct world *w)
+static enum list_verb choose_verb(struct client *client)
 {
     static const enum list_verb reads[] = {LIST_GET, LIST_GET,   LIST_HAS,   LIST_HAS,
                                            LIST_LEN, LIST_RANGE, LIST_RANGE, LIST_STAT};
-    uint64_t n = rng_below(&w->rng, 100);
+    uint64_t n = rng_below(&client->rng, 100);
     if (n < 60) {
-        return choose_change(w);
+        return choose_change(client);
     }
-    return n == 60 ? LIST_COMPACT : reads[rng_below(&w->rng, sizeof reads / sizeof reads[0])];
+    return n == 60 ? LIST_COMPACT : reads[rng_below(&client->rng, sizeof reads / sizeof reads[0])];
 }
 
 struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
@@ -42,74 +42,94 @@ struct sim_call *call_create(struct world *w, struct client *client, enum list_v
     call->list = list;
     call->proxy = client->proxy->number;
     call->session = client->number;
+    memcpy(call->key, w->oracle.list[list].key, sizeof call->key);
     call->call = (struct list_call){
         .verb = verb,
-        .form = rng_below(&w->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED,
-        .key = slice_make(call->key, (size_t)snprintf(call->key, sizeof call->key, "L%u", list)),
-        .policy = &w->config->lists[0],
+        .form = LIST_FORM_JOINED,
+        .key = slice_of(call->key),
+        .policy = &client->proxy->config->lists[0],
         .session = &client->session,
         .items = call->items,
         .owner = call,
     };
     chain_init(&call->call.answer);
-    call->next = w->all_calls;
-    w->all_calls = call;
-    client->pending++;
     return call;
 }
 
-static void choose_items(struct world *w, struct sim_call *call)
+static void choose_items(struct client *client, struct sim_call *call)
 {
+    struct rng *rng = &client->rng;
     enum list_verb verb = call->call.verb;
     bool takes = verb == LIST_ADD || verb == LIST_DEL || verb == LIST_SET || verb == LIST_ADDX ||
                  verb == LIST_DELX || verb == LIST_CREATE || verb == LIST_HAS;
     if (!takes) {
         return;
     }
-    uint64_t most = verb == LIST_HAS ? CALL_ITEMS_MAX : rng_below(&w->rng, 8) == 0 ? 6 : 2;
-    size_t count = rng_below(&w->rng, most) + !(verb == LIST_SET || verb == LIST_CREATE);
+    uint64_t most = verb == LIST_HAS ? CALL_ITEMS_MAX : rng_below(rng, 8) == 0 ? 6 : 2;
+    size_t count = rng_below(rng, most) + !(verb == LIST_SET || verb == LIST_CREATE);
     for (size_t i = 0; i < count; i++) {
-        call->ids[i] = (uint16_t)rng_below(&w->rng, w->p.items);
-        call->items[i] = slice_make(call->names[i], item_name(call->names[i], call->ids[i]));
+        call->ids[i] = (uint16_t)rng_below(rng, client->proxy->world->p.items);
+        call->items[i] = item_text(call->ids[i]);
     }
     call->call.item_count = count;
+}
+
+static void choose_range(struct client *client, struct sim_call *call)
+{
+    uint64_t items = client->proxy->world->p.items;
+    call->call.from = (int64_t)rng_below(&client->rng, 2 * items + 1) - (int64_t)items;
+    call->call.to = (int64_t)rng_below(&client->rng, 2 * items + 1) - (int64_t)items;
+}
+
+void client_plan(struct client *client)
+{
+    struct world *w = client->proxy->world;
+    events_plan(&w->events, w->now_us + 1 + rng_below(&client->rng, w->p.think_us), EVENT_CLIENT,
+                client, client->proxy->life);
 }
 
 void client_think(struct client *client)
 {
     struct proxy *p = client->proxy;
     struct world *w = p->world;
-    if (w->quiet || p->engine == NULL) {
+    if (w->quiet || p->engine == NULL || w->calls_made >= w->p.ops) {
         return;
     }
-    if (client->pending < w->p.depth && w->calls_made < w->p.ops) {
-        struct sim_call *call =
-            call_create(w, client, choose_verb(w), (unsigned)rng_below(&w->rng, w->p.lists));
-        choose_items(w, call);
-        uint64_t reach = 2 * w->p.items + 1;
-        call->call.from = (int64_t)rng_below(&w->rng, reach) - (int64_t)w->p.items;
-        call->call.to = (int64_t)rng_below(&w->rng, reach) - (int64_t)w->p.items;
+    if (client->pending >= w->p.depth) {
+        client->waits = true;
+        return;
+    }
+    enum list_verb verb = choose_verb(client);
+    struct sim_call *call =
+        call_create(w, client, verb, (unsigned)rng_below(&client->rng, w->p.lists));
+    call->call.form = rng_below(&client->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
+    choose_items(client, call);
+    choose_range(client, call);
+    if (ranges_have(&w->p.without_calls, call->number)) {
+        free(call);
+    } else {
         proxy_submit(p, call);
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, w->p.think_us), EVENT_CLIENT, client,
-                p->life);
+    client_plan(client);
 }
 
 void call_done(struct world *w, struct sim_call *call)
 {
     char text[320];
-    struct proxy *p = &w->proxies[call->proxy];
-    for (unsigned i = 0; i < w->p.clients; i++) {
-        p->clients[i].pending -= p->clients[i].number == call->session;
-    }
-    CHECK(!call->done);
+    struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
+    CHECK(!call->done && client->number == call->session);
+    client->pending--;
     w->calls_pending--;
     w->last_answer_us = w->now_us;
     w->statuses[call->call.status]++;
     call->done = true;
-    if (sim_trace) {
+    if (trace_mode != TRACE_OFF) {
         call_describe(call, text, sizeof text);
         trace(w, "%s", text);
     }
     oracle_done(&w->oracle, call);
+    if (client->waits) {
+        client->waits = false;
+        client_plan(client);
+    }
 }

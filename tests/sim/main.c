@@ -2,115 +2,236 @@
 /*
  * build/sim                     a bounded set of seeds
  * build/sim --seed 7 --trace    one of them, every step shown
+ *
+ * docs/simulator.md tells what it does and how to read it.
  */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "base/log.h"
-#include "params.h"
+#include "run.h"
+#include "world.h"
+
+/* Run without arguments. */
+#define SEEDS_DEFAULT 200
+#define JOBS_MAX 64
+
+struct options {
+    uint64_t seed, seeds, first, ops, jobs;
+    bool has_seed, trace, keep_size;
+    const char *changes;
+    struct ranges without_calls, without_faults;
+};
+
+static const char usage[] =
+    "usage: sim [--seeds N] [--first N] [--jobs N]   seeds from --first on (default: 200 from 1)\n"
+    "       sim --seed N [--trace]                   one seed; --trace shows every step\n"
+    "  --ops N               calls of clients per seed\n"
+    "  --set \"NAME=N ...\"    another world: the names that the first line of a run shows\n"
+    "  --without-calls LIST  leaves out these calls, as 3-10,17\n"
+    "  --without-faults LIST the same for faults\n"
+    "  --keep-size           do not look for a smaller run that fails\n";
+
+static void __attribute__((noreturn)) refuse(const char *what)
+{
+    fprintf(stderr, "sim: %s\n%s", what, usage);
+    exit(2);
+}
 
 static uint64_t number(const char *text)
 {
     uint64_t value;
     if (!slice_to_u64(slice_of(text), &value)) {
-        fprintf(stderr, "sim: %s is no number\n", text);
-        exit(2);
+        refuse("not a number");
     }
     return value;
 }
 
-struct options {
-    struct params given; /* zero: not given */
-    bool has_seed;
-    uint64_t seeds, first;
-};
+static void ranges(struct ranges *out, const char *text)
+{
+    if (!ranges_parse(out, slice_of(text))) {
+        refuse("not a list of numbers, as 3-10,17");
+    }
+}
+
+static void take_option(struct options *o, int c)
+{
+    switch (c) {
+    case 's':
+        o->seed = number(optarg);
+        o->has_seed = true;
+        break;
+    case 'o':
+        o->ops = number(optarg);
+        break;
+    case 't':
+        o->trace = true;
+        break;
+    case 'k':
+        o->keep_size = true;
+        break;
+    case 'n':
+        o->seeds = number(optarg);
+        break;
+    case 'f':
+        o->first = number(optarg);
+        break;
+    case 'j':
+        o->jobs = number(optarg);
+        break;
+    case 'S':
+        o->changes = optarg;
+        break;
+    case 'C':
+        ranges(&o->without_calls, optarg);
+        break;
+    case 'F':
+        ranges(&o->without_faults, optarg);
+        break;
+    default:
+        refuse("unknown option");
+    }
+}
 
 static void parse(int argc, char **argv, struct options *o)
 {
-    static const struct option names[] = {{"seed", 1, NULL, 's'},    {"ops", 1, NULL, 'o'},
-                                          {"trace", 0, NULL, 't'},   {"proxies", 1, NULL, 'p'},
-                                          {"clients", 1, NULL, 'c'}, {"seeds", 1, NULL, 'n'},
-                                          {"first", 1, NULL, 'f'},   {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"seed", 1, NULL, 's'},           {"ops", 1, NULL, 'o'},   {"trace", 0, NULL, 't'},
+        {"keep-size", 0, NULL, 'k'},      {"seeds", 1, NULL, 'n'}, {"first", 1, NULL, 'f'},
+        {"jobs", 1, NULL, 'j'},           {"set", 1, NULL, 'S'},   {"without-calls", 1, NULL, 'C'},
+        {"without-faults", 1, NULL, 'F'}, {NULL, 0, NULL, 0}};
     int c;
+    opterr = 0;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        if (c == 's') {
-            o->given.seed = number(optarg);
-            o->has_seed = true;
-        } else if (c == 'o') {
-            o->given.ops = number(optarg);
-        } else if (c == 't') {
-            o->given.trace = true;
-        } else if (c == 'p') {
-            o->given.proxies = (unsigned)number(optarg);
-        } else if (c == 'c') {
-            o->given.clients = (unsigned)number(optarg);
-        } else if (c == 'n') {
-            o->seeds = number(optarg);
-        } else if (c == 'f') {
-            o->first = number(optarg);
-        } else {
-            fprintf(stderr, "usage: sim [--seed N] [--ops N] [--trace] [--proxies N] [--clients N] "
-                            "[--seeds N]\n");
-            exit(2);
-        }
+        take_option(o, c);
+    }
+    if (optind < argc) {
+        refuse("too many words");
+    }
+    if (o->jobs == 0 || o->jobs > JOBS_MAX) {
+        refuse("--jobs is out of range");
     }
 }
 
-static void run_one(const struct options *o, uint64_t seed)
+static void choose_params(const struct options *o, uint64_t seed, struct params *p)
+{
+    params_of_seed(p, seed);
+    if (o->ops != 0) {
+        p->ops = o->ops;
+    }
+    if (o->changes != NULL && !params_change(p, slice_of(o->changes))) {
+        refuse("--set: not understood, or out of range");
+    }
+    p->without_calls = o->without_calls;
+    p->without_faults = o->without_faults;
+}
+
+/* Shows the end of it, and a smaller run that fails as well. */
+static void explain(const struct options *o, uint64_t seed)
 {
     struct params p;
-    params_of_seed(&p, seed);
-    p.ops = o->given.ops != 0 ? o->given.ops : p.ops;
-    p.proxies = o->given.proxies != 0 ? o->given.proxies : p.proxies;
-    p.clients = o->given.clients != 0 ? o->given.clients : p.clients;
-    p.proxies = p.proxies < PROXIES_MAX ? p.proxies : PROXIES_MAX;
-    p.clients = p.clients < CLIENTS_MAX ? p.clients : CLIENTS_MAX;
-    sim_trace = o->given.trace;
-    params_print(&p);
-    world_run(&p);
+    choose_params(o, seed, &p);
+    printf("\nthe end of seed %llu:\n", (unsigned long long)seed);
+    (void)run_wait(&p, TRACE_KEEP, false);
+    printf("again with: ");
+    params_print_command(&p);
+    if (!o->keep_size) {
+        minimise(&p);
+    }
 }
 
-/* Each seed in a process of its own: a failed check must not end the others. */
-static bool run_apart(const struct options *o, uint64_t seed)
+struct running {
+    pid_t child;
+    uint64_t seed;
+};
+
+/* Waits for one of them, and puts the last into its place. Returns the seed if it failed. */
+static bool await_one(struct running *jobs, unsigned *count, uint64_t *failed_seed)
 {
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        run_one(o, seed);
-        exit(0);
-    }
     int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) {
-        perror("sim");
-        return false;
+    pid_t child = wait(&status);
+    for (unsigned i = 0; i < *count; i++) {
+        if (jobs[i].child == child) {
+            *failed_seed = jobs[i].seed;
+            jobs[i] = jobs[--*count];
+            break;
+        }
     }
-    if (status != 0) {
-        printf("FAILED: seed %llu; again with: build/sim --seed %llu --trace\n",
-               (unsigned long long)seed, (unsigned long long)seed);
+    return status != 0;
+}
+
+/* Returns how many failed; explains the first of them. */
+static uint64_t run_seeds(const struct options *o)
+{
+    struct running jobs[JOBS_MAX];
+    unsigned count = 0;
+    uint64_t failed = 0, first_failed = 0, seed = o->first;
+    while (seed < o->first + o->seeds || count > 0) {
+        if (seed < o->first + o->seeds && count < o->jobs) {
+            struct params p;
+            choose_params(o, seed, &p);
+            jobs[count] = (struct running){run_start(&p, TRACE_OFF, false), seed};
+            if (jobs[count].child < 0) {
+                exit(2);
+            }
+            count++;
+            seed++;
+            continue;
+        }
+        uint64_t failed_seed = 0;
+        if (await_one(jobs, &count, &failed_seed)) {
+            printf("FAILED: seed %llu\n", (unsigned long long)failed_seed);
+            first_failed = failed++ == 0 ? failed_seed : first_failed;
+        }
     }
-    return status == 0;
+    struct sim_totals totals = *sim_totals;
+    if (failed > 0) {
+        explain(o, first_failed);
+    }
+    *sim_totals = totals;
+    return failed;
+}
+
+static int run_one(const struct options *o)
+{
+    struct params p;
+    choose_params(o, o->seed, &p);
+    if (o->trace) {
+        trace_mode = TRACE_PRINT;
+        params_print(&p);
+        world_run(&p);
+        return 0;
+    }
+    if (run_wait(&p, TRACE_OFF, false)) {
+        return 0;
+    }
+    explain(o, o->seed);
+    return 1;
 }
 
 int main(int argc, char **argv)
 {
-    struct options o = {.seeds = SEEDS_DEFAULT, .first = 1};
+    struct options o = {.seeds = SEEDS_DEFAULT, .first = 1, .jobs = 1};
     parse(argc, argv, &o);
-    if (log_open("/dev/null", LOG_ERROR_LEVEL) != 0) {
+    sim_totals =
+        mmap(NULL, sizeof *sim_totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (sim_totals == MAP_FAILED || log_open("/dev/null", LOG_ERROR_LEVEL) != 0) {
         return 2;
     }
+    *sim_totals = (struct sim_totals){0};
     if (o.has_seed) {
-        run_one(&o, o.given.seed);
-        return 0;
+        return run_one(&o);
     }
-    unsigned passed = 0, failed = 0;
-    for (uint64_t seed = o.first; seed < o.first + o.seeds; seed++) {
-        bool good = run_apart(&o, seed);
-        passed += good;
-        failed += !good;
-    }
-    printf("%u passed, %u failed\n", passed, failed);
+    time_t start = time(NULL);
+    uint64_t failed = run_seeds(&o);
+    printf("%llu calls of clients, %llu answers checked, %llu faults, %lld s\n",
+           (unsigned long long)sim_totals->calls, (unsigned long long)sim_totals->checked,
+           (unsigned long long)sim_totals->faults, (long long)(time(NULL) - start));
+    printf("%llu passed, %llu failed\n", (unsigned long long)(o.seeds - failed),
+           (unsigned long long)failed);
     return failed == 0 ? 0 : 1;
 }

@@ -80,6 +80,18 @@ size_t item_name(char out[ITEM_NAME_MAX], uint16_t id)
     return (size_t)n;
 }
 
+struct slice item_text(uint16_t id)
+{
+    static struct {
+        uint8_t len;
+        char text[ITEM_NAME_MAX];
+    } names[ITEMS_MAX];
+    if (names[id].len == 0) {
+        names[id].len = (uint8_t)item_name(names[id].text, id);
+    }
+    return slice_make(names[id].text, names[id].len);
+}
+
 bool item_of_name(struct slice name, uint16_t *id)
 {
     const char *dot = memrchr(name.p, '.', name.len);
@@ -89,9 +101,8 @@ bool item_of_name(struct slice name, uint16_t *id)
         number >= ITEMS_MAX) {
         return false;
     }
-    char expected[ITEM_NAME_MAX];
     *id = (uint16_t)number;
-    return slice_equal(name, slice_make(expected, item_name(expected, *id)));
+    return slice_equal(name, item_text(*id));
 }
 
 struct store *cluster_store(const struct cluster *cluster, struct slice placement)
@@ -136,6 +147,7 @@ static bool replay_op(struct replay *r, char op, struct slice bytes)
     if (op == '-' || op == '=') {
         r->place[id] = 0;
     }
+    r->out->adds += op != '-';
     if ((op == '+' || op == '=') && r->place[id] == 0) {
         add_at_end(r, id);
     }

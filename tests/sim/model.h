@@ -31,6 +31,8 @@ bool items_add(struct items *items, uint16_t id);
 bool items_remove(struct items *items, uint16_t id);
 
 size_t item_name(char out[ITEM_NAME_MAX], uint16_t id);
+/* The same, kept for ever. */
+struct slice item_text(uint16_t id);
 /* False when no item has that name. */
 bool item_of_name(struct slice name, uint16_t *id);
 
@@ -39,7 +41,7 @@ struct stored {
     bool malformed;
     bool sublist_missing; /* one that the head names */
     char missing[KEY_BYTES_MAX + 1];
-    unsigned runs, garbage, announcements, entries;
+    unsigned runs, garbage, announcements, entries, adds;
 };
 
 /* The servers, and which of them has a key. */

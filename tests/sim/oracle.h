@@ -22,7 +22,6 @@ struct sim_call {
     unsigned list, proxy, session;
     char key[16];
     uint16_t ids[CALL_ITEMS_MAX];
-    char names[CALL_ITEMS_MAX][ITEM_NAME_MAX];
     struct slice items[CALL_ITEMS_MAX];
     bool done;
     bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
@@ -61,6 +60,7 @@ struct cas_mark {
 };
 
 struct model_list {
+    char key[16], head_key[16];
     struct version *versions;
     uint32_t count, cap;
     struct cas_mark *marks;

@@ -2,6 +2,9 @@
 #include "params.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/rng.h"
 
 /* Every seed has a kind of world: the number behind its last ten. */
 enum {
@@ -43,6 +46,8 @@ static void mix_sizes(struct params *p, struct rng *rng)
     p->delay_us = rng_below(rng, 2) == 0 ? 50 : 1000;
     p->think_us = 20u << rng_below(rng, 8);
     p->depth = 1 + (unsigned)rng_below(rng, 4);
+    p->clock_skew_s = rng_below(rng, 4) == 0 ? 1 + rng_below(rng, 3) : 0;
+    p->mixed_limits = rng_below(rng, 4) == 0;
 }
 
 static void mix_faults(struct params *p, unsigned kind, struct rng *rng)
@@ -53,12 +58,14 @@ static void mix_faults(struct params *p, unsigned kind, struct rng *rng)
     }
     p->fault_us = every_us[rng_below(rng, 4)];
     bool all = kind == KIND_ALL;
-    p->losses = all || kind == KIND_LOSSES ? 4 : 0;
-    p->crashes = all || kind == KIND_CRASHES ? 2 : 0;
-    p->pauses = all || kind == KIND_PAUSES ? 2 : 0;
-    p->restarts = kind == KIND_RESTARTS ? 1 : 0;
-    p->evictions = kind == KIND_EVICTIONS ? 1 : 0;
-    p->shortages = all || kind == KIND_SHORTAGES ? 1 : 0;
+    p->faults[FAULT_LOSS] = all || kind == KIND_LOSSES ? 4 : 0;
+    p->faults[FAULT_CRASH] = all || kind == KIND_CRASHES ? 2 : 0;
+    p->faults[FAULT_PAUSE] = all || kind == KIND_PAUSES ? 2 : 0;
+    p->faults[FAULT_RESTART] = kind == KIND_RESTARTS ? 1 : 0;
+    p->faults[FAULT_EVICTION] = kind == KIND_EVICTIONS ? 2 : 0;
+    p->faults[FAULT_EXPIRY] = kind == KIND_EVICTIONS ? rng_below(rng, 2) : 0;
+    p->faults[FAULT_SHORTAGE] = all || kind == KIND_SHORTAGES ? 1 : 0;
+    p->faults[FAULT_DISK] = kind == KIND_SHORTAGES ? 3 : all ? 1 : 0;
     if (kind == KIND_EVICTIONS) {
         /* Slow, long lists: there is time to touch and to heal what is cached. */
         p->think_us = 20000u << rng_below(rng, 3);
@@ -67,8 +74,12 @@ static void mix_faults(struct params *p, unsigned kind, struct rng *rng)
         p->growth = 80;
         p->items = 800;
     }
-    if (p->crashes + p->restarts + p->pauses + p->shortages > 0 && p->fault_us < 20000) {
+    bool slow = all || kind == KIND_CRASHES || kind == KIND_PAUSES || kind == KIND_RESTARTS;
+    if (slow && p->fault_us < 20000) {
         p->fault_us = 20000;
+    }
+    if (p->faults[FAULT_EXPIRY] > 0) {
+        p->expiring = false;
     }
 }
 
@@ -84,19 +95,181 @@ void params_of_seed(struct params *p, uint64_t seed)
     p->clients = 1 + (unsigned)rng_below(&rng, 6);
 }
 
+/* ---- by name ---- */
+
+#define PARAM(field, most) \
+    { \
+#field, offsetof(struct params, field), sizeof(((struct params *)0)->field), most \
+    }
+#define FAULT(name, index) \
+    { \
+        name, offsetof(struct params, faults[index]), sizeof(unsigned), 100 \
+    }
+
+static const struct param table[] = {
+    PARAM(ops, UINT32_MAX),
+    PARAM(proxies, PROXIES_MAX),
+    PARAM(clients, CLIENTS_MAX),
+    PARAM(depth, 64),
+    PARAM(lists, 16),
+    PARAM(items, 4096),
+    PARAM(servers, 4),
+    PARAM(log_limit, 1 << 20),
+    PARAM(log_hard_limit, 1 << 20),
+    PARAM(sublist_limit, 1 << 20),
+    PARAM(item_size_max, 1 << 30),
+    PARAM(cache_bytes, 1 << 30),
+    PARAM(grace_s, 100),
+    PARAM(touch_interval_s, 100),
+    PARAM(growth, 100),
+    PARAM(delay_us, 1000000),
+    PARAM(think_us, 10000000),
+    PARAM(fault_us, 100000000),
+    PARAM(clock_skew_s, 100),
+    PARAM(refuse, 1),
+    PARAM(spread, 1),
+    PARAM(miss_damaged, 1),
+    PARAM(expiring, 1),
+    PARAM(mixed_limits, 1),
+    FAULT("evictions", FAULT_EVICTION),
+    FAULT("expiries", FAULT_EXPIRY),
+    FAULT("restarts", FAULT_RESTART),
+    FAULT("disk", FAULT_DISK),
+    FAULT("shortages", FAULT_SHORTAGE),
+    FAULT("losses", FAULT_LOSS),
+    FAULT("crashes", FAULT_CRASH),
+    FAULT("pauses", FAULT_PAUSE),
+};
+
+const struct param *param_at(size_t index)
+{
+    return index < sizeof table / sizeof table[0] ? &table[index] : NULL;
+}
+
+uint64_t param_get(const struct params *p, const struct param *param)
+{
+    const char *at = (const char *)p + param->offset;
+    uint64_t value = 0;
+    memcpy(&value, at, param->size); /* the low bytes first, as on all machines that we know */
+    return value;
+}
+
+void param_set(struct params *p, const struct param *param, uint64_t value)
+{
+    memcpy((char *)p + param->offset, &value, param->size);
+}
+
+bool params_change(struct params *p, struct slice changes)
+{
+    while (changes.len > 0) {
+        const char *end = memchr(changes.p, ' ', changes.len);
+        struct slice one =
+            slice_take(&changes, end == NULL ? changes.len : (size_t)(end - changes.p));
+        if (end != NULL) {
+            (void)slice_take(&changes, 1);
+        }
+        const char *equals = one.len == 0 ? NULL : memchr(one.p, '=', one.len);
+        const struct param *param;
+        uint64_t value;
+        size_t i = 0;
+        if (equals == NULL) {
+            return false;
+        }
+        struct slice name = slice_take(&one, (size_t)(equals - one.p));
+        while ((param = param_at(i)) != NULL && !slice_equal(name, slice_of(param->name))) {
+            i++;
+        }
+        (void)slice_take(&one, 1);
+        if (param == NULL || !slice_to_u64(one, &value) || value > param->max) {
+            return false;
+        }
+        param_set(p, param, value);
+    }
+    return true;
+}
+
+bool ranges_have(const struct ranges *r, uint64_t number)
+{
+    for (unsigned i = 0; i < r->count; i++) {
+        if (number >= r->range[i].from && number <= r->range[i].to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ranges_parse(struct ranges *r, struct slice text)
+{
+    r->count = 0;
+    while (text.len > 0) {
+        const char *end = memchr(text.p, ',', text.len);
+        struct slice one = slice_take(&text, end == NULL ? text.len : (size_t)(end - text.p));
+        if (end != NULL) {
+            (void)slice_take(&text, 1);
+        }
+        const char *dash = one.len == 0 ? NULL : memchr(one.p, '-', one.len);
+        struct slice first = slice_take(&one, dash == NULL ? one.len : (size_t)(dash - one.p));
+        uint64_t from, to;
+        if (!slice_to_u64(first, &from)) {
+            return false;
+        }
+        to = from;
+        if (dash != NULL) {
+            (void)slice_take(&one, 1);
+            if (!slice_to_u64(one, &to)) {
+                return false;
+            }
+        }
+        if (r->count == RANGES_MAX || to < from || to > UINT32_MAX) {
+            return false;
+        }
+        r->range[r->count].from = (uint32_t)from;
+        r->range[r->count++].to = (uint32_t)to;
+    }
+    return true;
+}
+
+/* ---- shown ---- */
+
 void params_print(const struct params *p)
 {
-    printf("seed %llu (%s): %u proxies of %u clients, depth %u, %u lists, %u items, %u servers, "
-           "log %u..%u, "
-           "sublists %u, item %llu, cache %llu, grace %us, touch %u, growth %u, delay %llu, think "
-           "%llu, fault %llu%s%s%s%s\n",
-           (unsigned long long)p->seed, kinds[p->seed % KIND_COUNT], p->proxies, p->clients,
-           p->depth, p->lists, p->items, p->servers, p->log_limit, p->log_hard_limit,
-           p->sublist_limit, (unsigned long long)p->item_size_max,
-           (unsigned long long)p->cache_bytes, p->grace_s, p->touch_interval_s, p->growth,
-           (unsigned long long)p->delay_us, (unsigned long long)p->think_us,
-           (unsigned long long)p->fault_us, p->refuse ? ", refuse" : "",
-           p->spread ? ", spread" : "", p->miss_damaged ? ", miss" : "",
-           p->expiring ? ", expiring" : "");
-    fflush(stdout);
+    printf("seed %llu (%s):", (unsigned long long)p->seed, kinds[p->seed % KIND_COUNT]);
+    for (size_t i = 0; param_at(i) != NULL; i++) {
+        uint64_t value = param_get(p, param_at(i));
+        if (value != 0) {
+            printf(" %s=%llu", param_at(i)->name, (unsigned long long)value);
+        }
+    }
+    printf("\n");
+}
+
+static void print_ranges(const char *name, const struct ranges *r)
+{
+    if (r->count == 0) {
+        return;
+    }
+    printf(" --%s ", name);
+    for (unsigned i = 0; i < r->count; i++) {
+        printf(r->range[i].from == r->range[i].to ? "%s%u" : "%s%u-%u", i == 0 ? "" : ",",
+               r->range[i].from, r->range[i].to);
+    }
+}
+
+void params_print_command(const struct params *p)
+{
+    struct params own;
+    const char *before = " --set \"";
+    params_of_seed(&own, p->seed);
+    printf("build/sim --seed %llu", (unsigned long long)p->seed);
+    for (size_t i = 0; param_at(i) != NULL; i++) {
+        uint64_t value = param_get(p, param_at(i));
+        if (value != param_get(&own, param_at(i))) {
+            printf("%s%s=%llu", before, param_at(i)->name, (unsigned long long)value);
+            before = " ";
+        }
+    }
+    printf("%s", before[1] == '\0' ? "\"" : "");
+    print_ranges("without-calls", &p->without_calls);
+    print_ranges("without-faults", &p->without_faults);
+    printf(" --trace\n");
 }

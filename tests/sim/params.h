@@ -5,12 +5,75 @@
 #ifndef SIM_PARAMS_H
 #define SIM_PARAMS_H
 
-#include "world.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* Run without arguments. */
-#define SEEDS_DEFAULT 200
+#include "base/slice.h"
+
+#define PROXIES_MAX 8
+#define CLIENTS_MAX 16 /* per proxy */
+#define RANGES_MAX 256
+
+/* Those of a proxy come from FAULT_LOSS on, those of a server before. */
+enum fault {
+    FAULT_EVICTION,
+    FAULT_EXPIRY,
+    FAULT_RESTART,
+    FAULT_DISK,     /* an item moves to disk */
+    FAULT_SHORTAGE, /* a server has no memory, or refuses, for a while */
+    FAULT_LOSS,     /* of a connection */
+    FAULT_CRASH,
+    FAULT_PAUSE,
+    FAULT_COUNT
+};
+
+/* Numbers, as "3-10,17". */
+struct ranges {
+    unsigned count;
+    struct {
+        uint32_t from, to;
+    } range[RANGES_MAX];
+};
+
+struct params {
+    uint64_t seed, ops;
+    unsigned proxies, clients, lists, items, servers;
+    uint32_t log_limit, log_hard_limit, sublist_limit;
+    uint64_t item_size_max, cache_bytes;
+    uint32_t grace_s, touch_interval_s;
+    bool refuse, spread, miss_damaged;
+    bool expiring; /* somebody gives every list an expiry time, which must stay */
+    uint64_t delay_us, think_us;
+    unsigned depth;    /* calls of one client under way */
+    unsigned growth;   /* of 100 changes, how many only add: the larger, the longer the lists */
+    uint64_t fault_us; /* about so long from one fault to the next, 0 = none */
+    unsigned faults[FAULT_COUNT]; /* how often each, relative to one another */
+    uint64_t clock_skew_s;        /* wall clocks of proxies are off by as much at most */
+    bool mixed_limits;            /* proxies are configured differently */
+    /* What is left out, counted from 1: to find out what matters for a violation. */
+    struct ranges without_calls, without_faults;
+};
 
 void params_of_seed(struct params *params, uint64_t seed);
+/* What one of them is called, and where it stands; NULL behind the last. */
+struct param {
+    const char *name;
+    size_t offset, size; /* an unsigned integer of that many bytes, or a bool */
+    uint64_t max;
+};
+const struct param *param_at(size_t index);
+uint64_t param_get(const struct params *params, const struct param *param);
+void param_set(struct params *params, const struct param *param, uint64_t value);
+/* "name=value name=value", as params_print shows them. False: it is something else. */
+bool params_change(struct params *params, struct slice changes);
+/* One line with all of them. */
 void params_print(const struct params *params);
+/* The command that runs the same again; only what differs from the seed's own. */
+void params_print_command(const struct params *params);
+
+bool ranges_have(const struct ranges *ranges, uint64_t number);
+/* "3-10,17". False: it is something else, or too much. */
+bool ranges_parse(struct ranges *ranges, struct slice text);
 
 #endif

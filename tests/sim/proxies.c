@@ -11,10 +11,10 @@
 #include "list/op_round.h"
 #include "world.h"
 
-static uint64_t delay(struct world *w)
+static uint64_t delay(const struct world *w, struct connection *c)
 {
-    uint64_t us = 5 + rng_below(&w->rng, w->p.delay_us);
-    return rng_below(&w->rng, 64) == 0 ? us * 20 : us;
+    uint64_t us = 5 + rng_below(&c->rng, w->p.delay_us);
+    return rng_below(&c->rng, 64) == 0 ? us * 20 : us;
 }
 
 static void message_release(struct message *m)
@@ -121,7 +121,7 @@ static void send_message(struct world *w, struct message *m)
         m->connected = true;
         m->dropped = c->broken;
         m->incarnation = w->stores[m->server].incarnation;
-        uint64_t at_us = w->now_us + delay(w);
+        uint64_t at_us = w->now_us + delay(w, c);
         c->last_arrival_us = at_us > c->last_arrival_us ? at_us : c->last_arrival_us + 1;
         plan_message(w, c->last_arrival_us, EVENT_ARRIVE, m);
     }
@@ -154,9 +154,9 @@ static void take_requests(struct proxy *p)
         m->server = (unsigned)(cluster_store(&w->oracle.cluster, placement) - w->stores);
         if (r->op != NULL) {
             find_intent(m, r->op);
-            snprintf(m->step, sizeof m->step, "%s", step_name(r->op));
+            m->step = step_name(r->op);
         } else {
-            snprintf(m->step, sizeof m->step, "fetching");
+            m->step = "fetching";
         }
         send_message(w, m);
     }
@@ -166,7 +166,7 @@ static void take_requests(struct proxy *p)
 
 static void trace_message(struct world *w, const struct message *m)
 {
-    if (!sim_trace) {
+    if (trace_mode == TRACE_OFF) {
         return;
     }
     char value[96];
@@ -214,6 +214,47 @@ static void tell_oracle(struct world *w, struct message *m)
     }
 }
 
+/* What the server answers if it is in trouble, or true. A change that drew an error of a kind that
+ * nobody knows is of unknown outcome: what answers may be another proxy. */
+static bool is_willing(struct store *store, struct message *m, struct rng *rng, bool *executes)
+{
+    bool changes = m->request.verb >= BE_ADD;
+    *executes = true;
+    if (!store->refusing || rng_below(rng, 3) != 0) {
+        return true;
+    }
+    *executes = false;
+    m->reply.status = BE_REFUSED;
+    m->reply.text = "s said SERVER_ERROR out of memory writing get response";
+    if (changes && rng_below(rng, 2) == 0) {
+        m->reply.status = BE_LOST;
+        m->reply.text = "s said SERVER_ERROR try again, outcome unknown";
+        *executes = rng_below(rng, 2) == 0;
+    }
+    return false;
+}
+
+static void execute(struct world *w, struct store *store, struct message *m)
+{
+    struct be_reply error;
+    bool executes;
+    bool willing = is_willing(store, m, &m->proxy->connections[m->server].rng, &executes);
+    error = m->reply;
+    if (executes) {
+        store_execute(store, &m->request, world_now(w).wall_s, &m->reply);
+    }
+    m->reply.epoch = m->epoch;
+    trace_message(w, m);
+    if (executes) {
+        tell_oracle(w, m);
+    }
+    if (!willing) {
+        block_unref(&m->reply.block);
+        m->reply = error;
+        m->reply.epoch = m->epoch;
+    }
+}
+
 void message_arrive(struct world *w, struct message *m)
 {
     struct store *store = &w->stores[m->server];
@@ -222,12 +263,9 @@ void message_arrive(struct world *w, struct message *m)
         message_release(m);
         return;
     }
-    store_execute(store, &m->request, world_now(w).wall_s, &m->reply);
-    m->reply.epoch = m->epoch;
-    trace_message(w, m);
-    tell_oracle(w, m);
+    execute(w, store, m);
     if (m->original != NULL && !c->broken && c->epoch == m->epoch) {
-        uint64_t at_us = w->now_us + delay(w);
+        uint64_t at_us = w->now_us + delay(w, c);
         c->last_reply_us = at_us > c->last_reply_us ? at_us : c->last_reply_us + 1;
         plan_message(w, c->last_reply_us, EVENT_DELIVER, m);
     }
@@ -240,7 +278,7 @@ static void give_back(struct message *m)
     struct be_request *r = m->original;
     m->original = NULL;
     TAILQ_REMOVE(&p->connections[m->server].outstanding, m, link);
-    engine_reply(p->engine, r, &m->reply, world_now(p->world));
+    engine_reply(p->engine, r, &m->reply, proxy_now(p));
     message_release(m);
 }
 
@@ -272,7 +310,7 @@ void connection_break(struct proxy *p, unsigned server, bool may_arrive)
     bool drop = !may_arrive;
     TAILQ_FOREACH(m, &c->outstanding, link)
     {
-        drop = drop || rng_below(&w->rng, 3) == 0;
+        drop = drop || rng_below(&c->rng, 3) == 0;
         m->dropped = m->dropped || drop;
     }
     if (!c->up || c->broken) {
@@ -280,7 +318,7 @@ void connection_break(struct proxy *p, unsigned server, bool may_arrive)
     }
     trace(w, "p%u s%u connection breaks", p->number, server);
     c->broken = true;
-    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 3000), EVENT_LOST, p,
+    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3000), EVENT_LOST, p,
                 server | p->life << 8);
 }
 
@@ -300,7 +338,7 @@ void connection_lost(struct proxy *p, unsigned server)
             give_back(m);
         }
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 3000), EVENT_UP, p,
+    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3000), EVENT_UP, p,
                 server | p->life << 8);
     proxy_turn(p);
 }
@@ -322,7 +360,7 @@ void proxy_start(struct proxy *p)
     p->life++;
     rng_init_seed(&p->rng, rng_next(&w->rng));
     p->cache = cache_create(w->p.cache_bytes);
-    p->engine = engine_create(w->config, &p->cache, &p->rng, &p->metrics);
+    p->engine = engine_create(p->config, &p->cache, &p->rng, &p->metrics);
     p->wake_us = UINT64_MAX;
     for (unsigned s = 0; s < w->p.servers; s++) {
         connection_up(p, s);
@@ -331,8 +369,8 @@ void proxy_start(struct proxy *p)
         struct client *c = &p->clients[i];
         c->session = (struct list_session){0};
         c->pending = 0;
-        events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, w->p.think_us), EVENT_CLIENT, c,
-                    p->life);
+        c->waits = false;
+        client_plan(c);
     }
 }
 
@@ -347,7 +385,7 @@ void proxy_crash(struct proxy *p)
         bool drop = false;
         while (!TAILQ_EMPTY(&c->outstanding)) {
             struct message *m = TAILQ_FIRST(&c->outstanding);
-            drop = drop || rng_below(&w->rng, 3) == 0;
+            drop = drop || rng_below(&c->rng, 3) == 0;
             m->dropped = m->dropped || drop;
             block_unref(&m->original->block);
             free(m->original);
@@ -375,7 +413,7 @@ void proxy_turn(struct proxy *p)
     struct world *w = p->world;
     uint64_t next_us;
     struct list_call *call;
-    next_us = engine_run(p->engine, world_now(w));
+    next_us = engine_run(p->engine, proxy_now(p));
     take_requests(p);
     while ((call = engine_take_done(p->engine)) != NULL) {
         call_done(w, call->owner);
@@ -391,7 +429,10 @@ void proxy_submit(struct proxy *p, struct sim_call *call)
 {
     struct world *w = p->world;
     w->calls_pending++;
+    p->clients[call->session % CLIENTS_MAX].pending++;
+    call->next = w->all_calls;
+    w->all_calls = call;
     oracle_submitted(&w->oracle, call);
-    engine_submit(p->engine, &call->call, world_now(w));
+    engine_submit(p->engine, &call->call, proxy_now(p));
     proxy_turn(p);
 }

@@ -105,6 +105,7 @@ static void put(struct store *store, const struct be_request *r, struct block *v
         block_unref(&(*at)->value);
     }
     (*at)->value = value;
+    (*at)->on_disk = false;
     (*at)->flags = r->flags;
     (*at)->expires_s = expiry(r->exptime, now_s);
     (*at)->cas = ++store->last_cas;
@@ -148,7 +149,8 @@ static enum be_status write_value(struct store *store, const struct be_request *
 
 static enum be_status append(struct store *store, const struct be_request *r, struct item *item)
 {
-    if (item == NULL || store->out_of_memory || !fits(store, item->value->used + r->value.len)) {
+    if (item == NULL || item->on_disk || store->out_of_memory ||
+        !fits(store, item->value->used + r->value.len)) {
         return BE_NOT_STORED;
     }
     struct block *longer = copy_value(item_value(item), r->value);

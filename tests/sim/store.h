@@ -16,6 +16,7 @@ struct item {
     uint64_t cas;
     int64_t expires_s; /* 0 = never */
     uint32_t flags;
+    bool on_disk; /* takes no appends */
     uint8_t key_len;
     char key[KEY_BYTES_MAX];
 };
@@ -27,6 +28,7 @@ struct store {
     uint64_t incarnation; /* counts restarts */
     struct be_caps caps;
     bool out_of_memory; /* nothing can be allocated for now */
+    bool refusing;      /* answers errors now and then, for now; see whoever executes */
 };
 
 void store_init(struct store *store, uint64_t item_size_max, const char *name);

@@ -12,28 +12,11 @@
 #include "events.h"
 #include "list/cache.h"
 #include "oracle.h"
-
-#define PROXIES_MAX 8
-#define CLIENTS_MAX 16 /* per proxy */
-
-struct params {
-    uint64_t seed, ops;
-    bool trace;
-    unsigned proxies, clients, lists, items, servers;
-    uint32_t log_limit, log_hard_limit, sublist_limit;
-    uint64_t item_size_max, cache_bytes;
-    uint32_t grace_s, touch_interval_s;
-    bool refuse, spread, miss_damaged;
-    bool expiring; /* somebody gives every list an expiry time, which must stay */
-    uint64_t delay_us, think_us;
-    unsigned depth;    /* calls of one client under way */
-    unsigned growth;   /* of 100 changes, how many only add: the larger, the longer the lists */
-    uint64_t fault_us; /* about so long from one fault to the next, 0 = none */
-    unsigned losses, crashes, pauses, restarts, evictions, shortages; /* how often each, relative to
-                                                                         one another */
-};
+#include "params.h"
+#include "trace.h"
 
 struct connection {
+    struct rng rng; /* its delays */
     uint64_t epoch;
     bool up;
     bool broken; /* the proxy has not noticed yet */
@@ -55,20 +38,24 @@ struct message {
     uint64_t epoch;
     struct be_reply reply;
     struct intent intent;
-    int list; /* -1: not about a head */
-    char step[48];
+    int list;         /* -1: not about a head */
+    const char *step; /* the wait that it ends, by name */
 };
 
 struct client {
     struct proxy *proxy;
     struct list_session session;
+    struct rng rng;  /* what it asks, and when */
     unsigned number; /* over all proxies */
     unsigned pending;
+    bool waits; /* for an answer, before it asks more */
 };
 
 struct proxy {
     struct world *world;
     unsigned number;
+    struct config *config;
+    int64_t clock_skew_s;
     struct engine *engine; /* NULL: crashed */
     struct cache *cache;
     struct rng rng;
@@ -84,28 +71,67 @@ struct world {
     struct rng rng;
     uint64_t now_us;
     struct events events;
-    struct config *config;
     struct store stores[SERVERS_MAX];
     struct proxy proxies[PROXIES_MAX];
     struct oracle oracle;
-    uint64_t last_epoch;
-    uint64_t calls_made, calls_pending, last_answer_us;
+    uint64_t last_epoch, faults_made;
+    int64_t last_second; /* up to which items have expired */
+    uint64_t calls_made; /* with those that were left out */
+    uint64_t calls_pending, last_answer_us;
     uint64_t statuses[5], abandoned;
     bool quiet; /* no more calls and faults */
     struct sim_call *all_calls;
     struct metrics metrics; /* of crashed engines, added up */
 };
 
-extern bool sim_trace;
-void trace(const struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
-
 static inline struct now world_now(const struct world *w)
 {
     return (struct now){w->now_us, 1700000000 + (int64_t)(w->now_us / 1000000)};
 }
 
+/* As that proxy's clocks have it. */
+static inline struct now proxy_now(const struct proxy *p)
+{
+    struct now now = world_now(p->world);
+    now.wall_s += p->clock_skew_s;
+    return now;
+}
+
+/* Items of lists get lost, with or without a reason that a proxy could know. */
+static inline bool world_loses(const struct world *w)
+{
+    return w->p.faults[FAULT_EVICTION] + w->p.faults[FAULT_EXPIRY] + w->p.faults[FAULT_RESTART] > 0;
+}
+
 /* Runs one seed to its quiet end; does not return when a rule is broken. */
 void world_run(const struct params *params);
+/* Where runs add up what they did, in whatever process; NULL: nobody wants to know. */
+struct sim_totals {
+    uint64_t calls, faults;
+    uint64_t checked; /* answers held against the model */
+};
+extern struct sim_totals *sim_totals;
+void world_report(void);
+
+/* The next event; false when there is none. */
+bool world_step(struct world *w);
+/* On until all calls are answered and all engines idle. when: for the message if that takes too
+ * long. */
+void world_rest(struct world *w, const char *when);
+
+/* faults.c: one fault now, and the next one planned. */
+void fault_happen(struct world *w);
+
+/* finish.c: checks what is left when all is quiet. */
+void world_finish(struct world *w);
+
+/* One line, with the time in front; see trace.h. */
+#define trace(w, ...) \
+    do { \
+        if (trace_mode != TRACE_OFF) { \
+            trace_line((w)->now_us, __VA_ARGS__); \
+        } \
+    } while (0)
 
 /* proxies.c */
 void proxy_start(struct proxy *proxy);
@@ -122,6 +148,8 @@ void connection_up(struct proxy *proxy, unsigned server);
 
 /* clients.c */
 void client_think(struct client *client);
+/* It thinks again in a while. */
+void client_plan(struct client *client);
 struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
                              unsigned list);
 void call_done(struct world *w, struct sim_call *call);

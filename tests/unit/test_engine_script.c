@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -64,10 +65,8 @@ static void submit(struct script *s, enum list_verb verb, const struct slice *it
     engine_submit(s->engine, &s->call, s->now);
 }
 
-/* The engine must send this next, for that key; it is answered with status and, for a hit, value.
- */
-static void expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
-                   const char *value)
+/* The engine must send this next, for that key. */
+static struct be_request *expect_request(struct script *s, enum be_verb verb, const char *key)
 {
     struct be_request *request;
     while ((request = engine_take_request(s->engine)) == NULL) {
@@ -80,6 +79,13 @@ static void expect(struct script *s, enum be_verb verb, const char *key, enum be
     }
     assert_int_equal(request->verb, verb);
     assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
+    return request;
+}
+
+/* value: of a hit, or NULL. */
+static void answer(struct script *s, struct be_request *request, enum be_status status,
+                   const char *value)
+{
     struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = -1};
     if (value != NULL) {
         reply.block = block_new(strlen(value));
@@ -89,6 +95,12 @@ static void expect(struct script *s, enum be_verb verb, const char *key, enum be
     }
     engine_reply(s->engine, request, &reply, s->now);
     block_unref(&reply.block);
+}
+
+static void expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
+                   const char *value)
+{
+    answer(s, expect_request(s, verb, key), status, value);
 }
 
 static void expect_done(struct script *s, enum list_status status)
@@ -167,6 +179,30 @@ static void test_compact_of_a_list_that_is_dropped_meanwhile(void **state)
     expect_done(s, LIST_OK);
 }
 
+/* A head that extstore has moved to disk takes no appends: the flip is announced by CAS. */
+static void test_compact_of_a_head_on_disk(void **state)
+{
+    struct script *s = *state;
+    char head[256];
+    s->config->lists[0].log_limit_bytes = 4;
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    struct be_request *request = expect_request(s, BE_CAS, "k#");
+    assert_true(slice_starts_with(request->value, SLICE_LIT("^1\n+1:a+1:b~")));
+    snprintf(head, sizeof head, "%.*s", SLICE_ARGS(request->value));
+    answer(s, request, BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    request = engine_take_request(s->engine);
+    assert_non_null(request);
+    assert_int_equal(request->verb, BE_ADD);
+    answer(s, request, BE_STORED, NULL);
+    expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect_done(s, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +215,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compact_of_a_list_that_is_dropped_meanwhile, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_compact_of_a_head_on_disk, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

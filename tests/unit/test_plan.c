@@ -72,6 +72,7 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A "\n+1:a", COMPACT_FULL, false, PLAN_FLIP, 0, 0},
     {"^1" RUN_A "\n!0:+1:a", COMPACT_FULL, false, PLAN_FOLD, 0, 0},
     {"^1" RUN_A "\n", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
+    {"^1 aaaaaaaaaaaaa.1:18:0\n", COMPACT_FULL, false, PLAN_MERGE, 0, 1},
     {"^1" RUN_A RUN_B "\n", COMPACT_FULL, false, PLAN_MERGE, 0, 2},
     {"^1" RUN_A "\n" YOUNG, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A "\n" DEAD, COMPACT_FULL, false, PLAN_PURGE, 0, 0},

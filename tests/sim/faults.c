@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes wrong: connections, processes, servers, and what they store.
+ */
+#include <stdlib.h>
+
+#include "world.h"
+
+struct victims {
+    struct slice keys[STORE_BUCKETS];
+    size_t count;
+};
+
+static void collect(void *arg, const struct item *item)
+{
+    struct victims *v = arg;
+    if (v->count < STORE_BUCKETS) {
+        v->keys[v->count++] = item_key(item);
+    }
+}
+
+static bool is_head(struct slice key)
+{
+    return key.p[key.len - 1] == '#';
+}
+
+/* Any item of that server; SLICE_NONE when it has none. */
+static struct slice any_key(struct world *w, unsigned server)
+{
+    static struct victims victims;
+    victims.count = 0;
+    store_each(&w->stores[server], collect, &victims);
+    return victims.count == 0 ? SLICE_NONE : victims.keys[rng_below(&w->rng, victims.count)];
+}
+
+static void evict(struct world *w, unsigned server)
+{
+    struct slice key = any_key(w, server);
+    /* Sublists far rather than heads. */
+    if (key.len == 0 || (is_head(key) && rng_below(&w->rng, 8) != 0)) {
+        return;
+    }
+    trace(w, "s%u evicts %.*s", server, SLICE_ARGS(key));
+    store_evict(&w->stores[server], key);
+    oracle_lost(&w->oracle, world_now(w).wall_s);
+}
+
+/* Somebody gives an item a time to live, as `touch` does. */
+static void limit_life(struct world *w, unsigned server)
+{
+    struct slice key = any_key(w, server);
+    int64_t now_s = world_now(w).wall_s;
+    struct item *item = key.len == 0 ? NULL : store_find(&w->stores[server], key, now_s);
+    if (item != NULL && (is_head(key) || rng_below(&w->rng, 4) == 0)) {
+        item->expires_s = now_s + 1 + (int64_t)rng_below(&w->rng, 3);
+        trace(w, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
+              (long long)item->expires_s);
+    }
+}
+
+/* As extstore does: an item on disk takes no appends until it is written anew. */
+static void move_to_disk(struct world *w, unsigned server)
+{
+    struct slice key = any_key(w, server);
+    struct item *item =
+        key.len == 0 ? NULL : store_find(&w->stores[server], key, world_now(w).wall_s);
+    if (item != NULL) {
+        trace(w, "s%u moves %.*s to disk", server, SLICE_ARGS(key));
+        item->on_disk = true;
+    }
+}
+
+static void restart(struct world *w, unsigned server)
+{
+    trace(w, "s%u restarts", server);
+    store_restart(&w->stores[server]);
+    for (unsigned i = 0; i < w->p.proxies; i++) {
+        if (w->proxies[i].engine != NULL) {
+            connection_break(&w->proxies[i], server, false);
+        }
+    }
+    oracle_lost(&w->oracle, world_now(w).wall_s);
+}
+
+static void run_short(struct world *w, unsigned server)
+{
+    struct store *store = &w->stores[server];
+    if (rng_below(&w->rng, 2) == 0) {
+        trace(w, "s%u out of memory", server);
+        store->out_of_memory = true;
+    } else {
+        trace(w, "s%u refuses now and then", server);
+        store->refusing = true;
+    }
+    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 20000), EVENT_PLENTY, w, server);
+}
+
+static void pause_proxy(struct world *w, struct proxy *p)
+{
+    /* Now and then longer than announcements live. */
+    uint64_t most_us = rng_below(&w->rng, 3) == 0 ? w->p.grace_s * 2500000ULL : 30000;
+    p->paused_until_us = w->now_us + 1 + rng_below(&w->rng, most_us);
+    trace(w, "p%u pauses until %.6f", p->number, (double)p->paused_until_us / 1e6);
+}
+
+static void harm_store(struct world *w, enum fault fault, unsigned server)
+{
+    if (fault == FAULT_EVICTION) {
+        evict(w, server);
+    } else if (fault == FAULT_EXPIRY) {
+        limit_life(w, server);
+    } else if (fault == FAULT_RESTART) {
+        restart(w, server);
+    } else if (fault == FAULT_DISK) {
+        move_to_disk(w, server);
+    } else {
+        run_short(w, server);
+    }
+}
+
+static void harm_proxy(struct world *w, enum fault fault, struct proxy *p, unsigned server)
+{
+    if (p->engine == NULL) {
+        return;
+    }
+    if (fault == FAULT_LOSS) {
+        connection_break(p, server, true);
+    } else if (fault == FAULT_CRASH) {
+        proxy_crash(p);
+    } else if (p->paused_until_us <= w->now_us) {
+        pause_proxy(w, p);
+    }
+}
+
+void fault_happen(struct world *w)
+{
+    const struct params *q = &w->p;
+    unsigned sum = 0;
+    if (w->quiet) {
+        return;
+    }
+    for (unsigned f = 0; f < FAULT_COUNT; f++) {
+        sum += q->faults[f];
+    }
+    struct proxy *p = &w->proxies[rng_below(&w->rng, q->proxies)];
+    unsigned server = (unsigned)rng_below(&w->rng, q->servers);
+    unsigned n = (unsigned)rng_below(&w->rng, sum);
+    unsigned fault = 0;
+    while (n >= q->faults[fault]) {
+        n -= q->faults[fault++];
+    }
+    uint64_t next_us = w->now_us + 1 + rng_below(&w->rng, 2 * q->fault_us);
+    w->faults_made++;
+    if (ranges_have(&q->without_faults, w->faults_made)) {
+        /* Left out, to find out whether it matters. */
+    } else if (fault < FAULT_LOSS) {
+        harm_store(w, fault, server);
+    } else {
+        harm_proxy(w, fault, p, server);
+    }
+    events_plan(&w->events, next_us, EVENT_FAULT, w, 0);
+}

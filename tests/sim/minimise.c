@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "run.h"
+#include "world.h"
+
+#define TRIES_MAX 600
+#define TIME_MAX_S 60
+
+struct search {
+    struct params best;
+    struct sim_totals reach; /* of the best one */
+    unsigned tries, hits;
+    time_t end;
+};
+
+/* Takes the candidate if it fails too. */
+static bool attempt(struct search *s, const struct params *candidate)
+{
+    if (s->tries >= TRIES_MAX || time(NULL) > s->end) {
+        return false;
+    }
+    s->tries++;
+    *sim_totals = (struct sim_totals){0};
+    if (run_wait(candidate, TRACE_OFF, true)) {
+        return false;
+    }
+    s->hits++;
+    s->best = *candidate;
+    s->reach = *sim_totals;
+    return true;
+}
+
+static bool attempt_value(struct search *s, const struct param *param, uint64_t value)
+{
+    struct params candidate = s->best;
+    param_set(&candidate, param, value);
+    return attempt(s, &candidate);
+}
+
+/* What comes behind the violation does not matter; often half is enough. */
+static void fewer_calls(struct search *s)
+{
+    struct params candidate = s->best;
+    if (s->reach.calls < candidate.ops) {
+        candidate.ops = s->reach.calls;
+        (void)attempt(s, &candidate);
+    }
+    for (uint64_t part = s->best.ops / 2; part > 0; part /= 2) {
+        candidate = s->best;
+        if (candidate.ops > part) {
+            candidate.ops -= part;
+            (void)attempt(s, &candidate);
+        }
+    }
+}
+
+/* Each number as small as it goes: none of it, one, half. */
+static void smaller_world(struct search *s)
+{
+    static const char *const fixed[] = {
+        "ops",     "delay_us",      "think_us",    "fault_us",     "log_limit", "log_hard_limit",
+        "grace_s", "sublist_limit", "cache_bytes", "item_size_max"};
+    for (size_t i = 0; param_at(i) != NULL; i++) {
+        const struct param *param = param_at(i);
+        bool skip = false;
+        for (size_t f = 0; f < sizeof fixed / sizeof fixed[0]; f++) {
+            skip = skip || strcmp(param->name, fixed[f]) == 0;
+        }
+        bool needs_one = strcmp(param->name, "proxies") == 0 ||
+                         strcmp(param->name, "clients") == 0 || strcmp(param->name, "depth") == 0 ||
+                         strcmp(param->name, "lists") == 0 || strcmp(param->name, "items") == 0 ||
+                         strcmp(param->name, "servers") == 0;
+        uint64_t least = needs_one ? 1 : 0;
+        while (!skip && param_get(&s->best, param) > least) {
+            uint64_t now = param_get(&s->best, param);
+            if (!attempt_value(s, param, least) &&
+                !attempt_value(s, param, least + (now - least) / 2)) {
+                break;
+            }
+        }
+    }
+}
+
+static bool leave_out(struct search *s, size_t ranges_at, uint64_t from, uint64_t to)
+{
+    struct params candidate = s->best;
+    struct ranges *r = (struct ranges *)((char *)&candidate + ranges_at);
+    if (r->count > 0 && r->range[r->count - 1].to + 1 == from) {
+        r->range[r->count - 1].to = (uint32_t)to;
+    } else if (r->count < RANGES_MAX) {
+        r->range[r->count].from = (uint32_t)from;
+        r->range[r->count++].to = (uint32_t)to;
+    } else {
+        return false;
+    }
+    return attempt(s, &candidate);
+}
+
+/* Leaves out stretches of so many of those that are still in. */
+static void leave_out_stretches(struct search *s, size_t ranges_at, uint64_t last, uint64_t length)
+{
+    struct ranges old = *(struct ranges *)((char *)&s->best + ranges_at);
+    struct params begin = s->best;
+    ((struct ranges *)((char *)&begin + ranges_at))->count = 0;
+    struct params kept = s->best;
+    s->best = begin;
+    uint64_t from = 1;
+    bool any = false;
+    while (from <= last) {
+        uint64_t to = from;
+        bool was_out = ranges_have(&old, from);
+        while (to < last && to - from + 1 < length && ranges_have(&old, to + 1) == was_out) {
+            to++;
+        }
+        if (was_out) {
+            /* Out before, stays out: not tried alone. */
+            struct ranges *r = (struct ranges *)((char *)&s->best + ranges_at);
+            if (r->count > 0 && r->range[r->count - 1].to + 1 == from) {
+                r->range[r->count - 1].to = (uint32_t)to;
+            } else if (r->count < RANGES_MAX) {
+                r->range[r->count].from = (uint32_t)from;
+                r->range[r->count++].to = (uint32_t)to;
+            }
+        } else {
+            any = leave_out(s, ranges_at, from, to) || any;
+        }
+        from = to + 1;
+    }
+    if (!any) {
+        s->best = kept;
+    }
+}
+
+void minimise(const struct params *params)
+{
+    struct search s = {.best = *params, .end = time(NULL) + TIME_MAX_S};
+    if (!attempt(&s, params)) {
+        printf("it does not fail again\n");
+        return;
+    }
+    fewer_calls(&s);
+    smaller_world(&s);
+    fewer_calls(&s);
+    for (uint64_t n = s.reach.faults; n > 0; n /= 2) {
+        leave_out_stretches(&s, offsetof(struct params, without_faults), s.reach.faults, n);
+    }
+    for (uint64_t n = s.best.ops / 2; n > 0; n /= 2) {
+        leave_out_stretches(&s, offsetof(struct params, without_calls), s.best.ops, n);
+    }
+    printf("\nthe smallest run found that fails, in %u tries:\n", s.tries);
+    (void)run_wait(&s.best, TRACE_KEEP, false);
+    printf("again with: ");
+    params_print_command(&s.best);
+}
