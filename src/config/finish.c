@@ -192,12 +192,15 @@ static int check_list_sizes(const struct list_policy *policy, const struct place
                       ") must hold one sublist of sublist_limit_bytes (%" PRIu32 "), or be 0",
                       policy->cache_bytes, policy->sublist_limit_bytes);
     }
-    uint64_t fold_min = 4 * ((uint64_t)policy->log_hard_limit_bytes + policy->sublist_limit_bytes);
+    /* A log of the shortest items takes 17 times its length in memory, and half of what is allowed
+     * goes to the runs that wait to be merged: see plan.c. */
+    uint64_t fold_min =
+        64 * (uint64_t)policy->log_hard_limit_bytes + 4 * (uint64_t)policy->sublist_limit_bytes;
     if (policy->fold_memory_bytes < fold_min) {
         return refuse(place,
                       "fold_memory_bytes (%" PRIu64
-                      ") must be at least four times log_hard_limit_bytes and "
-                      "sublist_limit_bytes together (%" PRIu64 "), or logs cannot be folded",
+                      ") must be at least 64 times log_hard_limit_bytes and four times "
+                      "sublist_limit_bytes (%" PRIu64 "), or short items cannot be merged",
                       policy->fold_memory_bytes, fold_min);
     }
     if (policy->max_answer_bytes < policy->max_item_bytes) {

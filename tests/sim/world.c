@@ -49,6 +49,11 @@ static struct config *make_config(const struct params *p, unsigned proxy)
     policy->log_hard_limit_bytes = p->log_hard_limit * factor;
     policy->sublist_limit_bytes = p->sublist_limit * factor;
     policy->cache_bytes = p->cache_bytes;
+    if (p->fold_memory != 0) {
+        policy->fold_memory_bytes =
+            (uint64_t)p->fold_memory *
+            (64 * (uint64_t)policy->log_hard_limit_bytes + 4 * policy->sublist_limit_bytes);
+    }
     policy->announcement_grace_s = p->grace_s;
     policy->touch_interval_s = p->touch_interval_s;
     policy->on_missing = p->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE;

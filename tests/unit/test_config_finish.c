@@ -113,11 +113,11 @@ static void test_lists(void **state)
             ":1: [lists]: cache_bytes (102400) must hold one sublist of sublist_limit_bytes "
             "(131072), or be 0");
     accepted("[lists]\ncache_bytes = 0\n");
-    refused("[lists]\nfold_memory_bytes = 1048575\n",
-            ":1: [lists]: fold_memory_bytes (1048575) must be at least four times "
-            "log_hard_limit_bytes and sublist_limit_bytes together (1048576), or logs cannot be "
-            "folded");
-    accepted("[lists]\nfold_memory_bytes = 1m\n");
+    refused("[lists]\nfold_memory_bytes = 8912895\n",
+            ":1: [lists]: fold_memory_bytes (8912895) must be at least 64 times "
+            "log_hard_limit_bytes and four times sublist_limit_bytes (8912896), or short items "
+            "cannot be merged");
+    accepted("[lists]\nfold_memory_bytes = 8704k\n");
     refused("[lists]\nmax_item_bytes = 8k\nmax_answer_bytes = 4k\n",
             ":1: [lists]: max_answer_bytes (4096) must hold an item of max_item_bytes (8192)");
     refused("[lists]\nmax_answer_bytes = 257m\n",
@@ -143,7 +143,7 @@ static void test_tiny_limits(void **state)
     (void)state;
     accepted("[lists]\nmax_item_bytes = 64\nlog_limit_bytes = 256\nlog_hard_limit_bytes = 512\n"
              "sublist_limit_bytes = 512\ncache_bytes = 512\nmax_answer_bytes = 1k\n"
-             "fold_memory_bytes = 8k\n");
+             "fold_memory_bytes = 34k\n");
 }
 
 static void test_pools_added_later(void **state)

@@ -202,7 +202,7 @@ def test_a_time_to_live_given_to_the_head_survives_flips(conn, memcached):
         assert 900 <= int(backend.cmd("mg l# t").split(b"t")[1]) <= 1000
 
 
-@pytest.mark.config(lists={**TINY, "log_hard_limit_bytes": 512, "fold_memory_bytes": "8k"})
+@pytest.mark.config(lists={**TINY, "log_hard_limit_bytes": 512, "fold_memory_bytes": "34k"})
 def test_a_list_much_larger_than_the_fold_memory_stays_readable(conn, memcacheds):
     items = [b"item-%d-%s" % (n, b"x" * 20) for n in range(3000)]
     for n, item in enumerate(items):
