@@ -16,11 +16,10 @@
 #ifndef LIST_CONTENT_H
 #define LIST_CONTENT_H
 
-#include "base/chain.h"
 #include "config/config.h"
 #include "list/fold.h"
 #include "list/head.h"
-#include "list/sublist.h"
+#include "list/output.h"
 
 struct content {
     struct fold overlay;
@@ -29,16 +28,7 @@ struct content {
     uint64_t memory_limit_bytes;
     bool too_large; /* the overlay outgrew the limit */
 
-    /* Where the items go. */
-    uint64_t position; /* of the next item, from 0 */
-    uint64_t from, to; /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
-    struct chain *out; /* NULL: only count */
-    int delimiter;
-    bool items_form;  /* "ITEM KEY BYTES" lines instead of joined */
-    struct slice key; /* for them */
-    uint64_t written; /* items written */
-    uint64_t answer_limit_bytes;
-    bool answer_too_large;
+    struct output output;
 };
 
 void content_init(struct content *c, const struct head *head, const struct list_policy *policy);
@@ -61,12 +51,8 @@ bool content_base_visit(void *arg, struct sublist *sublist);
 void content_fold_log(struct content *c, struct slice log);
 void content_rest(struct content *c);
 
-/* Begins another pass over the base: positions and what was written start again. */
-void content_rewind(struct content *c);
 /* The number of items, when it is known without a pass over the base; else false. After
  * content_fold_log. */
 bool content_known_count(const struct content *c, uint64_t *count);
-/* Does nothing more need to be visited? */
-bool content_satisfied(const struct content *c);
 
 #endif

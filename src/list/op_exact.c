@@ -110,7 +110,7 @@ static enum progress members_step(struct engine *e, struct op_exact *x,
 }
 
 /* Counts the items of a list that exists, up to the first. Ends with scan.state and
- * content.position. */
+ * content.output.position. */
 static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
     struct co *co = &x->inner;
@@ -122,7 +122,7 @@ static enum progress count_step(struct engine *e, struct op_exact *x, const stru
     }
     content_init(&x->content, x->head, x->op.list->policy);
     x->content_ready = true;
-    x->content.to = 0;
+    x->content.output.to = 0;
     runs = content_overlay_runs(&x->content, &count);
     scan_start(&x->op, &x->scan, runs, count, false, true, content_fold_visit, &x->content);
     SCAN_RUN(co, e, &x->op, &x->scan, "reading newer runs");
@@ -188,7 +188,7 @@ static bool scan_failed(struct engine *e, struct op_exact *x)
 static bool create_settled(struct engine *e, struct op_exact *x)
 {
     struct list_call *call = only_create(x);
-    if (x->content.position == 0) {
+    if (x->content.output.position == 0) {
         entry_append(&x->entries, ENTRY_CLEAR, SLICE_NONE);
         return false;
     }

@@ -147,7 +147,7 @@ static enum progress pass_step(struct engine *e, struct op_read *r, const struct
     const struct run *runs;
     size_t count;
     CO_BEGIN(co);
-    content_rewind(&r->content);
+    output_rewind(&r->content.output);
     runs = content_base_run(&r->content, &count);
     scan_start(&r->op, &r->scan, runs, count, false, true, content_base_visit, &r->content);
     SCAN_RUN(co, e, &r->op, &r->scan, "reading the oldest run");
@@ -174,8 +174,8 @@ static bool resolve_range(struct op_read *r, uint64_t count)
     if (from > to) {
         return false;
     }
-    r->content.from = (uint64_t)from;
-    r->content.to = (uint64_t)to;
+    r->content.output.from = (uint64_t)from;
+    r->content.output.to = (uint64_t)to;
     return true;
 }
 
@@ -211,17 +211,17 @@ static void fill_stat(struct engine *e, struct op_read *r)
 
 static void finish_content(struct engine *e, struct op_read *r)
 {
-    if (r->content.answer_too_large) {
+    if (r->content.output.too_large) {
         chain_clear(&r->call->answer);
         char text[LIST_ERROR_MAX];
         snprintf(text, sizeof text,
                  "answer is larger than max_answer_bytes (%llu): ask for parts with lrange",
-                 (unsigned long long)r->content.answer_limit_bytes);
+                 (unsigned long long)r->content.output.limit_bytes);
         fail(e, r, text);
         return;
     }
     bool counts = r->call->verb == LIST_LEN || r->call->verb == LIST_STAT;
-    r->call->number = counts ? r->content.position : r->content.written;
+    r->call->number = counts ? r->content.output.position : r->content.output.written;
     if (r->call->verb == LIST_STAT) {
         fill_stat(e, r);
     }
@@ -230,9 +230,9 @@ static void finish_content(struct engine *e, struct op_read *r)
 
 static void begin_output(struct op_read *r)
 {
-    r->content.out = &r->call->answer;
-    r->content.items_form = r->call->form == LIST_FORM_ITEMS;
-    r->content.key = r->call->key;
+    r->content.output.out = &r->call->answer;
+    r->content.output.items_form = r->call->form == LIST_FORM_ITEMS;
+    r->content.output.key = r->call->key;
 }
 
 /* Is the number of items needed before the pass that answers? */
@@ -257,11 +257,11 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
     scan_start(&r->op, &r->scan, runs, count, false, true, content_fold_visit, c);
     SCAN_RUN(co, e, &r->op, &r->scan, "reading newer runs");
     scan_stop(&r->op, &r->scan);
-    if (c->too_large) {
+    if (c->output.too_large) {
         fail(e, r, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
     } else if (r->scan.state == SCAN_END) {
         content_fold_log(c, r->head->log);
-        if (needs_count(r->call) && !content_known_count(c, &c->position)) {
+        if (needs_count(r->call) && !content_known_count(c, &c->output.position)) {
             CO_CALL(co, pass_step(e, r, event));
         }
     }
@@ -269,8 +269,8 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
         CO_RETURN(co);
     }
     if (r->call->verb == LIST_RANGE && needs_count(r->call)) {
-        if (!resolve_range(r, c->position)) {
-            c->written = 0;
+        if (!resolve_range(r, c->output.position)) {
+            c->output.written = 0;
             finish_content(e, r);
             CO_RETURN(co);
         }

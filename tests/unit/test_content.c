@@ -116,7 +116,7 @@ static void prepare(struct content *c, const struct fixture *f, const struct lis
 static void pass(struct content *c, const struct fixture *f)
 {
     size_t count;
-    content_rewind(c);
+    output_rewind(&c->output);
     const struct run *runs = content_base_run(c, &count);
     visit(f, runs, count, content_base_visit, c);
     content_rest(c);
@@ -161,18 +161,18 @@ static void assert_range(struct content *c, const struct fixture *f, uint64_t fr
 {
     struct chain out;
     chain_init(&out);
-    c->out = &out;
-    c->from = from;
-    c->to = to;
+    c->output.out = &out;
+    c->output.from = from;
+    c->output.to = to;
     pass(c, f);
-    struct block *want = expected(&f->model, from, to, c->items_form);
+    struct block *want = expected(&f->model, from, to, c->output.items_form);
     assert_chain_is(&out, block_slice(want));
     uint64_t end = to < f->model.count ? to + 1 : f->model.count;
-    assert_int_equal(c->written, end > from ? end - from : 0);
-    assert_false(c->answer_too_large);
+    assert_int_equal(c->output.written, end > from ? end - from : 0);
+    assert_false(c->output.too_large);
     block_unref(&want);
     chain_fini(&out);
-    c->out = NULL;
+    c->output.out = NULL;
 }
 
 static void test_random_lists_are_streamed_as_the_model_has_them(void **state)
@@ -185,13 +185,13 @@ static void test_random_lists_are_streamed_as_the_model_has_them(void **state)
         fixture_init_random(&f, &rng);
         struct content c;
         prepare(&c, &f, &roomy);
-        c.items_form = rng_below(&rng, 2) == 0;
-        c.key = SLICE_LIT("key");
+        c.output.items_form = rng_below(&rng, 2) == 0;
+        c.output.key = SLICE_LIT("key");
         if (rng_below(&rng, 2) == 0) {
             /* Counting first must not change what follows. */
             pass(&c, &f);
-            assert_int_equal(c.position, f.model.count);
-            assert_int_equal(c.written, 0);
+            assert_int_equal(c.output.position, f.model.count);
+            assert_int_equal(c.output.written, 0);
         }
         assert_range(&c, &f, 0, UINT64_MAX);
         for (int i = 0; i < 5; i++) {
@@ -239,8 +239,8 @@ static void test_every_range_of_a_small_list_is_right(void **state)
     struct content c;
     prepare(&c, &f, &roomy);
     for (int form = 0; form < 2; form++) {
-        c.items_form = form == 1;
-        c.key = SLICE_LIT("key");
+        c.output.items_form = form == 1;
+        c.output.key = SLICE_LIT("key");
         for (uint64_t from = 0; from < 8; from++) {
             for (uint64_t to = from; to < 9; to++) {
                 assert_range(&c, &f, from, to);
@@ -281,11 +281,11 @@ static void test_a_range_that_is_complete_asks_for_no_more_sublists(void **state
     prepare(&c, &f, &roomy);
     struct chain out;
     chain_init(&out);
-    c.out = &out;
-    c.to = 1;
-    assert_false(content_satisfied(&c));
+    c.output.out = &out;
+    c.output.to = 1;
+    assert_false(output_satisfied(&c.output));
     assert_false(content_base_visit(&c, f.runs[0].sublists[0]));
-    assert_true(content_satisfied(&c));
+    assert_true(output_satisfied(&c.output));
     assert_chain_is(&out, SLICE_LIT("a,b"));
     chain_fini(&out);
     content_fini(&c);
@@ -350,11 +350,11 @@ static void test_an_answer_beyond_its_limit_is_noticed(void **state)
         struct chain out;
         chain_init(&out);
         prepare(&c, &f, &policy);
-        c.out = &out;
+        c.output.out = &out;
         pass(&c, &f);
-        assert_int_equal(c.answer_too_large, limit < 24);
+        assert_int_equal(c.output.too_large, limit < 24);
         if (limit < 24) {
-            assert_true(content_satisfied(&c));
+            assert_true(output_satisfied(&c.output));
             assert_true(out.bytes <= limit + 5);
         }
         chain_fini(&out);
@@ -377,7 +377,7 @@ static void test_long_texts_are_passed_on_without_a_copy(void **state)
     prepare(&c, &f, &roomy);
     struct chain out;
     chain_init(&out);
-    c.out = &out;
+    c.output.out = &out;
     pass(&c, &f);
     struct iovec iov[2];
     assert_int_equal(chain_iov(&out, iov, 2), 1);
