@@ -113,6 +113,7 @@ struct config {
     uint32_t idle_timeout_s;      /* 0 = never */
     uint32_t drain_timeout_ms;
     uint32_t tracked_lists; /* lists per worker whose log size is remembered */
+    uint64_t view_bytes;    /* memory per worker for the decoded content of lists in use */
     bool allow_flush_all;
     uint32_t embedded_memory_mb;
     char embedded_memcached[CONFIG_NAME_MAX + 1]; /* program to start when no pool is configured */

@@ -18,9 +18,7 @@ void content_init(struct content *c, const struct head *head, const struct list_
         .runs = head->runs,
         .run_count = log_clears(head->log) ? 0 : head->run_count,
         .memory_limit_bytes = policy->fold_memory_bytes,
-        .output = {.limit_bytes = policy->max_answer_bytes,
-                   .delimiter = policy->delimiter,
-                   .to = UINT64_MAX},
+        .output = {.to = UINT64_MAX},
     };
     fold_init(&c->overlay);
 }

@@ -24,7 +24,7 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     e->caches = caches;
     e->rng = rng;
     e->metrics = metrics;
-    lists_init(&e->lists, config->tracked_lists);
+    lists_init(&e->lists, config->tracked_lists, config->view_bytes);
     TAILQ_INIT(&e->all_ops);
     TAILQ_INIT(&e->runnable);
     fetches_init(&e->fetches);

@@ -56,6 +56,8 @@ enum list_form {
 
 #define LIST_ERROR_MAX 256
 
+struct head;
+
 /* Where a call's order counts: one per client connection, zero-initialised, owned by the client for
  * as long as it has calls. The engine's only. */
 struct list_session {
@@ -97,6 +99,7 @@ struct list_call {
     TAILQ_ENTRY(list_call) link;   /* the engine's until the call is done, then the submitter's */
     TAILQ_ENTRY(list_call) active; /* the engine's */
     uint64_t submitted_us;         /* the engine's */
+    struct head *head;             /* the engine's: what a read is answered from */
 };
 
 struct engine;

@@ -3,15 +3,19 @@
 
 #include <stdlib.h>
 
+#include "list/view.h"
+
 #define BUCKETS_MIN ((size_t)256)
 
-void lists_init(struct lists *lists, size_t limit)
+void lists_init(struct lists *lists, size_t limit, uint64_t view_limit_bytes)
 {
-    *lists = (struct lists){.bucket_count = BUCKETS_MIN, .limit = limit};
+    *lists = (struct lists){
+        .bucket_count = BUCKETS_MIN, .limit = limit, .view_limit_bytes = view_limit_bytes};
     lists->buckets = calloc(lists->bucket_count, sizeof *lists->buckets);
     CHECK(lists->buckets != NULL);
     TAILQ_INIT(&lists->lru);
     TAILQ_INIT(&lists->ready);
+    TAILQ_INIT(&lists->views);
 }
 
 void lists_fini(struct lists *lists)
@@ -19,6 +23,7 @@ void lists_fini(struct lists *lists)
     while (!TAILQ_EMPTY(&lists->lru)) {
         struct list *list = TAILQ_FIRST(&lists->lru);
         TAILQ_REMOVE(&lists->lru, list, lru);
+        lists_drop_view(lists, list);
         free(list);
     }
     free(lists->buckets);
@@ -51,6 +56,7 @@ static void forget_idle(struct lists *lists)
             *find(lists, list_key(list), list->hash) = list->next;
             TAILQ_REMOVE(&lists->lru, list, lru);
             lists->count--;
+            lists_drop_view(lists, list);
             free(list);
         }
         list = before;
@@ -103,6 +109,46 @@ struct list *lists_get(struct lists *lists, struct slice key, const struct list_
     TAILQ_INSERT_HEAD(&lists->lru, list, lru);
     lists->count++;
     return list;
+}
+
+struct view *lists_get_view(struct lists *lists, struct list *list)
+{
+    if (list->view == NULL) {
+        list->view = malloc(sizeof *list->view);
+        CHECK(list->view != NULL);
+        view_init(list->view);
+        list->view_bytes = 0;
+    } else {
+        TAILQ_REMOVE(&lists->views, list, view_lru);
+    }
+    TAILQ_INSERT_HEAD(&lists->views, list, view_lru);
+    return list->view;
+}
+
+void lists_drop_view(struct lists *lists, struct list *list)
+{
+    if (list->view != NULL) {
+        TAILQ_REMOVE(&lists->views, list, view_lru);
+        lists->view_bytes -= list->view_bytes;
+        view_fini(list->view);
+        free(list->view);
+        list->view = NULL;
+    }
+}
+
+void lists_count_view(struct lists *lists, struct list *list)
+{
+    lists->view_bytes -= list->view_bytes;
+    list->view_bytes = sizeof *list->view + view_memory_bytes(list->view);
+    lists->view_bytes += list->view_bytes;
+    struct list *last = TAILQ_LAST(&lists->views, lists_views);
+    while (lists->view_bytes > lists->view_limit_bytes && last != NULL) {
+        struct list *before = TAILQ_PREV(last, lists_views, view_lru);
+        if (last->viewing == NULL) {
+            lists_drop_view(lists, last);
+        }
+        last = before;
+    }
 }
 
 struct list *lists_find(const struct lists *lists, struct slice key)

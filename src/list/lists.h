@@ -34,6 +34,11 @@ struct list {
     uint64_t item_size_max;  /* of the head's server; 0 = not known */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 
+    struct view *view;  /* the content as of the last read, or NULL */
+    size_t view_bytes;  /* memory it was counted with */
+    struct op *viewing; /* the operation that brings it up to date */
+    TAILQ_ENTRY(list) view_lru;
+
     struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
@@ -49,9 +54,11 @@ struct lists {
     size_t count, limit;
     TAILQ_HEAD(lists_lru, list) lru; /* most recently used first */
     TAILQ_HEAD(lists_ready, list) ready;
+    TAILQ_HEAD(lists_views, list) views; /* lists that have one, most recently used first */
+    uint64_t view_bytes, view_limit_bytes;
 };
 
-void lists_init(struct lists *lists, size_t limit);
+void lists_init(struct lists *lists, size_t limit, uint64_t view_limit_bytes);
 void lists_fini(struct lists *lists);
 
 /* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never
@@ -62,6 +69,12 @@ struct list *lists_find(const struct lists *lists, struct slice key);
 /* Asks for the list to be looked at in this run. */
 void lists_mark_ready(struct lists *lists, struct list *list);
 struct list *lists_take_ready(struct lists *lists);
+
+/* The list's view, an empty one at first. Used last as of now. */
+struct view *lists_get_view(struct lists *lists, struct list *list);
+/* Counts its memory anew; those used longest ago go when all together are too large. */
+void lists_count_view(struct lists *lists, struct list *list);
+void lists_drop_view(struct lists *lists, struct list *list);
 
 static inline struct slice list_key(const struct list *list)
 {

@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 
+#include "list/answer.h"
 #include "list/content.h"
 #include "list/engine_state.h"
 #include "list/members.h"
 #include "list/op_compact.h"
 #include "list/op_touch.h"
 #include "list/scan.h"
-#include "proto/list_format.h"
 
 /* A read meets a missing sublist when a merge was faster; so many merges do not happen during one
  * read. */
@@ -55,17 +55,8 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
 
 static void answer(struct engine *e, struct op_read *r, enum list_status status)
 {
-    struct list_call *call = r->call;
-    if (r->head != NULL) {
-        call->version = r->head->cas;
-    }
-    bool keeps_empty = r->op.list->policy->on_missing == ON_MISSING_REFUSE && r->head != NULL;
-    if (status == LIST_OK && call->number == 0 &&
-        (call->verb == LIST_GET || call->verb == LIST_RANGE) && !keeps_empty) {
-        status = LIST_MISSING;
-    }
     r->answered = true;
-    call_finish(e, r->op.list, call, status);
+    answer_call(e, r->op.list, r->call, r->head, status);
 }
 
 static void fail(struct engine *e, struct op_read *r, const char *text)
@@ -100,21 +91,10 @@ static bool scan_failed(struct engine *e, struct op_read *r)
 
 static void write_members(struct op_read *r)
 {
-    struct list_call *call = r->call;
-    char delimiter = (char)r->op.list->policy->delimiter;
     for (size_t i = 0; i < r->members.count; i++) {
-        if (!members_has(&r->members, i)) {
-            continue;
+        if (members_has(&r->members, i)) {
+            answer_member(r->op.list, r->call, r->call->items[i]);
         }
-        if (call->form == LIST_FORM_ITEMS) {
-            list_format_item(&call->answer, call->key, call->items[i]);
-        } else {
-            if (call->number > 0) {
-                chain_copy(&call->answer, &delimiter, 1);
-            }
-            chain_copy_slice(&call->answer, call->items[i]);
-        }
-        call->number++;
     }
 }
 
@@ -158,27 +138,6 @@ static enum progress pass_step(struct engine *e, struct op_read *r, const struct
     CO_END(co);
 }
 
-/* Turns positions from the end into positions from the front; false when nothing is in range. */
-static bool resolve_range(struct op_read *r, uint64_t count)
-{
-    int64_t from = r->call->from, to = r->call->to;
-    if (count > INT64_MAX) {
-        return false;
-    }
-    int64_t n = (int64_t)count;
-    from = from >= 0 ? from : from < -n ? 0 : n + from;
-    to = to >= 0 ? to : to < -n ? -1 : n + to;
-    if (to >= n) {
-        to = n - 1;
-    }
-    if (from > to) {
-        return false;
-    }
-    r->content.output.from = (uint64_t)from;
-    r->content.output.to = (uint64_t)to;
-    return true;
-}
-
 static void fill_stat(struct engine *e, struct op_read *r)
 {
     struct list_stat *stat = &r->call->stat;
@@ -211,28 +170,17 @@ static void fill_stat(struct engine *e, struct op_read *r)
 
 static void finish_content(struct engine *e, struct op_read *r)
 {
-    if (r->content.output.too_large) {
-        chain_clear(&r->call->answer);
-        char text[LIST_ERROR_MAX];
-        snprintf(text, sizeof text,
-                 "answer is larger than max_answer_bytes (%llu): ask for parts with lrange",
-                 (unsigned long long)r->content.output.limit_bytes);
-        fail(e, r, text);
+    struct list_call *call = r->call;
+    r->answered = true;
+    if (call->verb != LIST_LEN && call->verb != LIST_STAT) {
+        answer_content(e, r->op.list, call, r->head, &r->content.output);
         return;
     }
-    bool counts = r->call->verb == LIST_LEN || r->call->verb == LIST_STAT;
-    r->call->number = counts ? r->content.output.position : r->content.output.written;
-    if (r->call->verb == LIST_STAT) {
+    call->number = r->content.output.position;
+    if (call->verb == LIST_STAT) {
         fill_stat(e, r);
     }
-    answer(e, r, LIST_OK);
-}
-
-static void begin_output(struct op_read *r)
-{
-    r->content.output.out = &r->call->answer;
-    r->content.output.items_form = r->call->form == LIST_FORM_ITEMS;
-    r->content.output.key = r->call->key;
+    answer_call(e, r->op.list, call, r->head, LIST_OK);
 }
 
 /* Is the number of items needed before the pass that answers? */
@@ -269,19 +217,19 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
         CO_RETURN(co);
     }
     if (r->call->verb == LIST_RANGE && needs_count(r->call)) {
-        if (!resolve_range(r, c->output.position)) {
+        if (!answer_range(r->call, c->output.position, &c->output)) {
             c->output.written = 0;
             finish_content(e, r);
             CO_RETURN(co);
         }
     } else if (r->call->verb == LIST_RANGE) {
-        if (!resolve_range(r, INT64_MAX)) {
+        if (!answer_range(r->call, INT64_MAX, &c->output)) {
             finish_content(e, r);
             CO_RETURN(co);
         }
     }
     if (r->call->verb != LIST_LEN && r->call->verb != LIST_STAT) {
-        begin_output(r);
+        answer_begin(r->op.list, r->call, &c->output);
         CO_CALL(co, pass_step(e, r, event));
         if (r->scan.state != SCAN_END) {
             CO_RETURN(co);

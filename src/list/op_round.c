@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "list/engine_state.h"
-#include "list/op_read.h"
+#include "list/op_view.h"
 
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET };
 
@@ -125,14 +125,11 @@ static void settle_append(struct engine *e, struct op_round *round)
 
 static void start_reads(struct engine *e, struct op_round *round)
 {
-    while (!TAILQ_EMPTY(&round->reads)) {
-        struct list_call *call = TAILQ_FIRST(&round->reads);
-        TAILQ_REMOVE(&round->reads, call, link);
-        if (round->got == GOT_ERROR) {
-            call_fail(e, round->op.list, call, "%s", round->read_error);
-        } else {
-            read_start(e, round->op.list, call, round->got == GOT_HEAD ? round->head : NULL);
-        }
+    if (round->got == GOT_ERROR) {
+        calls_fail(e, round->op.list, &round->reads, round->read_error);
+    } else {
+        view_start_reads(e, round->op.list, &round->reads,
+                         round->got == GOT_HEAD ? round->head : NULL);
     }
 }
 

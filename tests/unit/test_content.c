@@ -106,6 +106,8 @@ static void prepare(struct content *c, const struct fixture *f, const struct lis
 {
     size_t count;
     content_init(c, f->head, policy);
+    c->output.delimiter = policy->delimiter;
+    c->output.limit_bytes = policy->max_answer_bytes;
     const struct run *runs = content_overlay_runs(c, &count);
     visit(f, runs, count, content_fold_visit, c);
     if (!c->too_large) {
@@ -261,6 +263,8 @@ static void test_a_cleared_list_needs_no_run(void **state)
     struct content c;
     size_t count;
     content_init(&c, f.head, &roomy);
+    c.output.delimiter = roomy.delimiter;
+    c.output.limit_bytes = roomy.max_answer_bytes;
     (void)content_overlay_runs(&c, &count);
     assert_int_equal(count, 0);
     (void)content_base_run(&c, &count);

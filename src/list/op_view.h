@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads that a view answers (view.h): of lists that have runs, or a long log, as long as memory is
+ * there for it. All others take the way of op_read.c.
+ */
+#ifndef LIST_OP_VIEW_H
+#define LIST_OP_VIEW_H
+
+#include "list/op.h"
+
+/* Answers these calls from this head, at once when the list's view only lacks what the log says. */
+void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
+                      struct head *head);
+
+#endif
