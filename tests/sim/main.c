@@ -228,9 +228,11 @@ int main(int argc, char **argv)
     }
     time_t start = time(NULL);
     uint64_t failed = run_seeds(&o);
-    printf("%llu calls of clients, %llu answers checked, %llu faults, %lld s\n",
+    printf("%llu calls of clients, %llu answers checked, %llu faults, %llu histories checked (%llu "
+           "undecided), %lld s\n",
            (unsigned long long)sim_totals->calls, (unsigned long long)sim_totals->checked,
-           (unsigned long long)sim_totals->faults, (long long)(time(NULL) - start));
+           (unsigned long long)sim_totals->faults, (unsigned long long)sim_totals->histories,
+           (unsigned long long)sim_totals->undecided, (long long)(time(NULL) - start));
     printf("%llu passed, %llu failed\n", (unsigned long long)(o.seeds - failed),
            (unsigned long long)failed);
     return failed == 0 ? 0 : 1;

@@ -41,6 +41,7 @@ void oracle_fini(struct oracle *o)
         free(o->list[i].versions);
         free(o->list[i].marks);
     }
+    free(o->losses);
 }
 
 const struct version *oracle_now(const struct oracle *o, unsigned list)
@@ -240,6 +241,16 @@ void oracle_sublist_changed(struct oracle *o, unsigned list, struct slice key, i
     compare(o, list, now_s, text);
 }
 
+static void note_loss(struct oracle *o, unsigned list)
+{
+    if (o->loss_count == o->loss_cap) {
+        o->loss_cap = o->loss_cap == 0 ? 64 : o->loss_cap * 2;
+        o->losses = realloc(o->losses, o->loss_cap * sizeof *o->losses);
+        CHECK(o->losses != NULL);
+    }
+    o->losses[o->loss_count++] = (struct loss){list, ++o->moment};
+}
+
 void oracle_lost(struct oracle *o, int64_t now_s)
 {
     struct items items = {0};
@@ -247,6 +258,9 @@ void oracle_lost(struct oracle *o, int64_t now_s)
     for (unsigned i = 0; i < o->lists; i++) {
         model_decode(&o->cluster, slice_of(o->list[i].key), now_s, &items, &stored);
         if (!stored.exists) {
+            if (oracle_now(o, i)->exists) {
+                note_loss(o, i);
+            }
             items_clear(&items);
             set_current(o, i, false, &items);
         }
@@ -258,6 +272,7 @@ void oracle_lost(struct oracle *o, int64_t now_s)
 void oracle_submitted(struct oracle *o, struct sim_call *call)
 {
     const struct model_list *l = &o->list[call->list];
+    call->asked = ++o->moment;
     call->start_version = l->count - 1;
     call->damage_seen = l->damaged;
     call->start_damage = l->damage_count;
@@ -269,6 +284,7 @@ void oracle_done(struct oracle *o, struct sim_call *call)
     struct session_model *session = &o->sessions[call->session];
     const struct model_list *l = &o->list[call->list];
     call->done = true;
+    call->answered = ++o->moment;
     call->done_version = l->count - 1;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
     while ((call = TAILQ_FIRST(&session->calls)) != NULL && call->done) {

@@ -23,6 +23,8 @@ struct sim_call {
     char key[16];
     uint16_t ids[CALL_ITEMS_MAX];
     struct slice items[CALL_ITEMS_MAX];
+    uint64_t asked, answered; /* moments, counted by the oracle */
+    struct items answer;      /* what it read */
     bool done;
     bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
 
@@ -71,6 +73,12 @@ struct model_list {
 
 TAILQ_HEAD(sim_calls, sim_call);
 
+/* A list that was there is not any more, and nobody asked for it. */
+struct loss {
+    unsigned list;
+    uint64_t at; /* a moment, as for calls */
+};
+
 struct session_model {
     struct sim_calls calls;    /* submitted, not judged yet, in order */
     uint32_t seen[LISTS_MAX];  /* the last version that a read was answered from */
@@ -87,6 +95,9 @@ struct oracle {
     struct model_list list[LISTS_MAX];
     struct session_model sessions[SESSIONS_MAX];
     uint64_t checked; /* answers held against the model */
+    uint64_t moment;  /* counts what happened */
+    struct loss *losses;
+    size_t loss_count, loss_cap;
 };
 
 void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists);

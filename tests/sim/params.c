@@ -94,6 +94,7 @@ void params_of_seed(struct params *p, uint64_t seed)
     mix_faults(p, kind, &rng);
     p->proxies = kind == KIND_ALONE ? 1 : 2 + (unsigned)rng_below(&rng, 3);
     p->clients = 1 + (unsigned)rng_below(&rng, 6);
+    p->history = seed / KIND_COUNT % 10 == 1;
 }
 
 /* ---- by name ---- */
@@ -133,6 +134,7 @@ static const struct param table[] = {
     PARAM(miss_damaged, 1),
     PARAM(expiring, 1),
     PARAM(mixed_limits, 1),
+    PARAM(history, 1),
     FAULT("evictions", FAULT_EVICTION),
     FAULT("expiries", FAULT_EXPIRY),
     FAULT("restarts", FAULT_RESTART),

@@ -114,7 +114,7 @@ static void send_message(struct world *w, struct message *m)
     m->holds++;
     m->epoch = c->epoch;
     if (!c->up) {
-        answer_locally(w, m, BE_DOWN, "backend s down, nothing done");
+        answer_locally(w, m, BE_DOWN, "backend s down");
     } else if (guarded && m->request.epoch != c->epoch) {
         answer_locally(w, m, BE_EXISTS, NULL);
     } else {

@@ -244,6 +244,7 @@ static void world_fini(struct world *w)
         struct sim_call *call = w->all_calls;
         w->all_calls = call->next;
         chain_fini(&call->call.answer);
+        items_fini(&call->answer);
         free(call);
     }
     for (unsigned s = 0; s < w->p.servers; s++) {
@@ -293,6 +294,9 @@ void world_run(const struct params *params)
         }
     }
     world_finish(w);
+    if (world_history_matters(w)) {
+        world_check_history(w);
+    }
     print_summary(w);
     world_report();
     world_fini(w);

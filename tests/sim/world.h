@@ -109,6 +109,7 @@ void world_run(const struct params *params);
 struct sim_totals {
     uint64_t calls, faults;
     uint64_t checked; /* answers held against the model */
+    uint64_t histories, undecided;
 };
 extern struct sim_totals *sim_totals;
 void world_report(void);
@@ -121,6 +122,15 @@ void world_rest(struct world *w, const char *when);
 
 /* faults.c: one fault now, and the next one planned. */
 void fault_happen(struct world *w);
+
+/* record.c: holds all calls and answers against a plain list, without a look inside. */
+void world_check_history(const struct world *w);
+/* It costs about as much as the run itself, so not each is checked. With on_damaged = miss a list
+ * that is damaged reads as missing and may be there again when the sublist is, as no list would. */
+static inline bool world_history_matters(const struct world *w)
+{
+    return w->p.history && !(world_loses(w) && w->p.miss_damaged);
+}
 
 /* finish.c: checks what is left when all is quiet. */
 void world_finish(struct world *w);

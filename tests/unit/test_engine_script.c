@@ -136,6 +136,21 @@ static void test_drop_that_was_overtaken_found_nothing(void **state)
     expect_done(s, LIST_MISSING);
 }
 
+/* The list is empty and still there when the backend goes away: the error must not sound as if
+ * nothing had been done. */
+static void test_drop_that_came_half_way_says_so(void **state)
+{
+    struct script *s = *state;
+    s->config->lists[0].on_missing = ON_MISSING_REFUSE;
+    submit(s, LIST_DROP, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_DOWN, NULL);
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_non_null(strstr(s->call.error, "list emptied, then: "));
+}
+
 /* The newer run alone outgrows the memory allowed: its deletions are not all known, so nothing may
  * be said about the older one. */
 static void test_create_does_not_guess_when_memory_is_short(void **state)
@@ -209,6 +224,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_drop_clears_only_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop_that_was_overtaken_found_nothing, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_drop_that_came_half_way_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_does_not_guess_when_memory_is_short, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_log_full_of_dead_announcements_is_swept, setup,

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The same run once more, seen from outside: what clients asked and were answered, and when, given
+ * to the checker of histories, which knows nothing of heads, versions and moments of execution. It
+ * is the one that judges real daemons.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../history/history.h"
+#include "world.h"
+
+/* Per list; a second or so. Crashes leave many outcomes unknown, and then more may be needed: such
+ * a history is counted as undecided. */
+#define CONFIGURATIONS_MAX 100000
+
+static const enum history_verb verbs[] = {
+    [LIST_ADD] = HISTORY_LADD,         [LIST_DEL] = HISTORY_LDEL,
+    [LIST_SET] = HISTORY_LSET,         [LIST_ADDX] = HISTORY_LADDX,
+    [LIST_DELX] = HISTORY_LDELX,       [LIST_CREATE] = HISTORY_LCREATE,
+    [LIST_GET] = HISTORY_LGET,         [LIST_HAS] = HISTORY_LHAS,
+    [LIST_LEN] = HISTORY_LLEN,         [LIST_RANGE] = HISTORY_LRANGE,
+    [LIST_COMPACT] = HISTORY_LCOMPACT, [LIST_DROP] = HISTORY_LDROP,
+    [LIST_STAT] = HISTORY_LLEN,
+};
+
+static enum history_outcome outcome_of(const struct sim_call *call)
+{
+    enum list_verb verb = call->call.verb;
+    switch (call->call.status) {
+    case LIST_OK:
+        return HISTORY_OK;
+    case LIST_MISSING:
+        return verb == LIST_HAS || verb == LIST_RANGE ? HISTORY_NONE : HISTORY_MISSING;
+    case LIST_NOT_STORED:
+        return HISTORY_NOT_STORED;
+    case LIST_CLIENT_ERROR:
+    case LIST_SERVER_ERROR:
+        break;
+    }
+    if (strstr(call->call.error, "damaged") != NULL) {
+        return HISTORY_DAMAGED;
+    }
+    return strstr(call->call.error, "list emptied") != NULL ? HISTORY_UNKNOWN : HISTORY_ERROR;
+}
+
+static void add(struct history *history, const struct history_op *op)
+{
+    const char *wrong = history_add(history, op);
+    if (wrong != NULL) {
+        sim_violation("call %llu cannot be recorded: %s", (unsigned long long)op->number, wrong);
+    }
+}
+
+static void record_call(struct history *history, const struct world *w, const struct sim_call *call)
+{
+    static struct slice answer[ITEMS_MAX];
+    const struct list_call *c = &call->call;
+    bool unknown = call_unknown(call);
+    bool reads = c->verb == LIST_GET || c->verb == LIST_HAS || c->verb == LIST_LEN ||
+                 c->verb == LIST_RANGE || c->verb == LIST_STAT;
+    if ((unknown && reads) || (c->verb == LIST_STAT && c->status != LIST_OK)) {
+        return;
+    }
+    struct history_op op = {
+        .number = call->number,
+        .process = call->session,
+        .verb = verbs[c->verb],
+        .outcome = unknown ? HISTORY_UNKNOWN : outcome_of(call),
+        .list = slice_of(w->oracle.list[call->list].key),
+        .items = call->items,
+        .item_count = c->item_count,
+        .from = c->from,
+        .to = c->to,
+        .invoked = (int64_t)call->asked,
+        .completed = (int64_t)call->answered,
+        .count = c->verb == LIST_STAT ? c->stat.items : c->number,
+        .answer = answer,
+        .answer_count = call->answer.count,
+    };
+    for (uint32_t i = 0; i < call->answer.count; i++) {
+        answer[i] = item_text(call->answer.ids[i]);
+    }
+    add(history, &op);
+}
+
+/* A head that was lost: as if somebody had dropped the list. */
+static void record_losses(struct history *history, const struct world *w)
+{
+    for (size_t i = 0; i < w->oracle.loss_count; i++) {
+        const struct loss *loss = &w->oracle.losses[i];
+        struct history_op op = {
+            .process = UINT32_MAX,
+            .verb = HISTORY_LDROP,
+            .outcome = HISTORY_MAYBE,
+            .list = slice_of(w->oracle.list[loss->list].key),
+            .invoked = (int64_t)loss->at,
+            .completed = (int64_t)loss->at,
+        };
+        add(history, &op);
+    }
+}
+
+/* An ldrop with on_missing = refuse that met others goes on until the head is gone, and what was
+ * added in between goes with it: docs/guarantees.md. The checker knows one emptying and one
+ * removal. */
+static bool dropped_repeatedly(const struct world *w)
+{
+    const struct sim_call *call = w->all_calls;
+    while (call != NULL && call->clears <= 1) {
+        call = call->next;
+    }
+    return call != NULL;
+}
+
+void world_check_history(const struct world *w)
+{
+    if (w->p.refuse && dropped_repeatedly(w)) {
+        return;
+    }
+    struct history_options options = {.refuse = w->p.refuse,
+                                      .configurations_max = CONFIGURATIONS_MAX};
+    struct history *history = history_create(&options);
+    /* The calls are kept newest first. */
+    for (const struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
+        record_call(history, w, call);
+    }
+    record_losses(history, w);
+    enum history_verdict verdict = history_check(history, stdout, NULL);
+    history_destroy(&history);
+    if (verdict == HISTORY_VIOLATED) {
+        sim_violation("the history of calls is not linearizable");
+    }
+    if (sim_totals != NULL) {
+        __atomic_fetch_add(&sim_totals->histories, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&sim_totals->undecided, verdict == HISTORY_UNDECIDED, __ATOMIC_RELAXED);
+    }
+}
