@@ -48,6 +48,7 @@ static void mix_sizes(struct params *p, struct rng *rng)
     p->depth = 1 + (unsigned)rng_below(rng, 4);
     p->clock_skew_s = rng_below(rng, 4) == 0 ? 1 + rng_below(rng, 3) : 0;
     p->mixed_limits = rng_below(rng, 4) == 0;
+    p->views = rng_below(rng, 3) > 0;
     p->fold_memory = rng_below(rng, 4) == 0 ? 1 + (unsigned)rng_below(rng, 3) : 0;
 }
 
@@ -133,6 +134,7 @@ static const struct param table[] = {
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiring, 1),
+    PARAM(views, 1),
     PARAM(mixed_limits, 1),
     PARAM(history, 1),
     FAULT("evictions", FAULT_EVICTION),

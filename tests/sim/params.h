@@ -52,6 +52,7 @@ struct params {
     unsigned faults[FAULT_COUNT]; /* how often each, relative to one another */
     uint64_t clock_skew_s;        /* wall clocks of proxies are off by as much at most */
     bool history;                 /* the checker of histories sees it, too */
+    bool views;                   /* decoded content is kept */
     bool mixed_limits;            /* proxies are configured differently */
     /* What is left out, counted from 1: to find out what matters for a violation. */
     struct ranges without_calls, without_faults;

@@ -59,6 +59,9 @@ static struct config *make_config(const struct params *p, unsigned proxy)
     policy->on_missing = p->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE;
     policy->on_damaged = p->miss_damaged ? ON_DAMAGED_MISS : ON_DAMAGED_ERROR;
     policy->placement = p->spread ? PLACEMENT_SPREAD : PLACEMENT_HEAD;
+    if (!p->views) {
+        config->view_bytes = 0;
+    }
     config->tracked_lists = p->lists > 2 ? p->lists - 1 : 2;
     if (config_finish(config, error) != 0) {
         sim_violation("config: %s", error);
