@@ -313,7 +313,8 @@ static void test_bad_lines(void **state)
     bad("[proxy]\n\nthread = 1\n",
         ":3: thread: not a key of [proxy]; expected listen threads pool max_connections "
         "idle_timeout_s drain_timeout_ms allow_flush_all max_line_bytes max_value_bytes "
-        "max_pipeline client_output_bytes client_hard_bytes tracked_lists view_bytes log_level log_file "
+        "max_pipeline client_output_bytes client_hard_bytes tracked_lists view_bytes log_level "
+        "log_file "
         "embedded_memory_mb embedded_memcached");
     bad("[proxy]\nservers = a:1\n", ":2: servers: not a key of [proxy]; expected in [pool NAME]");
     bad("[pool a]\nthreads = 1\n", ":2: threads: not a key of [pool a]; expected in [proxy]");
