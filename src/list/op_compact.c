@@ -187,7 +187,8 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
         metric_inc(e->metrics, METRIC_list_busy);
         call_fail(e, c->op.list, call, c->dropped ? "busy: list emptied, but not removed" : "busy");
     } else {
-        call_fail(e, c->op.list, call, "%s%s", c->dropped ? "list emptied, then: " : "", c->error);
+        call_fail(e, c->op.list, call, "%s%s",
+                  c->dropped && !c->foreign ? "list emptied, then: " : "", c->error);
     }
 }
 
