@@ -48,6 +48,7 @@ static void mix_sizes(struct params *p, struct rng *rng)
     p->depth = 1 + (unsigned)rng_below(rng, 4);
     p->clock_skew_s = rng_below(rng, 4) == 0 ? 1 + rng_below(rng, 3) : 0;
     p->mixed_limits = rng_below(rng, 4) == 0;
+    p->answer_limit = rng_below(rng, 6) == 0 ? 128u << rng_below(rng, 4) : 0;
     p->views = rng_below(rng, 3) > 0;
     p->fold_memory = rng_below(rng, 4) == 0 ? 1 + (unsigned)rng_below(rng, 3) : 0;
 }
@@ -123,6 +124,7 @@ static const struct param table[] = {
     PARAM(item_size_max, 1 << 30),
     PARAM(cache_bytes, 1 << 30),
     PARAM(fold_memory, 1000),
+    PARAM(answer_limit, 1 << 30),
     PARAM(grace_s, 100),
     PARAM(touch_interval_s, 100),
     PARAM(growth, 100),

@@ -41,7 +41,8 @@ struct params {
     unsigned proxies, clients, lists, items, servers;
     uint32_t log_limit, log_hard_limit, sublist_limit;
     uint64_t item_size_max, cache_bytes;
-    unsigned fold_memory; /* times what the configuration must allow at least; 0 = plenty */
+    uint32_t answer_limit; /* bytes; 0 = plenty */
+    unsigned fold_memory;  /* times what the configuration must allow at least; 0 = plenty */
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
     bool expiring; /* somebody gives every list an expiry time, which must stay */

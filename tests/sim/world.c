@@ -49,6 +49,9 @@ static struct config *make_config(const struct params *p, unsigned proxy)
     policy->log_hard_limit_bytes = p->log_hard_limit * factor;
     policy->sublist_limit_bytes = p->sublist_limit * factor;
     policy->cache_bytes = p->cache_bytes;
+    if (p->answer_limit != 0) {
+        policy->max_answer_bytes = p->answer_limit;
+    }
     if (p->fold_memory != 0) {
         policy->fold_memory_bytes =
             (uint64_t)p->fold_memory *
