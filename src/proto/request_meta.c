@@ -21,6 +21,15 @@ static void fault(struct meta_flags *flags, struct slice reply)
     flags->error = reply;
 }
 
+/* A memcached answers some requests with the decoded key as it is: a line feed in it would make two
+ * answers of one, and the second would go to whoever asked next on that connection. */
+static bool base64_key_fits(struct slice key)
+{
+    char decoded[KEY_BYTES_MAX];
+    size_t len = key_decode_base64(key, decoded);
+    return len > 0 && memchr(decoded, '\n', len) == NULL;
+}
+
 /* Only CAS numbers for newer memcacheds (E) and the removal of values (x) are not known to all; the
  * others answer them with an error of one line, so they may be forwarded. */
 static bool take_flag(struct slice token, struct meta_flags *flags, struct request *out)
@@ -29,11 +38,10 @@ static bool take_flag(struct slice token, struct meta_flags *flags, struct reque
     uint64_t u64;
     uint32_t u32;
     int64_t i32;
-    char decoded[KEY_BYTES_MAX];
     switch (*token.p) {
     case 'b':
         out->base64 = true;
-        if (key_decode_base64(out->key, decoded) == 0) {
+        if (!base64_key_fits(out->key)) {
             fault(flags, SLICE_LIT("CLIENT_ERROR error decoding key\r\n"));
         }
         return true;
@@ -132,9 +140,8 @@ static bool key_fits(const struct request_line *line, const struct request *out)
 static struct parse_result request_meta_debug(const struct request_line *line, struct request *out)
 {
     struct slice rest = out->args, word;
-    char decoded[KEY_BYTES_MAX];
     out->base64 = word_next(&rest, &word) && slice_equal(word, SLICE_LIT("b"));
-    if (out->base64 && key_decode_base64(out->key, decoded) == 0) {
+    if (out->base64 && !base64_key_fits(out->key)) {
         return request_refuse(line, REPLY_BAD_FORMAT, false);
     }
     return request_ok(line);

@@ -65,11 +65,11 @@ static bool parse_delay(struct slice word, bool *is_positive)
 {
     bool negative = word.len > 0 && word.p[0] == '-';
     uint64_t value;
-    if (negative) {
+    if (negative || (word.len > 0 && word.p[0] == '+')) {
         (void)slice_take(&word, 1);
     }
     *is_positive = false;
-    if (!slice_to_u64(word, &value)) {
+    if (!slice_to_u64(word, &value) || value > INT64_MAX) {
         return false;
     }
     *is_positive = value > 0 && !negative;

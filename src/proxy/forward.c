@@ -391,6 +391,11 @@ static void emit_key(struct part *part, struct chain *out)
 static const struct handler keys_handler = {
     .start = start_key, .park = park, .restart = restart_key, .emit = emit_key, .free = free_part};
 
+/* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
+ * would a get before it. */
+static const struct handler touch_keys_handler = {
+    .start = start_key, .park = park, .emit = emit_key, .free = free_part};
+
 /* --- flush_all --- */
 
 /* All servers of all pools, one after the other. */
@@ -440,7 +445,8 @@ void forward_request(struct client *client, const struct request *r, struct bloc
     case SHAPE_KEYS:
     case SHAPE_GAT: {
         metric_add(m, METRIC_cmd_get, r->arg_count);
-        struct pending *p = pending_add(client, &keys_handler, r, block);
+        struct pending *p = pending_add(
+            client, r->verb->shape == SHAPE_GAT ? &touch_keys_handler : &keys_handler, r, block);
         p->rest = r->args;
         p->trailer = SLICE_LIT("END\r\n");
         return;

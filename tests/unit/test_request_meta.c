@@ -92,6 +92,22 @@ static void test_bad_ms_lines_lose_their_data(void **state)
     assert_refusals(rows);
 }
 
+/* memcached echoes the decoded key: a line feed in it would forge an answer to the next request. */
+static void test_base64_keys_with_a_line_feed_are_refused(void **state)
+{
+    (void)state;
+    static const struct refusal rows[] = {
+        /* "a\nHD" */
+        REFUSED("mg YQpIRA== b k v", BAD_META),
+        REFUSED("md YQpIRA== b k q", BAD_META),
+        REFUSED("me YQpIRA== b", BAD_FORMAT),
+        REFUSED_BLOCK("ms YQpIRA== 5 b", 7, BAD_KEY64),
+    };
+    assert_refusals(rows);
+    /* "a\rHD" is harmless. */
+    assert_true(take_request("mg YQ1IRA== b k v\r\n").base64);
+}
+
 static void test_base64_keys(void **state)
 {
     (void)state;
@@ -121,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_meta_requests),
         cmocka_unit_test(test_bad_meta_lines),
         cmocka_unit_test(test_bad_ms_lines_lose_their_data),
+        cmocka_unit_test(test_base64_keys_with_a_line_feed_are_refused),
         cmocka_unit_test(test_base64_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
