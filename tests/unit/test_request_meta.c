@@ -98,7 +98,7 @@ static void test_base64_keys_with_a_line_feed_are_refused(void **state)
     (void)state;
     static const struct refusal rows[] = {
         /* "a\nHD" */
-        REFUSED("mg YQpIRA== b k v", BAD_META),
+        REFUSED("mg YQpIRA== b k v", BAD_KEY64),
         REFUSED("md YQpIRA== b k q", BAD_META),
         REFUSED("me YQpIRA== b", BAD_FORMAT),
         REFUSED_BLOCK("ms YQpIRA== 5 b", 7, BAD_KEY64),
