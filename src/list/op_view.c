@@ -18,7 +18,7 @@ struct op_view {
     struct call_queue calls; /* each with its head */
     struct head *head;       /* of the first of them */
     struct scan scan;
-    bool failed;
+    size_t keeps; /* runs that were in the view before the scan */
 };
 
 static bool worth_keeping(const struct engine *e, const struct head *head)
@@ -62,7 +62,8 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
 static bool add_visit(void *arg, struct sublist *sublist)
 {
     struct op_view *o = arg;
-    view_add_sublist(o->op.list->view, &o->scan.runs[o->scan.visit.run], sublist);
+    view_add_sublist(o->op.list->view, &o->scan.runs[o->scan.visit.run],
+                     o->keeps + o->scan.visit.run, sublist);
     return true;
 }
 
@@ -113,8 +114,9 @@ static void start_scan(struct op_view *o)
         view_clear(view);
         keeps = 0;
     }
-    scan_start(&o->op, &o->scan, o->head->runs + keeps, o->head->run_count - (size_t)keeps, false,
-               true, add_visit, o);
+    o->keeps = (size_t)keeps;
+    scan_start(&o->op, &o->scan, o->head->runs + keeps, o->head->run_count - o->keeps, false, true,
+               add_visit, o);
 }
 
 static enum progress view_step(struct engine *e, struct op *op, const struct op_event *event)
@@ -129,8 +131,9 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
         start_scan(o);
         SCAN_RUN(co, e, op, &o->scan, "reading sublists for a view");
         scan_stop(op, &o->scan);
-        if (o->scan.state != SCAN_END) {
-            /* The other way finds out whether the list is damaged. */
+        if (o->scan.state != SCAN_END ||
+            view_keeps(op->list->view, o->head) != (int)o->head->run_count) {
+            /* The other way finds out whether the list is damaged, or no list at all. */
             view_clear(op->list->view);
             break;
         }

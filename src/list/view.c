@@ -86,9 +86,9 @@ static struct view_place find_place(const struct view *v, uint32_t part_count, s
     return (struct view_place){0};
 }
 
-static void begin_run(struct view *v, const struct run *run)
+static void begin_run(struct view *v, const struct run *run, size_t at)
 {
-    if (v->run_count > 0 && name_equal(&v->runs[v->run_count - 1], &run->range.name)) {
+    if (at < v->run_count) {
         return;
     }
     if (v->run_count == v->run_cap) {
@@ -131,10 +131,10 @@ static void forget_log(struct view *v)
     v->epoch = 0;
 }
 
-void view_add_sublist(struct view *v, const struct run *run, struct sublist *s)
+void view_add_sublist(struct view *v, const struct run *run, size_t at, struct sublist *s)
 {
     forget_log(v);
-    begin_run(v, run);
+    begin_run(v, run, at);
     uint32_t older = v->part_count;
     while (older > 0 && v->parts[older - 1].run == v->run_count - 1) {
         older--;

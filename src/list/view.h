@@ -64,9 +64,10 @@ size_t view_memory_bytes(const struct view *view);
 int view_keeps(const struct view *view, const struct head *head);
 /* Forgets everything. */
 void view_clear(struct view *view);
-/* The next sublist of this run, which is the view's last one or comes behind it. Takes a reference.
- * About a microsecond for ten entries. The log has to be taken again after it. */
-void view_add_sublist(struct view *view, const struct run *run, struct sublist *sublist);
+/* The next sublist of the run that stands at that place of the head; it is the view's last run, or
+ * the one behind it. Takes a reference. About a microsecond for ten entries. The log has to be
+ * taken again after it. */
+void view_add_sublist(struct view *view, const struct run *run, size_t at, struct sublist *sublist);
 /* The runs of the head are in: shows that head from here on. */
 void view_take_log(struct view *view, const struct head *head);
 

@@ -136,7 +136,7 @@ static void bring_up_to_date(struct life *l, const struct head *head)
     }
     for (size_t i = (size_t)keeps; i < l->run_count; i++) {
         for (uint32_t n = 0; n < l->runs[i].run.range.count; n++) {
-            view_add_sublist(&l->view, &l->runs[i].run, l->runs[i].sublists[n]);
+            view_add_sublist(&l->view, &l->runs[i].run, i, l->runs[i].sublists[n]);
         }
     }
     view_take_log(&l->view, head);
