@@ -10,8 +10,8 @@ int config_fail(char error[CONFIG_ERROR_MAX], const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(error, CONFIG_ERROR_MAX, format, args);
     va_end(args);
-    /* Words of the file go into the message, whatever bytes they have: it must stay one line, and do
-     * nothing to a terminal. */
+    /* Words of the file go into the message, whatever bytes they have: it must stay one line, and
+     * do nothing to a terminal. */
     for (char *at = error; *at != '\0'; at++) {
         if ((unsigned char)*at < ' ' || *at == 0x7f) {
             *at = '?';

@@ -141,6 +141,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     if (changes(call) && !fits_log(e, list, call)) {
         return;
     }
+    e->calls++;
     TAILQ_INSERT_TAIL(&list->queue, call, link);
     lists_mark_ready(&e->lists, list);
 }
@@ -214,7 +215,8 @@ struct list_call *engine_take_done(struct engine *e)
 
 bool engine_busy(const struct engine *e)
 {
-    return !TAILQ_EMPTY(&e->all_ops) || !TAILQ_EMPTY(&e->done) || !TAILQ_EMPTY(&e->lists.ready);
+    return e->calls > 0 || !TAILQ_EMPTY(&e->all_ops) || !TAILQ_EMPTY(&e->done) ||
+           !TAILQ_EMPTY(&e->lists.ready);
 }
 
 const char *engine_waiting(const struct engine *e, struct slice key)

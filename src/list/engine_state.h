@@ -23,7 +23,8 @@ struct engine {
     TAILQ_HEAD(, op) all_ops;
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
-    unsigned touches;      /* touch operations under way */
+    size_t calls;     /* submitted and not done, also those that wait for nothing but a moment */
+    unsigned touches; /* touch operations under way */
     uint64_t session_mark; /* the current pass over a queue, see schedule.c */
 
     struct be_queue outbox;

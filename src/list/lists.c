@@ -190,10 +190,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 uint64_t list_value_max(const struct list *list)
 {
+    /* memcached takes no -I below 1k, whatever a server says of itself. */
+    enum { ITEM_SIZE_LEAST = 1024 };
     uint64_t max = list->item_size_max;
-    return max == 0                        ? UINT64_MAX
-           : max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES
-                                           : max / 2;
+    if (max == 0) {
+        return UINT64_MAX;
+    }
+    max = max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : max;
+    return max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES : max / 2;
 }
 
 uint64_t list_log_hard_limit(const struct list *list)

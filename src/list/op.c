@@ -290,6 +290,7 @@ void call_finish(struct engine *e, struct list *list, struct list_call *call,
                  enum list_status status)
 {
     TAILQ_REMOVE(&list->active, call, active);
+    e->calls--;
     /* What the same session asked for next may have waited for this. */
     lists_mark_ready(&e->lists, list);
     call->status = status;

@@ -18,6 +18,9 @@
  * in all. */
 #define CLEAR_POLL_US 500u
 
+/* Sublists of which lstat looks whether they are cached: more than any list of a cache has. */
+#define STAT_LOOKS_MAX 100000u
+
 enum { TAG_GET = 1 };
 
 struct op_read {
@@ -159,8 +162,11 @@ static void fill_stat(struct engine *e, struct op_read *r)
     stat->head_cas = head->cas;
     stat->ttl_s = head->ttl_s;
     stat->head_server = r->op.list->head_server;
+    /* A header of some kilobytes may name billions. */
+    uint64_t looks = 0;
     for (size_t i = 0; i < head->run_count; i++) {
-        for (uint32_t n = 0; n < head->runs[i].range.count; n++) {
+        for (uint32_t n = 0; n < head->runs[i].range.count && looks < STAT_LOOKS_MAX;
+             n++, looks++) {
             char key[KEY_BYTES_MAX];
             uint8_t len = sublist_key(key, list_key(r->op.list), &head->runs[i].range.name, n);
             stat->cached += (uint64_t)cache_has(engine_cache(e, r->op.list), slice_make(key, len));

@@ -1,23 +1,169 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libFuzzer target: any bytes as a client's requests. Checks that every answer keeps to the
- * contract, and that it does not depend on the pieces in which the bytes arrive.
- *
- *     clang -std=gnu11 -g -O1 -D_GNU_SOURCE -Isrc -fsanitize=fuzzer,address,undefined \
- *         tests/fuzz/fuzz_request_parse.c src/proto/verb.c src/proto/request_*.c src/base/slice.c
- * src/base/check.c
+ * Any bytes as a client's requests. Checks that every answer keeps to the contract, that it does
+ * not depend on the pieces in which the bytes arrive, that the fields say what a second, simpler
+ * reading of the line says, and that a line as it would be forwarded is read in the same way again.
  */
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "input.h"
 #include "proto/backend.h"
 #include "proto/request_parse.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#define FLAGS_MAX 17
 
 static bool inside(struct slice s, struct slice input)
 {
     return s.len == 0 || (s.p >= input.p && s.p + s.len <= input.p + input.len);
+}
+
+/* The word at that place of the line, counted from 0; empty when there are not so many. */
+static struct slice word_at(struct slice line, size_t place)
+{
+    size_t i = 0;
+    for (;;) {
+        while (i < line.len && line.p[i] == ' ') {
+            i++;
+        }
+        size_t start = i;
+        while (i < line.len && line.p[i] != ' ') {
+            i++;
+        }
+        if (place-- == 0 || start == i) {
+            return slice_make(line.p + start, i - start);
+        }
+    }
+}
+
+static size_t count_words(struct slice line)
+{
+    size_t count = 0;
+    while (word_at(line, count).len > 0) {
+        count++;
+    }
+    return count;
+}
+
+/* The word as a number that fits long long, as the C library reads it. */
+static long long number_of(struct slice word)
+{
+    char text[32];
+    char *end;
+    CHECK(word.len > 0 && word.len < sizeof text);
+    memcpy(text, word.p, word.len);
+    text[word.len] = '\0';
+    long long number = strtoll(text, &end, 10);
+    CHECK(*end == '\0');
+    return number;
+}
+
+static void check_list_key(struct slice key)
+{
+    CHECK(key.len >= 1 && key.len <= LIST_KEY_BYTES_MAX);
+    for (size_t i = 0; i < key.len; i++) {
+        CHECK((unsigned char)key.p[i] > ' ' && key.p[i] != 0x7f);
+    }
+}
+
+static void check_list(const struct request *r, enum verb_shape shape)
+{
+    size_t words = count_words(r->line);
+    check_list_key(r->key);
+    CHECK(slice_equal(r->key, word_at(r->line, 1)) && !r->quiet && !r->base64);
+    CHECK(r->has_data == (shape == SHAPE_LIST_DATA));
+    if (shape == SHAPE_LIST) {
+        CHECK(r->arg_count == words - 2 && r->arg_count >= r->verb->min_items && !r->noreply);
+    } else if (shape == SHAPE_LIST_KEYS) {
+        CHECK(r->arg_count == words - 1 && !r->noreply);
+        for (size_t i = 1; i < words; i++) {
+            check_list_key(word_at(r->line, i));
+        }
+    } else if (shape == SHAPE_LIST_RANGE) {
+        CHECK(words == 4 && r->from == number_of(word_at(r->line, 2)));
+        CHECK(r->to == number_of(word_at(r->line, 3)));
+    } else {
+        CHECK(words == 3 || (words == 4 && r->noreply));
+        CHECK(r->data.len > 0 && (long long)r->data.len == number_of(word_at(r->line, 2)));
+    }
+}
+
+/* Flags are single letters, none twice, and b and q were seen wherever they stand. */
+static void check_meta(const struct request *r, size_t first_flag)
+{
+    size_t words = count_words(r->line);
+    bool seen[256] = {false};
+    CHECK(words >= first_flag && words - 2 <= FLAGS_MAX && !r->noreply);
+    for (size_t i = first_flag; i < words; i++) {
+        unsigned char letter = (unsigned char)word_at(r->line, i).p[0];
+        CHECK(!seen[letter]);
+        seen[letter] = true;
+    }
+    CHECK(r->quiet == seen['q'] && r->base64 == seen['b']);
+}
+
+static void check_store(const struct request *r)
+{
+    size_t words = count_words(r->line);
+    size_t least = r->verb->verb == VERB_CAS ? 6 : 5;
+    /* memcached takes any word behind the others, and looks whether it is noreply. */
+    CHECK(words == least || words == least + 1);
+    CHECK(r->noreply == slice_equal(word_at(r->line, least), SLICE_LIT("noreply")));
+    CHECK(number_of(word_at(r->line, 2)) == r->flags);
+    CHECK(number_of(word_at(r->line, 3)) == r->exptime);
+    CHECK(r->has_data && number_of(word_at(r->line, 4)) == (long long)r->data.len);
+}
+
+/* What goes to a server has no NUL, a key that every memcached takes, and no line end but its own.
+ */
+static void check_forwarded(const struct request *r)
+{
+    CHECK(r->key.len > 0 && r->key.len <= KEY_BYTES_MAX);
+    CHECK(memchr(r->line.p, '\0', r->line.len) == NULL);
+    CHECK(memchr(r->line.p, '\n', r->line.len) == NULL);
+    CHECK(r->line.p[0] != ' ' && r->line.p[r->line.len - 1] != ' ');
+}
+
+static void check_shape(const struct request *r)
+{
+    enum verb_shape shape = r->verb->shape;
+    switch (shape) {
+    case SHAPE_LIST:
+    case SHAPE_LIST_KEYS:
+    case SHAPE_LIST_RANGE:
+    case SHAPE_LIST_DATA:
+        check_list(r, shape);
+        return;
+    case SHAPE_PLAIN:
+        CHECK(r->arg_count == count_words(r->line) - 1);
+        return;
+    case SHAPE_REFUSED:
+        CHECK(!"a refused verb was taken");
+        return;
+    case SHAPE_STORE:
+        check_store(r);
+        break;
+    case SHAPE_META:
+        if (r->verb->verb != VERB_ME) {
+            check_meta(r, 2);
+        }
+        break;
+    case SHAPE_META_SET:
+        check_meta(r, 3);
+        CHECK(r->has_data && number_of(word_at(r->line, 2)) == (long long)r->data.len);
+        break;
+    case SHAPE_KEYS:
+        CHECK(r->arg_count == count_words(r->line) - 1);
+        break;
+    case SHAPE_GAT:
+        CHECK(r->arg_count == count_words(r->line) - 2);
+        break;
+    case SHAPE_DELETE:
+    case SHAPE_ARITH:
+    case SHAPE_TOUCH:
+        break;
+    }
+    check_forwarded(r);
 }
 
 static void check_request(const struct request *r, struct slice input, size_t consumed)
@@ -26,14 +172,13 @@ static void check_request(const struct request *r, struct slice input, size_t co
     CHECK(consumed > 0 && consumed <= input.len && input.p[consumed - 1] == '\n');
     CHECK(inside(r->line, used) && inside(r->key, r->line) && inside(r->args, r->line));
     CHECK(inside(r->exptime_text, r->line) && inside(r->data, used) && inside(r->data_crlf, used));
-    CHECK(slice_equal(slice_take(&(struct slice){r->line.p, r->line.len}, r->verb->text.len),
-                      r->verb->text));
+    CHECK(slice_equal(word_at(r->line, 0), r->verb->text));
     CHECK(r->key.len <= KEY_BYTES_MAX);
 
     struct slice args = r->args, token;
     size_t count = 0;
     while (token_next(&args, &token)) {
-        CHECK(token.len > 0 && inside(token, r->args) && memchr(token.p, ' ', token.len) == NULL);
+        CHECK(inside(token, r->args) && slice_equal(token, word_at(r->args, count)));
         count++;
     }
     CHECK(count == r->arg_count);
@@ -41,7 +186,9 @@ static void check_request(const struct request *r, struct slice input, size_t co
     CHECK(!r->has_data || r->data_crlf.len == r->data.len + 2);
     CHECK(!r->has_data || memcmp(r->data.p + r->data.len, "\r\n", 2) == 0);
     char decoded[KEY_BYTES_MAX];
-    CHECK(!r->base64 || key_decode_base64(r->key, decoded) > 0);
+    size_t decoded_len = r->base64 ? key_decode_base64(r->key, decoded) : 0;
+    CHECK(!r->base64 || (decoded_len > 0 && decoded_len <= r->key.len / 4 * 3));
+    check_shape(r);
 }
 
 static void check_result(struct parse_result p, struct slice input)
@@ -58,10 +205,36 @@ static void check_result(struct parse_result p, struct slice input)
     case PARSE_ERROR:
         CHECK(p.consumed > 0 && (p.swallow == 0 || p.consumed == input.len));
         CHECK(p.reply.len == 0 || p.reply.p[p.reply.len - 1] == '\n');
+        CHECK(p.reply.len == 0 || slice_starts_with(p.reply, SLICE_LIT("ERROR\r\n")) ||
+              slice_starts_with(p.reply, SLICE_LIT("CLIENT_ERROR ")) ||
+              slice_starts_with(p.reply, SLICE_LIT("SERVER_ERROR ")));
         break;
     case PARSE_CLOSE:
         break;
     }
+}
+
+/* The line as it is passed on, with its data block, is the same request. */
+static void check_again(const struct request *r, const struct request_limits *limits)
+{
+    size_t len = r->line.len + 2 + r->data_crlf.len;
+    char *copy = malloc(len);
+    CHECK(copy != NULL);
+    memcpy(copy, r->line.p, r->line.len);
+    memcpy(copy + r->line.len, "\r\n", 2);
+    if (r->has_data) {
+        memcpy(copy + r->line.len + 2, r->data_crlf.p, r->data_crlf.len);
+    }
+    struct request again;
+    struct parse_result p = request_parse(slice_make(copy, len), 0, limits, &again);
+    CHECK(p.status == PARSE_OK && p.consumed == len && again.verb == r->verb);
+    CHECK(slice_equal(again.line, r->line) && slice_equal(again.key, r->key));
+    CHECK(slice_equal(again.args, r->args) && again.arg_count == r->arg_count);
+    CHECK(again.flags == r->flags && again.exptime == r->exptime && again.cas == r->cas);
+    CHECK(again.delta == r->delta && again.from == r->from && again.to == r->to);
+    CHECK(again.noreply == r->noreply && again.quiet == r->quiet && again.base64 == r->base64);
+    CHECK(again.has_data == r->has_data && slice_equal(again.data, r->data));
+    free(copy);
 }
 
 /* The bytes in a block of their own, so that the sanitizer sees the first byte read beyond them. */
@@ -77,6 +250,7 @@ static struct parse_result parse_copy(struct slice input, size_t scanned,
     check_result(p, moved);
     if (p.status == PARSE_OK) {
         check_request(&r, moved, p.consumed);
+        check_again(&r, limits);
     }
     free(copy);
     return p;

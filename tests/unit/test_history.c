@@ -483,7 +483,6 @@ static void try_weaker(struct rng *rng, bool refuse, const struct generated *g, 
             e.view.cut_to = e.view.cut_from;
         }
         if (check_evidence(&c, &e, 100000) != SEARCH_FOUND) {
-            
             fail_with(refuse, g, "a part has no solution");
         }
     }

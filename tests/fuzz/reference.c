@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reference.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+#define NAME_LEN 13
+#define COUNT_MAX 9999999
+#define LENGTH_DIGITS 7
+
+static void *grow(void *array, size_t count, size_t *cap, size_t size)
+{
+    if (count == *cap) {
+        *cap = *cap * 2 + 4;
+        array = realloc(array, *cap * size);
+        CHECK(array != NULL);
+    }
+    return array;
+}
+
+void ref_items_fini(struct ref_items *items)
+{
+    free(items->items);
+    *items = (struct ref_items){0};
+}
+
+static size_t find(const struct ref_items *items, struct slice item)
+{
+    size_t at = 0;
+    while (at < items->count && !slice_equal(items->items[at], item)) {
+        at++;
+    }
+    return at;
+}
+
+bool ref_items_has(const struct ref_items *items, struct slice item)
+{
+    return find(items, item) < items->count;
+}
+
+bool ref_items_equal(const struct ref_items *a, const struct ref_items *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        same = slice_equal(a->items[i], b->items[i]);
+    }
+    return same;
+}
+
+static void push(struct ref_items *items, struct slice item)
+{
+    items->items = grow(items->items, items->count, &items->cap, sizeof *items->items);
+    items->items[items->count++] = item;
+}
+
+void ref_items_copy(struct ref_items *to, const struct ref_items *from)
+{
+    to->count = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        push(to, from->items[i]);
+    }
+}
+
+void ref_apply(struct ref_items *items, char op, struct slice item)
+{
+    if (op == '!') {
+        items->count = 0;
+        return;
+    }
+    size_t at = find(items, item);
+    if ((op == '-' || op == '=') && at < items->count) {
+        for (items->count--; at < items->count; at++) {
+            items->items[at] = items->items[at + 1];
+        }
+    }
+    if (op != '-' && !ref_items_has(items, item)) {
+        push(items, item);
+    }
+}
+
+/* Takes a decimal number of at most that many digits off the front. */
+static bool take_number(struct slice *s, size_t digits_max, uint64_t *value)
+{
+    size_t digits = 0;
+    *value = 0;
+    while (s->len > 0 && s->p[0] >= '0' && s->p[0] <= '9') {
+        if (++digits > digits_max || __builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, (uint64_t)(s->p[0] - '0'), value)) {
+            return false;
+        }
+        (void)slice_take(s, 1);
+    }
+    return digits > 0;
+}
+
+static bool take_char(struct slice *s, char c)
+{
+    return s->len > 0 && slice_take(s, 1).p[0] == c;
+}
+
+bool ref_take_entry(struct slice *rest, char *op, struct slice *bytes)
+{
+    uint64_t len;
+    if (rest->len == 0) {
+        return false;
+    }
+    *op = slice_take(rest, 1).p[0];
+    if ((*op != '+' && *op != '-' && *op != '=' && *op != '!' && *op != '~') ||
+        !take_number(rest, LENGTH_DIGITS, &len) || !take_char(rest, ':') || len > rest->len) {
+        return false;
+    }
+    *bytes = slice_take(rest, len);
+    return true;
+}
+
+bool ref_replay(struct ref_items *items, struct slice entries)
+{
+    char op;
+    struct slice bytes;
+    while (entries.len > 0) {
+        if (!ref_take_entry(&entries, &op, &bytes)) {
+            return false;
+        }
+        if (op != '~') {
+            ref_apply(items, op, bytes);
+        }
+    }
+    return true;
+}
+
+bool ref_clears(struct slice entries)
+{
+    char op;
+    struct slice bytes;
+    while (ref_take_entry(&entries, &op, &bytes)) {
+        if (op == '!') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- heads ---- */
+
+static bool take_range(struct slice *s, struct ref_range *range)
+{
+    if (s->len < NAME_LEN) {
+        return false;
+    }
+    range->name = slice_take(s, NAME_LEN);
+    for (size_t i = 0; i < NAME_LEN; i++) {
+        char c = range->name.p[i];
+        if (memchr("abcdefghijklmnopqrstuvwxyz234567", c, 32) == NULL) {
+            return false;
+        }
+    }
+    return take_char(s, '.') && take_number(s, 20, &range->count) && range->count <= COUNT_MAX;
+}
+
+static void add_range(struct ref_ranges *ranges, struct ref_range range)
+{
+    ranges->ranges = grow(ranges->ranges, ranges->count, &ranges->cap, sizeof *ranges->ranges);
+    ranges->ranges[ranges->count++] = range;
+}
+
+static bool read_field(struct ref_head *head, struct slice field)
+{
+    struct ref_range range = {0};
+    if (field.len > 0 && (field.p[0] == '-' || field.p[0] == '*')) {
+        range.burn = slice_take(&field, 1).p[0] == '*';
+        bool good = take_range(&field, &range) && field.len == 0;
+        add_range(&head->garbage, range);
+        return good;
+    }
+    bool good = take_range(&field, &range) && range.count > 0 && take_char(&field, ':') &&
+                take_number(&field, 20, &range.bytes) && take_char(&field, ':') &&
+                take_number(&field, 20, &range.items) && field.len == 0;
+    add_range(&head->runs, range);
+    return good;
+}
+
+static bool read_log(struct ref_head *head)
+{
+    struct slice rest = head->log, bytes;
+    char op;
+    while (rest.len > 0) {
+        struct ref_range range = {0};
+        if (!ref_take_entry(&rest, &op, &bytes)) {
+            return false;
+        }
+        if (op != '~') {
+            continue;
+        }
+        if (!take_range(&bytes, &range) || !take_char(&bytes, '.') ||
+            !take_number(&bytes, 20, &range.created) || range.created > INT64_MAX ||
+            bytes.len > 0) {
+            return false;
+        }
+        add_range(&head->announcements, range);
+    }
+    return true;
+}
+
+bool ref_head_read(struct ref_head *head, struct slice value)
+{
+    *head = (struct ref_head){.value = value};
+    struct slice rest = value;
+    if (!take_char(&rest, '^') || !take_char(&rest, '1')) {
+        return false;
+    }
+    for (;;) {
+        if (rest.len == 0) {
+            return false;
+        }
+        char c = slice_take(&rest, 1).p[0];
+        if (c == '\n') {
+            head->log = rest;
+            return read_log(head);
+        }
+        size_t len = 0;
+        while (len < rest.len && rest.p[len] != ' ' && rest.p[len] != '\n') {
+            len++;
+        }
+        if (c != ' ' || !read_field(head, slice_take(&rest, len))) {
+            return false;
+        }
+    }
+}
+
+void ref_head_fini(struct ref_head *head)
+{
+    free(head->runs.ranges);
+    free(head->garbage.ranges);
+    free(head->announcements.ranges);
+    *head = (struct ref_head){0};
+}
+
+const struct ref_range *ref_find(const struct ref_ranges *ranges, struct slice name)
+{
+    for (size_t i = 0; i < ranges->count; i++) {
+        if (slice_equal(ranges->ranges[i].name, name)) {
+            return &ranges->ranges[i];
+        }
+    }
+    return NULL;
+}
+
+static bool speaks_of(const struct ref_head *head, struct slice name, bool withdrawn)
+{
+    for (size_t i = 0; i < head->announcements.count; i++) {
+        const struct ref_range *range = &head->announcements.ranges[i];
+        if (slice_equal(range->name, name) && (range->count == 0) == withdrawn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ref_head_withdraws(const struct ref_head *head, struct slice name)
+{
+    return speaks_of(head, name, true);
+}
+
+bool ref_head_announces(const struct ref_head *head, struct slice name)
+{
+    return speaks_of(head, name, false) && !speaks_of(head, name, true);
+}
+
+/* ---- sublists ---- */
+
+bool ref_sublist_header(struct slice value, uint64_t *count, struct slice *entries)
+{
+    if (value.len < 14 || memcmp(value.p, "^1 ", 3) != 0 || value.p[13] != '\n') {
+        return false;
+    }
+    struct slice digits = slice_make(value.p + 3, 10);
+    *entries = slice_make(value.p + 14, value.len - 14);
+    return take_number(&digits, 10, count) && digits.len == 0;
+}
+
+bool ref_sublist_valid(struct slice value)
+{
+    uint64_t count, seen = 0;
+    struct slice entries, bytes;
+    char op;
+    if (!ref_sublist_header(value, &count, &entries)) {
+        return false;
+    }
+    for (; entries.len > 0; seen++) {
+        if (!ref_take_entry(&entries, &op, &bytes) || op == '!' || op == '~') {
+            return false;
+        }
+    }
+    return seen == count;
+}
+
+/* Replays one run. seen: the items that it has named so far. */
+static enum ref_result replay_run(const struct ref_range *run, ref_lookup *lookup, void *arg,
+                                  struct ref_items *items, struct ref_items *seen)
+{
+    uint64_t stored_bytes = 0, adding = 0, count;
+    enum ref_result result = REF_OK;
+    seen->count = 0;
+    for (uint64_t i = 0; i < run->count; i++) {
+        struct slice value, entries, bytes;
+        char op;
+        if (!lookup(arg, run->name, i, &value) || !ref_sublist_valid(value) ||
+            !ref_sublist_header(value, &count, &entries)) {
+            return REF_MISSING;
+        }
+        stored_bytes += value.len;
+        while (ref_take_entry(&entries, &op, &bytes)) {
+            result = ref_items_has(seen, bytes) ? REF_IRREGULAR : result;
+            push(seen, bytes);
+            adding += op != '-';
+            ref_apply(items, op, bytes);
+        }
+    }
+    return stored_bytes == run->bytes && adding == run->items ? result : REF_IRREGULAR;
+}
+
+enum ref_result ref_content(const struct ref_head *head, ref_lookup *lookup, void *arg,
+                            struct ref_items *items)
+{
+    struct ref_items seen = {0};
+    enum ref_result worst = REF_OK;
+    items->count = 0;
+    for (size_t i = 0; i < head->runs.count && !ref_clears(head->log); i++) {
+        enum ref_result result = replay_run(&head->runs.ranges[i], lookup, arg, items, &seen);
+        if (result == REF_MISSING) {
+            worst = REF_MISSING;
+            break;
+        }
+        worst = result == REF_OK ? worst : result;
+    }
+    ref_items_fini(&seen);
+    CHECK(ref_replay(items, head->log));
+    return worst;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The list format once more, read slowly and simply and without any code of src/list, so that both
+ * are not wrong in the same way. What is read points into the bytes given.
+ */
+#ifndef FUZZ_REFERENCE_H
+#define FUZZ_REFERENCE_H
+
+#include "base/slice.h"
+
+/* A list's content: its items in order. */
+struct ref_items {
+    struct slice *items;
+    size_t count, cap;
+};
+
+void ref_items_fini(struct ref_items *items);
+bool ref_items_has(const struct ref_items *items, struct slice item);
+bool ref_items_equal(const struct ref_items *a, const struct ref_items *b);
+void ref_items_copy(struct ref_items *to, const struct ref_items *from);
+/* What the op of an entry does to the content. */
+void ref_apply(struct ref_items *items, char op, struct slice item);
+
+/* Takes an entry off the front. False when it is cut short or its op is not known. */
+bool ref_take_entry(struct slice *rest, char *op, struct slice *bytes);
+/* Replays entries, announcements passed over. False when one is malformed. */
+bool ref_replay(struct ref_items *items, struct slice entries);
+/* Is there a '!' among well-formed entries? */
+bool ref_clears(struct slice entries);
+
+/* NAME.COUNT, with what stands behind it in a run, and in front of it in garbage. */
+struct ref_range {
+    struct slice name;
+    uint64_t count;
+    uint64_t bytes, items; /* runs */
+    bool burn;             /* garbage */
+    uint64_t created;      /* announcements */
+};
+
+struct ref_ranges {
+    struct ref_range *ranges;
+    size_t count, cap;
+};
+/* The range of that name, or NULL. */
+const struct ref_range *ref_find(const struct ref_ranges *ranges, struct slice name);
+
+struct ref_head {
+    struct slice value, log;
+    struct ref_ranges runs, garbage, announcements; /* the latter with withdrawals */
+};
+
+/* Reads a head. False when it is none; ref_head_fini is needed in both cases. */
+bool ref_head_read(struct ref_head *head, struct slice value);
+void ref_head_fini(struct ref_head *head);
+/* Is the run announced in the log, and the announcement not withdrawn? */
+bool ref_head_announces(const struct ref_head *head, struct slice name);
+bool ref_head_withdraws(const struct ref_head *head, struct slice name);
+
+/* Takes the count off a stored sublist; *entries are what follows. False when it is none. Whether
+ * the entries are well-formed and as many is left open. */
+bool ref_sublist_header(struct slice value, uint64_t *count, struct slice *entries);
+/* A whole, well-formed sublist? */
+bool ref_sublist_valid(struct slice value);
+
+/* Where sublists are: sets *value, which must stay, or returns false. */
+typedef bool ref_lookup(void *arg, struct slice name, uint64_t number, struct slice *value);
+
+enum ref_result {
+    REF_OK,
+    REF_MISSING,   /* a sublist that counts is not there or is none */
+    REF_IRREGULAR, /* a run names an item twice, or its header says something else than its
+                      sublists: no program writes that, and what it means is nobody's promise */
+};
+/* What a list holds. *items is complete only for REF_OK. */
+enum ref_result ref_content(const struct ref_head *head, ref_lookup *lookup, void *arg,
+                            struct ref_items *items);
+
+#endif

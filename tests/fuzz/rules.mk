@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Fuzzing with libFuzzer, which is clang's: these targets use their own compiler and flags and keep
+# to $(B)/fuzz. Each fuzz_NAME.c is one program; every other .c file here is linked to all of them.
+#
+#   FUZZ_S=600      seconds per target
+#   FUZZ_JOBS=1     targets at a time
+#   FUZZ_ONLY=      only these: FUZZ_ONLY="engine config"
+
+FUZZ_CC   ?= clang
+FUZZ_S    ?= 600
+FUZZ_JOBS ?= 1
+FUZZ_ONLY ?=
+
+FUZZ_SRC     := $(sort $(wildcard tests/fuzz/*.c))
+FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter tests/fuzz/fuzz_%,$(FUZZ_SRC)))
+FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
+FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
+# What is fuzzed: all that needs no sockets, and the one pure function of the pool.
+FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list,$(wildcard src/$(d)/*.c))) \
+	src/pool/handshake.c tests/sim/store.c
+FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
+FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)
+FUZZ_SUPPORT := $(filter-out $(B)/fuzz/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
+
+FUZZ_SANITIZERS := address,undefined
+# Warnings that only gcc has are not for this compiler.
+FUZZ_CFLAGS := -std=gnu11 -O1 -g -pthread -fPIE -fno-omit-frame-pointer -fno-sanitize-recover=all \
+	$(filter-out -Wjump-misses-init -Wmaybe-uninitialized -Wlogical-op,$(WARNINGS)) $(WERROR) \
+	-DMCLISTD_SLOW_CHECKS
+
+$(B)/fuzz/obj/%.o: %.c tests/fuzz/rules.mk
+	@mkdir -p $(@D)
+	$(call say,CC  )$(FUZZ_CC) $(ALL_CPPFLAGS) -Itests/sim $(FUZZ_CFLAGS) \
+	    -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -MMD -MP -c -o $@ $<
+
+$(B)/fuzz/lib.a: $(FUZZ_LIB_OBJ) $(FUZZ_SUPPORT)
+	$(call say,AR  )rm -f $@ && ar rcs $@ $^
+
+$(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/lib.a
+	$(call say,LINK)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -pthread -pie -o $@ $^ -linih -lm
+
+-include $(FUZZ_OBJ:.o=.d) $(FUZZ_LIB_OBJ:.o=.d)
+
+.PHONY: fuzz
+fuzz: $(FUZZ_BIN) ## fuzz all parsers, the list format and the engine (FUZZ_S=600 each, FUZZ_JOBS, FUZZ_ONLY)
+	@FUZZ_S=$(FUZZ_S) FUZZ_JOBS=$(FUZZ_JOBS) tests/fuzz/run fuzz $(B)/fuzz $(FUZZ_WANTED)
+
+.PHONY: fuzz-replay
+fuzz-replay: $(FUZZ_BIN) ## every input that fuzzing has found worth keeping, once
+	@FUZZ_JOBS=$(FUZZ_JOBS) tests/fuzz/run replay $(B)/fuzz $(FUZZ_WANTED)
+
+.PHONY: fuzz-corpus
+fuzz-corpus: $(FUZZ_BIN) ## chooses anew what of the inputs found is kept in tests/fuzz/corpus
+	@tests/fuzz/run corpus $(B)/fuzz $(FUZZ_WANTED)
