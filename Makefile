@@ -172,6 +172,10 @@ e2e: all ## wire tests: the real daemon before real memcacheds (PYTEST_ARGS=...)
 .PHONY: sim
 sim: $(SIM_BIN) ## build build/sim, the list engine in a virtual world
 
+.PHONY: model
+model: ## check the model of how lists are stored, docs/model
+	scripts/check-model
+
 .PHONY: asan
 asan: ## unit and wire tests under the address and undefined behaviour sanitizers
 	$(MAKE) $(JOBS) B=$(B)/asan SAN=address,undefined unit

@@ -3,8 +3,11 @@
 
 #include <stdlib.h>
 
-/* The first attempt, before parts of the list are looked at by themselves. */
-#define QUICK_CONFIGURATIONS 50000
+/* The first searches, before parts of the list are looked at by themselves: so many, and each so
+ * long, and longer the more operations there are. */
+#define QUICK_TRIES 20
+#define QUICK_CONFIGURATIONS 5000
+#define QUICK_PER_STEP 3
 
 enum search_verdict check_view(struct checker *c, const struct view *view, uint64_t limit,
                                struct search_result *result)
@@ -52,6 +55,30 @@ enum search_verdict check_evidence(struct checker *c, const struct evidence *e, 
     return verdict;
 }
 
+/* Searches again and again, each time in an order of its own: QUICK_TRIES times, or, growing, each
+ * twice as long as the one before until *left configurations are used up. Ends when one has found
+ * out. The last result is kept. */
+static enum search_verdict check_again(struct checker *c, const struct view *view, uint64_t *left,
+                                       bool growing, struct search_result *r)
+{
+    struct problem p;
+    struct search_options options = {.seed = growing ? QUICK_TRIES : 0};
+    projector_build(&c->projector, view, &p);
+    uint64_t length = QUICK_CONFIGURATIONS + (uint64_t)p.step_count * QUICK_PER_STEP;
+    for (unsigned tries = 0;; tries++, options.seed++) {
+        length = growing ? length * 2 : length;
+        /* The last one gets what is left. */
+        options.configurations_max = *left < length * (growing ? 3 : 1) ? *left : length;
+        search_run(&p, &options, r);
+        c->configurations += r->configurations;
+        *left -= r->configurations < *left ? r->configurations : *left;
+        if (r->verdict != SEARCH_LIMIT || *left == 0 || (!growing && tries + 1 == QUICK_TRIES)) {
+            return r->verdict;
+        }
+        search_result_fini(r);
+    }
+}
+
 static uint32_t stuck_record(const struct checker *c, const struct search_result *r)
 {
     return r->stuck_at == INT64_MIN ? NO_RECORD : c->projector.steps[r->stuck].record;
@@ -77,26 +104,25 @@ static enum history_verdict violated(struct checker *c, struct evidence *e, bool
 
 static enum history_verdict check_list(struct checker *c, uint32_t list)
 {
-    uint64_t limit = c->history->configurations_max;
+    uint64_t left = c->history->configurations_max;
     struct evidence e = {.view = view_of_list(list), .beginning = NO_RECORD};
     struct view all = e.view;
     struct search_result r;
     enum history_verdict verdict = HISTORY_LINEARIZABLE;
-    enum search_verdict found =
-        check_view(c, &all, limit < QUICK_CONFIGURATIONS ? limit : QUICK_CONFIGURATIONS, &r);
+    enum search_verdict found = check_again(c, &all, &left, false, &r);
     e.stuck = stuck_record(c, &r);
     if (found == SEARCH_LIMIT && narrow_to_items(c, &e)) {
         verdict = violated(c, &e, true);
     } else {
-        if (found == SEARCH_LIMIT && limit > QUICK_CONFIGURATIONS) {
+        if (found == SEARCH_LIMIT && left > 0) {
             search_result_fini(&r);
-            found = check_view(c, &all, limit, &r);
+            found = check_again(c, &all, &left, true, &r);
             e.stuck = stuck_record(c, &r);
         }
         if (found == SEARCH_NONE) {
             verdict = violated(c, &e, false);
         } else if (found == SEARCH_LIMIT) {
-            report_undecided(c, list, &r);
+            report_undecided(c, list, e.stuck);
             verdict = HISTORY_UNDECIDED;
         }
     }

@@ -47,6 +47,7 @@ uint32_t find_lost(struct checker *c, uint32_t list);
 /* Leaves out what is not needed. */
 void shrink(struct checker *c, struct evidence *e);
 void report_violation(struct checker *c, struct evidence *e);
-void report_undecided(struct checker *c, uint32_t list, const struct search_result *r);
+/* stuck: a record beyond which no order was found, or NO_RECORD. */
+void report_undecided(struct checker *c, uint32_t list, uint32_t stuck);
 
 #endif

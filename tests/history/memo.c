@@ -19,7 +19,7 @@ void memo_fini(struct memo *m)
     *m = (struct memo){0};
 }
 
-static struct memo_slot *find(struct memo *m, struct hash128 key)
+static struct memo_slot *find(const struct memo *m, struct hash128 key)
 {
     uint32_t at = (uint32_t)key.a;
     for (;; at++) {
@@ -55,15 +55,21 @@ static bool is_subset(const uint64_t *a, const uint64_t *b, uint32_t words)
     return true;
 }
 
-bool memo_visit(struct memo *m, struct hash128 key, const uint64_t *used)
+bool memo_has(const struct memo *m, struct hash128 key, const uint64_t *used)
 {
     size_t stride = (size_t)m->words + 1;
-    struct memo_slot *slot = find(m, key);
-    for (uint64_t i = slot->head; i != 0; i = m->sets[(i - 1) * stride]) {
+    for (uint64_t i = find(m, key)->head; i != 0; i = m->sets[(i - 1) * stride]) {
         if (is_subset(&m->sets[(i - 1) * stride + 1], used, m->words)) {
             return true;
         }
     }
+    return false;
+}
+
+void memo_add(struct memo *m, struct hash128 key, const uint64_t *used)
+{
+    size_t stride = (size_t)m->words + 1;
+    struct memo_slot *slot = find(m, key);
     if (m->set_count == m->set_cap) {
         m->set_cap = m->set_cap == 0 ? 1024 : m->set_cap * 2;
         m->sets = realloc(m->sets, m->set_cap * stride * sizeof *m->sets);
@@ -82,5 +88,4 @@ bool memo_visit(struct memo *m, struct hash128 key, const uint64_t *used)
     if (m->used_slots * 2 > m->slot_count) {
         widen(m);
     }
-    return false;
 }

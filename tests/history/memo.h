@@ -27,8 +27,9 @@ struct memo {
 
 void memo_init(struct memo *m, uint32_t words);
 void memo_fini(struct memo *m);
-/* True when it was there, with this set or a subset of it; else adds it. Different configurations
- * are told apart by 128 bits of hash. */
-bool memo_visit(struct memo *m, struct hash128 key, const uint64_t *used);
+/* Is it there, with this set or a subset of it? Different configurations are told apart by 128 bits
+ * of hash. */
+bool memo_has(const struct memo *m, struct hash128 key, const uint64_t *used);
+void memo_add(struct memo *m, struct hash128 key, const uint64_t *used);
 
 #endif

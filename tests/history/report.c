@@ -218,7 +218,7 @@ void report_violation(struct checker *c, struct evidence *e)
     put_whole(c, e);
 }
 
-void report_undecided(struct checker *c, uint32_t list, const struct search_result *r)
+void report_undecided(struct checker *c, uint32_t list, uint32_t stuck)
 {
     char key[256];
     if (c->report == NULL) {
@@ -226,9 +226,9 @@ void report_undecided(struct checker *c, uint32_t list, const struct search_resu
     }
     slice_escape(c->history->keys.texts[list], key, sizeof key);
     fprintf(c->report, "list %s is undecided after %" PRIu64 " configurations\n", key,
-            r->configurations);
-    if (r->stuck_at != INT64_MIN) {
+            c->history->configurations_max);
+    if (stuck != NO_RECORD) {
         fprintf(c->report, "  no order was found beyond ");
-        put_record(c, NULL, c->projector.steps[r->stuck].record);
+        put_record(c, NULL, stuck);
     }
 }

@@ -103,7 +103,9 @@ static void search_init(struct search *s, const struct problem *p,
     }
     uint32_t words = (free_steps_init(s) + 63) / 64;
     s->used = history_alloc(words, sizeof *s->used);
-    memo_init(&s->memo, words);
+    rng_init_seed(&s->rng, options->seed);
+    memo_init(&s->seen, words);
+    memo_init(&s->dead, words);
     ahead_init(s);
     sequence_init(&s->content, p->item_limit);
     for (uint32_t i = 0; i < p->initial_count; i++) {
@@ -115,7 +117,8 @@ static void search_fini(struct search *s)
 {
     sequence_fini(&s->content);
     ahead_fini(s);
-    memo_fini(&s->memo);
+    memo_fini(&s->seen);
+    memo_fini(&s->dead);
     free(s->used);
     free(s->twin);
     free(s->free_bit);
@@ -211,6 +214,26 @@ static bool comes_first(const struct search *s, struct choice a, struct choice b
                   : s->complete_at[a.step] < s->complete_at[b.step];
 }
 
+static void swap_choices(struct search *s, uint32_t a, uint32_t b)
+{
+    struct choice c = s->choices[a];
+    s->choices[a] = s->choices[b];
+    s->choices[b] = c;
+}
+
+/* Puts some of the choices elsewhere, the one that is due, at first - 1, less often. */
+static void shuffle_choices(struct search *s, uint32_t first, bool has_due)
+{
+    for (uint32_t i = first; i + 1 < s->choice_count; i++) {
+        if (rng_below(&s->rng, 3) == 0) {
+            swap_choices(s, i, i + 1 + (uint32_t)rng_below(&s->rng, s->choice_count - i - 1));
+        }
+    }
+    if (has_due && first < s->choice_count && rng_below(&s->rng, 16) == 0) {
+        swap_choices(s, first - 1, first);
+    }
+}
+
 static void sort_choices(const struct search *s, uint32_t first)
 {
     for (uint32_t i = first + 1; i < s->choice_count; i++) {
@@ -230,6 +253,7 @@ static void offer_all(struct search *s, uint32_t due)
     if (due_step->kind == STEP_NEVER || !owed_allows_due(s, due)) {
         return;
     }
+    uint32_t offered = s->choice_count;
     if (due_step->optional) {
         offer(s, CHOOSE_EXPIRE, due);
     }
@@ -252,6 +276,9 @@ static void offer_all(struct search *s, uint32_t due)
         }
     }
     sort_choices(s, first);
+    if (s->options.seed != 0) {
+        shuffle_choices(s, first, first > offered);
+    }
 }
 
 /* --- the walk --- */
@@ -277,13 +304,28 @@ static enum walk walk_on(struct search *s)
     return WALK_END;
 }
 
+static struct hash128 configuration_key(const struct search *s, struct hash128 content)
+{
+    hash128_add(&content, hash128_of((uint64_t)5 << 61 | (uint64_t)s->event << 1 | s->exists));
+    hash128_add(&content, s->under_way_hash);
+    return content;
+}
+
+/* Is the configuration known, so that there is nothing new to be found from it? Else it is from now
+ * on. */
 static bool been_here(struct search *s)
 {
     bool order_counts = s->event <= s->last_order_event;
-    struct hash128 key = order_counts ? s->content.order : s->content.set;
-    hash128_add(&key, hash128_of((uint64_t)5 << 61 | (uint64_t)s->event << 1 | s->exists));
-    hash128_add(&key, s->under_way_hash);
-    return memo_visit(&s->memo, key, s->used);
+    struct hash128 key = configuration_key(s, order_counts ? s->content.order : s->content.set);
+    if (memo_has(&s->dead, configuration_key(s, s->content.set), s->used)) {
+        return true;
+    }
+    if (memo_has(&s->seen, key, s->used)) {
+        s->order_mattered = s->order_mattered || order_counts;
+        return true;
+    }
+    memo_add(&s->seen, key, s->used);
+    return false;
 }
 
 static void push_frame(struct search *s)
@@ -295,7 +337,9 @@ static void push_frame(struct search *s)
         .event = s->event,
         .step = s->events[s->event].step,
         .first = s->choice_count,
+        .order_mattered = s->order_mattered,
     };
+    s->order_mattered = false;
     offer_all(s, f->step);
     f->count = s->choice_count - f->first;
 }
@@ -383,6 +427,10 @@ static bool next_choice(struct search *s, struct search_result *r)
         s->event = f->event;
         if (f->next == f->count) {
             note_failure(s, f, r);
+            if (!s->order_mattered) {
+                memo_add(&s->dead, configuration_key(s, s->content.set), s->used);
+            }
+            s->order_mattered = s->order_mattered || f->order_mattered;
             s->choice_count = f->first;
             s->frame_count--;
         } else if (make_choice(s, s->choices[f->first + f->next++])) {

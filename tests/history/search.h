@@ -73,7 +73,9 @@ enum search_verdict { SEARCH_FOUND, SEARCH_NONE, SEARCH_LIMIT };
 
 struct search_options {
     uint64_t configurations_max;
-    bool plainly; /* without ruling out anything because of reads to come */
+    bool plainly;  /* without ruling out anything because of reads to come */
+    uint64_t seed; /* not 0: tries things in an order of its own. A search that takes a wrong turn
+                      early may take very long; another one rarely takes the same */
 };
 
 #define SEARCH_STATES_MAX 4

@@ -86,7 +86,8 @@ void ahead_init(struct search *s)
     s->seen_mark = history_alloc(p->item_limit, sizeof *s->seen_mark);
     s->wipers = history_alloc(p->step_count, sizeof *s->wipers);
     s->reads = history_alloc(p->step_count, sizeof *s->reads);
-    s->answer_hash = history_alloc(p->step_count, sizeof *s->answer_hash);
+    s->answer_order = history_alloc(p->step_count, sizeof *s->answer_order);
+    s->answer_set = history_alloc(p->step_count, sizeof *s->answer_set);
     s->places = history_alloc(p->step_count, sizeof *s->places);
     for (uint32_t n = 0; n < p->step_count; n++) {
         uint32_t i = sorted[n].step;
@@ -95,7 +96,8 @@ void ahead_init(struct search *s)
             s->wipers[s->wiper_count++] = i;
         } else if (step->kind == STEP_READ) {
             s->reads[s->read_count++] = i;
-            s->answer_hash[i] = hash128_of_items(step->items, step->item_count);
+            s->answer_order[i] = hash128_of_items(step->items, step->item_count);
+            s->answer_set[i] = hash128_of_set(step->items, step->item_count);
             s->places[i] = places_of(step);
         }
     }
@@ -108,7 +110,8 @@ void ahead_fini(struct search *s)
         free(s->places[i]);
     }
     free(s->places);
-    free(s->answer_hash);
+    free(s->answer_order);
+    free(s->answer_set);
     free(s->reads);
     free(s->wipers);
     free(s->seen_mark);

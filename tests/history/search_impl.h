@@ -10,6 +10,7 @@
 #ifndef HISTORY_SEARCH_IMPL_H
 #define HISTORY_SEARCH_IMPL_H
 
+#include "base/rng.h"
 #include "memo.h"
 #include "records.h"
 #include "search.h"
@@ -59,6 +60,7 @@ struct frame {
     size_t trail_mark;
     uint32_t event, step;
     uint32_t first, count, next; /* of choices */
+    bool order_mattered;         /* before it */
 };
 
 struct search {
@@ -86,7 +88,7 @@ struct search {
     uint32_t *adders_now, *removers_now;       /* by item: under way */
     uint32_t *wipers, wiper_count, wipers_now; /* steps that may remove any item */
     uint32_t *reads, read_count;               /* full ones, in the order of invocation */
-    struct hash128 *answer_hash;               /* of full reads */
+    struct hash128 *answer_order, *answer_set; /* of full reads */
     uint32_t **places; /* of full reads: (item, position) pairs, in the order of items */
     uint32_t *seen_mark, seen_stamp;
     uint32_t horizon; /* what answers are owed, is owed before this event */
@@ -97,7 +99,12 @@ struct search {
     uint32_t frame_count, frame_cap;
     struct choice *choices;
     uint32_t choice_count, choice_cap;
-    struct memo memo;
+    struct memo seen;
+    /* Configurations without a way on, whatever the order of the list's items: that played no part
+     * in finding it out. */
+    struct memo dead;
+    bool order_mattered;
+    struct rng rng; /* with a seed */
 };
 
 static inline bool changes(const struct step *step)
@@ -125,10 +132,11 @@ static inline uint32_t ring_of(const struct search *s, const struct step *step)
 
 /* search_steps.c */
 
-/* Would the step be answered like this now? */
-bool step_possible(const struct search *s, uint32_t step);
+/* Would the step be answered like this now? Sets order_mattered when it is not because of the order
+ * of the items; so do others that say no for that reason. */
+bool step_possible(struct search *s, uint32_t step);
 /* Would a change that is possible change anything? */
-bool step_effective(const struct search *s, uint32_t step);
+bool step_effective(struct search *s, uint32_t step);
 bool step_may_clear(const struct search *s, uint32_t step);
 void step_call(struct search *s, uint32_t step);
 /* Takes effect. False when the content is then one that steps to come rule out; it has taken effect

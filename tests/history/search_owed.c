@@ -22,6 +22,13 @@ static uint32_t until_of(const struct search *s, uint32_t i)
     return s->complete_at[i] < s->horizon ? s->complete_at[i] : s->horizon;
 }
 
+/* Says no, because of the order of the items. */
+static bool not_in_order(struct search *s)
+{
+    s->order_mattered = true;
+    return false;
+}
+
 /* Nothing can remove the item before the read but what removes everything, and that does not come
  * before it. */
 static bool is_stuck(const struct search *s, uint32_t read, uint32_t item)
@@ -84,7 +91,7 @@ static uint32_t place_of(const struct search *s, uint32_t read, uint32_t item)
 }
 
 /* The item is stuck: do its neighbours fit the read? */
-static bool place_fits(const struct search *s, uint32_t read, uint32_t item, uint32_t place)
+static bool place_fits(struct search *s, uint32_t read, uint32_t item, uint32_t place)
 {
     const struct step *step = &s->p->steps[read];
     uint32_t lowest = place > NEIGHBOURS_MAX ? place - NEIGHBOURS_MAX : 0;
@@ -103,7 +110,7 @@ static bool place_fits(const struct search *s, uint32_t read, uint32_t item, uin
     return true;
 }
 
-static bool read_allows_item(const struct search *s, uint32_t read, uint32_t item)
+static bool read_allows_item(struct search *s, uint32_t read, uint32_t item)
 {
     uint32_t place = place_of(s, read, item), until = until_of(s, read);
     bool wanted = place != UINT32_MAX, allowed;
@@ -126,10 +133,9 @@ static bool content_fits(struct search *s, uint32_t read)
     s->seen_stamp++;
     for (uint32_t node = s->content.next[0]; node != 0; node = s->content.next[node]) {
         uint32_t place = place_of(s, read, node - 1);
-        if (place == UINT32_MAX || place != all_seen) {
-            if (is_stuck(s, read, node - 1)) {
-                return false;
-            }
+        if (place != all_seen && is_stuck(s, read, node - 1)) {
+            bool early = place != UINT32_MAX && sequence_has(&s->content, step->items[all_seen]);
+            return early ? not_in_order(s) : false;
         }
         if (place != UINT32_MAX) {
             s->seen_mark[node - 1] = s->seen_stamp;
@@ -191,7 +197,7 @@ static bool distance_fits(const struct search *s, uint32_t read, uint32_t item, 
 
 /* The answer's items stand side by side, so nothing that is stuck may be between two of them; and
  * at the right distance from the list's ends, as far as that was asked for. */
-static bool neighbours_fit(const struct search *s, uint32_t read, uint32_t place)
+static bool neighbours_fit(struct search *s, uint32_t read, uint32_t place)
 {
     const struct step *step = &s->p->steps[read];
     const uint32_t *items = step->items;
@@ -203,20 +209,21 @@ static bool neighbours_fit(const struct search *s, uint32_t read, uint32_t place
         wanted = items[place - 1] + 1;
         beside = next_stuck(s, read, items[place], false, wanted);
         if (beside != 0 && beside != wanted) {
-            return false;
+            return not_in_order(s);
         }
     } else if (step->from >= 0 && !distance_fits(s, read, items[place], false, step->from)) {
-        return false;
+        return not_in_order(s);
     }
     if (place < last) {
         wanted = items[place + 1] + 1;
         beside = next_stuck(s, read, items[place], true, wanted);
-        return beside == 0 || beside == wanted;
+        return beside == 0 || beside == wanted || not_in_order(s);
     }
-    return step->to >= 0 || distance_fits(s, read, items[place], true, -1 - step->to);
+    return step->to >= 0 || distance_fits(s, read, items[place], true, -1 - step->to) ||
+           not_in_order(s);
 }
 
-static bool range_fits(const struct search *s, uint32_t read)
+static bool range_fits(struct search *s, uint32_t read)
 {
     const struct step *step = &s->p->steps[read];
     for (uint32_t place = 0; place < step->item_count; place++) {

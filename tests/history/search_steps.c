@@ -34,7 +34,7 @@ static bool has_as_seen(const struct search *s, const struct step *step)
     return true;
 }
 
-static bool sees_in_order(const struct search *s, const struct step *step)
+static bool sees_in_order(struct search *s, const struct step *step)
 {
     uint32_t found = 0;
     if (present_count(s, step) < step->item_count) {
@@ -44,7 +44,31 @@ static bool sees_in_order(const struct search *s, const struct step *step)
          node = s->content.next[node]) {
         found += node == step->items[found] + 1;
     }
+    s->order_mattered = s->order_mattered || found < step->item_count;
     return found == step->item_count;
+}
+
+static bool reads_all(struct search *s, uint32_t i)
+{
+    const struct step *step = &s->p->steps[i];
+    if (s->content.count != step->item_count || !hash128_equal(s->content.set, s->answer_set[i])) {
+        return false;
+    }
+    bool same = hash128_equal(s->content.order, s->answer_order[i]) &&
+                sequence_equals(&s->content, step->items, step->item_count);
+    s->order_mattered = s->order_mattered || !same;
+    return same;
+}
+
+static bool reads_range(struct search *s, const struct step *step)
+{
+    if (present_count(s, step) < step->item_count) {
+        return false;
+    }
+    bool same =
+        sequence_range_equals(&s->content, step->from, step->to, step->items, step->item_count);
+    s->order_mattered = s->order_mattered || (!same && step->item_count > 0);
+    return same;
 }
 
 static bool exists_as_needed(const struct search *s, const struct step *step)
@@ -58,7 +82,7 @@ static bool count_fits(const struct step *step, uint32_t n)
     return n >= step->count_min && n <= step->count_max;
 }
 
-bool step_possible(const struct search *s, uint32_t i)
+bool step_possible(struct search *s, uint32_t i)
 {
     const struct step *step = &s->p->steps[i];
     switch (step->kind) {
@@ -80,25 +104,23 @@ bool step_possible(const struct search *s, uint32_t i)
     case STEP_CHECK:
         return exists_as_needed(s, step);
     case STEP_READ:
-        return exists_as_needed(s, step) && s->content.count == step->item_count &&
-               hash128_equal(s->content.order, s->answer_hash[i]) &&
-               sequence_equals(&s->content, step->items, step->item_count);
+        return exists_as_needed(s, step) && reads_all(s, i);
     case STEP_HAS:
         return exists_as_needed(s, step) && has_as_seen(s, step);
     case STEP_LEN:
         return exists_as_needed(s, step) && count_fits(step, s->content.count);
     case STEP_RANGE:
-        return exists_as_needed(s, step) && sequence_range_equals(&s->content, step->from, step->to,
-                                                                  step->items, step->item_count);
+        return exists_as_needed(s, step) && reads_range(s, step);
     case STEP_SEES:
         return exists_as_needed(s, step) && sees_in_order(s, step);
     }
     return false;
 }
 
-bool step_effective(const struct search *s, uint32_t i)
+bool step_effective(struct search *s, uint32_t i)
 {
     const struct step *step = &s->p->steps[i];
+    bool same;
     switch (step->kind) {
     case STEP_ADD:
         return present_count(s, step) < step->item_count;
@@ -106,8 +128,10 @@ bool step_effective(const struct search *s, uint32_t i)
         return present_count(s, step) > 0;
     case STEP_SET:
     case STEP_CREATE:
-        return (s->p->refuse && !s->exists) ||
-               !sequence_equals(&s->content, step->items, step->item_count);
+        same = sequence_equals(&s->content, step->items, step->item_count) &&
+               (!s->p->refuse || s->exists);
+        s->order_mattered = s->order_mattered || (same && step->item_count > 1);
+        return !same;
     case STEP_REMOVE:
         return s->content.count > 0 || (s->p->refuse && s->exists);
     default:
@@ -272,7 +296,7 @@ bool step_clear(struct search *s, uint32_t i)
 }
 
 /* Is it a change that can do nothing any more? */
-static bool is_idle(const struct search *s, uint32_t i)
+static bool is_idle(struct search *s, uint32_t i)
 {
     const struct step *step = &s->p->steps[i];
     if (step->optional || (step->kind != STEP_ADD && step->kind != STEP_DEL) ||

@@ -35,6 +35,15 @@ struct hash128 hash128_of_items(const uint32_t *items, uint32_t count)
     return sum;
 }
 
+struct hash128 hash128_of_set(const uint32_t *items, uint32_t count)
+{
+    struct hash128 sum = {0, 0};
+    for (uint32_t i = 0; i < count; i++) {
+        hash128_add(&sum, hash128_of((uint64_t)items[i] + 1));
+    }
+    return sum;
+}
+
 void sequence_init(struct sequence *s, uint32_t item_max)
 {
     *s = (struct sequence){

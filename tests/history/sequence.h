@@ -47,7 +47,9 @@ bool sequence_range_equals(const struct sequence *s, int64_t from, int64_t to,
                            const uint32_t *items, uint32_t count);
 
 struct hash128 hash128_of(uint64_t value);
+/* What sequence.order and sequence.set are for these items. */
 struct hash128 hash128_of_items(const uint32_t *items, uint32_t count);
+struct hash128 hash128_of_set(const uint32_t *items, uint32_t count);
 
 static inline void hash128_add(struct hash128 *sum, struct hash128 h)
 {

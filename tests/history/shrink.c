@@ -16,10 +16,12 @@
 /* Bounds of the effort, in configurations: of one try, and of all for one list. */
 #define TRY_CONFIGURATIONS 5000
 #define EFFORT_CONFIGURATIONS 2000000
-#define LOST_CONFIGURATIONS 100000
+#define LOST_CONFIGURATIONS 20000
 #define TRIES_MAX 3000
 #define PAIRS_MAX 600
 #define READS_BACK 40
+#define READS_AROUND 8
+#define LAST_NEIGHBOURS 20
 
 /* --- items --- */
 
@@ -56,28 +58,78 @@ static bool suffice(struct checker *c, struct evidence *e, uint32_t a, uint32_t 
     return check_view(c, &e->view, TRY_CONFIGURATIONS, NULL) == SEARCH_NONE;
 }
 
-/* Pairs that stand close to each other in answers of full reads around the record that got stuck:
- * that is where an order is seen. */
-static bool narrow_to_pair(struct checker *c, struct evidence *e)
+/* A full read of the list, by its completion. */
+struct full_read {
+    int64_t completed;
+    const struct record *record;
+};
+
+static int compare_reads(const void *a, const void *b)
 {
-    const struct history *h = c->history;
-    const struct list_records *l = &h->lists[e->view.list];
-    unsigned tries = 0;
-    int64_t at = e->stuck == NO_RECORD ? 0 : h->records[e->stuck].completed;
-    for (uint32_t i = 0; i < l->count && tries < PAIRS_MAX; i++) {
-        const struct record *r = &h->records[l->records[i]];
-        bool near = l->records[i] == e->stuck || (e->stuck != NO_RECORD && r->invoked <= at &&
-                                                  r->completed >= h->records[e->stuck].invoked);
-        for (uint32_t n = r->answer_count; near && n-- > 1 && tries < PAIRS_MAX;) {
-            for (uint32_t back = 1; back <= 2 && back <= n; back++, tries++) {
-                if (r->answer[n] != r->answer[n - back] &&
-                    suffice(c, e, r->answer[n - back], r->answer[n])) {
-                    return true;
-                }
-            }
+    const struct full_read *x = a, *y = b;
+    return x->completed < y->completed ? -1 : x->completed > y->completed;
+}
+
+static struct full_read *full_reads(const struct checker *c, uint32_t list, uint32_t *count)
+{
+    const struct list_records *l = &c->history->lists[list];
+    struct full_read *reads = history_alloc(l->count, sizeof *reads);
+    *count = 0;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct record *r = &c->history->records[l->records[i]];
+        if (r->verb == HISTORY_LGET && r->outcome == HISTORY_OK) {
+            reads[(*count)++] = (struct full_read){r->completed, r};
         }
     }
-    return false;
+    qsort(reads, *count, sizeof *reads, compare_reads);
+    return reads;
+}
+
+/* Neighbours in the later answer that the earlier one has the other way round; without an earlier
+ * one, the last neighbours. */
+static bool try_neighbours(struct checker *c, struct evidence *e, const struct record *earlier,
+                           const struct record *later, unsigned *tries)
+{
+    uint32_t *places = history_alloc(c->history->items.count, sizeof *places); /* 0: not there */
+    bool found = false;
+    for (uint32_t n = 0; earlier != NULL && n < earlier->answer_count; n++) {
+        places[earlier->answer[n]] = n + 1;
+    }
+    for (uint32_t n = later->answer_count; n-- > 1 && !found;) {
+        uint32_t a = later->answer[n - 1], b = later->answer[n];
+        bool turned = earlier == NULL ? n + LAST_NEIGHBOURS >= later->answer_count
+                                      : places[b] != 0 && places[b] < places[a];
+        if (turned && a != b && (*tries)++ < PAIRS_MAX) {
+            found = suffice(c, e, a, b);
+        }
+    }
+    free(places);
+    return found;
+}
+
+/* Pairs of which full reads, around the record that got stuck, show an order that may be wrong. */
+static bool narrow_to_pair(struct checker *c, struct evidence *e)
+{
+    uint32_t count, middle = 0;
+    unsigned tries = 0;
+    bool found = false;
+    struct full_read *reads = full_reads(c, e->view.list, &count);
+    while (e->stuck != NO_RECORD && middle < count &&
+           reads[middle].completed < c->history->records[e->stuck].completed) {
+        middle++;
+    }
+    uint32_t first = middle > READS_AROUND ? middle - READS_AROUND : 0;
+    for (uint32_t back = 1; back <= 3 && !found; back++) {
+        for (uint32_t i = first; i < count && i <= middle + READS_AROUND && !found; i++) {
+            found =
+                i >= back && try_neighbours(c, e, reads[i - back].record, reads[i].record, &tries);
+        }
+    }
+    for (uint32_t i = first; i < count && i <= middle + READS_AROUND && !found; i++) {
+        found = try_neighbours(c, e, NULL, reads[i].record, &tries);
+    }
+    free(reads);
+    return found;
 }
 
 bool narrow_to_items(struct checker *c, struct evidence *e)
@@ -140,6 +192,9 @@ uint32_t find_lost(struct checker *c, uint32_t list)
 {
     const struct list_records *l = &c->history->lists[list];
     struct evidence whole = {.view = view_of_list(list), .beginning = NO_RECORD};
+    if (check_evidence(c, &whole, LOST_CONFIGURATIONS) != SEARCH_NONE) {
+        return NO_RECORD;
+    }
     shrink_end(c, &whole, LOST_CONFIGURATIONS);
     struct view before = whole.view;
     before.until = whole.view.until - 1;

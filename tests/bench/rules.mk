@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The benchmark: build/load is the load generator, tests/bench/run compares with other programs.
+#
+#   BENCH="get ladd"   only rows whose names begin so; the documents stay as they are
+#   BENCH_S=1.5        seconds per measurement
+#   BENCH_ARGS=        more options, as for tests/bench/run
+
+BENCH      ?=
+BENCH_S    ?= 1.5
+BENCH_ARGS ?=
+
+LOAD_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/bench/*.c)))
+
+$(B)/load: $(LOAD_OBJ)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lm
+
+-include $(LOAD_OBJ:.o=.d)
+
+.PHONY: bench
+bench: $(BIN) $(B)/load ## speed and memory beside other programs; 15 minutes (BENCH="get")
+	scripts/install-deps --bench
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/check-load $(B)/load
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/run --build $(B) --seconds $(BENCH_S) \
+	    $(BENCH_ARGS) $(BENCH)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is drawn: cost against the size of a list, throughput against the number of clients."""
+
+import statistics
+
+import rows
+from measure import settle, together
+from rows import must
+from sides import cpu_s
+
+MEMBER = "user-%08n"
+MEMBER_BYTES = 13
+ANSWER_ITEMS_MAX = 4_000_000  # max_answer_bytes is 64 MB
+
+
+def sizes(bench):
+    found = [1_000, 10_000, 100_000, 1_000_000]
+    return [*found, 10_000_000] if bench.args.long else found
+
+
+def series(name, title, x, y, curves, **data):
+    """curves: label -> [(x, y)]."""
+    found = {"name": name, "kind": "series", "title": title, "x": x, "y": y, "curves": curves}
+    return {**found, **data}
+
+
+def used_s(side):
+    return sum(cpu_s(process.pid) for process in side.servers.values())
+
+
+# --- ladd while the list grows -----------------------------------------------------------------
+
+
+def grow_one(bench, side, key, steps):
+    """CPU per add between one size and the next, with everything that the adds have caused."""
+    found, before = [], 0
+    for size in steps:
+        settle([side])
+        used = used_s(side)
+        request = [side.add(key, MEMBER)]
+        bench.load.run(side, request, 8, 32, count=size - before, first=before)
+        settle([side])
+        found.append((size, (used_s(side) - used) / (size - before) * 1e6))
+        must(side.count(key) == size, f"{side.name}: items of {key} are missing")
+        before = size
+    return found
+
+
+def grow(bench):
+    """Short lists are cheap to measure and say little: several of them, and their median."""
+    steps = sizes(bench)
+    curves = {}
+    with bench.arena() as arena:
+        ours, redis = arena.mclistd(arena.memcacheds(memory_mb=4096)), arena.redis()
+        for label, side in (("mclistd + memcached, ladd", ours), ("Redis, SADD", redis)):
+            by_size = {size: [] for size in steps}
+            for turn in range(bench.args.repetitions):
+                some = steps if turn == 0 else steps[:3]
+                for size, cpu_us in grow_one(bench, side, f"grow{turn}", some):
+                    by_size[size].append(cpu_us)
+            curves[label] = [(size, statistics.median(found)) for size, found in by_size.items()]
+    # The first step begins with nothing; "from 1,000 on" are the others.
+    grown = [cpu_us for _, cpu_us in curves["mclistd + memcached, ladd"][1:]]
+    factor = max(grown) / grown[0]
+    return series(
+        "grow",
+        f"CPU per ladd while a list grows to {steps[-1]:,} items, compaction included",
+        "items in the list",
+        "CPU time per add, µs",
+        curves,
+        target="grows at most 2x",
+        factor=factor,
+        met=factor <= 2,
+    )
+
+
+# --- reading lists of several sizes ------------------------------------------------------------
+
+
+def read_cost(bench, requests_of, depth, connections, per_item):
+    curves = {"mclistd + memcached": [], "Redis": []}
+    for size in sizes(bench):
+        if per_item and size > ANSWER_ITEMS_MAX:
+            continue
+        with bench.arena() as arena:
+            pair = arena.mclistd(arena.memcacheds(memory_mb=4096)), arena.redis()
+            for (label, curve), side in zip(curves.items(), pair):
+                side.fill([("list", (f"user-{i:08}" for i in range(size)))])
+                side.compact("list")
+                must(side.count("list") == size, f"{side.name}: items are missing")
+                settle([side])
+                requests = requests_of(side, size)
+                options = {"seconds": min(bench.args.seconds, 1), "members": 2 * size}
+                result = bench.load.run(side, requests, connections, depth, **options)
+                cpu_us = together(result)
+                curve.append((size, cpu_us * 1000 / size if per_item else cpu_us))
+    return curves
+
+
+def has_by_size(bench):
+    curves = read_cost(
+        bench, lambda side, _size: [side.has("list", "user-%08m")], 32, 8, per_item=False
+    )
+    return series(
+        "lhas-by-size",
+        "CPU per lhas (SISMEMBER), half of the items there, 8 connections x 32",
+        "items in the list",
+        "CPU time per request, µs",
+        curves,
+        is_log=True,
+    )
+
+
+def get_by_size(bench):
+    curves = read_cost(
+        bench,
+        lambda side, size: [side.items("list", size, MEMBER_BYTES)],
+        1,
+        4,
+        per_item=True,
+    )
+    return series(
+        "lget-by-size",
+        "CPU per item of lget (SMEMBERS), 4 connections",
+        "items in the list",
+        "CPU time per item, ns",
+        curves,
+        is_log=True,
+    )
+
+
+# --- how many clients --------------------------------------------------------------------------
+
+CLIENTS = [1, 4, 16, 64, 128, 256, 512]
+TURNS = 3
+
+
+def by_clients(bench, sides, requests_of, options):
+    curves = {label: [] for label in sides}
+    options = {**options, "seconds": min(bench.args.seconds, 1) / 2}
+    for count in CLIENTS:
+        found = {label: [] for label in sides}
+        for _ in range(TURNS):
+            for label, side in sides.items():
+                settle(sides.values())
+                result = bench.load.run(side, requests_of(side), count, 1, **options)
+                found[label].append(result["ops_per_s"])
+        for label, rates in found.items():
+            curves[label].append((count, statistics.median(rates)))
+    return curves
+
+
+def get_by_clients(bench):
+    with bench.arena() as arena:
+        ours, nutcracker = rows.plain("nutcracker", 32)(arena, None)
+        direct = arena.memcached(arena.started[0])
+        sides = {"mclistd": ours, "nutcracker": nutcracker, "memcached alone": direct}
+        # Behind nutcracker and mclistd a key is in the same memcached, as there is only one.
+        options = {"keys": rows.KEYS}
+        curves = by_clients(bench, sides, lambda side: [side.get("key:%04k", 32)], options)
+    title = "get of 32 bytes, one at a time per client"
+    return series("get-by-clients", title, "clients", "requests per second", curves)
+
+
+def add_by_clients(bench):
+    with bench.arena() as arena:
+        ours, redis = rows.nothing_there(arena, None)
+        sides = {"mclistd, ladd": ours, "Redis, SADD": redis}
+        options = {"members": rows.MEMBERS}
+        curves = by_clients(bench, sides, lambda side: [side.add("hot", rows.MEMBER)], options)
+        for side in sides.values():
+            rows.check_members(side)
+    title = "adding to one list, one at a time per client"
+    return series("ladd-by-clients", title, "clients", "requests per second", curves)
+
+
+ROWS = {
+    "grow": grow,
+    "lhas-by-size": has_by_size,
+    "lget-by-size": get_by_size,
+    "get-by-clients": get_by_clients,
+    "ladd-by-clients": add_by_clients,
+}

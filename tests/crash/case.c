@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "case.h"
+
+#include <stdio.h>
+
+/* B's items overlap with A's, so that the order of the two shows. */
+const struct op_spec ops_a[] = {
+    {"ladd", 1, false, {{LIST_ADD, 2, {20, 1}, 0, 0}}},
+    {"ladd of much", 1, false, {{LIST_ADD, 4, {23, 29, 35, 41}, 0, 0}}},
+    {"ladd+lget", 2, true, {{LIST_ADD, 2, {1, 20}, 0, 0}, {.verb = LIST_GET}}},
+    {"ldel", 1, false, {{LIST_DEL, 2, {1, 2}, 0, 0}}},
+    {"lset", 1, false, {{LIST_SET, 3, {3, 20, 0}, 0, 0}}},
+    {"laddx", 1, false, {{LIST_ADDX, 2, {1, 20}, 0, 0}}},
+    {"ldelx", 1, false, {{LIST_DELX, 3, {2, 22, 0}, 0, 0}}},
+    {"lcreate", 1, false, {{LIST_CREATE, 2, {20, 1}, 0, 0}}},
+    {"lget", 1, false, {{.verb = LIST_GET}}},
+    {"lhas", 1, false, {{LIST_HAS, 3, {1, 20, 0}, 0, 0}}},
+    {"llen", 1, false, {{.verb = LIST_LEN}}},
+    {"lrange", 1, false, {{LIST_RANGE, 0, {0}, 1, -2}}},
+    {"ldrop", 1, false, {{.verb = LIST_DROP}}},
+    {"lcompact", 1, false, {{.verb = LIST_COMPACT}}},
+};
+const unsigned ops_a_count = sizeof ops_a / sizeof ops_a[0];
+
+const struct op_spec ops_b[] = {
+    {"nothing", 0, false, {{.verb = LIST_GET}}},
+    {"lget", 1, false, {{.verb = LIST_GET}}},
+    {"ladd, lget", 2, false, {{LIST_ADD, 3, {22, 20, 1}, 0, 0}, {.verb = LIST_GET}}},
+    {"ladd of much", 1, false, {{LIST_ADD, 4, {47, 35, 53, 29}, 0, 0}}},
+    {"ldel", 1, false, {{LIST_DEL, 2, {1, 20}, 0, 0}}},
+    {"laddx", 1, false, {{LIST_ADDX, 3, {2, 20, 23}, 0, 0}}},
+    {"lset", 1, false, {{LIST_SET, 2, {22, 1}, 0, 0}}},
+    {"ldrop", 1, false, {{.verb = LIST_DROP}}},
+    {"lcompact", 1, false, {{.verb = LIST_COMPACT}}},
+    {"lcompact, ladd of much",
+     2,
+     false,
+     {{.verb = LIST_COMPACT}, {LIST_ADD, 4, {47, 35, 53, 29}, 0, 0}}},
+    {"lcreate", 1, false, {{LIST_CREATE, 2, {22, 2}, 0, 0}}},
+    {"lhas", 1, false, {{LIST_HAS, 3, {20, 1, 2}, 0, 0}}},
+    {"llen", 1, false, {{.verb = LIST_LEN}}},
+};
+const unsigned ops_b_count = sizeof ops_b / sizeof ops_b[0];
+
+const char *family_name(enum family family)
+{
+    static const char *const names[] = {
+#define FAMILY_NAME(name, text) #name,
+        FAMILY_TABLE(FAMILY_NAME)
+#undef FAMILY_NAME
+    };
+    return names[family];
+}
+
+const char *family_text(enum family family)
+{
+    static const char *const texts[] = {
+#define FAMILY_TEXT(name, text) text,
+        FAMILY_TABLE(FAMILY_TEXT)
+#undef FAMILY_TEXT
+    };
+    return texts[family];
+}
+
+/* The number's digits: how many values each has. */
+enum { KINDS = 32, STEPS = 256, OPS = 16, SCENES = 32, POLICIES = 8 };
+
+uint64_t case_number(const struct crash_case *c)
+{
+    uint64_t n = c->family;
+    n = n * POLICIES + c->policy;
+    n = n * SCENES + c->scene;
+    n = n * OPS + c->a;
+    n = n * OPS + c->b;
+    n = n * WARMS + c->warm;
+    n = n * KINDS + c->kind;
+    n = n * STEPS + c->p;
+    return n * STEPS + c->q;
+}
+
+static unsigned take_digit(uint64_t *n, unsigned base)
+{
+    unsigned digit = (unsigned)(*n % base);
+    *n /= base;
+    return digit;
+}
+
+bool case_of_number(struct crash_case *c, uint64_t number)
+{
+    c->q = take_digit(&number, STEPS);
+    c->p = take_digit(&number, STEPS);
+    c->kind = take_digit(&number, KINDS);
+    c->warm = (enum warm)take_digit(&number, WARMS);
+    c->b = take_digit(&number, OPS);
+    c->a = take_digit(&number, OPS);
+    c->scene = take_digit(&number, SCENES);
+    c->policy = take_digit(&number, POLICIES);
+    c->family = (enum family)number;
+    return number < FAMILIES && c->policy < policy_count && c->scene < scene_count &&
+           c->a < ops_a_count && c->b < ops_b_count;
+}
+
+static const char *fault_text(unsigned fault)
+{
+    static const char *const texts[] = {
+        "loses its connection before a request is executed",
+        "loses its connection after one request",
+        "loses its connection after two requests",
+        "loses its connection after three requests",
+        "cannot send a request",
+        "cannot send any more",
+        "finds no memory for a request",
+        "finds no memory any more",
+        "has a request refused",
+    };
+    return texts[fault];
+}
+
+/* "to its end", or "up to its step N, where it crashes". */
+static const char *describe_end(char out[48], unsigned steps)
+{
+    if (steps == TO_THE_END) {
+        return "to its end";
+    }
+    snprintf(out, 48, "up to its step %u, where it crashes", steps);
+    return out;
+}
+
+static void describe_order(const struct crash_case *c, char *out, size_t cap)
+{
+    char end[48];
+    switch (c->family) {
+    case FAMILY_crash:
+        snprintf(out, cap, "A crashes after step %u%s, then B", c->p,
+                 c->kind > 0 ? ", some of what it sent still arrives" : "");
+        return;
+    case FAMILY_beside:
+        snprintf(out, cap, "A takes %u steps, B all, A goes on %s", c->p, describe_end(end, c->q));
+        return;
+    case FAMILY_around:
+        snprintf(out, cap, "B takes %u steps, A runs %s, B goes on", c->q, describe_end(end, c->p));
+        return;
+    case FAMILY_meet:
+        snprintf(out, cap, "A takes %u steps, B %u, A all others, B all others", c->p, c->q);
+        return;
+    case FAMILY_pause:
+        snprintf(out, cap, "A takes %u steps%s and pauses, B, A goes on %s", c->p,
+                 c->kind > 0 ? ", one more is executed but not answered," : "",
+                 describe_end(end, c->q));
+        return;
+    case FAMILY_fault:
+        if (c->q == TO_THE_END) {
+            snprintf(end, sizeof end, "to its end");
+        } else {
+            snprintf(end, sizeof end, "for %u steps, where it crashes", c->q);
+        }
+        snprintf(out, cap, "A takes %u steps, B all, A %s and goes on %s", c->p,
+                 fault_text(c->kind), end);
+        return;
+    case FAMILY_conflict:
+        snprintf(out, cap, "A takes %u steps, B all, A %u more, %s and goes on", c->p, c->q,
+                 fault_text(c->kind));
+        return;
+    case FAMILY_late:
+        if (c->q == TO_THE_END) {
+            snprintf(end, sizeof end, "when A and then B have ended");
+        } else {
+            snprintf(end, sizeof end, "%u steps later, then B", c->q - 1);
+        }
+        snprintf(out, cap, "A takes %u steps, loses its connection, %u requests arrive %s", c->p,
+                 c->kind, end);
+        return;
+    case FAMILIES:
+        break;
+    }
+    snprintf(out, cap, "?");
+}
+
+void case_describe(const struct crash_case *c, char *out, size_t cap)
+{
+    static const char *const warms[] = {"", ", B warm", ", A warm", ", both warm"};
+    char order[256];
+    describe_order(c, order, sizeof order);
+    snprintf(out, cap, "%s, %s, A %s, B %s%s: %s", policies[c->policy].name, scenes[c->scene].name,
+             ops_a[c->a].name, ops_b[c->b].name, warms[c->warm], order);
+}

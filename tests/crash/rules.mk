@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Every step crashed: the list engine in all orders of events of a bounded world.
+
+CRASH_SRC := $(sort $(wildcard tests/crash/*.c)) tests/sim/model.c tests/sim/store.c
+CRASH_OBJ := $(CRASH_SRC:%.c=$(CHECKED)/%.o)
+
+$(B)/crash: $(CRASH_OBJ) $(SIM_LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+-include $(CRASH_OBJ:.o=.d)
+
+.PHONY: crash
+crash: $(B)/crash ## every step of every list operation crashed, failed and interleaved in turn
+	$(RUNNER) $(B)/crash
