@@ -300,7 +300,7 @@ SCRIPTS = {
         ms plain 2
         xx
         mg {b64(b"plain")} b k v O1
-        md {b64(bytes(range(1, 60)))} b k
+        md {b64(bytes(byte for byte in range(1, 60) if byte != 10))} b k
         ma {b64(b"num")} b N0 J5 v k
         get num plain
         md {b64(b"plain")} b q
