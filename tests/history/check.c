@@ -91,8 +91,9 @@ static enum history_verdict violated(struct checker *c, struct evidence *e, bool
     }
     e->lost = find_lost(c, e->view.list);
     e->stuck = e->lost == NO_RECORD ? e->stuck : e->lost;
-    if (!narrowed && !narrow_to_items(c, e)) {
+    if (!narrowed && !narrow(c, e)) {
         e->view = view_of_list(e->view.list);
+        e->beginning = NO_RECORD;
     }
     e->fates = history_alloc(c->history->lists[e->view.list].count, sizeof *e->fates);
     e->view.fates = e->fates;
@@ -111,7 +112,7 @@ static enum history_verdict check_list(struct checker *c, uint32_t list)
     enum history_verdict verdict = HISTORY_LINEARIZABLE;
     enum search_verdict found = check_again(c, &all, &left, false, &r);
     e.stuck = stuck_record(c, &r);
-    if (found == SEARCH_LIMIT && narrow_to_items(c, &e)) {
+    if (found == SEARCH_LIMIT && narrow(c, &e)) {
         verdict = violated(c, &e, true);
     } else {
         if (found == SEARCH_LIMIT && left > 0) {

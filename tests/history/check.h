@@ -39,9 +39,12 @@ enum search_verdict check_evidence(struct checker *c, const struct evidence *e, 
  * is. */
 bool evidence_begin(const struct checker *c, struct evidence *e, unsigned n);
 
-/* One of the items, or two, that suffice to see that the list is not linearizable; fills the view.
- * False when none was found. */
-bool narrow_to_items(struct checker *c, struct evidence *e);
+/* Begins with the answer of this full read; false when that cannot be any list's content. */
+bool evidence_begin_read(const struct checker *c, struct evidence *e, uint32_t read);
+
+/* Finds a part of the list that suffices to see that it is not linearizable; fills the view. False
+ * when none was found. */
+bool narrow(struct checker *c, struct evidence *e);
 /* The record at whose completion a list that has no solution first has none. */
 uint32_t find_lost(struct checker *c, uint32_t list);
 /* Leaves out what is not needed. */

@@ -130,16 +130,21 @@ static void put_slice(struct checker *c, const struct evidence *e, const struct 
     free(steps);
 }
 
-static void put_order(struct checker *c, const struct evidence *e, const struct search_result *r)
+/* The operations that are shown, as far as they can be ordered, and what the list can hold then. */
+static void put_furthest(struct checker *c, const struct evidence *e, const struct search_result *r)
 {
-    uint32_t shown = r->order_count > SHOWN_ITEMS_MAX ? r->order_count - SHOWN_ITEMS_MAX : 0;
-    fprintf(c->report, "  an order that goes furthest:%s", shown > 0 ? " ..." : "");
-    for (uint32_t i = shown; i < r->order_count; i++) {
+    if (r->verdict != SEARCH_NONE) {
+        return; /* it took too long to find out how far one can get */
+    }
+    fprintf(c->report, "  an order that goes furthest:");
+    for (uint32_t i = 0; i < r->order_count; i++) {
         uint32_t record = c->projector.steps[r->order[i]].record;
-        fprintf(c->report, is_kept(c, e, record) ? " %" PRIu64 : " (%" PRIu64 ")",
-                c->history->records[record].number);
+        if (is_kept(c, e, record)) {
+            fprintf(c->report, " %" PRIu64, c->history->records[record].number);
+        }
     }
     fprintf(c->report, "\n");
+    put_states(c, r);
 }
 
 /* Of all contents that it may begin with, the one that goes furthest. */
@@ -170,6 +175,10 @@ static void put_whole(struct checker *c, const struct evidence *e)
     struct view view = view_of_list(e->view.list);
     struct search_result r;
     if (e->lost == NO_RECORD) {
+        if (e->stuck != NO_RECORD) {
+            fprintf(c->report, "  looking at the whole list, no order was found beyond ");
+            put_record(c, NULL, e->stuck);
+        }
         return;
     }
     const struct record *lost = &c->history->records[e->lost];
@@ -212,8 +221,7 @@ void report_violation(struct checker *c, struct evidence *e)
     }
     put_beginning(c, e);
     put_slice(c, e, &p, r.stuck_at == INT64_MIN ? NULL : &p.steps[r.stuck]);
-    put_order(c, e, &r);
-    put_states(c, &r);
+    put_furthest(c, e, &r);
     search_result_fini(&r);
     put_whole(c, e);
 }
