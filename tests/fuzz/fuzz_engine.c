@@ -185,7 +185,6 @@ static void stop_engine(struct world *w)
         }
     }
     w->open_calls = 0;
-    w->liar.stat_waits = false;
 }
 
 /* ---- calls ---- */
@@ -243,7 +242,6 @@ static void submit(struct world *w)
     }
     chain_init(&c->call.answer);
     w->open_calls++;
-    w->liar.stat_waits = w->liar.stat_waits || verb == LIST_STAT;
     trace_call(w, "submit", &c->call);
     engine_submit(w->engine, &c->call, w->now);
 }

@@ -274,7 +274,7 @@ static void follow(struct view *view, const struct made *m, uint64_t cas)
     }
     for (size_t i = (size_t)keeps; i < m->run_count; i++) {
         for (uint32_t n = 0; n < m->runs[i].run.range.count; n++) {
-            view_add_sublist(view, &m->runs[i].run, m->runs[i].sublists[n]);
+            view_add_sublist(view, &m->runs[i].run, i, m->runs[i].sublists[n]);
         }
     }
     CHECK(view_keeps(view, head) == (int)m->run_count);

@@ -11,8 +11,6 @@
 #define LONG_ITEM_BYTES 80
 /* CAS numbers that the store never comes to. */
 #define FIRST_LIE (UINT64_C(1) << 40)
-/* An lstat looks for each of a list's sublists in the cache. */
-#define STAT_SUBLISTS_MAX 4096
 
 void liar_init(struct liar *liar, struct input *in, struct audit *audit, uint64_t item_size_max)
 {
@@ -309,25 +307,6 @@ static void refuse(struct liar *liar, enum be_status status, const char *text,
     *reply = (struct be_reply){.status = status, .text = liar->text, .caps = &liar->store.caps};
 }
 
-static bool is_head(const struct be_request *r)
-{
-    return r->key[r->key_len - 1] == '#';
-}
-
-/* A head that names more sublists than an lstat should have to look up. */
-static bool too_long_for_stat(const struct be_reply *reply)
-{
-    struct ref_head head;
-    uint64_t sum = 0;
-    if (ref_head_read(&head, reply->value)) {
-        for (size_t i = 0; i < head.runs.count; i++) {
-            sum += head.runs.ranges[i].count;
-        }
-    }
-    ref_head_fini(&head);
-    return sum > STAT_SUBLISTS_MAX;
-}
-
 static void execute(struct liar *liar, const struct be_request *r, struct now now,
                     struct be_reply *reply)
 {
@@ -340,20 +319,11 @@ static void execute(struct liar *liar, const struct be_request *r, struct now no
     reply->epoch = liar->epoch;
 }
 
-static void finish(struct liar *liar, const struct be_request *r, struct be_reply *reply)
-{
-    if (liar->stat_waits && r->verb == BE_GET && reply->status == BE_HIT && is_head(r) &&
-        too_long_for_stat(reply)) {
-        refuse(liar, BE_DOWN, "backend s: too long a list", reply);
-    }
-}
-
 void liar_answer(struct liar *liar, const struct be_request *r, struct now now,
                  struct be_reply *reply)
 {
     *reply = (struct be_reply){0};
     execute(liar, r, now, reply);
-    finish(liar, r, reply);
 }
 
 /* A hit with that value, for a verb that has hits. */
@@ -434,5 +404,4 @@ void liar_lie(struct liar *liar, enum lie lie, const struct be_request *r, struc
         hit(liar, r, slice_make(b->data, b->used), input_byte(liar->in), reply);
         block_unref(&b);
     }
-    finish(liar, r, reply);
 }

@@ -16,10 +16,8 @@ struct liar {
     struct store store;
     struct audit *audit;
     uint64_t epoch;
-    uint64_t lies;   /* CAS numbers of heads that were made up */
-    bool stat_waits; /* an lstat is under way: it looks up every sublist that a head names, so
-                        heads that name millions of them are kept from it */
-    char text[160];  /* of the last refusal */
+    uint64_t lies;  /* CAS numbers of heads that were made up */
+    char text[160]; /* of the last refusal */
 };
 
 void liar_init(struct liar *liar, struct input *in, struct audit *audit, uint64_t item_size_max);
