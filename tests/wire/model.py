@@ -207,11 +207,16 @@ def compact(conn, key):
 
 
 def assert_compact(conn, key, memcacheds):
-    """After lcompact: one run or none, and nothing to be tidied up, here and in the backends."""
-    stat = compact(conn, key)
-    if stat:
-        assert int(stat["runs"]) <= 1, stat
-        assert stat["garbage_names"] == stat["announcements"] == "0", stat
+    """After lcompact: one run or none; and nothing to be tidied up, here and in the backends, at the
+    latest when the grace of a fold that was given up is over."""
+
+    def tidy():
+        stat = compact(conn, key)
+        if stat:
+            assert int(stat["runs"]) <= 1, stat
+        return not stat or stat["garbage_names"] == stat["announcements"] == "0"
+
+    wait_until(f"nothing is left of folds of {key}", tidy)
     assert leftovers(memcacheds, key) == []
 
 
