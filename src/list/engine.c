@@ -134,6 +134,8 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->stat = (struct list_stat){0};
     call->error[0] = '\0';
     call->submitted_us = now.mono_us;
+    call->held = false;
+    call->charged_bytes = 0;
     if (!admissible(e, call)) {
         return;
     }
@@ -144,6 +146,15 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     e->calls++;
     TAILQ_INSERT_TAIL(&list->queue, call, link);
     lists_mark_ready(&e->lists, list);
+}
+
+void engine_session_changed(struct engine *e, struct list_session *session)
+{
+    struct list_call *call;
+    LIST_FOREACH(call, &session->held, holding)
+    {
+        lists_mark_ready(&e->lists, lists_find(&e->lists, call->key));
+    }
 }
 
 void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply,
@@ -209,6 +220,7 @@ struct list_call *engine_take_done(struct engine *e)
     struct list_call *call = TAILQ_FIRST(&e->done);
     if (call != NULL) {
         TAILQ_REMOVE(&e->done, call, link);
+        session_discharge(call);
     }
     return call;
 }
@@ -254,6 +266,7 @@ void list_note_head(struct list *list, const struct head *head)
 {
     list_note_size(list, head->value.len);
     list->header_bytes = head_header_bytes(head);
+    list->extent = session_extent(head);
 }
 
 void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us)

@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "base/slice.h"
 #include "config/config.h"
+#include "list/session.h"
 #include "proto/backend.h"
 
 enum list_verb {
@@ -55,15 +56,6 @@ enum list_form {
 };
 
 #define LIST_ERROR_MAX 256
-
-struct head;
-
-/* Where a call's order counts: one per client connection, zero-initialised, owned by the client for
- * as long as it has calls. The engine's only. */
-struct list_session {
-    uint64_t mark;
-    uint64_t phase;
-};
 
 struct list_stat {
     uint64_t items, log_bytes, log_entries, runs, sublists, sublist_bytes, garbage_names,
@@ -100,6 +92,9 @@ struct list_call {
     TAILQ_ENTRY(list_call) active; /* the engine's */
     uint64_t submitted_us;         /* the engine's */
     struct head *head;             /* the engine's: what a read is answered from */
+    bool held;                     /* the engine's: see session.h */
+    LIST_ENTRY(list_call) holding; /* the engine's */
+    uint64_t charged_bytes;        /* the engine's */
 };
 
 struct engine;
@@ -116,6 +111,8 @@ void engine_destroy(struct engine **engine);
 
 /* Checks the call against its policy and queues it; done at the earliest in the next engine_run. */
 void engine_submit(struct engine *engine, struct list_call *call, struct now now);
+/* What the submitter says of itself in the session is new, and session_holds. */
+void engine_session_changed(struct engine *engine, struct list_session *session);
 /* Takes back a request with its reply. Exactly once for each request that engine_take_request gave.
  */
 void engine_reply(struct engine *engine, struct be_request *request, const struct be_reply *reply,

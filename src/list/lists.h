@@ -31,6 +31,7 @@ struct list {
     bool size_known;
     uint64_t size_bytes, appended_bytes;
     uint64_t header_bytes;
+    struct list_extent extent;
     uint64_t item_size_max;  /* of the head's server; 0 = not known */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 

@@ -5,6 +5,7 @@
 
 #include "list/engine_state.h"
 #include "list/op_view.h"
+#include "list/schedule.h"
 
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET };
 
@@ -127,10 +128,13 @@ static void start_reads(struct engine *e, struct op_round *round)
 {
     if (round->got == GOT_ERROR) {
         calls_fail(e, round->op.list, &round->reads, round->read_error);
-    } else {
-        view_start_reads(e, round->op.list, &round->reads,
-                         round->got == GOT_HEAD ? round->head : NULL);
+        return;
     }
+    struct head *head = round->got == GOT_HEAD ? round->head : NULL;
+    if (head != NULL) {
+        schedule_hold_large(e, round->op.list, &round->reads, head);
+    }
+    view_start_reads(e, round->op.list, &round->reads, head);
 }
 
 static enum progress round_step(struct engine *e, struct op *op, const struct op_event *event)

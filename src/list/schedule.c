@@ -23,6 +23,7 @@ enum phase {
     PHASE_CHANGED, /* it has a change in the round being made */
     PHASE_READING, /* it has a read in that round: only reads may follow */
     PHASE_BLOCKED, /* an earlier call must end first */
+    PHASE_HELD,    /* an earlier call waits for the client to take answers, and so does this one */
 };
 
 enum kind { KIND_CHANGE, KIND_READ, KIND_EXACT, KIND_COMPACTION };
@@ -131,11 +132,23 @@ static bool take_change(struct pass *pass, struct list_call *call)
     return true;
 }
 
+static void hold(const struct pass *pass, struct list_call *call)
+{
+    session_hold(call);
+    set_phase(pass, call, PHASE_HELD);
+}
+
 static bool take_read(struct pass *pass, struct list_call *call)
 {
-    if (phase_of(pass, call) == PHASE_BLOCKED || !round_possible(pass)) {
+    if (phase_of(pass, call) == PHASE_BLOCKED ||
+        (pass->list->round != NULL && pass->round == NULL)) {
         return false;
     }
+    if (!session_admit(call, pass->list->extent)) {
+        hold(pass, call);
+        return false;
+    }
+    CHECK(round_possible(pass));
     if (!TAILQ_EMPTY(&pass->round->reads)) {
         metric_inc(pass->e->metrics, METRIC_list_head_reads_combined);
     }
@@ -231,6 +244,28 @@ static bool take(struct pass *pass, struct list_call *call)
     return false;
 }
 
+/* A held call's time begins when the client lets it go on. */
+static void release(const struct pass *pass, struct list_call *call)
+{
+    if (call->held) {
+        session_release(call);
+        call->submitted_us = pass->e->now.mono_us;
+    }
+}
+
+static void consider(struct pass *pass, struct list_call *call)
+{
+    release(pass, call);
+    if (call->session->gone && kind_of(call) == KIND_READ) {
+        activate(pass, call);
+        call_fail(pass->e, pass->list, call, "nobody waits for the answer");
+    } else if (phase_of(pass, call) == PHASE_HELD) {
+        session_hold(call);
+    } else if (!expired(pass, call) && !take(pass, call) && !call->held) {
+        set_phase(pass, call, PHASE_BLOCKED);
+    }
+}
+
 void schedule_list(struct engine *e, struct list *list)
 {
     struct pass pass = {.e = e, .list = list};
@@ -241,9 +276,7 @@ void schedule_list(struct engine *e, struct list *list)
     mark_active(&pass);
     for (struct list_call *call = TAILQ_FIRST(&list->queue), *next; call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);
-        if (!expired(&pass, call) && !take(&pass, call)) {
-            set_phase(&pass, call, PHASE_BLOCKED);
-        }
+        consider(&pass, call);
     }
     if (pass.log_full && round_possible(&pass)) {
         /* What is known may be old: others have flipped since. */
@@ -258,5 +291,30 @@ void schedule_list(struct engine *e, struct list *list)
     if (pass.compaction != NULL) {
         compact_start(e, list, pass.compaction->verb == LIST_DROP ? COMPACT_DROP : COMPACT_FULL,
                       pass.compaction);
+    }
+}
+
+void schedule_hold_large(struct engine *e, struct list *list, struct call_queue *reads,
+                         const struct head *head)
+{
+    struct pass pass = {.e = e, .list = list};
+    struct list_extent extent = session_extent(head);
+    struct list_call *call, *next, *last_back = NULL;
+    e->session_mark++;
+    for (call = TAILQ_FIRST(reads); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (phase_of(&pass, call) != PHASE_HELD && session_admit(call, extent)) {
+            continue;
+        }
+        session_discharge(call);
+        hold(&pass, call);
+        TAILQ_REMOVE(reads, call, link);
+        TAILQ_REMOVE(&list->active, call, active);
+        if (last_back == NULL) {
+            TAILQ_INSERT_HEAD(&list->queue, call, link);
+        } else {
+            TAILQ_INSERT_AFTER(&list->queue, last_back, call, link);
+        }
+        last_back = call;
     }
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "proxy/dispatch.h"
+#include "proxy/list_request.h"
 #include "proxy/worker.h"
 
 /* A line of unknown length goes on in a new block when less than this is left in the old one. */
@@ -34,6 +35,7 @@ void client_create(struct worker *worker, int fd)
     c->parsed = true;
     TAILQ_INIT(&c->fifo);
     window_init(&c->window, worker->config);
+    c->session.limit_bytes = worker->config->client_output_bytes;
     chain_init(&c->out);
     event_assign(&c->read_event, worker->base, fd, EV_READ | EV_PERSIST, on_readable, c);
     event_assign(&c->write_event, worker->base, fd, EV_WRITE, on_writable, c);
@@ -221,6 +223,21 @@ static bool blocked_front_may_go(const struct client *c)
     return pending_front_waits(c) && window_drained(&c->window, c->out.bytes);
 }
 
+/* Tells the engine how much the client has still to take. */
+static void update_session(struct client *c)
+{
+    struct list_session *session = &c->session;
+    const struct part *first = pending_first(c);
+    bool first_may_go = first != NULL && !c->closed && window_drained(&c->window, c->out.bytes);
+    session->unread_bytes = c->out.bytes + c->window.parked_bytes;
+    session->first = first_may_go ? list_request_call(first) : NULL;
+    session->gone = c->closed;
+    if (session_holds(session)) {
+        engine_session_changed(c->worker->engine, session);
+        c->worker->engine_dirty = true;
+    }
+}
+
 void client_pump(struct client *c)
 {
     if (c->closed) {
@@ -246,6 +263,7 @@ void client_pump(struct client *c)
     }
     drop_empty_input(c);
     set_reading(c, open && !c->eof && !c->stop);
+    update_session(c);
     want_write(c);
 }
 
@@ -300,9 +318,13 @@ void client_write(struct client *c)
     if (c->closed) {
         return;
     }
+    size_t bytes = c->out.bytes;
     if (!c->writing && !write_out(c)) {
         client_close(c);
         return;
+    }
+    if (c->out.bytes < bytes && session_holds(&c->session)) {
+        client_touch(c);
     }
     if (c->out.bytes + c->window.parked_bytes > c->worker->config->client_hard_bytes) {
         drop_slow(c);
@@ -366,6 +388,7 @@ void client_close(struct client *c)
     chain_fini(&c->out);
     block_unref(&c->in);
     pending_drop_answered(c);
+    update_session(c);
     client_bury(c);
 }
 

@@ -115,7 +115,7 @@ static void start_call(struct pending *p)
     };
     chain_init(&c->call.answer);
     set_items(c, r);
-    part_add(p, &c->part, key, way.is_read ? WINDOW_LIST : WINDOW_SHORT);
+    part_add(p, &c->part, key, WINDOW_SHORT);
     w->engine_dirty = true;
     engine_submit(w->engine, &c->call, w->now);
 }
@@ -170,6 +170,15 @@ void list_request_start(struct client *client, const struct request *r, struct b
         p->trailer = SLICE_LIT("END\r\n");
     }
     metric_add(&client->worker->metrics, way.metric, lists);
+}
+
+const struct list_call *list_request_call(const struct part *part)
+{
+    if (part->pending->handler != &list_handler) {
+        return NULL;
+    }
+    const char *start = (const char *)part - offsetof(struct call_part, part);
+    return &((const struct call_part *)start)->call;
 }
 
 void list_request_done(struct list_call *call)

@@ -13,6 +13,8 @@
 /* Queues a request whose verb has one of the list shapes. */
 void list_request_start(struct client *client, const struct request *request, struct block *block);
 
+/* What the part asks of the engine, or NULL when it asks something else. */
+const struct list_call *list_request_call(const struct part *part);
 /* The engine has finished the call, which list_request_start made. */
 void list_request_done(struct list_call *call);
 

@@ -148,10 +148,15 @@ bool part_may_wait(const struct part *part)
                           : window_indebted(&client->window, client->out.bytes);
 }
 
-bool pending_front_waits(const struct client *client)
+struct part *pending_first(const struct client *client)
 {
     const struct pending *p = TAILQ_FIRST(&client->fifo);
-    const struct part *part = p == NULL ? NULL : TAILQ_FIRST(&p->parts);
+    return p == NULL ? NULL : TAILQ_FIRST(&p->parts);
+}
+
+bool pending_front_waits(const struct client *client)
+{
+    const struct part *part = pending_first(client);
     return part != NULL && part->postponed;
 }
 

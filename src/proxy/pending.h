@@ -98,6 +98,8 @@ void part_postpone(struct part *part, size_t bytes);
 void pending_restart(struct client *client);
 /* Does everything wait for a postponed part, since it is the first of all? */
 bool pending_front_waits(const struct client *client);
+/* The first part of the first request, or NULL. */
+struct part *pending_first(const struct client *client);
 
 /* The line replaces the request's trailer; the first failure counts. Parts that were not started
  * never will be. */

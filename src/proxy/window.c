@@ -24,7 +24,6 @@ void window_init(struct window *w, const struct config *config)
     w->estimate[WINDOW_NONE] = 0;
     w->estimate[WINDOW_SHORT] = ESTIMATE_MIN;
     w->estimate[WINDOW_ITEM] = w->soft_bytes / 4 + ESTIMATE_MIN;
-    w->estimate[WINDOW_LIST] = w->soft_bytes / 4 + ESTIMATE_MIN;
 }
 
 size_t window_started(struct window *w, enum window_kind kind)

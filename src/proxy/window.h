@@ -23,9 +23,8 @@
 
 enum window_kind {
     WINDOW_NONE,  /* answered by the proxy itself: never in flight */
-    WINDOW_SHORT, /* one line */
+    WINDOW_SHORT, /* one line, or a list: for those see list/session.h */
     WINDOW_ITEM,  /* may bring an item's value */
-    WINDOW_LIST,  /* may bring a list */
     WINDOW_KINDS,
 };
 

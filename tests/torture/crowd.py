@@ -294,9 +294,9 @@ class ValueReader(Reader):
 
 
 class ListReader(Reader):
-    """As many lists as a client may leave unread: they are all read at once."""
+    """Ten times more than a client may leave unread, in one go."""
 
-    TIMES = (CLIENT_HARD_BYTES - CLIENT_OUTPUT_BYTES) // HUGE_BYTES
+    TIMES = 10 * CLIENT_HARD_BYTES // HUGE_BYTES
     AT_END_BYTES = TIMES * HUGE_BYTES
     BEGINNING = re.compile(
         rb"VALUE h-uge 0 %d\r\n|SERVER_ERROR .*\r\n" % (HUGE_BYTES - 1)

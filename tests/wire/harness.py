@@ -165,6 +165,10 @@ class Conn:
         """For get, gets, gat, lget, lgets, lhas, lrange, lgetb: [(key, numbers, data)], where numbers
         are the fields behind the key. Whatever ends the answer in place of END is raised."""
         self.send(text, b"\r\n")
+        return self.values_answer()
+
+    def values_answer(self):
+        """The answer to one that was sent before, as values() returns it."""
         found = []
         while True:
             line = self.line()

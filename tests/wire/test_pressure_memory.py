@@ -283,3 +283,36 @@ def test_values_dropped_for_a_slow_reader_are_asked_for_again(daemon, memcacheds
         assert conn.line() == b"END"
         assert conn.line() == b"STORED"
         assert conn.lines(3) == [b"VALUE k59 0 3", b"new", b"END"]
+
+
+@NO_TIMEOUT
+@pytest.mark.memcacheds(1, "-m", "256")
+@pytest.mark.config(
+    proxy={"client_output_bytes": "256k", "client_hard_bytes": "8m"}, lists={"max_answer_bytes": "4m"}
+)
+def test_lists_are_read_as_fast_as_their_reader_takes_them(daemon):
+    """All kinds of list reads and changes between them, in order; nobody is closed, and memory does
+    not grow with what was asked for."""
+    items = [b"%06d" % i + b"x" * 94 for i in range(20_000)]
+    rounds = 40
+    with daemon.conn() as conn, daemon.conn() as other:
+        for key, content in (("small", items[:1]), ("large", items)):
+            for i in range(0, len(content), 100):
+                other.send(b"laddq " + key.encode() + b" ", b" ".join(content[i : i + 100]), "\r\n")
+        assert other.llen("large") == len(items)
+        script = "lget small\r\n" * 300
+        for i in range(rounds):
+            script += f"lget large\r\nladd large new-{i}\r\nlgetb small\r\nllen large\r\n"
+        conn.send(script)
+        time.sleep(1)
+        assert other.cmd("llen small") == b"1"
+        for _ in range(300):
+            assert conn.values_answer() == [(b"small", [0, 100], items[0])]
+        for i in range(rounds):
+            [(_, _, found)] = conn.values_answer()
+            assert found.split(b",") == items + [b"new-%d" % n for n in range(i)]
+            assert conn.line() == b"STORED"
+            assert conn.values_answer() == [(b"small", [100], items[0])]
+            assert conn.line() == b"%d" % (len(items) + i + 1)
+        assert other.stats()["clients_dropped_slow"] == "0"
+    assert_memory_below(daemon, 60)

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/session.h"
+
+#include "list/engine.h"
+#include "list/head.h"
+
+/* "ITEM ", " ", digits, two line ends: around key and item. */
+#define ITEM_FRAME_BYTES 24u
+
+struct list_extent session_extent(const struct head *head)
+{
+    struct list_extent extent = {.bytes = head_run_bytes(head) + head->log.len,
+                                 .items = head->log.len / entry_bytes(1)};
+    for (size_t i = 0; i < head->run_count; i++) {
+        extent.items += head->runs[i].items;
+    }
+    return extent;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes of the answer at most, with what its memory holds besides. */
+static uint64_t answer_bytes(const struct list_call *call, struct list_extent extent)
+{
+    const struct list_policy *policy = call->policy;
+    uint64_t items = extent.items, bytes = extent.bytes;
+    bool known_count = (call->from < 0) == (call->to < 0) && call->from <= call->to;
+    if (call->verb == LIST_RANGE && known_count) {
+        items = least(items, (uint64_t)(call->to - call->from) + 1);
+        bytes = least(bytes, items * (policy->max_item_bytes + 1));
+    }
+    if (call->form == LIST_FORM_ITEMS) {
+        bytes += items * (call->key.len + ITEM_FRAME_BYTES);
+    }
+    return least(bytes, policy->max_answer_bytes);
+}
+
+bool session_admit(struct list_call *call, struct list_extent extent)
+{
+    struct list_session *session = call->session;
+    if (session->limit_bytes == 0 || (call->verb != LIST_GET && call->verb != LIST_RANGE)) {
+        return true;
+    }
+    uint64_t bytes = answer_bytes(call, extent);
+    uint64_t others = session->charged_bytes - call->charged_bytes + session->unread_bytes;
+    if (call != session->first && bytes > 0 && others + bytes > session->limit_bytes) {
+        return false;
+    }
+    session->charged_bytes += bytes - call->charged_bytes;
+    call->charged_bytes = bytes;
+    return true;
+}
+
+void session_discharge(struct list_call *call)
+{
+    call->session->charged_bytes -= call->charged_bytes;
+    call->charged_bytes = 0;
+}
+
+void session_hold(struct list_call *call)
+{
+    if (!call->held) {
+        call->held = true;
+        LIST_INSERT_HEAD(&call->session->held, call, holding);
+    }
+}
+
+void session_release(struct list_call *call)
+{
+    if (call->held) {
+        call->held = false;
+        LIST_REMOVE(call, holding);
+    }
+}
