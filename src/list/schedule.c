@@ -258,7 +258,7 @@ static void consider(struct pass *pass, struct list_call *call)
     release(pass, call);
     if (call->session->gone && kind_of(call) == KIND_READ) {
         activate(pass, call);
-        call_fail(pass->e, pass->list, call, "nobody waits for the answer");
+        call_finish(pass->e, pass->list, call, LIST_SERVER_ERROR); /* nobody hears it */
     } else if (phase_of(pass, call) == PHASE_HELD) {
         session_hold(call);
     } else if (!expired(pass, call) && !take(pass, call) && !call->held) {
