@@ -49,7 +49,7 @@ static const struct config_key keys[] = {
      "answers that a client has not fetched, after which it is closed"},
     {PROXY("tracked_lists", tracked_lists), TYPE_COUNT, 16, 16777216, "65536", "", NULL,
      "lists per worker whose log size is remembered"},
-    {PROXY("view_bytes", view_bytes), TYPE_BYTES64, 0, 64 * G, "64m", "bytes", NULL,
+    {PROXY("view_bytes", view_bytes), TYPE_BYTES64, 0, 16 * G, "64m", "bytes", NULL,
      "memory per worker for the decoded content of lists in use"},
     {PROXY("log_level", log_level), TYPE_WORD, 0, 0, "info", "", log_levels,
      "how much is logged: error, warn, info or debug"},

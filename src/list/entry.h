@@ -38,6 +38,12 @@ enum entry_status { ENTRY_OK, ENTRY_END, ENTRY_MALFORMED };
  * not known here. The entry's bytes point into *rest. */
 enum entry_status entry_next(struct slice *rest, struct entry *out);
 
+/* Of an item, for tables. */
+static inline uint32_t item_hash(struct slice item)
+{
+    return (uint32_t)hash_bytes(item.p, item.len, 0);
+}
+
 /* Bytes that an item of len bytes takes as an entry. */
 size_t entry_bytes(size_t len);
 

@@ -20,11 +20,6 @@ void fold_fini(struct fold *fold)
     *fold = (struct fold){0};
 }
 
-static uint32_t item_hash(struct slice item)
-{
-    return (uint32_t)hash_bytes(item.p, item.len, 0);
-}
-
 /* Returns the table's slot of the item: the one that holds it, or the empty one where it would go.
  */
 static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t hash)

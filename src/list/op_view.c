@@ -19,6 +19,7 @@ struct op_view {
     struct head *head;       /* of the first of them */
     struct scan scan;
     size_t keeps; /* runs that were in the view before the scan */
+    uint64_t limit_bytes;
 };
 
 static bool worth_keeping(const struct engine *e, const struct head *head)
@@ -59,12 +60,17 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
     }
 }
 
+/* A head may say less of its runs than they have. */
 static bool add_visit(void *arg, struct sublist *sublist)
 {
     struct op_view *o = arg;
-    view_add_sublist(o->op.list->view, &o->scan.runs[o->scan.visit.run],
-                     o->keeps + o->scan.visit.run, sublist);
-    return true;
+    struct view *view = o->op.list->view;
+    view_add_sublist(view, &o->scan.runs[o->scan.visit.run], o->keeps + o->scan.visit.run, sublist);
+    if (view_memory_bytes(view) <= o->limit_bytes) {
+        return true;
+    }
+    view_clear(view);
+    return false;
 }
 
 /* Takes the first call off; its head is the caller's. */
@@ -84,7 +90,7 @@ static void answer_front(struct engine *e, struct op_view *o)
     struct view *view = list->view;
     while (!TAILQ_EMPTY(&o->calls)) {
         struct head *head = TAILQ_FIRST(&o->calls)->head;
-        if (view_keeps(view, head) != (int)head->run_count) {
+        if (!view_has_runs(view, head)) {
             break;
         }
         view_take_log(view, head);
@@ -108,15 +114,9 @@ static void read_slowly(struct engine *e, struct op_view *o)
 /* What the view lacks of the head's runs. */
 static void start_scan(struct op_view *o)
 {
-    struct view *view = o->op.list->view;
-    int keeps = view_keeps(view, o->head);
-    if (keeps < 0) {
-        view_clear(view);
-        keeps = 0;
-    }
-    o->keeps = (size_t)keeps;
-    scan_start(&o->op, &o->scan, o->head->runs + keeps, o->head->run_count - o->keeps, false, true,
-               add_visit, o);
+    o->keeps = view_keep(o->op.list->view, o->head);
+    scan_start(&o->op, &o->scan, o->head->runs + o->keeps, o->head->run_count - o->keeps, false,
+               true, add_visit, o);
 }
 
 static enum progress view_step(struct engine *e, struct op *op, const struct op_event *event)
@@ -131,8 +131,7 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
         start_scan(o);
         SCAN_RUN(co, e, op, &o->scan, "reading sublists for a view");
         scan_stop(op, &o->scan);
-        if (o->scan.state != SCAN_END ||
-            view_keeps(op->list->view, o->head) != (int)o->head->run_count) {
+        if (o->scan.state != SCAN_END || !view_has_runs(op->list->view, o->head)) {
             /* The other way finds out whether the list is damaged, or no list at all. */
             view_clear(op->list->view);
             break;
@@ -167,6 +166,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
     bool starts = o == NULL;
     if (starts) {
         o = op_create(e, list, sizeof *o, view_step, view_op_fini);
+        o->limit_bytes = e->lists.view_limit_bytes;
         TAILQ_INIT(&o->calls);
         list->viewing = &o->op;
     }
@@ -203,7 +203,7 @@ void view_start_reads(struct engine *e, struct list *list, struct call_queue *ca
         return;
     }
     struct view *view = lists_get_view(&e->lists, list);
-    if (list->viewing != NULL || view_keeps(view, head) != (int)head->run_count) {
+    if (list->viewing != NULL || !view_has_runs(view, head)) {
         build(e, list, calls, head);
         return;
     }

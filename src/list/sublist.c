@@ -92,18 +92,13 @@ static uint32_t index_size(const struct sublist *s)
     return size;
 }
 
-uint32_t sublist_hash(struct slice item)
-{
-    return (uint32_t)hash_bytes(item.p, item.len, 0);
-}
-
 static uint32_t *build_index(struct sublist *s)
 {
     uint32_t size = index_size(s);
     uint32_t *index = calloc(size, sizeof *index);
     CHECK(index != NULL);
     for (uint32_t i = 0; i < s->count; i++) {
-        uint32_t at = sublist_hash(sublist_item(s, i)) & (size - 1);
+        uint32_t at = item_hash(sublist_item(s, i)) & (size - 1);
         while (index[at] != 0) {
             at = (at + 1) & (size - 1);
         }
@@ -118,25 +113,19 @@ static uint32_t *build_index(struct sublist *s)
     return index;
 }
 
-uint32_t sublist_position(struct sublist *s, struct slice item, uint32_t hash)
+char sublist_find(struct sublist *s, struct slice item)
 {
     const uint32_t *index = atomic_load_explicit(&s->index, memory_order_acquire);
     if (index == NULL) {
         index = build_index(s);
     }
     uint32_t mask = index_size(s) - 1;
-    for (uint32_t at = hash & mask; index[at] != 0; at = (at + 1) & mask) {
+    for (uint32_t at = item_hash(item) & mask; index[at] != 0; at = (at + 1) & mask) {
         if (slice_equal(sublist_item(s, index[at] - 1), item)) {
-            return index[at] - 1;
+            return s->ops[index[at] - 1];
         }
     }
-    return SUBLIST_NOWHERE;
-}
-
-char sublist_find(struct sublist *s, struct slice item)
-{
-    uint32_t position = sublist_position(s, item, sublist_hash(item));
-    return position == SUBLIST_NOWHERE ? 0 : s->ops[position];
+    return 0;
 }
 
 size_t sublist_memory_bytes(const struct sublist *s)

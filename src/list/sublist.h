@@ -46,11 +46,6 @@ static inline struct slice sublist_item(const struct sublist *s, uint32_t i)
  * thread. */
 char sublist_find(struct sublist *sublist, struct slice item);
 
-#define SUBLIST_NOWHERE UINT32_MAX
-uint32_t sublist_hash(struct slice item);
-/* The same, with the item's hash given: its position, or SUBLIST_NOWHERE. */
-uint32_t sublist_position(struct sublist *sublist, struct slice item, uint32_t hash);
-
 /* Memory it holds with its index, in bytes. */
 size_t sublist_memory_bytes(const struct sublist *sublist);
 

@@ -9,118 +9,29 @@ void view_init(struct view *v)
     fold_init(&v->fold);
 }
 
-void view_clear(struct view *v)
+static void set_dead(struct view *v, struct view_place place)
 {
-    for (uint32_t i = 0; i < v->part_count; i++) {
-        sublist_unref(&v->parts[i].sublist);
-        free(v->parts[i].dead);
-    }
-    free(v->parts);
-    free(v->runs);
-    free(v->places);
-    fold_fini(&v->fold);
-    block_unref(&v->log_block);
-    view_init(v);
+    struct view_run *run = &v->runs[place.run];
+    view_run_set_dead(run, &run->parts[place.part], place.position);
 }
 
-void view_fini(struct view *v)
+static void set_live(struct view *v, struct view_place place)
 {
-    view_clear(v);
+    struct view_run *run = &v->runs[place.run];
+    view_run_set_live(run, &run->parts[place.part], place.position);
 }
 
-size_t view_memory_bytes(const struct view *v)
+static bool is_dead(const struct view *v, struct view_place place)
 {
-    return v->pinned_bytes + fold_bytes(&v->fold) + v->place_cap * sizeof *v->places +
-           v->part_cap * sizeof *v->parts + v->run_cap * sizeof *v->runs + v->log.len;
-}
-
-int view_keeps(const struct view *v, const struct head *head)
-{
-    if (v->run_count > head->run_count) {
-        return -1;
-    }
-    for (size_t i = 0; i < v->run_count; i++) {
-        if (!name_equal(&v->runs[i], &head->runs[i].range.name)) {
-            return -1;
-        }
-    }
-    return (int)v->run_count;
-}
-
-/* ---- runs ---- */
-
-static bool is_dead(const struct view_part *part, uint32_t position)
-{
-    return part->dead != NULL && (part->dead[position / 64] >> position % 64 & 1) != 0;
-}
-
-static void set_dead(struct view *v, struct view_part *part, uint32_t position)
-{
-    if (part->dead == NULL) {
-        part->dead = calloc(part->sublist->count / 64 + 1, sizeof *part->dead);
-        CHECK(part->dead != NULL);
-        v->pinned_bytes += (part->sublist->count / 64 + 1) * sizeof *part->dead;
-    }
-    part->dead[position / 64] |= 1ULL << position % 64;
-    part->live--;
-    v->live--;
-}
-
-static void set_live(struct view *v, struct view_part *part, uint32_t position)
-{
-    part->dead[position / 64] &= ~(1ULL << position % 64);
-    part->live++;
-    v->live++;
-}
-
-/* The place at which the item counts, in one of the first parts. */
-static struct view_place find_place(const struct view *v, uint32_t part_count, struct slice item)
-{
-    uint32_t hash = sublist_hash(item);
-    for (uint32_t i = part_count; i-- > 0;) {
-        uint32_t position = sublist_position(v->parts[i].sublist, item, hash);
-        if (position != SUBLIST_NOWHERE && !is_dead(&v->parts[i], position)) {
-            return (struct view_place){.part = i, .position = position, .found = true};
-        }
-    }
-    return (struct view_place){0};
-}
-
-static void begin_run(struct view *v, const struct run *run, size_t at)
-{
-    if (at < v->run_count) {
-        return;
-    }
-    if (v->run_count == v->run_cap) {
-        v->run_cap = v->run_cap == 0 ? 8 : v->run_cap * 2;
-        v->runs = realloc(v->runs, v->run_cap * sizeof *v->runs);
-        CHECK(v->runs != NULL);
-    }
-    v->runs[v->run_count++] = run->range.name;
-}
-
-static struct view_part *push_part(struct view *v, struct sublist *s)
-{
-    if (v->part_count == v->part_cap) {
-        v->part_cap = v->part_cap == 0 ? 8 : v->part_cap * 2;
-        v->parts = realloc(v->parts, v->part_cap * sizeof *v->parts);
-        CHECK(v->parts != NULL);
-    }
-    struct view_part *part = &v->parts[v->part_count++];
-    *part = (struct view_part){
-        .sublist = sublist_ref(s), .run = (uint32_t)v->run_count - 1, .live = s->count};
-    v->live += s->count;
-    v->pinned_bytes += sublist_memory_bytes(s);
-    return part;
+    return view_part_is_dead(&v->runs[place.run].parts[place.part], place.position);
 }
 
 /* Takes back what the log hides. */
 static void forget_log(struct view *v)
 {
     for (uint32_t i = 0; i < v->place_count; i++) {
-        struct view_place *place = &v->places[i];
-        if (place->hidden) {
-            set_live(v, &v->parts[place->part], place->position);
+        if (v->places[i].hidden) {
+            set_live(v, v->places[i].place);
         }
     }
     v->place_count = 0;
@@ -131,30 +42,123 @@ static void forget_log(struct view *v)
     v->epoch = 0;
 }
 
-void view_add_sublist(struct view *v, const struct run *run, size_t at, struct sublist *s)
+static void drop_last_run(struct view *v)
+{
+    struct view_run *run = &v->runs[--v->run_count];
+    for (uint32_t i = run->hide_count; i-- > 0;) {
+        set_live(v, run->hides[i]);
+    }
+    view_run_fini(run);
+}
+
+void view_clear(struct view *v)
 {
     forget_log(v);
-    begin_run(v, run, at);
-    uint32_t older = v->part_count;
-    while (older > 0 && v->parts[older - 1].run == v->run_count - 1) {
-        older--;
+    while (v->run_count > 0) {
+        drop_last_run(v);
     }
-    struct view_part *part = push_part(v, s);
+    free(v->runs);
+    free(v->places);
+    view_init(v);
+}
+
+void view_fini(struct view *v)
+{
+    view_clear(v);
+}
+
+size_t view_memory_bytes(const struct view *v)
+{
+    uint64_t bytes = fold_bytes(&v->fold) + v->place_cap * sizeof *v->places +
+                     v->run_cap * sizeof *v->runs + v->log.len;
+    for (uint32_t i = 0; i < v->run_count; i++) {
+        bytes += view_run_memory_bytes(&v->runs[i]);
+    }
+    return bytes;
+}
+
+/* ---- runs ---- */
+
+static uint32_t common_runs(const struct view *v, const struct head *head)
+{
+    uint32_t count = 0;
+    while (count < v->run_count && count < head->run_count &&
+           name_equal(&v->runs[count].name, &head->runs[count].range.name)) {
+        count++;
+    }
+    return count;
+}
+
+bool view_has_runs(const struct view *v, const struct head *head)
+{
+    return v->run_count == head->run_count && common_runs(v, head) == v->run_count;
+}
+
+size_t view_keep(struct view *v, const struct head *head)
+{
+    uint32_t count = common_runs(v, head);
+    if (count < v->run_count) {
+        forget_log(v);
+    }
+    while (v->run_count > count) {
+        drop_last_run(v);
+    }
+    return count;
+}
+
+/* The place at which the item counts, in one of the first runs. */
+static bool find_place(const struct view *v, uint32_t run_count, struct slice item, uint32_t hash,
+                       struct view_place *place)
+{
+    for (uint32_t i = run_count; i-- > 0;) {
+        if (view_run_find(&v->runs[i], item, hash, place)) {
+            place->run = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct view_run *get_run(struct view *v, const struct run *run, size_t at)
+{
+    if (at < v->run_count) {
+        return &v->runs[v->run_count - 1];
+    }
+    if (v->run_count == v->run_cap) {
+        v->run_cap = v->run_cap == 0 ? 8 : v->run_cap * 2;
+        v->runs = realloc(v->runs, v->run_cap * sizeof *v->runs);
+        CHECK(v->runs != NULL);
+    }
+    struct view_run *fresh = &v->runs[v->run_count++];
+    /* What a head says of its runs is not always so, but an entry has three bytes. */
+    uint64_t items_max = run->bytes / 3;
+    view_run_init(fresh, &run->range.name, run->items < items_max ? run->items : items_max);
+    return fresh;
+}
+
+void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct sublist *s)
+{
+    forget_log(v);
+    struct view_run *run = get_run(v, entry, at);
+    uint32_t older = v->run_count - 1;
+    struct view_part *part = view_run_push(run, s);
     if (older == 0 && s->all_add) {
         return;
     }
     for (uint32_t i = 0; i < s->count; i++) {
-        struct view_place place =
-            older == 0 ? (struct view_place){0} : find_place(v, older, sublist_item(s, i));
-        if (place.found && s->ops[i] == ENTRY_ADD) {
-            set_dead(v, part, i); /* it stays in its older place */
+        struct slice item = sublist_item(s, i);
+        struct view_place place;
+        bool found = find_place(v, older, item, item_hash(item), &place);
+        if (found && s->ops[i] == ENTRY_ADD) {
+            view_run_set_dead(run, part, i); /* it stays in its older place */
             continue;
         }
-        if (place.found) {
-            set_dead(v, &v->parts[place.part], place.position);
+        if (found) {
+            set_dead(v, place);
+            view_run_hide(run, place);
         }
         if (s->ops[i] == ENTRY_DEL) {
-            set_dead(v, part, i);
+            view_run_set_dead(run, part, i);
         }
     }
 }
@@ -169,10 +173,11 @@ static void find_new_places(struct view *v)
         CHECK(v->places != NULL);
     }
     while (v->place_count < v->fold.count) {
-        v->places[v->place_count] =
-            v->fold.cleared ? (struct view_place){0}
-                            : find_place(v, v->part_count, v->fold.items[v->place_count].item);
-        v->place_count++;
+        const struct fold_item *item = &v->fold.items[v->place_count];
+        struct log_place *log = &v->places[v->place_count++];
+        log->hidden = false;
+        log->found =
+            !v->fold.cleared && find_place(v, v->run_count, item->item, item->hash, &log->place);
     }
 }
 
@@ -182,16 +187,15 @@ static void settle_log(struct view *v)
     v->rest = 0;
     for (uint32_t i = 0; i < v->fold.count; i++) {
         struct fold_item *item = &v->fold.items[i];
-        struct view_place *place = &v->places[i];
+        struct log_place *log = &v->places[i];
         bool in = item->outcome == ENTRY_ADD || item->outcome == ENTRY_READD;
-        item->placed = item->outcome == ENTRY_ADD && place->found;
+        item->placed = item->outcome == ENTRY_ADD && log->found;
         v->rest += in && !item->placed;
         /* An item that was deleted and added again stands twice in the fold; its place is hidden
          * once. */
-        bool hides = place->found && item->outcome != ENTRY_ADD;
-        if (hides && !is_dead(&v->parts[place->part], place->position)) {
-            set_dead(v, &v->parts[place->part], place->position);
-            place->hidden = true;
+        if (log->found && item->outcome != ENTRY_ADD && !is_dead(v, log->place)) {
+            set_dead(v, log->place);
+            log->hidden = true;
         }
     }
 }
@@ -244,12 +248,17 @@ bool view_has(const struct view *v, struct slice item)
     if (outcome != 0 || v->fold.cleared) {
         return outcome == ENTRY_ADD || outcome == ENTRY_READD;
     }
-    return find_place(v, v->part_count, item).found;
+    struct view_place place;
+    return find_place(v, v->run_count, item, item_hash(item), &place);
 }
 
 uint64_t view_count(const struct view *v)
 {
-    return v->rest + (v->fold.cleared ? 0 : v->live);
+    uint64_t count = v->rest;
+    for (uint32_t i = 0; i < v->run_count && !v->fold.cleared; i++) {
+        count += v->runs[i].live;
+    }
+    return count;
 }
 
 /* The first position from there on that is dead (or live); count when there is none. */
@@ -285,10 +294,17 @@ static void write_part(const struct view_part *part, struct output *output)
     }
 }
 
+static void write_run(const struct view_run *run, struct output *output)
+{
+    for (uint32_t i = 0; i < run->part_count && !output_satisfied(output); i++) {
+        write_part(&run->parts[i], output);
+    }
+}
+
 void view_write(const struct view *v, struct output *output)
 {
-    for (uint32_t i = 0; i < v->part_count && !v->fold.cleared && !output_satisfied(output); i++) {
-        write_part(&v->parts[i], output);
+    for (uint32_t i = 0; i < v->run_count && !v->fold.cleared; i++) {
+        write_run(&v->runs[i], output);
     }
     uint32_t at = 0;
     char op;

@@ -11,9 +11,9 @@
  *
  * So a membership is a few lookups, a count is at hand, and the content is long stretches of the
  * sublists' text. Sublists never change and names never return, so a view is brought up to a newer
- * head by what is new in it: runs at the end, entries of the log.
+ * head by what is new in it: runs at the end (a merge replaces some of them), entries of the log.
  *
- *     view_keeps(view, head)     nothing, or only runs behind those that are there, has to be added
+ *     view_keep(view, head)      drops the runs that are not the head's any more
  *     view_add_sublist ...       the sublists of the runs that are missing
  *     view_take_log(view, head)  from here on the view shows that head
  */
@@ -23,32 +23,22 @@
 #include "list/fold.h"
 #include "list/head.h"
 #include "list/output.h"
-
-struct view_part {
-    struct sublist *sublist;
-    uint32_t run;   /* which of the view's runs */
-    uint32_t live;  /* items that are not void */
-    uint64_t *dead; /* a bit per item, NULL while none is */
-};
+#include "list/view_run.h"
 
 /* Where an item of the log stands in the runs. */
-struct view_place {
-    uint32_t part, position;
+struct log_place {
+    struct view_place place;
     bool found, hidden; /* hidden: the log says that this place is void */
 };
 
 struct view {
-    struct name *runs; /* those whose sublists are in */
-    size_t run_count, run_cap;
-    struct view_part *parts;
-    uint32_t part_count, part_cap;
-    uint64_t live;         /* of all parts */
-    uint64_t pinned_bytes; /* memory of the sublists */
+    struct view_run *runs; /* those whose sublists are in */
+    uint32_t run_count, run_cap;
 
     struct fold fold; /* of the log */
     struct block *log_block;
-    struct slice log;          /* as far as it is folded; lives in log_block */
-    struct view_place *places; /* of the fold's items */
+    struct slice log;         /* as far as it is folded; lives in log_block */
+    struct log_place *places; /* of the fold's items */
     uint32_t place_count, place_cap;
     uint64_t rest;       /* items that the log adds behind the runs */
     uint64_t cas, epoch; /* of the head that it shows; epoch 0: of none */
@@ -59,9 +49,11 @@ void view_fini(struct view *view);
 /* Memory it holds, with the sublists, in bytes. */
 size_t view_memory_bytes(const struct view *view);
 
-/* How many of the head's runs are in the view, when those are the first of the head's; -1 when the
- * view has others: it has to begin anew. */
-int view_keeps(const struct view *view, const struct head *head);
+/* Does the view have the head's runs, and no others? */
+bool view_has_runs(const struct view *view, const struct head *head);
+/* Keeps the runs that are the head's first ones, and drops what is behind them. Returns how many
+ * are kept. */
+size_t view_keep(struct view *view, const struct head *head);
 /* Forgets everything. */
 void view_clear(struct view *view);
 /* The next sublist of the run that stands at that place of the head; it is the view's last run, or

@@ -267,17 +267,12 @@ static void follow(struct view *view, const struct made *m, uint64_t cas)
     struct head *head = make_head(m);
     head->cas = cas;
     head->epoch = 1;
-    int keeps = view_keeps(view, head);
-    if (keeps < 0) {
-        view_clear(view);
-        keeps = 0;
-    }
-    for (size_t i = (size_t)keeps; i < m->run_count; i++) {
+    for (size_t i = view_keep(view, head); i < m->run_count; i++) {
         for (uint32_t n = 0; n < m->runs[i].run.range.count; n++) {
             view_add_sublist(view, &m->runs[i].run, i, m->runs[i].sublists[n]);
         }
     }
-    CHECK(view_keeps(view, head) == (int)m->run_count);
+    CHECK(view_has_runs(view, head));
     view_take_log(view, head);
     CHECK(view_memory_bytes(view) >= head->log.len);
     head_unref(&head);

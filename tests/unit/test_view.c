@@ -129,12 +129,7 @@ static struct head *life_head(struct life *l)
 
 static void bring_up_to_date(struct life *l, const struct head *head)
 {
-    int keeps = view_keeps(&l->view, head);
-    if (keeps < 0) {
-        view_clear(&l->view);
-        keeps = 0;
-    }
-    for (size_t i = (size_t)keeps; i < l->run_count; i++) {
+    for (size_t i = view_keep(&l->view, head); i < l->run_count; i++) {
         for (uint32_t n = 0; n < l->runs[i].run.range.count; n++) {
             view_add_sublist(&l->view, &l->runs[i].run, i, l->runs[i].sublists[n]);
         }
