@@ -211,7 +211,7 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
     scan_start(&r->op, &r->scan, runs, count, false, true, content_fold_visit, c);
     SCAN_RUN(co, e, &r->op, &r->scan, "reading newer runs");
     scan_stop(&r->op, &r->scan);
-    if (c->output.too_large) {
+    if (c->too_large) {
         fail(e, r, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
     } else if (r->scan.state == SCAN_END) {
         content_fold_log(c, r->head->log);

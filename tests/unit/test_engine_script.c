@@ -165,6 +165,18 @@ static void test_create_does_not_guess_when_memory_is_short(void **state)
     assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
 }
 
+/* Nor is such a list counted as far as it was read. */
+static void test_read_does_not_guess_when_memory_is_short(void **state)
+{
+    struct script *s = *state;
+    s->config->lists[0].fold_memory_bytes = 1;
+    submit(s, LIST_STAT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
+    expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
+}
+
 /* Announcements of crashed proxies fill the log and no change fits any more: they are swept without
  * waiting for a change to fold. */
 static void test_log_full_of_dead_announcements_is_swept(void **state)
@@ -226,6 +238,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_drop_that_came_half_way_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_does_not_guess_when_memory_is_short, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_read_does_not_guess_when_memory_is_short, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_log_full_of_dead_announcements_is_swept, setup,
                                         teardown),
