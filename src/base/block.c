@@ -68,7 +68,7 @@ void block_unref(struct block **slot)
     }
 }
 
-void block_append(struct block **slot, const void *p, size_t len)
+char *block_reserve(struct block **slot, size_t len)
 {
     struct block *b = *slot;
     CHECK_SLOW(atomic_load(&b->refs) == 1);
@@ -80,9 +80,15 @@ void block_append(struct block **slot, const void *p, size_t len)
         block_unref(slot);
         *slot = b = larger;
     }
+    return b->data + b->used;
+}
+
+void block_append(struct block **slot, const void *p, size_t len)
+{
+    char *end = block_reserve(slot, len);
     if (len > 0) {
-        memcpy(b->data + b->used, p, len);
-        b->used += len;
+        memcpy(end, p, len);
+        (*slot)->used += len;
     }
 }
 

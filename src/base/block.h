@@ -41,6 +41,10 @@ struct block *block_ref(struct block *b);
 /* Drops the caller's reference and sets *b to NULL; NULL is fine. */
 void block_unref(struct block **b);
 
+/* Makes room for len bytes in a block that only the caller holds, moving it to a larger one when
+ * there is none: *b may change. Returns where they go; add to used what was written. */
+char *block_reserve(struct block **b, size_t len);
+
 /* Appends a copy of the bytes to a block that only the caller holds, moving it to a larger one when
  * there is no room: *b may change. */
 void block_append(struct block **b, const void *p, size_t len);

@@ -31,6 +31,7 @@ void content_fini(struct content *c)
 bool content_fold_visit(void *arg, struct sublist *sublist)
 {
     struct content *c = arg;
+    fold_reserve(&c->overlay, sublist->count);
     for (uint32_t i = 0; i < sublist->count; i++) {
         fold_apply(&c->overlay, (enum entry_op)sublist->ops[i], sublist_item(sublist, i));
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #define TABLE_MIN 64u
+#define TABLE_MAX (1u << 30)
 #define NOT_FOUND UINT32_MAX
 
 void fold_init(struct fold *fold)
@@ -37,11 +38,11 @@ static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t h
     }
 }
 
-static void grow_table(struct fold *fold)
+static void resize_table(struct fold *fold, uint32_t size)
 {
     uint32_t old_size = fold->table_size;
     uint32_t *old = fold->table;
-    fold->table_size = old_size == 0 ? TABLE_MIN : old_size * 2;
+    fold->table_size = size;
     fold->table = calloc(fold->table_size, sizeof *fold->table);
     CHECK(fold->table != NULL);
     for (uint32_t i = 0; i < old_size; i++) {
@@ -51,6 +52,17 @@ static void grow_table(struct fold *fold)
         }
     }
     free(old);
+}
+
+void fold_reserve(struct fold *fold, uint32_t items)
+{
+    uint32_t size = fold->table_size == 0 ? TABLE_MIN : fold->table_size;
+    while (size / 2 <= fold->table_used + items && size < TABLE_MAX) {
+        size *= 2;
+    }
+    if (size > fold->table_size) {
+        resize_table(fold, size);
+    }
 }
 
 static uint32_t push_item(struct fold *fold, struct slice item, uint32_t hash, char outcome)
@@ -81,7 +93,7 @@ void fold_apply(struct fold *fold, enum entry_op op, struct slice item)
         return;
     }
     if (fold->table_used * 2 >= fold->table_size) {
-        grow_table(fold);
+        resize_table(fold, fold->table_size == 0 ? TABLE_MIN : fold->table_size * 2);
     }
     uint32_t hash = item_hash(item);
     uint32_t slot = find_slot(fold, item, hash);
@@ -105,6 +117,7 @@ bool fold_apply_entries(struct fold *fold, struct slice entries)
 {
     struct entry entry;
     enum entry_status status;
+    fold_reserve(fold, (uint32_t)(entries.len / ENTRY_BYTES_TYPICAL));
     while ((status = entry_next(&entries, &entry)) == ENTRY_OK) {
         if (entry.op != ENTRY_ANNOUNCE) {
             fold_apply(fold, (enum entry_op)entry.op, entry.bytes);

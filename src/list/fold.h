@@ -34,6 +34,9 @@ struct fold {
 void fold_init(struct fold *fold);
 void fold_fini(struct fold *fold);
 
+/* Makes room for so many more items at once. */
+void fold_reserve(struct fold *fold, uint32_t items);
+
 /* Applies one op ('+', '-', '=' or '!') on top of what was folded so far. */
 void fold_apply(struct fold *fold, enum entry_op op, struct slice item);
 /* Applies all entries; announcements are passed over. False on a malformed entry (what precedes it

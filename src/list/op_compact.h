@@ -41,6 +41,7 @@ enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_CAS, TAG_DELETE, TAG_DROP };
 /* A run being written: sublists go out as they fill. */
 struct run_writer {
     struct announcement announcement; /* its name, and how many sublists it may have */
+    uint64_t limit_bytes;             /* of a sublist */
     struct block *sublist;            /* being filled, or NULL */
     uint32_t sublist_entries;
     struct run run; /* what was written so far */

@@ -12,7 +12,7 @@ void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max)
     struct run_writer *w = &c->writer;
     uint64_t limit = list_sublist_limit(c->op.list);
     writer_fini(c);
-    *w = (struct run_writer){0};
+    *w = (struct run_writer){.limit_bytes = limit};
     name_fresh(&w->announcement.range.name, e->rng);
     /* An entry that does not fit closes a sublist: any two neighbours hold more than one limit
      * together. */
@@ -115,12 +115,11 @@ void writer_flush(struct engine *e, struct op_compact *c)
 void writer_put(struct engine *e, struct op_compact *c, char op, struct slice item)
 {
     struct run_writer *w = &c->writer;
-    uint64_t limit = list_sublist_limit(c->op.list);
-    if (w->sublist != NULL && w->sublist->used + entry_bytes(item.len) > limit) {
+    if (w->sublist != NULL && w->sublist->used + entry_bytes(item.len) > w->limit_bytes) {
         writer_flush(e, c);
     }
     if (w->sublist == NULL) {
-        w->sublist = sublist_begin(limit);
+        w->sublist = sublist_begin(w->limit_bytes);
     }
     entry_append(&w->sublist, (enum entry_op)op, item);
     w->sublist_entries++;

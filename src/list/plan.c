@@ -12,8 +12,6 @@
 /* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the
  * table. */
 #define FOLD_ENTRY_BYTES 64u
-/* An entry's bytes where only the adding ones were counted. */
-#define ENTRY_BYTES_TYPICAL 24u
 
 struct log_facts {
     bool has_ops;

@@ -22,7 +22,7 @@ static void test_entries_survive_the_round_trip(void **state)
         assert_int_equal(b->used - before, entry_bytes(test_item(i).len));
     }
     struct slice rest = block_slice(b);
-    struct entry entry;
+    struct entry entry = {0};
     for (unsigned i = 0; i < ITEMS_MAX; i++) {
         assert_int_equal(entry_next(&rest, &entry), ENTRY_OK);
         assert_int_equal(entry.op, ops[i % 5]);

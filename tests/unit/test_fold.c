@@ -387,7 +387,7 @@ static void test_runs_merged_in_any_grouping_replay_to_the_same_list(void **stat
         /* One run from the beginning on: nothing but the items. */
         merge(&runs, 0, 1);
         struct slice rest = block_slice(runs.entries[0]);
-        struct entry entry;
+        struct entry entry = {0};
         for (size_t i = 0; i < want.count; i++) {
             assert_int_equal(entry_next(&rest, &entry), ENTRY_OK);
             assert_int_equal(entry.op, '+');
