@@ -196,6 +196,9 @@ static void carry_out(struct generator *g, const struct moment *m)
     if (m->at != NEVER_DONE) {
         do_operation(g, m, op, items);
     }
+    if (g->o->hints && m->at != NEVER_DONE && op->outcome == HISTORY_OK) {
+        op->hint = HISTORY_HINT_NOTHING + g->out->count;
+    }
     if (m->unknown) {
         op->outcome = HISTORY_UNKNOWN;
         op->answer_count = 0;

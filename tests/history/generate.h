@@ -19,6 +19,7 @@ struct generate_options {
     unsigned wipe_permille;    /* lset, ldrop, lcreate */
     unsigned duration;         /* of an operation, on average; thinking takes as long */
     bool refuse;
+    bool hints; /* ops tell the order of the moments */
 };
 
 struct generated {

@@ -168,6 +168,7 @@ const char *history_add(struct history *h, const struct history_op *op)
         .to = op->to,
         .invoked = op->invoked,
         .completed = op->completed,
+        .hint = op->hint,
         .count = op->outcome == HISTORY_OK ? op->count : 0,
     };
     if (is_read(op->verb) && op->outcome == HISTORY_MAYBE) {
@@ -206,6 +207,7 @@ struct history_op record_op(const struct history *h, const struct record *r, str
         .to = r->to,
         .invoked = r->invoked,
         .completed = r->completed,
+        .hint = r->hint,
         .count = r->count,
         .answer = b->answer,
         .answer_count = r->answer_count,

@@ -57,6 +57,7 @@
 
 #define HISTORY_ERROR_MAX 256
 #define HISTORY_NEVER INT64_MAX            /* completed: there was no answer */
+#define HISTORY_HINT_NOTHING 1             /* hint: it changed nothing, at some time */
 #define HISTORY_CONFIGURATIONS_MAX 2000000 /* default */
 
 enum history_verb {
@@ -100,6 +101,10 @@ struct history_op {
     uint64_t count;             /* laddx, ldelx, llen */
     const struct slice *answer; /* lget, lhas, lrange */
     size_t answer_count;
+    /* What is believed of a change: those with a smaller hint took effect before. The order is held
+     * against all answers like any other and only tried first: a wrong hint costs time, never the
+     * verdict. 0: it was never done, or nothing is known. Not kept in files. */
+    uint64_t hint;
 };
 
 struct history_options {

@@ -286,6 +286,7 @@ static void put_record(struct projector *pr, const struct view *view, uint32_t n
         .invoked = fate == FATE_FREE ? INT64_MIN : r->invoked,
         .completed = lasting ? INT64_MAX : r->completed,
         .optional = unanswered || r->invoked <= view->cut_to,
+        .hint = r->hint,
         .record = number,
     };
     if (unanswered) {
@@ -302,6 +303,7 @@ static void put_record(struct projector *pr, const struct view *view, uint32_t n
         /* Several times while it is under way, once later. */
         struct step clears = step;
         clears.kind = STEP_CLEARS;
+        clears.hint = 0;
         clears.completed = r->completed < view->until ? r->completed : view->until;
         put(pr, &clears);
     }

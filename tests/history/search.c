@@ -480,3 +480,47 @@ void search_result_fini(struct search_result *r)
     free(r->order);
     r->order = NULL;
 }
+
+/* --- an order that is believed --- */
+
+/* The change under way with the smallest hint, or NO_STEP. */
+static uint32_t next_by_hint(const struct search *s)
+{
+    uint32_t next = NO_STEP;
+    FOR_RING(s, RING_CHANGES(s), i)
+    {
+        uint64_t hint = s->p->steps[i].hint;
+        if (hint > HISTORY_HINT_NOTHING && (next == NO_STEP || hint < s->p->steps[next].hint)) {
+            next = i;
+        }
+    }
+    return next;
+}
+
+/* What is due waits for the changes before it, and takes its turn among them. */
+static bool replay_due(struct search *s)
+{
+    uint32_t due = s->events[s->event].step;
+    if (s->p->steps[due].optional && s->p->steps[due].hint == 0) {
+        step_expire(s, due);
+        return true;
+    }
+    uint32_t next = next_by_hint(s);
+    return next != NO_STEP && step_possible(s, next) &&
+           make_choice(s, (struct choice){CHOOSE_EFFECT, next});
+}
+
+bool search_replay(const struct problem *p)
+{
+    struct search s;
+    /* Nothing is chosen, so nothing need be ruled out. */
+    struct search_options options = {.plainly = true};
+    search_init(&s, p, &options);
+    s.replays = true;
+    enum walk walk = walk_on(&s);
+    while (walk == WALK_DUE && replay_due(&s)) {
+        walk = walk_on(&s);
+    }
+    search_fini(&s);
+    return walk == WALK_END;
+}

@@ -55,6 +55,7 @@ struct step {
     uint32_t item_count, seen_count;
     int64_t from, to;
     int64_t invoked, completed; /* completed = INT64_MAX: at no certain time */
+    uint64_t hint;              /* for search_replay; 0: none */
     uint32_t record;            /* the caller's */
 };
 
@@ -104,5 +105,10 @@ struct search_result {
 void search_run(const struct problem *p, const struct search_options *options,
                 struct search_result *result);
 void search_result_fini(struct search_result *result);
+
+/* Is there an order in which changes come by their hints? Each is taken as late as it may be, what
+ * changes nothing as soon as its answer is right; so no other order by these hints does better. One
+ * pass. False says nothing about orders that differ. */
+bool search_replay(const struct problem *p);
 
 #endif

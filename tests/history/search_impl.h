@@ -105,6 +105,7 @@ struct search {
     struct memo dead;
     bool order_mattered;
     struct rng rng; /* with a seed */
+    bool replays;   /* takes steps by their hints */
 };
 
 static inline bool changes(const struct step *step)

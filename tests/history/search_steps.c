@@ -299,6 +299,9 @@ bool step_clear(struct search *s, uint32_t i)
 static bool is_idle(struct search *s, uint32_t i)
 {
     const struct step *step = &s->p->steps[i];
+    if (s->replays && step->hint == HISTORY_HINT_NOTHING) {
+        return step_possible(s, i) && !step_effective(s, i);
+    }
     if (step->optional || (step->kind != STEP_ADD && step->kind != STEP_DEL) ||
         !step_possible(s, i) || step_effective(s, i)) {
         return false;

@@ -2,7 +2,8 @@
 /*
  * The same run once more, seen from outside: what clients asked and were answered, and when, given
  * to the checker of histories, which knows nothing of heads, versions and moments of execution. It
- * is the one that judges real daemons.
+ * is the one that judges real daemons. The order in which the oracle saw changes take effect goes
+ * along as hints: an order to be tried first, which must fit all answers by itself.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 #include "../history/history.h"
 #include "world.h"
 
-/* Per list; a second or so. Crashes leave many outcomes unknown, and then more may be needed: such
- * a history is counted as undecided. */
+/* Per list, when the hints are of no use; a second or so. More may be needed: such a history is
+ * counted as undecided. */
 #define CONFIGURATIONS_MAX 100000
 
 static const enum history_verb verbs[] = {
@@ -52,6 +53,41 @@ static void add(struct history *history, const struct history_op *op)
     }
 }
 
+/* The order in which changes took effect: by the version that they made or, behind that, found; and
+ * together, in the order in which they were asked for. */
+static uint64_t hint_of_version(uint32_t version, bool made, uint64_t asked)
+{
+    return (2 * (uint64_t)version + (made ? 1 : 2)) << 32 | asked;
+}
+
+static uint64_t hint_of_call(const struct sim_call *call)
+{
+    if (call->applied > 0) {
+        return hint_of_version(call->applied_version, call->made_version, call->asked);
+    }
+    return call_unknown(call) ? 0 : HISTORY_HINT_NOTHING;
+}
+
+/* Between the calls that were asked before the loss and those asked behind it, the list ends. */
+static uint64_t hint_of_loss(const struct world *w, const struct loss *loss)
+{
+    const struct model_list *l = &w->oracle.list[loss->list];
+    uint32_t before = 0, behind = l->count - 1;
+    for (const struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
+        if (call->list == loss->list && call->asked < loss->at) {
+            before = call->start_version > before ? call->start_version : before;
+        } else if (call->list == loss->list) {
+            behind = call->start_version < behind ? call->start_version : behind;
+        }
+    }
+    for (uint32_t v = behind; v > before; v--) {
+        if (!l->versions[v].exists && l->versions[v - 1].exists) {
+            return hint_of_version(v, true, loss->at);
+        }
+    }
+    return 0;
+}
+
 static void record_call(struct history *history, const struct world *w, const struct sim_call *call)
 {
     static struct slice answer[ITEMS_MAX];
@@ -77,6 +113,7 @@ static void record_call(struct history *history, const struct world *w, const st
         .count = c->verb == LIST_STAT ? c->stat.items : c->number,
         .answer = answer,
         .answer_count = call->answer.count,
+        .hint = hint_of_call(call),
     };
     for (uint32_t i = 0; i < call->answer.count; i++) {
         answer[i] = item_text(call->answer.ids[i]);
@@ -96,6 +133,7 @@ static void record_losses(struct history *history, const struct world *w)
             .list = slice_of(w->oracle.list[loss->list].key),
             .invoked = (int64_t)loss->at,
             .completed = (int64_t)loss->at,
+            .hint = hint_of_loss(w, loss),
         };
         add(history, &op);
     }

@@ -509,7 +509,8 @@ static void test_verdicts_are_those_of_trying_everything(void **state)
                                            .unknown_permille = round % 4 * 100,
                                            .wipe_permille = round % 3 * 200,
                                            .duration = 50,
-                                           .refuse = rng_below(&rng, 3) == 0};
+                                           .refuse = rng_below(&rng, 3) == 0,
+                                           .hints = round % 3 == 1};
         struct generated g;
         generate(&options, &g);
         for (unsigned n = (unsigned)rng_below(&rng, 3); n > 0; n--) {
@@ -517,6 +518,9 @@ static void test_verdicts_are_those_of_trying_everything(void **state)
         }
         if (rng_below(&rng, 2) == 0) {
             draw_outcome(&rng, &g.ops[rng_below(&rng, g.count)]);
+        }
+        for (unsigned i = 0; round % 3 == 2 && i < g.count; i++) {
+            g.ops[i].hint = rng_below(&rng, 5);
         }
         bool expected = brute_linearizable(options.refuse, g.ops, g.count);
         if (round % 4 == 0) {
