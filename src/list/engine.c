@@ -134,6 +134,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->stat = (struct list_stat){0};
     call->error[0] = '\0';
     call->submitted_us = now.mono_us;
+    call->head = NULL;
     call->held = false;
     call->charged_bytes = 0;
     if (!admissible(e, call)) {

@@ -103,16 +103,17 @@ static void start_call(struct pending *p)
     }
     struct list_way way = way_of(r->verb->verb);
     struct call_part *c = spare_take(&w->spare_calls, sizeof *c);
-    c->call = (struct list_call){
-        .verb = way.verb,
-        .form = r->verb->verb == VERB_LGETB ? LIST_FORM_ITEMS : LIST_FORM_JOINED,
-        .key = key,
-        .policy = config_list_policy(w->config, key),
-        .session = &p->client->session,
-        .from = r->from,
-        .to = r->to,
-        .owner = c,
-    };
+    /* Field by field: the rest is large, and the engine's to fill. */
+    struct list_call *call = &c->call;
+    call->verb = way.verb;
+    call->form = r->verb->verb == VERB_LGETB ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
+    call->key = key;
+    call->policy = config_list_policy(w->config, key);
+    call->session = &p->client->session;
+    call->item_count = 0;
+    call->from = r->from;
+    call->to = r->to;
+    call->owner = c;
     chain_init(&c->call.answer);
     set_items(c, r);
     part_add(p, &c->part, key, WINDOW_SHORT);
