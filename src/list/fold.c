@@ -27,12 +27,9 @@ static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t h
 {
     uint32_t mask = fold->table_size - 1;
     for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
-        uint32_t index = fold->table[i];
-        if (index == 0) {
-            return i;
-        }
-        const struct fold_item *found = &fold->items[index - 1];
-        if (found->hash == hash && slice_equal(found->item, item)) {
+        const struct fold_slot *slot = &fold->table[i];
+        if (slot->index == 0 ||
+            (slot->hash == hash && slice_equal(fold->items[slot->index - 1].item, item))) {
             return i;
         }
     }
@@ -41,14 +38,17 @@ static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t h
 static void resize_table(struct fold *fold, uint32_t size)
 {
     uint32_t old_size = fold->table_size;
-    uint32_t *old = fold->table;
+    struct fold_slot *old = fold->table;
     fold->table_size = size;
     fold->table = calloc(fold->table_size, sizeof *fold->table);
     CHECK(fold->table != NULL);
     for (uint32_t i = 0; i < old_size; i++) {
-        if (old[i] != 0) {
-            const struct fold_item *item = &fold->items[old[i] - 1];
-            fold->table[find_slot(fold, item->item, item->hash)] = old[i];
+        if (old[i].index != 0) {
+            uint32_t at = old[i].hash & (size - 1);
+            while (fold->table[at].index != 0) {
+                at = (at + 1) & (size - 1);
+            }
+            fold->table[at] = old[i];
         }
     }
     free(old);
@@ -65,14 +65,14 @@ void fold_reserve(struct fold *fold, uint32_t items)
     }
 }
 
-static uint32_t push_item(struct fold *fold, struct slice item, uint32_t hash, char outcome)
+static uint32_t push_item(struct fold *fold, struct slice item, char outcome)
 {
     if (fold->count == fold->cap) {
         fold->cap = fold->cap == 0 ? TABLE_MIN / 2 : fold->cap * 2;
         fold->items = realloc(fold->items, fold->cap * sizeof *fold->items);
         CHECK(fold->items != NULL);
     }
-    fold->items[fold->count] = (struct fold_item){item, hash, outcome, false};
+    fold->items[fold->count] = (struct fold_item){item, outcome, false};
     return ++fold->count;
 }
 
@@ -96,20 +96,20 @@ void fold_apply(struct fold *fold, enum entry_op op, struct slice item)
         resize_table(fold, fold->table_size == 0 ? TABLE_MIN : fold->table_size * 2);
     }
     uint32_t hash = item_hash(item);
-    uint32_t slot = find_slot(fold, item, hash);
-    uint32_t index = fold->table[slot];
-    if (index == 0) {
-        fold->table[slot] = push_item(fold, arena_copy(&fold->arena, item), hash, (char)op);
+    struct fold_slot *slot = &fold->table[find_slot(fold, item, hash)];
+    if (slot->index == 0) {
+        slot->hash = hash;
+        slot->index = push_item(fold, arena_copy(&fold->arena, item), (char)op);
         fold->table_used++;
         return;
     }
-    struct fold_item *known = &fold->items[index - 1];
+    struct fold_item *known = &fold->items[slot->index - 1];
     if (op == ENTRY_DEL) {
         known->outcome = ENTRY_DEL;
     } else if (op == ENTRY_READD || known->outcome == ENTRY_DEL) {
         /* Absent in between: the old place is void, the new one is here. */
         known->outcome = 0;
-        fold->table[slot] = push_item(fold, known->item, hash, ENTRY_READD);
+        slot->index = push_item(fold, known->item, ENTRY_READD);
     }
 }
 
@@ -131,7 +131,7 @@ static uint32_t find_index(const struct fold *fold, struct slice item)
     if (fold->table_used == 0) {
         return NOT_FOUND;
     }
-    uint32_t index = fold->table[find_slot(fold, item, item_hash(item))];
+    uint32_t index = fold->table[find_slot(fold, item, item_hash(item))].index;
     return index == 0 ? NOT_FOUND : index - 1;
 }
 

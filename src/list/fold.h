@@ -15,17 +15,21 @@
 
 struct fold_item {
     struct slice item; /* in the fold's own memory */
-    uint32_t hash;
     char outcome; /* ENTRY_ADD, ENTRY_DEL, ENTRY_READD, or 0: this place is void, the item has a
                      later one */
     bool placed;  /* found in the base, where its place is */
 };
 
+/* index: of the item's place that counts, plus 1; 0: empty. */
+struct fold_slot {
+    uint32_t hash, index;
+};
+
 struct fold {
     struct fold_item *items; /* in order of place */
     uint32_t count, cap;
-    uint32_t *table;     /* open addressing: index + 1 of the item's place that counts */
-    uint32_t table_size; /* a power of two */
+    struct fold_slot *table; /* open addressing */
+    uint32_t table_size;     /* a power of two */
     uint32_t table_used;
     bool cleared;       /* a '!' was met: nothing older counts */
     struct arena arena; /* the items' bytes */

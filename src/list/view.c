@@ -176,8 +176,8 @@ static void find_new_places(struct view *v)
         const struct fold_item *item = &v->fold.items[v->place_count];
         struct log_place *log = &v->places[v->place_count++];
         log->hidden = false;
-        log->found =
-            !v->fold.cleared && find_place(v, v->run_count, item->item, item->hash, &log->place);
+        log->found = !v->fold.cleared &&
+                     find_place(v, v->run_count, item->item, item_hash(item->item), &log->place);
     }
 }
 
