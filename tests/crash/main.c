@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * build/crash                      all cases
+ * build/crash --jobs 2             all cases, in two processes
  * build/crash --case 7 --trace     one of them, every step shown
  * build/crash --from 13 --to 26    the groups 13 to 25: one scene with one operation of A each
  */
 #include <getopt.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,6 +15,8 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "sweep.h"
+
+#define JOBS_MAX 64
 
 static uint64_t number(const char *text)
 {
@@ -26,7 +29,7 @@ static uint64_t number(const char *text)
 }
 
 struct options {
-    uint64_t one, shown_max, from, to;
+    uint64_t one, shown_max, from, to, jobs;
     bool has_one, trace;
 };
 
@@ -34,7 +37,8 @@ static void parse(int argc, char **argv, struct options *o)
 {
     static const struct option names[] = {{"case", 1, NULL, 'c'},  {"trace", 0, NULL, 't'},
                                           {"shown", 1, NULL, 's'}, {"from", 1, NULL, 'f'},
-                                          {"to", 1, NULL, 'o'},    {NULL, 0, NULL, 0}};
+                                          {"to", 1, NULL, 'o'},    {"jobs", 1, NULL, 'j'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
         if (c == 'c') {
@@ -48,11 +52,17 @@ static void parse(int argc, char **argv, struct options *o)
             o->to = number(optarg);
         } else if (c == 's') {
             o->shown_max = number(optarg);
+        } else if (c == 'j') {
+            o->jobs = number(optarg);
         } else {
-            fprintf(stderr,
-                    "usage: crash [--case N [--trace]] [--shown N] [--from GROUP] [--to GROUP]\n");
+            fprintf(stderr, "usage: crash [--case N [--trace]] [--shown N] [--from GROUP] "
+                            "[--to GROUP] [--jobs N]\n");
             exit(2);
         }
+    }
+    if (o->jobs == 0 || o->jobs > JOBS_MAX) {
+        fprintf(stderr, "crash: --jobs is out of range\n");
+        exit(2);
     }
 }
 
@@ -104,29 +114,63 @@ static void run_group(struct group group, struct tally *tally, uint64_t shown_ma
     }
 }
 
+/* Lives in memory that the jobs share; each has a tally of its own. */
+struct sweep_jobs {
+    _Atomic uint64_t next; /* the first group that nobody has taken */
+    struct tally tallies[JOBS_MAX];
+};
+
+/* Groups take from no time to seconds: whoever is free takes the next one. */
+static void run_job(struct sweep_jobs *jobs, unsigned job, const struct options *o)
+{
+    uint64_t i;
+    while ((i = atomic_fetch_add(&jobs->next, 1)) < group_count() && i < o->to) {
+        run_group(group_at((unsigned)i), &jobs->tallies[job], o->shown_max);
+    }
+}
+
+static void run_jobs(struct sweep_jobs *jobs, const struct options *o)
+{
+    pid_t children[JOBS_MAX];
+    fflush(stdout);
+    for (unsigned job = 0; job < o->jobs; job++) {
+        children[job] = fork();
+        CHECK(children[job] >= 0);
+        if (children[job] == 0) {
+            run_job(jobs, job, o);
+            exit(0);
+        }
+    }
+    for (unsigned job = 0; job < o->jobs; job++) {
+        int status = 0;
+        CHECK(waitpid(children[job], &status, 0) == children[job] && status == 0);
+    }
+}
+
 static int run_all(const struct options *o)
 {
     uint64_t passed = 0, failed = 0;
     bool whole = o->from == 0 && o->to >= group_count();
     bounds_print();
-    struct tally *tally =
-        mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(tally != MAP_FAILED);
-    for (unsigned i = o->from; i < group_count() && i < o->to; i++) {
-        run_group(group_at(i), tally, o->shown_max);
+    struct sweep_jobs *jobs =
+        mmap(NULL, sizeof *jobs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(jobs != MAP_FAILED);
+    jobs->next = o->from;
+    run_jobs(jobs, o);
+    struct tally *sum = &jobs->tallies[0];
+    for (unsigned job = 1; job < o->jobs; job++) {
+        tally_add(sum, &jobs->tallies[job]);
     }
-    if (tally->shown > o->shown_max) {
-        printf("%llu more are not shown: --shown N\n",
-               (unsigned long long)(tally->shown - o->shown_max));
+    if (sum->hidden > 0) {
+        printf("%llu more are not shown: --shown N\n", (unsigned long long)sum->hidden);
     }
     for (unsigned i = 0; i < FAMILIES; i++) {
         printf("%-8s %8llu cases  %s\n", family_name((enum family)i),
-               (unsigned long long)(tally->passed[i] + tally->failed[i]),
-               family_text((enum family)i));
-        passed += tally->passed[i];
-        failed += tally->failed[i];
+               (unsigned long long)(sum->passed[i] + sum->failed[i]), family_text((enum family)i));
+        passed += sum->passed[i];
+        failed += sum->failed[i];
     }
-    unsigned never = metrics_print(tally);
+    unsigned never = metrics_print(sum);
     if (never > 0 && whole) {
         printf("FAILED: %u of these never happened\n", never);
         failed += never;
@@ -137,7 +181,7 @@ static int run_all(const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.shown_max = 100, .to = UINT64_MAX};
+    struct options o = {.shown_max = 100, .to = UINT64_MAX, .jobs = 1};
     parse(argc, argv, &o);
     if (log_open("/dev/null", LOG_ERROR_LEVEL) != 0) {
         return 2;

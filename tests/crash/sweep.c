@@ -54,7 +54,10 @@ void report_failure(struct tally *tally, uint64_t number, const char *what, uint
         return;
     }
     tally->failed[c.family]++;
-    if (++tally->shown <= shown_max) {
+    if (tally->shown == shown_max) {
+        tally->hidden++;
+    } else {
+        tally->shown++;
         case_describe(&c, text, sizeof text);
         printf("FAILED case %llu: %s: %s\n", (unsigned long long)number, text, what);
     }
@@ -279,6 +282,19 @@ void group_run(struct group group, struct tally *tally, uint64_t died, uint64_t 
     scene_fini(&s.scene);
 }
 
+void tally_add(struct tally *sum, const struct tally *other)
+{
+    for (unsigned i = 0; i < FAMILIES; i++) {
+        sum->passed[i] += other->passed[i];
+        sum->failed[i] += other->failed[i];
+    }
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        sum->metrics[i] += other->metrics[i];
+    }
+    sum->shown += other->shown;
+    sum->hidden += other->hidden;
+}
+
 unsigned metrics_print(const struct tally *tally)
 {
     unsigned none = 0;
@@ -301,8 +317,8 @@ void bounds_print(void)
             [FLAT] = "crash, beside, fault; one position",
             [WIDE] = "all, one position; meet: pairs, with two operations of B",
             [DEEP] =
-                "all, pairs; beside, around, meet: pairs with six operations of B; fault, late: "
-                "five operations of B",
+                ("all, pairs; beside, around, meet: pairs with six operations of B; fault, late: "
+                 "five operations of B"),
         };
         printf("  %-17s %s%s\n", policies[i].name, texts[depths[i]],
                policies[i].miss_damaged ? "; damaged lists only" : "");

@@ -10,8 +10,8 @@
 /* What a sweep has come to; lives in memory that processes share. */
 struct tally {
     uint64_t passed[FAMILIES], failed[FAMILIES];
-    uint64_t shown;
-    uint64_t current; /* the number of the case under way */
+    uint64_t shown, hidden; /* of those that failed */
+    uint64_t current;       /* the number of the case under way */
     uint64_t metrics[METRIC_COUNT];
 };
 
@@ -29,6 +29,8 @@ struct group group_at(unsigned index);
 void group_run(struct group group, struct tally *tally, uint64_t died, uint64_t shown_max);
 /* The same line for a case that ended its process. */
 void report_failure(struct tally *tally, uint64_t number, const char *what, uint64_t shown_max);
+/* Adds the counts of another one. */
+void tally_add(struct tally *sum, const struct tally *other);
 /* Says what is left out. */
 void bounds_print(void);
 /* Prints how often the engines did what. Returns how much of it no case did. */

@@ -42,7 +42,7 @@ static void evict(struct world *w, unsigned server)
     }
     trace(w, "s%u evicts %.*s", server, SLICE_ARGS(key));
     store_evict(&w->stores[server], key);
-    oracle_lost(&w->oracle, world_now(w).wall_s);
+    oracle_look(&w->oracle, world_now(w).wall_s);
 }
 
 /* Somebody gives an item a time to live, as `touch` does. */
@@ -72,35 +72,38 @@ static void move_to_disk(struct world *w, unsigned server)
 
 static void restart(struct world *w, unsigned server)
 {
+    struct store *store = &w->stores[server];
+    uint64_t last_cas = store->last_cas;
     trace(w, "s%u restarts", server);
-    store_restart(&w->stores[server]);
+    store_restart(store);
+    if (rng_below(&w->rng, 2) == 0) {
+        /* Other keys have been written meanwhile: a number that somebody has read comes again. */
+        uint64_t back = 1 + rng_below(&w->rng, 1ULL << rng_below(&w->rng, 7));
+        store->last_cas = last_cas < back ? 0 : last_cas - back;
+    }
     for (unsigned i = 0; i < w->p.proxies; i++) {
         if (w->proxies[i].engine != NULL) {
             connection_break(&w->proxies[i], server, false);
         }
     }
-    oracle_lost(&w->oracle, world_now(w).wall_s);
+    oracle_look(&w->oracle, world_now(w).wall_s);
 }
 
 static void run_short(struct world *w, unsigned server)
 {
     struct store *store = &w->stores[server];
-    if (rng_below(&w->rng, 2) == 0) {
+    uint64_t n = rng_below(&w->rng, 5);
+    if (n < 2) {
         trace(w, "s%u out of memory", server);
         store->out_of_memory = true;
+    } else if (n == 2) {
+        store->small_max = 128 + rng_below(&w->rng, 1024);
+        trace(w, "s%u takes no more than %llu bytes", server, (unsigned long long)store->small_max);
     } else {
         trace(w, "s%u refuses now and then", server);
         store->refusing = true;
     }
     events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 20000), EVENT_PLENTY, w, server);
-}
-
-static void pause_proxy(struct world *w, struct proxy *p)
-{
-    /* Now and then longer than announcements live. */
-    uint64_t most_us = rng_below(&w->rng, 3) == 0 ? w->p.grace_s * 2500000ULL : 30000;
-    p->paused_until_us = w->now_us + 1 + rng_below(&w->rng, most_us);
-    trace(w, "p%u pauses until %.6f", p->number, (double)p->paused_until_us / 1e6);
 }
 
 static void harm_store(struct world *w, enum fault fault, unsigned server)
@@ -128,7 +131,11 @@ static void harm_proxy(struct world *w, enum fault fault, struct proxy *p, unsig
     } else if (fault == FAULT_CRASH) {
         proxy_crash(p);
     } else if (p->paused_until_us <= w->now_us) {
-        pause_proxy(w, p);
+        /* Some wait for a moment when it matters. */
+        p->pause_due = rng_below(&w->rng, 2) == 0;
+        if (!p->pause_due) {
+            proxy_pause(p);
+        }
     }
 }
 

@@ -59,10 +59,86 @@ static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_ve
     return call;
 }
 
+/* ---- healing ---- */
+
+/* Those of one list that somebody has in his cache. */
+struct sublists {
+    struct slice head_key;
+    struct cache *cache;
+    struct slice keys[STORE_BUCKETS];
+    unsigned servers[STORE_BUCKETS];
+    unsigned server;
+    size_t count;
+};
+
+static void collect_sublist(void *arg, const struct item *item)
+{
+    struct sublists *s = arg;
+    struct slice key = item_key(item);
+    if (s->count < STORE_BUCKETS && slice_starts_with(key, s->head_key) &&
+        cache_has(s->cache, key)) {
+        s->servers[s->count] = s->server;
+        s->keys[s->count++] = key;
+    }
+}
+
+/* Evicts any of them. */
+static void lose_sublist(struct world *w, unsigned list, struct cache *cache)
+{
+    static struct sublists s;
+    s.head_key = slice_of(w->oracle.list[list].head_key);
+    s.cache = cache;
+    s.count = 0;
+    for (s.server = 0; s.server < w->p.servers; s.server++) {
+        store_each(&w->stores[s.server], collect_sublist, &s);
+    }
+    if (s.count > 0) {
+        size_t n = rng_below(&w->rng, s.count);
+        trace(w, "s%u evicts %.*s", s.servers[n], SLICE_ARGS(s.keys[n]));
+        store_evict(&w->stores[s.servers[n]], s.keys[n]);
+        oracle_look(&w->oracle, world_now(w).wall_s);
+    }
+}
+
+/* A list outlives the loss of a sublist as long as somebody reads it who has that in his cache. */
+static void check_healing(struct world *w, unsigned list)
+{
+    enum { TRIES = 4 };
+    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
+    const struct model_list *l = &w->oracle.list[list];
+    if (l->damaged || l->cleared || ask_again(w, p, LIST_GET, list)->call.status != LIST_OK) {
+        return;
+    }
+    lose_sublist(w, list, p->cache);
+    for (int tries = 0; l->damaged; tries++) {
+        if (tries == TRIES) {
+            sim_violation("%s: p%u has the lost sublist, but has not healed the list", l->key,
+                          p->number);
+        }
+        let_pass(w, (w->p.touch_interval_s + 1) * 1000000ULL);
+        (void)ask(w, p, LIST_GET, list);
+    }
+}
+
+/* ---- the last compaction ---- */
+
+/* What a proxy with more memory has compacted may be too large for another. */
+static struct proxy *choose_compactor(struct world *w)
+{
+    unsigned first = (unsigned)rng_below(&w->rng, w->p.proxies);
+    struct proxy *best = &w->proxies[first];
+    for (unsigned i = 1; i < w->p.proxies; i++) {
+        struct proxy *p = &w->proxies[(first + i) % w->p.proxies];
+        if (p->config->lists[0].fold_memory_bytes > best->config->lists[0].fold_memory_bytes) {
+            best = p;
+        }
+    }
+    return best;
+}
+
 static void finish_list(struct world *w, unsigned list)
 {
-    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
-    struct sim_call *call = ask_again(w, p, LIST_COMPACT, list);
+    struct sim_call *call = ask_again(w, choose_compactor(w), LIST_COMPACT, list);
     bool damaged = w->oracle.list[list].damaged;
     if (call->call.status == LIST_SERVER_ERROR && !damaged) {
         sim_violation("lcompact of a quiet list: %s", call->call.error);
@@ -85,8 +161,14 @@ void world_finish(struct world *w)
     let_pass(w, (w->p.grace_s + 2 + 2 * (uint64_t)w->p.clock_skew_s) * 1000000ULL);
     world_rest(w, "after the grace period");
     for (unsigned list = 0; list < w->p.lists; list++) {
+        if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
+            check_healing(w, list);
+        }
         finish_list(w, list);
     }
+    /* Only what is not needed any more is forgotten by itself. */
+    let_pass(w, 2 * DAY_S * 1000000ULL);
+    oracle_look(&w->oracle, world_now(w).wall_s);
     if (!world_loses(w)) {
         struct leftovers leftovers = {.w = w};
         for (unsigned s = 0; s < w->p.servers; s++) {

@@ -134,6 +134,7 @@ static bool replay_op(struct replay *r, char op, struct slice bytes)
     uint16_t id = 0;
     if (op == '!') {
         memset(r->place, 0, sizeof r->place);
+        r->out->cleared = true;
         return bytes.len == 0;
     }
     if (op == '~') {
@@ -222,6 +223,7 @@ static bool replay_run(struct replay *r, const struct cluster *cluster, struct s
         return false;
     }
     uint64_t bytes = 0;
+    unsigned adds_before = r->out->adds;
     r->out->runs++;
     for (uint64_t i = 0; i < run.count; i++) {
         char name[KEY_BYTES_MAX + 1];
@@ -245,7 +247,8 @@ static bool replay_run(struct replay *r, const struct cluster *cluster, struct s
             return false;
         }
     }
-    return r->out->sublist_missing || bytes == run.bytes;
+    return r->out->sublist_missing ||
+           (bytes == run.bytes && r->out->adds - adds_before == run.items);
 }
 
 /* Splits a head: the header's fields and the log. */

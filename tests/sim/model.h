@@ -40,6 +40,7 @@ struct stored {
     bool exists; /* there is a head */
     bool malformed;
     bool sublist_missing; /* one that the head names */
+    bool cleared;         /* the log makes all runs void */
     char missing[KEY_BYTES_MAX + 1];
     unsigned runs, garbage, announcements, entries, adds;
 };
@@ -52,8 +53,8 @@ struct cluster {
 };
 struct store *cluster_store(const struct cluster *cluster, struct slice placement);
 
-/* Reads the list's content from the stores. items is complete unless malformed or sublist_missing.
- */
+/* Reads the list's content from the stores. items is complete unless malformed, or
+ * sublist_missing and not cleared. */
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                   struct items *items, struct stored *out);
 /* Does the list's head name this sublist, in a run, as garbage or by an announcement? */

@@ -199,21 +199,19 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
     if (stored.malformed) {
         sim_violation("%s: malformed after %s", key, after);
     }
-    if (stored.sublist_missing) {
-        if (!o->may_lose) {
-            sim_violation("%s: after %s the head names %s, which is not stored", key, after,
-                          stored.missing);
-        }
-        l->damage_count += !l->damaged;
-        l->damaged = true;
-    } else {
-        l->damaged = false;
-        if (stored.exists != now->exists || !items_equal(&items, &now->items)) {
-            print_items("must hold", &now->items);
-            print_items("is stored", &items);
-            sim_violation("%s: wrong content after %s (%s, must be %s)", key, after,
-                          stored.exists ? "exists" : "missing", now->exists ? "exists" : "missing");
-        }
+    if (stored.sublist_missing && !o->may_lose) {
+        sim_violation("%s: after %s the head names %s, which is not stored", key, after,
+                      stored.missing);
+    }
+    l->damage_count += stored.sublist_missing && !l->damaged;
+    l->damaged = stored.sublist_missing;
+    l->cleared = stored.cleared;
+    bool known = !stored.sublist_missing || stored.cleared;
+    if (known && (stored.exists != now->exists || !items_equal(&items, &now->items))) {
+        print_items("must hold", &now->items);
+        print_items("is stored", &items);
+        sim_violation("%s: wrong content after %s (%s, must be %s)", key, after,
+                      stored.exists ? "exists" : "missing", now->exists ? "exists" : "missing");
     }
     items_fini(&items);
 }
@@ -251,20 +249,20 @@ static void note_loss(struct oracle *o, unsigned list)
     o->losses[o->loss_count++] = (struct loss){list, ++o->moment};
 }
 
-void oracle_lost(struct oracle *o, int64_t now_s)
+void oracle_look(struct oracle *o, int64_t now_s)
 {
     struct items items = {0};
     struct stored stored;
     for (unsigned i = 0; i < o->lists; i++) {
         model_decode(&o->cluster, slice_of(o->list[i].key), now_s, &items, &stored);
-        if (!stored.exists) {
+        if (!stored.exists && o->may_lose) {
             if (oracle_now(o, i)->exists) {
                 note_loss(o, i);
             }
             items_clear(&items);
             set_current(o, i, false, &items);
         }
-        compare(o, i, now_s, "a loss in the backend");
+        compare(o, i, now_s, o->may_lose ? "a loss in the backend" : "a while");
     }
     items_fini(&items);
 }

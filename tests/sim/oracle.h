@@ -68,6 +68,7 @@ struct model_list {
     struct cas_mark *marks;
     size_t mark_count, mark_cap;
     bool damaged; /* a sublist that the head names was evicted */
+    bool cleared; /* the log makes all runs void */
     uint64_t damage_count;
 };
 
@@ -108,8 +109,8 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
                          const struct be_request *request, int64_t now_s);
 /* Something was deleted or overwritten under the name of a sublist. */
 void oracle_sublist_changed(struct oracle *o, unsigned list, struct slice key, int64_t now_s);
-/* Items were evicted, or a server lost all of them. */
-void oracle_lost(struct oracle *o, int64_t now_s);
+/* Time has passed, items were evicted, or a server lost all of them. */
+void oracle_look(struct oracle *o, int64_t now_s);
 
 void oracle_submitted(struct oracle *o, struct sim_call *call);
 /* The call is done, or abandoned by a crash. */

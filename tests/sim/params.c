@@ -40,7 +40,7 @@ static void mix_sizes(struct params *p, struct rng *rng)
     p->touch_interval_s = rng_below(rng, 2) == 0 ? 1 : 0;
     p->refuse = rng_below(rng, 3) == 0;
     p->spread = rng_below(rng, 2) == 0;
-    p->expiring = rng_below(rng, 2) == 0;
+    p->expiry_s = rng_below(rng, 2) == 0 ? 1000000 : 0;
     p->miss_damaged = rng_below(rng, 2) == 0;
     p->servers = 1 + (unsigned)rng_below(rng, 3);
     p->delay_us = rng_below(rng, 2) == 0 ? 50 : 1000;
@@ -82,7 +82,44 @@ static void mix_faults(struct params *p, unsigned kind, struct rng *rng)
         p->fault_us = 20000;
     }
     if (p->faults[FAULT_EXPIRY] > 0) {
-        p->expiring = false;
+        p->expiry_s = 0;
+    }
+}
+
+/* What shows only in few worlds. */
+static void mix_rarities(struct params *p, struct rng *rng)
+{
+    static const uint32_t two_months_s = 60 * 60 * 24 * 60;
+    p->pause_us = p->grace_s * 2500000ULL;
+    if (p->faults[FAULT_PAUSE] > 0 && rng_below(rng, 3) == 0) {
+        /* Life goes on slowly: what a pause has missed is swept, burnt and forgotten by its end. */
+        p->think_us = 20000u << rng_below(rng, 3);
+        p->fault_us = 500000;
+        p->pause_us = p->grace_s * 10000000ULL;
+    }
+    if (p->proxies > 1 && rng_below(rng, 12) == 0) {
+        /* Half of the proxies have as little memory as they may, and read what the others have
+         * compacted. */
+        p->mixed_limits = true;
+        p->fold_memory = 1;
+        p->log_limit = 64;
+        p->log_hard_limit = 128;
+        p->items = 800;
+        p->growth = 96;
+        p->lists = 1;
+    }
+    if (p->faults[FAULT_RESTART] > 0 && rng_below(rng, 2) == 0) {
+        /* While one of them takes its time, another restarts and has the list again. */
+        p->servers = 2;
+        p->far_server = 1;
+        p->spread = true;
+        p->refuse = false;
+        p->fault_us = 20000;
+    }
+    p->wrong_clocks = p->faults[FAULT_CRASH] > 0 && rng_below(rng, 4) == 0;
+    /* More than a month is sent as a moment, by the clock of whoever sends it. */
+    if (p->expiry_s > 0 && p->clock_skew_s == 0 && !p->wrong_clocks && rng_below(rng, 2) == 0) {
+        p->expiry_s = two_months_s;
     }
 }
 
@@ -96,6 +133,7 @@ void params_of_seed(struct params *p, uint64_t seed)
     mix_faults(p, kind, &rng);
     p->proxies = kind == KIND_ALONE ? 1 : 2 + (unsigned)rng_below(&rng, 3);
     p->clients = 1 + (unsigned)rng_below(&rng, 6);
+    mix_rarities(p, &rng);
     p->history = seed / KIND_COUNT % 10 == 1;
 }
 
@@ -130,12 +168,15 @@ static const struct param table[] = {
     PARAM(growth, 100),
     PARAM(delay_us, 1000000),
     PARAM(think_us, 10000000),
+    PARAM(far_server, 4),
     PARAM(fault_us, 100000000),
     PARAM(clock_skew_s, 100),
+    PARAM(wrong_clocks, 1),
+    PARAM(pause_us, 100000000),
     PARAM(refuse, 1),
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
-    PARAM(expiring, 1),
+    PARAM(expiry_s, 100000000),
     PARAM(views, 1),
     PARAM(mixed_limits, 1),
     PARAM(history, 1),

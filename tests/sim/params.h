@@ -45,13 +45,16 @@ struct params {
     unsigned fold_memory;  /* times what the configuration must allow at least; 0 = plenty */
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
-    bool expiring; /* somebody gives every list an expiry time, which must stay */
+    uint32_t expiry_s; /* somebody gives every list so long to live, which must stay; 0 = no */
     uint64_t delay_us, think_us;
-    unsigned depth;    /* calls of one client under way */
-    unsigned growth;   /* of 100 changes, how many only add: the larger, the longer the lists */
-    uint64_t fault_us; /* about so long from one fault to the next, 0 = none */
+    unsigned far_server; /* its number and 1: all its delays are long; 0 = none */
+    unsigned depth;      /* calls of one client under way */
+    unsigned growth;     /* of 100 changes, how many only add: the larger, the longer the lists */
+    uint64_t fault_us;   /* about so long from one fault to the next, 0 = none */
     unsigned faults[FAULT_COUNT]; /* how often each, relative to one another */
     uint64_t clock_skew_s;        /* wall clocks of proxies are off by as much at most */
+    bool wrong_clocks;            /* some of them by a day */
+    uint64_t pause_us;            /* how long proxies pause at most */
     bool history;                 /* the checker of histories sees it, too */
     bool views;                   /* decoded content is kept */
     bool mixed_limits;            /* proxies are configured differently */

@@ -14,7 +14,7 @@
 static uint64_t delay(const struct world *w, struct connection *c)
 {
     uint64_t us = 5 + rng_below(&c->rng, w->p.delay_us);
-    return rng_below(&c->rng, 64) == 0 ? us * 20 : us;
+    return c->far || rng_below(&c->rng, 64) == 0 ? us * 20 : us;
 }
 
 static void message_release(struct message *m)
@@ -95,6 +95,21 @@ static const char *step_name(const struct op *op)
     return op->co.waiting;
 }
 
+void proxy_pause(struct proxy *p)
+{
+    struct world *w = p->world;
+    p->pause_due = false;
+    /* Now and then longer than announcements live. */
+    uint64_t most_us = rng_below(&w->rng, 3) == 0 ? w->p.pause_us : 30000;
+    p->paused_until_us = w->now_us + 1 + rng_below(&w->rng, most_us);
+    trace(w, "p%u pauses until %.6f", p->number, (double)p->paused_until_us / 1e6);
+    if (w->p.faults[FAULT_CRASH] > 0 && rng_below(&w->rng, 2) == 0) {
+        /* Whoever looks after it finds it hanging: it goes on for a moment, and is killed. */
+        uint64_t left_us = 1 + rng_below(&w->rng, 4 * w->p.delay_us);
+        events_plan(&w->events, p->paused_until_us + left_us, EVENT_CRASH, p, p->life);
+    }
+}
+
 /* ---- sending ---- */
 
 /* Not sent: the answer comes from the proxy's own pool. */
@@ -159,6 +174,9 @@ static void take_requests(struct proxy *p)
             m->step = "fetching";
         }
         send_message(w, m);
+        if (p->pause_due && m->intent.kind == INTENT_COMPACT && !w->quiet) {
+            proxy_pause(p);
+        }
     }
 }
 
@@ -181,17 +199,17 @@ static void trace_message(struct world *w, const struct message *m)
  * reading and writing. */
 static void check_expiry(struct world *w, const struct message *m)
 {
-    enum { EXPIRY_S = 1000000, DRIFT_S = 1000 };
+    enum { DRIFT_S = 1000 };
     int64_t now_s = world_now(w).wall_s;
     struct item *item =
         store_find(&w->stores[m->server], slice_make(m->request.key, m->request.key_len), now_s);
-    if (!w->p.expiring || item == NULL) {
+    int64_t ends_s = now_s + w->p.expiry_s;
+    if (w->p.expiry_s == 0 || item == NULL) {
         return;
     }
     if (m->request.verb == BE_ADD) {
-        item->expires_s = now_s + EXPIRY_S;
-    } else if (item->expires_s < now_s + EXPIRY_S - DRIFT_S ||
-               item->expires_s > now_s + EXPIRY_S + DRIFT_S) {
+        item->expires_s = ends_s;
+    } else if (item->expires_s < ends_s - DRIFT_S || item->expires_s > ends_s + DRIFT_S) {
         sim_violation("L%d: its expiry time was changed", m->list);
     }
 }
@@ -318,7 +336,7 @@ void connection_break(struct proxy *p, unsigned server, bool may_arrive)
     }
     trace(w, "p%u s%u connection breaks", p->number, server);
     c->broken = true;
-    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3000), EVENT_LOST, p,
+    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_LOST, p,
                 server | p->life << 8);
 }
 
@@ -338,7 +356,7 @@ void connection_lost(struct proxy *p, unsigned server)
             give_back(m);
         }
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3000), EVENT_UP, p,
+    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_UP, p,
                 server | p->life << 8);
     proxy_turn(p);
 }
@@ -405,6 +423,7 @@ void proxy_crash(struct proxy *p)
         }
     }
     p->paused_until_us = 0;
+    p->pause_due = false;
     events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 100000), EVENT_BOOT, p, 0);
 }
 

@@ -122,7 +122,8 @@ static struct block *copy_value(struct slice first, struct slice second)
 
 static bool fits(const struct store *store, size_t bytes)
 {
-    return bytes + ITEM_OVERHEAD <= store->caps.item_size_max;
+    uint64_t max = store->small_max != 0 ? store->small_max : store->caps.item_size_max;
+    return bytes + ITEM_OVERHEAD <= max;
 }
 
 static enum be_status write_value(struct store *store, const struct be_request *r, struct item **at,

@@ -28,6 +28,7 @@ struct store {
     uint64_t incarnation; /* counts restarts */
     struct be_caps caps;
     bool out_of_memory; /* nothing can be allocated for now */
+    uint64_t small_max; /* larger items are refused for now, whatever caps say; 0 = none */
     bool refusing;      /* answers errors now and then, for now; see whoever executes */
 };
 

@@ -52,7 +52,7 @@ static struct config *make_config(const struct params *p, unsigned proxy)
     if (p->answer_limit != 0) {
         policy->max_answer_bytes = p->answer_limit;
     }
-    if (p->fold_memory != 0) {
+    if (p->fold_memory != 0 && factor == 1) {
         policy->fold_memory_bytes =
             (uint64_t)p->fold_memory *
             (64 * (uint64_t)policy->log_hard_limit_bytes + 4 * policy->sublist_limit_bytes);
@@ -117,6 +117,14 @@ static void client_event(struct world *w, const struct event *event)
     }
 }
 
+static void crash(struct world *w, const struct event *event)
+{
+    struct proxy *p = event->what;
+    if (p->engine != NULL && p->life == event->number && !w->quiet) {
+        proxy_crash(p);
+    }
+}
+
 static void handle(struct world *w, const struct event *event)
 {
     if (event->kind == EVENT_ARRIVE) {
@@ -129,11 +137,14 @@ static void handle(struct world *w, const struct event *event)
         client_event(w, event);
     } else if (event->kind == EVENT_FAULT) {
         fault_happen(w);
+    } else if (event->kind == EVENT_CRASH) {
+        crash(w, event);
     } else if (event->kind == EVENT_BOOT) {
         proxy_start(event->what);
     } else if (event->kind == EVENT_PLENTY) {
         w->stores[event->number].out_of_memory = false;
         w->stores[event->number].refusing = false;
+        w->stores[event->number].small_max = 0;
     } else {
         connection_event(w, event);
     }
@@ -144,7 +155,7 @@ static void expire(struct world *w)
 {
     int64_t now_s = world_now(w).wall_s;
     if (now_s != w->last_second && w->p.faults[FAULT_EXPIRY] > 0) {
-        oracle_lost(&w->oracle, now_s);
+        oracle_look(&w->oracle, now_s);
     }
     w->last_second = now_s;
 }
@@ -216,8 +227,12 @@ static void world_init(struct world *w, const struct params *params)
         p->config = make_config(params, i);
         p->clock_skew_s = (int64_t)rng_below(&w->rng, 2 * params->clock_skew_s + 1) -
                           (int64_t)params->clock_skew_s;
+        if (params->wrong_clocks && rng_below(&w->rng, 2) == 0) {
+            p->clock_skew_s += rng_below(&w->rng, 3) == 0 ? -DAY_S : DAY_S;
+        }
         for (unsigned s = 0; s < SERVERS_MAX; s++) {
             TAILQ_INIT(&p->connections[s].outstanding);
+            p->connections[s].far = s + 1 == params->far_server;
             rng_init_seed(&p->connections[s].rng, rng_next(&w->rng));
         }
         for (unsigned c = 0; c < CLIENTS_MAX; c++) {

@@ -15,8 +15,11 @@
 #include "params.h"
 #include "trace.h"
 
+#define DAY_S (60 * 60 * 24)
+
 struct connection {
     struct rng rng; /* its delays */
+    bool far;       /* they are long */
     uint64_t epoch;
     bool up;
     bool broken; /* the proxy has not noticed yet */
@@ -62,6 +65,7 @@ struct proxy {
     struct metrics metrics;
     uint64_t life; /* counts starts */
     uint64_t paused_until_us, wake_us;
+    bool pause_due; /* with the next write of a compaction */
     struct connection connections[SERVERS_MAX];
     struct client clients[CLIENTS_MAX];
 };
@@ -146,6 +150,7 @@ void world_finish(struct world *w);
 /* proxies.c */
 void proxy_start(struct proxy *proxy);
 void proxy_crash(struct proxy *proxy);
+void proxy_pause(struct proxy *proxy);
 /* Lets the engine run and carries out what it wants. */
 void proxy_turn(struct proxy *proxy);
 void proxy_submit(struct proxy *proxy, struct sim_call *call);
@@ -172,6 +177,7 @@ enum {
     EVENT_FAULT,
     EVENT_LOST,
     EVENT_UP,
+    EVENT_CRASH,
     EVENT_BOOT,
     EVENT_PLENTY
 };
