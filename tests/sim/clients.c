@@ -113,7 +113,24 @@ void client_think(struct client *client)
     client_plan(client);
 }
 
-void call_done(struct world *w, struct sim_call *call)
+bool client_takes(struct client *client, uint64_t bytes)
+{
+    struct world *w = client->proxy->world;
+    struct list_session *session = &client->session;
+    const struct sim_call *first = TAILQ_FIRST(&w->oracle.sessions[client->number].calls);
+    if (session->limit_bytes == 0) {
+        return false;
+    }
+    session->unread_bytes += bytes;
+    if (rng_below(&client->rng, 2) == 0) {
+        session->unread_bytes = 0;
+    }
+    session->first = first != NULL ? &first->call : NULL;
+    engine_session_changed(client->proxy->engine, session);
+    return session_holds(session);
+}
+
+bool call_done(struct world *w, struct sim_call *call)
 {
     char text[320];
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
@@ -127,9 +144,11 @@ void call_done(struct world *w, struct sim_call *call)
         call_describe(call, text, sizeof text);
         trace(w, "%s", text);
     }
+    uint64_t bytes = call->call.answer.bytes;
     oracle_done(&w->oracle, call);
     if (client->waits) {
         client->waits = false;
         client_plan(client);
     }
+    return client_takes(client, bytes);
 }

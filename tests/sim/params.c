@@ -134,6 +134,7 @@ void params_of_seed(struct params *p, uint64_t seed)
     p->proxies = kind == KIND_ALONE ? 1 : 2 + (unsigned)rng_below(&rng, 3);
     p->clients = 1 + (unsigned)rng_below(&rng, 6);
     mix_rarities(p, &rng);
+    p->session_limit = rng_below(&rng, 4) == 0 ? 64u << rng_below(&rng, 5) : 0;
     p->history = seed / KIND_COUNT % 10 == 1;
 }
 
@@ -163,6 +164,7 @@ static const struct param table[] = {
     PARAM(cache_bytes, 1 << 30),
     PARAM(fold_memory, 1000),
     PARAM(answer_limit, 1 << 30),
+    PARAM(session_limit, 1 << 30),
     PARAM(grace_s, 100),
     PARAM(touch_interval_s, 100),
     PARAM(growth, 100),

@@ -41,8 +41,9 @@ struct params {
     unsigned proxies, clients, lists, items, servers;
     uint32_t log_limit, log_hard_limit, sublist_limit;
     uint64_t item_size_max, cache_bytes;
-    uint32_t answer_limit; /* bytes; 0 = plenty */
-    unsigned fold_memory;  /* times what the configuration must allow at least; 0 = plenty */
+    uint32_t answer_limit;  /* bytes; 0 = plenty */
+    uint32_t session_limit; /* bytes that a client leaves unread; 0 = plenty */
+    unsigned fold_memory;   /* times what the configuration must allow at least; 0 = plenty */
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
     uint32_t expiry_s; /* somebody gives every list so long to live, which must stay; 0 = no */

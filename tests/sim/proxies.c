@@ -385,7 +385,7 @@ void proxy_start(struct proxy *p)
     }
     for (unsigned i = 0; i < w->p.clients; i++) {
         struct client *c = &p->clients[i];
-        c->session = (struct list_session){0};
+        c->session = (struct list_session){.limit_bytes = w->p.session_limit};
         c->pending = 0;
         c->waits = false;
         client_plan(c);
@@ -432,11 +432,15 @@ void proxy_turn(struct proxy *p)
     struct world *w = p->world;
     uint64_t next_us;
     struct list_call *call;
-    next_us = engine_run(p->engine, proxy_now(p));
-    take_requests(p);
-    while ((call = engine_take_done(p->engine)) != NULL) {
-        call_done(w, call->owner);
-    }
+    bool more;
+    do {
+        next_us = engine_run(p->engine, proxy_now(p));
+        take_requests(p);
+        more = false;
+        while ((call = engine_take_done(p->engine)) != NULL) {
+            more = call_done(w, call->owner) || more;
+        }
+    } while (more);
     next_us = next_us <= w->now_us ? w->now_us + 1 : next_us;
     if (next_us < p->wake_us) {
         p->wake_us = next_us;
@@ -452,6 +456,7 @@ void proxy_submit(struct proxy *p, struct sim_call *call)
     call->next = w->all_calls;
     w->all_calls = call;
     oracle_submitted(&w->oracle, call);
+    (void)client_takes(&p->clients[call->session % CLIENTS_MAX], 0);
     engine_submit(p->engine, &call->call, proxy_now(p));
     proxy_turn(p);
 }
