@@ -72,7 +72,7 @@ inline add_sublist()
     }
 }
 
-/* DELETE, or SET of an empty item: remains says what is there then. */
+/* DELETE, or ADD or REPLACE of an empty item: remains says what is there then. */
 inline remove_sublist(key)
 {
     draw_fate();

@@ -136,7 +136,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->submitted_us = now.mono_us;
     call->head = NULL;
     call->held = false;
-    call->charged_bytes = 0;
+    call->charged_bytes = call->wanted_bytes = 0;
     if (!admissible(e, call)) {
         return;
     }
@@ -152,9 +152,11 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
 void engine_session_changed(struct engine *e, struct list_session *session)
 {
     struct list_call *call;
-    LIST_FOREACH(call, &session->held, holding)
+    TAILQ_FOREACH(call, &session->held, holding)
     {
-        lists_mark_ready(&e->lists, lists_find(&e->lists, call->key));
+        if (session->gone || session_has_room(call)) {
+            lists_mark_ready(&e->lists, lists_find(&e->lists, call->key));
+        }
     }
 }
 

@@ -88,13 +88,14 @@ struct list_call {
     struct list_stat stat; /* LIST_STAT */
     char error[LIST_ERROR_MAX];
 
-    TAILQ_ENTRY(list_call) link;   /* the engine's until the call is done, then the submitter's */
-    TAILQ_ENTRY(list_call) active; /* the engine's */
-    uint64_t submitted_us;         /* the engine's */
-    struct head *head;             /* the engine's: what a read is answered from */
-    bool held;                     /* the engine's: see session.h */
-    LIST_ENTRY(list_call) holding; /* the engine's */
-    uint64_t charged_bytes;        /* the engine's */
+    TAILQ_ENTRY(list_call) link;    /* the engine's until the call is done, then the submitter's */
+    TAILQ_ENTRY(list_call) active;  /* the engine's */
+    uint64_t submitted_us;          /* the engine's */
+    struct head *head;              /* the engine's: what a read is answered from */
+    bool held;                      /* the engine's: see session.h */
+    TAILQ_ENTRY(list_call) holding; /* the engine's */
+    uint64_t charged_bytes;         /* the engine's */
+    uint64_t wanted_bytes;          /* the engine's: what there was no room for when it was held */
 };
 
 struct engine;

@@ -119,7 +119,8 @@ uint64_t head_run_bytes(const struct head *head)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < head->run_count; i++) {
-        sum += head->runs[i].bytes;
+        uint64_t bytes = head->runs[i].bytes;
+        sum = bytes > UINT64_MAX - sum ? UINT64_MAX : sum + bytes; /* anybody may write a head */
     }
     return sum;
 }

@@ -234,12 +234,24 @@ void emit_delete_sublist(struct engine *e, struct op *op, const struct name *nam
     send_for(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
 }
 
-void emit_burn_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                       uint64_t tag)
+static void emit_burn(struct engine *e, struct op *op, enum be_verb verb, const struct name *name,
+                      uint32_t number, uint64_t tag)
 {
-    struct be_request *r = sublist_request(e, op, BE_SET, name, number);
+    struct be_request *r = sublist_request(e, op, verb, name, number);
     r->exptime = BURNT_TTL_S;
     send_for(e, op, r, NULL, tag);
+}
+
+void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                    uint64_t tag)
+{
+    emit_burn(e, op, BE_ADD, name, number, tag);
+}
+
+void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                     uint64_t tag)
+{
+    emit_burn(e, op, BE_REPLACE, name, number, tag);
 }
 
 void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,

@@ -2,7 +2,7 @@
 /*
  * The small steps of a compaction.
  *
- * Purge. Order of writes: DELETE (or, for names of dead proxies, SET empty) every sublist that the
+ * Purge. Order of writes: DELETE (or, for names of dead proxies, burn) every sublist that the
  * header names as garbage; then ONE CAS that takes off the header those names whose every answer
  * was definite. Names never come back into use, so deleting twice is harmless. Announcements of
  * dead proxies become garbage by the same CAS, to be burnt next time.
@@ -18,6 +18,8 @@
 
 /* Requests under way at a time. */
 #define WINDOW 64
+/* A name is found free, and taken, and free again only when others tidy up at the same moment. */
+#define BURN_TRIES_MAX 8
 
 static void copy_garbage(struct op_compact *c)
 {
@@ -34,6 +36,40 @@ static void copy_garbage(struct op_compact *c)
     c->garbage_number = 0;
 }
 
+/* What a request of a purge is about: in its tag. */
+struct drop {
+    size_t garbage;  /* index */
+    uint32_t number; /* of the sublist */
+    unsigned tries;  /* to burn it, before this one */
+};
+
+static uint64_t drop_tag(struct drop drop)
+{
+    return TAG_DROP + drop.garbage + ((uint64_t)drop.number << 32) + ((uint64_t)drop.tries << 56);
+}
+
+static struct drop drop_of(uint64_t tag)
+{
+    return (struct drop){.garbage = (uint32_t)tag - TAG_DROP,
+                         .number = (uint32_t)(tag >> 32 & 0xffffff),
+                         .tries = (unsigned)(tag >> 56)};
+}
+_Static_assert(SUBLISTS_MAX <= 0xffffff, "a sublist's number fits the tag");
+
+/* By ADD and, when something is there, by REPLACE, in turns. */
+static void send_drop(struct engine *e, struct op_compact *c, struct drop drop)
+{
+    const struct garbage *g = &c->garbage[drop.garbage];
+    uint64_t tag = drop_tag(drop);
+    if (!g->burn) {
+        emit_delete_sublist(e, &c->op, &g->range.name, drop.number, tag);
+    } else if (drop.tries % 2 == 0) {
+        emit_burn_free(e, &c->op, &g->range.name, drop.number, tag);
+    } else {
+        emit_burn_taken(e, &c->op, &g->range.name, drop.number, tag);
+    }
+}
+
 /* Sends deletions up to the window; true while there are more to send or to wait for. */
 static bool delete_more(struct engine *e, struct op_compact *c)
 {
@@ -44,22 +80,24 @@ static bool delete_more(struct engine *e, struct op_compact *c)
             c->garbage_number = 0;
             continue;
         }
-        uint64_t tag = TAG_DROP + c->garbage_at;
-        if (g->burn) {
-            emit_burn_sublist(e, &c->op, &g->range.name, c->garbage_number++, tag);
-        } else {
-            emit_delete_sublist(e, &c->op, &g->range.name, c->garbage_number++, tag);
-        }
+        send_drop(e, c, (struct drop){c->garbage_at, c->garbage_number++, 0});
     }
     return c->op.due > 0;
 }
 
-static void note_deletion(struct op_compact *c, const struct op_event *event)
+static void take_dropped(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
+    struct drop drop = drop_of(event->tag);
+    bool burns = c->garbage[drop.garbage].burn;
+    if (burns && event->status == BE_NOT_STORED && drop.tries < BURN_TRIES_MAX) {
+        drop.tries++;
+        send_drop(e, c, drop);
+        return;
+    }
     bool definite =
         event->status == BE_DELETED || event->status == BE_NOT_FOUND || event->status == BE_STORED;
     if (!definite) {
-        c->garbage_failed[event->tag - TAG_DROP] = true;
+        c->garbage_failed[drop.garbage] = true;
         op_error_text(event, c->error);
     }
 }
@@ -119,7 +157,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
     copy_garbage(c);
     while (delete_more(e, c)) {
         CO_AWAIT(co, "deleting old sublists");
-        note_deletion(c, event);
+        take_dropped(e, c, event);
     }
     CO_CALL(co, rewrite_step(e, c, event, build_purged));
     if (c->result == STEP_DONE && any_failed(c)) {

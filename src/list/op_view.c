@@ -19,14 +19,14 @@ struct op_view {
     struct head *head;       /* of the first of them */
     struct scan scan;
     size_t keeps; /* runs that were in the view before the scan */
-    uint64_t limit_bytes;
+    struct lists *lists;
 };
 
 static bool worth_keeping(const struct engine *e, const struct head *head)
 {
-    uint64_t bytes = MEMORY_FACTOR * (head_run_bytes(head) + head->log.len);
-    return (head->run_count > 0 || head->log.len >= LOG_BYTES_MIN) &&
-           bytes <= e->lists.view_limit_bytes / 2;
+    uint64_t runs = head_run_bytes(head), log = head->log.len;
+    uint64_t limit = e->lists.view_limit_bytes / 2 / MEMORY_FACTOR;
+    return (head->run_count > 0 || log >= LOG_BYTES_MIN) && log <= limit && runs <= limit - log;
 }
 
 static void answer_has(const struct view *view, const struct list *list, struct list_call *call)
@@ -60,16 +60,20 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
     }
 }
 
-/* A head may say less of its runs than they have. */
+/* A head may say less of its runs than they have, and other views may grow at the same time: all of
+ * them count from sublist to sublist. */
 static bool add_visit(void *arg, struct sublist *sublist)
 {
     struct op_view *o = arg;
-    struct view *view = o->op.list->view;
-    view_add_sublist(view, &o->scan.runs[o->scan.visit.run], o->keeps + o->scan.visit.run, sublist);
-    if (view_memory_bytes(view) <= o->limit_bytes) {
+    struct list *list = o->op.list;
+    view_add_sublist(list->view, &o->scan.runs[o->scan.visit.run], o->keeps + o->scan.visit.run,
+                     sublist);
+    lists_count_view(o->lists, list);
+    if (o->lists->view_bytes <= o->lists->view_limit_bytes) {
         return true;
     }
-    view_clear(view);
+    view_clear(list->view);
+    lists_count_view(o->lists, list);
     return false;
 }
 
@@ -166,7 +170,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
     bool starts = o == NULL;
     if (starts) {
         o = op_create(e, list, sizeof *o, view_step, view_op_fini);
-        o->limit_bytes = e->lists.view_limit_bytes;
+        o->lists = &e->lists;
         TAILQ_INIT(&o->calls);
         list->viewing = &o->op;
     }

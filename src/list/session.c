@@ -7,19 +7,21 @@
 /* "ITEM ", " ", digits, two line ends: around key and item. */
 #define ITEM_FRAME_BYTES 24u
 
-struct list_extent session_extent(const struct head *head)
-{
-    struct list_extent extent = {.bytes = head_run_bytes(head) + head->log.len,
-                                 .items = head->log.len / entry_bytes(1)};
-    for (size_t i = 0; i < head->run_count; i++) {
-        extent.items += head->runs[i].items;
-    }
-    return extent;
-}
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+struct list_extent session_extent(const struct head *head)
+{
+    uint64_t log = head->log.len, runs = head_run_bytes(head);
+    struct list_extent extent = {.bytes = runs > UINT64_MAX - log ? UINT64_MAX : runs + log,
+                                 .items = log / entry_bytes(1)};
+    for (size_t i = 0; i < head->run_count; i++) {
+        /* What a head says of its items may be anything; of entries, that they have three bytes. */
+        extent.items += least(head->runs[i].items, head->runs[i].bytes / 3);
+    }
+    return extent;
 }
 
 /* Bytes of the answer at most, with what its memory holds besides. */
@@ -38,6 +40,14 @@ static uint64_t answer_bytes(const struct list_call *call, struct list_extent ex
     return least(bytes, policy->max_answer_bytes);
 }
 
+bool session_has_room(const struct list_call *call)
+{
+    const struct list_session *session = call->session;
+    uint64_t others = session->charged_bytes - call->charged_bytes + session->unread_bytes;
+    return call == session->first || call->wanted_bytes == 0 ||
+           others + call->wanted_bytes <= session->limit_bytes;
+}
+
 bool session_admit(struct list_call *call, struct list_extent extent)
 {
     struct list_session *session = call->session;
@@ -45,8 +55,8 @@ bool session_admit(struct list_call *call, struct list_extent extent)
         return true;
     }
     uint64_t bytes = answer_bytes(call, extent);
-    uint64_t others = session->charged_bytes - call->charged_bytes + session->unread_bytes;
-    if (call != session->first && bytes > 0 && others + bytes > session->limit_bytes) {
+    call->wanted_bytes = bytes;
+    if (!session_has_room(call)) {
         return false;
     }
     session->charged_bytes += bytes - call->charged_bytes;
@@ -64,7 +74,10 @@ void session_hold(struct list_call *call)
 {
     if (!call->held) {
         call->held = true;
-        LIST_INSERT_HEAD(&call->session->held, call, holding);
+        if (!session_holds(call->session)) {
+            TAILQ_INIT(&call->session->held); /* a session begins as zeros */
+        }
+        TAILQ_INSERT_TAIL(&call->session->held, call, holding);
     }
 }
 
@@ -72,6 +85,6 @@ void session_release(struct list_call *call)
 {
     if (call->held) {
         call->held = false;
-        LIST_REMOVE(call, holding);
+        TAILQ_REMOVE(&call->session->held, call, holding);
     }
 }

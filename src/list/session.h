@@ -32,12 +32,12 @@ struct list_session {
     uint64_t mark;
     uint64_t phase;
     uint64_t charged_bytes;
-    LIST_HEAD(, list_call) held;
+    TAILQ_HEAD(, list_call) held; /* about in the order in which they came */
 };
 
 static inline bool session_holds(const struct list_session *session)
 {
-    return !LIST_EMPTY(&session->held);
+    return !TAILQ_EMPTY(&session->held);
 }
 
 /* ---- the engine's ---- */
@@ -52,6 +52,8 @@ struct list_extent session_extent(const struct head *head);
 /* May the call be started on a list of that extent? Calls with short answers always may. When it
  * may, its answer is charged, in place of what was charged for it before. */
 bool session_admit(struct list_call *call, struct list_extent extent);
+/* Would a held call be admitted, as far as known? */
+bool session_has_room(const struct list_call *call);
 /* The answer is the submitter's. */
 void session_discharge(struct list_call *call);
 /* The call waits for session_admit; a second time is the same as once. */

@@ -21,12 +21,13 @@
 #define LIST_KEY_BYTES_MAX 220
 
 enum be_verb {
-    BE_GET,    /* value, flags, CAS, remaining TTL */
-    BE_SIZE,   /* only the size of the value (mg KEY s): BE_HIT or BE_MISS */
-    BE_PROBE,  /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
-    BE_ADD,    /* BE_STORED or BE_NOT_STORED */
-    BE_SET,    /* BE_STORED */
-    BE_APPEND, /* BE_STORED or BE_NOT_STORED */
+    BE_GET,     /* value, flags, CAS, remaining TTL */
+    BE_SIZE,    /* only the size of the value (mg KEY s): BE_HIT or BE_MISS */
+    BE_PROBE,   /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
+    BE_ADD,     /* BE_STORED or BE_NOT_STORED */
+    BE_REPLACE, /* BE_STORED or BE_NOT_STORED */
+    BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
+    BE_APPEND,  /* BE_STORED or BE_NOT_STORED */
     BE_CAS, /* BE_STORED, BE_EXISTS or BE_NOT_FOUND; only on the connection that request.epoch names
              */
     BE_CAS_DELETE, /* the same; the item is gone when BE_STORED (classic cas with exptime -1) */

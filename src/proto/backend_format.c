@@ -9,9 +9,9 @@ static const struct {
 } forms[] = {
     [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s\r\n"},
     [BE_PROBE] = {"mg ", "\r\n"},       [BE_ADD] = {"add ", NULL},
-    [BE_SET] = {"set ", NULL},          [BE_APPEND] = {"append ", NULL},
-    [BE_CAS] = {"cas ", NULL},          [BE_CAS_DELETE] = {"cas ", NULL},
-    [BE_DELETE] = {"delete ", "\r\n"},
+    [BE_REPLACE] = {"replace ", NULL},  [BE_SET] = {"set ", NULL},
+    [BE_APPEND] = {"append ", NULL},    [BE_CAS] = {"cas ", NULL},
+    [BE_CAS_DELETE] = {"cas ", NULL},   [BE_DELETE] = {"delete ", "\r\n"},
 };
 
 static char *put(char *to, const char *text)

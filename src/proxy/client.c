@@ -74,8 +74,10 @@ static void mark_active(struct client *c)
 
 bool client_is_idle(const struct client *c, uint64_t since_us)
 {
-    /* With parts in flight it is us who keep the client waiting. */
-    return !c->closed && c->window.unanswered == 0 && c->active_us <= since_us;
+    /* With parts in flight it is us who keep the client waiting; with a full socket it is the
+     * client: its reads may be held for it. */
+    bool waits_for_client = c->window.unanswered == 0 || c->writing;
+    return !c->closed && waits_for_client && c->active_us <= since_us;
 }
 
 /* --- input --- */
@@ -323,8 +325,9 @@ void client_write(struct client *c)
         client_close(c);
         return;
     }
-    if (c->out.bytes < bytes && session_holds(&c->session)) {
-        client_touch(c);
+    if (c->out.bytes < bytes) {
+        /* Also with nothing held yet: a read under way may ask for room when its head is there. */
+        update_session(c);
     }
     if (c->out.bytes + c->window.parked_bytes > c->worker->config->client_hard_bytes) {
         drop_slow(c);

@@ -4,6 +4,8 @@
  */
 #include "case.h"
 
+#include "proto/backend_format.h"
+
 #define BEYOND_GRACE_US ((GRACE_S + 1) * 1000000ULL)
 
 static const unsigned nothing_arrives[SERVERS];
@@ -182,7 +184,7 @@ static bool is_change(const struct world *w, unsigned server, unsigned n)
 static bool needs_memory(const struct flight *f)
 {
     enum be_verb verb = f->request->verb;
-    return verb == BE_ADD || verb == BE_SET || verb == BE_APPEND || verb == BE_CAS;
+    return backend_has_body(verb);
 }
 
 static enum case_result fail(struct world *w, enum fault fault)

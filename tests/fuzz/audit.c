@@ -210,6 +210,11 @@ static void note_head(struct audit *a, unsigned list, const struct be_reply *rep
 
 /* ---- what the engine sends ---- */
 
+static bool burns(const struct be_request *r)
+{
+    return r->value.len == 0 && r->exptime > 0;
+}
+
 static void sent_add(struct audit *a, const struct be_request *r, struct parts parts)
 {
     if (parts.name.len == 0) {
@@ -380,11 +385,17 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
         CHECK(name != NULL);
         return;
     case BE_ADD:
-        sent_add(a, r, parts);
+        if (!burns(r)) {
+            sent_add(a, r, parts);
+            return;
+        }
+        CHECK(name != NULL && name->burn);
         return;
-    case BE_SET:
-        CHECK(name != NULL && name->burn && r->value.len == 0 && r->exptime > 0);
+    case BE_REPLACE:
+        CHECK(name != NULL && name->burn && burns(r));
         return;
+    case BE_SET: /* one that is refused takes away what was there */
+        break;
     case BE_APPEND:
         sent_append(a, r, parts);
         return;
@@ -434,9 +445,9 @@ void audit_told(struct audit *a, const struct be_request *r, const struct be_rep
     struct audit_name *name = name_of(a, parts.list, parts.name);
     if (r->verb == BE_GET && status == BE_HIT) {
         note_sublist(a, key_of(r), reply->value);
-    } else if (r->verb == BE_ADD && status == BE_STORED) {
-        name->stored++;
-    } else if (r->verb == BE_SET || r->verb == BE_DELETE) {
+    } else if (r->verb == BE_ADD && !burns(r)) {
+        name->stored += status == BE_STORED;
+    } else if (r->verb == BE_ADD || r->verb == BE_REPLACE || r->verb == BE_DELETE) {
         bool gone = status == BE_STORED || status == BE_DELETED || status == BE_NOT_FOUND;
         name->gone |= gone && parts.number < 64 ? UINT64_C(1) << parts.number : 0;
     }

@@ -320,7 +320,7 @@ static struct be_request *pick(struct world *w, size_t which)
 
 static void give_back(struct world *w, struct be_request *r, struct be_reply *reply)
 {
-    bool tidies = r->verb == BE_DELETE || r->verb == BE_SET || r->verb == BE_PROBE;
+    bool tidies = r->verb == BE_DELETE || r->verb == BE_REPLACE || r->verb == BE_PROBE;
     w->housekeeping = tidies ? w->housekeeping + 1 : 0;
     STAILQ_REMOVE(&w->pending, r, be_request, link);
     w->pending_count--;
@@ -428,8 +428,8 @@ static void step(struct world *w)
         } else if (how < 14) {
             w->liar.store.out_of_memory = (how & 1) != 0;
         } else if (how < 30) {
-            static const enum be_verb verbs[] = {BE_CAS,    BE_CAS, BE_ADD,        BE_APPEND,
-                                                 BE_DELETE, BE_SET, BE_CAS_DELETE, BE_SIZE};
+            static const enum be_verb verbs[] = {BE_CAS,    BE_CAS,     BE_ADD,        BE_APPEND,
+                                                 BE_DELETE, BE_REPLACE, BE_CAS_DELETE, BE_SIZE};
             answer_up_to(w, verbs[how & 7]);
         } else {
             answer_all(w, 1000);

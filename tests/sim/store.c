@@ -129,7 +129,7 @@ static bool fits(const struct store *store, size_t bytes)
 static enum be_status write_value(struct store *store, const struct be_request *r, struct item **at,
                                   int64_t now_s)
 {
-    if (r->verb == BE_ADD && *at != NULL) {
+    if ((r->verb == BE_ADD && *at != NULL) || (r->verb == BE_REPLACE && *at == NULL)) {
         return BE_NOT_STORED;
     }
     if (!fits(store, r->value.len) || store->out_of_memory) {
@@ -203,6 +203,7 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
         reply->status = read_value(*at, r, now_s, reply);
         return;
     case BE_ADD:
+    case BE_REPLACE:
     case BE_SET:
     case BE_CAS:
         reply->status = write_value(store, r, at, now_s);

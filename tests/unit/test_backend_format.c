@@ -31,6 +31,8 @@ static void changes_are_classic(void **state)
     const struct slice value = SLICE_LIT("0123456789");
     expect((struct be_request){.verb = BE_ADD, .flags = 7, .exptime = 60, .value = value},
            "add fruit 7 60 10\r\n");
+    expect((struct be_request){.verb = BE_REPLACE, .exptime = 86400},
+           "replace fruit 0 86400 0\r\n");
     expect((struct be_request){.verb = BE_SET, .flags = 4294967295u, .value = value},
            "set fruit 4294967295 0 10\r\n");
     expect((struct be_request){.verb = BE_SET, .exptime = -5, .value = value},
@@ -68,7 +70,8 @@ static void the_longest_line_has_room(void **state)
 static void a_value_follows_what_stores_one(void **state)
 {
     (void)state;
-    assert_true(backend_has_body(BE_ADD) && backend_has_body(BE_SET));
+    assert_true(backend_has_body(BE_ADD) && backend_has_body(BE_SET) &&
+                backend_has_body(BE_REPLACE));
     assert_true(backend_has_body(BE_APPEND) && backend_has_body(BE_CAS));
     assert_false(backend_has_body(BE_GET) || backend_has_body(BE_SIZE));
     assert_false(backend_has_body(BE_PROBE) || backend_has_body(BE_DELETE));

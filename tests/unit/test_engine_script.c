@@ -192,6 +192,29 @@ static void test_log_full_of_dead_announcements_is_swept(void **state)
     expect(s, BE_CAS, "k#", BE_STORED, NULL);
 }
 
+/* By ADD where nothing is, by REPLACE over what is there, and again when that is gone meanwhile.
+ * Never by SET: one that finds no memory would take away what another proxy has burnt. */
+static void test_names_are_burnt_without_taking_away_what_is_burnt(void **state)
+{
+    struct script *s = *state;
+    const char *head = "^1 *" FIRST_RUN ".2\n+1:a";
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *first = expect_request(s, BE_ADD, "k#" FIRST_RUN ".0");
+    expect(s, BE_ADD, "k#" FIRST_RUN ".1", BE_STORED, NULL);
+    assert_int_equal(first->value.len, 0);
+    assert_true(first->exptime > 0);
+    answer(s, first, BE_NOT_STORED, NULL);
+    expect(s, BE_REPLACE, "k#" FIRST_RUN ".0", BE_NOT_STORED, NULL);
+    expect(s, BE_ADD, "k#" FIRST_RUN ".0", BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n+1:a")));
+    answer(s, cas, BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
+    expect_done(s, LIST_OK);
+}
+
 /* The list is dropped between the look at it and the announcement of a flip: there is nothing to
  * compact any more. */
 static void test_compact_of_a_list_that_is_dropped_meanwhile(void **state)
@@ -241,6 +264,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_read_does_not_guess_when_memory_is_short, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_names_are_burnt_without_taking_away_what_is_burnt,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_full_of_dead_announcements_is_swept, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compact_of_a_list_that_is_dropped_meanwhile, setup,

@@ -326,6 +326,15 @@ static void test_the_remaining_time_never_turns_negative(void **state)
     assert_int_equal(head_exptime(&head, 1753000000), INT32_MAX);
 }
 
+/* Anybody may write a head. */
+static void test_sizes_that_cannot_be_do_not_wrap(void **state)
+{
+    struct run runs[2] = {{.bytes = 1ULL << 63}, {.bytes = 1ULL << 63}};
+    struct head head = {.runs = runs, .run_count = 2};
+    (void)state;
+    assert_true(head_run_bytes(&head) == UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_announcements_and_withdrawals_are_found_by_name),
         cmocka_unit_test(test_the_remaining_time_is_given_as_memcached_takes_it),
         cmocka_unit_test(test_the_remaining_time_never_turns_negative),
+        cmocka_unit_test(test_sizes_that_cannot_be_do_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

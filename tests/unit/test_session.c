@@ -248,6 +248,24 @@ static void test_a_page_is_counted_by_its_items(void **state)
     }
 }
 
+/* Those that the client needs soonest are started first. */
+static void test_held_reads_go_on_in_their_order(void **state)
+{
+    static const char *const keys[] = {"k0", "k1", "k2", "k3"};
+    struct test *t = *state;
+    go_on(t, LIMIT_BYTES, NULL);
+    for (size_t i = 0; i < CALLS; i++) {
+        submit(t, i, keys[i], LIST_GET);
+    }
+    serve(t);
+    assert_null(engine_take_done(t->engine));
+    for (size_t i = 0; i < CALLS; i++) {
+        go_on(t, 0, NULL);
+        assert_int_equal(serve(t), 1);
+        expect_done(t, &t->calls[i], LIST_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_session_is_not_held_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiting_for_the_client_is_no_timeout, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reads_of_a_client_that_is_gone_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_held_reads_go_on_in_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_page_is_counted_by_its_items, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

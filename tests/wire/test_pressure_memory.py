@@ -316,3 +316,52 @@ def test_lists_are_read_as_fast_as_their_reader_takes_them(daemon):
             assert conn.line() == b"%d" % (len(items) + i + 1)
         assert other.stats()["clients_dropped_slow"] == "0"
     assert_memory_below(daemon, 60)
+
+
+@NO_TIMEOUT
+@pytest.mark.memcacheds(1, "-m", "256")
+@pytest.mark.config(proxy={"threads": 1, "view_bytes": "2m"}, lists={"cache_bytes": 0})
+def test_views_count_while_they_are_made(daemon, memcached):
+    """One client asks for something short of very many lists at once."""
+    lists, sublists, items = 150, 40, 250
+    with memcached.conn() as direct, daemon.conn() as conn:
+        for i in range(lists):
+            name, total = f"{'a' * 10}{i:03}", 0
+            name = name.translate(str.maketrans("0189", "hijk"))
+            for n in range(sublists):
+                entries = b"".join(b"+19:%03d-%03d-%011d" % (i, n, k) for k in range(items))
+                value = b"^1 %010d\n" % items + entries
+                total += len(value)
+                assert direct.set(f"list-{i}#{name}.{n}", value) == b"STORED"
+            head = f"^1 {name}.{sublists}:{total}:{items * sublists}\n"
+            assert direct.set(f"list-{i}#", head) == b"STORED"
+        conn.send("".join(f"lhas list-{i} nothing\r\n" for i in range(lists)))
+        assert conn.lines(lists) == [b"END"] * lists
+    print(f"{memory_mib(daemon, 'VmHWM'):.0f} MiB at most")
+    assert_memory_below(daemon, 40)
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.config(proxy={"threads": 1, "client_output_bytes": "64k"})
+def test_a_read_under_way_sees_that_the_output_was_taken(daemon, memcacheds):
+    """Its head comes after everything before it was read: then nothing else wakes it."""
+    # Written directly: the worker must not know how long the lists are.
+    value = b"^1\n" + b"".join(b"+99:%03d" % i + b"x" * 96 for i in range(400))
+    for server in memcacheds:
+        with server.conn() as direct:
+            for i in range(16):
+                assert direct.set(f"l{i}#", value) == b"STORED"
+    with daemon.conn() as conn:
+        memcacheds[1].pause()  # which keys live where
+        conn.send("".join(f"mg l{i}#\r\n" for i in range(16)))
+        lines = conn.lines(16)
+        memcacheds[1].resume()
+        fast = lines.index(b"HD")
+        slow = next(i for i, line in enumerate(lines) if line != b"HD")
+        wait_until("it is back", lambda: conn.cmd(f"mg l{slow}#") == b"HD")
+        memcacheds[1].pause()
+        conn.send(f"lget l{fast}\r\nlget l{slow}\r\n")
+        assert len(conn.values_answer()[0][2]) == 400 * 100 - 1
+        time.sleep(0.2)
+        memcacheds[1].resume()
+        assert len(conn.values_answer()[0][2]) == 400 * 100 - 1
