@@ -182,8 +182,8 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
 static bool version_matches(const struct oracle *o, const struct sim_call *call, uint32_t version)
 {
     const struct model_list *l = &o->list[call->list];
-    if (call->call.version == 0) {
-        return true;
+    if (!l->versions[version].exists) {
+        return call->call.version == 0;
     }
     for (size_t i = l->mark_count; i-- > 0;) {
         if (l->marks[i].cas == call->call.version && l->marks[i].version == version) {
@@ -229,7 +229,7 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     const struct list_call *c = &call->call;
     bool none = o->refuse ? !v->exists : v->items.count == 0;
     if (c->verb == LIST_COMPACT) {
-        return c->status == LIST_OK || none;
+        return c->status == LIST_OK ? call->tidy_seen : none;
     }
     if (c->status == LIST_MISSING) {
         return o->refuse && !v->exists && c->verb != LIST_ADD && c->verb != LIST_ADDX &&

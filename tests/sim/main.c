@@ -18,6 +18,8 @@
 
 /* Run without arguments. */
 #define SEEDS_DEFAULT 200
+/* Calls as the seed says. */
+#define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
 
 struct options {
@@ -112,15 +114,18 @@ static void parse(int argc, char **argv, struct options *o)
     if (optind < argc) {
         refuse("too many words");
     }
-    if (o->jobs == 0 || o->jobs > JOBS_MAX) {
-        refuse("--jobs is out of range");
+    if (o->jobs == 0 || o->jobs > JOBS_MAX || o->seeds == 0 || o->ops == 0) {
+        refuse("a number is out of range");
+    }
+    if (o->has_seed ? o->seeds != SEEDS_DEFAULT || o->first != 1 : o->trace) {
+        refuse("--trace and --seed are about one seed, --seeds and --first about many");
     }
 }
 
 static void choose_params(const struct options *o, uint64_t seed, struct params *p)
 {
     params_of_seed(p, seed);
-    if (o->ops != 0) {
+    if (o->ops != OPS_DEFAULT) {
         p->ops = o->ops;
     }
     if (o->changes != NULL && !params_change(p, slice_of(o->changes))) {
@@ -215,7 +220,7 @@ static int run_one(const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.seeds = SEEDS_DEFAULT, .first = 1, .jobs = 1};
+    struct options o = {.seeds = SEEDS_DEFAULT, .first = 1, .jobs = 1, .ops = OPS_DEFAULT};
     parse(argc, argv, &o);
     sim_totals =
         mmap(NULL, sizeof *sim_totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -26,6 +26,7 @@ void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
         snprintf(o->list[i].key, sizeof o->list[i].key, "L%u", i);
         snprintf(o->list[i].head_key, sizeof o->list[i].head_key, "L%u#", i);
         push_version(&o->list[i], false, &none);
+        o->list[i].tidy = true;
     }
     for (unsigned i = 0; i < SESSIONS_MAX; i++) {
         TAILQ_INIT(&o->sessions[i].calls);
@@ -187,6 +188,14 @@ static void print_items(const char *what, const struct items *items)
     printf("\n");
 }
 
+static void note_tidiness(struct oracle *o, struct model_list *l, bool tidy)
+{
+    if (l->tidy && !tidy) {
+        l->tidy_until = ++o->moment;
+    }
+    l->tidy = tidy;
+}
+
 /* Compares what is stored with the current version. */
 static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *after)
 {
@@ -206,6 +215,9 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
     l->damage_count += stored.sublist_missing && !l->damaged;
     l->damaged = stored.sublist_missing;
     l->cleared = stored.cleared;
+    note_tidiness(o, l,
+                  stored.sublist_missing ||
+                      (stored.runs <= 1 && stored.garbage == 0 && stored.adds == items.count));
     bool known = !stored.sublist_missing || stored.cleared;
     if (known && (stored.exists != now->exists || !items_equal(&items, &now->items))) {
         print_items("must hold", &now->items);
@@ -259,6 +271,7 @@ void oracle_look(struct oracle *o, int64_t now_s)
             if (oracle_now(o, i)->exists) {
                 note_loss(o, i);
             }
+            o->list[i].tidy = true;
             items_clear(&items);
             set_current(o, i, false, &items);
         }
@@ -284,6 +297,7 @@ void oracle_done(struct oracle *o, struct sim_call *call)
     call->done = true;
     call->answered = ++o->moment;
     call->done_version = l->count - 1;
+    call->tidy_seen = l->tidy || l->tidy_until > call->asked;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
     while ((call = TAILQ_FIRST(&session->calls)) != NULL && call->done) {
         TAILQ_REMOVE(&session->calls, call, link);

@@ -31,6 +31,7 @@ struct sim_call {
     /* The oracle's. */
     uint32_t start_version, done_version;
     bool damage_seen;
+    bool tidy_seen; /* there was a moment without anything for an lcompact to do */
     uint64_t start_damage;
     unsigned applied;  /* how often it took effect */
     unsigned clears;   /* LIST_DROP: how often it dropped items */
@@ -70,6 +71,8 @@ struct model_list {
     bool damaged; /* a sublist that the head names was evicted */
     bool cleared; /* the log makes all runs void */
     uint64_t damage_count;
+    bool tidy;           /* nothing is left for an lcompact to do, or it cannot be known */
+    uint64_t tidy_until; /* the moment when it was that last, unless it still is */
 };
 
 TAILQ_HEAD(sim_calls, sim_call);

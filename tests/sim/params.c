@@ -140,36 +140,37 @@ void params_of_seed(struct params *p, uint64_t seed)
 
 /* ---- by name ---- */
 
-#define PARAM(field, most) \
+#define PARAM_FROM(field, least, most) \
     { \
-#field, offsetof(struct params, field), sizeof(((struct params *)0)->field), most \
+#field, offsetof(struct params, field), sizeof(((struct params *)0)->field), least, most \
     }
+#define PARAM(field, most) PARAM_FROM(field, 0, most)
 #define FAULT(name, index) \
     { \
-        name, offsetof(struct params, faults[index]), sizeof(unsigned), 100 \
+        name, offsetof(struct params, faults[index]), sizeof(unsigned), 0, 100 \
     }
 
 static const struct param table[] = {
-    PARAM(ops, UINT32_MAX),
-    PARAM(proxies, PROXIES_MAX),
-    PARAM(clients, CLIENTS_MAX),
-    PARAM(depth, 64),
-    PARAM(lists, 16),
-    PARAM(items, 4096),
-    PARAM(servers, 4),
-    PARAM(log_limit, 1 << 20),
-    PARAM(log_hard_limit, 1 << 20),
-    PARAM(sublist_limit, 1 << 20),
-    PARAM(item_size_max, 1 << 30),
+    PARAM_FROM(ops, 1, UINT32_MAX),
+    PARAM_FROM(proxies, 1, PROXIES_MAX),
+    PARAM_FROM(clients, 1, CLIENTS_MAX),
+    PARAM_FROM(depth, 1, 64),
+    PARAM_FROM(lists, 1, 16),
+    PARAM_FROM(items, 1, 4096),
+    PARAM_FROM(servers, 1, 4),
+    PARAM_FROM(log_limit, 1, 1 << 20),
+    PARAM_FROM(log_hard_limit, 1, 1 << 20),
+    PARAM_FROM(sublist_limit, 1, 1 << 20),
+    PARAM_FROM(item_size_max, 1, 1 << 30),
     PARAM(cache_bytes, 1 << 30),
     PARAM(fold_memory, 1000),
     PARAM(answer_limit, 1 << 30),
     PARAM(session_limit, 1 << 30),
-    PARAM(grace_s, 100),
+    PARAM_FROM(grace_s, 1, 100),
     PARAM(touch_interval_s, 100),
     PARAM(growth, 100),
-    PARAM(delay_us, 1000000),
-    PARAM(think_us, 10000000),
+    PARAM_FROM(delay_us, 1, 1000000),
+    PARAM_FROM(think_us, 1, 10000000),
     PARAM(far_server, 4),
     PARAM(fault_us, 100000000),
     PARAM(clock_skew_s, 100),
@@ -231,7 +232,8 @@ bool params_change(struct params *p, struct slice changes)
             i++;
         }
         (void)slice_take(&one, 1);
-        if (param == NULL || !slice_to_u64(one, &value) || value > param->max) {
+        if (param == NULL || !slice_to_u64(one, &value) || value < param->min ||
+            value > param->max) {
             return false;
         }
         param_set(p, param, value);

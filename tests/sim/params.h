@@ -68,7 +68,7 @@ void params_of_seed(struct params *params, uint64_t seed);
 struct param {
     const char *name;
     size_t offset, size; /* an unsigned integer of that many bytes, or a bool */
-    uint64_t max;
+    uint64_t min, max;
 };
 const struct param *param_at(size_t index);
 uint64_t param_get(const struct params *params, const struct param *param);

@@ -4,18 +4,23 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "world.h"
 
-/* Of a run that neither ends nor breaks a rule; in seconds of this process, not of the world. */
-#define HANGS_AFTER_S 300
+/* Processor time of a run that neither ends nor breaks a rule. */
+#define HANGS_AFTER_S 60
 
 static void crashed(int number)
 {
     trace_show();
-    printf("VIOLATION: ended by signal %d\n", number);
+    if (number == SIGPROF) {
+        printf("VIOLATION: no end within %d s of processor time\n", HANGS_AFTER_S);
+    } else {
+        printf("VIOLATION: ended by signal %d\n", number);
+    }
     fflush(stdout);
     world_report();
     _Exit(3);
@@ -36,11 +41,13 @@ pid_t run_start(const struct params *params, enum trace_mode mode, bool quiet)
     }
     signal(SIGABRT, crashed);
     signal(SIGSEGV, crashed);
-    signal(SIGALRM, crashed);
-    alarm(HANGS_AFTER_S);
+    signal(SIGPROF, crashed);
+    struct itimerval limit = {.it_value = {.tv_sec = HANGS_AFTER_S}};
+    setitimer(ITIMER_PROF, &limit, NULL);
     trace_mode = mode;
     if (mode != TRACE_KEEP) {
         params_print(params);
+        fflush(stdout);
     }
     world_run(params);
     exit(0);
