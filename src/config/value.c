@@ -277,7 +277,7 @@ static void format_delimiter(int delimiter, char out[VALUE_TEXT_MAX])
 {
     if (delimiter < 0) {
         (void)snprintf(out, VALUE_TEXT_MAX, "none");
-    } else if (isgraph(delimiter) && delimiter != '#' && delimiter != ';') {
+    } else if (isgraph(delimiter) && strchr("#;\\", delimiter) == NULL) {
         (void)snprintf(out, VALUE_TEXT_MAX, "%c", delimiter);
     } else {
         (void)snprintf(out, VALUE_TEXT_MAX, "\\x%02x", (unsigned)delimiter);

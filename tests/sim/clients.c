@@ -113,6 +113,15 @@ void client_think(struct client *client)
     client_plan(client);
 }
 
+void trace_call(struct world *w, const struct sim_call *call)
+{
+    char text[320];
+    if (trace_mode != TRACE_OFF) {
+        call_describe(call, text, sizeof text);
+        trace(w, "%s", text);
+    }
+}
+
 bool client_takes(struct client *client, uint64_t bytes)
 {
     struct world *w = client->proxy->world;
@@ -132,7 +141,6 @@ bool client_takes(struct client *client, uint64_t bytes)
 
 bool call_done(struct world *w, struct sim_call *call)
 {
-    char text[320];
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
     CHECK(!call->done && client->number == call->session);
     client->pending--;
@@ -140,10 +148,7 @@ bool call_done(struct world *w, struct sim_call *call)
     w->last_answer_us = w->now_us;
     w->statuses[call->call.status]++;
     call->done = true;
-    if (trace_mode != TRACE_OFF) {
-        call_describe(call, text, sizeof text);
-        trace(w, "%s", text);
-    }
+    trace_call(w, call);
     uint64_t bytes = call->call.answer.bytes;
     oracle_done(&w->oracle, call);
     if (client->waits) {

@@ -31,7 +31,7 @@ static const char *status_name(enum list_status status)
 
 void call_describe(const struct sim_call *call, char *out, size_t cap)
 {
-    int n = snprintf(out, cap, "call %llu p%u s%u %s %s", (unsigned long long)call->number,
+    int n = snprintf(out, cap, "call %llu p%u c%u %s %s", (unsigned long long)call->number,
                      call->proxy, call->session, verb_name(call->call.verb), call->key);
     for (size_t i = 0; i < call->call.item_count && (size_t)n < cap; i++) {
         n += snprintf(out + n, cap - (size_t)n, " %u", (unsigned)call->ids[i]);

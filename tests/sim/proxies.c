@@ -456,6 +456,7 @@ void proxy_submit(struct proxy *p, struct sim_call *call)
     call->next = w->all_calls;
     w->all_calls = call;
     oracle_submitted(&w->oracle, call);
+    trace_call(w, call);
     (void)client_takes(&p->clients[call->session % CLIENTS_MAX], 0);
     engine_submit(p->engine, &call->call, proxy_now(p));
     proxy_turn(p);

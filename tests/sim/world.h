@@ -167,6 +167,8 @@ void client_think(struct client *client);
 void client_plan(struct client *client);
 struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
                              unsigned list);
+/* A call is asked, or answered. */
+void trace_call(struct world *w, const struct sim_call *call);
 /* The proxy has given the call back. True when its engine has to run once more. */
 bool call_done(struct world *w, struct sim_call *call);
 /* An answer of so many bytes has come: the client may read what has come so far, or not yet. True
