@@ -368,7 +368,9 @@ class Nutcracker:
     def __init__(self, folder, memcacheds):
         self.port = free_port()
         path = folder / f"nutcracker-{self.port}.yml"
-        lines = ["bench:", f"  listen: {HOST}:{self.port}", "  hash: fnv1a_64"]
+        # With several servers keys are hashed as mclistd does it, by libmemcached's ketama.
+        hash_name = "md5" if len(memcacheds) > 1 else "fnv1a_64"
+        lines = ["bench:", f"  listen: {HOST}:{self.port}", f"  hash: {hash_name}"]
         lines += ["  distribution: ketama", "  preconnect: true", "  auto_eject_hosts: false"]
         lines += ["  servers:"] + [f"    - {m.address}:1" for m in memcacheds]
         path.write_text("\n".join(lines) + "\n")
