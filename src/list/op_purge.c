@@ -19,7 +19,7 @@
 /* Requests under way at a time. */
 #define WINDOW 64
 /* A name is found free, and taken, and free again only when others tidy up at the same moment. */
-#define BURN_TRIES_MAX 8
+#define BURN_TRIES_MAX 4
 
 static void copy_garbage(struct op_compact *c)
 {

@@ -101,6 +101,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     trace_wanted = getenv("FUZZ_TRACE") != NULL;
+    if (trace_wanted) {
+        (void)setvbuf(stdout, NULL, _IOLBF, 0); /* the last line before a crash matters most */
+    }
     setlinebuf(stdout);
     /* Damaged lists are logged as errors. */
     CHECK(log_open("/dev/null", LOG_ERROR_LEVEL) == 0);
@@ -320,7 +323,8 @@ static struct be_request *pick(struct world *w, size_t which)
 
 static void give_back(struct world *w, struct be_request *r, struct be_reply *reply)
 {
-    bool tidies = r->verb == BE_DELETE || r->verb == BE_REPLACE || r->verb == BE_PROBE;
+    bool burns = r->verb == BE_REPLACE || (r->verb == BE_ADD && r->value.len == 0);
+    bool tidies = r->verb == BE_DELETE || r->verb == BE_PROBE || burns;
     w->housekeeping = tidies ? w->housekeeping + 1 : 0;
     STAILQ_REMOVE(&w->pending, r, be_request, link);
     w->pending_count--;

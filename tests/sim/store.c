@@ -221,8 +221,11 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
 
 const char *be_verb_name(enum be_verb verb)
 {
-    static const char *const names[] = {"get",    "size", "probe",      "add",   "set",
-                                        "append", "cas",  "cas-delete", "delete"};
+    static const char *const names[] = {
+        [BE_GET] = "get",       [BE_SIZE] = "size",       [BE_PROBE] = "probe",
+        [BE_ADD] = "add",       [BE_REPLACE] = "replace", [BE_SET] = "set",
+        [BE_APPEND] = "append", [BE_CAS] = "cas",         [BE_CAS_DELETE] = "cas-delete",
+        [BE_DELETE] = "delete"};
     return names[verb];
 }
 
