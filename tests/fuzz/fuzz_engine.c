@@ -25,7 +25,7 @@
 /* A run goes on at once so often, at most, when it asks for that. */
 #define TURNS_MAX 1000
 /* What may happen after the input's end. */
-#define END_REPLIES_MAX 20000
+#define END_REPLIES_MAX 60000
 /* Deletions in a row: garbage of millions of sublists. */
 #define HOUSEKEEPING_MAX 1000
 #define END_US (100 * 1000000ULL)
