@@ -29,6 +29,8 @@
 /* Deletions in a row: garbage of millions of sublists. */
 #define HOUSEKEEPING_MAX 1000
 #define END_US (100 * 1000000ULL)
+/* Time passes with each: whoever goes on while a server pretends goes on until a time. */
+#define END_REPLY_US 1000
 
 struct fuzz_call {
     struct list_call call;
@@ -468,6 +470,7 @@ static void answer_at_end(struct world *w)
 {
     struct be_request *r = pick(w, 0);
     enum lie how = end_lie(w, r);
+    w->now.mono_us += END_REPLY_US;
     struct be_reply reply;
     if (how == LIES) {
         liar_answer(&w->liar, r, w->now, &reply);
