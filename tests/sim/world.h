@@ -129,11 +129,13 @@ void fault_happen(struct world *w);
 
 /* record.c: holds all calls and answers against a plain list, without a look inside. */
 void world_check_history(const struct world *w);
+/* Longer histories may take minutes. */
+#define HISTORY_CALLS_MAX 5000
 /* It costs about as much as the run itself, so not each is checked. With on_damaged = miss a list
  * that is damaged reads as missing and may be there again when the sublist is, as no list would. */
 static inline bool world_history_matters(const struct world *w)
 {
-    return w->p.history && !(world_loses(w) && w->p.miss_damaged);
+    return w->p.history && w->p.ops <= HISTORY_CALLS_MAX && !(world_loses(w) && w->p.miss_damaged);
 }
 
 /* finish.c: checks what is left when all is quiet. */
