@@ -265,7 +265,7 @@ TABLE = [
         "When its length cannot be read, the connection is closed.",
         _unknown_length,
     ),
-    Row("NUL", "memcacheds differ in it", "A line with a NUL byte is refused.", _nul),
+    Row("NUL", "memcacheds differ in it", "A line of a plain verb with a NUL byte is refused.", _nul),
     Row(
         "gat without keys",
         "memcacheds differ in what is missing there, the time or the key",
