@@ -88,9 +88,11 @@ struct world {
     struct metrics metrics; /* of crashed engines, added up */
 };
 
+#define START_WALL_S 1700000000
+
 static inline struct now world_now(const struct world *w)
 {
-    return (struct now){w->now_us, 1700000000 + (int64_t)(w->now_us / 1000000)};
+    return (struct now){w->now_us, START_WALL_S + (int64_t)(w->now_us / 1000000)};
 }
 
 /* As that proxy's clocks have it. */
