@@ -365,3 +365,18 @@ def test_a_read_under_way_sees_that_the_output_was_taken(daemon, memcacheds):
         time.sleep(0.2)
         memcacheds[1].resume()
         assert len(conn.values_answer()[0][2]) == 400 * 100 - 1
+
+
+@pytest.mark.slow
+@pytest.mark.config(
+    proxy={"client_output_bytes": "64k", "idle_timeout_s": 1}, lists={"max_answer_bytes": "16m"}
+)
+def test_who_takes_nothing_is_idle_though_reads_are_held_for_it(daemon, start_readers):
+    items = " ".join(f"{i:05}" + "x" * 500 for i in range(14))
+    with daemon.conn() as conn:
+        for i in range(1200):
+            conn.send(f"laddq large {items.replace('x' * 500, f'{i:04}' + 'x' * 496)}\r\n")
+        assert conn.llen("large") == 14 * 1200
+    start_readers(daemon, b"lget large\r\n" * 4, count=2)
+    with daemon.conn() as conn:
+        assert wait_until("kicked", lambda: int(conn.stats()["idle_kicks"]) >= 2)
