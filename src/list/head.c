@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/number.h"
+
 #define VERSION_TEXT "^1"
 
 static bool parse_run(struct slice field, struct run *run)
@@ -119,8 +121,7 @@ uint64_t head_run_bytes(const struct head *head)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < head->run_count; i++) {
-        uint64_t bytes = head->runs[i].bytes;
-        sum = bytes > UINT64_MAX - sum ? UINT64_MAX : sum + bytes; /* anybody may write a head */
+        sum = u64_sum(sum, head->runs[i].bytes); /* anybody may write a head */
     }
     return sum;
 }

@@ -3,21 +3,12 @@
 
 #include <stdlib.h>
 
-static void *grow(void *array, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap) {
-        return array;
-    }
-    *cap = *cap == 0 ? 8 : *cap * 2;
-    array = realloc(array, *cap * size);
-    CHECK(array != NULL);
-    return array;
-}
+#include "base/array.h"
 
 static void add_garbage(struct layout *layout, const struct name_range *range, bool burn)
 {
-    layout->garbage =
-        grow(layout->garbage, layout->garbage_count, &layout->garbage_cap, sizeof *layout->garbage);
+    layout->garbage = array_room(layout->garbage, layout->garbage_count, &layout->garbage_cap,
+                                 sizeof *layout->garbage);
     layout->garbage[layout->garbage_count++] = (struct garbage){*range, burn};
 }
 
@@ -42,7 +33,8 @@ void layout_fini(struct layout *layout)
 
 void layout_insert_run(struct layout *layout, size_t at, const struct run *run)
 {
-    layout->runs = grow(layout->runs, layout->run_count, &layout->run_cap, sizeof *layout->runs);
+    layout->runs =
+        array_room(layout->runs, layout->run_count, &layout->run_cap, sizeof *layout->runs);
     memmove(&layout->runs[at + 1], &layout->runs[at],
             (layout->run_count - at) * sizeof *layout->runs);
     layout->runs[at] = *run;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "list/view.h"
 
 #define BUCKETS_MIN ((size_t)256)
@@ -183,11 +184,6 @@ uint64_t list_log_bytes(const struct list *list)
 /* Room that memcached needs in an item besides the value: header, key, CAS, slab rounding. */
 #define ITEM_OVERHEAD_BYTES 1024
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 uint64_t list_value_max(const struct list *list)
 {
     /* memcached takes no -I below 1k, whatever a server says of itself. */
@@ -204,17 +200,17 @@ uint64_t list_log_hard_limit(const struct list *list)
 {
     /* The other half is for the header, for announcements, and for what several proxies append at
      * the same moment. */
-    return least(list->policy->log_hard_limit_bytes, list_value_max(list) / 2);
+    return u64_least(list->policy->log_hard_limit_bytes, list_value_max(list) / 2);
 }
 
 uint64_t list_log_limit(const struct list *list)
 {
-    return least(list->policy->log_limit_bytes, list_log_hard_limit(list) / 2);
+    return u64_least(list->policy->log_limit_bytes, list_log_hard_limit(list) / 2);
 }
 
 uint64_t list_sublist_limit(const struct list *list)
 {
-    return least(list->policy->sublist_limit_bytes, list_value_max(list));
+    return u64_least(list->policy->sublist_limit_bytes, list_value_max(list));
 }
 
 bool list_has_room(const struct list *list, const struct head *head, size_t bytes)

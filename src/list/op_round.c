@@ -132,7 +132,7 @@ static void start_reads(struct engine *e, struct op_round *round)
     }
     struct head *head = round->got == GOT_HEAD ? round->head : NULL;
     if (head != NULL) {
-        schedule_hold_large(e, round->op.list, &round->reads, head);
+        schedule_hold_large(e, round->op.list, &round->reads);
     }
     view_start_reads(e, round->op.list, &round->reads, head);
 }

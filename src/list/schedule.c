@@ -89,15 +89,17 @@ static void activate(struct pass *pass, struct list_call *call)
     TAILQ_INSERT_TAIL(&pass->list->active, call, active);
 }
 
-static bool round_possible(struct pass *pass)
+static bool round_possible(const struct pass *pass)
 {
-    if (pass->list->round != NULL && pass->round == NULL) {
-        return false;
-    }
+    return pass->list->round == NULL || pass->round != NULL;
+}
+
+static struct op_round *get_round(struct pass *pass)
+{
     if (pass->round == NULL) {
         pass->round = round_create(pass->e, pass->list);
     }
-    return true;
+    return pass->round;
 }
 
 static bool take_change(struct pass *pass, struct list_call *call)
@@ -127,7 +129,7 @@ static bool take_change(struct pass *pass, struct list_call *call)
         metric_inc(pass->e->metrics, METRIC_list_appends_combined);
     }
     activate(pass, call);
-    round_add_write(pass->round, call);
+    round_add_write(get_round(pass), call);
     set_phase(pass, call, PHASE_CHANGED);
     return true;
 }
@@ -140,16 +142,14 @@ static void hold(const struct pass *pass, struct list_call *call)
 
 static bool take_read(struct pass *pass, struct list_call *call)
 {
-    if (phase_of(pass, call) == PHASE_BLOCKED ||
-        (pass->list->round != NULL && pass->round == NULL)) {
+    if (phase_of(pass, call) == PHASE_BLOCKED || !round_possible(pass)) {
         return false;
     }
     if (!session_admit(call, pass->list->extent)) {
         hold(pass, call);
         return false;
     }
-    CHECK(round_possible(pass));
-    if (!TAILQ_EMPTY(&pass->round->reads)) {
+    if (!TAILQ_EMPTY(&get_round(pass)->reads)) {
         metric_inc(pass->e->metrics, METRIC_list_head_reads_combined);
     }
     activate(pass, call);
@@ -280,7 +280,7 @@ void schedule_list(struct engine *e, struct list *list)
     }
     if (pass.log_full && round_possible(&pass)) {
         /* What is known may be old: others have flipped since. */
-        pass.round->probe = true;
+        get_round(&pass)->probe = true;
     }
     if (pass.round != NULL) {
         op_start(e, &pass.round->op);
@@ -294,16 +294,14 @@ void schedule_list(struct engine *e, struct list *list)
     }
 }
 
-void schedule_hold_large(struct engine *e, struct list *list, struct call_queue *reads,
-                         const struct head *head)
+void schedule_hold_large(struct engine *e, struct list *list, struct call_queue *reads)
 {
     struct pass pass = {.e = e, .list = list};
-    struct list_extent extent = session_extent(head);
     struct list_call *call, *next, *last_back = NULL;
     e->session_mark++;
     for (call = TAILQ_FIRST(reads); call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);
-        if (phase_of(&pass, call) != PHASE_HELD && session_admit(call, extent)) {
+        if (phase_of(&pass, call) != PHASE_HELD && session_admit(call, list->extent)) {
             continue;
         }
         session_discharge(call);

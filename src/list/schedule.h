@@ -12,7 +12,6 @@ void schedule_list(struct engine *e, struct list *list);
 
 /* Reads that were started before their list's extent was known: puts those whose answers are too
  * large for now back into the queue, where they came from. */
-void schedule_hold_large(struct engine *e, struct list *list, struct call_queue *reads,
-                         const struct head *head);
+void schedule_hold_large(struct engine *e, struct list *list, struct call_queue *reads);
 
 #endif

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/session.h"
 
+#include "base/number.h"
 #include "list/engine.h"
 #include "list/head.h"
 
 /* "ITEM ", " ", digits, two line ends: around key and item. */
 #define ITEM_FRAME_BYTES 24u
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 struct list_extent session_extent(const struct head *head)
 {
-    uint64_t log = head->log.len, runs = head_run_bytes(head);
-    struct list_extent extent = {.bytes = runs > UINT64_MAX - log ? UINT64_MAX : runs + log,
+    uint64_t log = head->log.len;
+    struct list_extent extent = {.bytes = u64_sum(head_run_bytes(head), log),
                                  .items = log / entry_bytes(1)};
     for (size_t i = 0; i < head->run_count; i++) {
         /* What a head says of its items may be anything; of entries, that they have three bytes. */
-        extent.items += least(head->runs[i].items, head->runs[i].bytes / 3);
+        extent.items += u64_least(head->runs[i].items, head->runs[i].bytes / 3);
     }
     return extent;
 }
@@ -31,13 +27,13 @@ static uint64_t answer_bytes(const struct list_call *call, struct list_extent ex
     uint64_t items = extent.items, bytes = extent.bytes;
     bool known_count = (call->from < 0) == (call->to < 0) && call->from <= call->to;
     if (call->verb == LIST_RANGE && known_count) {
-        items = least(items, (uint64_t)(call->to - call->from) + 1);
-        bytes = least(bytes, items * (policy->max_item_bytes + 1));
+        items = u64_least(items, (uint64_t)(call->to - call->from) + 1);
+        bytes = u64_least(bytes, items * (policy->max_item_bytes + 1));
     }
     if (call->form == LIST_FORM_ITEMS) {
         bytes += items * (call->key.len + ITEM_FRAME_BYTES);
     }
-    return least(bytes, policy->max_answer_bytes);
+    return u64_least(bytes, policy->max_answer_bytes);
 }
 
 bool session_has_room(const struct list_call *call)

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 void view_init(struct view *v)
 {
     *v = (struct view){0};
@@ -124,11 +126,7 @@ static struct view_run *get_run(struct view *v, const struct run *run, size_t at
     if (at < v->run_count) {
         return &v->runs[v->run_count - 1];
     }
-    if (v->run_count == v->run_cap) {
-        v->run_cap = v->run_cap == 0 ? 8 : v->run_cap * 2;
-        v->runs = realloc(v->runs, v->run_cap * sizeof *v->runs);
-        CHECK(v->runs != NULL);
-    }
+    v->runs = array_room(v->runs, v->run_count, &v->run_cap, sizeof *v->runs);
     struct view_run *fresh = &v->runs[v->run_count++];
     /* What a head says of its runs is not always so, but an entry has three bytes. */
     uint64_t items_max = run->bytes / 3;

@@ -33,7 +33,8 @@ struct log_place {
 
 struct view {
     struct view_run *runs; /* those whose sublists are in */
-    uint32_t run_count, run_cap;
+    uint32_t run_count;
+    size_t run_cap;
 
     struct fold fold; /* of the log */
     struct block *log_block;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
+
 #define GUIDE_ITEMS 1024u
 #define SLOTS_MIN 16u
 #define SLOTS_MAX (1u << 31)
@@ -49,21 +51,9 @@ uint64_t view_run_memory_bytes(const struct view_run *run)
            run->guide_cap * sizeof *run->guide;
 }
 
-/* Room for one more element in a growing array. */
-static void *grow(void *array, uint32_t count, uint32_t *cap, size_t size)
-{
-    if (count < *cap) {
-        return array;
-    }
-    *cap = *cap == 0 ? 8 : *cap * 2;
-    array = realloc(array, *cap * size);
-    CHECK(array != NULL);
-    return array;
-}
-
 void view_run_hide(struct view_run *run, struct view_place place)
 {
-    run->hides = grow(run->hides, run->hide_count, &run->hide_cap, sizeof *run->hides);
+    run->hides = array_room(run->hides, run->hide_count, &run->hide_cap, sizeof *run->hides);
     run->hides[run->hide_count++] = place;
 }
 
@@ -117,7 +107,7 @@ struct view_part *view_run_push(struct view_run *run, struct sublist *s)
 {
     uint32_t first = run->item_count;
     CHECK(s->count < (1u << 31) - first);
-    run->parts = grow(run->parts, run->part_count, &run->part_cap, sizeof *run->parts);
+    run->parts = array_room(run->parts, run->part_count, &run->part_cap, sizeof *run->parts);
     struct view_part *part = &run->parts[run->part_count++];
     *part = (struct view_part){.sublist = sublist_ref(s), .first = first, .live = s->count};
     run->item_count += s->count;
@@ -129,7 +119,7 @@ struct view_part *view_run_push(struct view_run *run, struct sublist *s)
     for (uint32_t i = 0; i < s->count; i++) {
         if ((first + i) % GUIDE_ITEMS == 0) {
             uint32_t at = (first + i) / GUIDE_ITEMS;
-            run->guide = grow(run->guide, at, &run->guide_cap, sizeof *run->guide);
+            run->guide = array_room(run->guide, at, &run->guide_cap, sizeof *run->guide);
             run->guide[at] = run->part_count - 1;
         }
         put_slot(run, (struct view_slot){item_hash(sublist_item(s, i)), first + i + 1});

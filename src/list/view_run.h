@@ -35,15 +35,17 @@ struct view_slot {
 struct view_run {
     struct name name;
     struct view_part *parts;
-    uint32_t part_count, part_cap;
+    uint32_t part_count;
+    size_t part_cap;
     uint32_t item_count;
     uint64_t live;
     struct view_slot *slots;
     uint32_t slot_count; /* a power of two */
     uint32_t *guide;
-    uint32_t guide_cap;
+    size_t guide_cap;
     struct view_place *hides;
-    uint32_t hide_count, hide_cap;
+    uint32_t hide_count;
+    size_t hide_cap;
     uint64_t pinned_bytes; /* memory of the sublists, and of the bits */
 };
 

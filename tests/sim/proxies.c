@@ -9,6 +9,7 @@
 #include "list/engine_state.h"
 #include "list/op_compact.h"
 #include "list/op_round.h"
+#include "step.h"
 #include "world.h"
 
 static uint64_t delay(const struct world *w, struct connection *c)
@@ -76,23 +77,6 @@ static void find_intent(struct message *m, struct op *op)
             intent_add(intent, c->call);
         }
     }
-}
-
-static const char *step_name(const struct op *op)
-{
-    const struct list *list = op->list;
-    if (list->compaction == op || list->merge == op) {
-        const struct op_compact *c = (const struct op_compact *)op;
-        const struct co *cos[] = {&c->innermost, &c->inner, &c->outer};
-        for (size_t i = 0; i < 3; i++) {
-            if (cos[i]->resume != 0 && cos[i]->waiting != NULL && cos[i]->waiting[0] != '\0') {
-                return cos[i]->waiting;
-            }
-        }
-    } else if (list->round == op && ((const struct op_round *)op)->create.resume != 0) {
-        return ((const struct op_round *)op)->create.waiting;
-    }
-    return op->co.waiting;
 }
 
 void proxy_pause(struct proxy *p)
@@ -167,11 +151,9 @@ static void take_requests(struct proxy *p)
         m->list = list_of(r);
         struct slice placement = slice_make(r->key, r->placement_len);
         m->server = (unsigned)(cluster_store(&w->oracle.cluster, placement) - w->stores);
+        m->step = step_name(r->op);
         if (r->op != NULL) {
             find_intent(m, r->op);
-            m->step = step_name(r->op);
-        } else {
-            m->step = "fetching";
         }
         send_message(w, m);
         if (p->pause_due && m->intent.kind == INTENT_COMPACT && !w->quiet) {

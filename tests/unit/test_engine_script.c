@@ -11,34 +11,22 @@
 
 #include <cmocka.h>
 
-#include "list/cache.h"
-#include "list/engine.h"
+#include "support_engine.h"
 
 #define FIRST_RUN "aaaaaaaaaaaaa"
 #define SECOND_RUN "bbbbbbbbbbbbb"
 
 struct script {
-    struct config *config;
-    struct cache *cache;
-    struct rng rng;
-    struct metrics metrics;
-    struct engine *engine;
+    struct rig rig;
     struct list_session session;
     struct list_call call;
-    struct now now;
 };
 
 static int setup(void **state)
 {
     static struct script s;
-    char error[CONFIG_ERROR_MAX];
-    s = (struct script){.now = {1000000, 1700000000}};
-    s.config = config_create();
-    assert_int_equal(config_add_pool(s.config, "test", "127.0.0.1:11211", error), 0);
-    assert_int_equal(config_finish(s.config, error), 0);
-    s.cache = cache_create(0);
-    rng_init_seed(&s.rng, 1);
-    s.engine = engine_create(s.config, &s.cache, &s.rng, &s.metrics);
+    s = (struct script){0};
+    rig_init(&s.rig);
     chain_init(&s.call.answer);
     *state = &s;
     return 0;
@@ -47,10 +35,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct script *s = *state;
-    engine_destroy(&s->engine);
-    cache_destroy(&s->cache);
+    rig_fini(&s->rig);
     chain_fini(&s->call.answer);
-    config_destroy(&s->config);
     return 0;
 }
 
@@ -58,24 +44,25 @@ static void submit(struct script *s, enum list_verb verb, const struct slice *it
 {
     s->call.verb = verb;
     s->call.key = SLICE_LIT("k");
-    s->call.policy = &s->config->lists[0];
+    s->call.policy = &s->rig.config->lists[0];
     s->call.session = &s->session;
     s->call.items = items;
     s->call.item_count = count;
-    engine_submit(s->engine, &s->call, s->now);
+    engine_submit(s->rig.engine, &s->call, s->rig.now);
 }
 
 /* The engine must send this next, for that key. */
 static struct be_request *expect_request(struct script *s, enum be_verb verb, const char *key)
 {
     struct be_request *request;
-    while ((request = engine_take_request(s->engine)) == NULL) {
-        uint64_t next_us = engine_run(s->engine, s->now);
-        assert_true(next_us != UINT64_MAX || (request = engine_take_request(s->engine)) != NULL);
+    while ((request = engine_take_request(s->rig.engine)) == NULL) {
+        uint64_t next_us = engine_run(s->rig.engine, s->rig.now);
+        assert_true(next_us != UINT64_MAX ||
+                    (request = engine_take_request(s->rig.engine)) != NULL);
         if (request != NULL) {
             break;
         }
-        s->now.mono_us = next_us > s->now.mono_us ? next_us : s->now.mono_us;
+        s->rig.now.mono_us = next_us > s->rig.now.mono_us ? next_us : s->rig.now.mono_us;
     }
     assert_int_equal(request->verb, verb);
     assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
@@ -93,7 +80,7 @@ static void answer(struct script *s, struct be_request *request, enum be_status 
         reply.value = slice_make(reply.block->data, reply.block->used);
         reply.size_bytes = reply.value.len;
     }
-    engine_reply(s->engine, request, &reply, s->now);
+    engine_reply(s->rig.engine, request, &reply, s->rig.now);
     block_unref(&reply.block);
 }
 
@@ -105,9 +92,9 @@ static void expect(struct script *s, enum be_verb verb, const char *key, enum be
 
 static void expect_done(struct script *s, enum list_status status)
 {
-    (void)engine_run(s->engine, s->now);
-    assert_null(engine_take_request(s->engine));
-    assert_ptr_equal(engine_take_done(s->engine), &s->call);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_null(engine_take_request(s->rig.engine));
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
     assert_int_equal(s->call.status, status);
 }
 
@@ -129,7 +116,7 @@ static void test_drop_clears_only_once(void **state)
 static void test_drop_that_was_overtaken_found_nothing(void **state)
 {
     struct script *s = *state;
-    s->config->lists[0].on_missing = ON_MISSING_REFUSE;
+    s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
     submit(s, LIST_DROP, NULL, 0);
     expect(s, BE_GET, "k#", BE_HIT, "^1\n");
     expect(s, BE_CAS_DELETE, "k#", BE_NOT_FOUND, NULL);
@@ -141,7 +128,7 @@ static void test_drop_that_was_overtaken_found_nothing(void **state)
 static void test_drop_that_came_half_way_says_so(void **state)
 {
     struct script *s = *state;
-    s->config->lists[0].on_missing = ON_MISSING_REFUSE;
+    s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
     submit(s, LIST_DROP, NULL, 0);
     expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
     expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
@@ -157,7 +144,7 @@ static void test_create_does_not_guess_when_memory_is_short(void **state)
 {
     struct script *s = *state;
     struct slice item = SLICE_LIT("x");
-    s->config->lists[0].fold_memory_bytes = 1;
+    s->rig.config->lists[0].fold_memory_bytes = 1;
     submit(s, LIST_CREATE, &item, 1);
     expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
     expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
@@ -169,7 +156,7 @@ static void test_create_does_not_guess_when_memory_is_short(void **state)
 static void test_read_does_not_guess_when_memory_is_short(void **state)
 {
     struct script *s = *state;
-    s->config->lists[0].fold_memory_bytes = 1;
+    s->rig.config->lists[0].fold_memory_bytes = 1;
     submit(s, LIST_STAT, NULL, 0);
     expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
     expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
@@ -183,7 +170,7 @@ static void test_log_full_of_dead_announcements_is_swept(void **state)
 {
     struct script *s = *state;
     char head[256];
-    s->config->lists[0].log_limit_bytes = 32;
+    s->rig.config->lists[0].log_limit_bytes = 32;
     strncpy(head, "^1\n~26:" FIRST_RUN ".1.1600000000~26:" SECOND_RUN ".1.1600000000", sizeof head);
     submit(s, LIST_LEN, NULL, 0);
     expect(s, BE_GET, "k#", BE_HIT, head);
@@ -220,7 +207,7 @@ static void test_names_are_burnt_without_taking_away_what_is_burnt(void **state)
 static void test_compact_of_a_list_that_is_dropped_meanwhile(void **state)
 {
     struct script *s = *state;
-    s->config->lists[0].log_limit_bytes = 4;
+    s->rig.config->lists[0].log_limit_bytes = 4;
     submit(s, LIST_COMPACT, NULL, 0);
     expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
     expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
@@ -234,7 +221,7 @@ static void test_compact_of_a_head_on_disk(void **state)
 {
     struct script *s = *state;
     char head[256];
-    s->config->lists[0].log_limit_bytes = 4;
+    s->rig.config->lists[0].log_limit_bytes = 4;
     submit(s, LIST_COMPACT, NULL, 0);
     expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
     expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
@@ -244,7 +231,7 @@ static void test_compact_of_a_head_on_disk(void **state)
     snprintf(head, sizeof head, "%.*s", SLICE_ARGS(request->value));
     answer(s, request, BE_STORED, NULL);
     expect(s, BE_GET, "k#", BE_HIT, head);
-    request = engine_take_request(s->engine);
+    request = engine_take_request(s->rig.engine);
     assert_non_null(request);
     assert_int_equal(request->verb, BE_ADD);
     answer(s, request, BE_STORED, NULL);

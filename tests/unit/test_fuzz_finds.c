@@ -14,35 +14,23 @@
 
 #include <cmocka.h>
 
-#include "list/cache.h"
-#include "list/engine.h"
+#include "support_engine.h"
 #include "support_list.h"
 
 #define FIRST_RUN "aaaaaaaaaaaaa"
 
 struct script {
-    struct config *config;
-    struct cache *cache;
-    struct rng rng;
-    struct metrics metrics;
-    struct engine *engine;
+    struct rig rig;
     struct list_session session;
     struct list_call call;
     struct be_caps caps;
-    struct now now;
 };
 
 static int setup(void **state)
 {
     static struct script s;
-    char error[CONFIG_ERROR_MAX];
-    s = (struct script){.now = {1000000, 1700000000}, .caps = {1 << 20, true, "test"}};
-    s.config = config_create();
-    assert_int_equal(config_add_pool(s.config, "test", "127.0.0.1:11211", error), 0);
-    assert_int_equal(config_finish(s.config, error), 0);
-    s.cache = cache_create(0);
-    rng_init_seed(&s.rng, 1);
-    s.engine = engine_create(s.config, &s.cache, &s.rng, &s.metrics);
+    s = (struct script){.caps = {1 << 20, true, "test"}};
+    rig_init(&s.rig);
     chain_init(&s.call.answer);
     *state = &s;
     return 0;
@@ -51,10 +39,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct script *s = *state;
-    engine_destroy(&s->engine);
-    cache_destroy(&s->cache);
+    rig_fini(&s->rig);
     chain_fini(&s->call.answer);
-    config_destroy(&s->config);
     return 0;
 }
 
@@ -62,11 +48,11 @@ static void submit(struct script *s, enum list_verb verb, const struct slice *it
 {
     s->call.verb = verb;
     s->call.key = SLICE_LIT("k");
-    s->call.policy = &s->config->lists[0];
+    s->call.policy = &s->rig.config->lists[0];
     s->call.session = &s->session;
     s->call.items = items;
     s->call.item_count = count;
-    engine_submit(s->engine, &s->call, s->now);
+    engine_submit(s->rig.engine, &s->call, s->rig.now);
 }
 
 /* Answers a read with that value. */
@@ -76,7 +62,7 @@ static void answer_value(struct script *s, struct be_request *request, struct sl
     reply.block = block_of(value);
     reply.value = slice_make(reply.block->data, reply.block->used);
     reply.size_bytes = value.len;
-    engine_reply(s->engine, request, &reply, s->now);
+    engine_reply(s->rig.engine, request, &reply, s->rig.now);
     block_unref(&reply.block);
 }
 
@@ -92,7 +78,7 @@ static void answer(struct script *s, struct be_request *request, struct slice va
                              .cas = 7,
                              .epoch = 1,
                              .caps = &s->caps};
-    engine_reply(s->engine, request, &reply, s->now);
+    engine_reply(s->rig.engine, request, &reply, s->rig.now);
 }
 
 /* The same until nothing is asked any more. */
@@ -100,8 +86,8 @@ static void answer_all(struct script *s, struct slice value)
 {
     struct be_request *request;
     for (int i = 0; i < 1000; i++) {
-        (void)engine_run(s->engine, s->now);
-        if ((request = engine_take_request(s->engine)) == NULL) {
+        (void)engine_run(s->rig.engine, s->rig.now);
+        if ((request = engine_take_request(s->rig.engine)) == NULL) {
             return;
         }
         answer(s, request, value);
@@ -112,11 +98,11 @@ static void answer_all(struct script *s, struct slice value)
 static void answer_down(struct script *s)
 {
     struct be_request *request;
-    (void)engine_run(s->engine, s->now);
-    while ((request = engine_take_request(s->engine)) != NULL) {
+    (void)engine_run(s->rig.engine, s->rig.now);
+    while ((request = engine_take_request(s->rig.engine)) != NULL) {
         struct be_reply down = {.status = BE_DOWN, .text = "down, nothing done"};
-        engine_reply(s->engine, request, &down, s->now);
-        (void)engine_run(s->engine, s->now);
+        engine_reply(s->rig.engine, request, &down, s->rig.now);
+        (void)engine_run(s->rig.engine, s->rig.now);
     }
 }
 
@@ -125,14 +111,14 @@ static void answer_down(struct script *s)
 static void test_server_that_claims_tiny_items(void **state)
 {
     struct script *s = *state;
-    s->config->lists[0].log_limit_bytes = 4;
+    s->rig.config->lists[0].log_limit_bytes = 4;
     for (s->caps.item_size_max = 1; s->caps.item_size_max < 64; s->caps.item_size_max++) {
         submit(s, LIST_COMPACT, NULL, 0);
-        for (int i = 0; i < 1000 && engine_take_done(s->engine) == NULL; i++) {
+        for (int i = 0; i < 1000 && engine_take_done(s->rig.engine) == NULL; i++) {
             answer_all(s, SLICE_LIT("^1\n+1:a+1:b"));
-            s->now.mono_us += 10000;
+            s->rig.now.mono_us += 10000;
         }
-        assert_false(engine_busy(s->engine));
+        assert_false(engine_busy(s->rig.engine));
     }
 }
 
@@ -142,24 +128,24 @@ static void test_engine_is_busy_while_a_change_is_held_back(void **state)
     struct script *s = *state;
     struct list_call read = {.verb = LIST_LEN};
     struct slice item = SLICE_LIT("x");
-    s->config->lists[0].log_limit_bytes = 4;
-    s->config->lists[0].log_hard_limit_bytes = 16;
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    s->rig.config->lists[0].log_hard_limit_bytes = 16;
     read.key = SLICE_LIT("k");
-    read.policy = &s->config->lists[0];
+    read.policy = &s->rig.config->lists[0];
     read.session = &s->session;
     chain_init(&read.answer);
-    engine_submit(s->engine, &read, s->now);
-    (void)engine_run(s->engine, s->now);
-    answer(s, engine_take_request(s->engine), SLICE_LIT("^1\n+2:ab+2:ab+2:ab"));
+    engine_submit(s->rig.engine, &read, s->rig.now);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    answer(s, engine_take_request(s->rig.engine), SLICE_LIT("^1\n+2:ab+2:ab+2:ab"));
     answer_down(s); /* a compaction */
-    assert_ptr_equal(engine_take_done(s->engine), &read);
+    assert_ptr_equal(engine_take_done(s->rig.engine), &read);
 
     /* No room in the log: the head's size is looked at, and after a pause again. */
     submit(s, LIST_ADD, &item, 1);
-    (void)engine_run(s->engine, s->now);
+    (void)engine_run(s->rig.engine, s->rig.now);
     answer_down(s);
-    assert_null(engine_take_done(s->engine));
-    assert_true(engine_busy(s->engine));
+    assert_null(engine_take_done(s->rig.engine));
+    assert_true(engine_busy(s->rig.engine));
 }
 
 /* A header of some kilobytes may name billions of sublists. lstat looks which are in the cache, but
@@ -177,7 +163,7 @@ static void test_lstat_of_billions_of_sublists_ends(void **state)
     alarm(30); /* ends the program */
     answer_all(s, slice_make(head->data, head->used));
     alarm(0);
-    assert_ptr_equal(engine_take_done(s->engine), &s->call);
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
     assert_int_equal(s->call.status, LIST_OK);
     assert_int_equal(s->call.stat.sublists, 9999999000);
     block_unref(&head);
@@ -191,9 +177,9 @@ static void test_run_named_twice_is_read(void **state)
     struct be_request *request;
     submit(s, LIST_LEN, NULL, 0);
     alarm(10); /* ends the program */
-    for (int i = 0; i < 100 && engine_take_done(s->engine) == NULL; i++) {
-        (void)engine_run(s->engine, s->now);
-        while ((request = engine_take_request(s->engine)) != NULL) {
+    for (int i = 0; i < 100 && engine_take_done(s->rig.engine) == NULL; i++) {
+        (void)engine_run(s->rig.engine, s->rig.now);
+        while ((request = engine_take_request(s->rig.engine)) != NULL) {
             bool head = request->key[request->key_len - 1] == '#';
             answer_value(s, request,
                          head ? SLICE_LIT("^1 " FIRST_RUN ".1:18:1 " FIRST_RUN ".1:18:1\n")

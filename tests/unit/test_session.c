@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include "list/cache.h"
-#include "list/engine.h"
+#include "support_engine.h"
 
 #define CALLS 4
 /* A list whose log has ITEM_COUNT items of ten bytes, and a limit that fits one answer, not two. */
@@ -17,28 +16,17 @@
 #define LIMIT_BYTES 2000
 
 struct test {
-    struct config *config;
-    struct cache *cache;
-    struct rng rng;
-    struct metrics metrics;
-    struct engine *engine;
+    struct rig rig;
     struct list_session session, other;
     struct list_call calls[CALLS];
     struct block *head;
-    struct now now;
 };
 
 static int setup(void **state)
 {
     static struct test t;
-    char error[CONFIG_ERROR_MAX];
-    t = (struct test){.now = {1000000, 1700000000}};
-    t.config = config_create();
-    assert_int_equal(config_add_pool(t.config, "test", "127.0.0.1:11211", error), 0);
-    assert_int_equal(config_finish(t.config, error), 0);
-    t.cache = cache_create(0);
-    rng_init_seed(&t.rng, 1);
-    t.engine = engine_create(t.config, &t.cache, &t.rng, &t.metrics);
+    t = (struct test){0};
+    rig_init(&t.rig);
     t.session.limit_bytes = t.other.limit_bytes = LIMIT_BYTES;
     t.head = block_new(BLOCK_BYTES);
     block_append(&t.head, "^1\n", 3);
@@ -57,13 +45,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct test *t = *state;
-    engine_destroy(&t->engine);
-    cache_destroy(&t->cache);
+    rig_fini(&t->rig);
     for (size_t i = 0; i < CALLS; i++) {
         chain_fini(&t->calls[i].answer);
     }
     block_unref(&t->head);
-    config_destroy(&t->config);
     return 0;
 }
 
@@ -73,11 +59,11 @@ static struct list_call *submit(struct test *t, size_t number, const char *key, 
     struct list_call *call = &t->calls[number];
     call->verb = verb;
     call->key = slice_of(key);
-    call->policy = &t->config->lists[0];
+    call->policy = &t->rig.config->lists[0];
     call->session = &t->session;
     call->items = &item;
     call->item_count = verb == LIST_HAS || verb == LIST_ADD;
-    engine_submit(t->engine, call, t->now);
+    engine_submit(t->rig.engine, call, t->rig.now);
     return call;
 }
 
@@ -86,8 +72,8 @@ static unsigned serve(struct test *t)
 {
     unsigned count = 0;
     struct be_request *request;
-    (void)engine_run(t->engine, t->now);
-    while ((request = engine_take_request(t->engine)) != NULL) {
+    (void)engine_run(t->rig.engine, t->rig.now);
+    while ((request = engine_take_request(t->rig.engine)) != NULL) {
         struct be_reply reply = {.status = BE_STORED, .cas = 7, .epoch = 1, .ttl_s = -1};
         if (request->verb == BE_GET) {
             reply.status = BE_HIT;
@@ -96,15 +82,15 @@ static unsigned serve(struct test *t)
             reply.size_bytes = reply.value.len;
         }
         count++;
-        engine_reply(t->engine, request, &reply, t->now);
-        (void)engine_run(t->engine, t->now);
+        engine_reply(t->rig.engine, request, &reply, t->rig.now);
+        (void)engine_run(t->rig.engine, t->rig.now);
     }
     return count;
 }
 
 static void expect_done(struct test *t, const struct list_call *call, enum list_status status)
 {
-    assert_ptr_equal(engine_take_done(t->engine), call);
+    assert_ptr_equal(engine_take_done(t->rig.engine), call);
     assert_int_equal(call->status, status);
 }
 
@@ -113,7 +99,7 @@ static void go_on(struct test *t, uint64_t unread_bytes, const struct list_call 
 {
     t->session.unread_bytes = unread_bytes;
     t->session.first = first;
-    engine_session_changed(t->engine, &t->session);
+    engine_session_changed(t->rig.engine, &t->session);
 }
 
 static void test_a_second_large_answer_waits_until_the_first_is_taken(void **state)
@@ -123,7 +109,7 @@ static void test_a_second_large_answer_waits_until_the_first_is_taken(void **sta
     struct list_call *b = submit(t, 1, "k", LIST_GET);
     assert_int_equal(serve(t), 1);
     expect_done(t, a, LIST_OK);
-    assert_null(engine_take_done(t->engine));
+    assert_null(engine_take_done(t->rig.engine));
     assert_true(session_holds(&t->session));
     go_on(t, a->answer.bytes, NULL);
     assert_int_equal(serve(t), 0);
@@ -132,7 +118,7 @@ static void test_a_second_large_answer_waits_until_the_first_is_taken(void **sta
     expect_done(t, b, LIST_OK);
     assert_int_equal(b->answer.bytes, a->answer.bytes);
     assert_false(session_holds(&t->session));
-    assert_false(engine_busy(t->engine));
+    assert_false(engine_busy(t->rig.engine));
 }
 
 /* The extent is known from the first time, so nothing is asked for in vain. */
@@ -159,7 +145,7 @@ static void test_the_first_of_all_goes_however_much_is_unread(void **state)
     struct list_call *a = submit(t, 0, "k", LIST_GET);
     go_on(t, LIMIT_BYTES, NULL);
     assert_int_equal(serve(t), 1);
-    assert_null(engine_take_done(t->engine));
+    assert_null(engine_take_done(t->rig.engine));
     go_on(t, LIMIT_BYTES, a);
     assert_int_equal(serve(t), 1);
     expect_done(t, a, LIST_OK);
@@ -177,7 +163,7 @@ static void test_order_is_kept_behind_a_held_read(void **state)
     struct list_call *len = submit(t, 3, "other", LIST_LEN);
     assert_int_equal(serve(t), 1);
     expect_done(t, len, LIST_OK);
-    assert_null(engine_take_done(t->engine));
+    assert_null(engine_take_done(t->rig.engine));
     go_on(t, 0, NULL);
     serve(t);
     expect_done(t, get, LIST_OK);
@@ -195,8 +181,8 @@ static void test_another_session_is_not_held_back(void **state)
     struct list_call *call = &t->calls[1];
     call->verb = LIST_GET;
     call->key = SLICE_LIT("k");
-    call->policy = &t->config->lists[0];
-    engine_submit(t->engine, call, t->now);
+    call->policy = &t->rig.config->lists[0];
+    engine_submit(t->rig.engine, call, t->rig.now);
     assert_int_equal(serve(t), 1);
     expect_done(t, call, LIST_OK);
 }
@@ -209,7 +195,7 @@ static void test_waiting_for_the_client_is_no_timeout(void **state)
     struct list_call *add = submit(t, 1, "k", LIST_ADD);
     go_on(t, LIMIT_BYTES, NULL);
     serve(t);
-    t->now.mono_us += 3600u * 1000000u;
+    t->rig.now.mono_us += 3600u * 1000000u;
     go_on(t, 0, NULL);
     serve(t);
     expect_done(t, get, LIST_OK);
@@ -224,18 +210,18 @@ static void test_reads_of_a_client_that_is_gone_end(void **state)
     go_on(t, LIMIT_BYTES, NULL);
     serve(t);
     t->session.gone = true;
-    engine_session_changed(t->engine, &t->session);
+    engine_session_changed(t->rig.engine, &t->session);
     assert_int_equal(serve(t), 1);
     expect_done(t, get, LIST_SERVER_ERROR);
     expect_done(t, add, LIST_OK);
-    assert_false(engine_busy(t->engine));
+    assert_false(engine_busy(t->rig.engine));
 }
 
 /* A page of a long list is a short answer. */
 static void test_a_page_is_counted_by_its_items(void **state)
 {
     struct test *t = *state;
-    t->config->lists[0].max_item_bytes = 10;
+    t->rig.config->lists[0].max_item_bytes = 10;
     for (size_t i = 0; i < CALLS; i++) {
         t->calls[i].from = (int64_t)i;
         t->calls[i].to = (int64_t)i + 10;
@@ -258,7 +244,7 @@ static void test_held_reads_go_on_in_their_order(void **state)
         submit(t, i, keys[i], LIST_GET);
     }
     serve(t);
-    assert_null(engine_take_done(t->engine));
+    assert_null(engine_take_done(t->rig.engine));
     for (size_t i = 0; i < CALLS; i++) {
         go_on(t, 0, NULL);
         assert_int_equal(serve(t), 1);

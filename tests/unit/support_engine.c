@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support_engine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+void rig_init(struct rig *rig)
+{
+    char error[CONFIG_ERROR_MAX];
+    *rig = (struct rig){.config = config_create(), .now = {1000000, 1700000000}};
+    assert_int_equal(config_add_pool(rig->config, "test", "127.0.0.1:11211", error), 0);
+    assert_int_equal(config_finish(rig->config, error), 0);
+    rig->cache = cache_create(0);
+    rng_init_seed(&rig->rng, 1);
+    rig->engine = engine_create(rig->config, &rig->cache, &rig->rng, &rig->metrics);
+}
+
+void rig_fini(struct rig *rig)
+{
+    engine_destroy(&rig->engine);
+    cache_destroy(&rig->cache);
+    config_destroy(&rig->config);
+}
