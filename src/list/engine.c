@@ -270,6 +270,7 @@ void list_note_head(struct list *list, const struct head *head)
     list_note_size(list, head->value.len);
     list->header_bytes = head_header_bytes(head);
     list->extent = session_extent(head);
+    list->has_no_runs = head->run_count == 0;
 }
 
 void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us)

@@ -203,6 +203,12 @@ uint64_t list_log_hard_limit(const struct list *list)
     return u64_least(list->policy->log_hard_limit_bytes, list_value_max(list) / 2);
 }
 
+uint64_t list_log_room(const struct list *list)
+{
+    uint64_t limit = list_log_hard_limit(list), log = list_log_bytes(list);
+    return log < limit ? limit - log : 0;
+}
+
 uint64_t list_log_limit(const struct list *list)
 {
     return u64_least(list->policy->log_limit_bytes, list_log_hard_limit(list) / 2);

@@ -22,6 +22,7 @@ struct list {
     struct op *round;         /* the round of blind changes and head reads in progress */
     bool round_writes;        /* that round carries changes that are not answered yet */
     struct op *exact;         /* the exact operation in progress */
+    struct op *turns;         /* the batch of changes and looks in turns in progress */
     struct op *compaction;    /* the compaction in progress, unless it is merging */
     struct op *merge;         /* the one that is: merges are long, flips go on beside them */
     struct op *hold;          /* which of the two is publishing: changes of this worker wait */
@@ -32,6 +33,7 @@ struct list {
     uint64_t size_bytes, appended_bytes;
     uint64_t header_bytes;
     struct list_extent extent;
+    bool has_no_runs;        /* as far as known; false when nothing is known */
     uint64_t item_size_max;  /* of the head's server; 0 = not known */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 
@@ -44,6 +46,9 @@ struct list {
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
     uint64_t touch_after_us;
+    bool has_turns; /* sessions wait that change it and look into it in turns: op_turns.h */
+    uint64_t turns_after_us; /* these go one by one before */
+    unsigned turns_failures; /* in a row */
 
     uint8_t key_len;
     char key[LIST_KEY_BYTES_MAX];
@@ -90,13 +95,15 @@ uint64_t list_value_max(const struct list *list);
  * at half of that at the latest. */
 uint64_t list_log_limit(const struct list *list);
 uint64_t list_log_hard_limit(const struct list *list);
+/* What may still be appended to the log, as far as known. */
+uint64_t list_log_room(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);
 /* Is there room for that many bytes of entries behind this head? */
 bool list_has_room(const struct list *list, const struct head *head, size_t bytes);
 /* Is a change of this worker under way that a CAS must wait for? */
 static inline bool list_writing(const struct list *list)
 {
-    return list->round_writes || list->exact != NULL;
+    return list->round_writes || list->exact != NULL || list->turns != NULL;
 }
 
 #endif

@@ -57,6 +57,8 @@ static void op_finish(struct engine *e, struct op *op)
         list->round_writes = false;
     } else if (list->exact == op) {
         list->exact = NULL;
+    } else if (list->turns == op) {
+        list->turns = NULL;
     } else if (list->compaction == op) {
         list->compaction = NULL;
     } else if (list->merge == op) {

@@ -4,6 +4,7 @@
  *
  *     blind changes, reads   into one round: the changes in one APPEND, the reads behind it on
  *                            one head read
+ *     the same, in turns     where sessions have sent several such pairs at once: op_turns.h
  *     exact changes          into one exact operation
  *     ldrop, lcompact        one at a time
  *
@@ -13,10 +14,12 @@
  */
 #include "list/schedule.h"
 
+#include "base/number.h"
 #include "list/engine_state.h"
 #include "list/op_compact.h"
 #include "list/op_exact.h"
 #include "list/op_round.h"
+#include "list/op_turns.h"
 
 enum phase {
     PHASE_FREE,    /* nothing of this session is under way on this list */
@@ -106,13 +109,15 @@ static bool take_change(struct pass *pass, struct list_call *call)
 {
     struct list *list = pass->list;
     enum phase phase = phase_of(pass, call);
-    if (list->hold || list->exact != NULL || pass->change_waits || timer_is_set(&list->hold_back) ||
+    bool exact = list->exact != NULL || list->turns != NULL;
+    if (list->hold || exact || pass->change_waits || timer_is_set(&list->hold_back) ||
         (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
+        list->has_turns = list->has_turns || phase == PHASE_READING;
         return false;
     }
     size_t bytes = round_call_bytes(call);
     size_t batched = pass->round != NULL ? pass->round->batch->used : 0;
-    if (list_log_bytes(list) + batched + bytes > list_log_hard_limit(list)) {
+    if (batched + bytes > list_log_room(list)) {
         /* It waits until a compaction makes room, or until its time is over. */
         pass->log_full = true;
         return false;
@@ -217,8 +222,7 @@ static bool expired(struct pass *pass, struct list_call *call)
     if (kind_of(call) == KIND_COMPACTION) {
         text = "busy: this list is being compacted";
         metric = METRIC_list_busy;
-    } else if (kind_of(call) == KIND_CHANGE && list_log_bytes(pass->list) + round_call_bytes(call) >
-                                                   list_log_hard_limit(pass->list)) {
+    } else if (kind_of(call) == KIND_CHANGE && round_call_bytes(call) > list_log_room(pass->list)) {
         text = "list log full, nothing done: compaction is behind, try again";
         metric = METRIC_list_log_full;
     }
@@ -266,13 +270,54 @@ static void consider(struct pass *pass, struct list_call *call)
     }
 }
 
+/* Takes what sessions change and look into in turns, of each up to the first call of another kind.
+ */
+static void take_turns(struct pass *pass)
+{
+    struct engine *e = pass->e;
+    struct list *list = pass->list;
+    struct op_turns *turns = NULL;
+    uint64_t room = u64_least(list_log_hard_limit(list) / 2, list_log_room(list)), bytes = 0;
+    list->has_turns = false;
+    mark_active(pass);
+    for (struct list_call *call = TAILQ_FIRST(&list->queue), *next; call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        enum phase phase = phase_of(pass, call);
+        bool change = kind_of(call) == KIND_CHANGE;
+        size_t call_bytes = change ? round_call_bytes(call) : 0;
+        if (phase == PHASE_BLOCKED || call->held || !turns_take(call->verb) ||
+            bytes + call_bytes > room) {
+            set_phase(pass, call, PHASE_BLOCKED);
+            continue;
+        }
+        if (expired(pass, call)) {
+            continue;
+        }
+        bytes += call_bytes;
+        list->has_turns = list->has_turns || (change && phase == PHASE_READING);
+        if (turns == NULL) {
+            turns = turns_create(e, list);
+        }
+        activate(pass, call);
+        turns_add(turns, call);
+        set_phase(pass, call, change ? PHASE_CHANGED : PHASE_READING);
+    }
+    if (turns != NULL) {
+        op_start(e, &turns->op);
+    }
+}
+
 void schedule_list(struct engine *e, struct list *list)
 {
     struct pass pass = {.e = e, .list = list};
-    e->session_mark++;
     if (TAILQ_EMPTY(&list->queue)) {
         return;
     }
+    if (list->has_turns && turns_possible(e, list)) {
+        e->session_mark++;
+        take_turns(&pass);
+    }
+    e->session_mark++;
     mark_active(&pass);
     for (struct list_call *call = TAILQ_FIRST(&list->queue), *next; call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);

@@ -19,6 +19,13 @@ const struct op_spec ops_a[] = {
     {"lrange", 1, false, {{LIST_RANGE, 0, {0}, 1, -2}}},
     {"ldrop", 1, false, {{.verb = LIST_DROP}}},
     {"lcompact", 1, false, {{.verb = LIST_COMPACT}}},
+    {"turns",
+     4,
+     true,
+     {{LIST_HAS, 2, {1, 20}, 0, 0},
+      {LIST_ADD, 2, {20, 1}, 0, 0},
+      {LIST_HAS, 2, {2, 20}, 0, 0},
+      {LIST_DEL, 2, {2, 20}, 0, 0}}},
 };
 const unsigned ops_a_count = sizeof ops_a / sizeof ops_a[0];
 

@@ -25,8 +25,8 @@ struct call_spec {
 struct op_spec {
     const char *name;
     uint8_t count;
-    bool pipelined; /* the second call does not wait for the first */
-    struct call_spec calls[2];
+    bool pipelined; /* no call waits for the one before it */
+    struct call_spec calls[4];
 };
 
 /* A list as clients know it: a sequence of items, each once. */

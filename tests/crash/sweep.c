@@ -29,7 +29,7 @@ static const enum metric shown_metrics[] = {
     METRIC_list_creates,   METRIC_list_appends, METRIC_list_folds,         METRIC_list_flips,
     METRIC_list_merges,    METRIC_list_heals,   METRIC_list_removes,       METRIC_list_sweeps,
     METRIC_list_conflicts, METRIC_list_giveups, METRIC_list_out_of_memory, METRIC_list_damaged,
-    METRIC_list_busy,
+    METRIC_list_busy,      METRIC_list_turns,
 };
 
 unsigned group_count(void)

@@ -133,8 +133,15 @@ static bool log_is_full(const struct world *w)
            head->value->used + MUCH_BYTES > w->scene->config->lists[0].log_hard_limit_bytes;
 }
 
-/* Errors need a fault, a part of the list that is missing, others who changed it meanwhile, or a
- * full log. */
+/* Has it waited so long that it need not be started any more? */
+static bool is_late(const struct world *w, const struct list_call *call)
+{
+    uint64_t timeout_us = (uint64_t)w->scene->config->pools[0].timeout_ms * 1000;
+    return w->now_us - call->submitted_us >= timeout_us;
+}
+
+/* Errors need a fault, a part of the list that is missing, others who changed it meanwhile, a full
+ * log, or a pause that took too long. */
 static bool may_be_answered(const struct world *w, const struct proxy *p,
                             const struct list_call *call)
 {
@@ -146,7 +153,9 @@ static bool may_be_answered(const struct world *w, const struct proxy *p,
     }
     bool full = slice_starts_with(slice_of(call->error), SLICE_LIT("list log full"));
     bool busy = slice_starts_with(slice_of(call->error), SLICE_LIT("busy"));
-    return (full && log_is_full(w)) || ((full || busy) && changes_of_others(w, p) > p->met);
+    bool timeout = slice_starts_with(slice_of(call->error), SLICE_LIT("timeout, nothing done"));
+    return (timeout && is_late(w, call)) || (full && log_is_full(w)) ||
+           ((full || busy) && changes_of_others(w, p) > p->met);
 }
 
 static void take_answers(struct world *w, struct proxy *p)

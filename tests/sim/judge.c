@@ -178,7 +178,7 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
     return (c->status == LIST_MISSING) == missing;
 }
 
-/* The version number of the answer must stand for that content. */
+/* The version number of the answer must stand for that content. No answer to an lhas shows one. */
 static bool version_matches(const struct oracle *o, const struct sim_call *call, uint32_t version)
 {
     const struct model_list *l = &o->list[call->list];
@@ -203,7 +203,7 @@ static void judge_read(struct oracle *o, struct session_model *session, struct s
     bool found = false;
     for (uint32_t v = from > floor ? from : floor; v <= call->done_version && !found; v++) {
         if (read_matches(o, call, answer, &o->list[call->list].versions[v]) &&
-            version_matches(o, call, v)) {
+            (call->call.verb == LIST_HAS || version_matches(o, call, v))) {
             /* No floor for later reads: those of one session that are under way together may
              * overtake each other. */
             session->seen[call->list] =

@@ -44,7 +44,14 @@ struct sim_call {
 
 /* What a request to a head is meant to do, found out when it was sent. */
 struct intent {
-    enum { INTENT_READ, INTENT_ROUND, INTENT_EXACT, INTENT_DROP, INTENT_COMPACT } kind;
+    enum {
+        INTENT_READ,
+        INTENT_ROUND,
+        INTENT_EXACT,
+        INTENT_TURNS,
+        INTENT_DROP,
+        INTENT_COMPACT
+    } kind;
     bool clears;     /* INTENT_COMPACT: drops all content */
     bool may_remove; /* INTENT_COMPACT: an ldrop, or a damaged list is given up */
     struct sim_call **calls;

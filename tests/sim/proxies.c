@@ -9,6 +9,7 @@
 #include "list/engine_state.h"
 #include "list/op_compact.h"
 #include "list/op_round.h"
+#include "list/op_turns.h"
 #include "step.h"
 #include "world.h"
 
@@ -56,6 +57,14 @@ static void find_intent(struct message *m, struct op *op)
         TAILQ_FOREACH(call, &((struct op_round *)op)->writes, link)
         {
             intent_add(intent, call);
+        }
+    } else if (list->turns == op) {
+        intent->kind = INTENT_TURNS;
+        TAILQ_FOREACH(call, &((struct op_turns *)op)->calls, link)
+        {
+            if (call->verb != LIST_HAS) {
+                intent_add(intent, call);
+            }
         }
     } else if (list->exact == op) {
         intent->kind = INTENT_EXACT;

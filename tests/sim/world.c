@@ -278,10 +278,10 @@ static void world_fini(struct world *w)
 static void print_summary(struct world *w)
 {
     static const enum metric shown[] = {
-        METRIC_list_appends,      METRIC_list_folds,    METRIC_list_flips,     METRIC_list_merges,
-        METRIC_list_heals,        METRIC_list_removes,  METRIC_list_conflicts, METRIC_list_giveups,
-        METRIC_list_sweeps,       METRIC_list_log_full, METRIC_list_busy,      METRIC_list_damaged,
-        METRIC_list_out_of_memory};
+        METRIC_list_appends, METRIC_list_turns,        METRIC_list_folds,    METRIC_list_flips,
+        METRIC_list_merges,  METRIC_list_heals,        METRIC_list_removes,  METRIC_list_conflicts,
+        METRIC_list_giveups, METRIC_list_sweeps,       METRIC_list_log_full, METRIC_list_busy,
+        METRIC_list_damaged, METRIC_list_out_of_memory};
     printf("seed %llu: %.3f s, calls: %llu ok, %llu missing, %llu not stored, %llu client errors, "
            "%llu errors, "
            "%llu abandoned\n ",
