@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/content.h"
 
-static bool log_clears(struct slice log)
-{
-    struct entry entry;
-    while (entry_next(&log, &entry) == ENTRY_OK) {
-        if (entry.op == ENTRY_CLEAR) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void content_init(struct content *c, const struct head *head, const struct list_policy *policy)
 {
     *c = (struct content){
         .runs = head->runs,
-        .run_count = log_clears(head->log) ? 0 : head->run_count,
+        .run_count = head->clears ? 0 : head->run_count,
         .memory_limit_bytes = policy->fold_memory_bytes,
         .output = {.to = UINT64_MAX},
     };

@@ -49,15 +49,23 @@ static bool parse_header(struct head *head, struct slice rest)
     return true;
 }
 
-static bool log_well_formed(struct slice log)
+/* Goes through the log once; false when it is malformed. */
+static bool parse_log(struct head *head)
 {
+    struct slice log = head->log, left = log;
     struct entry entry;
     enum entry_status status;
+    head->announcements = SLICE_NONE;
     while ((status = entry_next(&log, &entry)) == ENTRY_OK) {
         struct announcement announcement;
         if (entry.op == ENTRY_ANNOUNCE && !announcement_parse(entry.bytes, &announcement)) {
             return false;
         }
+        if (entry.op == ENTRY_ANNOUNCE && head->announcements.len == 0) {
+            head->announcements = left;
+        }
+        head->clears = head->clears || entry.op == ENTRY_CLEAR;
+        left = log;
     }
     return status == ENTRY_END;
 }
@@ -87,7 +95,7 @@ enum head_status head_read(const struct be_reply *reply, struct head **out)
     head->epoch = reply->epoch;
     head->ttl_s = reply->ttl_s;
     head->flags = reply->flags;
-    if (!parse_header(head, header) || !log_well_formed(head->log)) {
+    if (!parse_header(head, header) || !parse_log(head)) {
         free(head);
         return HEAD_FOREIGN;
     }

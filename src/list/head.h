@@ -40,6 +40,8 @@ struct head {
     struct block *block; /* value lives in it */
     struct slice value;  /* the whole item */
     struct slice log;
+    struct slice announcements; /* the log from the first one on */
+    bool clears;                /* a '!' is in the log */
     struct run *runs;
     size_t run_count;
     struct garbage *garbage;

@@ -109,19 +109,15 @@ void layout_append_fold(struct layout *layout, const struct fold *fold, bool old
     }
 }
 
-size_t layout_fold_log(struct layout *layout, const struct head *head, const struct carry *carry)
+size_t layout_fold_log(struct layout *layout, const struct head *head, const struct fold *log,
+                       const struct carry *carry)
 {
     CHECK(!carry->keep_ops);
-    struct fold fold;
-    fold_init(&fold);
-    bool whole = fold_apply_entries(&fold, head->log);
-    CHECK(whole); /* head_read checked it */
-    if (fold.cleared) {
+    if (log->cleared) {
         layout_drop_runs(layout, 0, layout->run_count);
     }
-    size_t swept = layout_carry(layout, head->log, carry);
-    layout_append_fold(layout, &fold, layout->run_count == 0);
-    fold_fini(&fold);
+    size_t swept = layout_carry(layout, head->announcements, carry);
+    layout_append_fold(layout, log, layout->run_count == 0);
     return swept;
 }
 

@@ -41,10 +41,11 @@ struct carry {
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
 /* Appends what the fold amounts to; oldest: nothing lies below it. */
 void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest);
-/* Lays out the head that was given to layout_init with its log folded in place: announcements as
- * layout_carry takes them, then what the ops amount to; a '!' among them drops the runs. Returns
- * how many announcements were swept. */
-size_t layout_fold_log(struct layout *layout, const struct head *head, const struct carry *carry);
+/* Lays out the head that was given to layout_init with its log folded in place (log: the fold of
+ * it): announcements as layout_carry takes them, then what the ops amount to; a '!' among them
+ * drops the runs. Returns how many announcements were swept. */
+size_t layout_fold_log(struct layout *layout, const struct head *head, const struct fold *log,
+                       const struct carry *carry);
 
 /* The head's value, in a fresh block that the caller owns. */
 struct block *layout_value(const struct layout *layout);

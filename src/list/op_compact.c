@@ -44,6 +44,12 @@ bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_e
     return op_take_head(e, &c->op, event, &c->head, c->error) == GOT_HEAD;
 }
 
+const struct fold *compact_log(struct op_compact *c)
+{
+    (void)log_fold_take(&c->log, c->head);
+    return &c->log.fold;
+}
+
 static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event,
                        struct block *value)
 {
@@ -237,8 +243,8 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
 static void choose(struct engine *e, struct op_compact *c)
 {
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
-    c->plan = plan_choose(c->head, c->op.list->policy, list_log_limit(c->op.list), c->goal,
-                          about_run ? &c->run : NULL, e->now.wall_s);
+    c->plan = plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
+                          c->goal, about_run ? &c->run : NULL, e->now.wall_s);
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
         c->run = (struct name){{0}}; /* once */
     }
@@ -333,6 +339,7 @@ static void compact_fini(struct engine *e, struct op *op)
     }
     writer_fini(c);
     block_unref(&c->value);
+    log_fold_fini(&c->log);
     head_unref(&c->head);
     head_unref(&c->folded);
     free(c->inputs);
@@ -344,6 +351,7 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
 {
     struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
     c->goal = goal;
+    log_fold_init(&c->log);
     list->compaction = &c->op;
     return c;
 }

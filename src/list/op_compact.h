@@ -15,6 +15,7 @@
 #define LIST_OP_COMPACT_H
 
 #include "list/content.h"
+#include "list/log_fold.h"
 #include "list/op.h"
 #include "list/plan.h"
 #include "list/scan.h"
@@ -60,6 +61,7 @@ struct op_compact {
     bool was_missing; /* there was none, and that is not this compaction's doing */
     bool did_something;
     struct head *head;   /* as last read */
+    struct log_fold log; /* compact_log's */
     struct block *value; /* the head being published */
     struct plan plan;
     enum step_result result;
@@ -78,7 +80,7 @@ struct op_compact {
     struct run *inputs;
     size_t input_count;
     bool oldest;  /* nothing lies below the inputs */
-    bool inlined; /* the merged items are few: they go back into the log */
+    bool inlined; /* what was written is little: it goes back into the log */
     struct content content;
     bool content_ready;
     struct scan scan;
@@ -113,6 +115,8 @@ void compact_release(struct engine *e, struct op_compact *c);
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or
  * it cannot be read. */
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* What the log of c->head amounts to; valid until the next call. */
+const struct fold *compact_log(struct op_compact *c);
 /* There is no list: is that news, or this compaction's own doing? */
 bool compact_found_nothing(const struct op_compact *c);
 /* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
@@ -123,6 +127,10 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
 void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max);
 void writer_put(struct engine *e, struct op_compact *c, char op, struct slice item);
 void writer_flush(struct engine *e, struct op_compact *c);
+/* Bytes of what was put so far, as stored; UINT64_MAX when a part of it is on its way. */
+uint64_t writer_bytes(const struct op_compact *c);
+/* The entries that were put and are not on their way. */
+struct slice writer_entries(const struct op_compact *c);
 void writer_take_reply(struct op_compact *c, const struct op_event *event);
 bool writer_failed(const struct op_compact *c);
 /* Announces the run and reads the head behind the announcement; c->head is NULL when that did not

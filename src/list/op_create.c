@@ -12,6 +12,7 @@
  */
 #include "list/engine_state.h"
 #include "list/layout.h"
+#include "list/log_fold.h"
 #include "list/op_round.h"
 
 #define TRIES_MAX 5
@@ -73,8 +74,12 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
     struct carry carry = {.now_s = e->now.wall_s,
                           .grace_s = round->op.list->policy->announcement_grace_s,
                           .keep_ops = false};
+    struct log_fold log;
+    log_fold_init(&log);
+    (void)log_fold_take(&log, head);
     layout_init(&layout, head);
-    metric_add(e->metrics, METRIC_list_sweeps, layout_fold_log(&layout, head, &carry));
+    metric_add(e->metrics, METRIC_list_sweeps, layout_fold_log(&layout, head, &log.fold, &carry));
+    log_fold_fini(&log);
     block_append(&layout.log, round->batch->data, round->batch->used);
     struct block *value = layout_value(&layout);
     emit_cas(e, &round->op, head, value, TAG_CREATE);

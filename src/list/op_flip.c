@@ -7,6 +7,9 @@
  *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and
  *      every other announcement.
  *
+ * Where a view has the list's runs, entries that change nothing in them are left out. When little
+ * is left, it stays in the log, in front of what came in after 1, and no run is made.
+ *
  * A crash after 1 or 2 leaves names that the announcement tells. When the CAS is refused, the head
  * is read again, and the next try is made only if it still holds the announcement, the same runs
  * and the log that was folded, whatever was appended to that. This worker's own appends wait from
@@ -15,31 +18,50 @@
 #include "list/engine_state.h"
 #include "list/layout.h"
 #include "list/op_compact.h"
+#include "list/view.h"
+
+/* The list's view, if it can tell what the head's runs hold; else NULL. */
+static struct view *view_below(const struct op_compact *c)
+{
+    const struct list *list = c->op.list;
+    bool below = !c->cleared && c->head->run_count > 0;
+    return below && list->view != NULL && list->viewing == NULL &&
+                   view_has_runs(list->view, c->head)
+               ? list->view
+               : NULL;
+}
+
+static void write_folded(struct engine *e, struct op_compact *c, const struct fold *fold)
+{
+    c->cleared = fold->cleared;
+    struct view *view = view_below(c);
+    bool oldest = c->cleared || c->head->run_count == 0;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    while (fold_next(fold, oldest, &at, &op, &item)) {
+        if (view == NULL || view_changes(view, op, item)) {
+            writer_put(e, c, op, item);
+        }
+    }
+    bool little = view != NULL && writer_bytes(c) <= list_log_limit(c->op.list) / 4;
+    c->inlined = little && c->goal == COMPACT_AUTO; /* an lcompact leaves nothing in the log */
+    if (!c->inlined) {
+        writer_flush(e, c);
+    }
+}
 
 /* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is
  * not as it should be. */
 static bool prepare(struct engine *e, struct op_compact *c)
 {
-    if (!log_has_announcement(c->head->log, &c->writer.announcement.range.name)) {
+    if (!log_has_announcement(c->head->announcements, &c->writer.announcement.range.name)) {
         c->result = STEP_CONFLICT;
         return false;
     }
     head_unref(&c->folded);
     c->folded = head_ref(c->head);
-    struct fold fold;
-    fold_init(&fold);
-    bool whole = fold_apply_entries(&fold, c->head->log);
-    CHECK(whole); /* head_read checked it */
-    c->cleared = fold.cleared;
-    bool oldest = c->cleared || c->head->run_count == 0;
-    uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(&fold, oldest, &at, &op, &item)) {
-        writer_put(e, c, op, item);
-    }
-    writer_flush(e, c);
-    fold_fini(&fold);
+    write_folded(e, c, compact_log(c));
     return true;
 }
 
@@ -60,12 +82,12 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
 {
     const struct head *head = c->head;
     const struct head *folded = c->folded;
-    if (!log_has_announcement(head->log, &c->writer.announcement.range.name) ||
+    if (!log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
         !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
         return NULL;
     }
     struct slice tail = head->log;
-    struct slice done = slice_take(&tail, folded->log.len);
+    (void)slice_take(&tail, folded->log.len);
     struct carry carry = {
         .own = &c->writer.announcement.range.name,
         .now_s = e->now.wall_s,
@@ -80,7 +102,12 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
     if (c->writer.run.range.count > 0) {
         layout_insert_run(&layout, layout.run_count, &c->writer.run);
     }
-    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, done, &carry));
+    if (c->inlined) {
+        struct slice entries = writer_entries(c);
+        block_append(&layout.log, entries.p, entries.len);
+    }
+    size_t swept = layout_carry(&layout, folded->announcements, &carry);
+    metric_add(e->metrics, METRIC_list_sweeps, swept);
     block_append(&layout.log, tail.p, tail.len);
     struct block *value = layout_value(&layout);
     layout_fini(&layout);

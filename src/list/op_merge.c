@@ -63,7 +63,7 @@ static uint64_t input_bytes(const struct op_compact *c)
 /* The announcement is in the head: begin to read. False when the head has moved on. */
 static bool begin(struct op_compact *c)
 {
-    if (!log_has_announcement(c->head->log, &c->writer.announcement.range.name) ||
+    if (!log_has_announcement(c->head->announcements, &c->writer.announcement.range.name) ||
         find_inputs(c->head, c) < 0) {
         c->result = STEP_CONFLICT;
         return false;
@@ -110,9 +110,9 @@ static bool visit_base(void *arg, struct sublist *s)
 /* All of the list's older content in less than half a log: no sublist is worth that. */
 static bool fits_log(const struct op_compact *c)
 {
-    size_t small = list_log_limit(c->op.list) / 2;
-    return c->oldest && c->input_count == c->head->run_count && c->writer.run.range.count == 0 &&
-           c->writer.sublist != NULL && c->writer.sublist->used <= small && c->goal != COMPACT_HEAL;
+    size_t small = list_log_limit(c->op.list) / 2, bytes = writer_bytes(c);
+    return c->oldest && c->input_count == c->head->run_count && bytes > 0 && bytes <= small &&
+           c->goal != COMPACT_HEAL;
 }
 
 /* Writes what the newer inputs add behind the oldest, a few sublists at a time. True when all of it
@@ -138,7 +138,7 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
 {
     const struct head *head = c->head;
     long at = find_inputs(head, c);
-    if (at < 0 || !log_has_announcement(head->log, &c->writer.announcement.range.name) ||
+    if (at < 0 || !log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
         (c->inlined && head->run_count != c->input_count)) {
         return NULL;
     }
@@ -152,8 +152,8 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
     layout_init(&layout, head);
     layout_drop_runs(&layout, (size_t)at, c->input_count);
     if (c->inlined) {
-        const struct block *s = c->writer.sublist;
-        block_append(&layout.log, s->data + SUBLIST_HEADER_BYTES, s->used - SUBLIST_HEADER_BYTES);
+        struct slice entries = writer_entries(c);
+        block_append(&layout.log, entries.p, entries.len);
     } else if (c->writer.run.range.count > 0) {
         layout_insert_run(&layout, (size_t)at, &c->writer.run);
     }
@@ -271,6 +271,8 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
 
     CO_BEGIN(co);
     choose_inputs(c);
+    log_fold_fini(&c->log); /* a merge takes long */
+    log_fold_init(&c->log);
     writer_init(e, c, input_bytes(c));
     c->result = STEP_FAILED;
     CO_CALL(co, announce_step(e, c, event, "announcing a merge"));

@@ -167,10 +167,10 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 }
 
 /* A damaged list is cleared only while it is: somebody may have filled it anew since. */
-static bool still_damaged(const struct op_compact *c)
+static bool still_damaged(struct op_compact *c)
 {
-    return plan_choose(c->head, c->op.list->policy, list_log_limit(c->op.list), COMPACT_CLEAR,
-                       &c->run, 0)
+    return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
+                       COMPACT_CLEAR, &c->run, 0)
                .kind == PLAN_CLEAR;
 }
 
@@ -189,9 +189,9 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
     layout_init(&layout, c->head);
     if (c->plan.kind == PLAN_CLEAR) {
         layout_drop_runs(&layout, 0, layout.run_count);
-        swept = layout_carry(&layout, c->head->log, &carry);
+        swept = layout_carry(&layout, c->head->announcements, &carry);
     } else {
-        swept = layout_fold_log(&layout, c->head, &carry);
+        swept = layout_fold_log(&layout, c->head, compact_log(c), &carry);
     }
     metric_add(e->metrics, METRIC_list_sweeps, swept);
     struct block *value = layout_value(&layout);

@@ -42,7 +42,7 @@ static void answer_has(const struct view *view, const struct list *list, struct 
 static void answer_from(struct engine *e, struct list *list, struct list_call *call,
                         const struct head *head)
 {
-    const struct view *view = list->view;
+    struct view *view = list->view;
     struct output output = {.to = UINT64_MAX};
     call->number = 0;
     if (call->verb == LIST_HAS) {

@@ -126,6 +126,22 @@ void writer_put(struct engine *e, struct op_compact *c, char op, struct slice it
     w->run.items += op != ENTRY_DEL;
 }
 
+uint64_t writer_bytes(const struct op_compact *c)
+{
+    const struct run_writer *w = &c->writer;
+    if (w->run.range.count > 0 || w->refused) {
+        return UINT64_MAX;
+    }
+    return w->sublist == NULL ? 0 : w->sublist->used;
+}
+
+struct slice writer_entries(const struct op_compact *c)
+{
+    const struct block *s = c->writer.sublist;
+    return s == NULL ? SLICE_NONE
+                     : slice_make(s->data + SUBLIST_HEADER_BYTES, s->used - SUBLIST_HEADER_BYTES);
+}
+
 void writer_take_reply(struct op_compact *c, const struct op_event *event)
 {
     if (event == NULL || event->tag != TAG_SUBLIST || event->status == BE_STORED) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/plan.h"
 
-#include "list/fold.h"
-
 /* Fewer runs than this are not worth a merge: each level of sizes holds up to three runs and is
  * rewritten once. */
 #define MERGE_RUNS_MIN 4
@@ -32,36 +30,31 @@ struct plan_input {
     struct log_facts facts;
 };
 
-static struct log_facts look_at_log(const struct head *head, int64_t now_s, int64_t grace_s)
+static struct log_facts look_at_log(const struct head *head, const struct fold *fold, int64_t now_s,
+                                    int64_t grace_s)
 {
-    struct log_facts facts = {0};
-    struct slice rest = head->log;
+    struct log_facts facts = {.cleared = fold->cleared, .op_bytes = head->log.len};
+    struct slice rest = head->announcements;
     struct entry entry;
-    struct fold fold;
-    fold_init(&fold);
     while (entry_next(&rest, &entry) == ENTRY_OK) {
         struct announcement announcement;
-        if (entry.op != ENTRY_ANNOUNCE) {
-            facts.has_ops = true;
-            facts.op_bytes += entry_bytes(entry.bytes.len);
-            fold_apply(&fold, (enum entry_op)entry.op, entry.bytes);
-        } else if (announcement_parse(entry.bytes, &announcement)) {
+        if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement)) {
             bool dead = announcement.range.count == 0 ||
                         announcement_is_dead(&announcement, now_s, grace_s);
             facts.has_announcements = true;
             facts.has_dead = facts.has_dead || dead;
             facts.dead_bytes += dead ? entry_bytes(entry.bytes.len) : 0;
+            facts.op_bytes -= entry_bytes(entry.bytes.len);
         }
     }
-    facts.cleared = fold.cleared;
-    bool oldest = head->run_count == 0 || fold.cleared;
+    facts.has_ops = facts.op_bytes > 0;
+    bool oldest = head->run_count == 0 || fold->cleared;
     uint32_t at = 0;
     char op;
     struct slice item;
-    while (fold_next(&fold, oldest, &at, &op, &item)) {
+    while (fold_next(fold, oldest, &at, &op, &item)) {
         facts.folded_bytes += entry_bytes(item.len);
     }
-    fold_fini(&fold);
     return facts;
 }
 
@@ -221,16 +214,17 @@ static struct plan plan_clear(const struct plan_input *in, const struct name *ru
     return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
 }
 
-struct plan plan_choose(const struct head *head, const struct list_policy *policy,
-                        size_t log_limit_bytes, enum compact_goal goal, const struct name *run,
-                        int64_t now_s)
+struct plan plan_choose(const struct head *head, const struct fold *log,
+                        const struct list_policy *policy, size_t log_limit_bytes,
+                        enum compact_goal goal, const struct name *run, int64_t now_s)
 {
     struct plan_input in = {
         .head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
     struct plan plan = {.kind = PLAN_NOTHING};
     /* A list that is dropped waits for nobody: young announcements are swept as well. */
     in.dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
-    in.facts = look_at_log(head, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
+    in.facts =
+        look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
     bool cleared_below =
         in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
     if (goal == COMPACT_AUTO) {

@@ -6,6 +6,7 @@
 #define LIST_PLAN_H
 
 #include "config/config.h"
+#include "list/fold.h"
 #include "list/head.h"
 
 enum compact_goal {
@@ -34,13 +35,13 @@ struct plan {
     size_t first, count;
 };
 
-/* log_limit_bytes: the policy's, within what the server can store. run: the one to be written anew
- * (COMPACT_HEAL), or the damaged one (COMPACT_CLEAR: nothing is cleared when the head does not name
- * it, or not any more); NULL for other goals and for a list that is cleared unconditionally. now_s:
- * wall clock. */
-struct plan plan_choose(const struct head *head, const struct list_policy *policy,
-                        size_t log_limit_bytes, enum compact_goal goal, const struct name *run,
-                        int64_t now_s);
+/* log: the fold of the head's log. log_limit_bytes: the policy's, within what the server can store.
+ * run: the one to be written anew (COMPACT_HEAL), or the damaged one (COMPACT_CLEAR: nothing is
+ * cleared when the head does not name it, or not any more); NULL for other goals and for a list
+ * that is cleared unconditionally. now_s: wall clock. */
+struct plan plan_choose(const struct head *head, const struct fold *log,
+                        const struct list_policy *policy, size_t log_limit_bytes,
+                        enum compact_goal goal, const struct name *run, int64_t now_s);
 
 /* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n)
  * times in its life. False when none. */

@@ -8,7 +8,7 @@
 void view_init(struct view *v)
 {
     *v = (struct view){0};
-    fold_init(&v->fold);
+    log_fold_init(&v->log);
 }
 
 static void set_dead(struct view *v, struct view_place place)
@@ -29,7 +29,7 @@ static bool is_dead(const struct view *v, struct view_place place)
 }
 
 /* Takes back what the log hides. */
-static void forget_log(struct view *v)
+static void forget_places(struct view *v)
 {
     for (uint32_t i = 0; i < v->place_count; i++) {
         if (v->places[i].hidden) {
@@ -37,10 +37,14 @@ static void forget_log(struct view *v)
         }
     }
     v->place_count = 0;
-    fold_fini(&v->fold);
-    fold_init(&v->fold);
-    block_unref(&v->log_block);
-    v->log = SLICE_NONE;
+    v->settled = false;
+}
+
+static void forget_log(struct view *v)
+{
+    forget_places(v);
+    log_fold_fini(&v->log);
+    log_fold_init(&v->log);
     v->epoch = 0;
 }
 
@@ -71,8 +75,8 @@ void view_fini(struct view *v)
 
 size_t view_memory_bytes(const struct view *v)
 {
-    uint64_t bytes = fold_bytes(&v->fold) + v->place_cap * sizeof *v->places +
-                     v->run_cap * sizeof *v->runs + v->log.len;
+    uint64_t bytes = fold_bytes(&v->log.fold) + v->place_cap * sizeof *v->places +
+                     v->run_cap * sizeof *v->runs + v->log.log.len;
     for (uint32_t i = 0; i < v->run_count; i++) {
         bytes += view_run_memory_bytes(&v->runs[i]);
     }
@@ -165,26 +169,32 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
 
 static void find_new_places(struct view *v)
 {
-    if (v->place_cap < v->fold.count) {
-        v->place_cap = v->fold.cap;
+    if (v->place_cap < v->log.fold.count) {
+        v->place_cap = v->log.fold.cap;
         v->places = realloc(v->places, v->place_cap * sizeof *v->places);
         CHECK(v->places != NULL);
     }
-    while (v->place_count < v->fold.count) {
-        const struct fold_item *item = &v->fold.items[v->place_count];
+    while (v->place_count < v->log.fold.count) {
+        const struct fold_item *item = &v->log.fold.items[v->place_count];
         struct log_place *log = &v->places[v->place_count++];
         log->hidden = false;
-        log->found = !v->fold.cleared &&
+        log->found = !v->log.fold.cleared &&
                      find_place(v, v->run_count, item->item, item_hash(item->item), &log->place);
     }
 }
 
-/* Which places in the runs the log makes void, and what it adds behind them. */
+/* Which places in the runs the log makes void, and what it adds behind them. Memberships do not
+ * need to know. */
 static void settle_log(struct view *v)
 {
+    if (v->settled) {
+        return;
+    }
+    v->settled = true;
+    find_new_places(v);
     v->rest = 0;
-    for (uint32_t i = 0; i < v->fold.count; i++) {
-        struct fold_item *item = &v->fold.items[i];
+    for (uint32_t i = 0; i < v->log.fold.count; i++) {
+        struct fold_item *item = &v->log.fold.items[i];
         struct log_place *log = &v->places[i];
         bool in = item->outcome == ENTRY_ADD || item->outcome == ENTRY_READD;
         item->placed = item->outcome == ENTRY_ADD && log->found;
@@ -198,42 +208,15 @@ static void settle_log(struct view *v)
     }
 }
 
-/* Folds what is new in the head's log. False when that log is another one, or is cleared by what is
- * new. */
-static bool fold_tail(struct view *v, const struct head *head)
-{
-    struct slice tail = head->log;
-    if (!slice_starts_with(tail, v->log)) {
-        return false;
-    }
-    (void)slice_take(&tail, v->log.len);
-    struct slice rest = tail;
-    struct entry entry;
-    while (entry_next(&rest, &entry) == ENTRY_OK) {
-        if (entry.op == ENTRY_CLEAR) {
-            return false;
-        }
-    }
-    bool whole = fold_apply_entries(&v->fold, tail);
-    CHECK(whole); /* head_read checked it */
-    return true;
-}
-
 void view_take_log(struct view *v, const struct head *head)
 {
     if (v->epoch == head->epoch && v->cas == head->cas && v->epoch != 0) {
         return;
     }
-    if (!fold_tail(v, head)) {
-        forget_log(v);
-        bool whole = fold_apply_entries(&v->fold, head->log);
-        CHECK(whole);
+    if (!log_fold_take(&v->log, head)) {
+        forget_places(v);
     }
-    block_unref(&v->log_block);
-    v->log_block = block_ref(head->block);
-    v->log = head->log;
-    find_new_places(v);
-    settle_log(v);
+    v->settled = false;
     v->cas = head->cas;
     v->epoch = head->epoch;
 }
@@ -242,18 +225,27 @@ void view_take_log(struct view *v, const struct head *head)
 
 bool view_has(const struct view *v, struct slice item)
 {
-    char outcome = fold_outcome(&v->fold, item);
-    if (outcome != 0 || v->fold.cleared) {
+    char outcome = fold_outcome(&v->log.fold, item);
+    if (outcome != 0 || v->log.fold.cleared) {
         return outcome == ENTRY_ADD || outcome == ENTRY_READD;
     }
     struct view_place place;
     return find_place(v, v->run_count, item, item_hash(item), &place);
 }
 
-uint64_t view_count(const struct view *v)
+bool view_changes(struct view *v, char op, struct slice item)
 {
+    struct view_place place;
+    forget_places(v);
+    bool found = find_place(v, v->run_count, item, item_hash(item), &place);
+    return op == ENTRY_READD || found != (op == ENTRY_ADD);
+}
+
+uint64_t view_count(struct view *v)
+{
+    settle_log(v);
     uint64_t count = v->rest;
-    for (uint32_t i = 0; i < v->run_count && !v->fold.cleared; i++) {
+    for (uint32_t i = 0; i < v->run_count && !v->log.fold.cleared; i++) {
         count += v->runs[i].live;
     }
     return count;
@@ -299,15 +291,16 @@ static void write_run(const struct view_run *run, struct output *output)
     }
 }
 
-void view_write(const struct view *v, struct output *output)
+void view_write(struct view *v, struct output *output)
 {
-    for (uint32_t i = 0; i < v->run_count && !v->fold.cleared; i++) {
+    settle_log(v);
+    for (uint32_t i = 0; i < v->run_count && !v->log.fold.cleared; i++) {
         write_run(&v->runs[i], output);
     }
     uint32_t at = 0;
     char op;
     struct slice item;
-    while (!output_satisfied(output) && fold_next(&v->fold, true, &at, &op, &item)) {
+    while (!output_satisfied(output) && fold_next(&v->log.fold, true, &at, &op, &item)) {
         output_item(output, item);
     }
 }

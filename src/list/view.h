@@ -20,8 +20,7 @@
 #ifndef LIST_VIEW_H
 #define LIST_VIEW_H
 
-#include "list/fold.h"
-#include "list/head.h"
+#include "list/log_fold.h"
 #include "list/output.h"
 #include "list/view_run.h"
 
@@ -36,11 +35,10 @@ struct view {
     uint32_t run_count;
     size_t run_cap;
 
-    struct fold fold; /* of the log */
-    struct block *log_block;
-    struct slice log;         /* as far as it is folded; lives in log_block */
+    struct log_fold log;
     struct log_place *places; /* of the fold's items */
     uint32_t place_count, place_cap;
+    bool settled;        /* the log's places are found, what it makes void is, and */
     uint64_t rest;       /* items that the log adds behind the runs */
     uint64_t cas, epoch; /* of the head that it shows; epoch 0: of none */
 };
@@ -67,8 +65,11 @@ void view_take_log(struct view *view, const struct head *head);
 /* Is the item in the list? */
 bool view_has(const struct view *view, struct slice item);
 /* Number of items. */
-uint64_t view_count(const struct view *view);
+uint64_t view_count(struct view *view);
 /* Passes on all items, in order, up to where the output has enough. */
-void view_write(const struct view *view, struct output *output);
+void view_write(struct view *view, struct output *output);
+
+/* Would an entry ('+', '-' or '=') of a newer run change anything in these runs, the log aside? */
+bool view_changes(struct view *view, char op, struct slice item);
 
 #endif

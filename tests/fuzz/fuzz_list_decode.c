@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "input.h"
 #include "list/layout.h"
+#include "list/log_fold.h"
 #include "list/plan.h"
 #include "list/sublist.h"
 #include "reference.h"
@@ -119,8 +120,10 @@ static void check_same_head(const struct head *head, const struct ref_head *ref)
     for (size_t i = 0; i < ref->announcements.count; i++) {
         struct name name;
         memcpy(name.text, ref->announcements.ranges[i].name.p, NAME_BYTES);
-        CHECK(log_has_withdrawal(head->log, &name) == ref_head_withdraws(ref, name_slice(&name)));
-        CHECK(log_has_withdrawal(head->log, &name) || log_has_announcement(head->log, &name));
+        CHECK(log_has_withdrawal(head->announcements, &name) ==
+              ref_head_withdraws(ref, name_slice(&name)));
+        CHECK(log_has_withdrawal(head->announcements, &name) ||
+              log_has_announcement(head->announcements, &name));
     }
 }
 
@@ -197,8 +200,12 @@ static struct block *rewrite(const struct head *head, const struct carry *carry)
     struct layout layout;
     layout_init(&layout, head);
     size_t garbage = layout.garbage_count, runs = layout.run_count;
+    struct log_fold log;
+    log_fold_init(&log);
+    (void)log_fold_take(&log, head);
     size_t swept = carry->keep_ops ? layout_carry(&layout, head->log, carry)
-                                   : layout_fold_log(&layout, head, carry);
+                                   : layout_fold_log(&layout, head, &log.fold, carry);
+    log_fold_fini(&log);
     CHECK(layout.garbage_count + layout.run_count == garbage + runs + swept);
     struct block *value = layout_value(&layout);
     CHECK(layout_is_empty(&layout) == (value->used == 3));
@@ -233,17 +240,22 @@ static void check_plans(const struct head *head, const struct ref_head *ref, int
     static const struct list_policy policies[] = {
         {.fold_memory_bytes = 8192, .announcement_grace_s = 300},
         {.fold_memory_bytes = 1 << 20, .announcement_grace_s = 1, .on_missing = ON_MISSING_REFUSE}};
+    struct log_fold log;
+    log_fold_init(&log);
+    (void)log_fold_take(&log, head);
     for (size_t p = 0; p < 2; p++) {
         for (unsigned goal = COMPACT_AUTO; goal <= COMPACT_HEAL; goal++) {
             const struct name *run = head->run_count > 0 ? &head->runs[0].range.name : NULL;
-            struct plan plan = plan_choose(head, &policies[p], LOG_LIMIT, (enum compact_goal)goal,
-                                           goal >= COMPACT_CLEAR ? run : NULL, now_s);
+            struct plan plan =
+                plan_choose(head, &log.fold, &policies[p], LOG_LIMIT, (enum compact_goal)goal,
+                            goal >= COMPACT_CLEAR ? run : NULL, now_s);
             CHECK(plan.kind != PLAN_MERGE ||
                   (plan.count >= 1 && plan.first + plan.count <= head->run_count));
             bool names_nothing = ref->runs.count == 0 && ref->garbage.count == 0;
             CHECK(plan.kind != PLAN_REMOVE || (names_nothing && ref->announcements.count == 0));
         }
     }
+    log_fold_fini(&log);
 }
 
 static void fuzz_head(struct slice value, int64_t now_s)

@@ -278,7 +278,7 @@ static void follow(struct view *view, const struct made *m, uint64_t cas)
     head_unref(&head);
 }
 
-static void check_view(const struct view *view, const struct ref_items *want)
+static void check_view(struct view *view, const struct ref_items *want)
 {
     size_t starts[] = {0, want->count / 3, want->count};
     size_t ends[] = {SIZE_MAX, want->count / 2, want->count + 1};
@@ -436,7 +436,11 @@ static void check_fold(const struct made *m, const struct ref_items *want)
     struct layout layout;
     struct carry carry = {.grace_s = 300};
     layout_init(&layout, head);
-    (void)layout_fold_log(&layout, head, &carry);
+    struct log_fold log;
+    log_fold_init(&log);
+    (void)log_fold_take(&log, head);
+    (void)layout_fold_log(&layout, head, &log.fold, &carry);
+    log_fold_fini(&log);
     after.run_count = layout.run_count;
     after.log = layout.log;
     CHECK(after.run_count == m->run_count || after.run_count == 0);

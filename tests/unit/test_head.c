@@ -228,7 +228,7 @@ static void test_damaged_bytes_are_survived(void **state)
             accepted++;
             assert_int_equal(head_header_bytes(head) + head->log.len, sizeof text - 1);
             struct name name = test_name('b');
-            (void)log_has_announcement(head->log, &name);
+            (void)log_has_announcement(head->announcements, &name);
             (void)head_sublists(head);
             head_unref(&head);
         }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "list/layout.h"
+#include "list/log_fold.h"
 #include "support_list.h"
 
 #define NAME_A "aaaaaaaaaaaaa"
@@ -102,6 +103,19 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_HEAL, false, PLAN_PURGE, 0, 0},
 };
 
+/* With the fold of the head's log. */
+static struct plan choose(const struct head *head, const struct list_policy *policy,
+                          enum compact_goal goal, const struct name *run)
+{
+    struct log_fold log;
+    log_fold_init(&log);
+    (void)log_fold_take(&log, head);
+    struct plan plan =
+        plan_choose(head, &log.fold, policy, policy->log_limit_bytes, goal, run, 1000);
+    log_fold_fini(&log);
+    return plan;
+}
+
 static void test_each_head_asks_for_its_step(void **state)
 {
     (void)state;
@@ -116,8 +130,7 @@ static void test_each_head_asks_for_its_step(void **state)
         };
         struct head *head = head_of(slice_of(c->head));
         assert_non_null(head);
-        struct plan plan = plan_choose(head, &policy, policy.log_limit_bytes, c->goal,
-                                       c->goal == COMPACT_HEAL ? &heal : NULL, 1000);
+        struct plan plan = choose(head, &policy, c->goal, c->goal == COMPACT_HEAL ? &heal : NULL);
         if (plan.kind != c->kind) {
             print_error("case %zu: %s\n", i, c->head);
         }
@@ -312,11 +325,11 @@ static void test_step_after_step_leads_to_an_end(void **state)
         };
         struct head *head = random_head(&rng);
         unsigned steps = 0, names = 0;
-        struct plan plan = plan_choose(head, &policy, policy.log_limit_bytes, goal, NULL, 1000);
+        struct plan plan = choose(head, &policy, goal, NULL);
         while (plan.kind != PLAN_NOTHING && plan.kind != PLAN_REMOVE) {
             assert_true(++steps <= 6);
             head = after(head, plan, dropping, &names);
-            plan = plan_choose(head, &policy, policy.log_limit_bytes, goal, NULL, 1000);
+            plan = choose(head, &policy, goal, NULL);
         }
         if (goal == COMPACT_FULL) {
             assert_true(head->run_count <= 1 && head->garbage_count == 0);
