@@ -48,12 +48,17 @@ static bool list_idle(const struct list *list)
 
 static void forget_idle(struct lists *lists)
 {
-    /* Those in use near the end of the order are passed over; a few steps per new list are enough
-     * to stay at the limit. */
+    /* So many looks per new list are enough to stay at the limit, or a hundredth above it. */
+    enum { STEPS_MAX = 128 };
     struct list *list = TAILQ_LAST(&lists->lru, lists_lru);
-    for (int steps = 0; steps < 8 && list != NULL && lists->count >= lists->limit; steps++) {
+    for (int steps = 0; steps < STEPS_MAX && list != NULL && lists->count >= lists->limit;
+         steps++) {
         struct list *before = TAILQ_PREV(list, lists_lru, lru);
-        if (list_idle(list)) {
+        if (list->is_used || !list_idle(list)) {
+            list->is_used = false;
+            TAILQ_REMOVE(&lists->lru, list, lru);
+            TAILQ_INSERT_HEAD(&lists->lru, list, lru);
+        } else {
             *find(lists, list_key(list), list->hash) = list->next;
             TAILQ_REMOVE(&lists->lru, list, lru);
             lists->count--;
@@ -88,16 +93,15 @@ struct list *lists_get(struct lists *lists, struct slice key, const struct list_
     uint64_t hash = hash_bytes(key.p, key.len, 0);
     struct list *list = *find(lists, key, hash);
     if (list != NULL) {
-        TAILQ_REMOVE(&lists->lru, list, lru);
-        TAILQ_INSERT_HEAD(&lists->lru, list, lru);
+        list->is_used = true;
         return list;
     }
     forget_idle(lists);
     if (lists->count >= lists->bucket_count) {
         grow(lists);
     }
-    list = calloc(1, sizeof *list);
-    CHECK(list != NULL && key.len <= sizeof list->key);
+    list = calloc(1, sizeof *list + key.len);
+    CHECK(list != NULL && key.len <= LIST_KEY_BYTES_MAX);
     list->hash = hash;
     list->policy = policy;
     list->key_len = (uint8_t)key.len;

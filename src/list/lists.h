@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The lists that this worker deals with or remembers: what waits for each, what is under way, and
- * what is known of its head's size. Bounded: idle ones are forgotten, least recently used first
- * (tracked_lists).
+ * what is known of its head's size. Bounded: idle ones are forgotten, those that were not used for
+ * long first (tracked_lists).
  */
 #ifndef LIST_LISTS_H
 #define LIST_LISTS_H
@@ -12,9 +12,11 @@
 struct list {
     struct list *next; /* in the bucket */
     uint64_t hash;
-    TAILQ_ENTRY(list) lru;
-    TAILQ_ENTRY(list) ready;
+    bool is_used; /* since forgetting came by last */
     bool is_ready;
+    uint8_t key_len;
+    TAILQ_ENTRY(list) ready;
+    TAILQ_ENTRY(list) lru;
     const struct list_policy *policy;
 
     struct call_queue queue;  /* waiting */
@@ -50,15 +52,16 @@ struct list {
     uint64_t turns_after_us; /* these go one by one before */
     unsigned turns_failures; /* in a row */
 
-    uint8_t key_len;
-    char key[LIST_KEY_BYTES_MAX];
+    char key[];
 };
 
 struct lists {
     struct list **buckets;
     size_t bucket_count; /* a power of two */
     size_t count, limit;
-    TAILQ_HEAD(lists_lru, list) lru; /* most recently used first */
+    /* Newest first. Who is used stays where it is, and is put to the front when forgetting meets
+     * it: so a use writes to no other list's memory. */
+    TAILQ_HEAD(lists_lru, list) lru;
     TAILQ_HEAD(lists_ready, list) ready;
     TAILQ_HEAD(lists_views, list) views; /* lists that have one, most recently used first */
     uint64_t view_bytes, view_limit_bytes;

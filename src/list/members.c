@@ -12,13 +12,18 @@
 void members_init(struct members *m, const struct slice *items, size_t count)
 {
     *m = (struct members){.items = items, .count = count, .unknown = count};
-    m->verdict = calloc(count > 0 ? count : 1, 1);
-    CHECK(m->verdict != NULL);
+    m->verdict = m->few;
+    if (count > MEMBERS_FEW) {
+        m->verdict = calloc(count, 1);
+        CHECK(m->verdict != NULL);
+    }
 }
 
 void members_fini(struct members *m)
 {
-    free(m->verdict);
+    if (m->verdict != m->few) {
+        free(m->verdict);
+    }
     *m = (struct members){0};
 }
 
@@ -40,6 +45,13 @@ static void count_unknown(struct members *m)
     }
 }
 
+/* Items of one list often begin alike: the last byte tells most of them apart. */
+static bool same_item(struct slice a, struct slice b)
+{
+    return a.len == b.len &&
+           (a.len == 0 || (a.p[a.len - 1] == b.p[b.len - 1] && memcmp(a.p, b.p, a.len) == 0));
+}
+
 static bool compare_all(struct members *m, struct slice log)
 {
     bool cleared = false;
@@ -54,7 +66,7 @@ static bool compare_all(struct members *m, struct slice log)
             continue;
         }
         for (size_t i = 0; i < m->count; i++) {
-            if (slice_equal(m->items[i], entry.bytes)) {
+            if (same_item(m->items[i], entry.bytes)) {
                 m->verdict[i] = entry.op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD;
             }
         }

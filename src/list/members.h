@@ -9,14 +9,18 @@
 #include "list/entry.h"
 #include "list/sublist.h"
 
+/* So many verdicts need no memory of their own. */
+#define MEMBERS_FEW 8
+
 struct members {
     const struct slice *items;
     size_t count;
     size_t unknown; /* not decided yet */
     char *verdict;  /* per item: 0 not decided, ENTRY_ADD in the list, ENTRY_DEL not */
+    char few[MEMBERS_FEW];
 };
 
-/* items must live as long as the struct. */
+/* items must live as long as the struct, which stays where it is. */
 void members_init(struct members *m, const struct slice *items, size_t count);
 void members_fini(struct members *m);
 /* Feeds the log: decides every item that it mentions, all of them after a '!'. */

@@ -92,13 +92,15 @@ static bool scan_failed(struct engine *e, struct op_read *r)
     return false;
 }
 
-static void write_members(struct op_read *r)
+static void answer_members(struct engine *e, struct list *list, struct list_call *call,
+                           const struct head *head, const struct members *members)
 {
-    for (size_t i = 0; i < r->members.count; i++) {
-        if (members_has(&r->members, i)) {
-            answer_member(r->op.list, r->call, r->call->items[i]);
+    for (size_t i = 0; i < members->count; i++) {
+        if (members_has(members, i)) {
+            answer_member(list, call, call->items[i]);
         }
     }
+    answer_call(e, list, call, head, call->number > 0 ? LIST_OK : LIST_MISSING);
 }
 
 /* lhas: ends with the call answered, or with scan.state = SCAN_MISSING. */
@@ -116,8 +118,8 @@ static enum progress has_step(struct engine *e, struct op_read *r, const struct 
         scan_stop(&r->op, &r->scan);
     }
     if (r->scan.state == SCAN_END) {
-        write_members(r);
-        answer(e, r, r->call->number > 0 ? LIST_OK : LIST_MISSING);
+        r->answered = true;
+        answer_members(e, r->op.list, r->call, r->head, &r->members);
     }
     members_fini(&r->members);
     CO_END(co);
@@ -317,10 +319,29 @@ static void read_fini(struct engine *e, struct op *op)
     head_unref(&r->head);
 }
 
+/* The head says it all: no operation is needed. */
+static void has_at_once(struct engine *e, struct list *list, struct list_call *call,
+                        const struct head *head)
+{
+    struct members members;
+    members_init(&members, call->items, call->item_count);
+    members_feed_log(&members, head->log);
+    answer_members(e, list, call, head, &members);
+    members_fini(&members);
+}
+
 void read_start(struct engine *e, struct list *list, struct list_call *call, struct head *head)
 {
+    if (head == NULL) {
+        answer_call(e, list, call, NULL, LIST_MISSING);
+        return;
+    }
+    if (call->verb == LIST_HAS && head->run_count == 0) {
+        has_at_once(e, list, call, head);
+        return;
+    }
     struct op_read *r = op_create(e, list, sizeof *r, read_step, read_fini);
     r->call = call;
-    r->head = head == NULL ? NULL : head_ref(head);
+    r->head = head_ref(head);
     op_start(e, &r->op);
 }

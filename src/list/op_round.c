@@ -10,6 +10,9 @@
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET };
 
 #define READ_TRIES_MAX 3
+/* Room of a batch at first: most lists have one change at a time, and hundreds of lists may have
+ * one at once. */
+#define BATCH_BYTES ((size_t)256)
 /* Between two looks at a log that has no room. */
 #define PROBE_PAUSE_US 1000
 
@@ -34,6 +37,9 @@ size_t round_call_bytes(const struct list_call *call)
 
 void round_add_write(struct op_round *round, struct list_call *call)
 {
+    if (round->batch == NULL) {
+        round->batch = block_new_exact(BATCH_BYTES);
+    }
     append_call(&round->batch, call);
     TAILQ_INSERT_TAIL(&round->writes, call, link);
     round->op.list->round_writes = true;
@@ -71,7 +77,7 @@ void round_fail_writes(struct engine *e, struct op_round *round, const char *tex
 static bool wants_size(const struct op_round *round)
 {
     const struct list *list = round->op.list;
-    return !list->size_known || list_log_bytes(list) + round->batch->used >= list_log_limit(list);
+    return !list->size_known || list_log_bytes(list) + round_bytes(round) >= list_log_limit(list);
 }
 
 static void send_round(struct engine *e, struct op_round *round, bool with_append)
@@ -97,7 +103,9 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
     struct list *list = round->op.list;
     if (event->tag == TAG_APPEND) {
         round->write_outcome = *event;
-        op_error_text(event, round->error);
+        if (event->status != BE_STORED) {
+            op_error_text(event, round->error);
+        }
     } else if (event->tag == TAG_SIZE) {
         if (event->status == BE_HIT) {
             list_note_size(list, event->reply->size_bytes);
@@ -185,7 +193,6 @@ struct op_round *round_create(struct engine *e, struct list *list)
     struct op_round *round = op_create(e, list, sizeof *round, round_step, round_fini);
     TAILQ_INIT(&round->writes);
     TAILQ_INIT(&round->reads);
-    round->batch = block_new(BLOCK_BYTES);
     list->round = &round->op;
     list->round_writes = false;
     return round;

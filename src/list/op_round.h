@@ -13,7 +13,7 @@ struct op_round {
     struct op op;
     struct call_queue writes; /* in the order of their entries in batch */
     struct call_queue reads;
-    struct block *batch; /* the entries of all writes */
+    struct block *batch; /* the entries of all writes, NULL while there is none */
     struct head *head;   /* for the reads */
     enum head_result got;
     bool probe;  /* carries nothing: asks for the size, since the log may be full */
@@ -34,6 +34,11 @@ struct op_round {
 struct op_round *round_create(struct engine *e, struct list *list);
 void round_add_write(struct op_round *round, struct list_call *call);
 void round_add_read(struct op_round *round, struct list_call *call);
+/* Bytes of the entries in the batch. */
+static inline size_t round_bytes(const struct op_round *round)
+{
+    return round->batch == NULL ? 0 : round->batch->used;
+}
 /* Bytes that the call's entries take. */
 size_t round_call_bytes(const struct list_call *call);
 

@@ -116,7 +116,7 @@ static bool take_change(struct pass *pass, struct list_call *call)
         return false;
     }
     size_t bytes = round_call_bytes(call);
-    size_t batched = pass->round != NULL ? pass->round->batch->used : 0;
+    size_t batched = pass->round != NULL ? round_bytes(pass->round) : 0;
     if (batched + bytes > list_log_room(list)) {
         /* It waits until a compaction makes room, or until its time is over. */
         pass->log_full = true;
