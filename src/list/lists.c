@@ -123,6 +123,7 @@ struct view *lists_get_view(struct lists *lists, struct list *list)
         CHECK(list->view != NULL);
         view_init(list->view);
         list->view_bytes = 0;
+        list->view_lags = false;
     } else {
         TAILQ_REMOVE(&lists->views, list, view_lru);
     }

@@ -42,6 +42,7 @@ struct list {
     struct view *view;  /* the content as of the last read, or NULL */
     size_t view_bytes;  /* memory it was counted with */
     struct op *viewing; /* the operation that brings it up to date */
+    bool view_lags;     /* a head was seen whose runs it does not have; reads bring them in */
     TAILQ_ENTRY(list) view_lru;
 
     struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */

@@ -16,7 +16,8 @@ enum { TAG_GET = 1, TAG_CAS };
 
 bool turns_possible(const struct engine *e, const struct list *list)
 {
-    bool viewed = list->view != NULL ? list->viewing == NULL : list->has_no_runs;
+    bool viewed =
+        list->view != NULL ? list->viewing == NULL && !list->view_lags : list->has_no_runs;
     return viewed && list->hold == NULL && !list_writing(list) && !timer_is_set(&list->hold_back) &&
            e->now.mono_us >= list->turns_after_us;
 }
@@ -27,6 +28,7 @@ static struct view *view_of(struct op_turns *t)
     struct list *list = t->op.list;
     struct view *view = list->view != NULL ? list->view : &t->own;
     if (list->viewing != NULL || !view_has_runs(view, t->head)) {
+        list->view_lags = list->view != NULL;
         return NULL;
     }
     view_take_log(view, t->head);
@@ -81,7 +83,8 @@ static void finish_all(struct engine *e, struct op_turns *t)
     list->turns_failures = 0;
 }
 
-/* Nothing was done: the calls go back to the front of the queue. */
+/* Nothing was done: the calls go back to the front of the queue. A view that lags is not tried
+ * again before it has caught up; after anything else they go the other way for a while. */
 static void give_back(struct engine *e, struct op_turns *t)
 {
     struct list *list = t->op.list;
@@ -92,8 +95,10 @@ static void give_back(struct engine *e, struct op_turns *t)
         TAILQ_REMOVE(&list->active, call, active);
         TAILQ_INSERT_HEAD(&list->queue, call, link);
     }
-    list->turns_after_us = e->now.mono_us + ((uint64_t)PAUSE_US << list->turns_failures);
-    list->turns_failures += list->turns_failures < PAUSE_DOUBLINGS_MAX;
+    if (!list->view_lags) {
+        list->turns_after_us = e->now.mono_us + ((uint64_t)PAUSE_US << list->turns_failures);
+        list->turns_failures += list->turns_failures < PAUSE_DOUBLINGS_MAX;
+    }
 }
 
 static void emit_changes(struct engine *e, struct op_turns *t)

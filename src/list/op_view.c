@@ -97,6 +97,7 @@ static void answer_front(struct engine *e, struct op_view *o)
         if (!view_has_runs(view, head)) {
             break;
         }
+        list->view_lags = false;
         view_take_log(view, head);
         struct list_call *call = take_call(o, &head);
         answer_from(e, list, call, head);
@@ -211,6 +212,7 @@ void view_start_reads(struct engine *e, struct list *list, struct call_queue *ca
         build(e, list, calls, head);
         return;
     }
+    list->view_lags = false;
     view_take_log(view, head);
     while (!TAILQ_EMPTY(calls)) {
         struct list_call *call = TAILQ_FIRST(calls);
