@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two and three proxies on the same lists: they know nothing of each other; the lists are right."""
 
+import itertools
 import random
 import threading
 import time
@@ -139,3 +140,40 @@ def test_limits_of_production(start_daemon, memcacheds):
     with daemons[0].conn() as conn:
         load.judge(conn)
         load.judge_leftovers(conn, memcacheds)
+
+
+def test_changes_and_looks_in_turns_beside_another_writer(proxies):
+    ours, theirs = proxies(2)
+    over = threading.Event()
+
+    def write():
+        with theirs.conn() as conn:
+            for n in itertools.count():
+                if over.is_set():
+                    return
+                assert conn.cmd(f"ladd t other-{n % 300}") == b"STORED"
+
+    writer = threading.Thread(target=write)
+    with ours.conn() as conn:
+        assert conn.cmd("ladd t first") == b"STORED"
+        writer.start()
+        for batch in range(150):
+            item = b"item-%d" % (batch % 40)
+            turn = b"ladd t %s\r\nlhas t %s\r\nldel t %s\r\nlhas t %s\r\n" % ((item,) * 4)
+            conn.send(turn * 8)
+            for _ in range(8):
+                assert conn.line() == b"STORED"
+                assert [data for *_, data in conn.values_answer()] == [item]
+                assert conn.line() == b"DELETED"
+                assert conn.values_answer() == []
+        over.set()
+        writer.join()
+        conn.send((b"ladd t last\r\nlhas t last\r\n") * 8)
+        for _ in range(8):
+            assert conn.line() == b"STORED"
+            assert [data for *_, data in conn.values_answer()] == [b"last"]
+        assert int(conn.stats()["list_turns"]) > 0
+    items = ["first", "last", *(f"other-{n}" for n in range(300))]
+    with theirs.conn() as conn:
+        assert set(conn.lget("t")) <= {item.encode() for item in items}
+        assert conn.lget("t")[0] == b"first"
