@@ -87,6 +87,7 @@ struct worker {
 
     /* Spare memory. */
     struct spare *spare_pendings;
+    struct pending *next_pending; /* see pending_room, or NULL */
     struct spare *spare_exchanges;
     struct spare *spare_calls;
     char *scratch;
