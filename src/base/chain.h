@@ -58,8 +58,11 @@ void chain_copy_any(struct chain *c, const void *p, size_t len);
 /* Appends a copy of the bytes. */
 static inline void chain_copy(struct chain *c, const void *p, size_t len)
 {
+    if (len == 0) {
+        return;
+    }
     struct chain_seg *open = chain_open_seg(c);
-    if (open == NULL || len == 0 || block_room(c->tail) < len) {
+    if (open == NULL || block_room(c->tail) < len) {
         chain_copy_any(c, p, len);
         return;
     }

@@ -135,7 +135,7 @@ static enum verb find_middle(uint64_t packed)
 }
 
 /* Rare words: one after the other. */
-static enum verb find_long(struct slice word)
+static RARE enum verb find_long(struct slice word)
 {
     static const enum verb candidates[] = {VERB_FLUSH_ALL,     VERB_VERBOSITY,
                                            VERB_MISBEHAVE,     VERB_LRU_CRAWLER,

@@ -52,7 +52,7 @@ static void stat_number(struct chain *out, const char *name, int64_t value)
     chain_copy(out, line, (size_t)len);
 }
 
-static void reply_stat(const struct list_call *call, struct chain *out)
+static RARE void reply_stat(const struct list_call *call, struct chain *out)
 {
     const struct list_stat *s = &call->stat;
     const struct {

@@ -59,7 +59,7 @@ static struct call_part *call_of(struct part *part)
 }
 
 /* Makes room for as many items again as there are. */
-static void grow_items(struct call_part *c, size_t count)
+static RARE void grow_items(struct call_part *c, size_t count)
 {
     struct slice *grown = realloc(c->items == c->few ? NULL : c->items, 2 * count * sizeof *grown);
     CHECK(grown != NULL);
@@ -126,7 +126,7 @@ static void park_call(struct part *part)
     (void)part;
 }
 
-static void fail_call(struct pending *p, const struct list_call *call)
+static RARE void fail_call(struct pending *p, const struct list_call *call)
 {
     struct metrics *m = &p->client->worker->metrics;
     char line[LIST_ERROR_MAX + 16];
