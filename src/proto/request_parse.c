@@ -212,9 +212,9 @@ struct parse_result request_parse(struct slice input, size_t scanned,
         return (struct parse_result){.status = PARSE_MORE};
     }
 
+    struct slice text = trim(used);
     struct request_line line = {
-        .input = input, .total = used.len + 1, .line = trim(used), .limits = limits};
-    line.rest = line.line;
+        .input = input, .total = used.len + 1, .line = text, .rest = text, .limits = limits};
     line.verb = verb_take(&line.rest);
     if (line.verb == NULL) {
         return refuse_unknown(&line);
