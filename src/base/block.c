@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/block.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,11 +53,19 @@ struct block *block_ref(struct block *b)
     return b;
 }
 
+/* Drops one reference; returns whether it was the last. Nobody can take another one from a last
+ * holder, who is spared the bus lock. */
+static bool drop_ref(struct block *b)
+{
+    return atomic_load_explicit(&b->refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1;
+}
+
 void block_unref(struct block **slot)
 {
     struct block *b = *slot;
     *slot = NULL;
-    if (b == NULL || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) {
+    if (b == NULL || !drop_ref(b)) {
         return;
     }
     if (b->cap == BLOCK_BYTES && spare_count < SPARE_MAX) {

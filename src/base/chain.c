@@ -8,11 +8,6 @@
 /* A chain whose segment array once grew beyond this gives it back when it is empty. */
 #define KEEP_SEGS_MAX 64
 
-void chain_init(struct chain *c)
-{
-    *c = (struct chain){0};
-}
-
 void chain_clear(struct chain *c)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -68,17 +63,15 @@ void chain_commit(struct chain *c, size_t n)
     CHECK(n <= block_room(c->tail));
     c->tail->used += n;
     c->bytes += n;
-    if (c->count > 0) {
-        struct chain_seg *last = &c->segs[c->first + c->count - 1];
-        if (last->block == c->tail && last->p + last->len == p) {
-            last->len += n;
-            return;
-        }
+    struct chain_seg *open = chain_open_seg(c);
+    if (open != NULL) {
+        open->len += n;
+    } else {
+        *push_seg(c) = (struct chain_seg){block_ref(c->tail), p, n};
     }
-    *push_seg(c) = (struct chain_seg){block_ref(c->tail), p, n};
 }
 
-void chain_copy(struct chain *c, const void *data, size_t len)
+void chain_copy_any(struct chain *c, const void *data, size_t len)
 {
     const char *p = data;
     while (len > 0) {

@@ -35,15 +35,42 @@ struct chain {
     struct block *tail; /* the block copies go to (also a reference), or NULL */
 };
 
-void chain_init(struct chain *c);
+static inline void chain_init(struct chain *c)
+{
+    *c = (struct chain){0};
+}
 /* Drops everything the chain holds and its own memory. The chain may be used again after
  * chain_init. */
 void chain_fini(struct chain *c);
 /* Drops the bytes, keeps the memory for reuse. */
 void chain_clear(struct chain *c);
 
+/* The last piece if copies go right behind it, or NULL. */
+static inline struct chain_seg *chain_open_seg(const struct chain *c)
+{
+    struct chain_seg *last = c->count == 0 ? NULL : &c->segs[c->first + c->count - 1];
+    return last != NULL && last->block == c->tail ? last : NULL;
+}
+
+/* chain_copy, wherever the bytes go. */
+void chain_copy_any(struct chain *c, const void *p, size_t len);
+
 /* Appends a copy of the bytes. */
-void chain_copy(struct chain *c, const void *p, size_t len);
+static inline void chain_copy(struct chain *c, const void *p, size_t len)
+{
+    if (len == 0) {
+        return;
+    }
+    struct chain_seg *open = chain_open_seg(c);
+    if (open == NULL || block_room(c->tail) < len) {
+        chain_copy_any(c, p, len);
+        return;
+    }
+    memcpy(c->tail->data + c->tail->used, p, len);
+    c->tail->used += len;
+    c->bytes += len;
+    open->len += len;
+}
 static inline void chain_copy_slice(struct chain *c, struct slice s)
 {
     chain_copy(c, s.p, s.len);

@@ -178,7 +178,7 @@ int config_set_listen(struct config *config, const char *addresses, uint16_t por
     return 0;
 }
 
-const struct list_policy *config_list_policy(const struct config *config, struct slice key)
+const struct list_policy *config_prefix_policy(const struct config *config, struct slice key)
 {
     /* config_finish has put longer prefixes before shorter ones; lists[0] takes what no prefix
      * matches. */

@@ -169,8 +169,14 @@ MUST_CHECK int config_add_pool(struct config *config, const char *name, const ch
  * embedded memcached needs. Returns 0, or -1 with the reason in error. */
 MUST_CHECK int config_finish(struct config *config, char error[CONFIG_ERROR_MAX]);
 
-/* The policy with the longest prefix of key; never NULL. Valid as long as config. */
-const struct list_policy *config_list_policy(const struct config *config, struct slice key);
+/* The policy with the longest prefix of key, where there are prefixes; never NULL. */
+const struct list_policy *config_prefix_policy(const struct config *config, struct slice key);
+/* The policy for that key; never NULL. Valid as long as config. */
+static inline const struct list_policy *config_list_policy(const struct config *config,
+                                                           struct slice key)
+{
+    return config->list_count == 1 ? &config->lists[0] : config_prefix_policy(config, key);
+}
 
 /* Calls print(arg, section, key, value) for every setting in force, for `stats settings` and -t -v.
  * Values are valid during the call. */

@@ -70,7 +70,7 @@ static bool changes(const struct list_call *call)
            call->verb == LIST_ADDX || call->verb == LIST_DELX || call->verb == LIST_CREATE;
 }
 
-static bool PRINTF_LIKE(3, 4)
+static RARE bool PRINTF_LIKE(3, 4)
     reject(struct engine *e, struct list_call *call, const char *format, ...)
 {
     va_list args;
@@ -82,10 +82,12 @@ static bool PRINTF_LIKE(3, 4)
     return false;
 }
 
-/* Checks a call against its list's policy; a call that does not pass is done. */
-static bool admissible(struct engine *e, struct list_call *call)
+/* Checks a call against its list's policy; a call that does not pass is done. log_bytes: what its
+ * items take there. */
+static bool admissible(struct engine *e, struct list_call *call, bool is_change, size_t *log_bytes)
 {
     const struct list_policy *policy = call->policy;
+    *log_bytes = 0;
     if (call->key.len == 0 || call->key.len > LIST_KEY_BYTES_MAX) {
         return reject(e, call, "key must have 1 to %d bytes", LIST_KEY_BYTES_MAX);
     }
@@ -97,10 +99,11 @@ static bool admissible(struct engine *e, struct list_call *call)
         if (item.len > policy->max_item_bytes) {
             return reject(e, call, "item is longer than %u bytes", policy->max_item_bytes);
         }
-        if (policy->delimiter >= 0 && changes(call) &&
+        if (policy->delimiter >= 0 && is_change &&
             memchr(item.p, policy->delimiter, item.len) != NULL) {
             return reject(e, call, "item holds the delimiter");
         }
+        *log_bytes += entry_bytes(item.len);
     }
     /* One item needs no delimiter. */
     bool joined = call->verb == LIST_GET || call->verb == LIST_RANGE ||
@@ -112,17 +115,24 @@ static bool admissible(struct engine *e, struct list_call *call)
 }
 
 /* One command's items travel in one append, which must leave room for others in the log. */
-static bool fits_log(struct engine *e, const struct list *list, struct list_call *call)
+static bool fits_log(struct engine *e, const struct list *list, struct list_call *call,
+                     size_t bytes)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < call->item_count; i++) {
-        bytes += entry_bytes(call->items[i].len);
-    }
     if (bytes > list_log_hard_limit(list) / 2) {
         return reject(e, call, "too many items in one command: their %zu bytes do not fit the log",
                       bytes);
     }
     return true;
+}
+
+/* The one that was asked for last needs no looking up. */
+static struct list *list_of(struct engine *e, const struct list_call *call)
+{
+    struct list *last = TAILQ_FIRST(&e->lists.lru);
+    if (last != NULL && slice_equal(list_key(last), call->key)) {
+        return last;
+    }
+    return lists_get(&e->lists, call->key, call->policy);
 }
 
 void engine_submit(struct engine *e, struct list_call *call, struct now now)
@@ -131,17 +141,21 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->status = LIST_OK;
     call->number = 0;
     call->version = 0;
-    call->stat = (struct list_stat){0};
+    if (call->verb == LIST_STAT) {
+        call->stat = (struct list_stat){0};
+    }
     call->error[0] = '\0';
     call->submitted_us = now.mono_us;
     call->head = NULL;
     call->held = false;
     call->charged_bytes = call->wanted_bytes = 0;
-    if (!admissible(e, call)) {
+    bool is_change = changes(call);
+    size_t log_bytes;
+    if (!admissible(e, call, is_change, &log_bytes)) {
         return;
     }
-    struct list *list = lists_get(&e->lists, call->key, call->policy);
-    if (changes(call) && !fits_log(e, list, call)) {
+    struct list *list = list_of(e, call);
+    if (is_change && !fits_log(e, list, call, log_bytes)) {
         return;
     }
     e->calls++;

@@ -8,9 +8,9 @@
 static bool take_keys(const struct request_line *line, struct slice keys, struct request *out)
 {
     struct slice rest = keys, key;
-    bool valid = !line->has_nul;
+    bool valid = !line_has_nul(line);
     size_t count = 0;
-    while (word_next(&rest, &key)) {
+    while (item_next(&rest, &key)) {
         if (count++ == 0) {
             out->key = key;
             out->args = slice_make(key.p, (size_t)(keys.p + keys.len - key.p));
@@ -36,7 +36,7 @@ struct parse_result request_keys(const struct request_line *line, struct request
 struct parse_result request_gat(const struct request_line *line, struct request *out)
 {
     struct slice rest = line->rest;
-    word_next(&rest, &out->exptime_text);
+    token_next(&rest, &out->exptime_text);
     bool valid = take_keys(line, rest, out);
     if (out->arg_count == 0) {
         return request_refuse(line, REPLY_ERROR, false);
@@ -80,7 +80,7 @@ struct parse_result request_delete(const struct request_line *line, struct reque
             SLICE_LIT("CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n"),
             noreply);
     }
-    if (line->has_nul || words[0].len > KEY_BYTES_MAX) {
+    if (line_has_nul(line) || words[0].len > KEY_BYTES_MAX) {
         return request_refuse(line, REPLY_BAD_FORMAT, noreply);
     }
     return take_words(line, words, count, noreply, out);
@@ -96,7 +96,7 @@ static bool take_key_and_word(const struct request_line *line, struct slice word
         return false;
     }
     *noreply = word_is_noreply(words[*count - 1]);
-    if (line->has_nul || words[0].len > KEY_BYTES_MAX) {
+    if (line_has_nul(line) || words[0].len > KEY_BYTES_MAX) {
         *refusal = request_refuse(line, REPLY_BAD_FORMAT, *noreply);
         return false;
     }

@@ -42,19 +42,37 @@ static bool takes_items(enum verb verb)
     return verb != VERB_LLEN && verb != VERB_LDROP && verb != VERB_LCOMPACT && verb != VERB_LSTAT;
 }
 
-/* 1 to LIST_KEY_BYTES_MAX bytes, no blanks or control bytes. */
-static bool list_key_valid(struct slice key)
+static bool key_byte(unsigned char c)
 {
-    if (key.len == 0 || key.len > LIST_KEY_BYTES_MAX) {
-        return false;
+    return c > ' ' && c != 0x7f;
+}
+
+/* Takes the next word as a key. Returns whether it is one: 1 to LIST_KEY_BYTES_MAX bytes, no
+ * control bytes. */
+static bool key_next(struct slice *rest, struct slice *key)
+{
+    const char *p = rest->p;
+    const char *end = p + rest->len;
+    while (p < end && *p == ' ') {
+        p++;
     }
-    for (size_t i = 0; i < key.len; i++) {
-        unsigned char c = (unsigned char)key.p[i];
-        if (c <= ' ' || c == 0x7f) {
-            return false;
-        }
+    const char *start = p;
+    while (p < end && key_byte((unsigned char)*p)) {
+        p++;
     }
-    return true;
+    bool valid = p == end || *p == ' ';
+    while (p < end && *p != ' ') {
+        p++;
+    }
+    *key = slice_make(start, (size_t)(p - start));
+    *rest = slice_make(p, (size_t)(end - p));
+    return valid && key->len > 0 && key->len <= LIST_KEY_BYTES_MAX;
+}
+
+static bool list_key_valid(struct slice word)
+{
+    struct slice key;
+    return key_next(&word, &key);
 }
 
 /* What to answer to a key that is not valid. */
@@ -67,19 +85,14 @@ static struct slice key_fault(struct slice key)
 
 struct parse_result request_list(const struct request_line *line, struct request *out)
 {
-    struct slice rest = line->rest, item;
-    if (!word_next(&rest, &out->key)) {
-        return request_refuse(line, usage(line), false);
+    out->args = line->rest;
+    if (!key_next(&out->args, &out->key)) {
+        struct slice reply = out->key.len == 0 ? usage(line) : key_fault(out->key);
+        return request_refuse(line, reply, false);
     }
-    if (!list_key_valid(out->key)) {
-        return request_refuse(line, key_fault(out->key), false);
-    }
-    out->args = rest;
-    while (word_next(&rest, &item)) {
-        out->arg_count++;
-    }
-    if (out->arg_count < line->verb->min_items ||
-        (out->arg_count > 0 && !takes_items(line->verb->verb))) {
+    /* The line ends in no blank: what is behind the key are items. */
+    bool has_items = out->args.len > 0;
+    if (has_items ? !takes_items(line->verb->verb) : line->verb->min_items > 0) {
         return request_refuse(line, usage(line), false);
     }
     return request_ok(line);
@@ -88,8 +101,8 @@ struct parse_result request_list(const struct request_line *line, struct request
 struct parse_result request_list_keys(const struct request_line *line, struct request *out)
 {
     struct slice rest = line->rest, key;
-    while (word_next(&rest, &key)) {
-        if (!list_key_valid(key)) {
+    while (rest.len > 0) {
+        if (!key_next(&rest, &key)) {
             return request_refuse(line, key_fault(key), false);
         }
         if (out->arg_count++ == 0) {

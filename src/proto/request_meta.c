@@ -95,7 +95,7 @@ static void take_flags(struct slice args, struct meta_flags *flags, struct reque
 {
     uint64_t seen[2] = {0, 0};
     struct slice token;
-    while (word_next(&args, &token)) {
+    while (token_next(&args, &token)) {
         unsigned char letter = (unsigned char)*token.p;
         if (letter >= 127 || (seen[letter >> 6] >> (letter & 63) & 1) != 0) {
             fault(flags, SLICE_LIT("CLIENT_ERROR duplicate flag\r\n"));
@@ -113,7 +113,7 @@ static size_t count_words(struct slice rest)
 {
     struct slice word;
     size_t count = 0;
-    while (word_next(&rest, &word)) {
+    while (token_next(&rest, &word)) {
         count++;
     }
     return count;
@@ -123,7 +123,7 @@ static size_t count_words(struct slice rest)
 static bool take_key(const struct request_line *line, struct request *out)
 {
     struct slice rest = line->rest;
-    if (!word_next(&rest, &out->key)) {
+    if (!token_next(&rest, &out->key)) {
         return false;
     }
     out->args = rest;
@@ -133,14 +133,14 @@ static bool take_key(const struct request_line *line, struct request *out)
 
 static bool key_fits(const struct request_line *line, const struct request *out)
 {
-    return !line->has_nul && out->key.len <= KEY_BYTES_MAX;
+    return !line_has_nul(line) && out->key.len <= KEY_BYTES_MAX;
 }
 
 /* me is for people: memcached looks at nothing but a b right behind the key. */
 static struct parse_result request_meta_debug(const struct request_line *line, struct request *out)
 {
     struct slice rest = out->args, word;
-    out->base64 = word_next(&rest, &word) && slice_equal(word, SLICE_LIT("b"));
+    out->base64 = token_next(&rest, &word) && slice_equal(word, SLICE_LIT("b"));
     if (out->base64 && !base64_key_fits(out->key)) {
         return request_refuse(line, REPLY_BAD_FORMAT, false);
     }
@@ -191,7 +191,7 @@ struct parse_result request_meta_set(const struct request_line *line, struct req
     }
     struct slice options = out->args, word;
     size_t len;
-    if (!word_next(&options, &word) || !word_to_length(word, &len)) {
+    if (!token_next(&options, &word) || !word_to_length(word, &len)) {
         return request_close(line, REPLY_BAD_FORMAT, false);
     }
     if (!key_fits(line, out)) {

@@ -11,11 +11,6 @@
 /* More blanks than this before the verb, and memcached does not look for get or gets. */
 #define LEADING_BLANKS_MAX ((size_t)100)
 
-bool token_next(struct slice *args, struct slice *token)
-{
-    return word_next(args, token);
-}
-
 static bool shape_may_be_long(enum verb_shape shape)
 {
     switch (shape) {
@@ -43,7 +38,7 @@ static bool line_may_be_long(struct slice front)
         return false;
     }
     struct slice word;
-    if (!word_next(&front, &word) || front.len == 0) {
+    if (!token_next(&front, &word) || front.len == 0) {
         return false;
     }
     const struct verb_info *info = verb_find(word);
@@ -53,8 +48,8 @@ static bool line_may_be_long(struct slice front)
 /* Decides on a line of more bytes than usual, whole or not; used is what there is of it, without
  * its newline. Looks at nothing that could still change, so that it does not matter in which pieces
  * the line arrives. True when the line is refused; then *result says how. */
-static bool refuse_long_line(struct slice used, bool whole, const struct request_limits *limits,
-                             struct parse_result *result)
+static RARE bool refuse_long_line(struct slice used, bool whole,
+                                  const struct request_limits *limits, struct parse_result *result)
 {
     *result = (struct parse_result){.status = PARSE_CLOSE, .consumed = used.len};
     if (!line_may_be_long(used)) {
@@ -83,8 +78,8 @@ static bool is_http(struct slice line)
         return true;
     }
     struct slice rest = line, method, path;
-    word_next(&rest, &method);
-    if (!word_next(&rest, &path) || *path.p != '/') {
+    token_next(&rest, &method);
+    if (!token_next(&rest, &path) || *path.p != '/') {
         return false;
     }
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
@@ -95,7 +90,7 @@ static bool is_http(struct slice line)
     return false;
 }
 
-static struct parse_result refuse_unknown(const struct request_line *line)
+static RARE struct parse_result refuse_unknown(const struct request_line *line)
 {
     if (is_http(line->line)) {
         return request_close(line, SLICE_LIT(""), true);
@@ -103,7 +98,7 @@ static struct parse_result refuse_unknown(const struct request_line *line)
     return request_refuse(line, REPLY_ERROR, false);
 }
 
-static struct parse_result refuse_verb(const struct request_line *line)
+static RARE struct parse_result refuse_verb(const struct request_line *line)
 {
 #define REFUSED_ROW(id, text, shape, min) \
     [VERB_##id] = {"CLIENT_ERROR " text " is not available through a proxy\r\n", \
@@ -113,10 +108,10 @@ static struct parse_result refuse_verb(const struct request_line *line)
     return request_refuse(line, replies[line->verb->verb], false);
 }
 
-static struct parse_result request_plain(const struct request_line *line, struct request *out)
+static RARE struct parse_result request_plain(const struct request_line *line, struct request *out)
 {
     struct slice rest = line->rest, word;
-    while (word_next(&rest, &word)) {
+    while (token_next(&rest, &word)) {
         out->arg_count++;
     }
     out->args = line->rest;
@@ -175,6 +170,30 @@ static struct slice trim(struct slice s)
     return s;
 }
 
+/* Field by field: for a whole struct of this size compilers choose a string instruction that takes
+ * longer than all the rest of a short line. */
+static void begin(struct request *r, const struct request_line *line)
+{
+    r->verb = line->verb;
+    r->line = line->line;
+    r->key = SLICE_NONE;
+    r->args = slice_make(line->line.p + line->line.len, 0);
+    r->arg_count = 0;
+    r->flags = 0;
+    r->exptime = 0;
+    r->exptime_text = SLICE_NONE;
+    r->cas = 0;
+    r->delta = 0;
+    r->from = 0;
+    r->to = 0;
+    r->noreply = false;
+    r->quiet = false;
+    r->base64 = false;
+    r->has_data = false;
+    r->data = SLICE_NONE;
+    r->data_crlf = SLICE_NONE;
+}
+
 struct parse_result request_parse(struct slice input, size_t scanned,
                                   const struct request_limits *limits, struct request *out)
 {
@@ -193,19 +212,13 @@ struct parse_result request_parse(struct slice input, size_t scanned,
         return (struct parse_result){.status = PARSE_MORE};
     }
 
+    struct slice text = trim(used);
     struct request_line line = {
-        .input = input, .total = used.len + 1, .line = trim(used), .limits = limits};
-    line.rest = line.line;
-    struct slice word;
-    *out = (struct request){.line = line.line, .args = {line.line.p + line.line.len, 0}};
-    if (!word_next(&line.rest, &word)) {
-        return request_refuse(&line, REPLY_ERROR, false);
-    }
-    line.verb = verb_find(word);
+        .input = input, .total = used.len + 1, .line = text, .rest = text, .limits = limits};
+    line.verb = verb_take(&line.rest);
     if (line.verb == NULL) {
         return refuse_unknown(&line);
     }
-    line.has_nul = memchr(line.line.p, '\0', line.line.len) != NULL;
-    out->verb = line.verb;
+    begin(out, &line);
     return dispatch(&line, out);
 }

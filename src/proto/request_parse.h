@@ -30,7 +30,7 @@ struct request {
     struct slice args; /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the
                           first key on): walk it with token_next; SHAPE_META_SET: BYTES, then the
                           flags; SHAPE_PLAIN: what follows the verb */
-    size_t arg_count;  /* tokens in args */
+    size_t arg_count;  /* tokens in args; not counted for SHAPE_LIST */
     uint32_t flags;    /* SHAPE_STORE */
     int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH */
     struct slice exptime_text;
@@ -72,7 +72,36 @@ struct parse_result request_parse(struct slice input, size_t scanned,
                                   const struct request_limits *limits, struct request *out);
 
 /* Takes the next blank-separated token from *args; false when there is none. */
-bool token_next(struct slice *args, struct slice *token);
+static inline bool token_next(struct slice *args, struct slice *token)
+{
+    const char *p = args->p;
+    const char *end = p + args->len;
+    while (p < end && *p == ' ') {
+        p++;
+    }
+    const char *start = p;
+    while (p < end && *p != ' ') {
+        p++;
+    }
+    *token = slice_make(start, (size_t)(p - start));
+    *args = slice_make(p, (size_t)(end - p));
+    return p != start;
+}
+
+/* The same, for tokens that are longer than a few bytes as a rule. */
+static inline bool item_next(struct slice *args, struct slice *item)
+{
+    const char *p = args->p;
+    const char *end = p + args->len;
+    while (p < end && *p == ' ') {
+        p++;
+    }
+    const char *blank = p < end ? memchr(p, ' ', (size_t)(end - p)) : NULL;
+    const char *item_end = blank != NULL ? blank : end;
+    *item = slice_make(p, (size_t)(item_end - p));
+    *args = slice_make(item_end, (size_t)(end - item_end));
+    return p < end;
+}
 
 /* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
  * when it is not valid. */

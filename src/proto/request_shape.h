@@ -21,9 +21,13 @@ struct request_line {
     struct slice rest;  /* of line, behind the verb */
     const struct verb_info *verb;
     const struct request_limits *limits;
-    bool has_nul; /* older memcacheds end the line there, newer ones do not: such a line is never
-                     forwarded */
 };
+
+/* Older memcacheds end the line at a NUL, newer ones do not: such a line is never forwarded. */
+static inline bool line_has_nul(const struct request_line *line)
+{
+    return memchr(line->line.p, '\0', line->line.len) != NULL;
+}
 
 #define REPLY_ERROR SLICE_LIT("ERROR\r\n")
 #define REPLY_BAD_FORMAT SLICE_LIT("CLIENT_ERROR bad command line format\r\n")
@@ -91,23 +95,6 @@ bool word_to_length(struct slice word, size_t *value);
 static inline bool word_is_noreply(struct slice word)
 {
     return word.len == 7 && memcmp(word.p, "noreply", 7) == 0;
-}
-
-/* token_next, for the callers where it counts. */
-static inline bool word_next(struct slice *rest, struct slice *word)
-{
-    const char *p = rest->p;
-    const char *end = p + rest->len;
-    while (p < end && *p == ' ') {
-        p++;
-    }
-    const char *start = p;
-    while (p < end && *p != ' ') {
-        p++;
-    }
-    *word = slice_make(start, (size_t)(p - start));
-    *rest = slice_make(p, (size_t)(end - p));
-    return p != start;
 }
 
 #endif

@@ -70,7 +70,7 @@ enum { STORE_KEY, STORE_FLAGS, STORE_EXPTIME, STORE_BYTES, STORE_CAS, STORE_WORD
 static bool store_words_valid(const struct request_line *line, const struct slice *words,
                               struct request *out)
 {
-    return !line->has_nul && words[STORE_KEY].len <= KEY_BYTES_MAX &&
+    return !line_has_nul(line) && words[STORE_KEY].len <= KEY_BYTES_MAX &&
            word_to_u32(words[STORE_FLAGS], &out->flags) &&
            word_to_i32(words[STORE_EXPTIME], &out->exptime) &&
            (line->verb->verb != VERB_CAS || word_to_u64(words[STORE_CAS], &out->cas));

@@ -13,7 +13,7 @@ size_t request_words(struct slice rest, struct slice *words, size_t max)
 {
     size_t count = 0;
     struct slice word;
-    while (word_next(&rest, &word)) {
+    while (token_next(&rest, &word)) {
         if (count == max) {
             return max + 1;
         }

@@ -19,15 +19,6 @@ static const struct verb_info verbs[VERB_COUNT] = {VERB_TABLE(VERB_ROW)};
 #define PACK7(a, b, c, d, e, f, g) (PACK6(a, b, c, d, e, f) << 8 | (uint64_t)(g))
 #define PACK8(a, b, c, d, e, f, g, h) (PACK7(a, b, c, d, e, f, g) << 8 | (uint64_t)(h))
 
-static uint64_t pack(struct slice word)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < word.len; i++) {
-        v = v << 8 | (unsigned char)word.p[i];
-    }
-    return v;
-}
-
 /* Words of two to four bytes: nearly all of the traffic. */
 static enum verb find_short(uint64_t packed)
 {
@@ -144,7 +135,7 @@ static enum verb find_middle(uint64_t packed)
 }
 
 /* Rare words: one after the other. */
-static enum verb find_long(struct slice word)
+static RARE enum verb find_long(struct slice word)
 {
     static const enum verb candidates[] = {VERB_FLUSH_ALL,     VERB_VERBOSITY,
                                            VERB_MISBEHAVE,     VERB_LRU_CRAWLER,
@@ -163,13 +154,20 @@ const struct verb_info *verb_info(enum verb verb)
     return &verbs[verb];
 }
 
-const struct verb_info *verb_find(struct slice word)
+const struct verb_info *verb_take(struct slice *line)
 {
+    const char *end = line->p + line->len;
+    const char *p = line->p;
+    uint64_t packed = 0;
+    while (p < end && *p != ' ') {
+        packed = packed << 8 | (unsigned char)*p++;
+    }
+    struct slice word = slice_take(line, (size_t)(p - line->p));
     enum verb verb;
     if (word.len <= 4) {
-        verb = find_short(pack(word));
+        verb = find_short(packed);
     } else if (word.len <= 8) {
-        verb = find_middle(pack(word));
+        verb = find_middle(packed);
     } else {
         verb = find_long(word);
     }
@@ -178,4 +176,10 @@ const struct verb_info *verb_find(struct slice word)
         return NULL;
     }
     return &verbs[verb];
+}
+
+const struct verb_info *verb_find(struct slice word)
+{
+    const struct verb_info *info = verb_take(&word);
+    return word.len == 0 ? info : NULL;
 }

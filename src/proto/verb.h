@@ -104,5 +104,7 @@ struct verb_info {
 const struct verb_info *verb_info(enum verb verb);
 /* Looks a word up (case-sensitive, as memcached does); NULL when it is no verb. */
 const struct verb_info *verb_find(struct slice word);
+/* Takes the word at the front of *line, up to a blank, and looks it up. */
+const struct verb_info *verb_take(struct slice *line);
 
 #endif

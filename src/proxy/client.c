@@ -61,6 +61,16 @@ static void want_write(struct client *c)
     }
 }
 
+void client_answered(struct client *c)
+{
+    bool only_output = c->parsed && TAILQ_EMPTY(&c->fifo);
+    if (only_output && !window_indebted(&c->window, c->out.bytes)) {
+        want_write(c);
+    } else {
+        client_touch(c);
+    }
+}
+
 /* The peer did something: it goes to the end of the line of those that may be kicked for idling. */
 static void mark_active(struct client *c)
 {
@@ -134,7 +144,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     worker_woke(c->worker);
     make_room(c);
-    ssize_t n = read(fd, c->in->data + c->in->used, block_room(c->in));
+    ssize_t n = recv(fd, c->in->data + c->in->used, block_room(c->in), 0);
     if (n > 0) {
         c->in->used += (size_t)n;
         c->parsed = false;
@@ -182,7 +192,19 @@ static void count_refusal(struct client *c, struct slice reply)
     metric_inc(&c->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
 }
 
-/* Takes the next request from the input. Returns false when none is whole. */
+/* Starts the next part of the last request. Returns false when there is none to start. */
+static bool start_part(struct client *c)
+{
+    struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+    if (last == NULL || last->all_started) {
+        return false;
+    }
+    last->handler->start(last);
+    return true;
+}
+
+/* Takes the next request from the input and starts its first part, for which there is room as there
+ * was for the request. Returns false when none is whole. */
 static bool parse_one(struct client *c)
 {
     size_t len = unparsed(c);
@@ -196,8 +218,8 @@ static bool parse_one(struct client *c)
     const struct config *config = c->worker->config;
     struct request_limits limits = {config->max_line_bytes, config->max_value_bytes};
     struct slice input = slice_make(c->in->data + c->in_pos, len);
-    struct request request;
-    struct parse_result result = request_parse(input, c->scanned, &limits, &request);
+    struct request *request = pending_room(c->worker);
+    struct parse_result result = request_parse(input, c->scanned, &limits, request);
     if (result.status == PARSE_MORE) {
         c->need = result.need;
         c->scanned = result.need == 0 ? len : 0;
@@ -207,7 +229,8 @@ static bool parse_one(struct client *c)
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
     if (result.status == PARSE_OK) {
-        dispatch(c, &request, c->in);
+        dispatch(c, request, c->in);
+        (void)start_part(c);
         return true;
     }
     c->swallow = result.swallow;
@@ -225,9 +248,13 @@ static bool blocked_front_may_go(const struct client *c)
     return pending_front_waits(c) && window_drained(&c->window, c->out.bytes);
 }
 
-/* Tells the engine how much the client has still to take. */
+/* Tells the engine how much the client has still to take. Without requests there is no call that
+ * this could matter to. */
 static void update_session(struct client *c)
 {
+    if (TAILQ_EMPTY(&c->fifo)) {
+        return;
+    }
     struct list_session *session = &c->session;
     const struct part *first = pending_first(c);
     bool first_may_go = first != NULL && !c->closed && window_drained(&c->window, c->out.bytes);
@@ -247,12 +274,9 @@ void client_pump(struct client *c)
     }
     bool open;
     while ((open = window_open(&c->window, c->out.bytes)) || blocked_front_may_go(c)) {
-        struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
         if (c->postponed > 0) {
             pending_restart(c);
-        } else if (last != NULL && !last->all_started) {
-            last->handler->start(last);
-        } else if (c->stop || !parse_one(c)) {
+        } else if (!start_part(c) && (c->stop || !parse_one(c))) {
             break;
         }
     }
@@ -266,10 +290,22 @@ void client_pump(struct client *c)
     drop_empty_input(c);
     set_reading(c, open && !c->eof && !c->stop);
     update_session(c);
-    want_write(c);
+    if (c->out.bytes + c->window.parked_bytes > 0 || c->eof || c->stop) {
+        want_write(c);
+    }
 }
 
 /* --- output --- */
+
+/* One piece, as there is most often, costs less without a header. */
+static ssize_t send_pieces(int fd, struct iovec *iov, size_t count)
+{
+    if (count == 1) {
+        return send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
+    }
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
 
 /* Writes once, or until the pieces of one writev do not cover the output. Returns false when the
  * connection is lost. */
@@ -277,13 +313,12 @@ static bool write_out(struct client *c)
 {
     while (c->out.bytes > 0) {
         struct iovec iov[IOV_COUNT];
-        struct msghdr message = {.msg_iov = iov};
-        message.msg_iovlen = chain_iov(&c->out, iov, IOV_COUNT);
+        size_t count = chain_iov(&c->out, iov, IOV_COUNT);
         size_t offered = 0;
-        for (size_t i = 0; i < message.msg_iovlen; i++) {
+        for (size_t i = 0; i < count; i++) {
             offered += iov[i].iov_len;
         }
-        ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
+        ssize_t n = send_pieces(c->fd, iov, count);
         if (n < 0) {
             if (errno == EINTR) {
                 continue;

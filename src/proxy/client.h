@@ -66,6 +66,8 @@ void client_create(struct worker *worker, int fd);
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);
+/* The same after an answer: when all that is left is to write it, that is asked for. */
+void client_answered(struct client *client);
 
 /* Emits what is due, parses and starts what the window allows. */
 void client_pump(struct client *client);

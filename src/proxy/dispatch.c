@@ -115,7 +115,7 @@ static void do_stats(struct client *client, const struct request *request)
 }
 
 /* What the proxy answers itself. */
-static void do_plain(struct client *client, const struct request *request, struct block *block)
+static RARE void do_plain(struct client *client, const struct request *request, struct block *block)
 {
     switch (request->verb->verb) {
     case VERB_MN:

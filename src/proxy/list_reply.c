@@ -7,14 +7,10 @@
 /* Lines around a key of up to LIST_KEY_BYTES_MAX. */
 #define LINE_MAX_BYTES (LIST_KEY_BYTES_MAX + 120)
 
-bool list_reply_failure(const struct list_call *call, char *line, size_t cap)
+void list_reply_failure(const struct list_call *call, char *line, size_t cap)
 {
-    if (call->status != LIST_CLIENT_ERROR && call->status != LIST_SERVER_ERROR) {
-        return false;
-    }
     const char *who = call->status == LIST_CLIENT_ERROR ? "CLIENT" : "SERVER";
     snprintf(line, cap, "%s_ERROR %s", who, call->error);
-    return true;
 }
 
 static void reply_number(const struct list_call *call, struct chain *out)
@@ -56,7 +52,7 @@ static void stat_number(struct chain *out, const char *name, int64_t value)
     chain_copy(out, line, (size_t)len);
 }
 
-static void reply_stat(const struct list_call *call, struct chain *out)
+static RARE void reply_stat(const struct list_call *call, struct chain *out)
 {
     const struct list_stat *s = &call->stat;
     const struct {
@@ -87,8 +83,8 @@ static void reply_stat(const struct list_call *call, struct chain *out)
 
 /* The one-line answer of a verb that changes: when it was done, and when the list is missing. */
 struct outcome {
-    const char *ok;
-    const char *missing;
+    struct slice ok; /* empty: a number is the answer */
+    struct slice missing;
 };
 
 static struct outcome outcome_of(enum verb verb)
@@ -100,17 +96,17 @@ static struct outcome outcome_of(enum verb verb)
     case VERB_LSET:
     case VERB_LSETQ:
     case VERB_LCREATE:
-        return (struct outcome){"STORED\r\n", "NOT_STORED\r\n"};
+        return (struct outcome){SLICE_LIT("STORED\r\n"), SLICE_LIT("NOT_STORED\r\n")};
     case VERB_LADDX:
-        return (struct outcome){NULL, "NOT_STORED\r\n"};
+        return (struct outcome){SLICE_NONE, SLICE_LIT("NOT_STORED\r\n")};
     case VERB_LDELX:
-        return (struct outcome){NULL, "NOT_FOUND\r\n"};
+        return (struct outcome){SLICE_NONE, SLICE_LIT("NOT_FOUND\r\n")};
     case VERB_LLEN:
-        return (struct outcome){NULL, "0\r\n"};
+        return (struct outcome){SLICE_NONE, SLICE_LIT("0\r\n")};
     case VERB_LCOMPACT:
-        return (struct outcome){"OK\r\n", "NOT_FOUND\r\n"};
+        return (struct outcome){SLICE_LIT("OK\r\n"), SLICE_LIT("NOT_FOUND\r\n")};
     default:
-        return (struct outcome){"DELETED\r\n", "NOT_FOUND\r\n"};
+        return (struct outcome){SLICE_LIT("DELETED\r\n"), SLICE_LIT("NOT_FOUND\r\n")};
     }
 }
 
@@ -121,11 +117,11 @@ static void reply_outcome(enum verb verb, bool quiet, const struct list_call *ca
     if (call->status == LIST_NOT_STORED) {
         chain_copy_slice(out, SLICE_LIT("NOT_STORED\r\n"));
     } else if (call->status == LIST_MISSING) {
-        chain_copy_slice(out, slice_of(outcome.missing));
-    } else if (outcome.ok == NULL) {
+        chain_copy_slice(out, outcome.missing);
+    } else if (outcome.ok.len == 0) {
         reply_number(call, out);
     } else if (!quiet) {
-        chain_copy_slice(out, slice_of(outcome.ok));
+        chain_copy_slice(out, outcome.ok);
     }
 }
 

@@ -13,8 +13,11 @@
  * success. The line behind the last part (END) is the caller's. The call must not have failed. */
 void list_reply(enum verb verb, bool quiet, struct list_call *call, struct chain *out);
 
-/* "CLIENT_ERROR why" or "SERVER_ERROR why" in line (cap bytes) when the call has failed; false when
- * it has not. */
-bool list_reply_failure(const struct list_call *call, char *line, size_t cap);
+static inline bool list_reply_failed(const struct list_call *call)
+{
+    return call->status == LIST_CLIENT_ERROR || call->status == LIST_SERVER_ERROR;
+}
+/* "CLIENT_ERROR why" or "SERVER_ERROR why" of a call that has failed, in line (cap bytes). */
+void list_reply_failure(const struct list_call *call, char *line, size_t cap);
 
 #endif

@@ -21,72 +21,73 @@ struct call_part {
 struct list_way {
     enum list_verb verb;
     enum metric metric;
+    enum list_form form;
     bool is_read; /* answered by END behind what was found */
+    bool quiet;   /* nothing is said of a success */
 };
 
-static struct list_way way_of(enum verb verb)
-{
-    switch (verb) {
-    case VERB_LADD:
-    case VERB_LADDQ:
-    case VERB_LADDB:
-        return (struct list_way){LIST_ADD, METRIC_cmd_list_write, false};
-    case VERB_LDEL:
-    case VERB_LDELQ:
-    case VERB_LDELB:
-        return (struct list_way){LIST_DEL, METRIC_cmd_list_write, false};
-    case VERB_LSET:
-    case VERB_LSETQ:
-        return (struct list_way){LIST_SET, METRIC_cmd_list_write, false};
-    case VERB_LDROP:
-        return (struct list_way){LIST_DROP, METRIC_cmd_list_write, false};
-    case VERB_LCOMPACT:
-        return (struct list_way){LIST_COMPACT, METRIC_cmd_list_write, false};
-    case VERB_LADDX:
-        return (struct list_way){LIST_ADDX, METRIC_cmd_list_exact, false};
-    case VERB_LDELX:
-        return (struct list_way){LIST_DELX, METRIC_cmd_list_exact, false};
-    case VERB_LCREATE:
-        return (struct list_way){LIST_CREATE, METRIC_cmd_list_exact, false};
-    case VERB_LLEN:
-        return (struct list_way){LIST_LEN, METRIC_cmd_list_read, false};
-    case VERB_LHAS:
-    case VERB_LHASB:
-        return (struct list_way){LIST_HAS, METRIC_cmd_list_read, true};
-    case VERB_LRANGE:
-        return (struct list_way){LIST_RANGE, METRIC_cmd_list_read, true};
-    case VERB_LSTAT:
-        return (struct list_way){LIST_STAT, METRIC_cmd_list_read, true};
-    default:
-        return (struct list_way){LIST_GET, METRIC_cmd_list_read, true};
-    }
-}
+static const struct list_way ways[VERB_COUNT] = {
+    [VERB_LADD] = {.verb = LIST_ADD, .metric = METRIC_cmd_list_write},
+    [VERB_LADDQ] = {.verb = LIST_ADD, .metric = METRIC_cmd_list_write, .quiet = true},
+    [VERB_LADDB] = {.verb = LIST_ADD, .metric = METRIC_cmd_list_write},
+    [VERB_LDEL] = {.verb = LIST_DEL, .metric = METRIC_cmd_list_write},
+    [VERB_LDELQ] = {.verb = LIST_DEL, .metric = METRIC_cmd_list_write, .quiet = true},
+    [VERB_LDELB] = {.verb = LIST_DEL, .metric = METRIC_cmd_list_write},
+    [VERB_LSET] = {.verb = LIST_SET, .metric = METRIC_cmd_list_write},
+    [VERB_LSETQ] = {.verb = LIST_SET, .metric = METRIC_cmd_list_write, .quiet = true},
+    [VERB_LDROP] = {.verb = LIST_DROP, .metric = METRIC_cmd_list_write},
+    [VERB_LCOMPACT] = {.verb = LIST_COMPACT, .metric = METRIC_cmd_list_write},
+    [VERB_LADDX] = {.verb = LIST_ADDX, .metric = METRIC_cmd_list_exact},
+    [VERB_LDELX] = {.verb = LIST_DELX, .metric = METRIC_cmd_list_exact},
+    [VERB_LCREATE] = {.verb = LIST_CREATE, .metric = METRIC_cmd_list_exact},
+    [VERB_LLEN] = {.verb = LIST_LEN, .metric = METRIC_cmd_list_read},
+    [VERB_LHAS] = {.verb = LIST_HAS, .metric = METRIC_cmd_list_read, .is_read = true},
+    [VERB_LHASB] = {.verb = LIST_HAS, .metric = METRIC_cmd_list_read, .is_read = true},
+    [VERB_LRANGE] = {.verb = LIST_RANGE, .metric = METRIC_cmd_list_read, .is_read = true},
+    [VERB_LSTAT] = {.verb = LIST_STAT, .metric = METRIC_cmd_list_read, .is_read = true},
+    [VERB_LGET] = {.verb = LIST_GET, .metric = METRIC_cmd_list_read, .is_read = true},
+    [VERB_LGETS] = {.verb = LIST_GET, .metric = METRIC_cmd_list_read, .is_read = true},
+    [VERB_LGETB] = {.verb = LIST_GET,
+                    .metric = METRIC_cmd_list_read,
+                    .form = LIST_FORM_ITEMS,
+                    .is_read = true},
+};
 
 static struct call_part *call_of(struct part *part)
 {
     return (struct call_part *)((char *)part - offsetof(struct call_part, part));
 }
 
+/* Makes room for as many items again as there are. */
+static RARE void grow_items(struct call_part *c, size_t count)
+{
+    struct slice *grown = realloc(c->items == c->few ? NULL : c->items, 2 * count * sizeof *grown);
+    CHECK(grown != NULL);
+    if (c->items == c->few) {
+        memcpy(grown, c->few, sizeof c->few);
+    }
+    c->items = grown;
+}
+
 /* Gathers the request's items; they stay where they lie in its block. */
 static void set_items(struct call_part *c, const struct request *r)
 {
+    size_t count = 0, room = FEW_ITEMS;
     c->items = c->few;
     if (r->verb->shape == SHAPE_LIST_DATA) {
-        c->few[0] = r->data;
-        c->call.item_count = 1;
+        c->few[count++] = r->data;
     } else if (r->verb->shape == SHAPE_LIST) {
-        if (r->arg_count > FEW_ITEMS) {
-            c->items = malloc(r->arg_count * sizeof *c->items);
-            CHECK(c->items != NULL);
+        struct slice args = r->args, item;
+        while (item_next(&args, &item)) {
+            if (count == room) {
+                grow_items(c, count);
+                room *= 2;
+            }
+            c->items[count++] = item;
         }
-        struct slice args = r->args;
-        size_t n = 0;
-        while (n < r->arg_count && token_next(&args, &c->items[n])) {
-            n++;
-        }
-        c->call.item_count = n;
     }
     c->call.items = c->items;
+    c->call.item_count = count;
 }
 
 static void start_call(struct pending *p)
@@ -96,25 +97,23 @@ static void start_call(struct pending *p)
     struct slice key = r->key;
     p->all_started = true;
     if (r->verb->shape == SHAPE_LIST_KEYS) {
-        if (!token_next(&p->rest, &key)) {
+        if (!item_next(&p->rest, &key)) {
             return;
         }
         p->all_started = p->next + 1 == r->arg_count;
     }
-    struct list_way way = way_of(r->verb->verb);
+    const struct list_way *way = &ways[r->verb->verb];
     struct call_part *c = spare_take(&w->spare_calls, sizeof *c);
     /* Field by field: the rest is large, and the engine's to fill. */
     struct list_call *call = &c->call;
-    call->verb = way.verb;
-    call->form = r->verb->verb == VERB_LGETB ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
+    call->verb = way->verb;
+    call->form = way->form;
     call->key = key;
     call->policy = config_list_policy(w->config, key);
     call->session = &p->client->session;
-    call->item_count = 0;
     call->from = r->from;
     call->to = r->to;
     call->owner = c;
-    chain_init(&c->call.answer);
     set_items(c, r);
     part_add(p, &c->part, key, WINDOW_SHORT);
     w->engine_dirty = true;
@@ -127,28 +126,31 @@ static void park_call(struct part *part)
     (void)part;
 }
 
+static RARE void fail_call(struct pending *p, const struct list_call *call)
+{
+    struct metrics *m = &p->client->worker->metrics;
+    char line[LIST_ERROR_MAX + 16];
+    list_reply_failure(call, line, sizeof line);
+    metric_inc(m, line[0] == 'C' ? METRIC_client_errors : METRIC_server_errors);
+    pending_fail(p, line);
+}
+
 static void emit_call(struct part *part, struct chain *out)
 {
     struct call_part *c = call_of(part);
     struct pending *p = part->pending;
-    struct metrics *m = &p->client->worker->metrics;
     enum verb verb = p->request.verb->verb;
-    char line[LIST_ERROR_MAX + 16];
-    if (list_reply_failure(&c->call, line, sizeof line)) {
-        metric_inc(m, line[0] == 'C' ? METRIC_client_errors : METRIC_server_errors);
-        pending_fail(p, line);
-        return;
-    }
-    bool quiet = verb == VERB_LADDQ || verb == VERB_LDELQ || verb == VERB_LSETQ;
-    if (!p->request.noreply) {
-        list_reply(verb, quiet, &c->call, out);
+    if (list_reply_failed(&c->call)) {
+        fail_call(p, &c->call);
+    } else if (!p->request.noreply) {
+        list_reply(verb, ways[verb].quiet, &c->call, out);
     }
 }
 
 static void free_call(struct part *part)
 {
     struct call_part *c = call_of(part);
-    chain_fini(&c->call.answer);
+    chain_clear(&c->call.answer); /* an empty chain for the next call */
     if (c->items != c->few) {
         free(c->items);
     }
@@ -160,17 +162,17 @@ static const struct handler list_handler = {
 
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {
-    struct list_way way = way_of(r->verb->verb);
+    const struct list_way *way = &ways[r->verb->verb];
     struct pending *p = pending_add(client, &list_handler, r, block);
     uint64_t lists = 1;
     if (r->verb->shape == SHAPE_LIST_KEYS) {
         p->rest = r->args;
         lists = r->arg_count;
     }
-    if (way.is_read) {
+    if (way->is_read) {
         p->trailer = SLICE_LIT("END\r\n");
     }
-    metric_add(&client->worker->metrics, way.metric, lists);
+    metric_add(&client->worker->metrics, way->metric, lists);
 }
 
 const struct list_call *list_request_call(const struct part *part)
@@ -190,5 +192,9 @@ void list_request_done(struct list_call *call)
 
 void list_request_fini(struct worker *w)
 {
-    spare_fini(&w->spare_calls);
+    while (w->spare_calls != NULL) {
+        struct call_part *c = spare_take(&w->spare_calls, sizeof *c);
+        chain_fini(&c->call.answer);
+        free(c);
+    }
 }

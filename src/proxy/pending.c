@@ -6,27 +6,48 @@
 #include "proxy/client.h"
 #include "proxy/worker.h"
 
-struct pending *pending_add(struct client *client, const struct handler *handler,
-                            const struct request *request, struct block *block)
+struct request *pending_room(struct worker *w)
 {
-    struct pending *p = spare_take(&client->worker->spare_pendings, sizeof *p);
+    if (w->next_pending == NULL) {
+        w->next_pending = spare_take(&w->spare_pendings, sizeof *w->next_pending);
+    }
+    return &w->next_pending->request;
+}
+
+static void enqueue(struct pending *p, struct client *client, const struct handler *handler)
+{
     p->client = client;
     p->handler = handler;
-    if (request != NULL) {
-        p->request = *request;
-        p->block = block_ref(block);
-    } else {
-        p->block = NULL;
-    }
     TAILQ_INIT(&p->parts);
     p->rest = SLICE_NONE;
     p->next = 0;
     p->all_started = false;
     p->trailer = SLICE_NONE;
     p->failure = NULL;
-    p->fixed = SLICE_NONE;
-    chain_init(&p->text);
+    p->text = NULL;
     TAILQ_INSERT_TAIL(&client->fifo, p, link);
+}
+
+struct pending *pending_add(struct client *client, const struct handler *handler,
+                            const struct request *request, struct block *block)
+{
+    struct worker *w = client->worker;
+    struct pending *p = w->next_pending;
+    CHECK(p != NULL && request == &p->request);
+    w->next_pending = NULL;
+    p->block = block_ref(block);
+    enqueue(p, client, handler);
+    return p;
+}
+
+/* Queues an answer of the proxy itself. */
+static struct pending *add_own(struct client *client)
+{
+    struct pending *p = spare_take(&client->worker->spare_pendings, sizeof *p);
+    p->block = NULL;
+    enqueue(p, client, NULL);
+    p->all_started = true;
+    (void)window_started(&client->window, WINDOW_NONE);
     return p;
 }
 
@@ -35,8 +56,13 @@ static void pending_free(struct pending *p)
     struct worker *w = p->client->worker;
     TAILQ_REMOVE(&p->client->fifo, p, link);
     block_unref(&p->block);
-    free(p->failure);
-    chain_fini(&p->text);
+    if (p->failure != NULL) {
+        free(p->failure);
+    }
+    if (p->text != NULL) {
+        chain_fini(p->text);
+        free(p->text);
+    }
     spare_give(&w->spare_pendings, p);
 }
 
@@ -70,15 +96,24 @@ static void part_free(struct part *part)
 /* What stands behind the answers of the parts. */
 static void emit_trailer(struct pending *p, struct chain *out)
 {
-    if (p->request.noreply) {
-        return;
-    }
     if (p->failure != NULL) {
         chain_copy_slice(out, slice_of(p->failure));
         chain_copy_slice(out, SLICE_LIT("\r\n"));
     } else {
         chain_copy_slice(out, p->trailer);
     }
+}
+
+/* An answer of the proxy itself. */
+static void emit_own(struct pending *p)
+{
+    struct client *client = p->client;
+    chain_copy_slice(&client->out, p->trailer);
+    if (p->text != NULL) {
+        client->window.parked_bytes -= p->text->bytes;
+        chain_move(&client->out, p->text);
+    }
+    window_emitted(&client->window);
 }
 
 /* Moves to the output whatever is answered and in turn. */
@@ -95,11 +130,8 @@ static void emit_ready(struct client *client)
             return;
         }
         if (p->handler == NULL) {
-            chain_copy_slice(&client->out, p->fixed);
-            client->window.parked_bytes -= p->text.bytes;
-            chain_move(&client->out, &p->text);
-            window_emitted(&client->window);
-        } else {
+            emit_own(p);
+        } else if (!p->request.noreply) {
             emit_trailer(p, &client->out);
         }
         pending_free(p);
@@ -134,7 +166,9 @@ void part_answered(struct part *part, size_t bytes)
         part->parked_bytes = bytes;
         client->window.parked_bytes += bytes;
     }
-    client_touch(client);
+    if (!client->touched) {
+        client_answered(client);
+    }
 }
 
 bool part_may_wait(const struct part *part)
@@ -206,10 +240,7 @@ void pending_answer_fixed(struct client *client, struct slice text)
         chain_copy_slice(&client->out, text);
         return;
     }
-    struct pending *p = pending_add(client, NULL, NULL, NULL);
-    (void)window_started(&client->window, WINDOW_NONE);
-    p->all_started = true;
-    p->fixed = text;
+    add_own(client)->trailer = text;
 }
 
 void pending_answer_text(struct client *client, struct chain *text)
@@ -218,11 +249,12 @@ void pending_answer_text(struct client *client, struct chain *text)
         chain_move(&client->out, text);
         return;
     }
-    struct pending *p = pending_add(client, NULL, NULL, NULL);
-    (void)window_started(&client->window, WINDOW_NONE);
-    p->all_started = true;
-    chain_move(&p->text, text);
-    client->window.parked_bytes += p->text.bytes;
+    struct pending *p = add_own(client);
+    p->text = malloc(sizeof *p->text);
+    CHECK(p->text != NULL);
+    *p->text = *text;
+    chain_init(text);
+    client->window.parked_bytes += p->text->bytes;
 }
 
 /* Drops the parts that are answered, or all of them, and the requests that are left without any. */
@@ -258,5 +290,6 @@ void pending_drop_all(struct client *client)
 
 void pending_fini(struct worker *worker)
 {
+    free(worker->next_pending);
     spare_fini(&worker->spare_pendings);
 }

@@ -60,7 +60,7 @@ TAILQ_HEAD(part_list, part);
 struct pending {
     TAILQ_ENTRY(pending) link; /* client.fifo */
     struct client *client;
-    const struct handler *handler; /* NULL: answered by fixed or text */
+    const struct handler *handler; /* NULL: an answer of the proxy itself */
     struct request request;        /* slices point into block */
     struct block *block;           /* holds a reference */
     /* Parts. */
@@ -71,14 +71,14 @@ struct pending {
     /* What stands behind the parts' answers. */
     struct slice trailer; /* static text with its line end, or nothing */
     char *failure;        /* a line without line end that replaces trailer, from malloc, or NULL */
-    /* Answers of the proxy itself. */
-    struct slice fixed; /* static text */
-    struct chain text;
+    struct chain *text;   /* longer answers of the proxy itself, from malloc, or NULL */
 };
 TAILQ_HEAD(pending_list, pending);
 
-/* Puts the request at the end of the client's queue; block is where its slices point. client_pump
- * starts its parts. Never NULL. */
+/* Where the worker's next request is parsed to; what was there before is lost. */
+struct request *pending_room(struct worker *worker);
+/* Puts the request at the end of the client's queue: it is the one from pending_room, and block is
+ * where its slices point. client_pump starts its parts. Never NULL. */
 struct pending *pending_add(struct client *client, const struct handler *handler,
                             const struct request *request, struct block *block);
 /* Fills a new part and counts it in the client's window. Call it from handler.start before the part

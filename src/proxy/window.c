@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/window.h"
 
-#include "base/check.h"
-
 /* Answers are never taken for smaller: what a part costs in memory besides its bytes. */
 #define ESTIMATE_MIN 128
 /* Each smaller answer brings an estimate down by this part of the distance. */
@@ -26,37 +24,8 @@ void window_init(struct window *w, const struct config *config)
     w->estimate[WINDOW_ITEM] = w->soft_bytes / 4 + ESTIMATE_MIN;
 }
 
-size_t window_started(struct window *w, enum window_kind kind)
+void window_estimate(struct window *w, enum window_kind kind, size_t bytes)
 {
-    w->unanswered++;
-    return window_restarted(w, kind);
-}
-
-size_t window_restarted(struct window *w, enum window_kind kind)
-{
-    w->items += kind == WINDOW_ITEM;
-    w->expected_bytes += w->estimate[kind];
-    return w->estimate[kind];
-}
-
-bool window_indebted(const struct window *w, size_t output_bytes)
-{
-    return output_bytes + w->parked_bytes > w->soft_bytes;
-}
-
-bool window_drained(const struct window *w, size_t output_bytes)
-{
-    return output_bytes <= w->soft_bytes / 2;
-}
-
-void window_answered(struct window *w, enum window_kind kind, size_t expected, size_t bytes)
-{
-    CHECK(w->expected_bytes >= expected);
-    w->expected_bytes -= expected;
-    w->items -= kind == WINDOW_ITEM;
-    if (kind == WINDOW_SHORT) {
-        return;
-    }
     size_t *estimate = &w->estimate[kind];
     if (kind == WINDOW_ITEM && !w->item_seen) {
         w->item_seen = true;
@@ -70,12 +39,6 @@ void window_answered(struct window *w, enum window_kind kind, size_t expected, s
     if (*estimate < ESTIMATE_MIN) {
         *estimate = ESTIMATE_MIN;
     }
-}
-
-void window_emitted(struct window *w)
-{
-    CHECK(w->unanswered > 0);
-    w->unanswered--;
 }
 
 bool window_open(struct window *w, size_t output_bytes)

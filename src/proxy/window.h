@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "config/config.h"
 
 enum window_kind {
@@ -45,20 +46,54 @@ struct window {
 
 void window_init(struct window *w, const struct config *config);
 
-/* Counts one more request in; returns the bytes it is expected to bring, to be given back to
- * window_answered. */
-size_t window_started(struct window *w, enum window_kind kind);
-/* The same for one that was counted in already, and whose answer was dropped. */
-size_t window_restarted(struct window *w, enum window_kind kind);
+/* Counts one more in that was counted before, and whose answer was dropped; returns the bytes it is
+ * expected to bring, to be given back to window_answered. */
+static inline size_t window_restarted(struct window *w, enum window_kind kind)
+{
+    w->items += kind == WINDOW_ITEM;
+    w->expected_bytes += w->estimate[kind];
+    return w->estimate[kind];
+}
+/* The same for a new request. */
+static inline size_t window_started(struct window *w, enum window_kind kind)
+{
+    w->unanswered++;
+    return window_restarted(w, kind);
+}
+
+/* An answer of this kind, no short one, had so many bytes: what are others expected to have? */
+void window_estimate(struct window *w, enum window_kind kind, size_t bytes);
+
 /* The answer came and has that many bytes. It stays in unanswered until window_emitted. */
-void window_answered(struct window *w, enum window_kind kind, size_t expected, size_t bytes);
+static inline void window_answered(struct window *w, enum window_kind kind, size_t expected,
+                                   size_t bytes)
+{
+    CHECK(w->expected_bytes >= expected);
+    w->expected_bytes -= expected;
+    w->items -= kind == WINDOW_ITEM;
+    if (kind != WINDOW_SHORT) {
+        window_estimate(w, kind, bytes);
+    }
+}
+
 /* The answer went to the output. */
-void window_emitted(struct window *w);
+static inline void window_emitted(struct window *w)
+{
+    CHECK(w->unanswered > 0);
+    w->unanswered--;
+}
 
 /* Is there more to read, in the output and parked, than a client may leave unread? */
-bool window_indebted(const struct window *w, size_t output_bytes);
+static inline bool window_indebted(const struct window *w, size_t output_bytes)
+{
+    return output_bytes + w->parked_bytes > w->soft_bytes;
+}
+
 /* Has the output alone, without what is parked, come down far enough to go on? */
-bool window_drained(const struct window *w, size_t output_bytes);
+static inline bool window_drained(const struct window *w, size_t output_bytes)
+{
+    return output_bytes <= w->soft_bytes / 2;
+}
 
 /* May one more request be started, with that many bytes in the output? Updates full. */
 bool window_open(struct window *w, size_t output_bytes);

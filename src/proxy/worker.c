@@ -16,27 +16,11 @@
 
 /* --- spare memory --- */
 
-struct spare {
-    struct spare *next;
-};
-
-void *spare_take(struct spare **list, size_t size)
+void *spare_new(size_t size)
 {
-    struct spare *object = *list;
-    if (object != NULL) {
-        *list = object->next;
-        return object;
-    }
-    object = malloc(size);
+    void *object = calloc(1, size);
     CHECK(object != NULL);
     return object;
-}
-
-void spare_give(struct spare **list, void *object)
-{
-    struct spare *s = object;
-    s->next = *list;
-    *list = s;
 }
 
 void spare_fini(struct spare **list)

@@ -40,7 +40,10 @@ struct shared {
     _Atomic uint64_t baseline[METRIC_COUNT]; /* what `stats reset` subtracts */
 };
 
-struct spare; /* a freed object in a free list */
+/* A freed object in a free list. */
+struct spare {
+    struct spare *next;
+};
 
 enum worker_order { WORKER_RUN, WORKER_DRAIN, WORKER_STOP };
 
@@ -84,6 +87,7 @@ struct worker {
 
     /* Spare memory. */
     struct spare *spare_pendings;
+    struct pending *next_pending; /* see pending_room, or NULL */
     struct spare *spare_exchanges;
     struct spare *spare_calls;
     char *scratch;
@@ -119,9 +123,24 @@ static inline void worker_woke(struct worker *worker)
 /* At least len bytes of memory, valid until the next call. */
 char *worker_scratch(struct worker *worker, size_t len);
 
-/* Free lists of equal objects: take returns zeroed or used memory of size bytes, never NULL. */
-void *spare_take(struct spare **list, size_t size);
-void spare_give(struct spare **list, void *object);
+/* Free lists of equal objects of size bytes: take returns a new one, all zeros, or one as it was
+ * given, but for its first bytes. Never NULL. */
+void *spare_new(size_t size);
+static inline void *spare_take(struct spare **list, size_t size)
+{
+    struct spare *object = *list;
+    if (object == NULL) {
+        return spare_new(size);
+    }
+    *list = object->next;
+    return object;
+}
+static inline void spare_give(struct spare **list, void *object)
+{
+    struct spare *s = object;
+    s->next = *list;
+    *list = s;
+}
 void spare_fini(struct spare **list);
 
 #endif

@@ -73,7 +73,7 @@ static void check_list(const struct request *r, enum verb_shape shape)
     CHECK(slice_equal(r->key, word_at(r->line, 1)) && !r->quiet && !r->base64);
     CHECK(r->has_data == (shape == SHAPE_LIST_DATA));
     if (shape == SHAPE_LIST) {
-        CHECK(r->arg_count == words - 2 && r->arg_count >= r->verb->min_items && !r->noreply);
+        CHECK(count_words(r->args) == words - 2 && words - 2 >= r->verb->min_items && !r->noreply);
     } else if (shape == SHAPE_LIST_KEYS) {
         CHECK(r->arg_count == words - 1 && !r->noreply);
         for (size_t i = 1; i < words; i++) {
@@ -175,13 +175,15 @@ static void check_request(const struct request *r, struct slice input, size_t co
     CHECK(slice_equal(word_at(r->line, 0), r->verb->text));
     CHECK(r->key.len <= KEY_BYTES_MAX);
 
-    struct slice args = r->args, token;
+    struct slice args = r->args, rest = r->args, token, item;
     size_t count = 0;
     while (token_next(&args, &token)) {
         CHECK(inside(token, r->args) && slice_equal(token, word_at(r->args, count)));
+        CHECK(item_next(&rest, &item) && item.p == token.p && item.len == token.len);
         count++;
     }
-    CHECK(count == r->arg_count);
+    CHECK(!item_next(&rest, &item));
+    CHECK(count == r->arg_count || r->verb->shape == SHAPE_LIST);
 
     CHECK(!r->has_data || r->data_crlf.len == r->data.len + 2);
     CHECK(!r->has_data || memcmp(r->data.p + r->data.len, "\r\n", 2) == 0);
