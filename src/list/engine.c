@@ -125,16 +125,6 @@ static bool fits_log(struct engine *e, const struct list *list, struct list_call
     return true;
 }
 
-/* The one that was asked for last needs no looking up. */
-static struct list *list_of(struct engine *e, const struct list_call *call)
-{
-    struct list *last = TAILQ_FIRST(&e->lists.lru);
-    if (last != NULL && slice_equal(list_key(last), call->key)) {
-        return last;
-    }
-    return lists_get(&e->lists, call->key, call->policy);
-}
-
 void engine_submit(struct engine *e, struct list_call *call, struct now now)
 {
     e->now = now;
@@ -154,7 +144,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     if (!admissible(e, call, is_change, &log_bytes)) {
         return;
     }
-    struct list *list = list_of(e, call);
+    struct list *list = lists_get(&e->lists, call->key, call->policy);
     if (is_change && !fits_log(e, list, call, log_bytes)) {
         return;
     }

@@ -63,6 +63,7 @@ static void forget_idle(struct lists *lists)
             TAILQ_REMOVE(&lists->lru, list, lru);
             lists->count--;
             lists_drop_view(lists, list);
+            lists->last = list == lists->last ? NULL : lists->last;
             free(list);
         }
         list = before;
@@ -90,10 +91,16 @@ static void grow(struct lists *lists)
 
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
 {
+    struct list *list = lists->last;
+    if (list != NULL && slice_equal(list_key(list), key)) {
+        list->is_used = true;
+        return list;
+    }
     uint64_t hash = hash_bytes(key.p, key.len, 0);
-    struct list *list = *find(lists, key, hash);
+    list = *find(lists, key, hash);
     if (list != NULL) {
         list->is_used = true;
+        lists->last = list;
         return list;
     }
     forget_idle(lists);
@@ -113,6 +120,7 @@ struct list *lists_get(struct lists *lists, struct slice key, const struct list_
     *bucket = list;
     TAILQ_INSERT_HEAD(&lists->lru, list, lru);
     lists->count++;
+    lists->last = list;
     return list;
 }
 

@@ -60,6 +60,7 @@ struct lists {
     struct list **buckets;
     size_t bucket_count; /* a power of two */
     size_t count, limit;
+    struct list *last; /* asked for last, or NULL: most often it is asked for again */
     /* Newest first. Who is used stays where it is, and is put to the front when forgetting meets
      * it: so a use writes to no other list's memory. */
     TAILQ_HEAD(lists_lru, list) lru;
