@@ -41,6 +41,7 @@ struct shared {
 };
 
 struct spare; /* a freed object in a free list */
+struct multiget_route;
 
 enum worker_order { WORKER_RUN, WORKER_DRAIN, WORKER_STOP };
 
@@ -85,7 +86,9 @@ struct worker {
     /* Spare memory. */
     struct spare *spare_pendings;
     struct spare *spare_exchanges;
+    struct spare *spare_shared;
     struct spare *spare_calls;
+    struct multiget_route *routes; /* by pool_route of the pool of plain keys */
     char *scratch;
     size_t scratch_cap;
 
