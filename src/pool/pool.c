@@ -114,7 +114,7 @@ static bool is_change(const struct exchange *x)
                                  (line.p[1] == 'g' || line.p[1] == 'n' || line.p[1] == 'e'));
 }
 
-static void submit(struct pool *pool, struct upstream *u, struct exchange *x)
+static inline void submit(struct pool *pool, struct upstream *u, struct exchange *x)
 {
     x->server = u->server;
     x->listing = false;

@@ -207,7 +207,6 @@ void shard_indexes(const struct shard *shard, const struct slice *keys, size_t c
     for (size_t i = 0; i < count; i++) {
         indexes[i] = set_of(shard, keys[i]);
         __builtin_prefetch(&shard->known[indexes[i]]);
-        __builtin_prefetch(&shard->known[indexes[i] + 1]);
     }
     for (size_t i = 0; i < count; i++) {
         indexes[i] = look_up(shard, &shard->known[indexes[i]], keys[i]);

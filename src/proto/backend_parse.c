@@ -4,14 +4,22 @@
 #include <strings.h>
 
 /* Takes a number and the blank behind it, if there is one. */
-static bool take_number(struct slice *words, uint64_t *number)
+static inline bool take_number(struct slice *words, uint64_t *number)
 {
-    size_t digits = 0;
-    while (digits < words->len && words->p[digits] != ' ') {
-        digits++;
+    const char *p = words->p;
+    const char *end = p + words->len;
+    uint64_t n = 0;
+    for (; p < end && *p != ' '; p++) {
+        unsigned digit = (unsigned)(unsigned char)*p - '0';
+        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, digit, &n)) {
+            return false;
+        }
     }
-    bool good = slice_to_u64(slice_make(words->p, digits), number);
-    (void)slice_take(words, digits < words->len ? digits + 1 : digits);
+    bool good = p > words->p;
+    p += p < end;
+    *words = slice_make(p, (size_t)(end - p));
+    *number = n;
     return good;
 }
 
@@ -36,8 +44,9 @@ static bool classic_size(struct slice line, uint64_t *size)
            (line.len == 0 || (take_number(&line, &cas) && line.len == 0));
 }
 
-static enum backend_parse_result parse_data(struct slice bytes, size_t line_end, uint64_t size,
-                                            size_t max_value, struct backend_parsed *out)
+static inline enum backend_parse_result parse_data(struct slice bytes, size_t line_end,
+                                                   uint64_t size, size_t max_value,
+                                                   struct backend_parsed *out)
 {
     if (size > max_value) {
         return BACKEND_PARSE_GARBAGE;
@@ -57,7 +66,7 @@ static enum backend_parse_result parse_data(struct slice bytes, size_t line_end,
 }
 
 /* Fills line and consumed. */
-static enum backend_parse_result parse_line(struct slice bytes, struct backend_parsed *out)
+static inline enum backend_parse_result parse_line(struct slice bytes, struct backend_parsed *out)
 {
     size_t window = bytes.len < BACKEND_REPLY_LINE_MAX ? bytes.len : BACKEND_REPLY_LINE_MAX;
     const char *newline = window == 0 ? NULL : memchr(bytes.p, '\n', window);

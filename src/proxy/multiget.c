@@ -13,7 +13,7 @@
 /* Longest line that asks for several keys: memcached has to find more room for one above 2048. */
 #define SHARED_LINE_MAX ((size_t)2048)
 /* Keys whose servers are found out together. */
-#define KEYS_AT_ONCE 16
+#define KEYS_AT_ONCE 32
 /* "gets" and the line end. */
 #define SHARED_LINE_REST ((size_t)6)
 
