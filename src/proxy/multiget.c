@@ -10,6 +10,9 @@
 #define SMALL_REPLY_MAX ((size_t)4096)
 /* Room for "VALUE ", flags, size and CAS around a key. */
 #define VALUE_LINE_MAX (KEY_BYTES_MAX + 80)
+/* Fewer keys are asked for one by one: memcached sends the answers to many mg in one piece, but
+ * each answer to a get in one of its own. */
+#define SHARED_KEYS_MIN 12
 /* Longest line that asks for several keys: memcached has to find more room for one above 2048. */
 #define SHARED_LINE_MAX ((size_t)2048)
 /* Keys whose servers are found out together. */
@@ -28,6 +31,7 @@ struct shared_exchange {
  */
 struct multiget_route {
     struct forward_part *first, *last;
+    size_t count;
     size_t line_bytes;
     struct multiget_route *next; /* of those that have keys */
 };
@@ -39,7 +43,8 @@ static bool wants_cas(const struct request *r)
 
 /* --- a key by itself --- */
 
-static void ask_for_key(struct forward_part *f)
+/* Fills the part's own exchange. */
+static struct exchange *exchange_of_key(struct forward_part *f)
 {
     struct worker *w = worker_of(f->part.pending);
     const struct request *r = &f->part.pending->request;
@@ -58,7 +63,13 @@ static void ask_for_key(struct forward_part *f)
     }
     out = put(out, SLICE_LIT("\r\n"));
     x->line = slice_make(start, (size_t)(out - start));
-    pool_submit(plain_pool(w), key, x);
+    return x;
+}
+
+static void ask_for_key(struct forward_part *f)
+{
+    struct worker *w = worker_of(f->part.pending);
+    pool_submit(plain_pool(w), f->part.key, exchange_of_key(f));
 }
 
 static void start_key(struct pending *p)
@@ -164,37 +175,45 @@ static struct slice shared_line(struct worker *w, const struct forward_part *fir
 /* Asks for the keys of a route, which is empty afterwards. */
 static void ask_for_route(struct worker *w, struct multiget_route *route)
 {
-    struct forward_part *first = route->first;
+    size_t index = (size_t)(route - w->routes);
+    struct forward_part *f = route->first;
     route->first = NULL;
-    if (first->next == NULL) {
-        ask_for_key(first);
+    if (route->count < SHARED_KEYS_MIN) {
+        while (f != NULL) {
+            struct forward_part *next = f->next;
+            f->next = NULL;
+            pool_submit_on(plain_pool(w), index, exchange_of_key(f));
+            f = next;
+        }
         return;
     }
     struct shared_exchange *shared = spare_take(&w->spare_shared, sizeof *shared);
     shared->exchange = (struct exchange){.value = on_value, .done = on_end, .owner = shared};
     shared->worker = w;
-    shared->first = first;
-    shared->exchange.line = shared_line(w, first, route->line_bytes);
-    pool_submit_on(plain_pool(w), (size_t)(route - w->routes), &shared->exchange);
+    shared->first = f;
+    shared->exchange.line = shared_line(w, f, route->line_bytes);
+    pool_submit_on(plain_pool(w), index, &shared->exchange);
 }
 
 /* used: routes that have keys. */
 static void add_to_route(struct worker *w, struct multiget_route *route, struct forward_part *f,
                          struct multiget_route **used)
 {
-    if (route->first != NULL && route->line_bytes + 1 + f->part.key.len > SHARED_LINE_MAX) {
-        ask_for_route(w, route);
-        route->first = f;
-        route->line_bytes = SHARED_LINE_REST;
-    } else if (route->first == NULL) {
-        route->first = f;
-        route->line_bytes = SHARED_LINE_REST;
+    if (route->first == NULL) {
         route->next = *used;
         *used = route;
+    } else if (route->line_bytes + 1 + f->part.key.len > SHARED_LINE_MAX) {
+        ask_for_route(w, route);
+    }
+    if (route->first == NULL) {
+        route->first = f;
+        route->count = 0;
+        route->line_bytes = SHARED_LINE_REST;
     } else {
         route->last->next = f;
     }
     route->last = f;
+    route->count++;
     route->line_bytes += 1 + f->part.key.len;
 }
 

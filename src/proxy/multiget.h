@@ -3,8 +3,8 @@
  * get, gets, gat, gats: each key is a part of its own, and the answer is put together in the order
  * in which they were named.
  *
- *     one key, gat    asked as "mg KEY v f [c] [T...]", and rebuilt as VALUE ...
- *     several keys    those of one connection share a "get KEY KEY ..." as far as the client's
+ *     gat, few keys   asked as "mg KEY v f [c] [T...]", and rebuilt as VALUE ...
+ *     many keys       those of one connection share a "get KEY KEY ..." as far as the client's
  *                     window allows; what comes back is passed on as it is. A key whose value was
  *                     dropped for a slow client (see pending.h) is asked for again by itself
  */

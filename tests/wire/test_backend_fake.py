@@ -273,7 +273,6 @@ def test_errors_of_the_server_pass_through(start_daemon, start_fake):
         b"incr": b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
         b"delete": b"ERROR\r\n",
         b"mg": b"SERVER_ERROR out of memory writing get response\r\n",
-        b"get": b"SERVER_ERROR out of memory writing get response\r\n",
     }
 
     def behave(fake, sock):

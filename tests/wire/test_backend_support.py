@@ -124,8 +124,6 @@ def correct_answer(line):
     verb = line.split()[0]
     if verb == b"mg":
         return b"VA 5 f0\r\nvalue\r\n" if b" v" in line else b"HD\r\n"
-    if verb == b"get":
-        return b"".join(b"VALUE %s 0 5\r\nvalue\r\n" % k for k in line.split()[1:]) + b"END\r\n"
     return {b"delete": b"DELETED\r\n", b"incr": b"7\r\n", b"ms": b"HD\r\n"}.get(verb, b"STORED\r\n")
 
 
