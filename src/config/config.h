@@ -61,7 +61,8 @@ struct pool_config {
     size_t server_count;
     enum pool_distribution distribution;
     enum pool_hash hash;
-    uint32_t connections; /* per server and worker */
+    uint32_t hash_cache_bytes; /* memory per worker for keys whose server is known; 0 = none */
+    uint32_t connections;      /* per server and worker */
     uint32_t connect_timeout_ms;
     uint32_t timeout_ms; /* from submission to answer */
     uint32_t retry_min_ms;

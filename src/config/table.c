@@ -66,6 +66,8 @@ static const struct config_key keys[] = {
      "how keys are spread over the servers: ketama_weighted, ketama or modula"},
     {POOL("hash", hash), TYPE_WORD, 0, 0, "default", "", hashes,
      "hash of the keys; default: the one that clients use with that distribution"},
+    {POOL("hash_cache_bytes", hash_cache_bytes), TYPE_BYTES, 0, 1 * G, "4m", "bytes", NULL,
+     "memory per worker for the servers of keys seen lately, where they are found by MD5; 0: none"},
     {POOL("connections", connections), TYPE_COUNT, 1, 64, "1", "", NULL,
      "connections per worker and server"},
     {POOL("connect_timeout_ms", connect_timeout_ms), TYPE_COUNT, 1, 600000, "500", "ms", NULL,

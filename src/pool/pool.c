@@ -106,18 +106,19 @@ void pool_destroy(struct pool **slot)
     free(pool);
 }
 
-/* A lost `mg` or `mn` leaves nothing to wonder about. */
-static bool is_change(struct slice line)
+/* A lost `mg`, `mn` or `get` leaves nothing to wonder about. */
+static bool is_change(const struct exchange *x)
 {
-    return !(line.len > 2 && line.p[0] == 'm' &&
-             (line.p[1] == 'g' || line.p[1] == 'n' || line.p[1] == 'e'));
+    struct slice line = x->line;
+    return x->value == NULL && !(line.len > 2 && line.p[0] == 'm' &&
+                                 (line.p[1] == 'g' || line.p[1] == 'n' || line.p[1] == 'e'));
 }
 
-static void submit(struct pool *pool, struct server *server, struct upstream *u, struct exchange *x)
+static inline void submit(struct pool *pool, struct upstream *u, struct exchange *x)
 {
-    x->server = server;
+    x->server = u->server;
     x->listing = false;
-    x->changes = is_change(x->line);
+    x->changes = is_change(x);
     pool->context.busy++;
     upstream_submit(u, x);
 }
@@ -125,14 +126,42 @@ static void submit(struct pool *pool, struct server *server, struct upstream *u,
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *x)
 {
     struct server *server = &pool->servers[shard_index(pool->shard, placement_key)];
-    submit(pool, server, server_upstream(server, placement_key), x);
+    submit(pool, server_upstream(server, placement_key), x);
+}
+
+/* All servers have equally many connections. */
+static size_t connections_each(const struct pool *pool)
+{
+    return pool->servers[0].upstream_count;
+}
+
+void pool_routes(const struct pool *pool, const struct slice *placement_keys, size_t count,
+                 size_t *routes)
+{
+    shard_indexes(pool->shard, placement_keys, count, routes);
+    for (size_t i = 0; connections_each(pool) > 1 && i < count; i++) {
+        struct server *server = &pool->servers[routes[i]];
+        const struct upstream *u = server_upstream(server, placement_keys[i]);
+        routes[i] = routes[i] * connections_each(pool) + (size_t)(u - server->upstreams);
+    }
+}
+
+size_t pool_route_count(const struct pool *pool)
+{
+    return pool->server_count * connections_each(pool);
+}
+
+void pool_submit_on(struct pool *pool, size_t route, struct exchange *x)
+{
+    CHECK(route < pool_route_count(pool));
+    struct server *server = &pool->servers[route / connections_each(pool)];
+    submit(pool, &server->upstreams[route % connections_each(pool)], x);
 }
 
 void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *x)
 {
     CHECK(server_index < pool->server_count);
-    struct server *server = &pool->servers[server_index];
-    submit(pool, server, &server->upstreams[0], x);
+    submit(pool, &pool->servers[server_index].upstreams[0], x);
 }
 
 size_t pool_server_count(const struct pool *pool)

@@ -39,7 +39,8 @@ struct exchange_reply {
     } status;
     bool stale;        /* EXCHANGE_NOT_SENT because epoch is over */
     struct slice line; /* the reply line without its line end */
-    bool has_value;    /* a "VA" line: value is its data block, without its line end */
+    bool has_value;    /* a "VA" or "VALUE" line: value is its data block without its line end. In
+                          memory line, line end, value and line end follow each other */
     struct slice value;
     struct block *block;        /* where line and value live */
     uint64_t epoch;             /* names the connection */
@@ -55,8 +56,8 @@ struct exchange_reply {
  * One request to one server. The submitter owns the memory and keeps it until done() is called,
  * exactly once, never from within pool_submit or pool_flush: only from the pool's own events and
  * pool_destroy. It may submit again. line and body are copied or referenced at submission and need
- * not live on. Every request must draw exactly one reply line (plus a data block for "VA"): no
- * noreply, no quiet flags.
+ * not live on. Every request must draw exactly one reply line (plus a data block for "VA"; values
+ * before it where value() is set): no noreply, no quiet flags.
  */
 struct exchange {
     struct slice line; /* the request line with its line end */
@@ -66,6 +67,11 @@ struct exchange {
     uint64_t epoch; /* 0, or: only on the connection of that name, else EXCHANGE_NOT_SENT and stale
                      */
     bool needs_cas; /* refuse (EXCHANGE_NOT_SENT) on a server that runs without CAS */
+    /* Line is a `get` or `gets`, which draws any number of values before its last line. Each is
+     * given to value() as it comes, whatever becomes of the rest: line is the "VALUE" line, and
+     * what is said of done() and its reply holds here as well. done() has the last line, "END" or
+     * an error. NULL: any other request. */
+    void (*value)(struct exchange *exchange, const struct exchange_reply *reply);
     void (*done)(struct exchange *exchange, const struct exchange_reply *reply);
     void *owner; /* the submitter's */
 
@@ -93,6 +99,13 @@ void pool_destroy(struct pool **pool);
 
 /* Queues the exchange for the server that owns placement_key. Written by the next pool_flush. */
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *exchange);
+/* Finds out for each key which connection it has, 0 .. pool_route_count-1: keys with the same one
+ * may share an exchange. */
+void pool_routes(const struct pool *pool, const struct slice *placement_keys, size_t count,
+                 size_t *routes);
+size_t pool_route_count(const struct pool *pool);
+/* Queues the exchange for that connection. */
+void pool_submit_on(struct pool *pool, size_t route, struct exchange *exchange);
 /* Queues the exchange for the server with that index (0 .. server_count-1), for flush_all. */
 void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *exchange);
 size_t pool_server_count(const struct pool *pool);

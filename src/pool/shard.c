@@ -5,10 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Two of these, in two neighbouring cache lines, are a set: a key is looked for in one set only. */
+struct known_key {
+    uint8_t len; /* 0: nobody */
+    uint8_t index;
+    char key[62];
+};
+#define SET_BYTES (2 * sizeof(struct known_key))
+
 struct shard {
     memcached_st *ring; /* NULL: a single server needs none */
     size_t server_count;
+    struct known_key *known; /* in known_memory; NULL: asking the ring is as cheap */
+    void *known_memory;
+    size_t set_mask;
 };
+_Static_assert(sizeof(struct known_key) == 64, "as long as a cache line");
+_Static_assert(CONFIG_SERVERS_MAX <= UINT8_MAX, "known_key.index");
 
 static const struct {
     memcached_hash_t hash;
@@ -74,6 +87,24 @@ static int add_servers(memcached_st *ring, const struct pool_config *config)
     return rc == MEMCACHED_SUCCESS && memcached_server_count(ring) == config->server_count ? 0 : -1;
 }
 
+static void create_cache(struct shard *shard, size_t bytes)
+{
+    size_t sets = 1;
+    if (bytes < SET_BYTES ||
+        memcached_behavior_get(shard->ring, MEMCACHED_BEHAVIOR_HASH) != MEMCACHED_HASH_MD5) {
+        return;
+    }
+    while (sets * 2 * SET_BYTES <= bytes) {
+        sets *= 2;
+    }
+    /* From calloc, large memory costs nothing until it is used. */
+    shard->known_memory = calloc(sets + 1, SET_BYTES);
+    CHECK(shard->known_memory != NULL);
+    uintptr_t at = (uintptr_t)shard->known_memory;
+    shard->known = (void *)((at + SET_BYTES - 1) / SET_BYTES * SET_BYTES);
+    shard->set_mask = sets - 1;
+}
+
 struct shard *shard_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX])
 {
     /* libmemcached ends the process when there are more. */
@@ -100,6 +131,7 @@ struct shard *shard_create(const struct pool_config *config, char error[CONFIG_E
         shard_destroy(&shard);
         return NULL;
     }
+    create_cache(shard, config->hash_cache_bytes);
     return shard;
 }
 
@@ -113,7 +145,42 @@ void shard_destroy(struct shard **slot)
     if (shard->ring != NULL) {
         memcached_free(shard->ring);
     }
+    free(shard->known_memory);
     free(shard);
+}
+
+static size_t ask_ring(const struct shard *shard, struct slice key)
+{
+    size_t index = memcached_generate_hash(shard->ring, key.p, key.len);
+    CHECK(index < shard->server_count);
+    return index;
+}
+
+static bool is_known(const struct known_key *known, struct slice key)
+{
+    return known->len == key.len && memcmp(known->key, key.p, key.len) == 0;
+}
+
+static size_t set_of(const struct shard *shard, struct slice key)
+{
+    return (size_t)(hash_bytes(key.p, key.len, 0) & shard->set_mask) * 2;
+}
+
+static size_t look_up(const struct shard *shard, struct known_key *set, struct slice key)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (is_known(&set[i], key)) {
+            return set[i].index;
+        }
+    }
+    size_t index = ask_ring(shard, key);
+    if (key.len > 0 && key.len <= sizeof set->key) {
+        set[1] = set[0];
+        set[0].len = (uint8_t)key.len;
+        set[0].index = (uint8_t)index;
+        memcpy(set[0].key, key.p, key.len);
+    }
+    return index;
 }
 
 size_t shard_index(const struct shard *shard, struct slice key)
@@ -121,7 +188,27 @@ size_t shard_index(const struct shard *shard, struct slice key)
     if (shard->ring == NULL) {
         return 0;
     }
-    size_t index = memcached_generate_hash(shard->ring, key.p, key.len);
-    CHECK(index < shard->server_count);
-    return index;
+    if (shard->known == NULL) {
+        return ask_ring(shard, key);
+    }
+    return look_up(shard, &shard->known[set_of(shard, key)], key);
+}
+
+void shard_indexes(const struct shard *shard, const struct slice *keys, size_t count,
+                   size_t *indexes)
+{
+    if (shard->known == NULL) {
+        for (size_t i = 0; i < count; i++) {
+            indexes[i] = shard_index(shard, keys[i]);
+        }
+        return;
+    }
+    /* Nearly each set has to come from far away: all of them at the same time. */
+    for (size_t i = 0; i < count; i++) {
+        indexes[i] = set_of(shard, keys[i]);
+        __builtin_prefetch(&shard->known[indexes[i]]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        indexes[i] = look_up(shard, &shard->known[indexes[i]], keys[i]);
+    }
 }

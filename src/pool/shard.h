@@ -2,7 +2,8 @@
 /*
  * Which server owns a key: libmemcached's distributions, so that keys stay where other clients of
  * the same servers find them. libmemcached is used as a pure function only; its own I/O is never
- * touched. A key keeps its server whether that one is up or not.
+ * touched. A key keeps its server whether that one is up or not. Where that takes an MD5 sum, the
+ * servers of keys that were asked for lately are remembered (hash_cache_bytes).
  *
  *     here              php-memcached               pylibmc
  *     ketama_weighted   OPT_LIBKETAMA_COMPATIBLE    ketama_weighted
@@ -25,7 +26,10 @@ struct shard;
 struct shard *shard_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX]);
 void shard_destroy(struct shard **shard);
 
-/* Index of the server that owns the key: 0 .. server_count-1. */
+/* Index of the server that owns the key: 0 .. server_count-1. For one thread at a time. */
 size_t shard_index(const struct shard *shard, struct slice key);
+/* The same for many keys, in less time. */
+void shard_indexes(const struct shard *shard, const struct slice *keys, size_t count,
+                   size_t *indexes);
 
 #endif

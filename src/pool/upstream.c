@@ -176,9 +176,11 @@ static void append(struct upstream *u, struct exchange *x)
     } else if (x->body.len > 0) {
         chain_copy_slice(&u->out, x->body);
     }
-    size_t line_end = x->body_bare ? 2 : 0;
-    chain_copy(&u->out, "\r\n", line_end);
-    u->out_end += x->line.len + x->body.len + line_end;
+    u->out_end += x->line.len + x->body.len;
+    if (x->body_bare) {
+        chain_copy_slice(&u->out, SLICE_LIT("\r\n"));
+        u->out_end += 2;
+    }
     x->end = u->out_end;
     TAILQ_INSERT_TAIL(&u->queue, x, link);
     u->queued++;

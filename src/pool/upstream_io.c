@@ -136,7 +136,7 @@ static bool read_handshake(struct upstream *u)
     return true;
 }
 
-/* Hands the answer to the first exchange. */
+/* Hands the answer, or one value of it, to the first exchange. */
 static bool answer(struct upstream *u, struct exchange *x, const struct backend_parsed *parsed)
 {
     struct server *server = u->server;
@@ -152,11 +152,15 @@ static bool answer(struct upstream *u, struct exchange *x, const struct backend_
         .distrust = &distrust,
     };
     u->answered = true;
-    upstream_dequeue(u, x);
-    if (!x->listing) {
-        server->context->busy--;
+    if (x->value != NULL && parsed->has_value) {
+        x->value(x, &reply);
+    } else {
+        upstream_dequeue(u, x);
+        if (!x->listing) {
+            server->context->busy--;
+        }
+        x->done(x, &reply);
     }
-    x->done(x, &reply);
     if (distrust) {
         give_up(u, "an answer that does not fit its request");
         return false;
@@ -183,11 +187,37 @@ static bool read_listing(struct upstream *u, struct exchange *x, bool *more)
     return true;
 }
 
+static enum backend_parse_result parse_reply(const struct upstream *u, const struct exchange *x,
+                                             struct backend_parsed *parsed)
+{
+    uint64_t item_max = u->server->caps.item_size_max;
+    size_t max_value = item_max != 0 ? (size_t)item_max : BACKEND_VALUE_MAX;
+    return x->value != NULL ? backend_parse_values(unparsed(u), max_value, parsed)
+                            : backend_parse(unparsed(u), max_value, parsed);
+}
+
+/* A memcached that runs out of memory for the answer to a `get` of many keys drops with it all
+ * answers that it has not sent yet, and its error comes in place of the first of them: nobody can
+ * tell then whose it is. */
+static bool answers_were_dropped(const struct upstream *u, const struct exchange *x,
+                                 struct slice line)
+{
+    if (x->value != NULL ||
+        !slice_starts_with(line, SLICE_LIT("SERVER_ERROR out of memory writing get response"))) {
+        return false;
+    }
+    while ((x = TAILQ_NEXT(x, link)) != NULL && x->start < u->out_written) {
+        if (x->value != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool read_reply(struct upstream *u, bool *more)
 {
     struct exchange *x = TAILQ_FIRST(&u->queue);
     struct backend_parsed parsed;
-    uint64_t item_max = u->server->caps.item_size_max;
     if (x == NULL || x->start >= u->out_written) {
         give_up(u, "an answer that nobody asked for");
         return false;
@@ -195,8 +225,7 @@ static bool read_reply(struct upstream *u, bool *more)
     if (x->listing) {
         return read_listing(u, x, more);
     }
-    switch (
-        backend_parse(unparsed(u), item_max != 0 ? (size_t)item_max : BACKEND_VALUE_MAX, &parsed)) {
+    switch (parse_reply(u, x, &parsed)) {
     case BACKEND_PARSE_MORE:
         u->in_need = parsed.need;
         *more = true;
@@ -206,6 +235,10 @@ static bool read_reply(struct upstream *u, bool *more)
         return false;
     case BACKEND_PARSE_OK:
         break;
+    }
+    if (answers_were_dropped(u, x, parsed.line)) {
+        give_up(u, "it has dropped answers for want of memory");
+        return false;
     }
     u->in_need = 0;
     u->in_parsed += parsed.consumed;

@@ -3,23 +3,52 @@
 
 #include <strings.h>
 
-/* "VA <size> <flags>*\r\n": the size, or -1. */
-static int value_size(struct slice line, uint64_t *size)
+/* Takes a number and the blank behind it, if there is one. */
+static inline bool take_number(struct slice *words, uint64_t *number)
 {
-    struct slice rest = line;
-    (void)slice_take(&rest, 3);
-    size_t digits = 0;
-    while (digits < rest.len && rest.p[digits] != ' ') {
-        digits++;
+    const char *p = words->p;
+    const char *end = p + words->len;
+    uint64_t n = 0;
+    for (; p < end && *p != ' '; p++) {
+        unsigned digit = (unsigned)(unsigned char)*p - '0';
+        if (digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, digit, &n)) {
+            return false;
+        }
     }
-    return slice_to_u64(slice_make(rest.p, digits), size) ? 0 : -1;
+    bool good = p > words->p;
+    p += p < end;
+    *words = slice_make(p, (size_t)(end - p));
+    *number = n;
+    return good;
 }
 
-static enum backend_parse_result parse_value(struct slice bytes, size_t line_end, size_t max_value,
-                                             struct backend_parsed *out)
+/* "VA <size> <flags>*": the size, or false. */
+static bool meta_size(struct slice line, uint64_t *size)
 {
-    uint64_t size;
-    if (value_size(out->line, &size) < 0 || size > max_value) {
+    (void)slice_take(&line, 3);
+    return take_number(&line, size);
+}
+
+/* "VALUE <key> <flags> <size>[ <cas>]" */
+static bool classic_size(struct slice line, uint64_t *size)
+{
+    uint64_t flags, cas;
+    (void)slice_take(&line, 6);
+    const char *blank = line.len == 0 ? NULL : memchr(line.p, ' ', line.len);
+    if (blank == NULL || blank == line.p) {
+        return false;
+    }
+    (void)slice_take(&line, (size_t)(blank - line.p) + 1);
+    return take_number(&line, &flags) && take_number(&line, size) &&
+           (line.len == 0 || (take_number(&line, &cas) && line.len == 0));
+}
+
+static inline enum backend_parse_result parse_data(struct slice bytes, size_t line_end,
+                                                   uint64_t size, size_t max_value,
+                                                   struct backend_parsed *out)
+{
+    if (size > max_value) {
         return BACKEND_PARSE_GARBAGE;
     }
     size_t total = line_end + (size_t)size + 2;
@@ -36,8 +65,8 @@ static enum backend_parse_result parse_value(struct slice bytes, size_t line_end
     return BACKEND_PARSE_OK;
 }
 
-enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
-                                        struct backend_parsed *out)
+/* Fills line and consumed. */
+static inline enum backend_parse_result parse_line(struct slice bytes, struct backend_parsed *out)
 {
     size_t window = bytes.len < BACKEND_REPLY_LINE_MAX ? bytes.len : BACKEND_REPLY_LINE_MAX;
     const char *newline = window == 0 ? NULL : memchr(bytes.p, '\n', window);
@@ -51,16 +80,50 @@ enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
         return BACKEND_PARSE_GARBAGE;
     }
     out->line = slice_make(bytes.p, line_end - 2);
-    if (slice_starts_with(out->line, SLICE_LIT("VA "))) {
-        return parse_value(bytes, line_end, max_value, out);
-    }
-    /* A classic hit has a data block of its own: nobody asks for one here, so it answers something
-     * else. */
-    if (slice_starts_with(out->line, SLICE_LIT("VALUE "))) {
-        return BACKEND_PARSE_GARBAGE;
-    }
     out->consumed = line_end;
     return BACKEND_PARSE_OK;
+}
+
+static bool is_meta_value(struct slice line)
+{
+    return slice_starts_with(line, SLICE_LIT("VA "));
+}
+
+static bool is_classic_value(struct slice line)
+{
+    return slice_starts_with(line, SLICE_LIT("VALUE "));
+}
+
+enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
+                                        struct backend_parsed *out)
+{
+    enum backend_parse_result result = parse_line(bytes, out);
+    uint64_t size;
+    /* A classic hit has a data block of its own: nobody asks for one here, so it answers something
+     * else. */
+    if (result == BACKEND_PARSE_OK && is_classic_value(out->line)) {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    if (result != BACKEND_PARSE_OK || !is_meta_value(out->line)) {
+        return result;
+    }
+    return meta_size(out->line, &size) ? parse_data(bytes, out->consumed, size, max_value, out)
+                                       : BACKEND_PARSE_GARBAGE;
+}
+
+enum backend_parse_result backend_parse_values(struct slice bytes, size_t max_value,
+                                               struct backend_parsed *out)
+{
+    enum backend_parse_result result = parse_line(bytes, out);
+    uint64_t size;
+    if (result == BACKEND_PARSE_OK && is_meta_value(out->line)) {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    if (result != BACKEND_PARSE_OK || !is_classic_value(out->line)) {
+        return result;
+    }
+    return classic_size(out->line, &size) ? parse_data(bytes, out->consumed, size, max_value, out)
+                                          : BACKEND_PARSE_GARBAGE;
 }
 
 static bool read_ttl(struct slice digits, int64_t *ttl_s)

@@ -26,7 +26,7 @@ enum backend_parse_result {
 
 struct backend_parsed {
     struct slice line;  /* without its line end */
-    bool has_value;     /* a "VA" line */
+    bool has_value;     /* a "VA" or "VALUE" line */
     struct slice value; /* its data block without the line end */
     size_t consumed;    /* bytes of the whole reply */
     size_t need;        /* BACKEND_PARSE_MORE: bytes of the whole reply, 0 = not known yet */
@@ -37,6 +37,11 @@ struct backend_parsed {
  * max_value bytes is garbage. */
 MUST_CHECK enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
                                                    struct backend_parsed *out);
+
+/* The same for one piece of the answer to `get` or `gets`: a data block after
+ * "VALUE <key> <flags> <size>[ <cas>]", or the line that ends the answer. */
+MUST_CHECK enum backend_parse_result backend_parse_values(struct slice bytes, size_t max_value,
+                                                          struct backend_parsed *out);
 
 /* Turns the reply to verb into status, flags, ttl_s, cas, size_bytes and value of reply; leaves the
  * rest alone. text is not set: for BE_REFUSED the caller makes it of the line. Returns 0, or -1

@@ -3,9 +3,8 @@
  * Pass-through: a request goes to the server that owns its key, the reply comes back byte for byte.
  * The exceptions:
  *
- *     get gets     asked as "mg KEY v f [c] [T...]", one exchange per key, and rebuilt as VALUE ...
- *     gat gats     END: servers before 1.6.38 send one packet per classic reply, and a bad key
- *                  cannot bring others out of step
+ *     get gets     the reply is put together from those of all keys' servers, see multiget.h
+ *     gat gats
  *     noreply      left out, the reply is swallowed here: each exchange draws exactly one reply
  *     meta flag q  left out, the reply is filtered here, for the same reason
  */

@@ -9,6 +9,7 @@
 
 #include "proxy/forward.h"
 #include "proxy/list_request.h"
+#include "proxy/multiget.h"
 #include "proxy/run.h"
 
 /* How often idle clients are looked for. */
@@ -230,6 +231,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
         worker_destroy(&w);
         return NULL;
     }
+    multiget_init(w);
     w->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
     w->engine = engine_create(w->config, shared->caches, &w->rng, &w->metrics);
     listener_start(w, shared->listen);
@@ -286,6 +288,7 @@ void worker_destroy(struct worker **slot)
     }
     pending_fini(w);
     forward_fini(w);
+    multiget_fini(w);
     list_request_fini(w);
     free(w->scratch);
     free(w);

@@ -44,6 +44,7 @@ struct shared {
 struct spare {
     struct spare *next;
 };
+struct multiget_route;
 
 enum worker_order { WORKER_RUN, WORKER_DRAIN, WORKER_STOP };
 
@@ -89,7 +90,9 @@ struct worker {
     struct spare *spare_pendings;
     struct pending *next_pending; /* see pending_room, or NULL */
     struct spare *spare_exchanges;
+    struct spare *spare_shared;
     struct spare *spare_calls;
+    struct multiget_route *routes; /* by pool_route of the pool of plain keys */
     char *scratch;
     size_t scratch_cap;
 

@@ -361,8 +361,8 @@ TABLE = [
     ),
     Row(
         "stale items and classic reads",
-        "a get is asked as mg, which takes the token of a stale item: get, gets, gat, gats are not "
-        "sent for keys that are ever made stale",
+        "a get may be asked as mg, which takes the token of a stale item: get, gets, gat, gats are "
+        "not sent for keys that are ever made stale",
         "Asked as `mg`, the answer is rebuilt",
     ),
     Row(

@@ -132,7 +132,7 @@ class Generator:
     def read(self):
         rng = self.rng
         keys = self.share.readable
-        count = rng.choice([1, 1, 1, 1, 2, 5, 30])
+        count = rng.choice([1, 1, 1, 1, 2, 5, 30, 100])
         if rng.random() < 0.01:
             count, keys = 3000, MISSING * 10 + keys[:3]
         verb = rng.choice([b"get", b"get", b"gets", b"gat", b"gats"])

@@ -4,7 +4,8 @@
  * every verb of the backend vocabulary a meaning that fits it, or none. And as a server's
  * handshake.
  *
- *     byte 0    what to do: bit 0 the handshake, else replies; bit 1 a small limit on values
+ *     byte 0    what to do: bit 0 the handshake, else replies; bit 1 a small limit on values;
+ *               bit 7 replies to get
  *     the rest  what arrives
  */
 #include <stdio.h>
@@ -109,6 +110,11 @@ static void check_meaning(enum be_verb verb, const struct backend_parsed *parsed
     }
 }
 
+typedef enum backend_parse_result parse_fn(struct slice bytes, size_t max_value,
+                                           struct backend_parsed *out);
+/* What takes this input: backend_parse or backend_parse_values. */
+static parse_fn *parse;
+
 static void check_parsed(const struct backend_parsed *parsed, struct slice bytes, size_t max_value)
 {
     CHECK(parsed->consumed > 2 && parsed->consumed <= bytes.len);
@@ -121,7 +127,9 @@ static void check_parsed(const struct backend_parsed *parsed, struct slice bytes
     CHECK(parsed->value.len <= max_value);
     CHECK(parsed->consumed ==
           parsed->line.len + 2 + (parsed->has_value ? parsed->value.len + 2 : 0));
-    CHECK(parsed->has_value == slice_starts_with(parsed->line, SLICE_LIT("VA ")));
+    bool classic = parse == backend_parse_values;
+    CHECK(parsed->has_value ==
+          slice_starts_with(parsed->line, classic ? SLICE_LIT("VALUE ") : SLICE_LIT("VA ")));
 }
 
 /* The bytes in a block of their own, so that the sanitizer sees the first byte read beyond them. */
@@ -132,11 +140,11 @@ static enum backend_parse_result parse_copy(struct slice bytes, size_t max_value
     CHECK(copy != NULL);
     memmove(copy + 1, bytes.p, bytes.len);
     struct slice moved = {copy + 1, bytes.len};
-    enum backend_parse_result result = backend_parse(moved, max_value, out);
+    enum backend_parse_result result = parse(moved, max_value, out);
     if (result == BACKEND_PARSE_OK) {
         check_parsed(out, moved, max_value);
         check_line_text(out->line);
-        for (unsigned verb = 0; verb < VERBS; verb++) {
+        for (unsigned verb = 0; verb < VERBS && parse == backend_parse; verb++) {
             check_meaning((enum be_verb)verb, out);
         }
         out->line.p = bytes.p;
@@ -208,6 +216,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if ((what & 1) != 0) {
         fuzz_handshake(in.rest);
     } else {
+        parse = (what & 0x80) != 0 ? backend_parse_values : backend_parse;
         fuzz_replies(in.rest, (what & 2) != 0 ? 16 : BACKEND_VALUE_MAX);
     }
     return 0;

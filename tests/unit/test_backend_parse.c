@@ -74,6 +74,64 @@ static void what_no_memcached_says_is_garbage(void **state)
     }
 }
 
+static enum backend_parse_result parse_values(const char *text, struct backend_parsed *out)
+{
+    return backend_parse_values(slice_of(text), MAX_VALUE, out);
+}
+
+static void answers_to_get_are_taken_in_pieces(void **state)
+{
+    (void)state;
+    struct backend_parsed p;
+    assert_int_equal(parse_values("VALUE k 7 4\r\na\r\nb\r\nEND\r\n", &p), BACKEND_PARSE_OK);
+    assert_true(slice_equal(p.line, SLICE_LIT("VALUE k 7 4")));
+    assert_true(p.has_value);
+    assert_true(slice_equal(p.value, SLICE_LIT("a\r\nb")));
+    assert_int_equal(p.consumed, 19);
+    assert_int_equal(parse_values("VALUE k 0 0 18446744073709551615\r\n\r\n", &p),
+                     BACKEND_PARSE_OK);
+    assert_true(p.has_value && p.value.len == 0);
+    assert_int_equal(parse_values("END\r\n", &p), BACKEND_PARSE_OK);
+    assert_true(!p.has_value && slice_equal(p.line, SLICE_LIT("END")));
+    assert_int_equal(parse_values("SERVER_ERROR x\r\n", &p), BACKEND_PARSE_OK);
+    assert_false(p.has_value);
+    const char *whole = "VALUE k 0 3 5\r\nabc\r\n";
+    for (size_t len = 0; len < strlen(whole); len++) {
+        char *part = malloc(len + 1);
+        memcpy(part, whole, len);
+        assert_int_equal(backend_parse_values(slice_make(part, len), MAX_VALUE, &p),
+                         BACKEND_PARSE_MORE);
+        assert_int_equal(p.need, len >= 15 ? strlen(whole) : 0);
+        free(part);
+    }
+}
+
+static void what_no_get_is_answered_is_garbage(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "VALUE k 0 3\r\nabcXX",
+        "VALUE k 0 3\r\nabcd\r\n",
+        "VALUE k 0\r\n",
+        "VALUE k\r\n",
+        "VALUE \r\n",
+        "VALUE  0 1\r\na\r\n",
+        "VALUE k x 1\r\na\r\n",
+        "VALUE k 0 x\r\n",
+        "VALUE k 0 -1\r\n",
+        "VALUE k 0 1048577\r\n",
+        "VALUE k 0 1 x\r\na\r\n",
+        "VALUE k 0 1 2 3\r\na\r\n",
+        "VALUE k  0 1\r\na\r\n",
+        "VALUE k 0 99999999999999999999\r\n",
+        "VA 1 f0\r\na\r\n",
+    };
+    struct backend_parsed p;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        assert_int_equal(parse_values(lines[i], &p), BACKEND_PARSE_GARBAGE);
+    }
+}
+
 static void a_line_without_end_is_given_up(void **state)
 {
     (void)state;
@@ -208,6 +266,8 @@ int main(void)
         cmocka_unit_test(values_are_measured_not_searched),
         cmocka_unit_test(every_prefix_of_a_value_wants_more),
         cmocka_unit_test(what_no_memcached_says_is_garbage),
+        cmocka_unit_test(answers_to_get_are_taken_in_pieces),
+        cmocka_unit_test(what_no_get_is_answered_is_garbage),
         cmocka_unit_test(a_line_without_end_is_given_up),
         cmocka_unit_test(a_get_brings_everything),
         cmocka_unit_test(sizes_and_probes_have_no_value),

@@ -140,6 +140,45 @@ static void keys_live_where_other_clients_put_them(void **state)
     }
 }
 
+/* Keys of all lengths, again and again, more of them than are remembered: always what libmemcached
+ * says. */
+static void remembered_keys_stay_where_they_were(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static char texts[MANY][250];
+    static struct slice many[MANY];
+    static size_t owners[MANY], indexes[MANY];
+    static const uint32_t sizes[] = {0, 127, 128, 1000, 65536, 4 << 20};
+    struct server_config servers[4] = {0};
+    for (size_t i = 0; i < 4; i++) {
+        servers[i] = (struct server_config){.endpoint = four[i], .weight = 1};
+    }
+    struct pool_config config = {.name = "p", .servers = servers, .server_count = 4};
+    for (size_t i = 0; i < MANY; i++) {
+        int len = snprintf(texts[i], sizeof texts[i], "%zu", i);
+        size_t padded = 1 + i % 80;
+        memset(texts[i] + len, 'k', sizeof texts[i] - (size_t)len);
+        many[i] = slice_make(texts[i], padded > (size_t)len ? padded : (size_t)len);
+    }
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        char error[CONFIG_ERROR_MAX] = "";
+        config.hash_cache_bytes = sizes[s];
+        struct shard *shard = shard_create(&config, error);
+        assert_non_null(shard);
+        for (size_t round = 0; round < 3; round++) {
+            for (size_t i = 0; i < MANY; i++) {
+                size_t owner = shard_index(shard, many[i]);
+                owners[i] = s == 0 ? owner : owners[i];
+                assert_int_equal(owner, owners[i]);
+            }
+            shard_indexes(shard, many, MANY, indexes);
+            assert_memory_equal(indexes, owners, sizeof owners);
+        }
+        shard_destroy(&shard);
+    }
+}
+
 static void one_server_owns_everything(void **state)
 {
     (void)state;
@@ -181,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_live_where_other_clients_put_them),
+        cmocka_unit_test(remembered_keys_stay_where_they_were),
         cmocka_unit_test(one_server_owns_everything),
         cmocka_unit_test(the_most_servers_work_and_one_more_is_refused),
     };

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/forward_part.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Smaller values are not worth asking for again. */
+#define WAIT_BYTES_MIN ((size_t)4096)
+
+void forward_part_reply(struct forward_part *f, const struct exchange_reply *reply)
+{
+    f->failed = reply->status != EXCHANGE_ANSWERED;
+    f->line = reply->line;
+    f->has_value = !f->failed && reply->has_value;
+    f->value = reply->value;
+    f->block = reply->block;
+    f->text = reply->text;
+    if (f->has_value && f->value.len >= WAIT_BYTES_MIN &&
+        f->part.pending->handler->restart != NULL && part_may_wait(&f->part)) {
+        part_postpone(&f->part, f->value.len);
+        return;
+    }
+    size_t bytes = f->failed ? strlen(f->text) : f->line.len;
+    part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
+}
+
+static void on_reply(struct exchange *exchange, const struct exchange_reply *reply)
+{
+    forward_part_reply(exchange->owner, reply);
+}
+
+struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
+{
+    struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges, sizeof *f);
+    f->parked = false;
+    f->next = NULL;
+    part_add(p, &f->part, key, kind);
+    return f;
+}
+
+struct exchange *forward_part_exchange(struct forward_part *f)
+{
+    f->exchange = (struct exchange){.done = on_reply, .owner = f};
+    return &f->exchange;
+}
+
+void forward_part_park(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    f->parked = true;
+    if (f->failed) {
+        f->text = strdup(f->text);
+        CHECK(f->text != NULL);
+        f->block = NULL;
+    } else if (f->block != NULL) {
+        block_ref(f->block);
+    }
+}
+
+void forward_part_free(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    if (f->parked) {
+        if (f->failed) {
+            free((char *)(uintptr_t)f->text);
+        } else {
+            block_unref(&f->block);
+        }
+    }
+    spare_give(&worker_of(part->pending)->spare_exchanges, f);
+}
+
+void forward_count_error(struct worker *w, struct slice line)
+{
+    if (slice_starts_with(line, SLICE_LIT("SERVER_ERROR"))) {
+        metric_inc(&w->metrics, METRIC_server_errors);
+    } else if (slice_starts_with(line, SLICE_LIT("CLIENT_ERROR")) ||
+               slice_starts_with(line, SLICE_LIT("ERROR"))) {
+        metric_inc(&w->metrics, METRIC_client_errors);
+    }
+}
+
+void forward_part_fail(struct pending *p, const struct forward_part *f)
+{
+    char line[CONFIG_ERROR_MAX];
+    if (f->failed) {
+        snprintf(line, sizeof line, "SERVER_ERROR %s", f->text);
+    } else {
+        snprintf(line, sizeof line, "%.*s", SLICE_ARGS(f->line));
+    }
+    forward_count_error(worker_of(p), slice_of(line));
+    pending_fail(p, line);
+}
