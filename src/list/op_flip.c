@@ -31,17 +31,38 @@ static struct view *view_below(const struct op_compact *c)
                : NULL;
 }
 
+/* Entries of a fold that are looked up together. */
+struct batch {
+    size_t count;
+    char ops[64];
+    struct slice items[64];
+};
+
+static bool take_batch(const struct fold *fold, bool oldest, uint32_t *at, struct batch *batch)
+{
+    batch->count = 0;
+    while (batch->count < sizeof batch->ops &&
+           fold_next(fold, oldest, at, &batch->ops[batch->count], &batch->items[batch->count])) {
+        batch->count++;
+    }
+    return batch->count > 0;
+}
+
 static void write_folded(struct engine *e, struct op_compact *c, const struct fold *fold)
 {
     c->cleared = fold->cleared;
     struct view *view = view_below(c);
     bool oldest = c->cleared || c->head->run_count == 0;
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(fold, oldest, &at, &op, &item)) {
-        if (view == NULL || view_changes(view, op, item)) {
-            writer_put(e, c, op, item);
+    struct batch batch;
+    while (take_batch(fold, oldest, &at, &batch)) {
+        if (view != NULL) {
+            view_expect(view, batch.items, batch.count);
+        }
+        for (size_t i = 0; i < batch.count; i++) {
+            if (view == NULL || view_changes(view, batch.ops[i], batch.items[i])) {
+                writer_put(e, c, batch.ops[i], batch.items[i]);
+            }
         }
     }
     bool little = view != NULL && writer_bytes(c) <= list_log_limit(c->op.list) / 4;

@@ -91,6 +91,9 @@ struct merge_base {
 static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
+        if (i + SUBLIST_AHEAD < s->count) {
+            fold_expect(&c->content.overlay, sublist_item(s, i + SUBLIST_AHEAD));
+        }
         struct slice item = sublist_item(s, i);
         char op = fold_over(&c->content.overlay, s->ops[i], item);
         if (op == 0 || (c->oldest && op == ENTRY_DEL)) {

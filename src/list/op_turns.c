@@ -4,6 +4,7 @@
 #include "list/answer.h"
 #include "list/engine_state.h"
 #include "list/op_touch.h"
+#include "list/op_view.h"
 
 /* CAS attempts: a writer who is faster again will be so a third time. */
 #define TRIES_MAX 2
@@ -41,6 +42,7 @@ static void decide(struct op_turns *t, const struct view *view)
     struct fold changes;
     struct list_call *call;
     fold_init(&changes);
+    view_expect_calls(view, &t->calls);
     TAILQ_FOREACH(call, &t->calls, link)
     {
         for (size_t i = 0; i < call->item_count; i++) {

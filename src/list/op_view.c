@@ -13,6 +13,9 @@
 /* Memory of a sublist, decoded and with its index, for each byte that is stored. */
 #define MEMORY_FACTOR 4u
 
+/* Items of calls whose lookups are prepared for. */
+#define EXPECTED_MAX 256u
+
 struct op_view {
     struct op op;
     struct call_queue calls; /* each with its head */
@@ -27,6 +30,22 @@ static bool worth_keeping(const struct engine *e, const struct head *head)
     uint64_t runs = head_run_bytes(head), log = head->log.len;
     uint64_t limit = e->lists.view_limit_bytes / 2 / MEMORY_FACTOR;
     return (head->run_count > 0 || log >= LOG_BYTES_MIN) && log <= limit && runs <= limit - log;
+}
+
+void view_expect_calls(const struct view *view, const struct call_queue *calls)
+{
+    struct slice items[EXPECTED_MAX];
+    const struct list_call *call;
+    size_t count = 0;
+    TAILQ_FOREACH(call, calls, link)
+    {
+        for (size_t i = 0; i < call->item_count && count < EXPECTED_MAX; i++) {
+            items[count++] = call->items[i];
+        }
+    }
+    if (count > 1) {
+        view_expect(view, items, count);
+    }
 }
 
 static void answer_has(const struct view *view, const struct list *list, struct list_call *call)
@@ -214,6 +233,7 @@ void view_start_reads(struct engine *e, struct list *list, struct call_queue *ca
     }
     list->view_lags = false;
     view_take_log(view, head);
+    view_expect_calls(view, calls);
     while (!TAILQ_EMPTY(calls)) {
         struct list_call *call = TAILQ_FIRST(calls);
         TAILQ_REMOVE(calls, call, link);

@@ -8,6 +8,11 @@
 
 #include "list/op.h"
 
+struct view;
+
+/* The view will be asked for these calls' items. */
+void view_expect_calls(const struct view *view, const struct call_queue *calls);
+
 /* Answers these calls from this head, at once when the list's view only lacks what the log says. */
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head);

@@ -125,6 +125,69 @@ static bool find_place(const struct view *v, uint32_t run_count, struct slice it
     return false;
 }
 
+/* Items whose memory is on its way together. */
+#define EXPECTED_MAX 64
+
+struct guess {
+    uint32_t hash;
+    const struct sublist *sublist; /* NULL: none */
+    uint32_t position;
+};
+
+static void expect_places(const struct view_run *run, struct guess *guesses, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct view_place place;
+        if (guesses[i].sublist == NULL && view_run_guess(run, guesses[i].hash, &place)) {
+            guesses[i].sublist = run->parts[place.part].sublist;
+            guesses[i].position = place.position;
+            __builtin_prefetch(&guesses[i].sublist->starts[place.position]);
+        }
+    }
+}
+
+/* In the first runs; EXPECTED_MAX items at most. */
+static void expect_some(const struct view *v, uint32_t run_count, const struct slice *items,
+                        size_t count)
+{
+    struct guess guesses[EXPECTED_MAX];
+    for (size_t i = 0; i < count; i++) {
+        guesses[i] = (struct guess){.hash = item_hash(items[i])};
+        for (uint32_t run = 0; run < run_count; run++) {
+            view_run_expect(&v->runs[run], guesses[i].hash);
+        }
+    }
+    for (uint32_t run = run_count; run-- > 0;) {
+        expect_places(&v->runs[run], guesses, count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (guesses[i].sublist != NULL) {
+            __builtin_prefetch(sublist_item(guesses[i].sublist, guesses[i].position).p);
+        }
+    }
+}
+
+void view_expect(const struct view *v, const struct slice *items, size_t count)
+{
+    for (size_t done = 0; done < count; done += EXPECTED_MAX) {
+        size_t left = count - done;
+        expect_some(v, v->run_count, items + done, left < EXPECTED_MAX ? left : EXPECTED_MAX);
+    }
+}
+
+/* The items of a sublist from there on. */
+static void expect_sublist(const struct view *v, uint32_t run_count, const struct sublist *s,
+                           uint32_t from)
+{
+    struct slice items[EXPECTED_MAX];
+    size_t count = 0;
+    while (count < EXPECTED_MAX && from + count < s->count) {
+        items[count] = sublist_item(s, from + (uint32_t)count);
+        count++;
+    }
+    expect_some(v, run_count, items, count);
+}
+
 static struct view_run *get_run(struct view *v, const struct run *run, size_t at)
 {
     if (at < v->run_count) {
@@ -148,6 +211,9 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
         return;
     }
     for (uint32_t i = 0; i < s->count; i++) {
+        if (i % EXPECTED_MAX == 0) {
+            expect_sublist(v, older, s, i);
+        }
         struct slice item = sublist_item(s, i);
         struct view_place place;
         bool found = find_place(v, older, item, item_hash(item), &place);

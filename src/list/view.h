@@ -62,6 +62,10 @@ void view_add_sublist(struct view *view, const struct run *run, size_t at, struc
 /* The runs of the head are in: shows that head from here on. */
 void view_take_log(struct view *view, const struct head *head);
 
+/* Lookups of these items follow: has the memory fetched that they will touch, for all of them at
+ * once. In a long list each lookup waits for it several times otherwise. */
+void view_expect(const struct view *view, const struct slice *items, size_t count);
+
 /* Is the item in the list? */
 bool view_has(const struct view *view, struct slice item);
 /* Number of items. */

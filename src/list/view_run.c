@@ -137,6 +137,16 @@ static void locate(const struct view_run *run, uint32_t number, struct view_plac
     place->position = number - run->parts[part].first;
 }
 
+bool view_run_guess(const struct view_run *run, uint32_t hash, struct view_place *place)
+{
+    struct view_slot slot = run->slots[hash & (run->slot_count - 1)];
+    if (slot.item == 0 || slot.hash != hash) {
+        return false;
+    }
+    locate(run, slot.item - 1, place);
+    return true;
+}
+
 bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
                    struct view_place *place)
 {

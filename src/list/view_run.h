@@ -63,6 +63,13 @@ void view_run_hide(struct view_run *run, struct view_place place);
 bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
                    struct view_place *place);
 
+/* Where an item with this hash stands, most likely; only to look at memory ahead of time. */
+bool view_run_guess(const struct view_run *run, uint32_t hash, struct view_place *place);
+static inline void view_run_expect(const struct view_run *run, uint32_t hash)
+{
+    __builtin_prefetch(&run->slots[hash & (run->slot_count - 1)]);
+}
+
 static inline bool view_part_is_dead(const struct view_part *part, uint32_t position)
 {
     return part->dead != NULL && (part->dead[position / 64] >> position % 64 & 1) != 0;
