@@ -326,10 +326,10 @@ class Arena:
             for _ in range(count)
         ]
 
-    def mclistd(self, memcacheds, name="mclistd", timeout_ms=10_000):
+    def mclistd(self, memcacheds, name="mclistd", timeout_ms=10_000, threads=1):
         """By default with patience, for machines that are busy with something else."""
         config = {
-            "proxy": {"threads": 1, "max_connections": 15000},
+            "proxy": {"threads": threads, "max_connections": 15000},
             "pool main": {"timeout_ms": timeout_ms},
         }
         daemon = self._start(lambda: Daemon(self.folder, memcacheds, config))
