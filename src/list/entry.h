@@ -54,14 +54,15 @@ static inline enum entry_status entry_next(struct slice *rest, struct entry *out
      * are nearly all, are taken here. */
     const char *p = rest->p;
     if (rest->len > 4) {
-        size_t n = (unsigned char)p[1] - (size_t)'0', header = 3;
-        if (n <= 9 && p[2] != ':') {
+        size_t n = (unsigned char)p[1] - (size_t)'0', header = 0;
+        if (n <= 9 && p[2] == ':') {
+            header = 3;
+        } else if (n <= 9 && p[3] == ':') {
             size_t digit = (unsigned char)p[2] - (size_t)'0';
-            header = digit <= 9 && p[3] == ':' ? 4 : 0;
+            header = digit <= 9 ? 4 : 0;
             n = n * 10 + digit;
         }
-        if (header > 0 && n <= 99 && rest->len >= header + n &&
-            (*p == ENTRY_ADD || *p == ENTRY_DEL)) {
+        if (header > 0 && rest->len >= header + n && (*p == ENTRY_ADD || *p == ENTRY_DEL)) {
             out->op = *p;
             out->bytes = slice_make(p + header, n);
             rest->p += header + n;

@@ -55,6 +55,30 @@ static void test_sizes_are_right_at_each_power_of_ten(void **state)
     assert_int_equal(entry_bytes(1000000), 1000009);
 }
 
+/* What is taken at once is what is taken by the long way: any two bytes behind the op, with enough
+ * behind them for whatever they might be read as. */
+static void test_short_entries_are_taken_as_all_others(void **state)
+{
+    (void)state;
+    char text[160];
+    memset(text, ':', sizeof text);
+    for (unsigned i = 0; i < 5u << 16; i++) {
+        text[0] = "+-=!~"[i >> 16];
+        text[1] = (char)(i >> 8);
+        text[2] = (char)i;
+        for (size_t len = 1; len <= sizeof text; len += len < 8 ? 1 : 38) {
+            struct slice a = slice_make(text, len), b = a;
+            struct entry one = {0}, other = {0};
+            assert_int_equal(entry_next(&a, &one), entry_next_any(&b, &other));
+            assert_ptr_equal(a.p, b.p);
+            assert_int_equal(a.len, b.len);
+            assert_int_equal(one.op, other.op);
+            assert_ptr_equal(one.bytes.p, other.bytes.p);
+            assert_int_equal(one.bytes.len, other.bytes.len);
+        }
+    }
+}
+
 static void test_what_is_no_entry_is_malformed(void **state)
 {
     (void)state;
@@ -118,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_entries_survive_the_round_trip),
         cmocka_unit_test(test_entries_look_as_documented),
         cmocka_unit_test(test_sizes_are_right_at_each_power_of_ten),
+        cmocka_unit_test(test_short_entries_are_taken_as_all_others),
         cmocka_unit_test(test_what_is_no_entry_is_malformed),
         cmocka_unit_test(test_every_op_byte_is_known_or_malformed),
         cmocka_unit_test(test_the_longest_length_is_accepted),
