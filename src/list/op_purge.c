@@ -104,7 +104,7 @@ static void take_dropped(struct engine *e, struct op_compact *c, const struct op
 
 static struct block *build_purged(struct engine *e, struct op_compact *c)
 {
-    bool dropping = c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR;
+    bool dropping = c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY;
     struct carry carry = {
         .now_s = e->now.wall_s,
         .grace_s = dropping ? GRACE_NONE : (int64_t)c->op.list->policy->announcement_grace_s,

@@ -235,6 +235,17 @@ def test_on_damaged_miss_makes_it_a_miss(conn, memcacheds, request_line):
     assert_compact(conn, "l", memcacheds)
 
 
+@pytest.mark.config(lists={"on_damaged": "miss"})
+def test_a_young_announcement_is_swept_once_with_a_damaged_list(conn, memcached):
+    """Another proxy has announced a run a moment ago: its names are burnt, and that is that."""
+    head = b"^1 aaaaaaaaaaaaa.1:18:1\n~26:bbbbbbbbbbbbb.1.%d" % time.time()
+    with memcached.conn() as server:
+        server.set("l#", head)
+        assert conn.lget("l") == []
+        wait_until("the list is removed", lambda: server.get("l#") is None)
+        assert int(server.stats()["cas_hits"]) < 10
+
+
 @pytest.mark.config(lists={**TINY, "cache_bytes": 0, "on_damaged": "miss"})
 def test_what_is_added_after_the_miss_stays(conn, memcacheds):
     """Though the damaged list is still being tidied up then."""
