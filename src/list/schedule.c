@@ -24,7 +24,8 @@
 enum phase {
     PHASE_FREE,    /* nothing of this session is under way on this list */
     PHASE_CHANGED, /* it has a change in the round being made */
-    PHASE_READING, /* it has a read in that round: only reads may follow */
+    PHASE_LOOKING, /* it has an lhas in that round: changes may follow in turns */
+    PHASE_READING, /* it has another read in that round: only reads may follow */
     PHASE_BLOCKED, /* an earlier call must end first */
     PHASE_HELD,    /* an earlier call waits for the client to take answers, and so does this one */
 };
@@ -112,7 +113,7 @@ static bool take_change(struct pass *pass, struct list_call *call)
     bool exact = list->exact != NULL || list->turns != NULL;
     if (list->hold || exact || pass->change_waits || timer_is_set(&list->hold_back) ||
         (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
-        list->has_turns = list->has_turns || phase == PHASE_READING;
+        list->has_turns = list->has_turns || (phase == PHASE_LOOKING && turns_take(call->verb));
         return false;
     }
     size_t bytes = round_call_bytes(call);
@@ -159,7 +160,8 @@ static bool take_read(struct pass *pass, struct list_call *call)
     }
     activate(pass, call);
     round_add_read(pass->round, call);
-    set_phase(pass, call, PHASE_READING);
+    bool looks = call->verb == LIST_HAS && phase_of(pass, call) != PHASE_READING;
+    set_phase(pass, call, looks ? PHASE_LOOKING : PHASE_READING);
     return true;
 }
 
@@ -270,6 +272,15 @@ static void consider(struct pass *pass, struct list_call *call)
     }
 }
 
+/* A change that cannot go in turns, and that nothing of its own session holds up: those behind it
+ * wait, or it would never get through. */
+static bool stops_turns(const struct pass *pass, const struct list_call *call)
+{
+    enum kind kind = kind_of(call);
+    return (kind == KIND_CHANGE || kind == KIND_EXACT) && !turns_take(call->verb) &&
+           phase_of(pass, call) == PHASE_FREE;
+}
+
 /* Takes what sessions change and look into in turns, of each up to the first call of another kind.
  */
 static void take_turns(struct pass *pass)
@@ -285,6 +296,10 @@ static void take_turns(struct pass *pass)
         enum phase phase = phase_of(pass, call);
         bool change = kind_of(call) == KIND_CHANGE;
         size_t call_bytes = change ? round_call_bytes(call) : 0;
+        if (stops_turns(pass, call)) {
+            list->has_turns = true;
+            break;
+        }
         if (phase == PHASE_BLOCKED || call->held || !turns_take(call->verb) ||
             bytes + call_bytes > room) {
             set_phase(pass, call, PHASE_BLOCKED);
@@ -294,13 +309,13 @@ static void take_turns(struct pass *pass)
             continue;
         }
         bytes += call_bytes;
-        list->has_turns = list->has_turns || (change && phase == PHASE_READING);
+        list->has_turns = list->has_turns || (change && phase == PHASE_LOOKING);
         if (turns == NULL) {
             turns = turns_create(e, list);
         }
         activate(pass, call);
         turns_add(turns, call);
-        set_phase(pass, call, change ? PHASE_CHANGED : PHASE_READING);
+        set_phase(pass, call, change ? PHASE_CHANGED : PHASE_LOOKING);
     }
     if (turns != NULL) {
         op_start(e, &turns->op);

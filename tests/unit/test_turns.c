@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Changes and looks in turns: which calls travel together, and who waits for whom.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support_engine.h"
+
+#define CALLS_MAX 16
+
+struct turns {
+    struct rig rig;
+    struct list_session session, other;
+    struct list_call calls[CALLS_MAX];
+    struct slice items[CALLS_MAX];
+    size_t count;
+};
+
+static int setup(void **state)
+{
+    static struct turns t;
+    t = (struct turns){0};
+    rig_init(&t.rig);
+    *state = &t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct turns *t = *state;
+    rig_fini(&t->rig);
+    for (size_t i = 0; i < t->count; i++) {
+        chain_fini(&t->calls[i].answer);
+    }
+    return 0;
+}
+
+static void submit(struct turns *t, struct list_session *session, enum list_verb verb,
+                   const char *item)
+{
+    struct list_call *call = &t->calls[t->count];
+    chain_init(&call->answer);
+    t->items[t->count] = slice_of(item);
+    call->verb = verb;
+    call->key = SLICE_LIT("k");
+    call->policy = &t->rig.config->lists[0];
+    call->session = session;
+    call->items = &t->items[t->count];
+    call->item_count = item[0] != '\0';
+    t->count++;
+    engine_submit(t->rig.engine, call, t->rig.now);
+}
+
+static void submit_turns(struct turns *t, const char *first, const char *second)
+{
+    submit(t, &t->session, LIST_ADD, first);
+    submit(t, &t->session, LIST_HAS, first);
+    submit(t, &t->session, LIST_ADD, second);
+}
+
+static void take_done(struct turns *t)
+{
+    while (engine_take_done(t->rig.engine) != NULL) {
+    }
+}
+
+static struct be_request *expect_request(struct turns *t, enum be_verb verb, const char *value)
+{
+    (void)engine_run(t->rig.engine, t->rig.now);
+    take_done(t);
+    struct be_request *request = engine_take_request(t->rig.engine);
+    assert_non_null(request);
+    assert_int_equal(request->verb, verb);
+    if (value != NULL) {
+        assert_int_equal(request->value.len, strlen(value));
+        assert_memory_equal(request->value.p, value, strlen(value));
+    }
+    return request;
+}
+
+static void answer(struct turns *t, struct be_request *request, enum be_status status,
+                   const char *value, int64_t ttl_s)
+{
+    struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = ttl_s};
+    if (value != NULL) {
+        reply.block = block_new(strlen(value));
+        block_append(&reply.block, value, strlen(value));
+        reply.value = slice_make(reply.block->data, reply.block->used);
+        reply.size_bytes = reply.value.len;
+    }
+    engine_reply(t->rig.engine, request, &reply, t->rig.now);
+    block_unref(&reply.block);
+}
+
+/* The first round of a session, which is also how the list is known to have no runs. */
+static void first_round(struct turns *t, const char *change, const char *head)
+{
+    struct be_request *append = expect_request(t, BE_APPEND, change);
+    struct be_request *get = engine_take_request(t->rig.engine);
+    assert_non_null(get);
+    assert_int_equal(get->verb, BE_GET);
+    answer(t, append, BE_STORED, NULL, -1);
+    answer(t, get, BE_HIT, head, -1);
+}
+
+static void test_turns_are_written_by_one_cas(void **state)
+{
+    struct turns *t = *state;
+    submit_turns(t, "a", "b");
+    submit(t, &t->session, LIST_HAS, "b");
+    submit(t, &t->session, LIST_DEL, "a");
+    first_round(t, "+1:a", "^1\n+1:a");
+    answer(t, expect_request(t, BE_GET, NULL), BE_HIT, "^1\n+1:a", -1);
+    answer(t, expect_request(t, BE_CAS, "^1\n+1:a+1:b-1:a"), BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    take_done(t);
+    assert_false(engine_busy(t->rig.engine));
+}
+
+/* Sessions that go on without a pause must not keep an exact change from its turn. */
+static void exact_change_gets_through(struct turns *t, enum list_verb verb, enum be_verb sends)
+{
+    submit_turns(t, "a", "b");
+    submit(t, &t->session, LIST_HAS, "b");
+    submit(t, &t->session, LIST_ADD, "c");
+    first_round(t, "+1:a", "^1\n+1:a");
+    struct be_request *get = expect_request(t, BE_GET, NULL);
+    submit(t, &t->other, verb, "x");
+    submit_turns(t, "d", "e");
+    answer(t, get, BE_HIT, "^1\n+1:a", -1);
+    answer(t, expect_request(t, BE_CAS, "^1\n+1:a+1:b+1:c"), BE_STORED, NULL, -1);
+    struct be_request *next = expect_request(t, sends, NULL);
+    if (verb == LIST_ADDX) {
+        answer(t, next, BE_HIT, "^1\n+1:a+1:b+1:c", -1);
+        answer(t, expect_request(t, BE_CAS, "^1\n+1:a+1:b+1:c+1:x"), BE_STORED, NULL, -1);
+    } else {
+        assert_true(slice_starts_with(next->value, SLICE_LIT("!0:+1:x")));
+        answer(t, next, BE_STORED, NULL, -1);
+    }
+}
+
+static void test_an_exact_change_gets_through(void **state)
+{
+    exact_change_gets_through(*state, LIST_ADDX, BE_GET);
+}
+
+static void test_a_replacement_gets_through(void **state)
+{
+    exact_change_gets_through(*state, LIST_SET, BE_APPEND);
+}
+
+/* A count is no look that turns can answer: change and count go in one round, as without turns. */
+static void test_changes_and_counts_go_in_rounds(void **state)
+{
+    struct turns *t = *state;
+    submit(t, &t->session, LIST_ADD, "a");
+    submit(t, &t->session, LIST_LEN, "");
+    submit(t, &t->session, LIST_ADD, "b");
+    submit(t, &t->session, LIST_LEN, "");
+    first_round(t, "+1:a", "^1\n+1:a");
+    first_round(t, "+1:b", "^1\n+1:a+1:b");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_turns_are_written_by_one_cas, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_exact_change_gets_through, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_replacement_gets_through, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changes_and_counts_go_in_rounds, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
