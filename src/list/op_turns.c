@@ -36,6 +36,13 @@ static struct view *view_of(struct op_turns *t)
     return view;
 }
 
+/* A CAS sets the time to live anew: batch upon batch would stretch it, and undo a touch that came
+ * in between. Appends leave it alone. */
+static bool expires(const struct head *head)
+{
+    return head->ttl_s >= 0;
+}
+
 /* Decides call by call, each on top of those before it. */
 static void decide(struct op_turns *t, const struct view *view)
 {
@@ -142,7 +149,7 @@ static enum progress turns_step(struct engine *e, struct op *op, const struct op
         forget_decisions(t);
         emit_get(e, op, TAG_GET);
         CO_AWAIT(co, "reading head");
-        if (op_take_head(e, op, event, &t->head, t->error) != GOT_HEAD ||
+        if (op_take_head(e, op, event, &t->head, t->error) != GOT_HEAD || expires(t->head) ||
             (view = view_of(t)) == NULL) {
             break;
         }

@@ -166,6 +166,16 @@ static void test_changes_and_counts_go_in_rounds(void **state)
     first_round(t, "+1:b", "^1\n+1:a+1:b");
 }
 
+/* A CAS sets a time to live anew, an append leaves it alone. */
+static void test_a_list_that_expires_is_appended_to(void **state)
+{
+    struct turns *t = *state;
+    submit_turns(t, "a", "b");
+    first_round(t, "+1:a", "^1\n+1:a");
+    answer(t, expect_request(t, BE_GET, NULL), BE_HIT, "^1\n+1:a", 100);
+    answer(t, expect_request(t, BE_APPEND, "+1:b"), BE_STORED, NULL, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +183,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_exact_change_gets_through, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_replacement_gets_through, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_and_counts_go_in_rounds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_list_that_expires_is_appended_to, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
