@@ -131,7 +131,6 @@ struct view *lists_get_view(struct lists *lists, struct list *list)
         CHECK(list->view != NULL);
         view_init(list->view);
         list->view_bytes = 0;
-        list->view_lags = false;
     } else {
         TAILQ_REMOVE(&lists->views, list, view_lru);
     }
@@ -147,6 +146,7 @@ void lists_drop_view(struct lists *lists, struct list *list)
         view_fini(list->view);
         free(list->view);
         list->view = NULL;
+        list->view_lags = false;
     }
 }
 

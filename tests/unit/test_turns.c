@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "list/engine_state.h"
 #include "support_engine.h"
 
 #define CALLS_MAX 16
@@ -176,6 +177,24 @@ static void test_a_list_that_expires_is_appended_to(void **state)
     answer(t, expect_request(t, BE_APPEND, "+1:b"), BE_STORED, NULL, -1);
 }
 
+/* A view that lagged is gone, and with it what it lagged behind: a list that is missing is made by
+ * a round, without trying turns again and again. */
+static void test_a_view_that_is_gone_does_not_lag(void **state)
+{
+    struct turns *t = *state;
+    submit_turns(t, "a", "b");
+    submit(t, &t->session, LIST_HAS, "b");
+    submit(t, &t->session, LIST_ADD, "c");
+    first_round(t, "+1:a", "^1\n+1:a");
+    struct be_request *get = expect_request(t, BE_GET, NULL);
+    struct list *list = lists_find(&t->rig.engine->lists, SLICE_LIT("k"));
+    (void)lists_get_view(&t->rig.engine->lists, list);
+    list->view_lags = true;
+    lists_drop_view(&t->rig.engine->lists, list);
+    answer(t, get, BE_MISS, NULL, -1);
+    (void)expect_request(t, BE_APPEND, "+1:b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +203,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_replacement_gets_through, setup, teardown),
         cmocka_unit_test_setup_teardown(test_changes_and_counts_go_in_rounds, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_list_that_expires_is_appended_to, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_view_that_is_gone_does_not_lag, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
