@@ -36,15 +36,15 @@ static struct log_facts look_at_log(const struct head *head, const struct fold *
     struct log_facts facts = {.cleared = fold->cleared, .op_bytes = head->log.len};
     struct slice rest = head->announcements;
     struct entry entry;
-    while (entry_next(&rest, &entry) == ENTRY_OK) {
+    for (size_t left = rest.len; entry_next(&rest, &entry) == ENTRY_OK; left = rest.len) {
         struct announcement announcement;
         if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement)) {
             bool dead = announcement.range.count == 0 ||
                         announcement_is_dead(&announcement, now_s, grace_s);
             facts.has_announcements = true;
             facts.has_dead = facts.has_dead || dead;
-            facts.dead_bytes += dead ? entry_bytes(entry.bytes.len) : 0;
-            facts.op_bytes -= entry_bytes(entry.bytes.len);
+            facts.dead_bytes += dead ? left - rest.len : 0;
+            facts.op_bytes -= left - rest.len; /* its length may have been written with zeros */
         }
     }
     facts.has_ops = facts.op_bytes > 0;

@@ -68,6 +68,7 @@ static const struct plan_case cases[] = {
     /* lcompact */
     {"^1\n+1:a+1:b", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
     {"^1\n+1:a-1:b", COMPACT_FULL, false, PLAN_FOLD, 0, 0},
+    {"^1\n+1:a~019:" NAME_D ".7.990", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
     {"^1\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_FLIP, 0, 0},
     {"^1\n" SAME_ITEM, COMPACT_FULL, false, PLAN_FOLD, 0, 0},
     {"^1" RUN_A "\n+1:a", COMPACT_FULL, false, PLAN_FLIP, 0, 0},
