@@ -24,10 +24,10 @@ bool turns_possible(const struct engine *e, const struct list *list)
 }
 
 /* The view that shows the head, or NULL. */
-static struct view *view_of(struct op_turns *t)
+static struct view *view_of(struct engine *e, struct op_turns *t)
 {
     struct list *list = t->op.list;
-    struct view *view = list->view != NULL ? list->view : &t->own;
+    struct view *view = list->view != NULL ? lists_get_view(&e->lists, list) : &t->own;
     if (list->viewing != NULL || !view_has_runs(view, t->head)) {
         list->view_lags = list->view != NULL;
         return NULL;
@@ -150,7 +150,7 @@ static enum progress turns_step(struct engine *e, struct op *op, const struct op
         emit_get(e, op, TAG_GET);
         CO_AWAIT(co, "reading head");
         if (op_take_head(e, op, event, &t->head, t->error) != GOT_HEAD || expires(t->head) ||
-            (view = view_of(t)) == NULL) {
+            (view = view_of(e, t)) == NULL) {
             break;
         }
         decide(t, view);

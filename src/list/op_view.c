@@ -222,7 +222,11 @@ static void start_others(struct engine *e, struct list *list, struct call_queue 
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head)
 {
-    start_others(e, list, calls, head, head == NULL || !worth_keeping(e, head));
+    bool keep = head != NULL && worth_keeping(e, head);
+    if (!keep && list->viewing == NULL) {
+        lists_drop_view(&e->lists, list);
+    }
+    start_others(e, list, calls, head, !keep);
     if (TAILQ_EMPTY(calls)) {
         return;
     }
