@@ -222,6 +222,9 @@ static void start_others(struct engine *e, struct list *list, struct call_queue 
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head)
 {
+    if (TAILQ_EMPTY(calls)) {
+        return;
+    }
     bool keep = head != NULL && worth_keeping(e, head);
     if (!keep && list->viewing == NULL) {
         lists_drop_view(&e->lists, list);

@@ -195,6 +195,18 @@ static void test_a_view_that_is_gone_does_not_lag(void **state)
     (void)expect_request(t, BE_APPEND, "+1:b");
 }
 
+/* A round of changes alone has read nothing, and says nothing of what a view is worth. */
+static void test_changes_alone_leave_the_view(void **state)
+{
+    struct turns *t = *state;
+    submit(t, &t->session, LIST_ADD, "a");
+    struct be_request *append = expect_request(t, BE_APPEND, "+1:a");
+    struct list *list = lists_find(&t->rig.engine->lists, SLICE_LIT("k"));
+    (void)lists_get_view(&t->rig.engine->lists, list);
+    answer(t, append, BE_STORED, NULL, -1);
+    assert_non_null(list->view);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_and_counts_go_in_rounds, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_list_that_expires_is_appended_to, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_view_that_is_gone_does_not_lag, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_changes_alone_leave_the_view, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
