@@ -203,7 +203,13 @@ static void test_changes_alone_leave_the_view(void **state)
     struct be_request *append = expect_request(t, BE_APPEND, "+1:a");
     struct list *list = lists_find(&t->rig.engine->lists, SLICE_LIT("k"));
     (void)lists_get_view(&t->rig.engine->lists, list);
+    struct be_request *size = engine_take_request(t->rig.engine);
+    assert_non_null(size);
     answer(t, append, BE_STORED, NULL, -1);
+    answer(t, size, BE_HIT, "^1\n+1:a", -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    take_done(t);
+    assert_false(engine_busy(t->rig.engine));
     assert_non_null(list->view);
 }
 
