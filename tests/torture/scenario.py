@@ -131,6 +131,8 @@ class Run:
         self.carry_out(deadline, workers)
         self.cluster.heal()
         self.open_at_end = self.crowd.open_count() if self.crowd else 0
+        if self.crowd:
+            self.wait_for_crowd()
         self.over.set()
         if self.crowd:
             self.crowd.stop()
@@ -279,6 +281,15 @@ class Run:
                 ask(conn, f"lcompact {key}")
         assert not strays(), f"left of dropped lists: {strays()}"
 
+    def crowd_got_on(self):
+        return self.crowd.answers and self.crowd.dribbled and self.crowd.quits
+
+    def wait_for_crowd(self):
+        """Its slow members may need longer on a machine that is busy with something else."""
+        deadline = time.monotonic() + 10 * SLOW
+        while not self.crowd_got_on() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def judge_work(self):
         """The clients did get on: every verb was answered well by somebody."""
         done = sum((client.done for client in self.clients), collections.Counter())
@@ -287,7 +298,7 @@ class Run:
             done[f"{form} {word}"] for word in ("ok", "none", "missing", "not_stored"))]
         if idle:
             self.faults.append(f"never answered well: {', '.join(idle)}")
-        if self.crowd and not (self.crowd.answers and self.crowd.dribbled and self.crowd.quits):
+        if self.crowd and not self.crowd_got_on():
             self.faults.append("the crowd got nowhere")
         counts = [f"{count:8} {name}" for name, count in sorted((done + errors).items())]
         (self.folder / "answers.txt").write_text("\n".join(counts) + "\n")
