@@ -22,9 +22,7 @@ bool content_fold_visit(void *arg, struct sublist *sublist)
     struct content *c = arg;
     fold_reserve(&c->overlay, sublist->count);
     for (uint32_t i = 0; i < sublist->count; i++) {
-        if (i + SUBLIST_AHEAD < sublist->count) {
-            fold_expect(&c->overlay, sublist_item(sublist, i + SUBLIST_AHEAD));
-        }
+        content_expect(c, sublist, i);
         fold_apply(&c->overlay, (enum entry_op)sublist->ops[i], sublist_item(sublist, i));
     }
     c->too_large = fold_bytes(&c->overlay) > c->memory_limit_bytes;
@@ -46,9 +44,7 @@ bool content_base_visit(void *arg, struct sublist *s)
     }
     uint32_t first = 0;
     for (uint32_t i = 0; i < s->count && !output_satisfied(&c->output); i++) {
-        if (i + SUBLIST_AHEAD < s->count) {
-            fold_expect(&c->overlay, sublist_item(s, i + SUBLIST_AHEAD));
-        }
+        content_expect(c, s, i);
         char op = fold_over(&c->overlay, s->ops[i], sublist_item(s, i));
         if (op == 0 || op == ENTRY_DEL) {
             if (first < i) {

@@ -45,6 +45,16 @@ static inline const struct run *content_base_run(const struct content *c, size_t
     return c->runs;
 }
 
+/* Before the i-th item of a sublist is laid under or over the overlay: has the memory fetched that
+ * one further on will touch. */
+static inline void content_expect(const struct content *c, const struct sublist *s, uint32_t i)
+{
+    enum { AHEAD = 16 };
+    if (i + AHEAD < s->count) {
+        fold_expect(&c->overlay, sublist_item(s, i + AHEAD));
+    }
+}
+
 /* scan_visit functions; arg is the content. */
 bool content_fold_visit(void *arg, struct sublist *sublist);
 bool content_base_visit(void *arg, struct sublist *sublist);

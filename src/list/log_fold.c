@@ -13,6 +13,12 @@ void log_fold_fini(struct log_fold *f)
     block_unref(&f->block);
 }
 
+void log_fold_clear(struct log_fold *f)
+{
+    log_fold_fini(f);
+    log_fold_init(f);
+}
+
 static bool holds_clear(struct slice entries)
 {
     struct entry entry;
@@ -33,8 +39,7 @@ bool log_fold_take(struct log_fold *f, const struct head *head)
         goes_on = !head->clears || !holds_clear(tail);
     }
     if (!goes_on) {
-        log_fold_fini(f);
-        log_fold_init(f);
+        log_fold_clear(f);
         tail = head->log;
     }
     bool whole = fold_apply_entries(&f->fold, tail);

@@ -17,6 +17,8 @@ struct log_fold {
 
 void log_fold_init(struct log_fold *f);
 void log_fold_fini(struct log_fold *f);
+/* Back to the fold of nothing. */
+void log_fold_clear(struct log_fold *f);
 
 /* From here on it is the fold of this head's log. Returns false when it was begun anew: what it
  * held before, and the order of its items, does not count any more. */

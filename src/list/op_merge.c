@@ -91,9 +91,7 @@ struct merge_base {
 static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
-        if (i + SUBLIST_AHEAD < s->count) {
-            fold_expect(&c->content.overlay, sublist_item(s, i + SUBLIST_AHEAD));
-        }
+        content_expect(&c->content, s, i);
         struct slice item = sublist_item(s, i);
         char op = fold_over(&c->content.overlay, s->ops[i], item);
         if (op == 0 || (c->oldest && op == ENTRY_DEL)) {
@@ -274,8 +272,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
 
     CO_BEGIN(co);
     choose_inputs(c);
-    log_fold_fini(&c->log); /* a merge takes long */
-    log_fold_init(&c->log);
+    log_fold_clear(&c->log); /* a merge takes long */
     writer_init(e, c, input_bytes(c));
     c->result = STEP_FAILED;
     CO_CALL(co, announce_step(e, c, event, "announcing a merge"));

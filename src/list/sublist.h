@@ -42,9 +42,6 @@ static inline struct slice sublist_item(const struct sublist *s, uint32_t i)
     return slice_make(s->text->data + s->starts[i], s->starts[i + 1] - s->starts[i] - 1);
 }
 
-/* So many items ahead, what a lookup will touch is fetched. */
-#define SUBLIST_AHEAD 16u
-
 /* The op of the item in this sublist ('+', '-', '='), or 0. Builds the index at the first call; any
  * thread. */
 char sublist_find(struct sublist *sublist, struct slice item);

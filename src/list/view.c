@@ -43,8 +43,7 @@ static void forget_places(struct view *v)
 static void forget_log(struct view *v)
 {
     forget_places(v);
-    log_fold_fini(&v->log);
-    log_fold_init(&v->log);
+    log_fold_clear(&v->log);
     v->epoch = 0;
 }
 

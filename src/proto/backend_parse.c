@@ -84,46 +84,38 @@ static inline enum backend_parse_result parse_line(struct slice bytes, struct ba
     return BACKEND_PARSE_OK;
 }
 
-static bool is_meta_value(struct slice line)
+/* A hit of the other kind has a data block as well: nobody asks for one here, so it answers
+ * something else. */
+static inline enum backend_parse_result parse(struct slice bytes, bool classic, size_t max_value,
+                                              struct backend_parsed *out)
 {
-    return slice_starts_with(line, SLICE_LIT("VA "));
-}
-
-static bool is_classic_value(struct slice line)
-{
-    return slice_starts_with(line, SLICE_LIT("VALUE "));
+    enum backend_parse_result result = parse_line(bytes, out);
+    uint64_t size;
+    if (result != BACKEND_PARSE_OK) {
+        return result;
+    }
+    bool classic_hit = slice_starts_with(out->line, SLICE_LIT("VALUE "));
+    bool meta_hit = slice_starts_with(out->line, SLICE_LIT("VA "));
+    if (!classic_hit && !meta_hit) {
+        return BACKEND_PARSE_OK;
+    }
+    if (classic_hit != classic ||
+        !(classic ? classic_size(out->line, &size) : meta_size(out->line, &size))) {
+        return BACKEND_PARSE_GARBAGE;
+    }
+    return parse_data(bytes, out->consumed, size, max_value, out);
 }
 
 enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
                                         struct backend_parsed *out)
 {
-    enum backend_parse_result result = parse_line(bytes, out);
-    uint64_t size;
-    /* A classic hit has a data block of its own: nobody asks for one here, so it answers something
-     * else. */
-    if (result == BACKEND_PARSE_OK && is_classic_value(out->line)) {
-        return BACKEND_PARSE_GARBAGE;
-    }
-    if (result != BACKEND_PARSE_OK || !is_meta_value(out->line)) {
-        return result;
-    }
-    return meta_size(out->line, &size) ? parse_data(bytes, out->consumed, size, max_value, out)
-                                       : BACKEND_PARSE_GARBAGE;
+    return parse(bytes, false, max_value, out);
 }
 
 enum backend_parse_result backend_parse_values(struct slice bytes, size_t max_value,
                                                struct backend_parsed *out)
 {
-    enum backend_parse_result result = parse_line(bytes, out);
-    uint64_t size;
-    if (result == BACKEND_PARSE_OK && is_meta_value(out->line)) {
-        return BACKEND_PARSE_GARBAGE;
-    }
-    if (result != BACKEND_PARSE_OK || !is_classic_value(out->line)) {
-        return result;
-    }
-    return classic_size(out->line, &size) ? parse_data(bytes, out->consumed, size, max_value, out)
-                                          : BACKEND_PARSE_GARBAGE;
+    return parse(bytes, true, max_value, out);
 }
 
 static bool read_ttl(struct slice digits, int64_t *ttl_s)

@@ -25,3 +25,17 @@ void rig_fini(struct rig *rig)
     cache_destroy(&rig->cache);
     config_destroy(&rig->config);
 }
+
+void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
+                const char *value, int64_t ttl_s)
+{
+    struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = ttl_s};
+    if (value != NULL) {
+        reply.block = block_new(strlen(value));
+        block_append(&reply.block, value, strlen(value));
+        reply.value = slice_make(reply.block->data, reply.block->used);
+        reply.size_bytes = reply.value.len;
+    }
+    engine_reply(rig->engine, request, &reply, rig->now);
+    block_unref(&reply.block);
+}

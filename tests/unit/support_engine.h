@@ -19,5 +19,8 @@ struct rig {
  */
 void rig_init(struct rig *rig);
 void rig_fini(struct rig *rig);
+/* Gives the request back with a reply; value: of a hit, or NULL. ttl_s: -1 = no expiry. */
+void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
+                const char *value, int64_t ttl_s);
 
 #endif

@@ -73,15 +73,7 @@ static struct be_request *expect_request(struct script *s, enum be_verb verb, co
 static void answer(struct script *s, struct be_request *request, enum be_status status,
                    const char *value)
 {
-    struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = -1};
-    if (value != NULL) {
-        reply.block = block_new(strlen(value));
-        block_append(&reply.block, value, strlen(value));
-        reply.value = slice_make(reply.block->data, reply.block->used);
-        reply.size_bytes = reply.value.len;
-    }
-    engine_reply(s->rig.engine, request, &reply, s->rig.now);
-    block_unref(&reply.block);
+    rig_answer(&s->rig, request, status, value, -1);
 }
 
 static void expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,

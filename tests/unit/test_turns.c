@@ -87,15 +87,7 @@ static struct be_request *expect_request(struct turns *t, enum be_verb verb, con
 static void answer(struct turns *t, struct be_request *request, enum be_status status,
                    const char *value, int64_t ttl_s)
 {
-    struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = ttl_s};
-    if (value != NULL) {
-        reply.block = block_new(strlen(value));
-        block_append(&reply.block, value, strlen(value));
-        reply.value = slice_make(reply.block->data, reply.block->used);
-        reply.size_bytes = reply.value.len;
-    }
-    engine_reply(t->rig.engine, request, &reply, t->rig.now);
-    block_unref(&reply.block);
+    rig_answer(&t->rig, request, status, value, ttl_s);
 }
 
 /* The first round of a session, which is also how the list is known to have no runs. */

@@ -4,6 +4,7 @@
 import pytest
 
 from harness import Daemon, Memcached
+from test_backend_support import FakeServer
 
 
 def pytest_configure(config):
@@ -12,18 +13,29 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: more than a second or two; not in `make check`")
 
 
-@pytest.fixture
-def start_memcached():
-    """A function that starts a memcached for this test: start_memcached("-I", "2m")."""
+def starting(kind):
+    """Yields a function that starts one with its arguments; stops all of them afterwards."""
     started = []
 
     def start(*args, **options):
-        started.append(Memcached(*args, **options))
+        started.append(kind(*args, **options))
         return started[-1]
 
     yield start
-    for memcached in started:
-        memcached.stop()
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def start_memcached():
+    """A function that starts a memcached for this test: start_memcached("-I", "2m")."""
+    yield from starting(Memcached)
+
+
+@pytest.fixture
+def start_fake():
+    """The same for a server that misbehaves: start_fake(never_answer)."""
+    yield from starting(FakeServer)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from harness import wait_until
 from test_backend_support import (
     HANDSHAKE,
-    FakeServer,
     answer_always,
     answer_byte_by_byte,
     answer_correctly,
@@ -22,19 +21,6 @@ from test_backend_support import (
 FAST = {"connect_timeout_ms": 300, "timeout_ms": 300, "retry_min_ms": 20, "retry_max_ms": 100}
 ONE_THREAD = {"threads": 1}
 CONFIG = {"pool main": FAST, "proxy": ONE_THREAD}
-
-
-@pytest.fixture
-def start_fake():
-    started = []
-
-    def start(*args, **options):
-        started.append(FakeServer(*args, **options))
-        return started[-1]
-
-    yield start
-    for fake in started:
-        fake.stop()
 
 
 def error_of(fake, line):

@@ -7,23 +7,10 @@ import re
 import pytest
 
 from harness import wait_until
-from test_backend_support import FakeServer, correct_answer
+from test_backend_support import correct_answer
 
 FAST = {"connect_timeout_ms": 300, "timeout_ms": 500, "retry_min_ms": 20, "retry_max_ms": 100}
 CONFIG = {"pool main": FAST, "proxy": {"threads": 1}}
-
-
-@pytest.fixture
-def start_fake():
-    started = []
-
-    def start(*args, **options):
-        started.append(FakeServer(*args, **options))
-        return started[-1]
-
-    yield start
-    for fake in started:
-        fake.stop()
 
 
 def answer_gets_with(answer):
