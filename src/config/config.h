@@ -74,6 +74,20 @@ struct pool_config {
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
 enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };
 enum placement { PLACEMENT_HEAD, PLACEMENT_SPREAD };
+/* How lists are stored: docs/dialects.md. */
+enum list_dialect {
+    DIALECT_NATIVE,
+    DIALECT_SIMPLE,
+    DIALECT_TOMBSTONE,
+    DIALECT_SIGNED,
+    DIALECT_PAIRED,
+    DIALECT_FLIP,
+    DIALECT_MARKER,
+    DIALECT_SUBLISTS,
+    DIALECT_RING,
+    DIALECT_COUNT
+};
+enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
 
 /* How the lists under one key prefix are kept. */
 struct list_policy {
@@ -95,8 +109,21 @@ struct list_policy {
     enum on_missing on_missing;
     enum on_damaged on_damaged;
     enum placement placement;
-    uint32_t line;  /* where the section begins in the file; 0 = not from a file */
-    uint64_t given; /* one bit per key of [lists] in the table: set here, not inherited */
+    enum list_dialect dialect;
+    enum list_migrate migrate;
+    int deleted_delimiter, add_sign, delete_sign, closed_mark; /* bytes, 0..255 */
+    /* Names of items, with %s for the list's key; sublist_name and slot_name are followed by a
+     * number. */
+    char add_name[CONFIG_NAME_MAX + 1], delete_name[CONFIG_NAME_MAX + 1];
+    char a_name[CONFIG_NAME_MAX + 1], b_name[CONFIG_NAME_MAX + 1], active_name[CONFIG_NAME_MAX + 1];
+    char sublist_name[CONFIG_NAME_MAX + 1];
+    char seq_name[CONFIG_NAME_MAX + 1], slot_name[CONFIG_NAME_MAX + 1];
+    uint32_t capacity;       /* of a ring, entries */
+    bool stamp;              /* a ring's entries carry the time */
+    uint32_t compact_chance; /* one in so many reads that find something to fold; 0 = none */
+    uint8_t key_bytes_max;   /* longest key whose items all have names that memcached takes */
+    uint32_t line;           /* where the section begins in the file; 0 = not from a file */
+    uint64_t given;          /* one bit per key of [lists] in the table: set here, not inherited */
 };
 
 struct config {

@@ -28,6 +28,9 @@ enum be_verb {
     BE_REPLACE, /* BE_STORED or BE_NOT_STORED */
     BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
     BE_APPEND,  /* BE_STORED or BE_NOT_STORED */
+    BE_PREPEND, /* the same */
+    BE_INCR,    /* adds request.delta to a decimal number: BE_STORED with reply.number, or
+                   BE_NOT_FOUND; BE_REFUSED when it is no number */
     BE_CAS, /* BE_STORED, BE_EXISTS or BE_NOT_FOUND; only on the connection that request.epoch names
              */
     BE_CAS_DELETE, /* the same; the item is gone when BE_STORED (classic cas with exptime -1) */
@@ -70,6 +73,7 @@ struct be_request {
     uint32_t flags;
     int32_t exptime; /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
     uint64_t cas;
+    uint64_t delta;      /* BE_INCR */
     uint64_t epoch;      /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
     struct slice value;  /* lives in block */
     struct block *block; /* holds a reference, or NULL */
@@ -87,6 +91,7 @@ struct be_reply {
     uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a
                             server */
     uint64_t size_bytes; /* BE_GET, BE_SIZE */
+    uint64_t number;     /* BE_INCR: what stands there now */
     struct slice value;  /* lives in block; both only during the call that hands over the reply */
     struct block *block; /* take a reference to keep the value */
     const struct be_caps *caps; /* of the server that answered, or NULL */
