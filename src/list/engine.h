@@ -40,6 +40,12 @@ enum list_verb {
     LIST_STAT,
 };
 
+static inline bool list_verb_reads(enum list_verb verb)
+{
+    return verb == LIST_GET || verb == LIST_HAS || verb == LIST_LEN || verb == LIST_RANGE ||
+           verb == LIST_STAT;
+}
+
 enum list_status {
     LIST_OK,
     LIST_MISSING, /* reads: no such list (or an empty one, unless on_missing = refuse); on_missing =
