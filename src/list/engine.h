@@ -38,6 +38,7 @@ enum list_verb {
     LIST_DROP,
     LIST_COMPACT,
     LIST_STAT,
+    LIST_VERB_COUNT
 };
 
 static inline bool list_verb_reads(enum list_verb verb)
