@@ -163,12 +163,24 @@ static enum logs_state state_of(struct work *w)
     return LOGS_UNKNOWN;
 }
 
+/* Applies a log. Returns how many of its entries are about items. */
+static size_t fold_log(struct work *w, struct slice text)
+{
+    enum entry_op op;
+    struct slice item;
+    size_t count = 0;
+    while (signed_next(&text, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            fold_apply(&w->items.fold, op, item);
+            count++;
+        }
+    }
+    return count;
+}
+
 enum look logs_look(struct engine *e, struct work *w)
 {
-    /* Both copies begin and end with what a copy says of itself. */
-    enum { COPY_BYTES = 128 };
     struct logs *logs = &w->logs;
-    struct fold *fold = &w->items.fold;
     struct slice active = logs_text(w, logs->active), other = logs_text(w, 1 - logs->active);
     (void)e;
     logs->state = state_of(w);
@@ -177,15 +189,14 @@ enum look logs_look(struct engine *e, struct work *w)
         return LOOK_AGAIN;
     }
     if (logs->state == LOGS_UNKNOWN) {
-        signed_fold(fold, other, signs_in(w));
+        (void)fold_log(w, other);
     }
-    signed_fold(fold, active, signs_in(w));
+    size_t entries = fold_log(w, active);
     if (logs->state == LOGS_DRAINING) {
-        signed_fold(fold, behind(other, logs->taken), signs_in(w));
+        (void)fold_log(w, behind(other, logs->taken));
     }
     items_settle(&w->items);
-    w->can_shrink =
-        logs->state != LOGS_REST || active.len > w->items.bytes + w->items.count + COPY_BYTES;
+    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
     w->op.list->known_active = logs->active + 1;
     return LOOK_DONE;
 }
