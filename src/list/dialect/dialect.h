@@ -57,7 +57,7 @@ work_step dialect_read, dialect_drop;
 /* dialect.never of those of several items. */
 extern const char dialect_not_exact[];
 /* Dialects of a single item. */
-work_step single_change, single_exact, single_compact;
+work_step single_change, single_exact, single_compact, single_remove;
 void single_parts(struct work *w);
 
 /* Fills append with the calls' items as delimited text, to be created where nothing is. */

@@ -166,3 +166,35 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
     }
     CO_END(co);
 }
+
+/* A list that may move is removed as it was read, or not at all: what says that it has moved must
+ * stay. */
+enum progress single_remove(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        if (w->tries > 0) {
+            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            break;
+        }
+        part_remove(e, &w->op, &w->parts[0], 0);
+        CO_AWAIT(co, "removing the list");
+        if (work_written(e, w, event)) {
+            break;
+        }
+    }
+    if (w->tries == TRIES_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

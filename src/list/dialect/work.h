@@ -76,7 +76,7 @@ struct work {
     char error[LIST_ERROR_MAX];
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met somebody else's */
-    struct co outer, body, inner, folding, looking, gathering;
+    struct co outer, body, inner, folding, looking, gathering, verifying, completion;
     unsigned look_tries, get_tries;
     size_t next_part;
 
@@ -88,9 +88,19 @@ struct work {
     bool shrinking;               /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint64_t newest_bytes;
-    bool index_there, moved, wrote_last, wrote_any;
+    bool index_there, rolled, wrote_last, wrote_any;
     struct block **texts; /* what is to be written */
     size_t text_count;
+
+    /* Migration: see migrate.h. */
+    struct call_queue written; /* calls that are done, if the list has not moved by now */
+    struct part control;       /* the item under the list's key */
+    bool met_record, head_there, moved, completing;
+    bool has_import, inlined; /* the sublists of import were written; or the items are in the head
+                               */
+    struct run import;
+    struct fold imported; /* what import held when it was written */
+    struct block *head;
 };
 
 /* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
@@ -120,6 +130,10 @@ work_step work_gather;
 work_step work_look;
 /* Carries out append; done when the answer is known. */
 work_step work_append;
+
+/* Differs whenever a part may have changed: the CAS number of a single one, a mixture of several;
+ * with_key: also of the one under the list's key. */
+uint64_t work_version(const struct work *w, bool with_key);
 
 /* Pauses before the next try after a conflict, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
