@@ -25,8 +25,9 @@ struct dialect {
     /* Names the parts that a look begins with. */
     void (*parts)(struct work *w);
     enum look (*look)(struct engine *e, struct work *w);
-    work_step *change;  /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
-    work_step *set;     /* LIST_SET in LANE_ALONE */
+    work_step *change; /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
+    work_step *set;    /* LIST_SET in LANE_ALONE */
+    work_step *drop;
     work_step *compact; /* with or without a call */
     /* Those of a single item: fills append with what the calls add to it; and writes what holds
      * just these items. */

@@ -10,8 +10,7 @@
 static bool holds(const struct list_policy *policy, const struct items *items, struct slice item)
 {
     if (items->fold.table_used > 0) {
-        char outcome = fold_outcome(&items->fold, item);
-        return outcome == ENTRY_ADD || outcome == ENTRY_READD;
+        return items_have(items, item);
     }
     for (size_t i = 0; i < items->count; i++) {
         if (slice_equal(ring_item(policy, items->at[i]), item)) {
@@ -135,7 +134,10 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
         CO_RETURN(co);
     }
     for (w->next_part = 1; !w->failed && w->next_part <= w->part_count; w->next_part++) {
-        /* What says that there is a list goes last. */
+        /* What says that there is a list goes last, and a ring's numbers go on. */
+        if (w->op.list->policy->dialect == DIALECT_RING && w->next_part == w->part_count) {
+            break;
+        }
         part_send(e, &w->op, &w->parts[w->next_part % w->part_count], BE_DELETE, NULL, 0);
         CO_AWAIT(co, "dropping the list's items");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {

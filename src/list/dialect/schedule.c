@@ -28,7 +28,7 @@ static work_step *run_of(const struct dialect *dialect, enum lane lane, enum lis
         return migrate_convert;
     }
     if (lane == LANE_ALONE) {
-        return verb == LIST_DROP  ? dialect_drop
+        return verb == LIST_DROP  ? dialect->drop
                : verb == LIST_SET ? dialect->set
                                   : dialect->compact;
     }

@@ -12,20 +12,14 @@ void single_parts(struct work *w)
     (void)work_add_part(w, PART_KEY, 0);
 }
 
-static bool is_in(const struct fold *fold, struct slice item)
-{
-    char outcome = fold_outcome(fold, item);
-    return outcome == ENTRY_ADD || outcome == ENTRY_READD;
-}
-
 /* Adds or deletes the call's items. Returns how many that changed. */
-static uint64_t apply_items(struct fold *fold, const struct list_call *call)
+static uint64_t apply_items(struct items *items, const struct list_call *call)
 {
     bool deletes = call->verb == LIST_DEL || call->verb == LIST_DELX;
     uint64_t changed = 0;
     for (size_t i = 0; i < call->item_count; i++) {
-        if (is_in(fold, call->items[i]) == deletes) {
-            fold_apply(fold, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+        if (items_have(items, call->items[i]) == deletes) {
+            fold_apply(&items->fold, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
             changed++;
         }
     }
@@ -57,7 +51,7 @@ static bool apply_calls(struct work *w)
             fold_apply(fold, ENTRY_CLEAR, SLICE_NONE);
             changes = true;
         }
-        call->number = apply_items(fold, call);
+        call->number = apply_items(&w->items, call);
         changes = changes || call->number > 0;
     }
     return changes;

@@ -236,8 +236,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
         } else if (event->status == BE_MISS) {
             w->rolled = true;
         } else {
-            work_note_text(w, "%s; the change may have been done",
-                           event->text != NULL ? event->text : "backend refused to read the list");
+            work_note_error(w, event);
         }
     }
     CO_END(co);
@@ -284,11 +283,15 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
     signed_batch(w);
     do {
         CO_CALL(co, change_once(e, w, event));
+        w->appended = w->appended || w->append.status == BE_STORED;
     } while (!w->failed && w->rolled && ++w->tries < TRIES_MAX);
     if (!w->failed && w->rolled) {
         w->op.list->newest_known = false;
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
+    }
+    if (w->failed && w->appended) {
+        work_note_unknown(w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);
@@ -315,5 +318,7 @@ const struct dialect dialect_sublists = {
     .look = sublists_look,
     .change = sublists_change,
     .set = sublists_set,
+    .drop = sublists_set, /* its numbers go on: those of a list that was dropped may still be
+                             written */
     .compact = sublists_compact,
 };

@@ -113,6 +113,16 @@ void work_note_error(struct work *w, const struct op_event *event)
     }
 }
 
+void work_note_unknown(struct work *w)
+{
+    static const char unknown[] = ", outcome unknown";
+    size_t len = strlen(w->error), most = sizeof w->error - sizeof unknown;
+    if (strstr(w->error, "outcome unknown") == NULL) {
+        len = len < most ? len : most;
+        memcpy(w->error + len, unknown, sizeof unknown);
+    }
+}
+
 void work_note_text(struct work *w, const char *format, ...)
 {
     va_list args;
@@ -402,7 +412,8 @@ static void finish_written(struct engine *e, struct work *w)
     while ((call = TAILQ_FIRST(&w->written)) != NULL) {
         TAILQ_REMOVE(&w->written, call, link);
         if (w->failed) {
-            call_fail(e, w->op.list, call, "%s; the change may have been done", w->error);
+            work_note_unknown(w);
+            call_fail(e, w->op.list, call, "%s", w->error);
         } else {
             call_finish(e, w->op.list, call, call->status);
         }

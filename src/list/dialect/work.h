@@ -32,10 +32,11 @@ struct items {
 /* flip, marker: see logs.h. */
 struct logs {
     enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
-    int active;         /* PART_A - PART_A or PART_B - PART_A */
-    uint64_t taken;     /* bytes of the source that the copy has: LOGS_COPYING, LOGS_DRAINING */
-    uint64_t seen_note; /* by the look before */
-    uint64_t own;       /* the generation of the copy that this operation made */
+    int active;     /* PART_A - PART_A or PART_B - PART_A */
+    uint64_t taken; /* bytes of the source that the copy has: LOGS_COPYING, LOGS_DRAINING */
+    size_t note_start, note_end;          /* where the active one says so: LOGS_DRAINING */
+    uint64_t seen_note;                   /* by the look before */
+    uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
     bool flipped;
@@ -88,7 +89,7 @@ struct work {
     bool shrinking;               /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint64_t newest_bytes;
-    bool index_there, rolled, wrote_last, wrote_any;
+    bool index_there, rolled, appended, wrote_last, wrote_any;
     struct block **texts; /* what is to be written */
     size_t text_count;
 
@@ -113,6 +114,8 @@ void work_finish(struct engine *e, struct work *w);
 void work_fail(struct engine *e, struct work *w, const char *text);
 /* Notes why the work cannot go on. */
 void work_note_error(struct work *w, const struct op_event *event);
+/* Something may have been done before that. */
+void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
 /* Takes the reply to a part_write or part_remove. False: somebody else has written in between. */
@@ -142,6 +145,12 @@ void items_reset(struct items *items);
 void items_push(struct items *items, struct slice item);
 /* Takes over what the fold amounts to. */
 void items_settle(struct items *items);
+/* Not for rings. */
+static inline bool items_have(const struct items *items, struct slice item)
+{
+    char outcome = fold_outcome(&items->fold, item);
+    return outcome == ENTRY_ADD || outcome == ENTRY_READD;
+}
 
 static inline struct slice block_text(const struct block *b)
 {
