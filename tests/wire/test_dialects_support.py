@@ -210,6 +210,7 @@ class Relay:
 
     relay.hold_after(3)         the next three changes pass; the fourth one, and all behind it, wait
     relay.held.wait()           until it has come
+    relay.release()             all passes again
     """
 
     CHANGES = (b"ms", b"md", b"ma", b"set", b"add", b"cas", b"append", b"prepend", b"delete", b"incr")
@@ -222,6 +223,8 @@ class Relay:
         self.lines = []
         self.allowed = None  # changes that may still pass; None: any number
         self.held = threading.Event()
+        self.released = threading.Event()
+        self.stopping = False
         self.sockets = []
         self.listener = socket.create_server((HOST, self.port), backlog=100)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -239,6 +242,12 @@ class Relay:
         with self.lock:
             self.allowed = changes
             self.held.clear()
+            self.released.clear()
+
+    def release(self):
+        with self.lock:
+            self.allowed = None
+        self.released.set()
 
     def wait_until_held_or(self, done):
         """True: it holds; False: done() came true before that."""
@@ -246,6 +255,11 @@ class Relay:
         return self.held.is_set()
 
     def stop(self):
+        """What is held is never sent."""
+        if self.stopping:
+            return
+        self.stopping = True
+        self.released.set()
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for sock in self.sockets:
@@ -280,30 +294,34 @@ class Relay:
                 with self.lock:
                     self.packets.append(data)
                 buffer = self._forward(buffer + data, server)
-                if buffer is None:
-                    return
         except OSError:
             pass
         server.close()
 
     def _forward(self, buffer, server):
-        """Returns what is no whole request yet, or None: nothing passes any more."""
+        """Returns what is no whole request yet."""
         out = b""
         while (size := request_size(buffer)) is not None:
             line = buffer.split(b"\r\n", 1)[0]
-            with self.lock:
-                self.lines.append(line)
-                change = line.split(b" ")[0] in self.CHANGES
-                if change and self.allowed is not None:
-                    if self.allowed == 0:
-                        server.sendall(out)
-                        self.held.set()
-                        return None
-                    self.allowed -= 1
+            if self._is_to_wait(line):
+                server.sendall(out)
+                out = b""
+                self.held.set()
+                self.released.wait()
+                if self.stopping:
+                    raise OSError("the relay is stopped")
             out += buffer[:size]
             buffer = buffer[size:]
         server.sendall(out)
         return buffer
+
+    def _is_to_wait(self, line):
+        with self.lock:
+            self.lines.append(line)
+            if self.allowed is None or line.split(b" ")[0] not in self.CHANGES:
+                return False
+            self.allowed -= 1
+            return self.allowed < 0
 
 
 def request_size(buffer):
