@@ -46,8 +46,8 @@ static void note_append(struct block **b, struct note note, struct signs signs)
     signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
 }
 
-/* The last entry that says what the log has taken. */
-static bool note_last(struct slice text, struct signs signs, struct note *last)
+/* The last entry that says what the log has taken, and what stands behind it. */
+static bool note_last(struct slice text, struct signs signs, struct note *last, struct slice *rest)
 {
     enum entry_op op;
     struct slice item;
@@ -56,6 +56,7 @@ static bool note_last(struct slice text, struct signs signs, struct note *last)
     while (signed_next(&text, signs, &op, &item)) {
         if (op == ENTRY_DEL && note_parse(item, &note) && note.bytes > 0) {
             *last = note;
+            *rest = text;
             found = true;
         }
     }
@@ -113,9 +114,9 @@ bool logs_closed(const struct work *w, int which)
 
 bool logs_has_taken(const struct work *w, int which, uint64_t *bytes)
 {
-    struct slice other = logs_text(w, 1 - which);
+    struct slice other = logs_text(w, 1 - which), rest;
     struct note note;
-    if (other.len == 0 || !note_last(logs_text(w, which), signs_in(w), &note) ||
+    if (other.len == 0 || !note_last(logs_text(w, which), signs_in(w), &note, &rest) ||
         note.bytes > other.len || prefix_hash(other, note.bytes) != note.hash) {
         return false;
     }
@@ -123,9 +124,18 @@ bool logs_has_taken(const struct work *w, int which, uint64_t *bytes)
     return true;
 }
 
-static struct slice behind(struct slice text, uint64_t bytes)
+struct slice logs_late(const struct work *w)
 {
-    return slice_make(text.p + bytes, text.len - bytes);
+    int other = 1 - w->logs.active;
+    struct slice text = logs_text(w, other), rest = SLICE_NONE;
+    struct note note;
+    if (w->logs.state == LOGS_DRAINING) {
+        return slice_make(text.p + w->logs.taken, text.len - w->logs.taken);
+    }
+    if (w->logs.state == LOGS_COPYING) {
+        (void)note_last(text, signs_in(w), &note, &rest);
+    }
+    return rest;
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
@@ -135,7 +145,8 @@ static bool settled(struct work *w)
 {
     struct list *list = w->op.list;
     struct note note;
-    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note) ||
+    struct slice rest;
+    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note, &rest) ||
         note.hash == list->settled_note) {
         return true;
     }
@@ -192,9 +203,7 @@ enum look logs_look(struct engine *e, struct work *w)
         (void)fold_log(w, other);
     }
     size_t entries = fold_log(w, active);
-    if (logs->state == LOGS_DRAINING) {
-        (void)fold_log(w, behind(other, logs->taken));
-    }
+    (void)fold_log(w, logs_late(w));
     items_settle(&w->items);
     w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
     w->op.list->known_active = logs->active + 1;

@@ -41,6 +41,18 @@ static void append_set_items(struct work *w, struct block **b)
     fold_fini(&fold);
 }
 
+/* Appends what came late, without what logs say of themselves. */
+static void append_late(const struct work *w, struct block **b)
+{
+    struct slice rest = logs_late(w), item;
+    enum entry_op op;
+    while (signed_next(&rest, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            signed_append(b, op, item, signs_in(w));
+        }
+    }
+}
+
 /* The other log as a copy of the active one, or with the items that are to replace it. */
 static void write_copy(struct engine *e, struct work *w)
 {
@@ -59,6 +71,9 @@ static void write_copy(struct engine *e, struct work *w)
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
     logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
+    if (set_call(w) == NULL) {
+        append_late(w, &value); /* the next copy must not lose it either */
+    }
     part_write(e, &w->op, copy, value, 0);
     block_unref(&value);
 }
@@ -73,41 +88,31 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
-static void make_active(struct engine *e, struct work *w)
+static void close_log(struct engine *e, struct work *w, int which)
 {
-    const struct list_policy *policy = w->op.list->policy;
-    char mark = (char)policy->closed_mark;
-    if (policy->dialect == DIALECT_FLIP) {
-        logs_write_pointer(e, w, 1 - w->logs.active);
-    } else {
-        struct block *value = block_new(1);
-        block_append(&value, &mark, 1);
-        part_send(e, &w->op, &w->parts[w->logs.active], BE_PREPEND, value, 0);
-        block_unref(&value);
-    }
-    w->logs.step = LOGS_SWITCH;
+    char mark = (char)w->op.list->policy->closed_mark;
+    struct block *value = block_new(1);
+    block_append(&value, &mark, 1);
+    part_send(e, &w->op, &w->parts[which], BE_PREPEND, value, 0);
+    block_unref(&value);
 }
 
-/* Entries that came to the other log since it was copied, without what it says of itself. */
-static struct block *late_entries(const struct work *w)
+static void make_active(struct engine *e, struct work *w)
 {
-    struct slice rest = logs_text(w, 1 - w->logs.active), item;
-    struct block *late = block_new(64);
-    enum entry_op op;
-    (void)slice_take(&rest, w->logs.taken);
-    while (signed_next(&rest, signs_in(w), &op, &item)) {
-        if (op == ENTRY_ADD || logs_item_allowed(item)) {
-            signed_append(&late, op, item, signs_in(w));
-        }
+    if (w->op.list->policy->dialect == DIALECT_FLIP) {
+        logs_write_pointer(e, w, 1 - w->logs.active);
+    } else {
+        close_log(e, w, w->logs.active);
     }
-    return late;
+    w->logs.step = LOGS_SWITCH;
 }
 
 static void drain(struct engine *e, struct work *w)
 {
     int active = w->logs.active;
     struct slice text = logs_text(w, active);
-    struct block *late = late_entries(w);
+    struct block *late = block_new(64);
+    append_late(w, &late);
     if (late->used == 0) {
         part_remove(e, &w->op, &w->parts[1 - active], 0);
     } else {
@@ -155,6 +160,10 @@ static bool write_next(struct engine *e, struct work *w)
     logs->step = LOGS_STEP;
     if (logs_closed(w, logs->active)) {
         reopen(e, w);
+    } else if (logs->state == LOGS_UNKNOWN && w->op.list->policy->dialect == DIALECT_MARKER &&
+               !logs_closed(w, 1 - logs->active)) {
+        /* Else the active one would become a copy in the making of the other. */
+        close_log(e, w, 1 - logs->active);
     } else if (logs->state == LOGS_UNKNOWN) {
         take_in(e, w);
     } else if (logs->state == LOGS_DRAINING) {
@@ -170,6 +179,8 @@ static bool write_next(struct engine *e, struct work *w)
         write_first(e, w);
     } else if (is_due(w)) {
         write_copy(e, w);
+    } else if (w->parts[1 - logs->active].state == PART_THERE) {
+        part_remove(e, &w->op, &w->parts[1 - logs->active], 0); /* it holds nothing */
     } else {
         return false;
     }
