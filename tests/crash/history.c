@@ -47,7 +47,7 @@ static bool same_items(const struct listing *a, const struct listing *b)
     return a->count == b->count && memcmp(a->ids, b->ids, a->count) == 0;
 }
 
-bool listing_of_items(struct listing *listing, const struct items *items, bool exists)
+bool listing_of_items(struct listing *listing, const struct ids *items, bool exists)
 {
     listing->exists = exists;
     listing->count = 0;

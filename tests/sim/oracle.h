@@ -24,7 +24,7 @@ struct sim_call {
     uint16_t ids[CALL_ITEMS_MAX];
     struct slice items[CALL_ITEMS_MAX];
     uint64_t asked, answered; /* moments, counted by the oracle */
-    struct items answer;      /* what it read */
+    struct ids answer;        /* what it read */
     bool done;
     bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
 
@@ -60,7 +60,7 @@ struct intent {
 
 struct version {
     bool exists;
-    struct items items;
+    struct ids items;
 };
 
 /* Which content a head with that CAS number held. */

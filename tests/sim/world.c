@@ -265,7 +265,7 @@ static void world_fini(struct world *w)
         struct sim_call *call = w->all_calls;
         w->all_calls = call->next;
         chain_fini(&call->call.answer);
-        items_fini(&call->answer);
+        ids_fini(&call->answer);
         free(call);
     }
     for (unsigned s = 0; s < w->p.servers; s++) {
