@@ -100,9 +100,10 @@ static void read_answer(const struct call *call, const struct exchange_reply *an
     } else if (reply->status == BE_REFUSED) {
         char line[160];
         /* A server that is a proxy itself may have done it and lost the answer. A client error
-         * means that our request was misread: its data may have been taken for commands. */
+         * means that our request was misread: its data may have been taken for commands. `incr` has
+         * no data, and is refused so where there is no number. */
         bool unknown = x->changes && slice_starts_with(answer->line, SLICE_LIT("SERVER_ERROR"));
-        *answer->distrust = !unknown && x->changes;
+        *answer->distrust = !unknown && x->changes && call->req->verb != BE_INCR;
         snprintf(text, TEXT_MAX, "backend %s: %s%s", answer->caps->server_name,
                  backend_line_text(answer->line, line, sizeof line),
                  unknown ? ", outcome unknown" : "");

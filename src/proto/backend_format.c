@@ -5,12 +5,13 @@
 
 static const struct {
     const char *verb; /* in front of the key */
-    const char *rest; /* behind the key, or NULL: flags, exptime, size follow */
+    const char *rest; /* behind the key, or NULL: numbers follow */
 } forms[] = {
     [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s\r\n"},
     [BE_PROBE] = {"mg ", "\r\n"},       [BE_ADD] = {"add ", NULL},
     [BE_REPLACE] = {"replace ", NULL},  [BE_SET] = {"set ", NULL},
-    [BE_APPEND] = {"append ", NULL},    [BE_CAS] = {"cas ", NULL},
+    [BE_APPEND] = {"append ", NULL},    [BE_PREPEND] = {"prepend ", NULL},
+    [BE_INCR] = {"incr ", NULL},        [BE_CAS] = {"cas ", NULL},
     [BE_CAS_DELETE] = {"cas ", NULL},   [BE_DELETE] = {"delete ", "\r\n"},
 };
 
@@ -25,6 +26,11 @@ static char *put_number(char *to, uint64_t n)
 {
     *to++ = ' ';
     return to + format_u64(to, n);
+}
+
+static char *put_delta(char *to, const struct be_request *req)
+{
+    return put(put_number(to, req->delta), "\r\n");
 }
 
 static char *put_storage(char *to, const struct be_request *req)
@@ -51,6 +57,10 @@ size_t backend_format(const struct be_request *req, char out[BACKEND_LINE_MAX])
     CHECK(req->key_len > 0 && req->key_len <= KEY_BYTES_MAX);
     memcpy(to, req->key, req->key_len);
     to += req->key_len;
-    to = forms[req->verb].rest != NULL ? put(to, forms[req->verb].rest) : put_storage(to, req);
+    if (forms[req->verb].rest != NULL) {
+        to = put(to, forms[req->verb].rest);
+    } else {
+        to = req->verb == BE_INCR ? put_delta(to, req) : put_storage(to, req);
+    }
     return (size_t)(to - out);
 }

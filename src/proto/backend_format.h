@@ -22,7 +22,7 @@ size_t backend_format(const struct be_request *req, char out[BACKEND_LINE_MAX]);
 static inline bool backend_has_body(enum be_verb verb)
 {
     return verb == BE_ADD || verb == BE_REPLACE || verb == BE_SET || verb == BE_APPEND ||
-           verb == BE_CAS;
+           verb == BE_PREPEND || verb == BE_CAS;
 }
 
 #endif

@@ -246,11 +246,11 @@ static bool fits(enum be_verb verb, enum be_status status)
     switch (status) {
     case BE_STORED:
     case BE_NOT_STORED:
-        return verb != BE_DELETE;
+        return verb != BE_DELETE && verb != BE_INCR;
     case BE_EXISTS:
         return verb == BE_CAS || verb == BE_CAS_DELETE;
     case BE_NOT_FOUND:
-        return verb == BE_CAS || verb == BE_CAS_DELETE || verb == BE_DELETE;
+        return verb == BE_CAS || verb == BE_CAS_DELETE || verb == BE_DELETE || verb == BE_INCR;
     case BE_DELETED:
         return verb == BE_DELETE;
     default:
@@ -260,6 +260,10 @@ static bool fits(enum be_verb verb, enum be_status status)
 
 static int read_change(enum be_verb verb, struct slice line, struct be_reply *reply)
 {
+    if (verb == BE_INCR && slice_to_u64(line, &reply->number)) {
+        reply->status = BE_STORED;
+        return 0;
+    }
     for (size_t i = 0; i < sizeof words_of_change / sizeof words_of_change[0]; i++) {
         if (slice_equal(line, words_of_change[i].line)) {
             reply->status = words_of_change[i].status;

@@ -43,9 +43,9 @@ MUST_CHECK enum backend_parse_result backend_parse(struct slice bytes, size_t ma
 MUST_CHECK enum backend_parse_result backend_parse_values(struct slice bytes, size_t max_value,
                                                           struct backend_parsed *out);
 
-/* Turns the reply to verb into status, flags, ttl_s, cas, size_bytes and value of reply; leaves the
- * rest alone. text is not set: for BE_REFUSED the caller makes it of the line. Returns 0, or -1
- * when no server gives that answer to that verb: requests and replies are out of step. */
+/* Turns the reply to verb into status, flags, ttl_s, cas, size_bytes, number and value of reply;
+ * leaves the rest alone. text is not set: for BE_REFUSED the caller makes it of the line. Returns
+ * 0, or -1 when no server gives that answer to that verb: requests and replies are out of step. */
 MUST_CHECK int backend_reply_read(enum be_verb verb, const struct backend_parsed *parsed,
                                   struct be_reply *reply);
 

@@ -395,6 +395,8 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
         CHECK(name != NULL && name->burn && burns(r));
         return;
     case BE_SET: /* one that is refused takes away what was there */
+    case BE_PREPEND:
+    case BE_INCR:
         break;
     case BE_APPEND:
         sent_append(a, r, parts);

@@ -46,11 +46,11 @@ static bool answers(enum be_verb verb, enum be_status status)
         return reads;
     case BE_STORED:
     case BE_NOT_STORED:
-        return !reads && verb != BE_DELETE;
+        return !reads && verb != BE_DELETE && (verb != BE_INCR || status == BE_STORED);
     case BE_EXISTS:
         return compares;
     case BE_NOT_FOUND:
-        return compares || verb == BE_DELETE;
+        return compares || verb == BE_DELETE || verb == BE_INCR;
     case BE_DELETED:
         return verb == BE_DELETE;
     case BE_NO_MEMORY:
@@ -95,6 +95,15 @@ static void check_hit(enum be_verb verb, const struct backend_parsed *parsed,
     CHECK(reply->ttl_s == (int64_t)flag_of(parsed->line, 't', (uint64_t)-1));
 }
 
+static void check_number(struct slice line, uint64_t number)
+{
+    char digits[24];
+    while (line.len > 1 && line.p[0] == '0') {
+        (void)slice_take(&line, 1);
+    }
+    CHECK(slice_equal(line, slice_make(digits, format_u64(digits, number))));
+}
+
 static void check_meaning(enum be_verb verb, const struct backend_parsed *parsed)
 {
     struct be_reply reply = {.epoch = 77, .text = "kept"};
@@ -107,6 +116,11 @@ static void check_meaning(enum be_verb verb, const struct backend_parsed *parsed
         check_hit(verb, parsed, &reply);
     } else {
         CHECK(reply.value.p == NULL);
+    }
+    if (verb == BE_INCR && reply.status == BE_STORED) {
+        check_number(parsed->line, reply.number);
+    } else {
+        CHECK(reply.number == 0);
     }
 }
 

@@ -479,7 +479,8 @@ static void answer_at_end(struct world *w)
     }
     if (w->ending == END_REFUSING && how == LIE_STATUS) {
         bool compares = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
-        reply.status = compares ? BE_EXISTS : r->verb == BE_DELETE ? BE_NOT_FOUND : BE_NOT_STORED;
+        bool finds = r->verb == BE_DELETE || r->verb == BE_INCR;
+        reply.status = compares ? BE_EXISTS : finds ? BE_NOT_FOUND : BE_NOT_STORED;
     }
     give_back(w, r, &reply);
 }

@@ -347,16 +347,21 @@ static void change_status(struct liar *liar, const struct be_request *r, struct 
     static const enum be_status stores[] = {BE_STORED, BE_NOT_STORED, BE_NO_MEMORY, BE_TOO_LARGE};
     static const enum be_status compares[] = {BE_STORED, BE_EXISTS, BE_NOT_FOUND, BE_NOT_STORED};
     static const enum be_status deletes[] = {BE_DELETED, BE_NOT_FOUND, BE_REFUSED, BE_NO_MEMORY};
+    static const enum be_status counts[] = {BE_STORED, BE_NOT_FOUND, BE_REFUSED, BE_NO_MEMORY};
     static const enum be_status *const choices[VERBS] = {
-        [BE_GET] = reads,    [BE_SIZE] = reads,     [BE_PROBE] = reads,
-        [BE_ADD] = stores,   [BE_REPLACE] = stores, [BE_APPEND] = stores,
-        [BE_CAS] = compares, [BE_DELETE] = deletes, [BE_CAS_DELETE] = compares};
+        [BE_GET] = reads,     [BE_SIZE] = reads,     [BE_PROBE] = reads,
+        [BE_ADD] = stores,    [BE_REPLACE] = stores, [BE_SET] = stores,
+        [BE_APPEND] = stores, [BE_PREPEND] = stores, [BE_INCR] = counts,
+        [BE_CAS] = compares,  [BE_DELETE] = deletes, [BE_CAS_DELETE] = compares};
     enum be_status status = choices[r->verb][input_below(liar->in, 4)];
     refuse(liar, status, "backend s: SERVER_ERROR as it likes", reply);
     if (status != BE_REFUSED) {
         reply->text = NULL;
     }
     reply->epoch = liar->epoch;
+    if (r->verb == BE_INCR && status == BE_STORED) {
+        reply->number = ++liar->lies;
+    }
 }
 
 /* As the pool reads what arrives. */

@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The simulator also shows its runs to the checker of histories.
 $(B)/sim: $(HISTORY_LIB)
+
+$(B)/unit/test_store: $(CHECKED)/tests/sim/store.o

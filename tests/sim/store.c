@@ -148,16 +148,59 @@ static enum be_status write_value(struct store *store, const struct be_request *
     return BE_STORED;
 }
 
-static enum be_status append(struct store *store, const struct be_request *r, struct item *item)
+/* Flags and expiry stay as they are. Takes over the caller's reference. */
+static void change_value(struct store *store, struct item *item, struct block *value)
+{
+    block_unref(&item->value);
+    item->value = value;
+    item->cas = ++store->last_cas;
+}
+
+static enum be_status extend(struct store *store, const struct be_request *r, struct item *item)
 {
     if (item == NULL || item->on_disk || store->out_of_memory ||
         !fits(store, item->value->used + r->value.len)) {
         return BE_NOT_STORED;
     }
-    struct block *longer = copy_value(item_value(item), r->value);
-    block_unref(&item->value);
-    item->value = longer;
-    item->cas = ++store->last_cas;
+    struct slice old = item_value(item);
+    bool front = r->verb == BE_PREPEND;
+    change_value(store, item, copy_value(front ? r->value : old, front ? old : r->value));
+    return BE_STORED;
+}
+
+/* The number that the value begins with, up to its end or a blank: memcached leaves blanks where
+ * digits were. */
+static bool read_number(struct slice value, uint64_t *number)
+{
+    const char *blank = value.len == 0 ? NULL : memchr(value.p, ' ', value.len);
+    size_t len = blank == NULL ? value.len : (size_t)(blank - value.p);
+    return slice_to_u64(slice_make(value.p, len), number);
+}
+
+static enum be_status increment(struct store *store, const struct be_request *r, struct item *item,
+                                struct be_reply *reply)
+{
+    char digits[20];
+    uint64_t number;
+    if (item == NULL) {
+        return BE_NOT_FOUND;
+    }
+    if (item->on_disk || !read_number(item_value(item), &number)) {
+        reply->text = "s said CLIENT_ERROR cannot increment or decrement non-numeric value";
+        return BE_REFUSED;
+    }
+    number += r->delta; /* wraps around, as the real one's */
+    size_t len = format_u64(digits, number);
+    size_t old_len = item->value->used;
+    if (len > old_len && store->out_of_memory) {
+        return BE_NO_MEMORY;
+    }
+    struct block *value = block_new_exact(len > old_len ? len : old_len);
+    value->used = len > old_len ? len : old_len;
+    memset(value->data, ' ', value->used);
+    memcpy(value->data, digits, len);
+    change_value(store, item, value);
+    reply->number = number;
     return BE_STORED;
 }
 
@@ -209,7 +252,11 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
         reply->status = write_value(store, r, at, now_s);
         return;
     case BE_APPEND:
-        reply->status = append(store, r, *at);
+    case BE_PREPEND:
+        reply->status = extend(store, r, *at);
+        return;
+    case BE_INCR:
+        reply->status = increment(store, r, *at, reply);
         return;
     case BE_CAS_DELETE:
     case BE_DELETE:
@@ -221,11 +268,18 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
 
 const char *be_verb_name(enum be_verb verb)
 {
-    static const char *const names[] = {
-        [BE_GET] = "get",       [BE_SIZE] = "size",       [BE_PROBE] = "probe",
-        [BE_ADD] = "add",       [BE_REPLACE] = "replace", [BE_SET] = "set",
-        [BE_APPEND] = "append", [BE_CAS] = "cas",         [BE_CAS_DELETE] = "cas-delete",
-        [BE_DELETE] = "delete"};
+    static const char *const names[] = {[BE_GET] = "get",
+                                        [BE_SIZE] = "size",
+                                        [BE_PROBE] = "probe",
+                                        [BE_ADD] = "add",
+                                        [BE_REPLACE] = "replace",
+                                        [BE_SET] = "set",
+                                        [BE_APPEND] = "append",
+                                        [BE_PREPEND] = "prepend",
+                                        [BE_INCR] = "incr",
+                                        [BE_CAS] = "cas",
+                                        [BE_CAS_DELETE] = "cas-delete",
+                                        [BE_DELETE] = "delete"};
     return names[verb];
 }
 

@@ -151,6 +151,40 @@ static void refusals_carry_the_servers_words(void **state)
     assert_int_equal(o.reply.status, BE_NO_MEMORY);
 }
 
+/* The connection stays, and with it the CAS numbers read on it. */
+static void where_no_number_stands_nothing_is_counted(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request incr = make(BE_INCR);
+    incr.delta = 2;
+    converse(b, &incr, "incr fruit 2\r\n", "44\r\n", &o);
+    assert_true(o.reply.status == BE_STORED && o.reply.number == 44);
+    uint64_t epoch = o.reply.epoch;
+    converse(b, &incr, "incr fruit 2\r\n",
+             "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n", &o);
+    assert_int_equal(o.reply.status, BE_REFUSED);
+    assert_string_equal(o.text, "backend fake: CLIENT_ERROR cannot increment or decrement "
+                                "non-numeric value");
+    converse(b, &incr, "incr fruit 2\r\n", "NOT_FOUND\r\n", &o);
+    assert_int_equal(o.reply.status, BE_NOT_FOUND);
+    assert_true(o.reply.epoch == epoch);
+    assert_int_equal(b->world.server.accepted, 1);
+}
+
+static void a_lost_incr_may_have_counted(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    struct be_request incr = make(BE_INCR);
+    submit(b, &incr, &o);
+    fake_until_got(&b->world, strlen("incr fruit 0\r\n"));
+    fake_hang_up(&b->world.server);
+    fake_until(&b->world, &o.done);
+    assert_int_equal(o.reply.status, BE_LOST);
+    assert_int_equal(metric_get(&b->world.metrics, METRIC_outcomes_unknown), 1);
+}
+
 static void an_answer_to_another_question_is_no_answer(void **state)
 {
     struct bench *b = *state;
@@ -203,6 +237,8 @@ int main(void)
         BACKEND_TEST(an_empty_append_still_has_its_line_end),
         BACKEND_TEST(a_cas_number_of_an_old_connection_counts_as_changed),
         BACKEND_TEST(refusals_carry_the_servers_words),
+        BACKEND_TEST(where_no_number_stands_nothing_is_counted),
+        BACKEND_TEST(a_lost_incr_may_have_counted),
         BACKEND_TEST(an_answer_to_another_question_is_no_answer),
         BACKEND_TEST(a_server_that_is_away_is_down),
         BACKEND_TEST(without_cas_lists_are_refused),

@@ -39,11 +39,20 @@ static void changes_are_classic(void **state)
            "set fruit 0 -1 10\r\n");
     expect((struct be_request){.verb = BE_APPEND, .value = value}, "append fruit 0 0 10\r\n");
     expect((struct be_request){.verb = BE_APPEND}, "append fruit 0 0 0\r\n");
+    expect((struct be_request){.verb = BE_PREPEND, .value = value}, "prepend fruit 0 0 10\r\n");
     expect(
         (struct be_request){
             .verb = BE_CAS, .flags = 1, .exptime = INT32_MAX, .cas = UINT64_MAX, .value = value},
         "cas fruit 1 2147483647 10 18446744073709551615\r\n");
     expect((struct be_request){.verb = BE_DELETE}, "delete fruit\r\n");
+}
+
+static void an_incr_carries_what_it_adds(void **state)
+{
+    (void)state;
+    expect((struct be_request){.verb = BE_INCR, .delta = 3}, "incr fruit 3\r\n");
+    expect((struct be_request){.verb = BE_INCR, .delta = UINT64_MAX, .flags = 1, .exptime = 2},
+           "incr fruit 18446744073709551615\r\n");
 }
 
 static void a_conditional_delete_is_a_cas_that_is_over_at_once(void **state)
@@ -72,10 +81,11 @@ static void a_value_follows_what_stores_one(void **state)
     (void)state;
     assert_true(backend_has_body(BE_ADD) && backend_has_body(BE_SET) &&
                 backend_has_body(BE_REPLACE));
-    assert_true(backend_has_body(BE_APPEND) && backend_has_body(BE_CAS));
+    assert_true(backend_has_body(BE_APPEND) && backend_has_body(BE_PREPEND) &&
+                backend_has_body(BE_CAS));
     assert_false(backend_has_body(BE_GET) || backend_has_body(BE_SIZE));
     assert_false(backend_has_body(BE_PROBE) || backend_has_body(BE_DELETE));
-    assert_false(backend_has_body(BE_CAS_DELETE));
+    assert_false(backend_has_body(BE_CAS_DELETE) || backend_has_body(BE_INCR));
 }
 
 int main(void)
@@ -83,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_ask_by_mg),
         cmocka_unit_test(changes_are_classic),
+        cmocka_unit_test(an_incr_carries_what_it_adds),
         cmocka_unit_test(a_conditional_delete_is_a_cas_that_is_over_at_once),
         cmocka_unit_test(the_longest_line_has_room),
         cmocka_unit_test(a_value_follows_what_stores_one),

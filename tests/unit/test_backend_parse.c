@@ -199,6 +199,10 @@ static void every_word_of_change_is_known(void **state)
         {BE_SET, "STORED\r\n", BE_STORED},
         {BE_APPEND, "STORED\r\n", BE_STORED},
         {BE_APPEND, "NOT_STORED\r\n", BE_NOT_STORED},
+        {BE_PREPEND, "STORED\r\n", BE_STORED},
+        {BE_PREPEND, "NOT_STORED\r\n", BE_NOT_STORED},
+        {BE_INCR, "12\r\n", BE_STORED},
+        {BE_INCR, "NOT_FOUND\r\n", BE_NOT_FOUND},
         {BE_CAS, "STORED\r\n", BE_STORED},
         {BE_CAS, "EXISTS\r\n", BE_EXISTS},
         {BE_CAS, "NOT_FOUND\r\n", BE_NOT_FOUND},
@@ -212,6 +216,20 @@ static void every_word_of_change_is_known(void **state)
         assert_int_equal(read_reply(cases[i].verb, cases[i].line, &r), 0);
         assert_int_equal(r.status, cases[i].status);
     }
+}
+
+static void an_incr_brings_the_number(void **state)
+{
+    (void)state;
+    struct be_reply r;
+    assert_int_equal(read_reply(BE_INCR, "0\r\n", &r), 0);
+    assert_true(r.status == BE_STORED && r.number == 0);
+    assert_int_equal(read_reply(BE_INCR, "18446744073709551615\r\n", &r), 0);
+    assert_true(r.status == BE_STORED && r.number == UINT64_MAX);
+    assert_int_equal(
+        read_reply(BE_INCR, "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n", &r),
+        0);
+    assert_int_equal(r.status, BE_REFUSED);
 }
 
 static void errors_are_told_apart_for_any_verb(void **state)
@@ -244,14 +262,30 @@ static void answers_to_other_requests_are_noticed(void **state)
         enum be_verb verb;
         const char *line;
     } cases[] = {
-        {BE_GET, "STORED\r\n"},       {BE_GET, "HD\r\n"},
-        {BE_GET, "VA 1 fx\r\na\r\n"}, {BE_GET, "VA 1 t\r\na\r\n"},
-        {BE_SIZE, "HD\r\n"},          {BE_SIZE, "VA 1\r\na\r\n"},
-        {BE_PROBE, "HDX\r\n"},        {BE_ADD, "DELETED\r\n"},
-        {BE_APPEND, "EXISTS\r\n"},    {BE_SET, "EN\r\n"},
-        {BE_DELETE, "STORED\r\n"},    {BE_DELETE, "VA 1\r\na\r\n"},
-        {BE_SET, "STOREDX\r\n"},      {BE_CAS, "DELETED\r\n"},
-        {BE_GET, "EN c1\r\n"},        {BE_GET, "VA 1 f4294967296\r\na\r\n"},
+        {BE_GET, "STORED\r\n"},
+        {BE_GET, "HD\r\n"},
+        {BE_GET, "VA 1 fx\r\na\r\n"},
+        {BE_GET, "VA 1 t\r\na\r\n"},
+        {BE_SIZE, "HD\r\n"},
+        {BE_SIZE, "VA 1\r\na\r\n"},
+        {BE_PROBE, "HDX\r\n"},
+        {BE_ADD, "DELETED\r\n"},
+        {BE_APPEND, "EXISTS\r\n"},
+        {BE_SET, "EN\r\n"},
+        {BE_DELETE, "STORED\r\n"},
+        {BE_DELETE, "VA 1\r\na\r\n"},
+        {BE_SET, "STOREDX\r\n"},
+        {BE_CAS, "DELETED\r\n"},
+        {BE_GET, "EN c1\r\n"},
+        {BE_GET, "VA 1 f4294967296\r\na\r\n"},
+        {BE_INCR, "STORED\r\n"},
+        {BE_INCR, "NOT_STORED\r\n"},
+        {BE_INCR, "18446744073709551616\r\n"},
+        {BE_INCR, "1 \r\n"},
+        {BE_INCR, "-1\r\n"},
+        {BE_APPEND, "12\r\n"},
+        {BE_PREPEND, "EXISTS\r\n"},
+        {BE_SIZE, "12\r\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct be_reply r;
@@ -272,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_get_brings_everything),
         cmocka_unit_test(sizes_and_probes_have_no_value),
         cmocka_unit_test(every_word_of_change_is_known),
+        cmocka_unit_test(an_incr_brings_the_number),
         cmocka_unit_test(errors_are_told_apart_for_any_verb),
         cmocka_unit_test(answers_to_other_requests_are_noticed),
     };
