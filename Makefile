@@ -58,7 +58,7 @@ CHECKED  := $(B)/$(if $(SAN),obj,checked)
 
 BIN      := $(B)/mclistd
 DIRS     ?= *
-SRC      := $(sort $(wildcard $(addprefix src/,$(addsuffix /*.c,$(DIRS)))))
+SRC      := $(sort $(wildcard $(foreach d,$(DIRS),src/$(d)/*.c src/$(d)/*/*.c)))
 OBJ      := $(SRC:%.c=$(B)/obj/%.o)
 CHECKED_OBJ := $(SRC:%.c=$(CHECKED)/%.o)
 MAIN_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard src/main.c))
@@ -75,7 +75,7 @@ SIM_BIN := $(if $(SIM_SRC),$(B)/sim)
 
 UNIT_OBJ  := $(UNIT_SRC:%.c=$(CHECKED)/%.o)
 ALL_OBJ   := $(OBJ) $(MAIN_OBJ) $(CHECKED_OBJ) $(SUPPORT_OBJ) $(SIM_OBJ) $(UNIT_OBJ)
-C_FILES    = $(sort $(wildcard src/*.[ch] src/*/*.[ch] tests/*/*.[ch]))
+C_FILES    = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch]))
 JOBS      := -j$(shell nproc 2>/dev/null || echo 2)
 
 # Sanitizer reports must end the program with a code that nothing else uses.

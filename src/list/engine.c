@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/dialect/dialect.h"
 #include "list/engine_state.h"
 #include "list/op_compact.h"
 #include "list/schedule.h"
@@ -104,6 +105,13 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
             return reject(e, call, "item holds the delimiter");
         }
         *log_bytes += entry_bytes(item.len);
+    }
+    if (policy->dialect != DIALECT_NATIVE) {
+        char text[LIST_ERROR_MAX];
+        const char *why = dialect_refusal(call, text);
+        if (why != NULL) {
+            return reject(e, call, "%s", why);
+        }
     }
     /* One item needs no delimiter. */
     bool joined = call->verb == LIST_GET || call->verb == LIST_RANGE ||
@@ -208,7 +216,11 @@ uint64_t engine_run(struct engine *e, struct now now)
     run_runnable(e);
     struct list *list;
     while ((list = lists_take_ready(&e->lists)) != NULL) {
-        schedule_list(e, list);
+        if (list->policy->dialect == DIALECT_NATIVE) {
+            schedule_list(e, list);
+        } else {
+            dialect_schedule(e, list);
+        }
     }
     return TAILQ_EMPTY(&e->runnable) ? timers_next(&e->timers) : now.mono_us;
 }

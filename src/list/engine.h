@@ -38,7 +38,14 @@ enum list_verb {
     LIST_DROP,
     LIST_COMPACT,
     LIST_STAT,
+    LIST_VERB_COUNT
 };
+
+static inline bool list_verb_reads(enum list_verb verb)
+{
+    return verb == LIST_GET || verb == LIST_HAS || verb == LIST_LEN || verb == LIST_RANGE ||
+           verb == LIST_STAT;
+}
 
 enum list_status {
     LIST_OK,

@@ -216,17 +216,17 @@ bool log_has_withdrawal(struct slice log, const struct name *name)
     return find_announcement(log, name, true);
 }
 
-int32_t head_exptime(const struct head *head, int64_t wall_s)
+int32_t exptime_of(int64_t ttl_s, int64_t wall_s)
 {
     /* memcached takes numbers above 30 days for absolute times, and 0 for "never". */
     const int64_t relative_max_s = 60 * 60 * 24 * 30;
-    if (head->ttl_s < 0) {
+    if (ttl_s < 0) {
         return 0;
     }
-    if (head->ttl_s > relative_max_s) {
+    if (ttl_s > relative_max_s) {
         /* It reads 32 bits; a moment beyond them would turn negative, which means "gone at once".
          */
-        return head->ttl_s > INT32_MAX - wall_s ? INT32_MAX : (int32_t)(wall_s + head->ttl_s);
+        return ttl_s > INT32_MAX - wall_s ? INT32_MAX : (int32_t)(wall_s + ttl_s);
     }
-    return head->ttl_s == 0 ? 1 : (int32_t)head->ttl_s;
+    return ttl_s == 0 ? 1 : (int32_t)ttl_s;
 }

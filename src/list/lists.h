@@ -28,6 +28,8 @@ struct list {
     struct op *compaction;    /* the compaction in progress, unless it is merging */
     struct op *merge;         /* the one that is: merges are long, flips go on beside them */
     struct op *hold;          /* which of the two is publishing: changes of this worker wait */
+    struct op *writer;        /* dialects: what changes it, or folds it */
+    struct op *reader;        /* dialects: what reads it */
     unsigned ops;             /* operations of any kind */
 
     /* The head's size as last seen, and what this worker appended since. */
@@ -52,6 +54,10 @@ struct list {
     bool has_turns; /* sessions wait that change it and look into it in turns: op_turns.h */
     uint64_t turns_after_us; /* these go one by one before */
     unsigned turns_failures; /* in a row */
+
+    /* Of a dialect (dialect/): what was found out on the way. */
+    bool wants_compaction;
+    bool has_bar; /* tombstone: deletions may be prepended */
 
     char key[];
 };

@@ -63,6 +63,10 @@ static void op_finish(struct engine *e, struct op *op)
         list->compaction = NULL;
     } else if (list->merge == op) {
         list->merge = NULL;
+    } else if (list->writer == op) {
+        list->writer = NULL;
+    } else if (list->reader == op) {
+        list->reader = NULL;
     }
     CHECK(list->hold != op);
     list->ops--;
@@ -152,8 +156,8 @@ void request_send(struct engine *e, struct be_request *request)
     STAILQ_INSERT_TAIL(&e->outbox, request, link);
 }
 
-static void send_for(struct engine *e, struct op *op, struct be_request *r, struct block *value,
-                     uint64_t tag)
+void op_send(struct engine *e, struct op *op, struct be_request *r, struct block *value,
+             uint64_t tag)
 {
     if (value != NULL) {
         r->block = block_ref(value);
@@ -186,23 +190,23 @@ static struct be_request *sublist_request(struct engine *e, struct op *op, enum 
 void emit_get(struct engine *e, struct op *op, uint64_t tag)
 {
     metric_inc(e->metrics, METRIC_list_head_reads);
-    send_for(e, op, head_request(e, op, BE_GET), NULL, tag);
+    op_send(e, op, head_request(e, op, BE_GET), NULL, tag);
 }
 
 void emit_size(struct engine *e, struct op *op, uint64_t tag)
 {
-    send_for(e, op, head_request(e, op, BE_SIZE), NULL, tag);
+    op_send(e, op, head_request(e, op, BE_SIZE), NULL, tag);
 }
 
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag)
 {
     metric_inc(e->metrics, METRIC_list_appends);
-    send_for(e, op, head_request(e, op, BE_APPEND), value, tag);
+    op_send(e, op, head_request(e, op, BE_APPEND), value, tag);
 }
 
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
 {
-    send_for(e, op, head_request(e, op, BE_ADD), value, tag);
+    op_send(e, op, head_request(e, op, BE_ADD), value, tag);
 }
 
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
@@ -212,8 +216,8 @@ void emit_cas(struct engine *e, struct op *op, const struct head *read, struct b
     r->cas = read->cas;
     r->epoch = read->epoch;
     r->flags = read->flags;
-    r->exptime = head_exptime(read, e->now.wall_s);
-    send_for(e, op, r, value, tag);
+    r->exptime = exptime_of(read->ttl_s, e->now.wall_s);
+    op_send(e, op, r, value, tag);
 }
 
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag)
@@ -221,19 +225,19 @@ void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, u
     struct be_request *r = head_request(e, op, BE_CAS_DELETE);
     r->cas = read->cas;
     r->epoch = read->epoch;
-    send_for(e, op, r, NULL, tag);
+    op_send(e, op, r, NULL, tag);
 }
 
 void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                       struct block *value, uint64_t tag)
 {
-    send_for(e, op, sublist_request(e, op, BE_ADD, name, number), value, tag);
+    op_send(e, op, sublist_request(e, op, BE_ADD, name, number), value, tag);
 }
 
 void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                          uint64_t tag)
 {
-    send_for(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
+    op_send(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
 }
 
 static void emit_burn(struct engine *e, struct op *op, enum be_verb verb, const struct name *name,
@@ -241,7 +245,7 @@ static void emit_burn(struct engine *e, struct op *op, enum be_verb verb, const 
 {
     struct be_request *r = sublist_request(e, op, verb, name, number);
     r->exptime = BURNT_TTL_S;
-    send_for(e, op, r, NULL, tag);
+    op_send(e, op, r, NULL, tag);
 }
 
 void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
@@ -259,7 +263,7 @@ void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, u
 void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                         uint64_t tag)
 {
-    send_for(e, op, sublist_request(e, op, BE_PROBE, name, number), NULL, tag);
+    op_send(e, op, sublist_request(e, op, BE_PROBE, name, number), NULL, tag);
 }
 
 enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,

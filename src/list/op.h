@@ -65,6 +65,8 @@ void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
 
 /* Emission: each puts one request into the outbox and counts it as outstanding. Values: the block's
  * filled part, of which the request takes its own reference. */
+void op_send(struct engine *e, struct op *op, struct be_request *request, struct block *value,
+             uint64_t tag);
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);

@@ -303,15 +303,15 @@ static void test_the_remaining_time_is_given_as_memcached_takes_it(void **state)
     (void)state;
     const int64_t now = 1753000000, month = 60 * 60 * 24 * 30;
     struct head head = {.ttl_s = -1};
-    assert_int_equal(head_exptime(&head, now), 0);
+    assert_int_equal(exptime_of(head.ttl_s, now), 0);
     head.ttl_s = 0;
-    assert_int_equal(head_exptime(&head, now), 1);
+    assert_int_equal(exptime_of(head.ttl_s, now), 1);
     head.ttl_s = 1;
-    assert_int_equal(head_exptime(&head, now), 1);
+    assert_int_equal(exptime_of(head.ttl_s, now), 1);
     head.ttl_s = month;
-    assert_int_equal(head_exptime(&head, now), month);
+    assert_int_equal(exptime_of(head.ttl_s, now), month);
     head.ttl_s = month + 1;
-    assert_int_equal(head_exptime(&head, now), now + month + 1);
+    assert_int_equal(exptime_of(head.ttl_s, now), now + month + 1);
 }
 
 /* Negative numbers mean "expired" to memcached: the list would be gone. */
@@ -319,11 +319,11 @@ static void test_the_remaining_time_never_turns_negative(void **state)
 {
     (void)state;
     struct head head = {.ttl_s = INT32_MAX};
-    assert_int_equal(head_exptime(&head, 1753000000), INT32_MAX);
+    assert_int_equal(exptime_of(head.ttl_s, 1753000000), INT32_MAX);
     head.ttl_s = 60 * 60 * 24 * 31;
-    assert_int_equal(head_exptime(&head, INT32_MAX), INT32_MAX);
+    assert_int_equal(exptime_of(head.ttl_s, INT32_MAX), INT32_MAX);
     head.ttl_s = INT64_MAX;
-    assert_int_equal(head_exptime(&head, 1753000000), INT32_MAX);
+    assert_int_equal(exptime_of(head.ttl_s, 1753000000), INT32_MAX);
 }
 
 /* Anybody may write a head. */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/dialect/dialect.h"
+
+#include <stdio.h>
+
+static const struct dialect *const dialects[DIALECT_COUNT] = {
+    [DIALECT_SIMPLE] = &dialect_simple,
+    [DIALECT_TOMBSTONE] = &dialect_tombstone,
+    [DIALECT_SIGNED] = &dialect_signed,
+};
+
+const struct dialect *dialect_of(const struct list_policy *policy)
+{
+    return dialects[policy->dialect];
+}
+
+/* The bytes that an item must not hold, besides the delimiter of lget. */
+static size_t meaning_bytes(const struct list_policy *policy, char out[4])
+{
+    size_t count = 0;
+    switch (policy->dialect) {
+    case DIALECT_TOMBSTONE:
+        out[count++] = (char)policy->deleted_delimiter;
+        break;
+    case DIALECT_MARKER:
+        out[count++] = (char)policy->closed_mark;
+        __attribute__((fallthrough));
+    case DIALECT_SIGNED:
+    case DIALECT_FLIP:
+    case DIALECT_SUBLISTS:
+        out[count++] = (char)policy->add_sign;
+        out[count++] = (char)policy->delete_sign;
+        break;
+    default:
+        break;
+    }
+    return count;
+}
+
+static const char *verb_word(enum list_verb verb)
+{
+    static const char *const words[LIST_VERB_COUNT] = {
+        [LIST_ADD] = "ladd",     [LIST_DEL] = "ldel",   [LIST_SET] = "lset",
+        [LIST_ADDX] = "laddx",   [LIST_DELX] = "ldelx", [LIST_CREATE] = "lcreate",
+        [LIST_GET] = "lget",     [LIST_HAS] = "lhas",   [LIST_LEN] = "llen",
+        [LIST_RANGE] = "lrange", [LIST_DROP] = "ldrop", [LIST_COMPACT] = "lcompact",
+        [LIST_STAT] = "lstat",
+    };
+    return words[verb];
+}
+
+const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
+{
+    const struct list_policy *policy = call->policy;
+    const struct dialect *dialect = dialect_of(policy);
+    char bytes[4];
+    if (dialect->lanes[call->verb] == LANE_NEVER) {
+        snprintf(text, LIST_ERROR_MAX, "%s: %s", verb_word(call->verb), dialect->never);
+        return text;
+    }
+    if (call->key.len > policy->key_bytes_max) {
+        snprintf(text, LIST_ERROR_MAX, "key must have 1 to %u bytes for its items to have names",
+                 policy->key_bytes_max);
+        return text;
+    }
+    if (list_verb_reads(call->verb)) {
+        return NULL;
+    }
+    size_t count = meaning_bytes(policy, bytes);
+    for (size_t i = 0; i < call->item_count; i++) {
+        for (size_t b = 0; b < count; b++) {
+            if (memchr(call->items[i].p, bytes[b], call->items[i].len) != NULL) {
+                snprintf(text, LIST_ERROR_MAX,
+                         "item holds the byte \\x%02x, which has a meaning "
+                         "in lists of dialect %s",
+                         (unsigned char)bytes[b], dialect->name);
+                return text;
+            }
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Dialects: layouts of lists that applications have kept by hand, as tables of operations beside
+ * the engine's own layout. Each file begins with what is stored, in which order it is written, and
+ * what cannot be promised; docs/dialects.md has the same for users.
+ */
+#ifndef LIST_DIALECT_DIALECT_H
+#define LIST_DIALECT_DIALECT_H
+
+#include "list/dialect/text.h"
+#include "list/dialect/work.h"
+
+enum look {
+    LOOK_DONE,   /* work->items is what the list holds */
+    LOOK_MORE,   /* further parts were named */
+    LOOK_AGAIN,  /* the parts do not belong together: they were changed while they were read */
+    LOOK_FAILED, /* work->error */
+};
+
+struct dialect {
+    const char *name;
+    enum lane lanes[LIST_VERB_COUNT];
+    /* The reason for verbs in LANE_NEVER, behind the verb. */
+    const char *never;
+    /* Names the parts that a look begins with. */
+    void (*parts)(struct work *w);
+    enum look (*look)(struct engine *e, struct work *w);
+    work_step *change;  /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
+    work_step *set;     /* LIST_SET in LANE_ALONE */
+    work_step *compact; /* with or without a call */
+    /* Those of a single item: fills append with what the calls add to it; and writes what holds
+     * just these items. */
+    void (*batch)(struct work *w);
+    void (*encode)(const struct list_policy *policy, const struct fold *fold, struct block **out);
+};
+
+#define DIALECT_READS \
+    [LIST_GET] = LANE_READ, [LIST_HAS] = LANE_READ, [LIST_LEN] = LANE_READ, \
+    [LIST_RANGE] = LANE_READ, [LIST_STAT] = LANE_READ
+
+extern const struct dialect dialect_simple, dialect_tombstone, dialect_signed;
+
+/* NULL for the native layout. */
+const struct dialect *dialect_of(const struct list_policy *policy);
+
+/* Why the call is refused, as the text behind CLIENT_ERROR, or NULL. */
+const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_MAX]);
+
+/* Starts what can be started on a list of a dialect. */
+void dialect_schedule(struct engine *e, struct list *list);
+/* Something was appended: is it time to look for what can be folded? */
+void dialect_appended(struct engine *e, struct list *list, uint64_t bytes);
+
+/* Every dialect's. */
+work_step dialect_read, dialect_drop;
+/* Dialects of a single item. */
+work_step single_change, single_exact, single_compact;
+void single_parts(struct work *w);
+
+/* Dialects of signed logs: fills append with the calls' entries, and writes a log of just these
+ * items. */
+static inline struct signs signs_of(const struct list_policy *policy)
+{
+    return (struct signs){(char)policy->add_sign, (char)policy->delete_sign};
+}
+void signed_batch(struct work *w);
+void signed_encode(const struct list_policy *policy, const struct fold *fold, struct block **out);
+
+#endif

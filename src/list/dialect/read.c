@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every dialect does in the same way: reads are answered from one look at the parts, ldrop
+ * removes them.
+ */
+#include "list/answer.h"
+#include "list/dialect/dialect.h"
+
+static bool holds(const struct items *items, struct slice item)
+{
+    if (items->fold.table_used > 0) {
+        char outcome = fold_outcome(&items->fold, item);
+        return outcome == ENTRY_ADD || outcome == ENTRY_READD;
+    }
+    for (size_t i = 0; i < items->count; i++) {
+        if (slice_equal(items->at[i], item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_has(const struct work *w, struct list_call *call)
+{
+    for (size_t i = 0; i < call->item_count; i++) {
+        if (holds(&w->items, call->items[i])) {
+            answer_member(w->op.list, call, call->items[i]);
+        }
+    }
+}
+
+static void answer_items(struct engine *e, struct work *w, struct list_call *call)
+{
+    const struct items *items = &w->items;
+    struct output output = {.to = UINT64_MAX};
+    answer_begin(w->op.list, call, &output);
+    if (call->verb != LIST_RANGE || answer_range(call, items->count, &output)) {
+        output.position = output.from;
+        for (size_t i = output.from; i < items->count && !output_satisfied(&output); i++) {
+            output_item(&output, items->at[i]);
+        }
+    }
+    answer_content(e, w->op.list, call, NULL, &output);
+}
+
+static void fill_stat(const struct work *w, struct list_stat *stat)
+{
+    stat->log_bytes = w->stored_bytes;
+    stat->items = w->items.count;
+    stat->head_server = w->op.list->head_server;
+    stat->ttl_s = -1;
+    for (size_t i = 0; i < w->part_count; i++) {
+        const struct part *part = &w->parts[i];
+        if (part->state == PART_THERE) {
+            stat->sublists += part->role == PART_SUBLIST;
+            stat->head_cas = stat->head_cas == 0 ? part->cas : stat->head_cas;
+            stat->ttl_s = stat->ttl_s < 0 ? part->ttl_s : stat->ttl_s;
+        }
+    }
+}
+
+/* Differs whenever a part may have changed: the CAS number of a single one, a mixture of several.
+ */
+static uint64_t version_of(const struct work *w)
+{
+    uint64_t version = 0;
+    if (w->part_count == 1) {
+        return w->parts[0].state == PART_THERE ? w->parts[0].cas : 0;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
+        version = hash_bytes(&cas, sizeof cas, version);
+    }
+    return version;
+}
+
+static bool anything_there(const struct work *w)
+{
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_THERE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer(struct engine *e, struct work *w, struct list_call *call)
+{
+    call->version = version_of(w);
+    switch (call->verb) {
+    case LIST_LEN:
+        call->number = w->items.count;
+        answer_call(e, w->op.list, call, NULL, LIST_OK);
+        return;
+    case LIST_HAS:
+        answer_has(w, call);
+        answer_call(e, w->op.list, call, NULL, call->number > 0 ? LIST_OK : LIST_MISSING);
+        return;
+    case LIST_STAT:
+        fill_stat(w, &call->stat);
+        answer_call(e, w->op.list, call, NULL, anything_there(w) ? LIST_OK : LIST_MISSING);
+        return;
+    default:
+        answer_items(e, w, call);
+        return;
+    }
+}
+
+/* Who reads pays for what others left, now and then. */
+static void consider_compaction(struct engine *e, struct work *w)
+{
+    struct list *list = w->op.list;
+    uint32_t chance = list->policy->compact_chance;
+    if (w->can_shrink && chance > 0 && rng_below(e->rng, chance) == 0) {
+        list->wants_compaction = true;
+        lists_mark_ready(&e->lists, list);
+    }
+}
+
+enum progress dialect_read(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed) {
+        work_fail(e, w, w->error);
+        CO_RETURN(co);
+    }
+    while (!TAILQ_EMPTY(&w->calls)) {
+        struct list_call *call = TAILQ_FIRST(&w->calls);
+        TAILQ_REMOVE(&w->calls, call, link);
+        answer(e, w, call);
+    }
+    consider_compaction(e, w);
+    CO_END(co);
+}
+
+enum progress dialect_drop(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    for (w->next_part = 0; !w->failed && w->next_part < w->part_count; w->next_part++) {
+        part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
+        CO_AWAIT(co, "dropping the list's items");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+        }
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/dialect/work.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/number.h"
+#include "list/dialect/dialect.h"
+
+/* Parts asked for at the same time: more than most lists have, and a bounded amount of memory in
+ * flight. */
+#define PARTS_INFLIGHT_MAX 1024
+/* A read whose answer was lost, or that met a change half done, is made again so often. */
+#define GET_TRIES_MAX 3
+#define LOOK_TRIES_MAX 10
+/* An append that finds its item missing creates it, which somebody may do or undo in between. */
+#define APPEND_TRIES_MAX 8
+/* First pause after a conflict; doubles up to 2^8 times that. */
+#define BACKOFF_US 200u
+
+/* Behind the tags of parts. */
+#define TAG_APPENDED ((uint64_t)1 << 40)
+
+/* ---- items ---- */
+
+void items_reset(struct items *items)
+{
+    fold_fini(&items->fold);
+    fold_init(&items->fold);
+    items->count = 0;
+    items->bytes = 0;
+}
+
+void items_push(struct items *items, struct slice item)
+{
+    if (items->count == items->cap) {
+        items->cap = items->cap == 0 ? 64 : items->cap * 2;
+        items->at = realloc(items->at, items->cap * sizeof *items->at);
+        CHECK(items->at != NULL);
+    }
+    items->at[items->count++] = item;
+    items->bytes += item.len;
+}
+
+void items_settle(struct items *items)
+{
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    items->count = 0;
+    items->bytes = 0;
+    while (fold_next(&items->fold, true, &at, &op, &item)) {
+        items_push(items, item);
+    }
+}
+
+/* ---- calls ---- */
+
+void work_add(struct work *w, struct list_call *call)
+{
+    TAILQ_INSERT_TAIL(&w->calls, call, link);
+    for (size_t i = 0; i < call->item_count; i++) {
+        w->call_bytes += entry_bytes(call->items[i].len);
+    }
+}
+
+void work_finish_first(struct engine *e, struct work *w, enum list_status status)
+{
+    struct list_call *call = TAILQ_FIRST(&w->calls);
+    TAILQ_REMOVE(&w->calls, call, link);
+    call_finish(e, w->op.list, call, status);
+}
+
+void work_finish(struct engine *e, struct work *w)
+{
+    while (!TAILQ_EMPTY(&w->calls)) {
+        work_finish_first(e, w, LIST_OK);
+    }
+}
+
+void work_fail(struct engine *e, struct work *w, const char *text)
+{
+    calls_fail(e, w->op.list, &w->calls, text);
+}
+
+void work_note_error(struct work *w, const struct op_event *event)
+{
+    w->failed = true;
+    if (event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY) {
+        snprintf(w->error, sizeof w->error,
+                 "backend has no room for this list in one item, nothing done");
+    } else {
+        op_error_text(event, w->error);
+    }
+}
+
+void work_note_text(struct work *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(w->error, sizeof w->error, format, args);
+    va_end(args);
+    w->failed = true;
+}
+
+uint64_t work_backoff_us(struct engine *e, const struct work *w)
+{
+    return 1 + rng_below(e->rng, BACKOFF_US << u64_least(w->tries, 8));
+}
+
+/* ---- parts ---- */
+
+struct part *work_add_part(struct work *w, enum part_role role, uint32_t number)
+{
+    if (w->part_count == w->part_cap) {
+        w->part_cap = w->part_cap == 0 ? 4 : w->part_cap * 2;
+        w->parts = realloc(w->parts, w->part_cap * sizeof *w->parts);
+        CHECK(w->parts != NULL);
+    }
+    struct part *part = &w->parts[w->part_count++];
+    *part = (struct part){.role = role, .number = number};
+    return part;
+}
+
+void work_forget_parts(struct work *w)
+{
+    for (size_t i = 0; i < w->part_count; i++) {
+        part_forget(&w->parts[i]);
+    }
+    w->part_count = 0;
+    w->next_part = 0;
+    items_reset(&w->items);
+}
+
+static void ask_for_parts(struct engine *e, struct work *w)
+{
+    while (w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
+        if (w->parts[w->next_part].state == PART_UNREAD) {
+            metric_inc(e->metrics, METRIC_list_part_reads);
+            part_send(e, &w->op, &w->parts[w->next_part], BE_GET, NULL, w->next_part);
+        }
+        w->next_part++;
+    }
+}
+
+static void take_part(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct part *part = &w->parts[event->tag];
+    struct list *list = w->op.list;
+    if (event->reply->caps != NULL) {
+        list->item_size_max = event->reply->caps->item_size_max;
+        list->head_server = event->reply->caps->server_name;
+    }
+    if (event->status == BE_HIT || event->status == BE_MISS) {
+        part_take(part, event->reply);
+    } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
+        w->get_tries++;
+        part_send(e, &w->op, part, BE_GET, NULL, event->tag);
+    } else {
+        w->failed = true;
+        snprintf(w->error, sizeof w->error, "%s",
+                 event->text != NULL ? event->text : "backend refused to read the list");
+    }
+}
+
+enum progress work_gather(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->gathering;
+    CO_BEGIN(co);
+    w->get_tries = 0;
+    ask_for_parts(e, w);
+    while (w->op.due > 0) {
+        CO_AWAIT(co, "reading the list's items");
+        take_part(e, w, event);
+        ask_for_parts(e, w);
+    }
+    CO_END(co);
+}
+
+static enum look look_at_parts(struct engine *e, struct work *w)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    items_reset(&w->items);
+    enum look look = dialect_of(policy)->look(e, w);
+    if (fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
+        work_note_text(w, "list needs more than fold_memory_bytes to be read");
+        return LOOK_FAILED;
+    }
+    return look;
+}
+
+static void note_extent(struct work *w)
+{
+    struct list *list = w->op.list;
+    w->stored_bytes = 0;
+    for (size_t i = 0; i < w->part_count; i++) {
+        w->stored_bytes += w->parts[i].value.len;
+    }
+    list->extent = (struct list_extent){.bytes = w->stored_bytes, .items = w->items.count};
+    list_note_size(list, w->stored_bytes);
+}
+
+enum progress work_look(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->looking;
+    enum look look;
+    CO_BEGIN(co);
+    w->failed = false;
+    w->look_tries = 0;
+    do {
+        work_forget_parts(w);
+        dialect_of(w->op.list->policy)->parts(w);
+        do {
+            CO_CALL(co, work_gather(e, w, event));
+            look = w->failed ? LOOK_FAILED : look_at_parts(e, w);
+        } while (look == LOOK_MORE);
+    } while (look == LOOK_AGAIN && ++w->look_tries < LOOK_TRIES_MAX);
+    if (look == LOOK_AGAIN) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: the list's items change faster than they can be read");
+    } else if (look == LOOK_DONE) {
+        note_extent(w);
+    }
+    CO_END(co);
+}
+
+/* ---- appending ---- */
+
+/* A missing item was answered NOT_STORED, or one without room for more. */
+static void write_whole(struct engine *e, struct work *w)
+{
+    struct append *a = &w->append;
+    struct slice old = a->target.value, more = block_text(a->value);
+    struct block *value = block_new(old.len + more.len);
+    bool before = a->verb == BE_PREPEND;
+    block_append(&value, before ? more.p : old.p, before ? more.len : old.len);
+    block_append(&value, before ? old.p : more.p, before ? old.len : more.len);
+    part_write(e, &w->op, &a->target, value, TAG_APPENDED);
+    block_unref(&value);
+}
+
+static bool append_settled(struct work *w, const struct op_event *event)
+{
+    struct append *a = &w->append;
+    a->status = event->status;
+    switch (event->status) {
+    case BE_STORED:
+        return true;
+    case BE_TOO_LARGE:
+    case BE_NO_MEMORY:
+        a->status = BE_TOO_LARGE;
+        return true;
+    case BE_NOT_STORED:
+    case BE_EXISTS:
+    case BE_NOT_FOUND:
+        return false;
+    default:
+        work_note_error(w, event);
+        return true;
+    }
+}
+
+/* The reply to a look at the target. False: it could not be read. */
+static bool append_looked(struct work *w, const struct op_event *event)
+{
+    if (event->status == BE_HIT || event->status == BE_MISS) {
+        part_take(&w->append.target, event->reply);
+        return true;
+    }
+    work_note_text(w, "%s", event->text != NULL ? event->text : "backend refused to read the list");
+    w->append.status = event->status;
+    return false;
+}
+
+enum progress work_append(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct append *a = &w->append;
+    struct co *co = &a->co;
+    CO_BEGIN(co);
+    w->failed = false;
+    for (a->tries = 0; a->tries < APPEND_TRIES_MAX; a->tries++) {
+        metric_inc(e->metrics, METRIC_list_appends);
+        part_send(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
+        CO_AWAIT(co, "appending");
+        if (append_settled(w, event)) {
+            CO_RETURN(co);
+        }
+        part_send(e, &w->op, &a->target, BE_GET, NULL, TAG_APPENDED);
+        CO_AWAIT(co, "looking why the append was not stored");
+        if (!append_looked(w, event)) {
+            CO_RETURN(co);
+        }
+        if (a->target.state == PART_MISSING && a->create == NULL) {
+            a->status = BE_MISS;
+            CO_RETURN(co);
+        }
+        if (a->target.state == PART_MISSING) {
+            part_write(e, &w->op, &a->target, a->create, TAG_APPENDED);
+        } else if (a->tries > 0) {
+            write_whole(e, w);
+        } else {
+            continue; /* it was created in between */
+        }
+        CO_AWAIT(co, "creating the item, or writing it whole");
+        if (append_settled(w, event)) {
+            CO_RETURN(co);
+        }
+    }
+    metric_inc(e->metrics, METRIC_list_busy);
+    work_note_text(w, "busy, nothing done: other writers were faster each time");
+    CO_END(co);
+}
+
+static void append_fini(struct append *a)
+{
+    part_forget(&a->target);
+    block_unref(&a->value);
+    block_unref(&a->create);
+}
+
+/* ---- the operation ---- */
+
+static enum progress work_step_all(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct work *w = (struct work *)op;
+    struct co *co = &op->co;
+    CO_BEGIN(co);
+    CO_CALL(co, w->run(e, w, event));
+    CHECK(TAILQ_EMPTY(&w->calls));
+    CO_END(co);
+}
+
+static void work_fini(struct engine *e, struct op *op)
+{
+    struct work *w = (struct work *)op;
+    (void)e;
+    work_forget_parts(w);
+    fold_fini(&w->items.fold);
+    append_fini(&w->append);
+    part_forget(&w->index);
+    free(w->items.at);
+    free(w->parts);
+}
+
+struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run)
+{
+    struct work *w = op_create(e, list, sizeof *w, work_step_all, work_fini);
+    w->lane = lane;
+    w->run = run;
+    TAILQ_INIT(&w->calls);
+    fold_init(&w->items.fold);
+    if (lane == LANE_READ) {
+        list->reader = &w->op;
+    } else {
+        list->writer = &w->op;
+    }
+    return w;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work on a list of a dialect: an operation that carries calls, and what the dialects share. A
+ * dialect names the parts that a list is made of, says what they amount to, and in which order it
+ * writes them (dialect.h).
+ */
+#ifndef LIST_DIALECT_WORK_H
+#define LIST_DIALECT_WORK_H
+
+#include "list/dialect/part.h"
+#include "list/fold.h"
+
+/* Which calls travel together, and how. */
+enum lane {
+    LANE_NEVER,  /* the dialect has no such verb */
+    LANE_READ,   /* any number of reads, from one look at the parts */
+    LANE_ADD,    /* any number of blind additions, in one append */
+    LANE_DELETE, /* the same for deletions */
+    LANE_CHANGE, /* the same for both together */
+    LANE_EXACT,  /* any number of changes of a single item: read, decide, CAS */
+    LANE_ALONE,  /* one call at a time */
+};
+
+/* What a list holds, in its order. Items live in the fold or in the parts. */
+struct items {
+    struct fold fold; /* rings have none */
+    struct slice *at;
+    size_t count, cap;
+    uint64_t bytes; /* of all */
+};
+
+struct work;
+typedef enum progress work_step(struct engine *e, struct work *w, const struct op_event *event);
+
+/* One item appended to. In: target, verb, value, create. */
+struct append {
+    struct part target;
+    enum be_verb verb;    /* BE_APPEND or BE_PREPEND */
+    struct block *value;  /* the reference is the append's */
+    struct block *create; /* what a missing item is made of; NULL: there is nothing to do then */
+    /* Out: BE_STORED, BE_MISS (nothing was there, and still is not), BE_TOO_LARGE (there is no room
+     * for it), or the error that work->error tells of. */
+    enum be_status status;
+    unsigned tries;
+    struct co co;
+};
+
+struct work {
+    struct op op;
+    enum lane lane;
+    work_step *run;
+    struct call_queue calls; /* not answered yet */
+    size_t call_bytes;       /* of their items */
+
+    struct part *parts;
+    size_t part_count, part_cap;
+    struct items items; /* what the parts amounted to, when last looked at */
+    uint64_t stored_bytes;
+    bool can_shrink; /* what is stored says more than the items need */
+    struct append append;
+
+    bool failed; /* error says why */
+    char error[LIST_ERROR_MAX];
+    unsigned tries;
+    struct co outer, body, inner, looking, gathering;
+    unsigned look_tries, get_tries;
+    size_t next_part;
+
+    /* The dialects' own. */
+    struct part index;                 /* sublists */
+    uint64_t numbers_from, numbers_to; /* ring: the numbers that the calls' items have */
+    uint64_t taken_bytes, taken_hash;  /* flip, marker */
+    bool flipped;
+};
+
+/* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
+struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run);
+void work_add(struct work *w, struct list_call *call);
+
+/* Ends the first call, or all, and takes them off. */
+void work_finish_first(struct engine *e, struct work *w, enum list_status status);
+void work_finish(struct engine *e, struct work *w);
+void work_fail(struct engine *e, struct work *w, const char *text);
+/* Notes why the work cannot go on. */
+void work_note_error(struct work *w, const struct op_event *event);
+void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
+
+/* The parts, by position; those added are to be read. */
+struct part *work_add_part(struct work *w, enum part_role role, uint32_t number);
+void work_forget_parts(struct work *w);
+
+/* Inner protothreads. Each ends with failed and error set, or with its result. */
+/* Reads the parts that were not read yet, all in flight at the same time. */
+work_step work_gather;
+/* Names the parts, reads them and finds out what they amount to: items. */
+work_step work_look;
+/* Carries out append; done when the answer is known. */
+work_step work_append;
+
+/* Pauses before the next try after a conflict, longer each time. */
+uint64_t work_backoff_us(struct engine *e, const struct work *w);
+
+void items_reset(struct items *items);
+void items_push(struct items *items, struct slice item);
+/* Takes over what the fold amounts to. */
+void items_settle(struct items *items);
+
+static inline struct slice block_text(const struct block *b)
+{
+    return slice_make(b->data, b->used);
+}
+
+#endif
