@@ -111,9 +111,25 @@ static bool take_item(const struct sim_call *call, struct slice *rest, struct sl
     return slice_equal(slice_take(rest, 2), SLICE_LIT("\r\n"));
 }
 
-/* Splits an answer into items; false when it is not made as it should be. Repeated items stay
- * visible. */
-static bool parse_answer(struct sim_call *call, struct ids *out)
+/* Takes the time away that a ring's entry has behind its item. */
+static bool take_stamp(const struct oracle *o, const struct sim_call *call, struct slice *name)
+{
+    uint64_t seconds;
+    if (o->format == NULL || o->format->dialect != DIALECT_RING || !o->format->stamp ||
+        call->call.verb == LIST_HAS) {
+        return true;
+    }
+    const char *blank = memrchr(name->p, ' ', name->len);
+    if (blank == NULL) {
+        return false;
+    }
+    size_t len = (size_t)(blank - name->p);
+    struct slice digits = slice_make(blank + 1, name->len - len - 1);
+    *name = slice_make(name->p, len);
+    return slice_to_u64(digits, &seconds);
+}
+
+bool oracle_parse_answer(const struct oracle *o, struct sim_call *call, struct ids *out)
 {
     size_t bytes;
     char *text = flatten(&call->call.answer, &bytes);
@@ -124,7 +140,7 @@ static bool parse_answer(struct sim_call *call, struct ids *out)
         uint16_t id = 0;
         good = call->call.form == LIST_FORM_JOINED ? take_joined(&rest, &name)
                                                    : take_item(call, &rest, &name);
-        good = good && item_of_name(name, &id);
+        good = good && take_stamp(o, call, &name) && item_of_name(name, &id);
         if (good) {
             ids_push(out, id);
         }
@@ -196,7 +212,7 @@ static bool version_matches(const struct oracle *o, const struct sim_call *call,
 static void judge_read(struct oracle *o, struct session_model *session, struct sim_call *call)
 {
     const struct ids *answer = &call->answer;
-    if (!parse_answer(call, &call->answer)) {
+    if (!oracle_parse_answer(o, call, &call->answer)) {
         wrong(o, call, "malformed answer");
     }
     uint32_t from = call->start_version, floor = session->floor[call->list];

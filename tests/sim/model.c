@@ -72,11 +72,19 @@ bool ids_remove(struct ids *items, uint16_t id)
     return false;
 }
 
+static bool for_dialects;
+
+void item_names_for_dialects(void)
+{
+    for_dialects = true;
+}
+
 size_t item_name(char out[ITEM_NAME_MAX], uint16_t id)
 {
-    static const char *const prefixes[] = {"i",   "+1:x", "~a",
-                                           "-3:", "!0:",  "item-with-a-longer-name"};
-    int n = snprintf(out, ITEM_NAME_MAX, "%s.%u", prefixes[id % 6], (unsigned)id);
+    static const char *const prefixes[2][6] = {
+        {"i", "+1:x", "~a", "-3:", "!0:", "item-with-a-longer-name"},
+        {"i", "7 1 2", "@12:ab", "0", "x:#", "item_with_a_longer_name"}};
+    int n = snprintf(out, ITEM_NAME_MAX, "%s.%u", prefixes[for_dialects][id % 6], (unsigned)id);
     return (size_t)n;
 }
 

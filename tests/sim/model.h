@@ -13,7 +13,6 @@
 #define SERVERS_MAX 4
 
 /* Items are numbers here; on the wire they have names that look like the format's own syntax. */
-/* A sequence of items. */
 struct ids {
     uint16_t *ids; /* in order of insertion */
     uint32_t count, cap;
@@ -32,6 +31,9 @@ bool ids_add(struct ids *items, uint16_t id);
 bool ids_remove(struct ids *items, uint16_t id);
 
 size_t item_name(char out[ITEM_NAME_MAX], uint16_t id);
+/* From now on, names without the bytes that a dialect gives a meaning to. Before any is asked for.
+ */
+void item_names_for_dialects(void);
 /* The same, kept for ever. */
 struct slice item_text(uint16_t id);
 /* False when no item has that name. */

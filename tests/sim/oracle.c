@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "outside.h"
+
 static const struct version *push_version(struct model_list *l, bool exists,
                                           const struct ids *items)
 {
@@ -33,9 +35,20 @@ void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
     }
 }
 
+void oracle_set_format(struct oracle *o, const struct format *format)
+{
+    o->format = format;
+    for (unsigned i = 0; i < o->lists; i++) {
+        memcpy(o->list[i].head_key, o->list[i].key, sizeof o->list[i].head_key);
+    }
+}
+
 void oracle_fini(struct oracle *o)
 {
+    decoded_fini(&o->content);
     for (unsigned i = 0; i < o->lists; i++) {
+        ids_fini(&o->list[i].adds);
+        ids_fini(&o->list[i].deletes);
         for (uint32_t v = 0; v < o->list[i].count; v++) {
             ids_fini(&o->list[i].versions[v].items);
         }
@@ -68,7 +81,7 @@ static void note_cas(struct oracle *o, unsigned list, int64_t now_s)
 }
 
 /* Makes this the current content; nothing happens when it is already. */
-static void set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items)
+void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items)
 {
     const struct version *now = oracle_now(o, list);
     if (now->exists != exists || !ids_equal(&now->items, items)) {
@@ -77,7 +90,7 @@ static void set_current(struct oracle *o, unsigned list, bool exists, const stru
 }
 
 /* Applies a blind change to the content. */
-static void apply_blind(struct ids *items, const struct sim_call *call)
+void oracle_apply_blind(struct ids *items, const struct sim_call *call)
 {
     if (call->call.verb == LIST_SET) {
         ids_clear(items);
@@ -98,7 +111,7 @@ static void __attribute__((noreturn)) wrong_effect(const struct sim_call *call, 
     sim_violation("%s: %s", what, text);
 }
 
-static void apply_exact(struct oracle *o, bool exists, struct ids *items, struct sim_call *call)
+void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct sim_call *call)
 {
     call->expected = 0;
     if (call->call.verb == LIST_CREATE && (items->count > 0 || (exists && o->refuse))) {
@@ -111,7 +124,7 @@ static void apply_exact(struct oracle *o, bool exists, struct ids *items, struct
     }
 }
 
-static void mark_applied(struct oracle *o, struct sim_call *call, bool made_version)
+void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_version)
 {
     bool first = call->applied++ == 0;
     if (first) {
@@ -151,11 +164,11 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
     }
     if (intent->kind == INTENT_ROUND) {
         for (size_t i = 0; i < intent->count; i++) {
-            apply_blind(items, intent->calls[i]);
+            oracle_apply_blind(items, intent->calls[i]);
         }
     } else if (intent->kind == INTENT_EXACT) {
         for (size_t i = 0; i < intent->count; i++) {
-            apply_exact(o, before->exists, items, intent->calls[i]);
+            oracle_apply_exact(o, before->exists, items, intent->calls[i]);
         }
     } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
         if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
@@ -196,6 +209,22 @@ static void note_tidiness(struct oracle *o, struct model_list *l, bool tidy)
     l->tidy = tidy;
 }
 
+static void decode(struct oracle *o, unsigned list, int64_t now_s, struct ids *items,
+                   struct stored *out)
+{
+    struct decoded *content = &o->content;
+    if (o->format == NULL) {
+        model_decode(&o->cluster, slice_of(o->list[list].key), now_s, items, out);
+        return;
+    }
+    format_decode(o->format, list, now_s, content);
+    ids_copy(items, &content->items);
+    *out = (struct stored){.exists = content->exists,
+                           .malformed = content->malformed != NULL,
+                           .adds = content->adds.count,
+                           .garbage = content->deletes.count};
+}
+
 /* Compares what is stored with the current version. */
 static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *after)
 {
@@ -204,7 +233,7 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
     struct ids items = {0};
     struct stored stored;
     const char *key = l->key;
-    model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+    decode(o, list, now_s, &items, &stored);
     if (stored.malformed) {
         sim_violation("%s: malformed after %s", key, after);
     }
@@ -237,9 +266,9 @@ static void pass_turns(struct oracle *o, unsigned list, const struct intent *int
         struct ids items = {0};
         uint32_t count = o->list[list].count;
         ids_copy(&items, &before->items);
-        apply_blind(&items, intent->calls[i]);
-        set_current(o, list, before->exists, &items);
-        mark_applied(o, intent->calls[i], o->list[list].count > count);
+        oracle_apply_blind(&items, intent->calls[i]);
+        oracle_set_current(o, list, before->exists, &items);
+        oracle_mark_applied(o, intent->calls[i], o->list[list].count > count);
         ids_fini(&items);
     }
 }
@@ -255,11 +284,17 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
         compare(o, list, now_s, "changes and looks in turns");
         return;
     }
+    if (intent->kind == INTENT_WORK) {
+        oracle_work_done(o, list, intent, request, now_s);
+        note_cas(o, list, now_s);
+        compare(o, list, now_s, be_verb_name(request->verb));
+        return;
+    }
     expect(o, list, intent, request, &exists, &items);
     uint32_t before = o->list[list].count;
-    set_current(o, list, exists, &items);
+    oracle_set_current(o, list, exists, &items);
     for (size_t i = 0; i < intent->count; i++) {
-        mark_applied(o, intent->calls[i], o->list[list].count > before);
+        oracle_mark_applied(o, intent->calls[i], o->list[list].count > before);
     }
     note_cas(o, list, now_s);
     ids_fini(&items);
@@ -288,14 +323,16 @@ void oracle_look(struct oracle *o, int64_t now_s)
     struct ids items = {0};
     struct stored stored;
     for (unsigned i = 0; i < o->lists; i++) {
-        model_decode(&o->cluster, slice_of(o->list[i].key), now_s, &items, &stored);
+        decode(o, i, now_s, &items, &stored);
         if (!stored.exists && o->may_lose) {
+            ids_clear(&o->list[i].adds);
+            ids_clear(&o->list[i].deletes);
             if (oracle_now(o, i)->exists) {
                 note_loss(o, i);
             }
             o->list[i].tidy = true;
             ids_clear(&items);
-            set_current(o, i, false, &items);
+            oracle_set_current(o, i, false, &items);
         }
         compare(o, i, now_s, o->may_lose ? "a loss in the backend" : "a while");
     }
@@ -310,6 +347,9 @@ void oracle_submitted(struct oracle *o, struct sim_call *call)
     call->damage_seen = l->damaged;
     call->start_damage = l->damage_count;
     TAILQ_INSERT_TAIL(&o->sessions[call->session].calls, call, link);
+    if (o->outside != NULL) {
+        outside_asked(o->outside, call);
+    }
 }
 
 void oracle_done(struct oracle *o, struct sim_call *call)
@@ -321,6 +361,11 @@ void oracle_done(struct oracle *o, struct sim_call *call)
     call->done_version = l->count - 1;
     call->tidy_seen = l->tidy || l->tidy_until > call->asked;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
+    if (o->outside != NULL) {
+        outside_answered(o->outside, call);
+        TAILQ_REMOVE(&session->calls, call, link);
+        return;
+    }
     while ((call = TAILQ_FIRST(&session->calls)) != NULL && call->done) {
         TAILQ_REMOVE(&session->calls, call, link);
         oracle_judge(o, session, call);
@@ -333,7 +378,7 @@ void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_l
     struct stored stored;
     const char *key = o->list[list].key;
     compare(o, list, now_s, "everything");
-    model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+    decode(o, list, now_s, &items, &stored);
     if (o->list[list].damaged) {
         ids_fini(&items);
         return;
@@ -342,15 +387,16 @@ void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_l
         sim_violation("%s: %u runs after lcompact", key, stored.runs);
     }
     if (nothing_left_over && (stored.garbage > 0 || stored.announcements > 0)) {
-        sim_violation("%s: %u garbage names and %u announcements after lcompact", key,
-                      stored.garbage, stored.announcements);
+        sim_violation("%s: %u garbage names (or deletions) and %u announcements after lcompact",
+                      key, stored.garbage, stored.announcements);
     }
     /* A run may hold deletions of what lay below it, if a merge of that left nothing. */
     if (stored.adds != items.count || (stored.entries != stored.adds && items.count == 0)) {
         sim_violation("%s: %u entries for %u items after lcompact", key, stored.entries,
                       items.count);
     }
-    if (!o->refuse && stored.exists && items.count == 0 && nothing_left_over) {
+    bool native = o->format == NULL;
+    if (native && !o->refuse && stored.exists && items.count == 0 && nothing_left_over) {
         sim_violation("%s: an empty head is left after lcompact", key);
     }
     ids_fini(&items);

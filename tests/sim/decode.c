@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is stored, read as the manual says. Items of a format that no item of a run has are errors:
+ * nobody can have put them there.
+ */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "format.h"
+
+/* An item's place is the step at which it was added. */
+struct replay {
+    uint32_t place[ITEMS_MAX]; /* step + 1, 0 = absent */
+    struct ids steps;
+};
+
+void decoded_fini(struct decoded *c)
+{
+    ids_fini(&c->items);
+    ids_fini(&c->adds);
+    ids_fini(&c->deletes);
+}
+
+/* ---- items between delimiters ---- */
+
+static void take_delimited(struct slice text, struct ids *out, struct decoded *c)
+{
+    while (text.len > 0) {
+        const char *end = memchr(text.p, ',', text.len);
+        struct slice item = slice_take(&text, end == NULL ? text.len : (size_t)(end - text.p));
+        uint16_t id = 0;
+        if (end != NULL) {
+            (void)slice_take(&text, 1);
+        }
+        if (item.len > 0 && !item_of_name(item, &id)) {
+            c->malformed = "an item that nobody has";
+        } else if (item.len > 0) {
+            ids_push(out, id);
+        }
+    }
+}
+
+void count_items(const struct ids *adds, const struct ids *deletes, struct ids *out)
+{
+    static uint32_t deleted[ITEMS_MAX];
+    memset(deleted, 0, sizeof deleted);
+    ids_clear(out);
+    for (uint32_t i = 0; i < deletes->count; i++) {
+        deleted[deletes->ids[i]]++;
+    }
+    /* Each deletion cancels one of them, from the front; the first one left is the item's. */
+    for (uint32_t i = 0; i < adds->count; i++) {
+        uint16_t id = adds->ids[i];
+        if (deleted[id] == 0) {
+            ids_push(out, id);
+            deleted[id] = UINT32_MAX;
+        } else if (deleted[id] != UINT32_MAX) {
+            deleted[id]--;
+        }
+    }
+}
+
+static void decode_simple(struct slice value, struct decoded *c)
+{
+    take_delimited(value, &c->adds, c);
+    for (uint32_t i = 0; i < c->adds.count; i++) {
+        (void)ids_add(&c->items, c->adds.ids[i]);
+    }
+}
+
+static void decode_tombstone(const struct format *f, struct slice value, struct decoded *c)
+{
+    const char *bar = value.len == 0 ? NULL : memchr(value.p, f->bar, value.len);
+    if (bar != NULL) {
+        take_delimited(slice_take(&value, (size_t)(bar - value.p)), &c->deletes, c);
+        (void)slice_take(&value, 1);
+    }
+    take_delimited(value, &c->adds, c);
+    count_items(&c->adds, &c->deletes, &c->items);
+}
+
+/* ---- signed logs ---- */
+
+bool signed_take(const struct format *f, struct slice *rest, char *sign, struct slice *item)
+{
+    if (rest->len == 0) {
+        return false;
+    }
+    *sign = slice_take(rest, 1).p[0];
+    size_t n = 0;
+    while (n < rest->len && rest->p[n] != f->plus && rest->p[n] != f->minus) {
+        n++;
+    }
+    *item = slice_take(rest, n);
+    return true;
+}
+
+/* "@L:HHHHHHHHHHHHHHHH": so much of the other log is in this one. */
+static bool is_note(struct slice item, uint64_t *taken, struct slice *hash)
+{
+    const char *colon = memchr(item.p, ':', item.len);
+    if (item.p[0] != '@' || colon == NULL || item.p + item.len - colon != 17 ||
+        !slice_to_u64(slice_make(item.p + 1, (size_t)(colon - item.p) - 1), taken)) {
+        return false;
+    }
+    *hash = slice_make(colon + 1, 16);
+    return true;
+}
+
+static void replay_item(struct replay *r, bool adds, uint16_t id, struct decoded *c)
+{
+    ids_push(adds ? &c->adds : &c->deletes, id);
+    if (!adds) {
+        r->place[id] = 0;
+    } else if (r->place[id] == 0) {
+        ids_push(&r->steps, id);
+        r->place[id] = r->steps.count;
+    }
+}
+
+static void replay_log(const struct format *f, struct replay *r, struct slice log,
+                       struct decoded *c)
+{
+    char sign;
+    struct slice item, hash;
+    uint64_t taken;
+    uint16_t id = 0;
+    while (signed_take(f, &log, &sign, &item)) {
+        if ((sign != f->plus && sign != f->minus) || item.len == 0) {
+            c->malformed = "a log that does not begin with a sign";
+            return;
+        }
+        if (sign == f->minus && is_note(item, &taken, &hash)) {
+            continue;
+        }
+        if (!item_of_name(item, &id)) {
+            c->malformed = "an item that nobody has";
+            return;
+        }
+        replay_item(r, sign == f->plus, id, c);
+    }
+}
+
+static struct replay *replay_begin(void)
+{
+    static struct replay replay; /* its memory is used again */
+    memset(replay.place, 0, sizeof replay.place);
+    replay.steps.count = 0;
+    return &replay;
+}
+
+static void replay_end(const struct replay *r, struct decoded *c)
+{
+    for (uint32_t i = 0; i < r->steps.count; i++) {
+        if (r->place[r->steps.ids[i]] == i + 1) {
+            ids_push(&c->items, r->steps.ids[i]);
+        }
+    }
+}
+
+/* ---- two logs in turns ---- */
+
+/* The last note of a log. */
+static bool last_note(const struct format *f, struct slice log, uint64_t *taken, struct slice *hash)
+{
+    char sign;
+    struct slice item;
+    bool found = false;
+    while (signed_take(f, &log, &sign, &item)) {
+        found = (sign == f->minus && item.len > 0 && is_note(item, taken, hash)) || found;
+    }
+    return found;
+}
+
+/* Has this log taken the beginning of the other, and how much of it? */
+static bool has_taken(const struct format *f, struct slice log, struct slice other, uint64_t *taken)
+{
+    struct slice hash;
+    char text[17];
+    if (!last_note(f, log, taken, &hash) || *taken > other.len) {
+        return false;
+    }
+    uint64_t h = 14695981039346656037ULL;
+    for (uint64_t i = 0; i < *taken; i++) {
+        h = (h ^ (unsigned char)other.p[i]) * 1099511628211ULL;
+    }
+    for (int i = 15; i >= 0; i--, h >>= 4) {
+        text[i] = "0123456789abcdef"[h & 15];
+    }
+    return slice_equal(hash, slice_make(text, 16));
+}
+
+static void decode_logs(const struct format *f, struct slice active, struct slice other,
+                        struct decoded *c)
+{
+    struct replay *r = replay_begin();
+    uint64_t taken;
+    if (other.len == 0) {
+        replay_log(f, r, active, c);
+    } else if (has_taken(f, active, other, &taken)) {
+        replay_log(f, r, active, c);
+        replay_log(f, r, slice_make(other.p + taken, other.len - taken), c);
+    } else if (has_taken(f, other, active, &taken)) {
+        replay_log(f, r, active, c);
+    } else {
+        replay_log(f, r, other, c);
+        replay_log(f, r, active, c);
+    }
+    replay_end(r, c);
+}
+
+static void decode_flip(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
+{
+    char name[KEY_BYTES_MAX + 1];
+    struct slice pointer = format_value(f, list, FORMAT_ACTIVE, 0, now_s);
+    struct slice b_name = slice_make(name, format_key(f, list, FORMAT_B, 0, name));
+    bool b_active = slice_equal(pointer, b_name);
+    struct slice a = format_value(f, list, FORMAT_A, 0, now_s);
+    struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
+    c->parts = (a.p != NULL) + (b.p != NULL);
+    c->exists = c->parts > 0;
+    decode_logs(f, b_active ? b : a, b_active ? a : b, c);
+}
+
+static bool take_marks(const struct format *f, struct slice *log)
+{
+    bool marked = false;
+    while (log->len > 0 && log->p[0] == f->mark) {
+        (void)slice_take(log, 1);
+        marked = true;
+    }
+    return marked;
+}
+
+static void decode_marker(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
+{
+    struct slice a = format_value(f, list, FORMAT_A, 0, now_s);
+    struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
+    c->parts = (a.p != NULL) + (b.p != NULL);
+    c->exists = c->parts > 0;
+    bool a_closed = take_marks(f, &a);
+    (void)take_marks(f, &b);
+    bool b_active = a_closed || (a.p == NULL && b.p != NULL);
+    decode_logs(f, b_active ? b : a, b_active ? a : b, c);
+}
+
+/* ---- sublists ---- */
+
+/* The numbers that an index names: the later sign wins. */
+static void take_index(const struct format *f, struct slice index, struct ids *numbers,
+                       struct decoded *c)
+{
+    char sign;
+    struct slice item;
+    uint64_t number;
+    while (signed_take(f, &index, &sign, &item)) {
+        if (!slice_to_u64(item, &number) || number > UINT16_MAX) {
+            c->malformed = "an index with something else than numbers";
+            return;
+        }
+        if (sign == f->plus) {
+            (void)ids_add(numbers, (uint16_t)number);
+        } else {
+            (void)ids_remove(numbers, (uint16_t)number);
+        }
+    }
+}
+
+bool index_newest(const struct format *f, struct slice index, uint64_t *newest)
+{
+    struct ids numbers = {0};
+    struct decoded ignored = {0};
+    take_index(f, index, &numbers, &ignored);
+    *newest = 0;
+    for (uint32_t i = 0; i < numbers.count; i++) {
+        *newest = numbers.ids[i] > *newest ? numbers.ids[i] : *newest;
+    }
+    bool any = numbers.count > 0;
+    ids_fini(&numbers);
+    return any;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+static void decode_sublists(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
+{
+    struct ids numbers = {0};
+    struct replay *r = replay_begin();
+    struct slice index = format_value(f, list, FORMAT_KEY, 0, now_s);
+    take_index(f, index, &numbers, c);
+    if (numbers.count > 1) {
+        qsort(numbers.ids, numbers.count, sizeof *numbers.ids, by_number);
+    }
+    c->exists = index.p != NULL;
+    c->parts = numbers.count;
+    for (uint32_t i = 0; i < numbers.count; i++) {
+        replay_log(f, r, format_value(f, list, FORMAT_SUBLIST, numbers.ids[i], now_s), c);
+    }
+    replay_end(r, c);
+    ids_fini(&numbers);
+}
+
+/* ---- rings ---- */
+
+struct entry {
+    uint64_t number;
+    uint16_t id;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    uint64_t x = ((const struct entry *)a)->number, y = ((const struct entry *)b)->number;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* "SEQ ITEM" or "SEQ ITEM SECONDS". */
+static bool take_entry(const struct format *f, struct slice value, struct entry *entry)
+{
+    const char *blank = memchr(value.p, ' ', value.len);
+    const char *last = f->stamp ? memrchr(value.p, ' ', value.len) : value.p + value.len;
+    uint64_t seconds;
+    if (blank == NULL || last <= blank ||
+        !slice_to_u64(slice_make(value.p, (size_t)(blank - value.p)), &entry->number)) {
+        return false;
+    }
+    size_t stamp_len = (size_t)(value.p + value.len - last);
+    return (!f->stamp || slice_to_u64(slice_make(last + 1, stamp_len - 1), &seconds)) &&
+           item_of_name(slice_make(blank + 1, (size_t)(last - blank) - 1), &entry->id);
+}
+
+static void decode_ring(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
+{
+    static struct entry entries[CAPACITY_MAX];
+    const struct item *counter = format_find(f, list, FORMAT_SEQ, 0, now_s);
+    uint32_t count = 0;
+    uint64_t most = 0;
+    if (counter != NULL) {
+        struct slice digits = item_value(counter);
+        const char *blank = memchr(digits.p, ' ', digits.len);
+        digits.len = blank == NULL ? digits.len : (size_t)(blank - digits.p);
+        if (!slice_to_u64(digits, &most)) {
+            c->malformed = "a counter that is no number";
+        }
+    }
+    c->counter = most;
+    for (uint32_t slot = 0; slot < f->capacity; slot++) {
+        struct slice value = format_value(f, list, FORMAT_SLOT, slot, now_s);
+        if (value.p == NULL) {
+            continue;
+        }
+        if (!take_entry(f, value, &entries[count])) {
+            c->malformed = "a slot that holds no entry";
+            return;
+        }
+        if (entries[count].number % f->capacity != slot) {
+            c->malformed = "an entry in another's slot";
+        }
+        most = entries[count].number > most ? entries[count].number : most;
+        count++;
+    }
+    qsort(entries, count, sizeof *entries, newest_first);
+    c->exists = counter != NULL || count > 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (entries[i].number + f->capacity > most) {
+            ids_push(&c->items, entries[i].id);
+        }
+    }
+}
+
+void format_decode(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
+{
+    struct slice value = format_value(f, list, FORMAT_KEY, 0, now_s);
+    ids_clear(&c->items);
+    ids_clear(&c->adds);
+    ids_clear(&c->deletes);
+    c->malformed = NULL;
+    c->parts = value.p != NULL;
+    c->exists = value.p != NULL;
+    c->counter = 0;
+    if (f->dialect == DIALECT_SIMPLE) {
+        decode_simple(value, c);
+    } else if (f->dialect == DIALECT_TOMBSTONE) {
+        decode_tombstone(f, value, c);
+    } else if (f->dialect == DIALECT_SIGNED) {
+        struct replay *r = replay_begin();
+        replay_log(f, r, value, c);
+        replay_end(r, c);
+    } else if (f->dialect == DIALECT_PAIRED) {
+        struct slice deletes = format_value(f, list, FORMAT_DELETES, 0, now_s);
+        value = format_value(f, list, FORMAT_ADDS, 0, now_s);
+        take_delimited(value, &c->adds, c);
+        take_delimited(deletes, &c->deletes, c);
+        count_items(&c->adds, &c->deletes, &c->items);
+        c->parts = (value.p != NULL) + (deletes.p != NULL);
+        c->exists = c->parts > 0;
+    } else if (f->dialect == DIALECT_FLIP) {
+        decode_flip(f, list, now_s, c);
+    } else if (f->dialect == DIALECT_MARKER) {
+        decode_marker(f, list, now_s, c);
+    } else if (f->dialect == DIALECT_SUBLISTS) {
+        decode_sublists(f, list, now_s, c);
+    } else {
+        decode_ring(f, list, now_s, c);
+    }
+}
