@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/dialect.h"
 #include "config/endpoint.h"
 #include "config/store.h"
 #include "config/text.h"
@@ -191,6 +192,7 @@ const struct list_policy *config_prefix_policy(const struct config *config, stru
     return &config->lists[0];
 }
 
+/* Of a list policy those that its dialect uses: a file may hold no others. */
 static void print_section(enum config_section kind, const void *from, const char *name,
                           void (*print)(void *, const char *, const char *, const char *),
                           void *arg)
@@ -198,7 +200,7 @@ static void print_section(enum config_section kind, const void *from, const char
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        if (keys[i].section == kind) {
+        if (keys[i].section == kind && (kind != SECTION_LISTS || dialect_uses(from, &keys[i]))) {
             char *value = value_format(&keys[i], from);
             print(arg, name, keys[i].name, value);
             free(value);

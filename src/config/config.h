@@ -20,6 +20,8 @@
 #define CONFIG_POOLS_MAX 64
 #define CONFIG_LISTS_MAX 256
 #define CONFIG_NAME_MAX 255
+/* Keys of all sections, at most. */
+#define CONFIG_KEYS_MAX 96
 /* A list's key and the prefix of a policy: room is left for the names of sublists in memcached's
  * 250 bytes. */
 #define CONFIG_PREFIX_MAX 220
@@ -112,7 +114,7 @@ struct list_policy {
     enum list_dialect dialect;
     enum list_migrate migrate;
     int deleted_delimiter, add_sign, delete_sign, closed_mark; /* bytes, 0..255 */
-    /* Names of items, with %s for the list's key; sublist_name and slot_name are followed by a
+    /* Names of items, with one %s for the list's key; behind sublist_name and slot_name stands a
      * number. */
     char add_name[CONFIG_NAME_MAX + 1], delete_name[CONFIG_NAME_MAX + 1];
     char a_name[CONFIG_NAME_MAX + 1], b_name[CONFIG_NAME_MAX + 1], active_name[CONFIG_NAME_MAX + 1];
@@ -121,9 +123,11 @@ struct list_policy {
     uint32_t capacity;       /* of a ring, entries */
     bool stamp;              /* a ring's entries carry the time */
     uint32_t compact_chance; /* one in so many reads that find something to fold; 0 = none */
-    uint8_t key_bytes_max;   /* longest key whose items all have names that memcached takes */
+    uint8_t key_bytes_max;   /* longest key whose items all have names that memcached takes; set by
+                                config_finish */
     uint32_t line;           /* where the section begins in the file; 0 = not from a file */
-    uint64_t given;          /* one bit per key of [lists] in the table: set here, not inherited */
+    /* By a key's place in the table: the line that sets it for this prefix, 0 = inherited. */
+    uint32_t given_line[CONFIG_KEYS_MAX];
 };
 
 struct config {
@@ -158,7 +162,7 @@ struct config {
 };
 
 /* Room for the longest error text. */
-#define CONFIG_ERROR_MAX 512
+#define CONFIG_ERROR_MAX 1024
 
 /* All defaults, no pool. Owned by the caller until config_destroy. */
 struct config *config_create(void);

@@ -4,43 +4,17 @@
  * only disappoint later are refused here, with the reason.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "config/config.h"
-#include "config/text.h"
+#include "config/dialect.h"
 #include "config/value.h"
 
 /* What an entry of a log or sublist takes besides the item. */
 #define ENTRY_BYTES 16
 /* memcached's own default for -I. */
 #define ITEM_BYTES_STANDARD (1U << 20)
-
-/* Where a text is about: the file and line when the section came from there. */
-struct place {
-    const struct config *config;
-    uint32_t line;
-    const char *section;
-    char *error;
-};
-
-static int refuse(const struct place *place, const char *format, ...) PRINTF_LIKE(2, 3);
-
-static int refuse(const struct place *place, const char *format, ...)
-{
-    char why[CONFIG_ERROR_MAX];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(why, sizeof why, format, args);
-    va_end(args);
-    if (place->line == 0) {
-        return config_fail(place->error, "%s%s%s: %s", place->config->path,
-                           place->config->path[0] == '\0' ? "" : ": ", place->section, why);
-    }
-    return config_fail(place->error, "%s:%" PRIu32 ": %s: %s", place->config->path, place->line,
-                       place->section, why);
-}
 
 static void inherit(struct config *config)
 {
@@ -49,7 +23,7 @@ static void inherit(struct config *config)
     for (size_t i = 1; i < config->list_count; i++) {
         struct list_policy *policy = &config->lists[i];
         for (size_t k = 0; k < count; k++) {
-            if (keys[k].section == SECTION_LISTS && (policy->given >> k & 1) == 0) {
+            if (keys[k].section == SECTION_LISTS && policy->given_line[k] == 0) {
                 value_copy(&keys[k], policy, &config->lists[0]);
             }
         }
@@ -164,6 +138,29 @@ static int check_pool(const struct config *config, const struct pool_config *poo
     return 0;
 }
 
+static int check_memory(const struct list_policy *policy, const struct place *place, bool sublists)
+{
+    /* A log of the shortest items takes 17 times its length in memory, and half of what is allowed
+     * goes to the runs that wait to be merged: see plan.c. */
+    uint64_t fold_min = 64 * (uint64_t)policy->log_hard_limit_bytes +
+                        (sublists ? 4 * (uint64_t)policy->sublist_limit_bytes : 0);
+    if (policy->fold_memory_bytes < fold_min) {
+        return refuse(place,
+                      "fold_memory_bytes (%" PRIu64
+                      ") must be at least 64 times log_hard_limit_bytes%s (%" PRIu64
+                      "), or short items cannot be merged",
+                      policy->fold_memory_bytes,
+                      sublists ? " and four times sublist_limit_bytes" : "", fold_min);
+    }
+    if (policy->max_answer_bytes < policy->max_item_bytes) {
+        return refuse(place,
+                      "max_answer_bytes (%" PRIu64 ") must hold an item of max_item_bytes (%" PRIu32
+                      ")",
+                      policy->max_answer_bytes, policy->max_item_bytes);
+    }
+    return 0;
+}
+
 static int check_list_sizes(const struct list_policy *policy, const struct place *place)
 {
     uint32_t entry_bytes = policy->max_item_bytes + ENTRY_BYTES;
@@ -180,36 +177,21 @@ static int check_list_sizes(const struct list_policy *policy, const struct place
                       ") and %d more must fit log_limit_bytes (%" PRIu32 ")",
                       policy->max_item_bytes, ENTRY_BYTES, policy->log_limit_bytes);
     }
-    if (entry_bytes > policy->sublist_limit_bytes) {
+    bool sublists = dialect_uses_named(policy, "sublist_limit_bytes");
+    if (sublists && entry_bytes > policy->sublist_limit_bytes) {
         return refuse(place,
                       "an item of max_item_bytes (%" PRIu32
                       ") and %d more must fit sublist_limit_bytes (%" PRIu32 ")",
                       policy->max_item_bytes, ENTRY_BYTES, policy->sublist_limit_bytes);
     }
-    if (policy->cache_bytes != 0 && policy->cache_bytes < policy->sublist_limit_bytes) {
+    if (dialect_uses_named(policy, "cache_bytes") && policy->cache_bytes != 0 &&
+        policy->cache_bytes < policy->sublist_limit_bytes) {
         return refuse(place,
                       "cache_bytes (%" PRIu64
                       ") must hold one sublist of sublist_limit_bytes (%" PRIu32 "), or be 0",
                       policy->cache_bytes, policy->sublist_limit_bytes);
     }
-    /* A log of the shortest items takes 17 times its length in memory, and half of what is allowed
-     * goes to the runs that wait to be merged: see plan.c. */
-    uint64_t fold_min =
-        64 * (uint64_t)policy->log_hard_limit_bytes + 4 * (uint64_t)policy->sublist_limit_bytes;
-    if (policy->fold_memory_bytes < fold_min) {
-        return refuse(place,
-                      "fold_memory_bytes (%" PRIu64
-                      ") must be at least 64 times log_hard_limit_bytes and four times "
-                      "sublist_limit_bytes (%" PRIu64 "), or short items cannot be merged",
-                      policy->fold_memory_bytes, fold_min);
-    }
-    if (policy->max_answer_bytes < policy->max_item_bytes) {
-        return refuse(place,
-                      "max_answer_bytes (%" PRIu64 ") must hold an item of max_item_bytes (%" PRIu32
-                      ")",
-                      policy->max_answer_bytes, policy->max_item_bytes);
-    }
-    return 0;
+    return check_memory(policy, place, sublists);
 }
 
 static int check_lists(const struct config *config, struct list_policy *policy, char *error)
@@ -227,7 +209,7 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
     } else if (find_pool(config, policy->pool_name, &policy->pool_index) != 0) {
         return refuse(&place, "pool: there is no [pool %s]", policy->pool_name);
     }
-    if (check_list_sizes(policy, &place) != 0) {
+    if (dialect_check(policy, &place) != 0 || check_list_sizes(policy, &place) != 0) {
         return -1;
     }
     if (policy->max_answer_bytes > config->client_hard_bytes) {

@@ -28,10 +28,10 @@ struct load {
 
     bool in_section;
     enum config_section kind;
-    void *section;       /* what keys are stored in */
-    char shown[300];     /* the section as written, for error texts */
-    uint64_t seen;       /* one bit per key of the table: met in this section */
-    uint32_t proxy_line; /* where [proxy] begins, 0 = not met */
+    void *section;              /* what keys are stored in */
+    char shown[300];            /* the section as written, for error texts */
+    bool seen[CONFIG_KEYS_MAX]; /* the keys of the table met in this section */
+    uint32_t proxy_line;        /* where [proxy] begins, 0 = not met */
 };
 
 static int fail_line(struct load *load, const char *why)
@@ -112,7 +112,7 @@ static int begin_section(struct load *load, struct slice text)
     struct slice kind = slice_take(&rest, n);
     rest = text_trim(rest);
     (void)snprintf(load->shown, sizeof load->shown, "[%s]", text_show(all, name, sizeof name));
-    load->seen = 0;
+    memset(load->seen, 0, sizeof load->seen);
     load->in_section = true;
     if (slice_equal(kind, SLICE_LIT("proxy")) && rest.len == 0) {
         load->kind = SECTION_PROXY;
@@ -184,16 +184,16 @@ static int set_key(struct load *load, const char *name, const char *value)
     if (key == NULL) {
         return fail_unknown(load, slice_of(name));
     }
-    uint64_t bit = (uint64_t)1 << (key - keys);
-    if ((load->seen & bit) != 0 && !is_repeatable(key)) {
+    size_t at = (size_t)(key - keys);
+    if (load->seen[at] && !is_repeatable(key)) {
         return fail_key(load, name, "given twice; expected once in a section");
     }
-    if ((load->seen & bit) == 0 && key->type == TYPE_LISTEN) {
+    if (!load->seen[at] && key->type == TYPE_LISTEN) {
         load->config->listen_count = 0; /* the first one replaces the default */
     }
-    load->seen |= bit;
+    load->seen[at] = true;
     if (load->kind == SECTION_LISTS) {
-        ((struct list_policy *)load->section)->given |= bit;
+        ((struct list_policy *)load->section)->given_line[at] = load->line;
     }
     if (value_parse(key, load->section, text_trim(slice_of(value)), why) != 0) {
         return fail_key(load, name, why);

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config/table.h"
 
-#include "config/config.h"
+#include <stdio.h>
 
 #define K ((uint64_t)1 << 10)
 #define M ((uint64_t)1 << 20)
 #define G ((uint64_t)1 << 30)
 
-#define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field)
-#define POOL(name, field) SECTION_POOL, name, offsetof(struct pool_config, field)
-#define LISTS(name, field) SECTION_LISTS, name, offsetof(struct list_policy, field)
+#define BIT(dialect) (UINT32_C(1) << DIALECT_##dialect)
+/* Everything the native format has and no other. Those who migrate to it use it as well. */
+#define NATIVE BIT(NATIVE)
+#define SIGNED (BIT(SIGNED) | BIT(FLIP) | BIT(MARKER) | BIT(SUBLISTS))
+#define COMPACTED (SIGNED | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
+
+#define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field), 0
+#define POOL(name, field) SECTION_POOL, name, offsetof(struct pool_config, field), 0
+#define LISTS_OF(dialects, name, field) \
+    SECTION_LISTS, name, offsetof(struct list_policy, field), (dialects)
+#define LISTS(name, field) LISTS_OF(DIALECTS_ALL, name, field)
 
 /* Positions follow the enums of config.h and base/log.h. */
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
@@ -20,6 +28,9 @@ static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc
 static const char *const on_missing_words[] = {"create", "refuse", NULL};
 static const char *const on_damaged_words[] = {"error", "miss", NULL};
 static const char *const placements[] = {"head", "spread", NULL};
+static const char *const dialects[] = {"native", "simple", "tombstone", "signed", "paired",
+                                       "flip",   "marker", "sublists",  "ring",   NULL};
+static const char *const migrations[] = {"no", "native", NULL};
 
 /* clang-format off */
 static const struct config_key keys[] = {
@@ -84,35 +95,71 @@ static const struct config_key keys[] = {
     {LISTS("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
      "the pool that holds the lists; empty: the one that plain keys go to"},
     {LISTS("delimiter", delimiter), TYPE_DELIMITER, 0, 0, ",", "", NULL,
-     "between the items of lget: a punctuation character, \\xNN, or none (then lgetb only)"},
+     "between the items of lget, and of simple, tombstone and paired lists: a punctuation character, \\xNN, or none (then lgetb only)"},
     {LISTS("max_item_bytes", max_item_bytes), TYPE_BYTES, 1, 64 * K, "1024", "bytes", NULL,
      "longest item"},
     {LISTS("on_missing", on_missing), TYPE_WORD, 0, 0, "create", "", on_missing_words,
      "create: ladd makes a missing list; refuse: only lset and lcreate do"},
-    {LISTS("on_damaged", on_damaged), TYPE_WORD, 0, 0, "error", "", on_damaged_words,
+    {LISTS_OF(NATIVE, "on_damaged", on_damaged), TYPE_WORD, 0, 0, "error", "", on_damaged_words,
      "a list whose sublist was evicted: error, or miss (it is dropped)"},
-    {LISTS("placement", placement), TYPE_WORD, 0, 0, "head", "", placements,
+    {LISTS_OF(NATIVE, "placement", placement), TYPE_WORD, 0, 0, "head", "", placements,
      "head: sublists live on the server of their list; spread: each where its own name belongs"},
     {LISTS("log_limit_bytes", log_limit_bytes), TYPE_BYTES, 256, 450000, "16k", "bytes", NULL,
-     "log of a list from which on it is folded into sublists"},
+     "log of a list from which on it is folded into sublists, or looked at for compaction"},
     {LISTS("log_hard_limit_bytes", log_hard_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
      "log of a list from which on changes are refused"},
-    {LISTS("sublist_limit_bytes", sublist_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
+    {LISTS_OF(NATIVE | BIT(SUBLISTS), "sublist_limit_bytes", sublist_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
      "largest sublist"},
-    {LISTS("cache_bytes", cache_bytes), TYPE_BYTES64, 0, 1024 * G, "256m", "bytes", NULL,
+    {LISTS_OF(NATIVE, "cache_bytes", cache_bytes), TYPE_BYTES64, 0, 1024 * G, "256m", "bytes", NULL,
      "memory for sublists, shared by all prefixes that set no other size; 0: none are kept"},
     {LISTS("max_answer_bytes", max_answer_bytes), TYPE_BYTES64, 1 * K, 16 * G, "64m", "bytes", NULL,
      "largest answer of one read; longer lists are read in parts with lrange"},
     {LISTS("fold_memory_bytes", fold_memory_bytes), TYPE_BYTES64, 8 * K, 64 * G, "256m", "bytes", NULL,
      "memory that one fold or merge may take"},
-    {LISTS("announcement_grace_s", announcement_grace_s), TYPE_COUNT, 1, 604800, "300", "s", NULL,
+    {LISTS_OF(NATIVE, "announcement_grace_s", announcement_grace_s), TYPE_COUNT, 1, 604800, "300", "s", NULL,
      "how long a fold announced by another proxy may stay unfinished before it is swept up"},
-    {LISTS("touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,
+    {LISTS_OF(NATIVE, "touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,
      "how often the cached sublists of a list in use are touched on their server; 0: never"},
+
+    {LISTS("dialect", dialect), TYPE_WORD, 0, 0, "native", "", dialects,
+     "the format that lists are stored in: native, or one that applications keep by hand"},
+    {LISTS("migrate", migrate), TYPE_WORD, 0, 0, "no", "", migrations,
+     "native: lists of that other dialect are being converted, each may be in either format"},
+    {LISTS_OF(COMPACTED, "compact_chance", compact_chance), TYPE_COUNT, 0, 1000000000, "100", "", NULL,
+     "one in so many reads that find something to fold compacts; 0: never"},
+    {LISTS_OF(BIT(TOMBSTONE), "deleted_delimiter", deleted_delimiter), TYPE_BYTE, 0, 1, "|", "", NULL,
+     "between the deleted items and the added ones"},
+    {LISTS_OF(SIGNED, "add_sign", add_sign), TYPE_BYTE, 0, 0, "+", "", NULL,
+     "in front of an item that was added"},
+    {LISTS_OF(SIGNED, "delete_sign", delete_sign), TYPE_BYTE, 0, 0, "-", "", NULL,
+     "in front of an item that was deleted"},
+    {LISTS_OF(BIT(PAIRED), "add_name", add_name), TYPE_TEMPLATE, 0, 0, "follow-%s", "", NULL,
+     "name of the item that holds what was added"},
+    {LISTS_OF(BIT(PAIRED), "delete_name", delete_name), TYPE_TEMPLATE, 0, 0, "unfollow-%s", "", NULL,
+     "name of the item that holds what was deleted"},
+    {LISTS_OF(BIT(FLIP) | BIT(MARKER), "a_name", a_name), TYPE_TEMPLATE, 0, 0, "%s.a", "", NULL,
+     "name of the first log"},
+    {LISTS_OF(BIT(FLIP) | BIT(MARKER), "b_name", b_name), TYPE_TEMPLATE, 0, 0, "%s.b", "", NULL,
+     "name of the second log"},
+    {LISTS_OF(BIT(FLIP), "active_name", active_name), TYPE_TEMPLATE, 0, 0, "%s.active", "", NULL,
+     "name of the item that holds the name of the log that takes changes"},
+    {LISTS_OF(BIT(MARKER), "closed_mark", closed_mark), TYPE_BYTE, 0, 0, "^", "", NULL,
+     "first byte of a log that takes no more changes"},
+    {LISTS_OF(BIT(SUBLISTS), "sublist_name", sublist_name), TYPE_TEMPLATE, 0, 0, "%s.", "", NULL,
+     "name of a sublist, in front of its number"},
+    {LISTS_OF(BIT(RING), "seq_name", seq_name), TYPE_TEMPLATE, 0, 0, "%s.seq", "", NULL,
+     "name of the counter"},
+    {LISTS_OF(BIT(RING), "slot_name", slot_name), TYPE_TEMPLATE, 0, 0, "%s.", "", NULL,
+     "name of a slot, in front of its number"},
+    {LISTS_OF(BIT(RING), "capacity", capacity), TYPE_COUNT, 1, 1000000, "100", "", NULL,
+     "slots of a ring: so many of the last entries are kept"},
+    {LISTS_OF(BIT(RING), "stamp", stamp), TYPE_YES_NO, 0, 0, "no", "", NULL,
+     "whether the proxy writes the time behind each entry of a ring"},
 };
 /* clang-format on */
 
-_Static_assert(sizeof keys / sizeof keys[0] <= 64, "list_policy.given has one bit per key");
+_Static_assert(sizeof keys / sizeof keys[0] <= CONFIG_KEYS_MAX, "given_line has one per key");
+_Static_assert(sizeof dialects / sizeof dialects[0] == DIALECT_COUNT + 1, "each has a word");
 
 const struct config_key *config_keys(size_t *count)
 {
@@ -134,4 +181,18 @@ const char *config_section_name(enum config_section section)
 {
     static const char *const names[] = {"[proxy]", "[pool NAME]", "[lists]"};
     return names[section];
+}
+
+const char *config_dialects_text(uint32_t set, char out[CONFIG_DIALECTS_MAX])
+{
+    size_t n = 0;
+    (void)snprintf(out, CONFIG_DIALECTS_MAX, "all");
+    for (unsigned i = 0; set != DIALECTS_ALL && i < DIALECT_COUNT; i++) {
+        if ((set >> i & 1) != 0) {
+            n += (size_t)snprintf(out + n, CONFIG_DIALECTS_MAX - n, "%s%s", n == 0 ? "" : ", ",
+                                  dialects[i]);
+            CHECK(n < CONFIG_DIALECTS_MAX);
+        }
+    }
+    return out;
 }

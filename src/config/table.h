@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "config/config.h"
 
 enum config_section { SECTION_PROXY, SECTION_POOL, SECTION_LISTS };
 
@@ -21,6 +22,8 @@ enum config_type {
     TYPE_YES_NO,    /* bool */
     TYPE_TEXT,      /* char[CONFIG_NAME_MAX + 1], max = 1 when it may be empty */
     TYPE_DELIMITER, /* int: a byte, or -1 for none */
+    TYPE_BYTE,      /* int: a byte, max = 1 when letters and digits are refused */
+    TYPE_TEMPLATE,  /* char[CONFIG_NAME_MAX + 1] with one %s */
     TYPE_LISTEN,    /* addresses; the key may be repeated */
     TYPE_SERVERS,   /* servers; the key may be repeated */
 };
@@ -28,7 +31,8 @@ enum config_type {
 struct config_key {
     enum config_section section;
     const char *name;
-    size_t offset; /* in struct config, pool_config or list_policy */
+    size_t offset;     /* in struct config, pool_config or list_policy */
+    uint32_t dialects; /* of SECTION_LISTS: who uses it, one bit for each enum list_dialect */
     enum config_type type;
     uint64_t min;
     uint64_t max;
@@ -38,11 +42,19 @@ struct config_key {
     const char *help;         /* one line */
 };
 
+/* One bit for each dialect. */
+#define DIALECTS_ALL ((UINT32_C(1) << DIALECT_COUNT) - 1)
+
 /* All keys, in the order of the documentation; *count of them. */
 const struct config_key *config_keys(size_t *count);
 /* The key of that name, or NULL. */
 const struct config_key *config_key_find(enum config_section section, struct slice name);
 /* "[proxy]", "[pool NAME]" or "[lists]". */
 const char *config_section_name(enum config_section section);
+
+/* Room for what config_dialects_text writes. */
+#define CONFIG_DIALECTS_MAX 96
+/* "all" or "native, sublists". Returns out. */
+const char *config_dialects_text(uint32_t dialects, char out[CONFIG_DIALECTS_MAX]);
 
 #endif

@@ -76,6 +76,13 @@ const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED
     case TYPE_DELIMITER:
         text = "a punctuation character, \\xNN (# and ; are \\x23 and \\x3b) or none";
         break;
+    case TYPE_BYTE:
+        text = key->max == 1 ? "a punctuation character or \\xNN (# and ; are \\x23 and \\x3b)"
+                             : "one character or \\xNN (# and ; are \\x23 and \\x3b)";
+        break;
+    case TYPE_TEMPLATE:
+        text = "a name with one %s for the list's key (\\xNN is allowed)";
+        break;
     case TYPE_LISTEN:
         text = "host:port, [IPv6]:port or unix:PATH, ...";
         break;
@@ -207,6 +214,46 @@ static int parse_delimiter(const struct config_key *key, void *section, struct s
     return 0;
 }
 
+static int parse_byte(const struct config_key *key, void *section, struct slice text,
+                      char error[CONFIG_ERROR_MAX])
+{
+    char bytes[2];
+    if (text_unescape(text, bytes, sizeof bytes) != 1) {
+        return fail_value(key, text, "is not one byte", error);
+    }
+    int byte = (unsigned char)bytes[0];
+    if (key->max == 1 && isalnum(byte)) {
+        return fail_value(key, text, "is in too many items", error);
+    }
+    memcpy(field(key, section), &byte, sizeof byte);
+    return 0;
+}
+
+static int parse_template(const struct config_key *key, void *section, struct slice text,
+                          char error[CONFIG_ERROR_MAX])
+{
+    char *out = field(key, section);
+    int len = text_unescape(text, out, CONFIG_NAME_MAX + 1);
+    int found = 0;
+    if (len < 0) {
+        return fail_value(key, text, "is too long, or has a \\ without xNN", error);
+    }
+    for (int i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)out[i];
+        if (c <= ' ' || c == 0x7f) {
+            return fail_value(key, text, "is no name that memcached takes", error);
+        }
+        if (c == '%' && out[i + 1] != 's') {
+            return fail_value(key, text, "has a % that is not part of %s", error);
+        }
+        found += c == '%';
+    }
+    if (found != 1) {
+        return fail_value(key, text, found == 0 ? "lacks %s" : "has %s more than once", error);
+    }
+    return 0;
+}
+
 int value_parse(const struct config_key *key, void *section, struct slice text,
                 char error[CONFIG_ERROR_MAX])
 {
@@ -233,6 +280,10 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
         return parse_text(key, section, text, error);
     case TYPE_DELIMITER:
         return parse_delimiter(key, section, text, error);
+    case TYPE_BYTE:
+        return parse_byte(key, section, text, error);
+    case TYPE_TEMPLATE:
+        return parse_template(key, section, text, error);
     case TYPE_LISTEN:
         return listen_list_add(section, text, 0, error);
     case TYPE_SERVERS:
@@ -273,15 +324,24 @@ static char *format_servers(const struct pool_config *pool)
     return out;
 }
 
-static void format_delimiter(int delimiter, char out[VALUE_TEXT_MAX])
+/* So that a file may hold it. Returns the number of characters. */
+static size_t format_byte(int byte, char out[5])
 {
-    if (delimiter < 0) {
-        (void)snprintf(out, VALUE_TEXT_MAX, "none");
-    } else if (isgraph(delimiter) && strchr("#;\\", delimiter) == NULL) {
-        (void)snprintf(out, VALUE_TEXT_MAX, "%c", delimiter);
-    } else {
-        (void)snprintf(out, VALUE_TEXT_MAX, "\\x%02x", (unsigned)delimiter);
+    /* strchr finds NUL, too. */
+    bool plain = byte < 0x80 && isgraph(byte) && strchr("#;\\", byte) == NULL;
+    return (size_t)snprintf(out, 5, plain ? "%c" : "\\x%02x", byte);
+}
+
+static char *format_template(const char *name)
+{
+    char *out = malloc(4 * strlen(name) + 1);
+    size_t n = 0;
+    CHECK(out != NULL);
+    out[0] = '\0';
+    for (; *name != '\0'; name++) {
+        n += format_byte((unsigned char)*name, out + n);
     }
+    return out;
 }
 
 char *value_format(const struct config_key *key, const void *section)
@@ -308,8 +368,17 @@ char *value_format(const struct config_key *key, const void *section)
         (void)snprintf(text, sizeof text, "%s", (const char *)from);
         break;
     case TYPE_DELIMITER:
-        format_delimiter(*(const int *)from, text);
+        if (*(const int *)from < 0) {
+            (void)snprintf(text, sizeof text, "none");
+            break;
+        }
+        (void)format_byte(*(const int *)from, text);
         break;
+    case TYPE_BYTE:
+        (void)format_byte(*(const int *)from, text);
+        break;
+    case TYPE_TEMPLATE:
+        return format_template(from);
     case TYPE_LISTEN:
         return format_listen(section);
     case TYPE_SERVERS:
@@ -333,8 +402,10 @@ static size_t field_size(const struct config_key *key)
     case TYPE_YES_NO:
         return sizeof(bool);
     case TYPE_TEXT:
+    case TYPE_TEMPLATE:
         return CONFIG_NAME_MAX + 1;
     case TYPE_DELIMITER:
+    case TYPE_BYTE:
         return sizeof(int);
     case TYPE_LISTEN:
     case TYPE_SERVERS:

@@ -59,6 +59,45 @@ static void check_place(const char *error, const char *path, struct slice bytes)
     CHECK(end[0] == ':' && end[1] == ' ' && end[2] != '\0');
 }
 
+/* The longest key goes into the template, and a number of ten digits behind it. */
+static void check_name(const struct list_policy *policy, const char *name, size_t digits)
+{
+    const char *place = strstr(name, "%s");
+    CHECK(place != NULL && strchr(place + 1, '%') == NULL && strchr(name, '%') == place);
+    CHECK(strlen(name) - 2 + policy->key_bytes_max + digits <= 250);
+}
+
+static void check_dialect(const struct list_policy *policy)
+{
+    bool numbers = policy->dialect == DIALECT_SUBLISTS;
+    bool logs = policy->dialect == DIALECT_FLIP || policy->dialect == DIALECT_MARKER;
+    CHECK(policy->dialect < DIALECT_COUNT && policy->migrate <= MIGRATE_NATIVE);
+    CHECK(policy->dialect != DIALECT_NATIVE || policy->migrate == MIGRATE_NO);
+    CHECK(policy->dialect == DIALECT_NATIVE || policy->on_missing == ON_MISSING_CREATE);
+    CHECK(policy->key_bytes_max >= 1 && policy->key_bytes_max <= CONFIG_PREFIX_MAX);
+    CHECK(policy->prefix_len <= policy->key_bytes_max);
+    CHECK(policy->add_sign >= 0 && policy->add_sign <= 255);
+    CHECK(policy->capacity >= 1 && policy->capacity <= 1000000);
+    if (policy->dialect == DIALECT_SIGNED || logs || numbers) {
+        CHECK(policy->add_sign != policy->delete_sign && policy->add_sign != policy->delimiter);
+        CHECK(!numbers || (!isdigit(policy->add_sign) && !isdigit(policy->delete_sign)));
+    }
+    if (policy->dialect == DIALECT_PAIRED) {
+        check_name(policy, policy->add_name, 0);
+        check_name(policy, policy->delete_name, 0);
+        CHECK(strcmp(policy->add_name, policy->delete_name) != 0);
+    } else if (logs) {
+        check_name(policy, policy->a_name, 0);
+        check_name(policy, policy->b_name, 0);
+        CHECK(strcmp(policy->a_name, policy->b_name) != 0);
+    } else if (numbers) {
+        check_name(policy, policy->sublist_name, 10);
+    } else if (policy->dialect == DIALECT_RING) {
+        check_name(policy, policy->seq_name, 0);
+        check_name(policy, policy->slot_name, 10);
+    }
+}
+
 static void check_policy(const struct config *config, size_t at)
 {
     const struct list_policy *policy = &config->lists[at];
@@ -72,6 +111,7 @@ static void check_policy(const struct config *config, size_t at)
     CHECK(policy->max_item_bytes >= 1 && policy->max_item_bytes <= 64 << 10);
     CHECK(policy->log_limit_bytes <= policy->log_hard_limit_bytes);
     CHECK(policy->announcement_grace_s > 0);
+    check_dialect(policy);
     struct slice key = slice_make(policy->prefix, policy->prefix_len);
     CHECK(config_list_policy(config, key) == policy);
 }

@@ -44,6 +44,7 @@ static void test_table(void **state)
         assert_true(strlen(keys[i].help) > 8);
         assert_null(strchr(keys[i].help, '\n'));
         assert_int_equal(keys[i].type == TYPE_WORD, keys[i].words != NULL);
+        assert_int_equal(keys[i].section == SECTION_LISTS, keys[i].dialects != 0);
     }
     assert_null(config_key_find(SECTION_PROXY, SLICE_LIT("timeout_ms")));
 }
@@ -55,20 +56,32 @@ static void test_words(void **state)
     static const struct {
         const char *key;
         enum config_section section;
-        const char *last;
+        const char *word;
         unsigned value;
-    } ends[] = {
+    } words[] = {
         {"log_level", SECTION_PROXY, "debug", LOG_DEBUG_LEVEL},
         {"distribution", SECTION_POOL, "modula", DISTRIBUTION_MODULA},
         {"hash", SECTION_POOL, "hsieh", HASH_HSIEH},
         {"on_missing", SECTION_LISTS, "refuse", ON_MISSING_REFUSE},
         {"on_damaged", SECTION_LISTS, "miss", ON_DAMAGED_MISS},
         {"placement", SECTION_LISTS, "spread", PLACEMENT_SPREAD},
+        {"dialect", SECTION_LISTS, "native", DIALECT_NATIVE},
+        {"dialect", SECTION_LISTS, "simple", DIALECT_SIMPLE},
+        {"dialect", SECTION_LISTS, "tombstone", DIALECT_TOMBSTONE},
+        {"dialect", SECTION_LISTS, "signed", DIALECT_SIGNED},
+        {"dialect", SECTION_LISTS, "paired", DIALECT_PAIRED},
+        {"dialect", SECTION_LISTS, "flip", DIALECT_FLIP},
+        {"dialect", SECTION_LISTS, "marker", DIALECT_MARKER},
+        {"dialect", SECTION_LISTS, "sublists", DIALECT_SUBLISTS},
+        {"dialect", SECTION_LISTS, "ring", DIALECT_RING},
+        {"migrate", SECTION_LISTS, "native", MIGRATE_NATIVE},
     };
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        const struct config_key *key = config_key_find(ends[i].section, slice_of(ends[i].key));
-        assert_string_equal(key->words[ends[i].value], ends[i].last);
-        assert_null(key->words[ends[i].value + 1]);
+    size_t count = sizeof words / sizeof words[0];
+    for (size_t i = 0; i < count; i++) {
+        const struct config_key *key = config_key_find(words[i].section, slice_of(words[i].key));
+        assert_string_equal(key->words[words[i].value], words[i].word);
+        bool last = i + 1 == count || strcmp(words[i].key, words[i + 1].key) != 0;
+        assert_int_equal(key->words[words[i].value + 1] == NULL, last);
     }
 }
 
@@ -194,8 +207,11 @@ static void test_conf_loads(void **state)
     struct config *whole = config_create();
     load_text(whole, conf);
     assert_int_equal(whole->pool_count, 1);
-    assert_int_equal(whole->list_count, 2);
-    assert_int_equal(whole->lists[1].on_missing, ON_MISSING_REFUSE);
+    /* One for each dialect, and another. */
+    assert_int_equal(whole->list_count, 1 + DIALECT_COUNT);
+    assert_int_equal(config_list_policy(whole, SLICE_LIT("topic-1"))->on_missing,
+                     ON_MISSING_REFUSE);
+    assert_int_equal(config_list_policy(whole, SLICE_LIT("ring-1"))->dialect, DIALECT_RING);
     whole->list_count = 1;
     assert_int_equal(config_add_pool(as_is, "main", "10.0.0.1:11211, 10.0.0.2:11211", error), 0);
     struct collected left = {.len = 0};
@@ -220,13 +236,22 @@ static void test_docs_show_every_key(void **state)
     for (size_t i = 0; i < count; i++) {
         char row[1024];
         char expected[VALUE_EXPECTED_MAX];
+        char dialects[CONFIG_DIALECTS_MAX + 3] = "";
         const char *standard = keys[i].standard;
+        if (standard != NULL && strcmp(standard, "|") == 0) {
+            standard = "\\|"; /* else the cell would end there */
+        }
+        if (keys[i].section == SECTION_LISTS) {
+            char users[CONFIG_DIALECTS_MAX];
+            (void)snprintf(dialects, sizeof dialects, " | %s",
+                           config_dialects_text(keys[i].dialects, users));
+        }
         const char *tick = standard == NULL || standard[0] == '\0' ? "" : "`";
-        (void)snprintf(row, sizeof row, "\n| `%s` | %s%s%s | %s | %s |\n", keys[i].name, tick,
+        (void)snprintf(row, sizeof row, "\n| `%s` | %s%s%s | %s%s | %s |\n", keys[i].name, tick,
                        standard == NULL ? "must be given"
                        : *tick == '\0'  ? "empty"
                                         : standard,
-                       tick, value_expected(&keys[i], expected), keys[i].help);
+                       tick, value_expected(&keys[i], expected), dialects, keys[i].help);
         if (strstr(docs, row) == NULL) {
             fail_msg("%s lacks this row:%s", DOCS, row);
         }
@@ -242,7 +267,8 @@ static void test_print(void **state)
     load_text(c, "[proxy]\nlisten = unix:/x, a:1\nallow_flush_all = no\n"
                  "[pool p]\nservers = a:2 3, [::1]:4\nhash = crc\n"
                  "[lists]\ndelimiter = \\x20\n[lists a\\xff]\ndelimiter = none\ncache_bytes = 2g\n"
-                 "[lists b]\ndelimiter = \\x3b\n");
+                 "[lists b]\ndelimiter = \\x3b\n"
+                 "[lists c]\ndialect = marker\nadd_sign = \\xe4\na_name = \\x23%s;\\xe4\n");
     config_print(c, collect, &out);
     static const char *const lines[] = {
         "proxy.listen=unix:/x, a:1\n",
@@ -254,6 +280,8 @@ static void test_print(void **state)
         "lists a\\xff.delimiter=none\n",
         "lists a\\xff.cache_bytes=2147483648\n",
         "lists b.delimiter=\\x3b\n",
+        "lists c.add_sign=\\xe4\n",
+        "lists c.a_name=\\x23%s\\x3b\\xe4\n",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         if (strstr(out.text, lines[i]) == NULL) {

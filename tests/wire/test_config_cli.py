@@ -120,6 +120,17 @@ GOOD = {
         "[lists]\npool = a\n[lists topic-]\ndelimiter = \\x3b\n[lists topic-a]\non_missing = refuse\n"
     ),
     "a hundred servers": "[pool main]\nservers = " + ", ".join(f"h{i}:1" for i in range(100)),
+    "every dialect": (
+        SERVERS + "[lists]\ncache_bytes = 0\ndelimiter = \\x3b\n"
+        "[lists a]\ndialect = simple\nmigrate = native\nplacement = spread\n"
+        "[lists b]\ndialect = tombstone\ndeleted_delimiter = \\x0a\n"
+        "[lists c]\ndialect = signed\nadd_sign = \\x00\ndelete_sign = a\ncompact_chance = 0\n"
+        "[lists d]\ndialect = paired\nadd_name = \\x23%s\ndelete_name = \\xe4;%s\n"
+        "[lists e]\ndialect = flip\nactive_name = %s\n"
+        "[lists f]\ndialect = marker\nclosed_mark = \\x23\n"
+        "[lists g]\ndialect = sublists\nsublist_limit_bytes = 64k\n"
+        "[lists h]\ndialect = ring\ncapacity = 10\nstamp = yes\n"
+    ),
     "sizes": "[proxy]\nmax_value_bytes = 2m\nclient_hard_bytes = 1G\n" + SERVERS,
     "windows line ends": "[proxy]\r\nthreads = 1\r\n" + SERVERS.replace("\n", "\r\n"),
 }
@@ -196,6 +207,30 @@ BAD = {
         "[lists]\nlog_hard_limit_bytes = 17k\n", 1, ["log_hard_limit_bytes", "log_limit_bytes"]
     ),
     "items larger than a log": ("[lists]\nmax_item_bytes = 64k\n", 1, ["max_item_bytes"]),
+    "a key of another dialect": (
+        "[lists x]\ndialect = simple\n\ncapacity = 5\n", 4, ["[lists x]", "capacity", "ring"]
+    ),
+    "a key of native": ("[lists x]\nplacement = spread\ndialect = ring\n", 2, ["placement", "native"]),
+    "an unknown dialect": ("[lists x]\ndialect = tombstones\n", 2, ["dialect", "native, simple"]),
+    "nothing between stored items": (
+        "[lists]\ndelimiter = none\n[lists x]\ndialect = simple\n", 3, ["[lists x]", "delimiter"]
+    ),
+    "bytes with two meanings": (
+        "[lists x]\ndialect = signed\nadd_sign = ,\n", 3, ["delimiter", "add_sign", "','"]
+    ),
+    "a digit as a sign": ("[lists x]\ndialect = sublists\nadd_sign = 1\n", 3, ["add_sign", "number"]),
+    "a name without the key": ("[lists x]\ndialect = flip\na_name = a\n", 3, ["a_name", "%s"]),
+    "two names for one item": (
+        "[lists x]\ndialect = ring\nseq_name = %s.1\n", 3, ["seq_name", "slot_name"]
+    ),
+    "migration from native to native": ("[lists x]\nmigrate = native\n", 2, ["migrate", "dialect"]),
+    "refusal of what is missing": (
+        "[lists]\non_missing = refuse\n[lists x]\ndialect = marker\n", 3, ["[lists x]", "on_missing"]
+    ),
+    "a prefix without room": (
+        "[lists " + "x" * 100 + "]\ndialect = ring\nslot_name = " + "y" * 150 + "%s\n", 3,
+        ["slot_name", "no key fits"]
+    ),
     "a NUL byte": ("[proxy]\nthreads = \0 1\n", 2, ["NUL"]),
     "a line too long": ("[proxy]\n" + "#" * 70000 + "\n", 2, ["too long"]),
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/place.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "config/text.h"
+
+int refuse(const struct place *place, const char *format, ...)
+{
+    char why[CONFIG_ERROR_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    if (place->line == 0) {
+        return config_fail(place->error, "%s%s%s: %s", place->config->path,
+                           place->config->path[0] == '\0' ? "" : ": ", place->section, why);
+    }
+    return config_fail(place->error, "%s:%" PRIu32 ": %s: %s", place->config->path, place->line,
+                       place->section, why);
+}
