@@ -8,6 +8,9 @@
 #include "base/check.h"
 #include "format.h"
 
+/* Sublists of one list. */
+#define NUMBERS_MAX 4096
+
 /* An item's place is the step at which it was added. */
 struct replay {
     uint32_t place[ITEMS_MAX]; /* step + 1, 0 = absent */
@@ -95,15 +98,20 @@ bool signed_take(const struct format *f, struct slice *rest, char *sign, struct 
     return true;
 }
 
-/* "@L:HHHHHHHHHHHHHHHH": so much of the other log is in this one. */
-static bool is_note(struct slice item, uint64_t *taken, struct slice *hash)
+struct note {
+    uint64_t taken; /* bytes of the other log; 0: the log begins here */
+    struct slice hash;
+};
+
+/* "@L:HHHHHHHHHHHHHHHH" */
+static bool take_note(struct slice item, struct note *note)
 {
     const char *colon = memchr(item.p, ':', item.len);
     if (item.p[0] != '@' || colon == NULL || item.p + item.len - colon != 17 ||
-        !slice_to_u64(slice_make(item.p + 1, (size_t)(colon - item.p) - 1), taken)) {
+        !slice_to_u64(slice_make(item.p + 1, (size_t)(colon - item.p) - 1), &note->taken)) {
         return false;
     }
-    *hash = slice_make(colon + 1, 16);
+    note->hash = slice_make(colon + 1, 16);
     return true;
 }
 
@@ -122,15 +130,15 @@ static void replay_log(const struct format *f, struct replay *r, struct slice lo
                        struct decoded *c)
 {
     char sign;
-    struct slice item, hash;
-    uint64_t taken;
+    struct slice item;
+    struct note note;
     uint16_t id = 0;
     while (signed_take(f, &log, &sign, &item)) {
         if ((sign != f->plus && sign != f->minus) || item.len == 0) {
             c->malformed = "a log that does not begin with a sign";
             return;
         }
-        if (sign == f->minus && is_note(item, &taken, &hash)) {
+        if (sign == f->minus && take_note(item, &note)) {
             continue;
         }
         if (!item_of_name(item, &id)) {
@@ -160,34 +168,48 @@ static void replay_end(const struct replay *r, struct decoded *c)
 
 /* ---- two logs in turns ---- */
 
-/* The last note of a log. */
-static bool last_note(const struct format *f, struct slice log, uint64_t *taken, struct slice *hash)
+/* The last note of a log that says what it has taken. */
+static bool last_note(const struct format *f, struct slice log, struct note *last)
 {
     char sign;
     struct slice item;
+    struct note note;
     bool found = false;
     while (signed_take(f, &log, &sign, &item)) {
-        found = (sign == f->minus && item.len > 0 && is_note(item, taken, hash)) || found;
+        if (sign == f->minus && item.len > 0 && take_note(item, &note) && note.taken > 0) {
+            *last = note;
+            found = true;
+        }
     }
     return found;
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_more(uint64_t hash, const char *p, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i++) {
+        hash = (hash ^ (unsigned char)p[i]) * 1099511628211ULL;
+    }
+    return hash;
 }
 
 /* Has this log taken the beginning of the other, and how much of it? */
 static bool has_taken(const struct format *f, struct slice log, struct slice other, uint64_t *taken)
 {
-    struct slice hash;
-    char text[17];
-    if (!last_note(f, log, taken, &hash) || *taken > other.len) {
+    enum { HASHED = 64 }; /* at both ends */
+    struct note note;
+    char text[16];
+    if (!last_note(f, log, &note) || note.taken > other.len) {
         return false;
     }
-    uint64_t h = 14695981039346656037ULL;
-    for (uint64_t i = 0; i < *taken; i++) {
-        h = (h ^ (unsigned char)other.p[i]) * 1099511628211ULL;
+    uint64_t bytes = note.taken < HASHED ? note.taken : HASHED;
+    uint64_t hash = hash_more(14695981039346656037ULL, other.p, bytes);
+    hash = hash_more(hash, other.p + note.taken - bytes, bytes);
+    for (int i = 15; i >= 0; i--, hash >>= 4) {
+        text[i] = "0123456789abcdef"[hash & 15];
     }
-    for (int i = 15; i >= 0; i--, h >>= 4) {
-        text[i] = "0123456789abcdef"[h & 15];
-    }
-    return slice_equal(hash, slice_make(text, 16));
+    *taken = note.taken;
+    return slice_equal(note.hash, slice_make(text, 16));
 }
 
 static void decode_logs(const struct format *f, struct slice active, struct slice other,
@@ -214,9 +236,9 @@ static void decode_flip(const struct format *f, unsigned list, int64_t now_s, st
     char name[KEY_BYTES_MAX + 1];
     struct slice pointer = format_value(f, list, FORMAT_ACTIVE, 0, now_s);
     struct slice b_name = slice_make(name, format_key(f, list, FORMAT_B, 0, name));
-    bool b_active = slice_equal(pointer, b_name);
     struct slice a = format_value(f, list, FORMAT_A, 0, now_s);
     struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
+    bool b_active = pointer.p == NULL ? a.p == NULL && b.p != NULL : slice_equal(pointer, b_name);
     c->parts = (a.p != NULL) + (b.p != NULL);
     c->exists = c->parts > 0;
     decode_logs(f, b_active ? b : a, b_active ? a : b, c);
@@ -238,69 +260,80 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
     struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
     c->parts = (a.p != NULL) + (b.p != NULL);
     c->exists = c->parts > 0;
-    bool a_closed = take_marks(f, &a);
-    (void)take_marks(f, &b);
-    bool b_active = a_closed || (a.p == NULL && b.p != NULL);
+    uint64_t taken;
+    bool a_there = a.p != NULL, b_there = b.p != NULL;
+    bool a_closed = take_marks(f, &a), b_closed = take_marks(f, &b), b_active = !a_there;
+    if (a_closed != b_closed) {
+        b_active = a_closed;
+    } else if (a_there && b_there) {
+        /* Both closed: the later copy. Both open: one of them is a copy that does not count yet. */
+        b_active = has_taken(f, b, a, &taken) ? a_closed : has_taken(f, a, b, &taken) && !a_closed;
+    }
     decode_logs(f, b_active ? b : a, b_active ? a : b, c);
 }
 
 /* ---- sublists ---- */
 
-/* The numbers that an index names: the later sign wins. */
-static void take_index(const struct format *f, struct slice index, struct ids *numbers,
-                       struct decoded *c)
+struct numbers {
+    uint64_t at[NUMBERS_MAX];
+    uint32_t count;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The numbers that an index names, in order: the later sign wins. False: it is no index. */
+static bool take_index(const struct format *f, struct slice index, struct numbers *numbers)
 {
     char sign;
     struct slice item;
     uint64_t number;
+    numbers->count = 0;
     while (signed_take(f, &index, &sign, &item)) {
-        if (!slice_to_u64(item, &number) || number > UINT16_MAX) {
-            c->malformed = "an index with something else than numbers";
-            return;
+        uint32_t i = 0;
+        if (!slice_to_u64(item, &number) || numbers->count == NUMBERS_MAX) {
+            return false;
         }
-        if (sign == f->plus) {
-            (void)ids_add(numbers, (uint16_t)number);
-        } else {
-            (void)ids_remove(numbers, (uint16_t)number);
+        while (i < numbers->count && numbers->at[i] != number) {
+            i++;
+        }
+        if (sign == f->plus && i == numbers->count) {
+            numbers->at[numbers->count++] = number;
+        } else if (sign == f->minus && i < numbers->count) {
+            numbers->at[i] = numbers->at[--numbers->count];
         }
     }
+    qsort(numbers->at, numbers->count, sizeof numbers->at[0], by_number);
+    return true;
 }
 
 bool index_newest(const struct format *f, struct slice index, uint64_t *newest)
 {
-    struct ids numbers = {0};
-    struct decoded ignored = {0};
-    take_index(f, index, &numbers, &ignored);
-    *newest = 0;
-    for (uint32_t i = 0; i < numbers.count; i++) {
-        *newest = numbers.ids[i] > *newest ? numbers.ids[i] : *newest;
+    static struct numbers numbers;
+    if (!take_index(f, index, &numbers) || numbers.count == 0) {
+        return false;
     }
-    bool any = numbers.count > 0;
-    ids_fini(&numbers);
-    return any;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    return *(const uint16_t *)a - *(const uint16_t *)b;
+    *newest = numbers.at[numbers.count - 1];
+    return true;
 }
 
 static void decode_sublists(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
 {
-    struct ids numbers = {0};
+    static struct numbers numbers;
     struct replay *r = replay_begin();
     struct slice index = format_value(f, list, FORMAT_KEY, 0, now_s);
-    take_index(f, index, &numbers, c);
-    if (numbers.count > 1) {
-        qsort(numbers.ids, numbers.count, sizeof *numbers.ids, by_number);
+    if (!take_index(f, index, &numbers)) {
+        c->malformed = "an index with something else than numbers";
     }
     c->exists = index.p != NULL;
     c->parts = numbers.count;
     for (uint32_t i = 0; i < numbers.count; i++) {
-        replay_log(f, r, format_value(f, list, FORMAT_SUBLIST, numbers.ids[i], now_s), c);
+        replay_log(f, r, format_value(f, list, FORMAT_SUBLIST, numbers.at[i], now_s), c);
     }
     replay_end(r, c);
-    ids_fini(&numbers);
 }
 
 /* ---- rings ---- */

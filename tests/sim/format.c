@@ -67,7 +67,6 @@ void format_configure(const struct format *f, struct list_policy *policy)
     policy->closed_mark = f->mark;
     policy->capacity = f->capacity;
     policy->stamp = f->stamp;
-    policy->key_bytes_max = 100;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         snprintf((char *)policy + fields[i].offset, CONFIG_NAME_MAX + 1, "%s",
                  f->names[fields[i].part]);
