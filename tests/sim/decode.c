@@ -338,19 +338,13 @@ static void decode_sublists(const struct format *f, unsigned list, int64_t now_s
 
 /* ---- rings ---- */
 
-struct entry {
-    uint64_t number;
-    uint16_t id;
-};
-
 static int newest_first(const void *a, const void *b)
 {
-    uint64_t x = ((const struct entry *)a)->number, y = ((const struct entry *)b)->number;
+    uint64_t x = ((const struct ring_entry *)a)->number, y = ((const struct ring_entry *)b)->number;
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* "SEQ ITEM" or "SEQ ITEM SECONDS". */
-static bool take_entry(const struct format *f, struct slice value, struct entry *entry)
+bool entry_take(const struct format *f, struct slice value, struct ring_entry *entry)
 {
     const char *blank = memchr(value.p, ' ', value.len);
     const char *last = f->stamp ? memrchr(value.p, ' ', value.len) : value.p + value.len;
@@ -366,7 +360,7 @@ static bool take_entry(const struct format *f, struct slice value, struct entry 
 
 static void decode_ring(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
 {
-    static struct entry entries[CAPACITY_MAX];
+    static struct ring_entry entries[CAPACITY_MAX];
     const struct item *counter = format_find(f, list, FORMAT_SEQ, 0, now_s);
     uint32_t count = 0;
     uint64_t most = 0;
@@ -384,7 +378,7 @@ static void decode_ring(const struct format *f, unsigned list, int64_t now_s, st
         if (value.p == NULL) {
             continue;
         }
-        if (!take_entry(f, value, &entries[count])) {
+        if (!entry_take(f, value, &entries[count])) {
             c->malformed = "a slot that holds no entry";
             return;
         }

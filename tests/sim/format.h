@@ -68,6 +68,12 @@ void format_decode(const struct format *format, unsigned list, int64_t now_s,
 /* What items amount to that were added and deleted so often. */
 void count_items(const struct ids *adds, const struct ids *deletes, struct ids *out);
 
+/* An entry of a ring: "SEQ ITEM" or "SEQ ITEM SECONDS". False: it is none. */
+struct ring_entry {
+    uint64_t number;
+    uint16_t id;
+};
+bool entry_take(const struct format *format, struct slice value, struct ring_entry *entry);
 /* Logs with signs: "+item-item". */
 bool signed_take(const struct format *format, struct slice *rest, char *sign, struct slice *item);
 /* An index "+0+1": false when it names no sublist; else the largest that it names. */

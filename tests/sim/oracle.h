@@ -42,8 +42,7 @@ struct sim_call {
     uint64_t expected; /* exact ones: the number at that moment */
 
     /* Judged from outside. */
-    uint64_t settled_us;     /* of unknown outcome: its last request has arrived by then */
-    uint64_t entries_before; /* of a ring, asked for before */
+    uint64_t settled_us; /* of unknown outcome: its last request has arrived by then */
     TAILQ_ENTRY(sim_call) under_way;
 
     TAILQ_ENTRY(sim_call) link;

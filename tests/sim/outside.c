@@ -33,6 +33,7 @@ void outside_destroy(struct outside **slot)
     for (unsigned i = 0; i < o->lists; i++) {
         free(o->list[i].words);
         free(o->list[i].ring);
+        free(o->list[i].numbers);
     }
     free(o);
 }
@@ -181,7 +182,8 @@ static void add_over(struct outside *o, struct outside_list *l, const struct sim
         return;
     }
     if (call->call.verb == LIST_ADD) {
-        w->net_least++;
+        /* Folded between an addition and a deletion behind it, it is worth nothing. */
+        w->net_least += w->delete_over < call->asked && l->clear_over < call->asked;
     } else if (undisturbed && w->net_least < 1) {
         w->net_least = 1;
     }
@@ -391,7 +393,8 @@ void outside_answered(struct outside *o, struct sim_call *call)
     over(o, call, !unknown);
 }
 
-void outside_stored(struct outside *o, unsigned list, int64_t now_s)
+void outside_stored(struct outside *o, unsigned list, const struct be_request *request,
+                    int64_t now_s)
 {
     struct decoded *content = &o->oracle->content;
     format_decode(o->format, list, now_s, content);
@@ -401,6 +404,9 @@ void outside_stored(struct outside *o, unsigned list, int64_t now_s)
     o->oracle->moment++;
     if (is_ring(o)) {
         ring_check_counter(o, list, content->counter);
+        if (request->verb == BE_SET) {
+            ring_stored(o, list, request->value);
+        }
         ring_check(o, list, &content->items, o->oracle->moment, NULL);
         return;
     }

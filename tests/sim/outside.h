@@ -22,7 +22,8 @@ struct word {
 /* An entry of a ring: an item is used again only when the ring has gone round several times. */
 struct ring_word {
     uint64_t asked, answered; /* answered: 0 = not acknowledged */
-    uint64_t since; /* entries asked for before it, and before all that were then under way */
+    uint64_t number;          /* as stored; 0 = never */
+    bool overwritten;         /* by a writer who was a whole lap late */
 };
 
 struct outside_list {
@@ -31,8 +32,10 @@ struct outside_list {
     uint64_t clear_over;
     /* Of rings. */
     struct ring_word *ring;
-    uint64_t entries; /* asked for */
-    uint64_t counter; /* as seen last */
+    uint64_t entries;  /* asked for */
+    uint64_t counter;  /* the largest so far */
+    uint16_t *numbers; /* item + 1 of the entry with each number so far */
+    uint64_t number_cap;
 };
 
 struct outside {
@@ -53,7 +56,8 @@ void outside_time(struct outside *o, uint64_t now_us);
 void outside_asked(struct outside *o, struct sim_call *call);
 void outside_answered(struct outside *o, struct sim_call *call);
 /* A stored item was changed: what is stored is as good as an answer to somebody who asks now. */
-void outside_stored(struct outside *o, unsigned list, int64_t now_s);
+void outside_stored(struct outside *o, unsigned list, const struct be_request *request,
+                    int64_t now_s);
 
 /* outside_ring.c */
 void ring_asked(struct outside *o, struct sim_call *call);
@@ -62,6 +66,8 @@ void ring_over(struct outside *o, struct sim_call *call, bool acknowledged);
 void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64_t asked,
                 const struct sim_call *call);
 void ring_check_counter(struct outside *o, unsigned list, uint64_t counter);
+/* A slot was written. */
+void ring_stored(struct outside *o, unsigned list, struct slice value);
 
 /* Ends the run. */
 void outside_wrong(const struct outside *o, unsigned list, const struct sim_call *call,

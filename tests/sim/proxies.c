@@ -248,7 +248,7 @@ void message_executed(struct world *w, struct message *m)
         return;
     }
     if (w->oracle.outside != NULL) {
-        outside_stored(w->oracle.outside, (unsigned)m->list, now_s);
+        outside_stored(w->oracle.outside, (unsigned)m->list, &m->request, now_s);
         return;
     }
     head = head || w->p.dialect != DIALECT_NATIVE;
