@@ -57,7 +57,11 @@ struct list {
 
     /* Of a dialect (dialect/): what was found out on the way. */
     bool wants_compaction;
-    bool has_bar; /* tombstone: deletions may be prepended */
+    bool has_bar;      /* tombstone: deletions may be prepended */
+    int known_active;  /* flip, marker: the log that takes changes, from 1; 0 = not known */
+    bool newest_known; /* sublists: the numbers of the first and the last */
+    uint32_t oldest, newest;
+    uint64_t settled_note; /* flip, marker: see dialect/logs.c */
 
     char key[];
 };

@@ -3,11 +3,17 @@
 
 #include <stdio.h>
 
+#include "list/dialect/logs.h"
+
 static const struct dialect *const dialects[DIALECT_COUNT] = {
-    [DIALECT_SIMPLE] = &dialect_simple,
-    [DIALECT_TOMBSTONE] = &dialect_tombstone,
-    [DIALECT_SIGNED] = &dialect_signed,
+    [DIALECT_SIMPLE] = &dialect_simple,     [DIALECT_TOMBSTONE] = &dialect_tombstone,
+    [DIALECT_SIGNED] = &dialect_signed,     [DIALECT_PAIRED] = &dialect_paired,
+    [DIALECT_FLIP] = &dialect_flip,         [DIALECT_MARKER] = &dialect_marker,
+    [DIALECT_SUBLISTS] = &dialect_sublists, [DIALECT_RING] = &dialect_ring,
 };
+
+const char dialect_not_exact[] =
+    "a list of several items has no place where it could be decided; use ladd or ldel";
 
 const struct dialect *dialect_of(const struct list_policy *policy)
 {
@@ -67,7 +73,11 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
         return NULL;
     }
     size_t count = meaning_bytes(policy, bytes);
+    bool has_logs = policy->dialect == DIALECT_FLIP || policy->dialect == DIALECT_MARKER;
     for (size_t i = 0; i < call->item_count; i++) {
+        if (has_logs && !logs_item_allowed(call->items[i])) {
+            return "item has the form of what a log says of itself (@BYTES:HASH)";
+        }
         for (size_t b = 0; b < count; b++) {
             if (memchr(call->items[i].p, bytes[b], call->items[i].len) != NULL) {
                 snprintf(text, LIST_ERROR_MAX,

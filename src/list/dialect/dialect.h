@@ -38,7 +38,8 @@ struct dialect {
     [LIST_GET] = LANE_READ, [LIST_HAS] = LANE_READ, [LIST_LEN] = LANE_READ, \
     [LIST_RANGE] = LANE_READ, [LIST_STAT] = LANE_READ
 
-extern const struct dialect dialect_simple, dialect_tombstone, dialect_signed;
+extern const struct dialect dialect_simple, dialect_tombstone, dialect_signed, dialect_paired,
+    dialect_flip, dialect_marker, dialect_sublists, dialect_ring;
 
 /* NULL for the native layout. */
 const struct dialect *dialect_of(const struct list_policy *policy);
@@ -53,9 +54,14 @@ void dialect_appended(struct engine *e, struct list *list, uint64_t bytes);
 
 /* Every dialect's. */
 work_step dialect_read, dialect_drop;
+/* dialect.never of those of several items. */
+extern const char dialect_not_exact[];
 /* Dialects of a single item. */
 work_step single_change, single_exact, single_compact;
 void single_parts(struct work *w);
+
+/* Fills append with the calls' items as delimited text, to be created where nothing is. */
+void delimited_batch(struct work *w);
 
 /* Dialects of signed logs: fills append with the calls' entries, and writes a log of just these
  * items. */

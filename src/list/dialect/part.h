@@ -26,6 +26,7 @@ struct part {
     enum part_role role;
     uint32_t number;
     enum part_state state;
+    bool listed; /* sublists: the index has it */
     uint32_t flags;
     struct block *block; /* holds a reference when PART_THERE */
     struct slice value;

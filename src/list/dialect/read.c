@@ -4,16 +4,16 @@
  * removes them.
  */
 #include "list/answer.h"
-#include "list/dialect/dialect.h"
+#include "list/dialect/ring.h"
 
-static bool holds(const struct items *items, struct slice item)
+static bool holds(const struct list_policy *policy, const struct items *items, struct slice item)
 {
     if (items->fold.table_used > 0) {
         char outcome = fold_outcome(&items->fold, item);
         return outcome == ENTRY_ADD || outcome == ENTRY_READD;
     }
     for (size_t i = 0; i < items->count; i++) {
-        if (slice_equal(items->at[i], item)) {
+        if (slice_equal(ring_item(policy, items->at[i]), item)) {
             return true;
         }
     }
@@ -23,7 +23,7 @@ static bool holds(const struct items *items, struct slice item)
 static void answer_has(const struct work *w, struct list_call *call)
 {
     for (size_t i = 0; i < call->item_count; i++) {
-        if (holds(&w->items, call->items[i])) {
+        if (holds(call->policy, &w->items, call->items[i])) {
             answer_member(w->op.list, call, call->items[i]);
         }
     }
@@ -69,7 +69,7 @@ static uint64_t version_of(const struct work *w)
     }
     for (size_t i = 0; i < w->part_count; i++) {
         uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
-        version = hash_bytes(&cas, sizeof cas, version);
+        version = text_hash(slice_make((const char *)&cas, sizeof cas), version);
     }
     return version;
 }
@@ -140,8 +140,9 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
-    for (w->next_part = 0; !w->failed && w->next_part < w->part_count; w->next_part++) {
-        part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
+    for (w->next_part = 1; !w->failed && w->next_part <= w->part_count; w->next_part++) {
+        /* What says that there is a list goes last. */
+        part_send(e, &w->op, &w->parts[w->next_part % w->part_count], BE_DELETE, NULL, 0);
         CO_AWAIT(co, "dropping the list's items");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
             work_note_error(w, event);

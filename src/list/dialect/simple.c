@@ -23,22 +23,6 @@ static enum look simple_look(struct engine *e, struct work *w)
     return LOOK_DONE;
 }
 
-static void simple_batch(struct work *w)
-{
-    char delimiter = (char)w->op.list->policy->delimiter;
-    struct block *text = block_new(w->call_bytes);
-    struct list_call *call;
-    TAILQ_FOREACH(call, &w->calls, link)
-    {
-        for (size_t i = 0; i < call->item_count; i++) {
-            text_append(&text, call->items[i], delimiter);
-        }
-    }
-    w->append.verb = BE_APPEND;
-    w->append.value = text;
-    w->append.create = block_ref(text);
-}
-
 static void simple_encode(const struct list_policy *policy, const struct fold *fold,
                           struct block **out)
 {
@@ -65,6 +49,6 @@ const struct dialect dialect_simple = {
     .look = simple_look,
     .change = single_change,
     .compact = single_compact,
-    .batch = simple_batch,
+    .batch = delimited_batch,
     .encode = simple_encode,
 };

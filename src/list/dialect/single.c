@@ -78,20 +78,6 @@ static struct block *encode(const struct work *w)
     return value;
 }
 
-/* The reply to a write. True: no further try. */
-static bool settled(struct engine *e, struct work *w, const struct op_event *event)
-{
-    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
-        event->status == BE_NOT_STORED) {
-        metric_inc(e->metrics, METRIC_list_conflicts);
-        return false;
-    }
-    if (event->status != BE_STORED) {
-        work_note_error(w, event);
-    }
-    return true;
-}
-
 enum progress single_exact(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -112,7 +98,7 @@ enum progress single_exact(struct engine *e, struct work *w, const struct op_eve
         part_write(e, &w->op, &w->parts[0], value, 0);
         block_unref(&value);
         CO_AWAIT(co, "writing the list");
-        if (settled(e, w, event)) {
+        if (work_written(e, w, event)) {
             break;
         }
     }
@@ -145,7 +131,7 @@ enum progress single_compact(struct engine *e, struct work *w, const struct op_e
         part_write(e, &w->op, &w->parts[0], value, 0);
         block_unref(&value);
         CO_AWAIT(co, "writing the folded list");
-        if (settled(e, w, event)) {
+        if (work_written(e, w, event)) {
             metric_inc(e->metrics, METRIC_list_folds);
             break;
         }

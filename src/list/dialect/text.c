@@ -83,14 +83,13 @@ void counted_fold(struct fold *fold, struct slice adds, struct slice deletes, ch
     counts_fini(&counts);
 }
 
-void fold_each(const struct fold *fold, void (*visit)(void *arg, struct slice item), void *arg)
+uint64_t text_hash(struct slice text, uint64_t seed)
 {
-    uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(fold, true, &at, &op, &item)) {
-        visit(arg, item);
+    uint64_t hash = seed == 0 ? 14695981039346656037u : seed;
+    for (size_t i = 0; i < text.len; i++) {
+        hash = (hash ^ (unsigned char)text.p[i]) * 1099511628211u;
     }
+    return hash;
 }
 
 /* ---- counts ---- */
@@ -100,10 +99,7 @@ static struct count *find_place(const struct counts *counts, struct slice item)
     uint32_t mask = counts->size - 1;
     for (uint32_t i = item_hash(item) & mask;; i = (i + 1) & mask) {
         struct count *count = &counts->table[i];
-        if (count->times == 0 && count->item.len == 0) {
-            return count;
-        }
-        if (slice_equal(count->item, item)) {
+        if (count->item.len == 0 || slice_equal(count->item, item)) {
             return count;
         }
     }

@@ -32,8 +32,9 @@ void signed_fold(struct fold *fold, struct slice text, struct signs signs);
  * times is in when m > k; the first k of its places are void. */
 void counted_fold(struct fold *fold, struct slice adds, struct slice deletes, char delimiter);
 
-/* Calls visit for each item of the fold, in order. */
-void fold_each(const struct fold *fold, void (*visit)(void *arg, struct slice item), void *arg);
+/* FNV-1a, 64 bits: the same in every process, so that it may be stored. seed: 0, or the hash of
+ * what stands before. */
+uint64_t text_hash(struct slice text, uint64_t seed);
 
 /* How often items occur. */
 struct counts {

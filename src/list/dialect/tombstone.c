@@ -39,23 +39,15 @@ static enum look tombstone_look(struct engine *e, struct work *w)
 static void tombstone_batch(struct work *w)
 {
     char bar = (char)w->op.list->policy->deleted_delimiter;
-    struct block *text = block_new(w->call_bytes);
-    struct list_call *call;
-    TAILQ_FOREACH(call, &w->calls, link)
-    {
-        for (size_t i = 0; i < call->item_count; i++) {
-            text_append(&text, call->items[i], delimiter_of(w));
-        }
-    }
-    w->append.value = text;
-    w->append.verb = BE_PREPEND;
-    w->append.create = NULL; /* deleting from nothing */
+    struct append *a = &w->append;
+    delimited_batch(w);
+    block_unref(&a->create);
+    a->verb = w->lane == LANE_ADD ? BE_APPEND : BE_PREPEND;
     if (w->lane == LANE_ADD) {
-        w->append.verb = BE_APPEND;
-        w->append.create = block_new(text->used + 1);
-        block_append(&w->append.create, &bar, 1);
-        block_append(&w->append.create, text->data, text->used);
-    }
+        a->create = block_new(a->value->used + 1);
+        block_append(&a->create, &bar, 1);
+        block_append(&a->create, a->value->data, a->value->used);
+    } /* else deleting from nothing */
 }
 
 static enum progress tombstone_change(struct engine *e, struct work *w,

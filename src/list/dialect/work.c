@@ -104,9 +104,22 @@ void work_note_text(struct work *w, const char *format, ...)
     w->failed = true;
 }
 
+bool work_written(struct engine *e, struct work *w, const struct op_event *event)
+{
+    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
+        event->status == BE_NOT_STORED) {
+        metric_inc(e->metrics, METRIC_list_conflicts);
+        return false;
+    }
+    if (event->status != BE_STORED) {
+        work_note_error(w, event);
+    }
+    return true;
+}
+
 uint64_t work_backoff_us(struct engine *e, const struct work *w)
 {
-    return 1 + rng_below(e->rng, BACKOFF_US << u64_least(w->tries, 8));
+    return 1 + rng_below(e->rng, BACKOFF_US << u64_least(w->tries + w->conflicts, 8));
 }
 
 /* ---- parts ---- */
@@ -131,6 +144,16 @@ void work_forget_parts(struct work *w)
     w->part_count = 0;
     w->next_part = 0;
     items_reset(&w->items);
+}
+
+void work_forget_texts(struct work *w)
+{
+    for (size_t i = 0; i < w->text_count; i++) {
+        block_unref(&w->texts[i]);
+    }
+    free(w->texts);
+    w->texts = NULL;
+    w->text_count = 0;
 }
 
 static void ask_for_parts(struct engine *e, struct work *w)
@@ -291,7 +314,7 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
         if (!append_looked(w, event)) {
             CO_RETURN(co);
         }
-        if (a->target.state == PART_MISSING && a->create == NULL) {
+        if (a->target.state == PART_MISSING && (a->create == NULL || a->only_there)) {
             a->status = BE_MISS;
             CO_RETURN(co);
         }
@@ -336,9 +359,9 @@ static void work_fini(struct engine *e, struct op *op)
     struct work *w = (struct work *)op;
     (void)e;
     work_forget_parts(w);
+    work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
-    part_forget(&w->index);
     free(w->items.at);
     free(w->parts);
 }

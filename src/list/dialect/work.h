@@ -29,6 +29,18 @@ struct items {
     uint64_t bytes; /* of all */
 };
 
+/* flip, marker: see logs.h. */
+struct logs {
+    enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
+    int active;         /* PART_A - PART_A or PART_B - PART_A */
+    uint64_t taken;     /* bytes of the source that the copy has: LOGS_COPYING, LOGS_DRAINING */
+    uint64_t seen_note; /* by the look before */
+    uint64_t own;       /* the generation of the copy that this operation made */
+    enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
+    unsigned catch_ups;
+    bool flipped;
+};
+
 struct work;
 typedef enum progress work_step(struct engine *e, struct work *w, const struct op_event *event);
 
@@ -38,6 +50,7 @@ struct append {
     enum be_verb verb;    /* BE_APPEND or BE_PREPEND */
     struct block *value;  /* the reference is the append's */
     struct block *create; /* what a missing item is made of; NULL: there is nothing to do then */
+    bool only_there;      /* a missing item is not created here */
     /* Out: BE_STORED, BE_MISS (nothing was there, and still is not), BE_TOO_LARGE (there is no room
      * for it), or the error that work->error tells of. */
     enum be_status status;
@@ -61,16 +74,23 @@ struct work {
 
     bool failed; /* error says why */
     char error[LIST_ERROR_MAX];
-    unsigned tries;
-    struct co outer, body, inner, looking, gathering;
+    unsigned tries, rounds, conflicts;
+    bool conflict; /* the last write met somebody else's */
+    struct co outer, body, inner, folding, looking, gathering;
     unsigned look_tries, get_tries;
     size_t next_part;
 
     /* The dialects' own. */
-    struct part index;                 /* sublists */
-    uint64_t numbers_from, numbers_to; /* ring: the numbers that the calls' items have */
-    uint64_t taken_bytes, taken_hash;  /* flip, marker */
-    bool flipped;
+    struct part index;            /* sublists */
+    uint64_t last_number, number; /* ring: the last one, and the one being written */
+    struct list_call *writing;    /* ring: whose items are written */
+    struct logs logs;             /* flip, marker */
+    bool shrinking;               /* paired */
+    uint32_t newest;              /* sublists: the number that was appended to, or is added */
+    uint64_t newest_bytes;
+    bool index_there, moved, wrote_last, wrote_any;
+    struct block **texts; /* what is to be written */
+    size_t text_count;
 };
 
 /* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
@@ -85,9 +105,13 @@ void work_fail(struct engine *e, struct work *w, const char *text);
 void work_note_error(struct work *w, const struct op_event *event);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
+/* Takes the reply to a part_write or part_remove. False: somebody else has written in between. */
+bool work_written(struct engine *e, struct work *w, const struct op_event *event);
+
 /* The parts, by position; those added are to be read. */
 struct part *work_add_part(struct work *w, enum part_role role, uint32_t number);
 void work_forget_parts(struct work *w);
+void work_forget_texts(struct work *w);
 
 /* Inner protothreads. Each ends with failed and error set, or with its result. */
 /* Reads the parts that were not read yet, all in flight at the same time. */

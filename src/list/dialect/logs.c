@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/dialect/logs.h"
+
+#include <stdio.h>
+
+/* So many bytes at the beginning and at the end are hashed: each log that was copied begins with a
+ * number of its own. */
+#define HASHED_BYTES ((size_t)64)
+#define NOTE_MAX 64
+
+/* ---- notes ---- */
+
+/* Reads "@BYTES:HASH". False: it is something else. */
+static bool note_parse(struct slice item, struct note *note)
+{
+    if (item.len < 19 || item.p[0] != '@') {
+        return false;
+    }
+    struct slice digits = slice_make(item.p + 1, item.len - 18);
+    if (item.p[item.len - 17] != ':' || !slice_to_u64(digits, &note->bytes)) {
+        return false;
+    }
+    static const char digits16[] = "0123456789abcdef";
+    note->hash = 0;
+    for (size_t i = item.len - 16; i < item.len; i++) {
+        const char *digit = memchr(digits16, item.p[i], 16);
+        if (digit == NULL) {
+            return false;
+        }
+        note->hash = note->hash << 4 | (uint64_t)(digit - digits16);
+    }
+    return true;
+}
+
+bool logs_item_allowed(struct slice item)
+{
+    struct note note;
+    return !note_parse(item, &note);
+}
+
+static void note_append(struct block **b, struct note note, struct signs signs)
+{
+    char text[NOTE_MAX];
+    int len = snprintf(text, sizeof text, "@%llu:%016llx", (unsigned long long)note.bytes,
+                       (unsigned long long)note.hash);
+    signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
+}
+
+/* The last entry that says what the log has taken. */
+static bool note_last(struct slice text, struct signs signs, struct note *last)
+{
+    enum entry_op op;
+    struct slice item;
+    struct note note;
+    bool found = false;
+    while (signed_next(&text, signs, &op, &item)) {
+        if (op == ENTRY_DEL && note_parse(item, &note) && note.bytes > 0) {
+            *last = note;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static uint64_t prefix_hash(struct slice text, uint64_t bytes)
+{
+    size_t count = bytes < HASHED_BYTES ? bytes : HASHED_BYTES;
+    uint64_t hash = text_hash(slice_make(text.p, count), 0);
+    return text_hash(slice_make(text.p + bytes - count, count), hash);
+}
+
+void logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
+{
+    struct note note = {.bytes = text.len, .hash = number};
+    if (text.len > 0) {
+        note.hash = prefix_hash(text, text.len);
+    }
+    note_append(b, note, signs);
+}
+
+uint64_t logs_number(const struct work *w, int which)
+{
+    struct slice text = logs_text(w, which), item;
+    enum entry_op op;
+    struct note note;
+    bool begins = signed_next(&text, signs_of(w->op.list->policy), &op, &item) && op == ENTRY_DEL &&
+                  note_parse(item, &note) && note.bytes == 0;
+    return begins ? note.hash : 0;
+}
+
+/* ---- looking ---- */
+
+static struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
+
+struct slice logs_text(const struct work *w, int which)
+{
+    struct slice text = w->parts[which].value;
+    const struct list_policy *policy = w->op.list->policy;
+    while (policy->dialect == DIALECT_MARKER && text.len > 0 &&
+           text.p[0] == (char)policy->closed_mark) {
+        (void)slice_take(&text, 1);
+    }
+    return text;
+}
+
+bool logs_closed(const struct work *w, int which)
+{
+    return logs_text(w, which).len < w->parts[which].value.len;
+}
+
+bool logs_has_taken(const struct work *w, int which, uint64_t *bytes)
+{
+    struct slice other = logs_text(w, 1 - which);
+    struct note note;
+    if (other.len == 0 || !note_last(logs_text(w, which), signs_in(w), &note) ||
+        note.bytes > other.len || prefix_hash(other, note.bytes) != note.hash) {
+        return false;
+    }
+    *bytes = note.bytes;
+    return true;
+}
+
+static struct slice behind(struct slice text, uint64_t bytes)
+{
+    return slice_make(text.p + bytes, text.len - bytes);
+}
+
+/* The parts are read one by one. Where the other log is gone, the active one may have been read
+ * before it took over the last of it: what it says of itself must be the same in a look that began
+ * afterwards. */
+static bool settled(struct work *w)
+{
+    struct list *list = w->op.list;
+    struct note note;
+    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note) ||
+        note.hash == list->settled_note) {
+        return true;
+    }
+    bool again = note.hash == w->logs.seen_note;
+    w->logs.seen_note = note.hash;
+    if (again) {
+        list->settled_note = note.hash;
+    }
+    return again;
+}
+
+static enum logs_state state_of(struct work *w)
+{
+    int active = w->logs.active;
+    w->logs.taken = 0;
+    if (logs_text(w, 1 - active).len == 0) {
+        return LOGS_REST;
+    }
+    if (logs_has_taken(w, active, &w->logs.taken)) {
+        return LOGS_DRAINING;
+    }
+    if (logs_has_taken(w, 1 - active, &w->logs.taken)) {
+        return LOGS_COPYING;
+    }
+    return LOGS_UNKNOWN;
+}
+
+/* Applies a log. Returns how many of its entries are about items. */
+static size_t fold_log(struct work *w, struct slice text)
+{
+    enum entry_op op;
+    struct slice item;
+    size_t count = 0;
+    while (signed_next(&text, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            fold_apply(&w->items.fold, op, item);
+            count++;
+        }
+    }
+    return count;
+}
+
+enum look logs_look(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct slice active = logs_text(w, logs->active), other = logs_text(w, 1 - logs->active);
+    (void)e;
+    logs->state = state_of(w);
+    if ((logs->state == LOGS_REST && !settled(w)) ||
+        (logs->state == LOGS_UNKNOWN && active.len == 0 && w->look_tries < 2)) {
+        return LOOK_AGAIN;
+    }
+    if (logs->state == LOGS_UNKNOWN) {
+        (void)fold_log(w, other);
+    }
+    size_t entries = fold_log(w, active);
+    if (logs->state == LOGS_DRAINING) {
+        (void)fold_log(w, behind(other, logs->taken));
+    }
+    items_settle(&w->items);
+    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
+    w->op.list->known_active = logs->active + 1;
+    return LOOK_DONE;
+}
+
+/* ---- changing ---- */
+
+/* Nothing says yet which log is active. */
+static bool wants_pointer(const struct work *w)
+{
+    return w->op.list->policy->dialect == DIALECT_FLIP &&
+           w->parts[LOGS_POINTER].state == PART_MISSING;
+}
+
+void logs_write_pointer(struct engine *e, struct work *w, int which)
+{
+    char name[KEY_BYTES_MAX];
+    uint8_t len = part_name(w->op.list, logs_role(which), 0, name);
+    struct block *value = block_new(len);
+    block_append(&value, name, len);
+    part_write(e, &w->op, &w->parts[LOGS_POINTER], value, 0);
+    block_unref(&value);
+}
+
+static void aim(struct work *w, int which, bool may_create)
+{
+    struct append *a = &w->append;
+    part_forget(&a->target);
+    a->target = (struct part){.role = logs_role(which)};
+    a->only_there = !may_create;
+}
+
+/* Where the log that was known is gone: looks for the active one, and creates it if need be. */
+static enum progress append_after_look(struct engine *e, struct work *w,
+                                       const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed || (w->append.create == NULL && w->stored_bytes == 0)) {
+        CO_RETURN(co); /* deleting from nothing */
+    }
+    if (wants_pointer(w)) {
+        logs_write_pointer(e, w, w->logs.active);
+        CO_AWAIT(co, "writing which log is active");
+        w->conflict = !work_written(e, w, event);
+        if (w->failed || w->conflict) {
+            CO_RETURN(co);
+        }
+    }
+    aim(w, w->logs.active, true);
+    CO_CALL(co, work_append(e, w, event));
+    CO_END(co);
+}
+
+/* Ends with append.status, conflict or failed. */
+static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct list *list = w->op.list;
+    CO_BEGIN(co);
+    w->failed = w->conflict = false;
+    w->append.status = BE_MISS;
+    if (list->policy->dialect == DIALECT_FLIP) {
+        /* The pointer is small, and read before each append as clients by hand do. That a log was
+         * closed is found out when it is gone. */
+        part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
+        CO_AWAIT(co, "reading which log is active");
+        list->known_active = event->status == BE_HIT ? flip_active(list, event->reply->value) : 0;
+    }
+    if (list->known_active != 0) {
+        aim(w, list->known_active - 1, false);
+        CO_CALL(co, work_append(e, w, event));
+    }
+    if (!w->failed && w->append.status == BE_MISS) {
+        CO_CALL(co, append_after_look(e, w, event));
+    }
+    CO_END(co);
+}
+
+enum progress logs_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    signed_batch(w);
+    for (w->tries = 0; w->tries < LOGS_TRIES_MAX; w->tries++) {
+        CO_CALL(co, change_once(e, w, event));
+        if (!w->failed && w->append.status == BE_TOO_LARGE && !w->logs.flipped) {
+            /* Folded it may fit. */
+            CO_CALL(co, logs_fold(e, w, event));
+            w->conflict = true;
+            w->logs.flipped = true;
+        }
+        if (w->failed || !w->conflict) {
+            break;
+        }
+    }
+    if (!w->failed && w->tries == LOGS_TRIES_MAX) {
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        work_note_text(w, "backend has no room for this list in one item, nothing done");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        dialect_appended(e, w->op.list, w->append.value->used);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Folding a list in two logs, and putting other items in its place. Each round looks at the parts
+ * and writes one of them; what to write follows from what is there, whoever began.
+ *
+ *   1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
+ *   2. copying:   CAS the copy when the active one has grown since; then make the copy active
+ *   3. draining:  CAS the active log with what the other one got besides; when there is nothing
+ *                 more, remove the other one by CAS
+ *
+ * Nothing is removed before what it held stands elsewhere. A process that dies leaves a state in
+ * which readers find the same, and from which anybody goes on.
+ */
+#include "list/dialect/logs.h"
+
+/* Whatever others do: so many rounds are enough. */
+#define ROUNDS_MAX 64
+/* A log that grows all the time is flipped with the rest to drain. */
+#define CATCH_UPS_MAX 3
+
+static struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
+
+static struct list_call *set_call(const struct work *w)
+{
+    struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == LIST_SET ? call : NULL;
+}
+
+static void append_set_items(struct work *w, struct block **b)
+{
+    const struct list_call *call = set_call(w);
+    struct fold fold;
+    fold_init(&fold);
+    for (size_t i = 0; i < call->item_count; i++) {
+        fold_apply(&fold, ENTRY_ADD, call->items[i]);
+    }
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* The other log as a copy of the active one, or with the items that are to replace it. */
+static void write_copy(struct engine *e, struct work *w)
+{
+    int active = w->logs.active;
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    w->logs.own = rng_next(e->rng);
+    logs_append_note(&value, SLICE_NONE, w->logs.own, signs_in(w));
+    if (set_call(w) != NULL) {
+        append_set_items(w, &value);
+    } else {
+        signed_encode(w->op.list->policy, &w->items.fold, &value);
+    }
+    logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
+    part_write(e, &w->op, &w->parts[1 - active], value, 0);
+    block_unref(&value);
+}
+
+/* Nothing is there to copy: the items can be written at once. */
+static void write_first(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->call_bytes + 16);
+    append_set_items(w, &value);
+    part_write(e, &w->op, &w->parts[w->logs.active], value, 0);
+    block_unref(&value);
+    w->logs.step = LOGS_SWITCH;
+}
+
+static void make_active(struct engine *e, struct work *w)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    char mark = (char)policy->closed_mark;
+    if (policy->dialect == DIALECT_FLIP) {
+        logs_write_pointer(e, w, 1 - w->logs.active);
+    } else {
+        struct block *value = block_new(1);
+        block_append(&value, &mark, 1);
+        part_send(e, &w->op, &w->parts[w->logs.active], BE_PREPEND, value, 0);
+        block_unref(&value);
+    }
+    w->logs.step = LOGS_SWITCH;
+}
+
+/* Entries that came to the other log since it was copied, without what it says of itself. */
+static struct block *late_entries(const struct work *w)
+{
+    struct slice rest = logs_text(w, 1 - w->logs.active), item;
+    struct block *late = block_new(64);
+    enum entry_op op;
+    (void)slice_take(&rest, w->logs.taken);
+    while (signed_next(&rest, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            signed_append(&late, op, item, signs_in(w));
+        }
+    }
+    return late;
+}
+
+static void drain(struct engine *e, struct work *w)
+{
+    int active = w->logs.active;
+    struct slice text = logs_text(w, active);
+    struct block *late = late_entries(w);
+    if (late->used == 0) {
+        part_remove(e, &w->op, &w->parts[1 - active], 0);
+    } else {
+        struct block *value = block_new(text.len + late->used + 64);
+        block_append(&value, text.p, text.len);
+        block_append(&value, late->data, late->used);
+        logs_append_note(&value, logs_text(w, 1 - active), 0, signs_in(w));
+        part_write(e, &w->op, &w->parts[active], value, 0);
+        block_unref(&value);
+    }
+    block_unref(&late);
+}
+
+/* By hand: the active log gets what both amount to. */
+static void take_in(struct engine *e, struct work *w)
+{
+    int active = w->logs.active;
+    struct block *value = block_new(w->stored_bytes + 128);
+    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    logs_append_note(&value, logs_text(w, 1 - active), 0, signs_in(w));
+    part_write(e, &w->op, &w->parts[active], value, 0);
+    block_unref(&value);
+}
+
+static void reopen(struct engine *e, struct work *w)
+{
+    struct slice text = logs_text(w, w->logs.active);
+    struct block *value = block_new(text.len);
+    block_append(&value, text.p, text.len);
+    part_write(e, &w->op, &w->parts[w->logs.active], value, 0);
+    block_unref(&value);
+}
+
+static bool is_due(const struct work *w)
+{
+    return !w->logs.flipped && (set_call(w) != NULL || w->can_shrink);
+}
+
+/* False: nothing is left to do. */
+static bool write_next(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct slice active = logs_text(w, logs->active);
+    logs->step = LOGS_STEP;
+    if (logs_closed(w, logs->active)) {
+        reopen(e, w);
+    } else if (logs->state == LOGS_UNKNOWN) {
+        take_in(e, w);
+    } else if (logs->state == LOGS_DRAINING) {
+        drain(e, w);
+    } else if (logs->state == LOGS_COPYING) {
+        bool ours = set_call(w) == NULL || logs_number(w, 1 - logs->active) == logs->own;
+        if (!ours || (active.len > logs->taken && logs->catch_ups++ < CATCH_UPS_MAX)) {
+            write_copy(e, w);
+        } else {
+            make_active(e, w);
+        }
+    } else if (is_due(w) && active.len == 0) {
+        write_first(e, w);
+    } else if (is_due(w)) {
+        write_copy(e, w);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Somebody else may have made our copy active. */
+static void note_flip(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    if (logs->own != 0 && logs_number(w, logs->active) == logs->own) {
+        logs->flipped = true;
+    }
+    if (logs->flipped && set_call(w) != NULL) {
+        work_finish(e, w);
+    }
+}
+
+enum progress logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->folding;
+    CO_BEGIN(co);
+    w->conflicts = 0;
+    for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < LOGS_TRIES_MAX; w->rounds++) {
+        if (w->conflict) {
+            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            w->conflict = false;
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        note_flip(e, w);
+        if (!write_next(e, w)) {
+            CO_RETURN(co);
+        }
+        CO_AWAIT(co, "folding: writing one of the logs");
+        w->conflict = !work_written(e, w, event);
+        w->conflicts += w->conflict;
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        w->logs.flipped = w->logs.flipped || (!w->conflict && w->logs.step == LOGS_SWITCH);
+        if (w->logs.flipped && set_call(w) != NULL) {
+            work_finish(e, w);
+        }
+    }
+    metric_inc(e->metrics, METRIC_list_busy);
+    work_note_text(w, "busy: other writers were faster each time");
+    CO_END(co);
+}
+
+enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, logs_fold(e, w, event));
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        metric_inc(e->metrics, METRIC_list_folds);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stored: X.seq, a counter, and X.0 ... X.N-1, one entry each: "17 user-4", with its number in
+ * front and, if stamp = yes, the proxy's time in seconds behind it. An entry's slot is its number
+ * modulo N.
+ *
+ * Order of writes: INCR the counter by the number of entries, then SET their slots. Where there is
+ * no counter, it is made as large as the largest number in a slot.
+ *
+ * Cannot promise: a process that dies between the two leaves a gap, as does a writer that falls
+ * behind by a whole lap: its late entry overwrites a newer one. Readers skip it. When N changes,
+ * entries in slots that are not used any more are not found.
+ */
+#include "list/dialect/ring.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/number.h"
+
+#define TRIES_MAX 4
+/* Slots written at the same time. */
+#define INFLIGHT_MAX 256
+
+static void ring_parts(struct work *w)
+{
+    (void)work_add_part(w, PART_SEQ, 0);
+    for (uint32_t n = 0; n < w->op.list->policy->capacity; n++) {
+        (void)work_add_part(w, PART_SLOT, n);
+    }
+}
+
+struct slice ring_item(const struct list_policy *policy, struct slice entry)
+{
+    if (policy->dialect == DIALECT_RING && policy->stamp) {
+        for (size_t i = entry.len; i-- > 0;) {
+            if (entry.p[i] == ' ') {
+                return slice_make(entry.p, i);
+            }
+        }
+    }
+    return entry;
+}
+
+/* ---- reading ---- */
+
+struct entry_at {
+    uint64_t number;
+    struct slice entry;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct entry_at *left = a, *right = b;
+    return left->number > right->number ? -1 : left->number < right->number;
+}
+
+static bool slot_parse(struct slice value, struct entry_at *out)
+{
+    const char *blank = value.len > 0 ? memchr(value.p, ' ', value.len) : NULL;
+    if (blank == NULL) {
+        return false;
+    }
+    struct slice number = slice_take(&value, (size_t)(blank - value.p));
+    (void)slice_take(&value, 1);
+    out->entry = value;
+    return value.len > 0 && slice_to_u64(number, &out->number);
+}
+
+/* memcached pads a number that has become shorter with blanks. */
+static uint64_t counter_of(const struct part *part)
+{
+    struct slice text = part->value;
+    uint64_t number = 0;
+    while (text.len > 0 && text.p[text.len - 1] == ' ') {
+        text.len--;
+    }
+    return slice_to_u64(text, &number) ? number : 0;
+}
+
+static enum look ring_look(struct engine *e, struct work *w)
+{
+    uint32_t capacity = w->op.list->policy->capacity;
+    struct entry_at *found = malloc((w->part_count + 1) * sizeof *found);
+    size_t count = 0;
+    (void)e;
+    CHECK(found != NULL);
+    w->last_number = counter_of(&w->parts[0]);
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (slot_parse(w->parts[i].value, &found[count])) {
+            if (found[count].number > w->last_number) {
+                w->last_number = found[count].number;
+            }
+            count++;
+        }
+    }
+    qsort(found, count, sizeof *found, newest_first);
+    for (size_t i = 0; i < count && w->last_number - found[i].number < capacity; i++) {
+        if (i == 0 || found[i].number != found[i - 1].number) {
+            items_push(&w->items, found[i].entry);
+        }
+    }
+    free(found);
+    w->can_shrink = false;
+    return LOOK_DONE;
+}
+
+/* ---- adding ---- */
+
+static size_t count_items(const struct work *w)
+{
+    const struct list_call *call;
+    size_t count = 0;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        count += call->item_count;
+    }
+    return count;
+}
+
+/* The number of the last entry, in w->last_number. */
+static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct block *value;
+    char digits[24];
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        part_incr(e, &w->op, &(struct part){.role = PART_SEQ}, count_items(w), 0);
+        CO_AWAIT(co, "taking numbers");
+        if (event->status == BE_STORED) {
+            w->last_number = event->reply->number;
+            CO_RETURN(co);
+        }
+        if (event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        value = block_new(sizeof digits);
+        block_append(&value, digits, format_u64(digits, w->last_number));
+        part_send(e, &w->op, &(struct part){.role = PART_SEQ}, BE_ADD, value, 0);
+        block_unref(&value);
+        CO_AWAIT(co, "making the counter");
+        if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+    }
+    work_note_text(w, "busy, nothing done: the ring's counter is removed each time");
+    CO_END(co);
+}
+
+static void send_slot(struct engine *e, struct work *w, uint64_t number, struct slice item)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    char text[32];
+    struct part slot = {.role = PART_SLOT, .number = (uint32_t)(number % policy->capacity)};
+    struct block *value = block_new(item.len + 2 * sizeof text);
+    block_append(&value, text, format_u64(text, number));
+    block_append(&value, " ", 1);
+    block_append(&value, item.p, item.len);
+    if (policy->stamp) {
+        int len = snprintf(text, sizeof text, " %lld", (long long)e->now.wall_s);
+        block_append(&value, text, (size_t)len);
+    }
+    part_send(e, &w->op, &slot, BE_SET, value, 0);
+    block_unref(&value);
+}
+
+/* The next item of the calls that has a number. */
+static bool next_item(struct work *w, struct slice *item)
+{
+    while (w->writing != NULL) {
+        if (w->next_part < w->writing->item_count) {
+            *item = w->writing->items[w->next_part++];
+            return true;
+        }
+        w->writing = TAILQ_NEXT(w->writing, link);
+        w->next_part = 0;
+    }
+    return false;
+}
+
+/* Those that later ones of the same batch would overwrite are not written at all. */
+static void send_slots(struct engine *e, struct work *w)
+{
+    uint32_t capacity = w->op.list->policy->capacity;
+    struct slice item;
+    while (w->op.due < INFLIGHT_MAX && next_item(w, &item)) {
+        uint64_t number = ++w->number;
+        if (w->last_number - number < capacity) {
+            send_slot(e, w, number, item);
+        }
+    }
+}
+
+static enum progress ring_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, take_numbers(e, w, event));
+    if (!w->failed) {
+        w->number = w->last_number - count_items(w);
+        w->writing = TAILQ_FIRST(&w->calls);
+        w->next_part = 0;
+        send_slots(e, w);
+        while (w->op.due > 0) {
+            CO_AWAIT(co, "writing slots");
+            if (event->status != BE_STORED) {
+                work_note_error(w, event);
+            }
+            send_slots(e, w);
+        }
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+/* Nothing is ever left to fold. */
+static enum progress ring_compact(struct engine *e, struct work *w, const struct op_event *event)
+{
+    (void)event;
+    work_finish(e, w);
+    return PROGRESS_DONE;
+}
+
+const struct dialect dialect_ring = {
+    .name = "ring",
+    .lanes = {[LIST_ADD] = LANE_ADD,
+              DIALECT_READS,
+              [LIST_DROP] = LANE_ALONE,
+              [LIST_COMPACT] = LANE_ALONE},
+    .never = "a ring takes ladd alone, and forgets by itself",
+    .parts = ring_parts,
+    .look = ring_look,
+    .change = ring_change,
+    .compact = ring_compact,
+};

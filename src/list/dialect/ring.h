@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LIST_DIALECT_RING_H
+#define LIST_DIALECT_RING_H
+
+#include "list/dialect/dialect.h"
+
+/* Of an entry, what was added: without the time behind it. */
+struct slice ring_item(const struct list_policy *policy, struct slice entry);
+
+#endif

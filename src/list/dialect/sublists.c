@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stored: X = +0+1, a signed log of numbers, names the sublists X.0 and X.1, signed logs, of which
+ * the later ones win. The largest number is the newest.
+ *
+ * Order of writes: changes are an APPEND to the newest sublist; then the index is read again, and
+ * if there is a newer one by now, the change is repeated there. The first change writes the index,
+ * then the sublist. One that has become too long: ADD the next, then APPEND its number to the
+ * index. For folding and lset see sublists_fold.c.
+ *
+ * Cannot promise: sublists cannot be read at one instant; beside two foldings in quick succession a
+ * read may see an item that was deleted.
+ */
+#include "list/dialect/sublists.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Longer numbers are somebody else's. */
+#define DIGITS_MAX 9
+#define TRIES_MAX 8
+
+enum { TAG_INDEX = 1, TAG_SIZE };
+
+static struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
+
+static bool number_of(struct slice text, uint32_t *number)
+{
+    uint64_t value;
+    if (text.len > DIGITS_MAX || !slice_to_u64(text, &value)) {
+        return false;
+    }
+    *number = (uint32_t)value;
+    return true;
+}
+
+bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest)
+{
+    struct fold fold;
+    uint32_t at = 0, number;
+    char op;
+    struct slice item;
+    bool found = false;
+    fold_init(&fold);
+    signed_fold(&fold, index, signs_of(list->policy));
+    while (fold_next(&fold, true, &at, &op, &item)) {
+        if (number_of(item, &number) && (!found || number > *newest)) {
+            *newest = number;
+            found = true;
+        }
+    }
+    fold_fini(&fold);
+    return found;
+}
+
+void sublists_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs)
+{
+    char digits[24];
+    size_t len = format_u64(digits, number);
+    signed_append(b, op, slice_make(digits, len), signs);
+}
+
+/* ---- looking ---- */
+
+/* Those that there were last time are asked for together with the index. */
+static void sublists_parts(struct work *w)
+{
+    const struct list *list = w->op.list;
+    (void)work_add_part(w, PART_KEY, 0);
+    if (list->newest_known) {
+        for (uint32_t n = list->oldest; n <= list->newest; n++) {
+            (void)work_add_part(w, PART_SUBLIST, n);
+        }
+    }
+}
+
+static struct part *find_part(struct work *w, uint32_t number)
+{
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (w->parts[i].number == number) {
+            return &w->parts[i];
+        }
+    }
+    return NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct part *left = a, *right = b;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* Names the parts that the index lists. False: there are some to be read. */
+static bool list_parts(struct work *w)
+{
+    struct fold index;
+    uint32_t at = 0, number;
+    char op;
+    struct slice item;
+    size_t before = w->part_count;
+    fold_init(&index);
+    signed_fold(&index, w->parts[0].value, signs_in(w));
+    while (fold_next(&index, true, &at, &op, &item)) {
+        if (number_of(item, &number)) {
+            struct part *part = find_part(w, number);
+            part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
+            part->listed = true;
+        }
+    }
+    fold_fini(&index);
+    return w->part_count == before;
+}
+
+static void drop_unlisted(struct work *w)
+{
+    size_t kept = 1;
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (w->parts[i].listed) {
+            w->parts[kept++] = w->parts[i];
+        } else {
+            part_forget(&w->parts[i]);
+        }
+    }
+    w->part_count = kept;
+    qsort(w->parts + 1, kept - 1, sizeof *w->parts, by_number);
+}
+
+static enum look sublists_look(struct engine *e, struct work *w)
+{
+    struct list *list = w->op.list;
+    uint64_t stored = 0;
+    bool empty = false;
+    (void)e;
+    if (!list_parts(w)) {
+        return LOOK_MORE;
+    }
+    drop_unlisted(w);
+    for (size_t i = 1; i < w->part_count; i++) {
+        signed_fold(&w->items.fold, w->parts[i].value, signs_in(w));
+        stored += w->parts[i].value.len;
+        empty = empty || (w->parts[i].value.len == 0 && i + 1 < w->part_count);
+    }
+    items_settle(&w->items);
+    w->can_shrink = empty || stored > w->items.bytes + w->items.count;
+    list->newest_known = w->part_count > 1;
+    if (list->newest_known) {
+        list->oldest = w->parts[1].number;
+        list->newest = w->parts[w->part_count - 1].number;
+        /* Numbers with large gaps are not worth guessing. */
+        list->newest_known = list->newest - list->oldest < 2 * w->part_count;
+    }
+    return LOOK_DONE;
+}
+
+/* ---- changing ---- */
+
+/* Reads the index. Ends with newest_known, or not: there is none. */
+static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    struct list *list = w->op.list;
+    CO_BEGIN(co);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    CO_AWAIT(co, "reading which sublists there are");
+    if (event->status == BE_HIT || event->status == BE_MISS) {
+        list->newest_known = sublists_newest(list, event->reply->value, &w->newest);
+        w->index_there = event->status == BE_HIT;
+        if (list->newest_known && (list->newest != w->newest || list->oldest > w->newest)) {
+            list->oldest = list->newest = w->newest;
+        }
+    } else {
+        work_note_error(w, event);
+    }
+    CO_END(co);
+}
+
+/* There is no list: its index comes first, so that no sublist is without. */
+static void create_index(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(16);
+    sublists_append_number(&value, ENTRY_ADD, 0, signs_in(w));
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, w->index_there ? BE_APPEND : BE_ADD,
+              value, 0);
+    block_unref(&value);
+}
+
+/* The next sublist, and behind it its number in the index. */
+static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    struct block *value;
+    CO_BEGIN(co);
+    w->failed = false;
+    value = block_new(16);
+    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->newest + 1}, BE_ADD,
+              value, 0);
+    block_unref(&value);
+    CO_AWAIT(co, "adding a sublist");
+    if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+        work_note_error(w, event);
+        CO_RETURN(co);
+    }
+    value = block_new(16);
+    sublists_append_number(&value, ENTRY_ADD, w->newest + 1, signs_in(w));
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
+    block_unref(&value);
+    CO_AWAIT(co, "naming the new sublist in the index");
+    if (event->status == BE_STORED) {
+        w->op.list->newest = ++w->newest;
+    } else if (event->status != BE_NOT_STORED) {
+        work_note_error(w, event);
+    }
+    CO_END(co);
+}
+
+/* How long the sublist has become, and whether it is still the newest. */
+static enum progress check_newest(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    uint32_t newest;
+    CO_BEGIN(co);
+    w->newest_bytes = 0;
+    w->moved = false;
+    part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    while (w->op.due > 0) {
+        CO_AWAIT(co, "looking for a newer sublist");
+        if (event->tag == TAG_SIZE) {
+            w->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
+        } else if (event->status == BE_HIT) {
+            w->moved =
+                !sublists_newest(w->op.list, event->reply->value, &newest) || newest != w->newest;
+        } else if (event->status == BE_MISS) {
+            w->moved = true;
+        } else {
+            work_note_text(w, "%s; the change may have been done",
+                           event->text != NULL ? event->text : "backend refused to read the list");
+        }
+    }
+    CO_END(co);
+}
+
+/* One attempt: ends with failed, or moved (again, where the list is now), or append.status. */
+static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct list *list = w->op.list;
+    CO_BEGIN(co);
+    w->moved = false;
+    w->append.status = BE_MISS;
+    w->newest = list->newest;
+    if (!list->newest_known || w->tries > 0) {
+        CO_CALL(co, read_index(e, w, event));
+        if (w->failed || (!list->newest_known && w->append.create == NULL)) {
+            CO_RETURN(co); /* deleting from nothing */
+        }
+    }
+    if (!list->newest_known) {
+        create_index(e, w);
+        CO_AWAIT(co, "writing a list's index");
+        w->moved = work_written(e, w, event);
+        w->moved = true;
+        CO_RETURN(co);
+    }
+    part_forget(&w->append.target);
+    w->append.target = (struct part){.role = PART_SUBLIST, .number = w->newest};
+    CO_CALL(co, work_append(e, w, event));
+    if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        CO_CALL(co, roll_over(e, w, event));
+        w->moved = true;
+    } else if (!w->failed) {
+        CO_CALL(co, check_newest(e, w, event));
+    }
+    CO_END(co);
+}
+
+static enum progress sublists_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    signed_batch(w);
+    do {
+        CO_CALL(co, change_once(e, w, event));
+    } while (!w->failed && w->moved && ++w->tries < TRIES_MAX);
+    if (!w->failed && w->moved) {
+        w->op.list->newest_known = false;
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+        CO_RETURN(co);
+    }
+    dialect_appended(e, w->op.list, w->append.value->used);
+    work_finish(e, w);
+    if (w->newest_bytes >= list_sublist_limit(w->op.list)) {
+        CO_CALL(co, roll_over(e, w, event));
+    }
+    CO_END(co);
+}
+
+const struct dialect dialect_sublists = {
+    .name = "sublists",
+    .lanes = {[LIST_ADD] = LANE_CHANGE,
+              [LIST_DEL] = LANE_CHANGE,
+              [LIST_SET] = LANE_ALONE,
+              DIALECT_READS,
+              [LIST_DROP] = LANE_ALONE,
+              [LIST_COMPACT] = LANE_ALONE},
+    .never = dialect_not_exact,
+    .parts = sublists_parts,
+    .look = sublists_look,
+    .change = sublists_change,
+    .set = sublists_set,
+    .compact = sublists_compact,
+};

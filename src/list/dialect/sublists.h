@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Between the two files of the dialect of sublists.
+ */
+#ifndef LIST_DIALECT_SUBLISTS_H
+#define LIST_DIALECT_SUBLISTS_H
+
+#include "list/dialect/dialect.h"
+
+/* The largest number that the index lists. False: none. */
+bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest);
+/* Appends an entry to an index. */
+void sublists_append_number(struct block **b, enum entry_op op, uint32_t number,
+                            struct signs signs);
+
+/* After a look: parts[0] is the index, the others are the sublists that it lists, oldest first. */
+work_step sublists_set, sublists_compact;
+
+#endif
