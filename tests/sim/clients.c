@@ -13,10 +13,10 @@ static enum list_verb choose_blind(struct client *client)
     const struct params *p = &client->proxy->world->p;
     uint64_t n = rng_below(&client->rng, 1000);
     if (n < 4) {
-        static const enum list_verb refused[] = {LIST_ADDX, LIST_DELX, LIST_CREATE, LIST_SET};
+        static const enum list_verb refused[] = {LIST_ADDX, LIST_DELX, LIST_CREATE, LIST_ADDX};
         return refused[n];
     }
-    if (n < 10) {
+    if (n < 10 && p->drops) {
         return n < 8 ? LIST_SET : LIST_DROP;
     }
     if (p->dialect == DIALECT_RING || rng_below(&client->rng, 100) < p->growth) {

@@ -182,6 +182,7 @@ static void check_compact(struct world *w, unsigned list)
 
 static void finish_from_outside(struct world *w, unsigned list)
 {
+    w->oracle.outside->quiet = true;
     struct sim_call *call =
         ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_COMPACT, list);
     if (call->call.status == LIST_SERVER_ERROR) {

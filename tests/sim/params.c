@@ -132,6 +132,7 @@ static void mix_dialect(struct params *p, struct rng *rng)
     p->compact_chance = chances[rng_below(rng, 4)];
     p->capacity = 4u << rng_below(rng, 6);
     p->stamp = rng_below(rng, 2) == 0;
+    p->drops = rng_below(rng, 3) > 0;
     p->items = p->items == 800 ? 200 : p->items;
     /* What only the native one has. */
     p->spread = p->refuse = p->miss_damaged = false;
@@ -212,6 +213,7 @@ static const struct param table[] = {
     PARAM(history, 1),
     PARAM(manual_format, 1),
     PARAM(hands, 8),
+    PARAM(drops, 1),
     PARAM(compact_chance, 1000),
     PARAM(capacity, CAPACITY_MAX),
     PARAM(stamp, 1),

@@ -65,6 +65,7 @@ struct params {
     /* Of dialects. */
     bool manual_format;      /* names and signs as the manual has them, or others */
     unsigned hands;          /* clients without a proxy */
+    bool drops;              /* lset and ldrop are among the changes */
     uint32_t compact_chance; /* as configured */
     uint32_t capacity;       /* of a ring */
     bool stamp;
