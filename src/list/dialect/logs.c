@@ -49,12 +49,15 @@ static void note_append(struct block **b, struct note note, struct signs signs)
 /* The last entry that says what the log has taken. */
 static bool note_last(struct slice text, struct signs signs, struct note *last)
 {
+    const char *start = text.p;
     enum entry_op op;
     struct slice item;
     struct note note;
     bool found = false;
     while (signed_next(&text, signs, &op, &item)) {
         if (op == ENTRY_DEL && note_parse(item, &note) && note.bytes > 0) {
+            note.start = (size_t)(item.p - 1 - start);
+            note.end = (size_t)(item.p + item.len - start);
             *last = note;
             found = true;
         }
@@ -111,21 +114,21 @@ bool logs_closed(const struct work *w, int which)
     return logs_text(w, which).len < w->parts[which].value.len;
 }
 
-bool logs_has_taken(const struct work *w, int which, uint64_t *bytes)
+bool logs_has_taken(const struct work *w, int which, struct note *note)
 {
     struct slice other = logs_text(w, 1 - which);
-    struct note note;
-    if (other.len == 0 || !note_last(logs_text(w, which), signs_in(w), &note) ||
-        note.bytes > other.len || prefix_hash(other, note.bytes) != note.hash) {
-        return false;
-    }
-    *bytes = note.bytes;
-    return true;
+    return other.len > 0 && note_last(logs_text(w, which), signs_in(w), note) &&
+           note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash;
 }
 
 static struct slice behind(struct slice text, uint64_t bytes)
 {
     return slice_make(text.p + bytes, text.len - bytes);
+}
+
+struct slice logs_late(const struct work *w)
+{
+    return behind(logs_text(w, 1 - w->logs.active), w->logs.taken);
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
@@ -149,18 +152,22 @@ static bool settled(struct work *w)
 
 static enum logs_state state_of(struct work *w)
 {
-    int active = w->logs.active;
-    w->logs.taken = 0;
-    if (logs_text(w, 1 - active).len == 0) {
+    struct logs *logs = &w->logs;
+    struct note note;
+    enum logs_state state = LOGS_UNKNOWN;
+    logs->taken = logs->note_start = logs->note_end = 0;
+    if (logs_text(w, 1 - logs->active).len == 0) {
         return LOGS_REST;
     }
-    if (logs_has_taken(w, active, &w->logs.taken)) {
-        return LOGS_DRAINING;
+    if (logs_has_taken(w, logs->active, &note)) {
+        logs->note_start = note.start;
+        logs->note_end = note.end;
+        state = LOGS_DRAINING;
+    } else if (logs_has_taken(w, 1 - logs->active, &note)) {
+        state = LOGS_COPYING;
     }
-    if (logs_has_taken(w, 1 - active, &w->logs.taken)) {
-        return LOGS_COPYING;
-    }
-    return LOGS_UNKNOWN;
+    logs->taken = state == LOGS_UNKNOWN ? 0 : note.bytes;
+    return state;
 }
 
 /* Applies a log. Returns how many of its entries are about items. */
@@ -178,6 +185,30 @@ static size_t fold_log(struct work *w, struct slice text)
     return count;
 }
 
+void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item), void *arg)
+{
+    struct fold late, newer;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&late);
+    fold_init(&newer);
+    signed_fold(&late, logs_late(w), signs_in(w));
+    signed_fold(&newer, behind(logs_text(w, w->logs.active), w->logs.note_end), signs_in(w));
+    while (fold_next(&late, true, &at, &op, &item)) {
+        if (fold_outcome(&newer, item) == ENTRY_DEL) {
+            visit(arg, item);
+        }
+    }
+    fold_fini(&late);
+    fold_fini(&newer);
+}
+
+static void revive(void *arg, struct slice item)
+{
+    fold_apply(arg, ENTRY_ADD, item);
+}
+
 enum look logs_look(struct engine *e, struct work *w)
 {
     struct logs *logs = &w->logs;
@@ -191,9 +222,14 @@ enum look logs_look(struct engine *e, struct work *w)
     if (logs->state == LOGS_UNKNOWN) {
         (void)fold_log(w, other);
     }
-    size_t entries = fold_log(w, active);
+    size_t entries = 0;
     if (logs->state == LOGS_DRAINING) {
-        (void)fold_log(w, behind(other, logs->taken));
+        entries += fold_log(w, slice_make(active.p, logs->note_end));
+        entries += fold_log(w, logs_late(w));
+    }
+    entries += fold_log(w, behind(active, logs->note_end));
+    if (logs->state == LOGS_DRAINING) {
+        logs_each_revived(w, revive, &w->items.fold);
     }
     items_settle(&w->items);
     w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;

@@ -6,7 +6,7 @@
  *
  *     rest       the active one alone
  *     copying    the other one is a copy of the active one, and begins to count when it is active
- *     draining   the active one is a copy; what the other one got since belongs behind it
+ *     draining   the active one is a copy; what the other one got since belongs to it, too
  *     unknown    both hold something, and neither says of the other what it has: by hand
  *
  * A copy says what it has taken, in an entry that deletes what nobody has, so that readers by hand
@@ -23,8 +23,11 @@
 /* Takes the log of the part: without marks, which are counted. */
 struct slice logs_text(const struct work *w, int which);
 bool logs_closed(const struct work *w, int which);
-/* Has that log taken the beginning of the other one? *bytes of it, then. */
-bool logs_has_taken(const struct work *w, int which, uint64_t *bytes);
+struct note;
+/* Has that log taken the beginning of the other one? *note says how much of it, then. */
+bool logs_has_taken(const struct work *w, int which, struct note *note);
+/* What came to the other log behind what the active one has taken. */
+struct slice logs_late(const struct work *w);
 
 /* The look: w->logs.active is set by the caller. */
 enum look logs_look(struct engine *e, struct work *w);
@@ -34,6 +37,12 @@ work_step logs_fold;
 
 /* Of the table: changes go to the log that is known to be active. */
 work_step logs_change, logs_rewrite;
+
+/* What is still drained came late: its deletions count as of the moment of the copy, since the item
+ * may have been added again; its additions as of now, since nothing may be lost. So an item is
+ * added once more for which late says +, and the active log behind its note -. */
+void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                       void *arg);
 
 /* May this item be in such a list? Entries of the kind above may not. */
 bool logs_item_allowed(struct slice item);
@@ -49,6 +58,7 @@ int flip_active(const struct list *list, struct slice value);
 
 struct note {
     uint64_t bytes, hash;
+    size_t start, end; /* where it stands in its log */
 };
 /* Appends the entry that says: the first bytes of this text were taken; or, with none, that a log
  * of this number begins. */

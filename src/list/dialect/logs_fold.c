@@ -83,37 +83,48 @@ static void make_active(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
-/* Entries that came to the other log since it was copied, without what it says of itself. */
-static struct block *late_entries(const struct work *w)
+/* Appends the entries that came to the other log since it was copied, without what it says of
+ * itself. */
+static void append_late(const struct work *w, struct block **b)
 {
-    struct slice rest = logs_text(w, 1 - w->logs.active), item;
-    struct block *late = block_new(64);
+    struct slice rest = logs_late(w), item;
     enum entry_op op;
-    (void)slice_take(&rest, w->logs.taken);
     while (signed_next(&rest, signs_in(w), &op, &item)) {
         if (op == ENTRY_ADD || logs_item_allowed(item)) {
-            signed_append(&late, op, item, signs_in(w));
+            signed_append(b, op, item, signs_in(w));
         }
     }
-    return late;
 }
 
+struct revived {
+    struct block **out;
+    struct signs signs;
+};
+
+static void append_revived(void *arg, struct slice item)
+{
+    struct revived *revived = arg;
+    signed_append(revived->out, ENTRY_ADD, item, revived->signs);
+}
+
+/* What came late is put where the copy ends: what stands behind is newer. */
 static void drain(struct engine *e, struct work *w)
 {
-    int active = w->logs.active;
-    struct slice text = logs_text(w, active);
-    struct block *late = late_entries(w);
-    if (late->used == 0) {
-        part_remove(e, &w->op, &w->parts[1 - active], 0);
+    const struct logs *logs = &w->logs;
+    struct slice text = logs_text(w, logs->active), other = logs_text(w, 1 - logs->active);
+    struct block *value = block_new(text.len + other.len + 64);
+    block_append(&value, text.p, logs->note_start);
+    append_late(w, &value);
+    if (value->used == logs->note_start) {
+        part_remove(e, &w->op, &w->parts[1 - logs->active], 0);
     } else {
-        struct block *value = block_new(text.len + late->used + 64);
-        block_append(&value, text.p, text.len);
-        block_append(&value, late->data, late->used);
-        logs_append_note(&value, logs_text(w, 1 - active), 0, signs_in(w));
-        part_write(e, &w->op, &w->parts[active], value, 0);
-        block_unref(&value);
+        struct revived revived = {&value, signs_in(w)};
+        logs_append_note(&value, other, 0, signs_in(w));
+        block_append(&value, text.p + logs->note_end, text.len - logs->note_end);
+        logs_each_revived(w, append_revived, &revived);
+        part_write(e, &w->op, &w->parts[logs->active], value, 0);
     }
-    block_unref(&late);
+    block_unref(&value);
 }
 
 /* By hand: the active log gets what both amount to. */
