@@ -101,6 +101,7 @@ bool signed_take(const struct format *f, struct slice *rest, char *sign, struct 
 struct note {
     uint64_t taken; /* bytes of the other log; 0: the log begins here */
     struct slice hash;
+    struct slice behind; /* the rest of its log */
 };
 
 /* "@L:HHHHHHHHHHHHHHHH" */
@@ -178,6 +179,7 @@ static bool last_note(const struct format *f, struct slice log, struct note *las
     while (signed_take(f, &log, &sign, &item)) {
         if (sign == f->minus && item.len > 0 && take_note(item, &note) && note.taken > 0) {
             *last = note;
+            last->behind = log;
             found = true;
         }
     }
@@ -193,40 +195,87 @@ static uint64_t hash_more(uint64_t hash, const char *p, uint64_t bytes)
     return hash;
 }
 
-/* Has this log taken the beginning of the other, and how much of it? */
-static bool has_taken(const struct format *f, struct slice log, struct slice other, uint64_t *taken)
+/* Has this log taken the beginning of the other, as its last note says? */
+static bool has_taken(const struct format *f, struct slice log, struct slice other,
+                      struct note *note)
 {
     enum { HASHED = 64 }; /* at both ends */
-    struct note note;
     char text[16];
-    if (!last_note(f, log, &note) || note.taken > other.len) {
+    if (!last_note(f, log, note) || note->taken > other.len) {
         return false;
     }
-    uint64_t bytes = note.taken < HASHED ? note.taken : HASHED;
+    uint64_t bytes = note->taken < HASHED ? note->taken : HASHED;
     uint64_t hash = hash_more(14695981039346656037ULL, other.p, bytes);
-    hash = hash_more(hash, other.p + note.taken - bytes, bytes);
+    hash = hash_more(hash, other.p + note->taken - bytes, bytes);
     for (int i = 15; i >= 0; i--, hash >>= 4) {
         text[i] = "0123456789abcdef"[hash & 15];
     }
-    *taken = note.taken;
-    return slice_equal(note.hash, slice_make(text, 16));
+    return slice_equal(note->hash, slice_make(text, 16));
 }
 
+static struct slice without(struct slice text, uint64_t front)
+{
+    return slice_make(text.p + front, text.len - front);
+}
+
+/* Adds once more what the log says + of last. */
+static void replay_additions(const struct format *f, struct replay *r, struct slice log)
+{
+    static bool added[ITEMS_MAX];
+    char sign;
+    struct slice item, rest = log;
+    uint16_t id = 0;
+    memset(added, 0, sizeof added);
+    while (signed_take(f, &rest, &sign, &item)) {
+        if (item_of_name(item, &id)) {
+            added[id] = sign == f->plus;
+        }
+    }
+    for (rest = log; signed_take(f, &rest, &sign, &item);) {
+        if (item_of_name(item, &id) && added[id] && r->place[id] == 0) {
+            ids_push(&r->steps, id);
+            r->place[id] = r->steps.count;
+        }
+    }
+}
+
+static bool begins_with_note(const struct format *f, struct slice log)
+{
+    char sign;
+    struct slice item;
+    struct note note;
+    return signed_take(f, &log, &sign, &item) && sign == f->minus && item.len > 0 &&
+           take_note(item, &note) && note.taken == 0;
+}
+
+/* Since one log was copied into the other, changes may have come to both: in each the later sign
+ * wins, between the two an addition wins. Logs that nobody has copied were flipped by hand; or,
+ * when the active one is a copy of something else, came to life again under somebody's late
+ * addition. */
 static void decode_logs(const struct format *f, struct slice active, struct slice other,
                         struct decoded *c)
 {
     struct replay *r = replay_begin();
-    uint64_t taken;
+    struct note note;
     if (other.len == 0) {
         replay_log(f, r, active, c);
-    } else if (has_taken(f, active, other, &taken)) {
-        replay_log(f, r, active, c);
-        replay_log(f, r, slice_make(other.p + taken, other.len - taken), c);
-    } else if (has_taken(f, other, active, &taken)) {
-        replay_log(f, r, active, c);
+    } else if (has_taken(f, active, other, &note)) {
+        struct slice late = without(other, note.taken);
+        replay_log(f, r, slice_make(active.p, active.len - note.behind.len), c);
+        replay_log(f, r, late, c);
+        replay_log(f, r, note.behind, c);
+        replay_additions(f, r, late);
+    } else if (has_taken(f, other, active, &note)) {
+        replay_log(f, r, slice_make(active.p, note.taken), c);
+        replay_log(f, r, note.behind, c);
+        replay_log(f, r, without(active, note.taken), c);
+        replay_additions(f, r, note.behind);
     } else {
         replay_log(f, r, other, c);
         replay_log(f, r, active, c);
+        if (begins_with_note(f, active)) {
+            replay_additions(f, r, other);
+        }
     }
     replay_end(r, c);
 }
@@ -260,14 +309,14 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
     struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
     c->parts = (a.p != NULL) + (b.p != NULL);
     c->exists = c->parts > 0;
-    uint64_t taken;
+    struct note note;
     bool a_there = a.p != NULL, b_there = b.p != NULL;
     bool a_closed = take_marks(f, &a), b_closed = take_marks(f, &b), b_active = !a_there;
     if (a_closed != b_closed) {
         b_active = a_closed;
     } else if (a_there && b_there) {
         /* Both closed: the later copy. Both open: one of them is a copy that does not count yet. */
-        b_active = has_taken(f, b, a, &taken) ? a_closed : has_taken(f, a, b, &taken) && !a_closed;
+        b_active = has_taken(f, b, a, &note) ? a_closed : has_taken(f, a, b, &note) && !a_closed;
     }
     decode_logs(f, b_active ? b : a, b_active ? a : b, c);
 }

@@ -53,7 +53,7 @@ static bool counts(const struct outside *o)
 static bool may_come_back(const struct outside *o, const struct sim_call *call)
 {
     return o->format->dialect == DIALECT_FLIP || o->format->dialect == DIALECT_MARKER ||
-           (call != NULL && !o->quiet);
+           o->format->dialect == DIALECT_PAIRED || (call != NULL && !o->quiet);
 }
 
 static bool clears(const struct sim_call *call)
@@ -329,8 +329,8 @@ static void check_length(struct outside *o, const struct sim_call *call, uint64_
     for (unsigned id = 0; id < o->items; id++) {
         const struct word *w = &o->list[call->list].words[id];
         least += w->in_since != 0 && w->in_since < call->asked;
-        most +=
-            w->adds > 0 && (may_come_back(o, call) || w->out_since == 0 || w->out_since >= call->asked);
+        most += w->adds > 0 &&
+                (may_come_back(o, call) || w->out_since == 0 || w->out_since >= call->asked);
     }
     if (length < least || length > most) {
         printf("  %llu to %llu items\n", (unsigned long long)least, (unsigned long long)most);

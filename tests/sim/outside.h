@@ -45,7 +45,7 @@ struct outside {
     struct outside_list list[LISTS_MAX];
     struct sim_calls under_way; /* not over: linked by sim_call.under_way */
     uint64_t now_us;
-    bool quiet; /* nobody writes any more */
+    bool quiet;         /* nobody writes any more */
     uint64_t came_back; /* items that were seen, though their last word was a deletion */
 };
 
