@@ -128,7 +128,12 @@ static struct slice behind(struct slice text, uint64_t bytes)
 
 struct slice logs_late(const struct work *w)
 {
-    return behind(logs_text(w, 1 - w->logs.active), w->logs.taken);
+    return behind(logs_text(w, 1 - w->logs.copy), w->logs.taken);
+}
+
+struct slice logs_tail(const struct work *w)
+{
+    return behind(logs_text(w, w->logs.copy), w->logs.note_end);
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
@@ -153,20 +158,20 @@ static bool settled(struct work *w)
 static enum logs_state state_of(struct work *w)
 {
     struct logs *logs = &w->logs;
-    struct note note;
+    struct note note = {0};
     enum logs_state state = LOGS_UNKNOWN;
-    logs->taken = logs->note_start = logs->note_end = 0;
+    logs->copy = logs->active;
     if (logs_text(w, 1 - logs->active).len == 0) {
-        return LOGS_REST;
-    }
-    if (logs_has_taken(w, logs->active, &note)) {
-        logs->note_start = note.start;
-        logs->note_end = note.end;
+        state = LOGS_REST;
+    } else if (logs_has_taken(w, logs->active, &note)) {
         state = LOGS_DRAINING;
     } else if (logs_has_taken(w, 1 - logs->active, &note)) {
         state = LOGS_COPYING;
+        logs->copy = 1 - logs->active;
     }
-    logs->taken = state == LOGS_UNKNOWN ? 0 : note.bytes;
+    logs->taken = note.bytes;
+    logs->note_start = note.start;
+    logs->note_end = note.end;
     return state;
 }
 
@@ -194,7 +199,7 @@ void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct sli
     fold_init(&late);
     fold_init(&newer);
     signed_fold(&late, logs_late(w), signs_in(w));
-    signed_fold(&newer, behind(logs_text(w, w->logs.active), w->logs.note_end), signs_in(w));
+    signed_fold(&newer, logs_tail(w), signs_in(w));
     while (fold_next(&late, true, &at, &op, &item)) {
         if (fold_outcome(&newer, item) == ENTRY_DEL) {
             visit(arg, item);
@@ -209,35 +214,44 @@ static void revive(void *arg, struct slice item)
     fold_apply(arg, ENTRY_ADD, item);
 }
 
-enum look logs_look(struct engine *e, struct work *w)
+/* Both hold something, and neither says what it has of the other. One that was made as a copy is
+ * the newer; what is there besides was added by somebody who had stood still for long: it is not
+ * lost, but deletes nothing. Else the active one is the newer. */
+static void fold_unknown(struct work *w)
 {
-    struct logs *logs = &w->logs;
-    struct slice active = logs_text(w, logs->active), other = logs_text(w, 1 - logs->active);
-    (void)e;
-    logs->state = state_of(w);
-    if ((logs->state == LOGS_REST && !settled(w)) ||
-        (logs->state == LOGS_UNKNOWN && active.len == 0 && w->look_tries < 2)) {
-        return LOOK_AGAIN;
-    }
-    if (logs->state == LOGS_UNKNOWN) {
+    struct slice active = logs_text(w, w->logs.active), other = logs_text(w, 1 - w->logs.active);
+    struct slice item;
+    if (logs_number(w, w->logs.active) == 0) {
         (void)fold_log(w, other);
+        (void)fold_log(w, active);
+        return;
     }
-    size_t entries = 0;
-    if (logs->state == LOGS_DRAINING) {
-        entries += fold_log(w, slice_make(active.p, logs->note_end));
-        entries += fold_log(w, logs_late(w));
+    struct fold added;
+    uint32_t at = 0;
+    char outcome;
+    fold_init(&added);
+    signed_fold(&added, other, signs_in(w));
+    (void)fold_log(w, active);
+    while (fold_next(&added, true, &at, &outcome, &item)) {
+        fold_apply(&w->items.fold, ENTRY_ADD, item);
     }
-    entries += fold_log(w, behind(active, logs->note_end));
-    if (logs->state == LOGS_DRAINING) {
-        logs_each_revived(w, revive, &w->items.fold);
-    }
-    items_settle(&w->items);
-    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
-    w->op.list->known_active = logs->active + 1;
-    return LOOK_DONE;
+    fold_fini(&added);
 }
 
-/* ---- changing ---- */
+static void fold_both(struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct slice copy = logs_text(w, logs->copy);
+    if (logs->state == LOGS_COPYING) {
+        /* What the copy says of the past may be what is to replace it. */
+        (void)fold_log(w, logs_text(w, logs->active));
+    } else {
+        (void)fold_log(w, slice_make(copy.p, logs->note_end));
+        (void)fold_log(w, logs_late(w));
+    }
+    (void)fold_log(w, logs_tail(w));
+    logs_each_revived(w, revive, &w->items.fold);
+}
 
 /* Nothing says yet which log is active. */
 static bool wants_pointer(const struct work *w)
@@ -245,6 +259,47 @@ static bool wants_pointer(const struct work *w)
     return w->op.list->policy->dialect == DIALECT_FLIP &&
            w->parts[LOGS_POINTER].state == PART_MISSING;
 }
+
+/* The parts are read one by one: an active log that is not there may have been read before it was,
+ * and the other one when it was not any more. */
+static bool is_torn(struct work *w)
+{
+    enum { LOOKS_ENOUGH = 2 };
+    const struct logs *logs = &w->logs;
+    bool active_there = w->parts[logs->active].state == PART_THERE;
+    bool was_there = w->op.list->known_active != 0 || logs->state == LOGS_UNKNOWN ||
+                     (w->part_count > LOGS_POINTER && !wants_pointer(w));
+    if (!active_there && was_there && w->look_tries < LOOKS_ENOUGH) {
+        return true;
+    }
+    return logs->state == LOGS_REST && active_there && !settled(w);
+}
+
+enum look logs_look(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct slice active = logs_text(w, logs->active);
+    size_t entries = 0;
+    (void)e;
+    logs->state = state_of(w);
+    if (is_torn(w)) {
+        return LOOK_AGAIN;
+    }
+    if (logs->state == LOGS_REST) {
+        entries = fold_log(w, active);
+    } else if (logs->state == LOGS_UNKNOWN) {
+        fold_unknown(w);
+    } else {
+        fold_both(w);
+    }
+    items_settle(&w->items);
+    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
+    bool active_there = w->parts[logs->active].state == PART_THERE;
+    w->op.list->known_active = active_there ? logs->active + 1 : 0;
+    return LOOK_DONE;
+}
+
+/* ---- changing ---- */
 
 void logs_write_pointer(struct engine *e, struct work *w, int which)
 {

@@ -26,8 +26,10 @@ bool logs_closed(const struct work *w, int which);
 struct note;
 /* Has that log taken the beginning of the other one? *note says how much of it, then. */
 bool logs_has_taken(const struct work *w, int which, struct note *note);
-/* What came to the other log behind what the active one has taken. */
+/* What came to the other log since the copy was made. */
 struct slice logs_late(const struct work *w);
+/* What came to the copy itself. */
+struct slice logs_tail(const struct work *w);
 
 /* The look: w->logs.active is set by the caller. */
 enum look logs_look(struct engine *e, struct work *w);
@@ -38,9 +40,10 @@ work_step logs_fold;
 /* Of the table: changes go to the log that is known to be active. */
 work_step logs_change, logs_rewrite;
 
-/* What is still drained came late: its deletions count as of the moment of the copy, since the item
- * may have been added again; its additions as of now, since nothing may be lost. So an item is
- * added once more for which late says +, and the active log behind its note -. */
+/* Since the copy was made both may have got entries, from writers who read the pointer before it
+ * flipped, or before it flipped back: what is late, and the tail. Nobody can say which came first.
+ * Nothing may be lost: an item is in if either of them ends with + for it. Late entries count as of
+ * the copy, the tail is newer; so visit is called for those that late says + of and the tail -. */
 void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
                        void *arg);
 

@@ -4,7 +4,7 @@
  * and writes one of them; what to write follows from what is there, whoever began.
  *
  *   1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
- *   2. copying:   CAS the copy when the active one has grown since; then make the copy active
+ *   2. copying:   CAS the copy with what the active one got since; then make the copy active
  *   3. draining:  CAS the active log with what the other one got besides; when there is nothing
  *                 more, remove the other one by CAS
  *
@@ -107,24 +107,45 @@ static void append_revived(void *arg, struct slice item)
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
 }
 
-/* What came late is put where the copy ends: what stands behind is newer. */
-static void drain(struct engine *e, struct work *w)
+/* Gives the copy what came late, where its beginning ends: what stands behind is newer. False:
+ * nothing came. */
+static bool catch_up(struct engine *e, struct work *w)
 {
     const struct logs *logs = &w->logs;
-    struct slice text = logs_text(w, logs->active), other = logs_text(w, 1 - logs->active);
-    struct block *value = block_new(text.len + other.len + 64);
-    block_append(&value, text.p, logs->note_start);
+    struct slice copy = logs_text(w, logs->copy), other = logs_text(w, 1 - logs->copy);
+    struct slice tail = logs_tail(w);
+    struct block *value = block_new(copy.len + other.len + 64);
+    struct revived revived = {&value, signs_in(w)};
+    block_append(&value, copy.p, logs->note_start);
     append_late(w, &value);
-    if (value->used == logs->note_start) {
-        part_remove(e, &w->op, &w->parts[1 - logs->active], 0);
-    } else {
-        struct revived revived = {&value, signs_in(w)};
+    bool came = value->used > logs->note_start;
+    if (came) {
         logs_append_note(&value, other, 0, signs_in(w));
-        block_append(&value, text.p + logs->note_end, text.len - logs->note_end);
+        block_append(&value, tail.p, tail.len);
         logs_each_revived(w, append_revived, &revived);
-        part_write(e, &w->op, &w->parts[logs->active], value, 0);
+        part_write(e, &w->op, &w->parts[logs->copy], value, 0);
     }
     block_unref(&value);
+    return came;
+}
+
+static void drain(struct engine *e, struct work *w)
+{
+    if (!catch_up(e, w)) {
+        part_remove(e, &w->op, &w->parts[1 - w->logs.active], 0);
+    }
+}
+
+/* Brings the copy up to date, or makes it active. */
+static void advance_copy(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    bool ours = set_call(w) == NULL || logs_number(w, logs->copy) == logs->own;
+    if (!ours) {
+        write_copy(e, w);
+    } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
+        make_active(e, w);
+    }
 }
 
 /* By hand: the active log gets what both amount to. */
@@ -166,12 +187,7 @@ static bool write_next(struct engine *e, struct work *w)
     } else if (logs->state == LOGS_DRAINING) {
         drain(e, w);
     } else if (logs->state == LOGS_COPYING) {
-        bool ours = set_call(w) == NULL || logs_number(w, 1 - logs->active) == logs->own;
-        if (!ours || (active.len > logs->taken && logs->catch_ups++ < CATCH_UPS_MAX)) {
-            write_copy(e, w);
-        } else {
-            make_active(e, w);
-        }
+        advance_copy(e, w);
     } else if (is_due(w) && active.len == 0) {
         write_first(e, w);
     } else if (is_due(w)) {

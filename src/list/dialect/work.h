@@ -33,8 +33,9 @@ struct items {
 struct logs {
     enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
     int active;     /* PART_A - PART_A or PART_B - PART_A */
-    uint64_t taken; /* bytes of the source that the copy has: LOGS_COPYING, LOGS_DRAINING */
-    size_t note_start, note_end;          /* where the active one says so: LOGS_DRAINING */
+    int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
+    uint64_t taken; /* bytes of the other one that it has */
+    size_t note_start, note_end;          /* where it says so */
     uint64_t seen_note;                   /* by the look before */
     uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
