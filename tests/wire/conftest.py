@@ -5,6 +5,7 @@ import pytest
 
 from harness import Daemon, Memcached
 from test_backend_support import FakeServer
+from test_dialects_support import Relay
 
 
 def pytest_configure(config):
@@ -36,6 +37,12 @@ def start_memcached():
 def start_fake():
     """The same for a server that misbehaves: start_fake(never_answer)."""
     yield from starting(FakeServer)
+
+
+@pytest.fixture
+def start_relay():
+    """A function that puts a relay before a server: start_relay(memcached)."""
+    yield from starting(Relay)
 
 
 @pytest.fixture

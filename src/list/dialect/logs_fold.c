@@ -45,7 +45,12 @@ static void append_set_items(struct work *w, struct block **b)
 static void write_copy(struct engine *e, struct work *w)
 {
     int active = w->logs.active;
+    struct part *copy = &w->parts[1 - active];
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    if (copy->state == PART_MISSING) {
+        copy->flags = w->parts[active].flags;
+        copy->ttl_s = w->parts[active].ttl_s;
+    }
     w->logs.own = rng_next(e->rng);
     logs_append_note(&value, SLICE_NONE, w->logs.own, signs_in(w));
     if (set_call(w) != NULL) {
@@ -54,7 +59,7 @@ static void write_copy(struct engine *e, struct work *w)
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
     logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
-    part_write(e, &w->op, &w->parts[1 - active], value, 0);
+    part_write(e, &w->op, copy, value, 0);
     block_unref(&value);
 }
 
@@ -68,17 +73,21 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
+static void close_log(struct engine *e, struct work *w, int which)
+{
+    char mark = (char)w->op.list->policy->closed_mark;
+    struct block *value = block_new(1);
+    block_append(&value, &mark, 1);
+    part_send(e, &w->op, &w->parts[which], BE_PREPEND, value, 0);
+    block_unref(&value);
+}
+
 static void make_active(struct engine *e, struct work *w)
 {
-    const struct list_policy *policy = w->op.list->policy;
-    char mark = (char)policy->closed_mark;
-    if (policy->dialect == DIALECT_FLIP) {
+    if (w->op.list->policy->dialect == DIALECT_FLIP) {
         logs_write_pointer(e, w, 1 - w->logs.active);
     } else {
-        struct block *value = block_new(1);
-        block_append(&value, &mark, 1);
-        part_send(e, &w->op, &w->parts[w->logs.active], BE_PREPEND, value, 0);
-        block_unref(&value);
+        close_log(e, w, w->logs.active);
     }
     w->logs.step = LOGS_SWITCH;
 }
@@ -182,6 +191,10 @@ static bool write_next(struct engine *e, struct work *w)
     logs->step = LOGS_STEP;
     if (logs_closed(w, logs->active)) {
         reopen(e, w);
+    } else if (logs->state == LOGS_UNKNOWN && w->op.list->policy->dialect == DIALECT_MARKER &&
+               !logs_closed(w, 1 - logs->active)) {
+        /* Else the active one would become a copy in the making of the other. */
+        close_log(e, w, 1 - logs->active);
     } else if (logs->state == LOGS_UNKNOWN) {
         take_in(e, w);
     } else if (logs->state == LOGS_DRAINING) {
@@ -192,6 +205,8 @@ static bool write_next(struct engine *e, struct work *w)
         write_first(e, w);
     } else if (is_due(w)) {
         write_copy(e, w);
+    } else if (w->parts[1 - logs->active].state == PART_THERE) {
+        part_remove(e, &w->op, &w->parts[1 - logs->active], 0); /* it holds nothing */
     } else {
         return false;
     }

@@ -19,7 +19,7 @@ static void marker_parts(struct work *w)
 }
 
 /* Of two that are both open, or both closed: a copy that is not finished does not count yet, one
- * that was closed, too, is the newer. */
+ * that was closed, too, is the newer. Else the first, also for a list that begins. */
 static int of_equals(const struct work *w, bool closed)
 {
     struct note note;
@@ -29,7 +29,7 @@ static int of_equals(const struct work *w, bool closed)
     if (logs_has_taken(w, 0, &note)) {
         return !closed;
     }
-    return w->parts[0].state != PART_THERE;
+    return 0;
 }
 
 static enum look marker_look(struct engine *e, struct work *w)

@@ -23,12 +23,13 @@
 
 #define TRIES_MAX 16
 
-enum { DELETES, ADDS };
+enum { ADDS, DELETES };
 
 static void paired_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_DELETES, 0);
     (void)work_add_part(w, PART_ADDS, 0);
+    (void)work_add_part(w, PART_DELETES, 0);
+    w->read_again = false;
 }
 
 static char delimiter_of(const struct work *w)
@@ -36,9 +37,19 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
+/* Deletions have to be read after the additions that they are set against: those read before may be
+ * of additions that were folded away since. One connection answers in the order in which it was
+ * asked; else the deletions are read once more. */
 static enum look paired_look(struct engine *e, struct work *w)
 {
-    (void)e;
+    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
+    bool in_order = pool->connections == 1 && w->parts[ADDS].server == w->parts[DELETES].server;
+    if (!in_order && !w->read_again) {
+        w->read_again = true;
+        part_forget(&w->parts[DELETES]);
+        w->next_part = DELETES;
+        return LOOK_MORE;
+    }
     counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
     items_settle(&w->items);
     w->can_shrink =
@@ -148,7 +159,7 @@ static enum progress write_both(struct engine *e, struct work *w, const struct o
     w->conflict = false;
     for (w->next_part = 0; w->next_part < 2 && !w->conflict && !w->failed; w->next_part++) {
         /* The other way round what stays behind would come back; see above. */
-        if (!write_text(e, w, w->shrinking ? (int)w->next_part : (int)(1 - w->next_part))) {
+        if (!write_text(e, w, w->shrinking ? (int)(1 - w->next_part) : (int)w->next_part)) {
             continue;
         }
         CO_AWAIT(co, "writing the folded items");

@@ -57,6 +57,8 @@ void part_take(struct part *part, const struct be_reply *reply)
     part_forget(part);
     part->state = PART_MISSING;
     part->flags = 0;
+    part->server = reply->caps != NULL ? reply->caps->server_name : NULL;
+    part->ttl_s = -1;
     if (reply->status == BE_HIT) {
         part->state = PART_THERE;
         part->block = reply->block != NULL ? block_ref(reply->block) : NULL;
@@ -85,11 +87,7 @@ void part_send(struct engine *e, struct op *op, const struct part *part, enum be
 void part_write(struct engine *e, struct op *op, const struct part *part, struct block *value,
                 uint64_t tag)
 {
-    if (part->state != PART_THERE) {
-        part_send(e, op, part, BE_ADD, value, tag);
-        return;
-    }
-    struct be_request *r = request_for(e, op, part, BE_CAS);
+    struct be_request *r = request_for(e, op, part, part->state == PART_THERE ? BE_CAS : BE_ADD);
     r->cas = part->cas;
     r->epoch = part->epoch;
     r->flags = part->flags;

@@ -26,12 +26,13 @@ struct part {
     enum part_role role;
     uint32_t number;
     enum part_state state;
-    bool listed; /* sublists: the index has it */
-    uint32_t flags;
+    bool listed;         /* sublists: the index has it */
+    uint32_t flags;      /* 0 where nothing is */
     struct block *block; /* holds a reference when PART_THERE */
     struct slice value;
     uint64_t cas, epoch;
-    int64_t ttl_s;
+    int64_t ttl_s;      /* -1: for ever, or nothing is there */
+    const char *server; /* the name of the one that answered; lives as long as it, or NULL */
 };
 
 /* Writes the stored item's name. Returns its length; what the policy allows always fits. */
@@ -45,7 +46,7 @@ void part_take(struct part *part, const struct be_reply *reply);
 /* Emission, as in op.h: value is the block's filled part. */
 void part_send(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
                struct block *value, uint64_t tag);
-/* Replaces what was read, keeping its flags and remaining time; where nothing was, adds. */
+/* Replaces what was read, with the part's flags and remaining time; where nothing was, adds. */
 void part_write(struct engine *e, struct op *op, const struct part *part, struct block *value,
                 uint64_t tag);
 /* Removes what was read, unless it has changed. */

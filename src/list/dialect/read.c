@@ -124,6 +124,20 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
+/* One after the other, in the order of the dialect; a ring's slots are all alike, and its numbers
+ * go on. */
+static void send_drops(struct engine *e, struct work *w)
+{
+    enum { INFLIGHT_MAX = 256 };
+    unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
+    while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
+        const struct part *part = &w->parts[w->next_part++];
+        if (part->role != PART_SEQ) {
+            part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+        }
+    }
+}
+
 enum progress dialect_drop(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
@@ -133,16 +147,17 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
         CO_CALL(co, single_remove(e, w, event));
         CO_RETURN(co);
     }
-    for (w->next_part = 1; !w->failed && w->next_part <= w->part_count; w->next_part++) {
-        /* What says that there is a list goes last, and a ring's numbers go on. */
-        if (w->op.list->policy->dialect == DIALECT_RING && w->next_part == w->part_count) {
-            break;
-        }
-        part_send(e, &w->op, &w->parts[w->next_part % w->part_count], BE_DELETE, NULL, 0);
+    w->next_part = 0;
+    send_drops(e, w);
+    while (w->op.due > 0) {
         CO_AWAIT(co, "dropping the list's items");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
             work_note_error(w, event);
+            if (w->part_count > 1) {
+                work_note_unknown(w);
+            }
         }
+        send_drops(e, w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);

@@ -160,7 +160,7 @@ struct part *work_add_part(struct work *w, enum part_role role, uint32_t number)
         CHECK(w->parts != NULL);
     }
     struct part *part = &w->parts[w->part_count++];
-    *part = (struct part){.role = role, .number = number};
+    *part = (struct part){.role = role, .number = number, .ttl_s = -1};
     return part;
 }
 

@@ -87,7 +87,7 @@ struct work {
     uint64_t last_number, number; /* ring: the last one, and the one being written */
     struct list_call *writing;    /* ring: whose items are written */
     struct logs logs;             /* flip, marker */
-    bool shrinking;               /* paired */
+    bool shrinking, read_again;   /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint64_t newest_bytes;
     bool index_there, rolled, appended, wrote_last, wrote_any;
