@@ -233,7 +233,8 @@ static void world_init(struct world *w, const struct params *params)
     rng_init_seed(&w->rng, params->seed);
     w->now_us = 1000000;
     for (unsigned s = 0; s < params->servers; s++) {
-        store_init(&w->stores[s], params->item_size_max, "s");
+        static const char *const names[SERVERS_MAX] = {"s0", "s1", "s2", "s3"};
+        store_init(&w->stores[s], params->item_size_max, names[s]);
     }
     oracle_init(&w->oracle, (struct cluster){w->stores, params->servers, params->spread},
                 params->lists);
