@@ -271,7 +271,8 @@ static unsigned looks_needed(const struct work *w)
     if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
         return 3;
     }
-    return w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ? 2 : 1;
+    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active);
+    return unsure || w->logs.squeeze ? 2 : 1;
 }
 
 static bool is_torn(struct work *w)

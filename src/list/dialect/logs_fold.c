@@ -125,6 +125,19 @@ static void append_revived(void *arg, struct slice item)
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
 }
 
+/* The same where that is too long: the copy with all that both amount to. Since looks agreed,
+ * nothing that will come late is older than what is folded here. */
+static void squeeze(struct engine *e, struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct block *value = block_new(w->stored_bytes + 128);
+    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    logs_append_note(&value, logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    block_unref(&value);
+}
+
 /* Gives the copy what came late, where its beginning ends: what stands behind is newer. False:
  * nothing came. */
 static bool catch_up(struct engine *e, struct work *w)
@@ -137,7 +150,9 @@ static bool catch_up(struct engine *e, struct work *w)
     block_append(&value, copy.p, logs->note_start);
     append_late(w, &value);
     bool came = value->used > logs->note_start;
-    if (came) {
+    if (came && logs->squeeze && set_call(w) == NULL) {
+        squeeze(e, w);
+    } else if (came) {
         logs_append_note(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
         logs_each_revived(w, append_revived, &revived);
@@ -235,6 +250,11 @@ static void note_flip(struct engine *e, struct work *w)
     }
 }
 
+static bool is_too_large(const struct op_event *event)
+{
+    return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+}
+
 enum progress logs_fold(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->folding;
@@ -256,6 +276,11 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
         CO_AWAIT(co, "folding: writing one of the logs");
         w->conflict = !work_written(e, w, event);
         w->conflicts += w->conflict;
+        if (w->failed && !w->logs.squeeze && is_too_large(event)) {
+            w->failed = false;
+            w->logs.squeeze = true;
+            continue;
+        }
         if (w->failed) {
             CO_RETURN(co);
         }

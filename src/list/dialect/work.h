@@ -42,6 +42,7 @@ struct logs {
     uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
+    bool squeeze;     /* what was to be written did not fit: it is folded first */
     bool close_whole; /* marker: not by PREPEND, which was not stored */
     bool flipped;
 };
