@@ -73,19 +73,44 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
-/* A log that takes no PREPEND, since it is on disk or there is no memory in this moment, is written
- * anew. */
+/* What the log amounts to, deletions and all. */
+static void append_folded(const struct work *w, int which, struct block **b)
+{
+    struct fold fold;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&fold);
+    signed_fold(&fold, logs_text(w, which), signs_in(w));
+    while (fold_next(&fold, false, &at, &op, &item)) {
+        signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
+    }
+    fold_fini(&fold);
+}
+
+/* Is all that the active log holds in its copy, or to be replaced? */
+static bool is_taken(const struct work *w)
+{
+    return w->logs.state == LOGS_COPYING && (set_call(w) != NULL || logs_late(w).len == 0);
+}
+
+/* A log that takes no PREPEND, since it is on disk, or at the limit, or there is no memory in this
+ * moment, is written anew, as short as can be: by CAS, so that it is what was read. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
     const struct part *part = &w->parts[which];
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
-    if (w->logs.close_whole) {
-        block_append(&value, part->value.p, part->value.len);
-        part_write(e, &w->op, part, value, 0);
-    } else {
+    if (!w->logs.close_whole) {
         part_send(e, &w->op, part, BE_PREPEND, value, 0);
+    } else {
+        if (w->logs.squeeze && !is_taken(w)) {
+            append_folded(w, which, &value);
+        } else if (!is_taken(w)) {
+            block_append(&value, part->value.p, part->value.len);
+        }
+        part_write(e, &w->op, part, value, 0);
     }
     w->logs.close_whole = !w->logs.close_whole;
     block_unref(&value);
