@@ -46,6 +46,7 @@
     METRIC(list_head_reads, "head reads sent") \
     METRIC(list_head_reads_combined, "client reads that shared another's head read") \
     METRIC(list_part_reads, "items of lists of dialects read") \
+    METRIC(list_conversions, "lists of dialects converted") \
     METRIC(list_turns, \
            "batches of changes and looks in turns, decided here and written by one CAS") \
     METRIC(list_creates, "heads created") \

@@ -106,7 +106,7 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
         }
         *log_bytes += entry_bytes(item.len);
     }
-    if (policy->dialect != DIALECT_NATIVE) {
+    if (policy->dialect != DIALECT_NATIVE || call->verb == LIST_CONVERT) {
         char text[LIST_ERROR_MAX];
         const char *why = dialect_refusal(call, text);
         if (why != NULL) {
@@ -216,7 +216,7 @@ uint64_t engine_run(struct engine *e, struct now now)
     run_runnable(e);
     struct list *list;
     while ((list = lists_take_ready(&e->lists)) != NULL) {
-        if (list->policy->dialect == DIALECT_NATIVE) {
+        if (list_is_native(list)) {
             schedule_list(e, list);
         } else {
             dialect_schedule(e, list);

@@ -38,6 +38,7 @@ enum list_verb {
     LIST_DROP,
     LIST_COMPACT,
     LIST_STAT,
+    LIST_CONVERT, /* to the native layout (migrate = native): number = how many items it has */
     LIST_VERB_COUNT
 };
 

@@ -56,6 +56,7 @@ struct list {
     unsigned turns_failures; /* in a row */
 
     /* Of a dialect (dialect/): what was found out on the way. */
+    enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept; /* migrate = native: where it is */
     bool wants_compaction;
     bool has_bar;      /* tombstone: deletions may be prepended */
     int known_active;  /* flip, marker: the log that takes changes, from 1; 0 = not known */
@@ -100,6 +101,12 @@ void lists_drop_view(struct lists *lists, struct list *list);
 static inline struct slice list_key(const struct list *list)
 {
     return slice_make(list->key, list->key_len);
+}
+
+/* Is the list in the engine's own layout, as far as this worker knows? */
+static inline bool list_is_native(const struct list *list)
+{
+    return list->policy->dialect == DIALECT_NATIVE || list->kept == KEPT_NATIVE;
 }
 
 /* The log's bytes as far as known; 0 when nothing is known. */

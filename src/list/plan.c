@@ -131,7 +131,9 @@ static struct plan plan_rest(const struct plan_input *in)
     if (head->garbage_count > 0 || dead) {
         return (struct plan){.kind = PLAN_PURGE};
     }
-    bool may_go = in->policy->on_missing == ON_MISSING_CREATE || in->dropping;
+    /* Where lists come from another layout, a late head of theirs must find one. */
+    bool may_go = (in->policy->on_missing == ON_MISSING_CREATE || in->dropping) &&
+                  in->policy->migrate == MIGRATE_NO;
     if (may_go && head->run_count == 0 && head->log.len == 0) {
         return (struct plan){.kind = PLAN_REMOVE};
     }

@@ -234,8 +234,21 @@ static const char *late(const struct pass *pass, const struct list_call *call, e
     return "timeout, nothing done: earlier requests for this list took too long";
 }
 
+/* What is native needs no conversion: that is to say how many items there are. */
+static void answer_conversions(struct list *list)
+{
+    struct list_call *call;
+    TAILQ_FOREACH(call, &list->queue, link)
+    {
+        call->verb = call->verb == LIST_CONVERT ? LIST_LEN : call->verb;
+    }
+}
+
 void schedule_list(struct engine *e, struct list *list)
 {
+    if (list->policy->migrate != MIGRATE_NO) {
+        answer_conversions(list);
+    }
     struct start start = {.pass = {.e = e, .list = list, .take = take, .late = late}};
     if (TAILQ_EMPTY(&list->queue)) {
         return;

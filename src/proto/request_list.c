@@ -25,6 +25,7 @@ static const struct slice usages[VERB_COUNT] = {
     USAGE(LRANGE, "lrange KEY FROM TO"),
     USAGE(LDROP, "ldrop KEY"),
     USAGE(LCOMPACT, "lcompact KEY"),
+    USAGE(LCONVERT, "lconvert KEY"),
     USAGE(LSTAT, "lstat KEY"),
     USAGE(LADDB, "laddb KEY BYTES [noreply]"),
     USAGE(LDELB, "ldelb KEY BYTES [noreply]"),
@@ -39,7 +40,8 @@ static struct slice usage(const struct request_line *line)
 
 static bool takes_items(enum verb verb)
 {
-    return verb != VERB_LLEN && verb != VERB_LDROP && verb != VERB_LCOMPACT && verb != VERB_LSTAT;
+    return verb != VERB_LLEN && verb != VERB_LDROP && verb != VERB_LCOMPACT &&
+           verb != VERB_LCONVERT && verb != VERB_LSTAT;
 }
 
 static bool key_byte(unsigned char c)

@@ -125,6 +125,8 @@ static enum verb find_middle(uint64_t packed)
         return VERB_LCREATE;
     case PACK8('l', 'c', 'o', 'm', 'p', 'a', 'c', 't'):
         return VERB_LCOMPACT;
+    case PACK8('l', 'c', 'o', 'n', 'v', 'e', 'r', 't'):
+        return VERB_LCONVERT;
     case PACK8('s', 'h', 'u', 't', 'd', 'o', 'w', 'n'):
         return VERB_SHUTDOWN;
     case PACK8('e', 'x', 't', 's', 't', 'o', 'r', 'e'):

@@ -72,6 +72,7 @@ enum verb_shape {
     VERB(LRANGE, "lrange", SHAPE_LIST_RANGE, 0) \
     VERB(LDROP, "ldrop", SHAPE_LIST, 0) \
     VERB(LCOMPACT, "lcompact", SHAPE_LIST, 0) \
+    VERB(LCONVERT, "lconvert", SHAPE_LIST, 0) \
     VERB(LSTAT, "lstat", SHAPE_LIST, 0) \
     VERB(LADDB, "laddb", SHAPE_LIST_DATA, 0) \
     VERB(LDELB, "ldelb", SHAPE_LIST_DATA, 0) \

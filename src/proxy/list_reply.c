@@ -102,6 +102,7 @@ static struct outcome outcome_of(enum verb verb)
     case VERB_LDELX:
         return (struct outcome){SLICE_NONE, SLICE_LIT("NOT_FOUND\r\n")};
     case VERB_LLEN:
+    case VERB_LCONVERT:
         return (struct outcome){SLICE_NONE, SLICE_LIT("0\r\n")};
     case VERB_LCOMPACT:
         return (struct outcome){SLICE_LIT("OK\r\n"), SLICE_LIT("NOT_FOUND\r\n")};

@@ -37,6 +37,7 @@ static const struct list_way ways[VERB_COUNT] = {
     [VERB_LSETQ] = {.verb = LIST_SET, .metric = METRIC_cmd_list_write, .quiet = true},
     [VERB_LDROP] = {.verb = LIST_DROP, .metric = METRIC_cmd_list_write},
     [VERB_LCOMPACT] = {.verb = LIST_COMPACT, .metric = METRIC_cmd_list_write},
+    [VERB_LCONVERT] = {.verb = LIST_CONVERT, .metric = METRIC_cmd_list_write},
     [VERB_LADDX] = {.verb = LIST_ADDX, .metric = METRIC_cmd_list_exact},
     [VERB_LDELX] = {.verb = LIST_DELX, .metric = METRIC_cmd_list_exact},
     [VERB_LCREATE] = {.verb = LIST_CREATE, .metric = METRIC_cmd_list_exact},

@@ -46,11 +46,11 @@ static size_t meaning_bytes(const struct list_policy *policy, char out[4])
 static const char *verb_word(enum list_verb verb)
 {
     static const char *const words[LIST_VERB_COUNT] = {
-        [LIST_ADD] = "ladd",     [LIST_DEL] = "ldel",   [LIST_SET] = "lset",
-        [LIST_ADDX] = "laddx",   [LIST_DELX] = "ldelx", [LIST_CREATE] = "lcreate",
-        [LIST_GET] = "lget",     [LIST_HAS] = "lhas",   [LIST_LEN] = "llen",
-        [LIST_RANGE] = "lrange", [LIST_DROP] = "ldrop", [LIST_COMPACT] = "lcompact",
-        [LIST_STAT] = "lstat",
+        [LIST_ADD] = "ladd",     [LIST_DEL] = "ldel",         [LIST_SET] = "lset",
+        [LIST_ADDX] = "laddx",   [LIST_DELX] = "ldelx",       [LIST_CREATE] = "lcreate",
+        [LIST_GET] = "lget",     [LIST_HAS] = "lhas",         [LIST_LEN] = "llen",
+        [LIST_RANGE] = "lrange", [LIST_DROP] = "ldrop",       [LIST_COMPACT] = "lcompact",
+        [LIST_STAT] = "lstat",   [LIST_CONVERT] = "lconvert",
     };
     return words[verb];
 }
@@ -60,6 +60,10 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
     const struct list_policy *policy = call->policy;
     const struct dialect *dialect = dialect_of(policy);
     char bytes[4];
+    if (call->verb == LIST_CONVERT) {
+        return policy->migrate == MIGRATE_NATIVE ? NULL
+                                                 : "lconvert: this prefix has no migrate = native";
+    }
     if (dialect->lanes[call->verb] == LANE_NEVER) {
         snprintf(text, LIST_ERROR_MAX, "%s: %s", verb_word(call->verb), dialect->never);
         return text;

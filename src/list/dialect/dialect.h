@@ -25,8 +25,9 @@ struct dialect {
     /* Names the parts that a look begins with. */
     void (*parts)(struct work *w);
     enum look (*look)(struct engine *e, struct work *w);
-    work_step *change;  /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
-    work_step *set;     /* LIST_SET in LANE_ALONE */
+    work_step *change; /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
+    work_step *set;    /* LIST_SET in LANE_ALONE */
+    work_step *drop;
     work_step *compact; /* with or without a call */
     /* Those of a single item: fills append with what the calls add to it; and writes what holds
      * just these items. */
@@ -57,7 +58,7 @@ work_step dialect_read, dialect_drop;
 /* dialect.never of those of several items. */
 extern const char dialect_not_exact[];
 /* Dialects of a single item. */
-work_step single_change, single_exact, single_compact;
+work_step single_change, single_exact, single_compact, single_remove;
 void single_parts(struct work *w);
 
 /* Fills append with the calls' items as delimited text, to be created where nothing is. */

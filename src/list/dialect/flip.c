@@ -53,5 +53,6 @@ const struct dialect dialect_flip = {
     .look = flip_look,
     .change = logs_change,
     .set = logs_rewrite,
+    .drop = dialect_drop,
     .compact = logs_rewrite,
 };

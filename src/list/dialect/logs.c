@@ -46,17 +46,19 @@ static void note_append(struct block **b, struct note note, struct signs signs)
     signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
 }
 
-/* The last entry that says what the log has taken, and what stands behind it. */
-static bool note_last(struct slice text, struct signs signs, struct note *last, struct slice *rest)
+/* The last entry that says what the log has taken. */
+static bool note_last(struct slice text, struct signs signs, struct note *last)
 {
+    const char *start = text.p;
     enum entry_op op;
     struct slice item;
     struct note note;
     bool found = false;
     while (signed_next(&text, signs, &op, &item)) {
         if (op == ENTRY_DEL && note_parse(item, &note) && note.bytes > 0) {
+            note.start = (size_t)(item.p - 1 - start);
+            note.end = (size_t)(item.p + item.len - start);
             *last = note;
-            *rest = text;
             found = true;
         }
     }
@@ -112,30 +114,26 @@ bool logs_closed(const struct work *w, int which)
     return logs_text(w, which).len < w->parts[which].value.len;
 }
 
-bool logs_has_taken(const struct work *w, int which, uint64_t *bytes)
+bool logs_has_taken(const struct work *w, int which, struct note *note)
 {
-    struct slice other = logs_text(w, 1 - which), rest;
-    struct note note;
-    if (other.len == 0 || !note_last(logs_text(w, which), signs_in(w), &note, &rest) ||
-        note.bytes > other.len || prefix_hash(other, note.bytes) != note.hash) {
-        return false;
-    }
-    *bytes = note.bytes;
-    return true;
+    struct slice other = logs_text(w, 1 - which);
+    return other.len > 0 && note_last(logs_text(w, which), signs_in(w), note) &&
+           note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash;
+}
+
+static struct slice behind(struct slice text, uint64_t bytes)
+{
+    return slice_make(text.p + bytes, text.len - bytes);
 }
 
 struct slice logs_late(const struct work *w)
 {
-    int other = 1 - w->logs.active;
-    struct slice text = logs_text(w, other), rest = SLICE_NONE;
-    struct note note;
-    if (w->logs.state == LOGS_DRAINING) {
-        return slice_make(text.p + w->logs.taken, text.len - w->logs.taken);
-    }
-    if (w->logs.state == LOGS_COPYING) {
-        (void)note_last(text, signs_in(w), &note, &rest);
-    }
-    return rest;
+    return behind(logs_text(w, 1 - w->logs.copy), w->logs.taken);
+}
+
+struct slice logs_tail(const struct work *w)
+{
+    return behind(logs_text(w, w->logs.copy), w->logs.note_end);
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
@@ -145,8 +143,7 @@ static bool settled(struct work *w)
 {
     struct list *list = w->op.list;
     struct note note;
-    struct slice rest;
-    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note, &rest) ||
+    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note) ||
         note.hash == list->settled_note) {
         return true;
     }
@@ -160,18 +157,22 @@ static bool settled(struct work *w)
 
 static enum logs_state state_of(struct work *w)
 {
-    int active = w->logs.active;
-    w->logs.taken = 0;
-    if (logs_text(w, 1 - active).len == 0) {
-        return LOGS_REST;
+    struct logs *logs = &w->logs;
+    struct note note = {0};
+    enum logs_state state = LOGS_UNKNOWN;
+    logs->copy = logs->active;
+    if (logs_text(w, 1 - logs->active).len == 0) {
+        state = LOGS_REST;
+    } else if (logs_has_taken(w, logs->active, &note)) {
+        state = LOGS_DRAINING;
+    } else if (logs_has_taken(w, 1 - logs->active, &note)) {
+        state = LOGS_COPYING;
+        logs->copy = 1 - logs->active;
     }
-    if (logs_has_taken(w, active, &w->logs.taken)) {
-        return LOGS_DRAINING;
-    }
-    if (logs_has_taken(w, 1 - active, &w->logs.taken)) {
-        return LOGS_COPYING;
-    }
-    return LOGS_UNKNOWN;
+    logs->taken = note.bytes;
+    logs->note_start = note.start;
+    logs->note_end = note.end;
+    return state;
 }
 
 /* Applies a log. Returns how many of its entries are about items. */
@@ -189,28 +190,68 @@ static size_t fold_log(struct work *w, struct slice text)
     return count;
 }
 
-enum look logs_look(struct engine *e, struct work *w)
+void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item), void *arg)
 {
-    struct logs *logs = &w->logs;
-    struct slice active = logs_text(w, logs->active), other = logs_text(w, 1 - logs->active);
-    (void)e;
-    logs->state = state_of(w);
-    if ((logs->state == LOGS_REST && !settled(w)) ||
-        (logs->state == LOGS_UNKNOWN && active.len == 0 && w->look_tries < 2)) {
-        return LOOK_AGAIN;
+    struct fold late, newer;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&late);
+    fold_init(&newer);
+    signed_fold(&late, logs_late(w), signs_in(w));
+    signed_fold(&newer, logs_tail(w), signs_in(w));
+    while (fold_next(&late, true, &at, &op, &item)) {
+        if (fold_outcome(&newer, item) == ENTRY_DEL) {
+            visit(arg, item);
+        }
     }
-    if (logs->state == LOGS_UNKNOWN) {
-        (void)fold_log(w, other);
-    }
-    size_t entries = fold_log(w, active);
-    (void)fold_log(w, logs_late(w));
-    items_settle(&w->items);
-    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
-    w->op.list->known_active = logs->active + 1;
-    return LOOK_DONE;
+    fold_fini(&late);
+    fold_fini(&newer);
 }
 
-/* ---- changing ---- */
+static void revive(void *arg, struct slice item)
+{
+    fold_apply(arg, ENTRY_ADD, item);
+}
+
+/* Both hold something, and neither says what it has of the other. One that was made as a copy is
+ * the newer; what is there besides was added by somebody who had stood still for long: it is not
+ * lost, but deletes nothing. Else the active one is the newer. */
+static void fold_unknown(struct work *w)
+{
+    struct slice active = logs_text(w, w->logs.active), other = logs_text(w, 1 - w->logs.active);
+    struct slice item;
+    if (logs_number(w, w->logs.active) == 0) {
+        (void)fold_log(w, other);
+        (void)fold_log(w, active);
+        return;
+    }
+    struct fold added;
+    uint32_t at = 0;
+    char outcome;
+    fold_init(&added);
+    signed_fold(&added, other, signs_in(w));
+    (void)fold_log(w, active);
+    while (fold_next(&added, true, &at, &outcome, &item)) {
+        fold_apply(&w->items.fold, ENTRY_ADD, item);
+    }
+    fold_fini(&added);
+}
+
+static void fold_both(struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct slice copy = logs_text(w, logs->copy);
+    if (logs->state == LOGS_COPYING) {
+        /* What the copy says of the past may be what is to replace it. */
+        (void)fold_log(w, logs_text(w, logs->active));
+    } else {
+        (void)fold_log(w, slice_make(copy.p, logs->note_end));
+        (void)fold_log(w, logs_late(w));
+    }
+    (void)fold_log(w, logs_tail(w));
+    logs_each_revived(w, revive, &w->items.fold);
+}
 
 /* Nothing says yet which log is active. */
 static bool wants_pointer(const struct work *w)
@@ -218,6 +259,47 @@ static bool wants_pointer(const struct work *w)
     return w->op.list->policy->dialect == DIALECT_FLIP &&
            w->parts[LOGS_POINTER].state == PART_MISSING;
 }
+
+/* The parts are read one by one: an active log that is not there may have been read before it was,
+ * and the other one when it was not any more. */
+static bool is_torn(struct work *w)
+{
+    enum { LOOKS_ENOUGH = 2 };
+    const struct logs *logs = &w->logs;
+    bool active_there = w->parts[logs->active].state == PART_THERE;
+    bool was_there = w->op.list->known_active != 0 || logs->state == LOGS_UNKNOWN ||
+                     (w->part_count > LOGS_POINTER && !wants_pointer(w));
+    if (!active_there && was_there && w->look_tries < LOOKS_ENOUGH) {
+        return true;
+    }
+    return logs->state == LOGS_REST && active_there && !settled(w);
+}
+
+enum look logs_look(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct slice active = logs_text(w, logs->active);
+    size_t entries = 0;
+    (void)e;
+    logs->state = state_of(w);
+    if (is_torn(w)) {
+        return LOOK_AGAIN;
+    }
+    if (logs->state == LOGS_REST) {
+        entries = fold_log(w, active);
+    } else if (logs->state == LOGS_UNKNOWN) {
+        fold_unknown(w);
+    } else {
+        fold_both(w);
+    }
+    items_settle(&w->items);
+    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
+    bool active_there = w->parts[logs->active].state == PART_THERE;
+    w->op.list->known_active = active_there ? logs->active + 1 : 0;
+    return LOOK_DONE;
+}
+
+/* ---- changing ---- */
 
 void logs_write_pointer(struct engine *e, struct work *w, int which)
 {

@@ -6,7 +6,7 @@
  *
  *     rest       the active one alone
  *     copying    the other one is a copy of the active one, and begins to count when it is active
- *     draining   the active one is a copy; what the other one got since belongs behind it
+ *     draining   the active one is a copy; what the other one got since belongs to it, too
  *     unknown    both hold something, and neither says of the other what it has: by hand
  *
  * A copy says what it has taken, in an entry that deletes what nobody has, so that readers by hand
@@ -23,8 +23,13 @@
 /* Takes the log of the part: without marks, which are counted. */
 struct slice logs_text(const struct work *w, int which);
 bool logs_closed(const struct work *w, int which);
-/* Has that log taken the beginning of the other one? *bytes of it, then. */
-bool logs_has_taken(const struct work *w, int which, uint64_t *bytes);
+struct note;
+/* Has that log taken the beginning of the other one? *note says how much of it, then. */
+bool logs_has_taken(const struct work *w, int which, struct note *note);
+/* What came to the other log since the copy was made. */
+struct slice logs_late(const struct work *w);
+/* What came to the copy itself. */
+struct slice logs_tail(const struct work *w);
 
 /* What came to the log that is not active and is not in the active one: behind what that one has
  * taken, or, where it is a copy in the making, behind its note, from writers that stood still while
@@ -40,6 +45,13 @@ work_step logs_fold;
 /* Of the table: changes go to the log that is known to be active. */
 work_step logs_change, logs_rewrite;
 
+/* Since the copy was made both may have got entries, from writers who read the pointer before it
+ * flipped, or before it flipped back: what is late, and the tail. Nobody can say which came first.
+ * Nothing may be lost: an item is in if either of them ends with + for it. Late entries count as of
+ * the copy, the tail is newer; so visit is called for those that late says + of and the tail -. */
+void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                       void *arg);
+
 /* May this item be in such a list? Entries of the kind above may not. */
 bool logs_item_allowed(struct slice item);
 
@@ -54,6 +66,7 @@ int flip_active(const struct list *list, struct slice value);
 
 struct note {
     uint64_t bytes, hash;
+    size_t start, end; /* where it stands in its log */
 };
 /* Appends the entry that says: the first bytes of this text were taken; or, with none, that a log
  * of this number begins. */

@@ -4,7 +4,7 @@
  * and writes one of them; what to write follows from what is there, whoever began.
  *
  *   1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
- *   2. copying:   CAS the copy when the active one has grown since; then make the copy active
+ *   2. copying:   CAS the copy with what the active one got since; then make the copy active
  *   3. draining:  CAS the active log with what the other one got besides; when there is nothing
  *                 more, remove the other one by CAS
  *
@@ -41,18 +41,6 @@ static void append_set_items(struct work *w, struct block **b)
     fold_fini(&fold);
 }
 
-/* Appends what came late, without what logs say of themselves. */
-static void append_late(const struct work *w, struct block **b)
-{
-    struct slice rest = logs_late(w), item;
-    enum entry_op op;
-    while (signed_next(&rest, signs_in(w), &op, &item)) {
-        if (op == ENTRY_ADD || logs_item_allowed(item)) {
-            signed_append(b, op, item, signs_in(w));
-        }
-    }
-}
-
 /* The other log as a copy of the active one, or with the items that are to replace it. */
 static void write_copy(struct engine *e, struct work *w)
 {
@@ -71,9 +59,6 @@ static void write_copy(struct engine *e, struct work *w)
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
     logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
-    if (set_call(w) == NULL) {
-        append_late(w, &value); /* the next copy must not lose it either */
-    }
     part_write(e, &w->op, copy, value, 0);
     block_unref(&value);
 }
@@ -107,23 +92,69 @@ static void make_active(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
+/* Appends the entries that came to the other log since it was copied, without what it says of
+ * itself. */
+static void append_late(const struct work *w, struct block **b)
+{
+    struct slice rest = logs_late(w), item;
+    enum entry_op op;
+    while (signed_next(&rest, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            signed_append(b, op, item, signs_in(w));
+        }
+    }
+}
+
+struct revived {
+    struct block **out;
+    struct signs signs;
+};
+
+static void append_revived(void *arg, struct slice item)
+{
+    struct revived *revived = arg;
+    signed_append(revived->out, ENTRY_ADD, item, revived->signs);
+}
+
+/* Gives the copy what came late, where its beginning ends: what stands behind is newer. False:
+ * nothing came. */
+static bool catch_up(struct engine *e, struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct slice copy = logs_text(w, logs->copy), other = logs_text(w, 1 - logs->copy);
+    struct slice tail = logs_tail(w);
+    struct block *value = block_new(copy.len + other.len + 64);
+    struct revived revived = {&value, signs_in(w)};
+    block_append(&value, copy.p, logs->note_start);
+    append_late(w, &value);
+    bool came = value->used > logs->note_start;
+    if (came) {
+        logs_append_note(&value, other, 0, signs_in(w));
+        block_append(&value, tail.p, tail.len);
+        logs_each_revived(w, append_revived, &revived);
+        part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    }
+    block_unref(&value);
+    return came;
+}
+
 static void drain(struct engine *e, struct work *w)
 {
-    int active = w->logs.active;
-    struct slice text = logs_text(w, active);
-    struct block *late = block_new(64);
-    append_late(w, &late);
-    if (late->used == 0) {
-        part_remove(e, &w->op, &w->parts[1 - active], 0);
-    } else {
-        struct block *value = block_new(text.len + late->used + 64);
-        block_append(&value, text.p, text.len);
-        block_append(&value, late->data, late->used);
-        logs_append_note(&value, logs_text(w, 1 - active), 0, signs_in(w));
-        part_write(e, &w->op, &w->parts[active], value, 0);
-        block_unref(&value);
+    if (!catch_up(e, w)) {
+        part_remove(e, &w->op, &w->parts[1 - w->logs.active], 0);
     }
-    block_unref(&late);
+}
+
+/* Brings the copy up to date, or makes it active. */
+static void advance_copy(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    bool ours = set_call(w) == NULL || logs_number(w, logs->copy) == logs->own;
+    if (!ours) {
+        write_copy(e, w);
+    } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
+        make_active(e, w);
+    }
 }
 
 /* By hand: the active log gets what both amount to. */
@@ -169,12 +200,7 @@ static bool write_next(struct engine *e, struct work *w)
     } else if (logs->state == LOGS_DRAINING) {
         drain(e, w);
     } else if (logs->state == LOGS_COPYING) {
-        bool ours = set_call(w) == NULL || logs_number(w, 1 - logs->active) == logs->own;
-        if (!ours || (active.len > logs->taken && logs->catch_ups++ < CATCH_UPS_MAX)) {
-            write_copy(e, w);
-        } else {
-            make_active(e, w);
-        }
+        advance_copy(e, w);
     } else if (is_due(w) && active.len == 0) {
         write_first(e, w);
     } else if (is_due(w)) {

@@ -22,11 +22,11 @@ static void marker_parts(struct work *w)
  * that was closed, too, is the newer. Else the first, also for a list that begins. */
 static int of_equals(const struct work *w, bool closed)
 {
-    uint64_t bytes;
-    if (logs_has_taken(w, 1, &bytes)) {
+    struct note note;
+    if (logs_has_taken(w, 1, &note)) {
         return closed;
     }
-    if (logs_has_taken(w, 0, &bytes)) {
+    if (logs_has_taken(w, 0, &note)) {
         return !closed;
     }
     return 0;
@@ -59,5 +59,6 @@ const struct dialect dialect_marker = {
     .look = marker_look,
     .change = logs_change,
     .set = logs_rewrite,
+    .drop = dialect_drop,
     .compact = logs_rewrite,
 };

@@ -5,15 +5,17 @@
  * places are void.
  *
  * Order of writes: an addition is an APPEND (or ADD) to the first item, a deletion to the second.
- * Folding writes the first before the second, and both so that the list reads the same at each
- * instant, though a crash may leave it half done:
+ * Folding writes the first before the second, so that the list reads the same at each instant, and
+ * so that an addition that comes in between counts:
  *
- *   1. the first: what is in the list; an item with k deletions k + 1 times
- *   2. the second: the deletions of what is in the list
+ *   1. the first: an item that is in the list and was deleted k times, k + 1 times; one that is
+ * not, as often as it was added
+ *   2. the second: an item that is in the list, as often as it was deleted; one that is not, as
+ * often as it was added
  *
- * What stays behind in the second goes when it has become more than half of the first: the second
- * is emptied, then the first has each item once. Between these two a deletion of such an item shows
- * only after the second of them, and if that never comes, after the next folding but one addition.
+ * What stays behind in both goes when the second is more than half of the first, or when lcompact
+ * asks for it: the second is emptied, then the first has what is in the list, each item once. If
+ * the process dies between these two, what was deleted comes back; nothing is lost.
  *
  * Cannot promise: what tombstone cannot; and two items cannot be read at one instant.
  */
@@ -21,12 +23,13 @@
 
 #define TRIES_MAX 16
 
-enum { DELETES, ADDS };
+enum { ADDS, DELETES };
 
 static void paired_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_DELETES, 0);
     (void)work_add_part(w, PART_ADDS, 0);
+    (void)work_add_part(w, PART_DELETES, 0);
+    w->read_again = false;
 }
 
 static char delimiter_of(const struct work *w)
@@ -34,9 +37,19 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
+/* Deletions have to be read after the additions that they are set against: those read before may be
+ * of additions that were folded away since. One connection answers in the order in which it was
+ * asked; else the deletions are read once more. */
 static enum look paired_look(struct engine *e, struct work *w)
 {
-    (void)e;
+    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
+    bool in_order = pool->connections == 1 && w->parts[ADDS].server == w->parts[DELETES].server;
+    if (!in_order && !w->read_again) {
+        w->read_again = true;
+        part_forget(&w->parts[DELETES]);
+        w->next_part = DELETES;
+        return LOOK_MORE;
+    }
     counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
     items_settle(&w->items);
     w->can_shrink =
@@ -63,21 +76,42 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
     CO_END(co);
 }
 
+static void append_times(struct block **text, struct slice item, uint32_t times, char delimiter)
+{
+    while (times-- > 0) {
+        text_append(text, item, delimiter);
+    }
+}
+
+/* Pairs of items that are not in the list: as many deletions as additions. */
+static void append_pairs(const struct work *w, struct block **text, const struct counts *deletes)
+{
+    struct slice adds = w->parts[ADDS].value, item;
+    struct counts left;
+    counts_init(&left, w->parts[DELETES].value, delimiter_of(w));
+    while (text_next(&adds, delimiter_of(w), &item)) {
+        uint32_t *count = counts_find(deletes, item) != NULL ? counts_find(&left, item) : NULL;
+        if (!items_have(&w->items, item) && count != NULL && *count > 0) {
+            --*count;
+            text_append(text, item, delimiter_of(w));
+        }
+    }
+    counts_fini(&left);
+}
+
 /* What the two items are to hold. */
 static struct block *new_text(const struct work *w, int which)
 {
     struct counts deletes;
     struct block *text = block_new(w->stored_bytes + 16);
     counts_init(&deletes, w->parts[DELETES].value, delimiter_of(w));
-    for (size_t i = 0; i < w->items.count; i++) {
-        const uint32_t *count = counts_find(&deletes, w->items.at[i]);
-        uint32_t times = (count != NULL ? *count : 0) + (which == ADDS);
-        if (w->shrinking) {
-            times = which == ADDS;
-        }
-        while (times-- > 0) {
-            text_append(&text, w->items.at[i], delimiter_of(w));
-        }
+    for (size_t i = 0; i < w->items.count && (which == ADDS || !w->shrinking); i++) {
+        const uint32_t *count = w->shrinking ? NULL : counts_find(&deletes, w->items.at[i]);
+        append_times(&text, w->items.at[i], (count != NULL ? *count : 0) + (which == ADDS),
+                     delimiter_of(w));
+    }
+    if (!w->shrinking) {
+        append_pairs(w, &text, &deletes);
     }
     counts_fini(&deletes);
     return text;
@@ -111,7 +145,10 @@ static void apply_set(struct work *w)
 
 static bool should_shrink(const struct work *w)
 {
-    return w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len;
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return w->parts[DELETES].value.len > 0 &&
+           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
+            (call != NULL && call->verb == LIST_COMPACT));
 }
 
 /* Writes one after the other. Ends with conflict or failed set, or neither. */
@@ -122,7 +159,7 @@ static enum progress write_both(struct engine *e, struct work *w, const struct o
     w->conflict = false;
     for (w->next_part = 0; w->next_part < 2 && !w->conflict && !w->failed; w->next_part++) {
         /* The other way round what stays behind would come back; see above. */
-        if (!write_text(e, w, w->shrinking ? (int)w->next_part : (int)(1 - w->next_part))) {
+        if (!write_text(e, w, w->shrinking ? (int)(1 - w->next_part) : (int)w->next_part)) {
             continue;
         }
         CO_AWAIT(co, "writing the folded items");
@@ -153,11 +190,11 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
             w->shrinking = false;
             continue;
         }
-        if (TAILQ_EMPTY(&w->calls) || TAILQ_FIRST(&w->calls)->verb == LIST_SET) {
-            work_finish(e, w);
-        }
         if (w->shrinking || !should_shrink(w)) {
             break;
+        }
+        if (TAILQ_FIRST(&w->calls) != NULL && TAILQ_FIRST(&w->calls)->verb == LIST_SET) {
+            work_finish(e, w);
         }
         w->shrinking = true;
     }
@@ -187,5 +224,6 @@ const struct dialect dialect_paired = {
     .look = paired_look,
     .change = paired_change,
     .set = paired_rewrite,
+    .drop = dialect_drop,
     .compact = paired_rewrite,
 };

@@ -4,13 +4,13 @@
  * removes them.
  */
 #include "list/answer.h"
+#include "list/dialect/migrate.h"
 #include "list/dialect/ring.h"
 
 static bool holds(const struct list_policy *policy, const struct items *items, struct slice item)
 {
     if (items->fold.table_used > 0) {
-        char outcome = fold_outcome(&items->fold, item);
-        return outcome == ENTRY_ADD || outcome == ENTRY_READD;
+        return items_have(items, item);
     }
     for (size_t i = 0; i < items->count; i++) {
         if (slice_equal(ring_item(policy, items->at[i]), item)) {
@@ -59,21 +59,6 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     }
 }
 
-/* Differs whenever a part may have changed: the CAS number of a single one, a mixture of several.
- */
-static uint64_t version_of(const struct work *w)
-{
-    uint64_t version = 0;
-    if (w->part_count == 1) {
-        return w->parts[0].state == PART_THERE ? w->parts[0].cas : 0;
-    }
-    for (size_t i = 0; i < w->part_count; i++) {
-        uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
-        version = text_hash(slice_make((const char *)&cas, sizeof cas), version);
-    }
-    return version;
-}
-
 static bool anything_there(const struct work *w)
 {
     for (size_t i = 0; i < w->part_count; i++) {
@@ -86,7 +71,7 @@ static bool anything_there(const struct work *w)
 
 static void answer(struct engine *e, struct work *w, struct list_call *call)
 {
-    call->version = version_of(w);
+    call->version = work_version(w, true);
     switch (call->verb) {
     case LIST_LEN:
         call->number = w->items.count;
@@ -122,7 +107,11 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
-    if (w->failed) {
+    if (!w->failed && list_migrates(w->op.list)) {
+        /* Then the parts belonged to the list all the time while they were read. */
+        CO_CALL(co, migrate_verify(e, w, event));
+    }
+    if (w->failed || w->moved) {
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }
@@ -135,18 +124,40 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
+/* One after the other, in the order of the dialect; a ring's slots are all alike, and its numbers
+ * go on. */
+static void send_drops(struct engine *e, struct work *w)
+{
+    enum { INFLIGHT_MAX = 256 };
+    unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
+    while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
+        const struct part *part = &w->parts[w->next_part++];
+        if (part->role != PART_SEQ) {
+            part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+        }
+    }
+}
+
 enum progress dialect_drop(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
-    for (w->next_part = 1; !w->failed && w->next_part <= w->part_count; w->next_part++) {
-        /* What says that there is a list goes last. */
-        part_send(e, &w->op, &w->parts[w->next_part % w->part_count], BE_DELETE, NULL, 0);
+    if (!w->failed && list_migrates(w->op.list) && w->part_count == 1) {
+        CO_CALL(co, single_remove(e, w, event));
+        CO_RETURN(co);
+    }
+    w->next_part = 0;
+    send_drops(e, w);
+    while (w->op.due > 0) {
         CO_AWAIT(co, "dropping the list's items");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
             work_note_error(w, event);
+            if (w->part_count > 1) {
+                work_note_unknown(w);
+            }
         }
+        send_drops(e, w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);

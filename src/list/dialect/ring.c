@@ -242,5 +242,6 @@ const struct dialect dialect_ring = {
     .parts = ring_parts,
     .look = ring_look,
     .change = ring_change,
+    .drop = dialect_drop,
     .compact = ring_compact,
 };

@@ -4,7 +4,7 @@
  * reads are under way, each with all calls that may travel in it. A session's read waits for its
  * changes and the other way round.
  */
-#include "list/dialect/dialect.h"
+#include "list/dialect/migrate.h"
 #include "list/pass.h"
 #include "list/schedule.h"
 
@@ -24,8 +24,11 @@ static work_step *run_of(const struct dialect *dialect, enum lane lane, enum lis
     if (lane == LANE_EXACT) {
         return single_exact;
     }
+    if (verb == LIST_CONVERT) {
+        return migrate_convert;
+    }
     if (lane == LANE_ALONE) {
-        return verb == LIST_DROP  ? dialect_drop
+        return verb == LIST_DROP  ? dialect->drop
                : verb == LIST_SET ? dialect->set
                                   : dialect->compact;
     }
@@ -86,10 +89,22 @@ static bool take_change(struct start *start, struct list_call *call, enum lane l
     return true;
 }
 
+/* A single item that may move is changed by CAS alone. */
+static enum lane lane_of(const struct start *start, const struct list_call *call)
+{
+    enum lane lane = start->dialect->lanes[call->verb];
+    bool blind = lane == LANE_ADD || lane == LANE_DELETE || lane == LANE_CHANGE;
+    if (call->verb == LIST_CONVERT) {
+        return LANE_ALONE;
+    }
+    return blind && start->dialect->encode != NULL && list_migrates(start->pass.list) ? LANE_EXACT
+                                                                                      : lane;
+}
+
 static bool take(struct pass *pass, struct list_call *call)
 {
     struct start *start = (struct start *)pass;
-    enum lane lane = start->dialect->lanes[call->verb];
+    enum lane lane = lane_of(start, call);
     return lane == LANE_READ ? take_read(start, call) : take_change(start, call, lane);
 }
 
@@ -105,6 +120,12 @@ void dialect_schedule(struct engine *e, struct list *list)
 {
     struct start start = {.pass = {.e = e, .list = list, .take = take, .late = late},
                           .dialect = dialect_of(list->policy)};
+    if (list_migrates(list) && list->kept == KEPT_UNKNOWN) {
+        if (list->writer == NULL && list->reader == NULL && !TAILQ_EMPTY(&list->queue)) {
+            op_start(e, &work_create(e, list, LANE_ALONE, migrate_resolve)->op);
+        }
+        return;
+    }
     if (list->wants_compaction && list->writer == NULL) {
         list->wants_compaction = false;
         start.writer = work_create(e, list, LANE_ALONE, start.dialect->compact);

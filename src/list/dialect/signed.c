@@ -33,6 +33,7 @@ const struct dialect dialect_signed = {
     .parts = single_parts,
     .look = signed_look,
     .change = single_change,
+    .drop = dialect_drop,
     .compact = single_compact,
     .batch = signed_batch,
     .encode = signed_encode,

@@ -48,6 +48,7 @@ const struct dialect dialect_simple = {
     .parts = single_parts,
     .look = simple_look,
     .change = single_change,
+    .drop = dialect_drop,
     .compact = single_compact,
     .batch = delimited_batch,
     .encode = simple_encode,

@@ -12,20 +12,14 @@ void single_parts(struct work *w)
     (void)work_add_part(w, PART_KEY, 0);
 }
 
-static bool is_in(const struct fold *fold, struct slice item)
-{
-    char outcome = fold_outcome(fold, item);
-    return outcome == ENTRY_ADD || outcome == ENTRY_READD;
-}
-
 /* Adds or deletes the call's items. Returns how many that changed. */
-static uint64_t apply_items(struct fold *fold, const struct list_call *call)
+static uint64_t apply_items(struct items *items, const struct list_call *call)
 {
     bool deletes = call->verb == LIST_DEL || call->verb == LIST_DELX;
     uint64_t changed = 0;
     for (size_t i = 0; i < call->item_count; i++) {
-        if (is_in(fold, call->items[i]) == deletes) {
-            fold_apply(fold, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+        if (items_have(items, call->items[i]) == deletes) {
+            fold_apply(&items->fold, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
             changed++;
         }
     }
@@ -57,7 +51,7 @@ static bool apply_calls(struct work *w)
             fold_apply(fold, ENTRY_CLEAR, SLICE_NONE);
             changes = true;
         }
-        call->number = apply_items(fold, call);
+        call->number = apply_items(&w->items, call);
         changes = changes || call->number > 0;
     }
     return changes;
@@ -162,6 +156,38 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
         work_fail(e, w, w->error);
     } else {
         dialect_appended(e, w->op.list, w->append.value->used);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+/* A list that may move is removed as it was read, or not at all: what says that it has moved must
+ * stay. */
+enum progress single_remove(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        if (w->tries > 0) {
+            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            break;
+        }
+        part_remove(e, &w->op, &w->parts[0], 0);
+        CO_AWAIT(co, "removing the list");
+        if (work_written(e, w, event)) {
+            break;
+        }
+    }
+    if (w->tries == TRIES_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
         work_finish(e, w);
     }
     CO_END(co);

@@ -223,7 +223,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
     uint32_t newest;
     CO_BEGIN(co);
     w->newest_bytes = 0;
-    w->moved = false;
+    w->rolled = false;
     part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     while (w->op.due > 0) {
@@ -231,13 +231,12 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
         if (event->tag == TAG_SIZE) {
             w->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
-            w->moved =
+            w->rolled =
                 !sublists_newest(w->op.list, event->reply->value, &newest) || newest != w->newest;
         } else if (event->status == BE_MISS) {
-            w->moved = true;
+            w->rolled = true;
         } else {
-            work_note_text(w, "%s; the change may have been done",
-                           event->text != NULL ? event->text : "backend refused to read the list");
+            work_note_error(w, event);
         }
     }
     CO_END(co);
@@ -249,7 +248,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     struct co *co = &w->inner;
     struct list *list = w->op.list;
     CO_BEGIN(co);
-    w->moved = false;
+    w->rolled = false;
     w->append.status = BE_MISS;
     w->newest = list->newest;
     if (!list->newest_known || w->tries > 0) {
@@ -261,8 +260,8 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     if (!list->newest_known) {
         create_index(e, w);
         CO_AWAIT(co, "writing a list's index");
-        w->moved = work_written(e, w, event);
-        w->moved = true;
+        w->rolled = work_written(e, w, event);
+        w->rolled = true;
         CO_RETURN(co);
     }
     part_forget(&w->append.target);
@@ -270,7 +269,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
         CO_CALL(co, roll_over(e, w, event));
-        w->moved = true;
+        w->rolled = true;
     } else if (!w->failed) {
         CO_CALL(co, check_newest(e, w, event));
     }
@@ -284,11 +283,15 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
     signed_batch(w);
     do {
         CO_CALL(co, change_once(e, w, event));
-    } while (!w->failed && w->moved && ++w->tries < TRIES_MAX);
-    if (!w->failed && w->moved) {
+        w->appended = w->appended || w->append.status == BE_STORED;
+    } while (!w->failed && w->rolled && ++w->tries < TRIES_MAX);
+    if (!w->failed && w->rolled) {
         w->op.list->newest_known = false;
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
+    }
+    if (w->failed && w->appended) {
+        work_note_unknown(w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);
@@ -315,5 +318,7 @@ const struct dialect dialect_sublists = {
     .look = sublists_look,
     .change = sublists_change,
     .set = sublists_set,
+    .drop = sublists_set, /* its numbers go on: those of a list that was dropped may still be
+                             written */
     .compact = sublists_compact,
 };

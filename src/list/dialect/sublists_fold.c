@@ -10,8 +10,8 @@
  *     a sublist that holds nothing, but for the newest, is removed by CAS, then its number is taken
  *         out of the index
  *
- * lset: ADD new sublists, then the index by CAS, which is the moment when it counts; then the old
- * ones are deleted.
+ * lset, ldrop: ADD new sublists, then the index by CAS, which is the moment when it counts; then
+ * the old ones are deleted.
  */
 #include <stdlib.h>
 
@@ -355,6 +355,12 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
     CO_END(co);
 }
 
+static bool nothing_to_drop(const struct work *w)
+{
+    return w->part_count == 1 && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+}
+
+/* lset, and ldrop as an lset without items. */
 enum progress sublists_set(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
@@ -366,7 +372,7 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;
-        if (!w->failed) {
+        if (!w->failed && !nothing_to_drop(w)) {
             CO_CALL(co, set_once(e, w, event));
         }
         if (w->failed || !w->conflict) {

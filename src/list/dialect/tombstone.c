@@ -97,6 +97,7 @@ const struct dialect dialect_tombstone = {
     .parts = single_parts,
     .look = tombstone_look,
     .change = tombstone_change,
+    .drop = dialect_drop,
     .compact = single_compact,
     .batch = tombstone_batch,
     .encode = tombstone_encode,

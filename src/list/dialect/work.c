@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "list/dialect/dialect.h"
+#include "list/dialect/migrate.h"
 
 /* Parts asked for at the same time: more than most lists have, and a bounded amount of memory in
  * flight. */
@@ -65,11 +66,24 @@ void work_add(struct work *w, struct list_call *call)
     }
 }
 
+/* What was written beside a list that has moved meanwhile does not count. A single item is written
+ * by CAS, which says so itself. */
+static bool is_in_doubt(const struct work *w)
+{
+    const struct list *list = w->op.list;
+    return list_migrates(list) && dialect_of(list->policy)->encode == NULL;
+}
+
 void work_finish_first(struct engine *e, struct work *w, enum list_status status)
 {
     struct list_call *call = TAILQ_FIRST(&w->calls);
     TAILQ_REMOVE(&w->calls, call, link);
-    call_finish(e, w->op.list, call, status);
+    if (is_in_doubt(w)) {
+        call->status = status;
+        TAILQ_INSERT_TAIL(&w->written, call, link);
+    } else {
+        call_finish(e, w->op.list, call, status);
+    }
 }
 
 void work_finish(struct engine *e, struct work *w)
@@ -81,7 +95,11 @@ void work_finish(struct engine *e, struct work *w)
 
 void work_fail(struct engine *e, struct work *w, const char *text)
 {
-    calls_fail(e, w->op.list, &w->calls, text);
+    if (w->moved) {
+        migrate_requeue(e, w, &w->calls);
+    } else {
+        calls_fail(e, w->op.list, &w->calls, text);
+    }
 }
 
 void work_note_error(struct work *w, const struct op_event *event)
@@ -92,6 +110,16 @@ void work_note_error(struct work *w, const struct op_event *event)
                  "backend has no room for this list in one item, nothing done");
     } else {
         op_error_text(event, w->error);
+    }
+}
+
+void work_note_unknown(struct work *w)
+{
+    static const char unknown[] = ", outcome unknown";
+    size_t len = strlen(w->error), most = sizeof w->error - sizeof unknown;
+    if (strstr(w->error, "outcome unknown") == NULL) {
+        len = len < most ? len : most;
+        memcpy(w->error + len, unknown, sizeof unknown);
     }
 }
 
@@ -132,7 +160,7 @@ struct part *work_add_part(struct work *w, enum part_role role, uint32_t number)
         CHECK(w->parts != NULL);
     }
     struct part *part = &w->parts[w->part_count++];
-    *part = (struct part){.role = role, .number = number};
+    *part = (struct part){.role = role, .number = number, .ttl_s = -1};
     return part;
 }
 
@@ -167,6 +195,17 @@ static void ask_for_parts(struct engine *e, struct work *w)
     }
 }
 
+/* A record that the list has moved holds what stood there before. */
+static void unwrap(struct work *w, struct part *part)
+{
+    struct record record;
+    if (part->role == PART_KEY && list_migrates(w->op.list) && part->state == PART_THERE &&
+        record_parse(part->value, &record)) {
+        w->met_record = true;
+        part->value = record.before;
+    }
+}
+
 static void take_part(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct part *part = &w->parts[event->tag];
@@ -177,6 +216,7 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
     }
     if (event->status == BE_HIT || event->status == BE_MISS) {
         part_take(part, event->reply);
+        unwrap(w, part);
     } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
         w->get_tries++;
         part_send(e, &w->op, part, BE_GET, NULL, event->tag);
@@ -206,6 +246,10 @@ static enum look look_at_parts(struct engine *e, struct work *w)
     const struct list_policy *policy = w->op.list->policy;
     items_reset(&w->items);
     enum look look = dialect_of(policy)->look(e, w);
+    if (look == LOOK_DONE && list_migrates(w->op.list) && !w->completing && migrate_left(w)) {
+        w->failed = w->moved = true;
+        return LOOK_FAILED;
+    }
     if (fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
         work_note_text(w, "list needs more than fold_memory_bytes to be read");
         return LOOK_FAILED;
@@ -229,7 +273,7 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
     struct co *co = &w->looking;
     enum look look;
     CO_BEGIN(co);
-    w->failed = false;
+    w->failed = w->met_record = w->moved = false;
     w->look_tries = 0;
     do {
         work_forget_parts(w);
@@ -246,6 +290,21 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
         note_extent(w);
     }
     CO_END(co);
+}
+
+uint64_t work_version(const struct work *w, bool with_key)
+{
+    uint64_t version = 0;
+    if (w->part_count == 1) {
+        return w->parts[0].state == PART_THERE ? w->parts[0].cas : 0;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
+        if (with_key || w->parts[i].role != PART_KEY) {
+            version = text_hash(slice_make((const char *)&cas, sizeof cas), version);
+        }
+    }
+    return version;
 }
 
 /* ---- appending ---- */
@@ -344,6 +403,23 @@ static void append_fini(struct append *a)
 
 /* ---- the operation ---- */
 
+static void finish_written(struct engine *e, struct work *w)
+{
+    struct list_call *call;
+    if (w->moved) {
+        migrate_requeue(e, w, &w->written);
+    }
+    while ((call = TAILQ_FIRST(&w->written)) != NULL) {
+        TAILQ_REMOVE(&w->written, call, link);
+        if (w->failed) {
+            work_note_unknown(w);
+            call_fail(e, w->op.list, call, "%s", w->error);
+        } else {
+            call_finish(e, w->op.list, call, call->status);
+        }
+    }
+}
+
 static enum progress work_step_all(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct work *w = (struct work *)op;
@@ -351,6 +427,11 @@ static enum progress work_step_all(struct engine *e, struct op *op, const struct
     CO_BEGIN(co);
     CO_CALL(co, w->run(e, w, event));
     CHECK(TAILQ_EMPTY(&w->calls));
+    if (!TAILQ_EMPTY(&w->written)) {
+        w->failed = false;
+        CO_CALL(co, migrate_verify(e, w, event));
+        finish_written(e, w);
+    }
     CO_END(co);
 }
 
@@ -362,6 +443,9 @@ static void work_fini(struct engine *e, struct op *op)
     work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
+    part_forget(&w->control);
+    fold_fini(&w->imported);
+    block_unref(&w->head);
     free(w->items.at);
     free(w->parts);
 }
@@ -372,6 +456,8 @@ struct work *work_create(struct engine *e, struct list *list, enum lane lane, wo
     w->lane = lane;
     w->run = run;
     TAILQ_INIT(&w->calls);
+    TAILQ_INIT(&w->written);
+    fold_init(&w->imported);
     fold_init(&w->items.fold);
     if (lane == LANE_READ) {
         list->reader = &w->op;

@@ -32,10 +32,12 @@ struct items {
 /* flip, marker: see logs.h. */
 struct logs {
     enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
-    int active;         /* PART_A - PART_A or PART_B - PART_A */
-    uint64_t taken;     /* bytes of the source that the copy has: LOGS_COPYING, LOGS_DRAINING */
-    uint64_t seen_note; /* by the look before */
-    uint64_t own;       /* the generation of the copy that this operation made */
+    int active;     /* PART_A - PART_A or PART_B - PART_A */
+    int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
+    uint64_t taken; /* bytes of the other one that it has */
+    size_t note_start, note_end;          /* where it says so */
+    uint64_t seen_note;                   /* by the look before */
+    uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
     bool flipped;
@@ -76,7 +78,7 @@ struct work {
     char error[LIST_ERROR_MAX];
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met somebody else's */
-    struct co outer, body, inner, folding, looking, gathering;
+    struct co outer, body, inner, folding, looking, gathering, verifying, completion;
     unsigned look_tries, get_tries;
     size_t next_part;
 
@@ -85,12 +87,22 @@ struct work {
     uint64_t last_number, number; /* ring: the last one, and the one being written */
     struct list_call *writing;    /* ring: whose items are written */
     struct logs logs;             /* flip, marker */
-    bool shrinking;               /* paired */
+    bool shrinking, read_again;   /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint64_t newest_bytes;
-    bool index_there, moved, wrote_last, wrote_any;
+    bool index_there, rolled, appended, wrote_last, wrote_any;
     struct block **texts; /* what is to be written */
     size_t text_count;
+
+    /* Migration: see migrate.h. */
+    struct call_queue written; /* calls that are done, if the list has not moved by now */
+    struct part control;       /* the item under the list's key */
+    bool met_record, head_there, moved, completing;
+    bool has_import, inlined; /* the sublists of import were written; or the items are in the head
+                               */
+    struct run import;
+    struct fold imported; /* what import held when it was written */
+    struct block *head;
 };
 
 /* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
@@ -103,6 +115,8 @@ void work_finish(struct engine *e, struct work *w);
 void work_fail(struct engine *e, struct work *w, const char *text);
 /* Notes why the work cannot go on. */
 void work_note_error(struct work *w, const struct op_event *event);
+/* Something may have been done before that. */
+void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
 /* Takes the reply to a part_write or part_remove. False: somebody else has written in between. */
@@ -121,6 +135,10 @@ work_step work_look;
 /* Carries out append; done when the answer is known. */
 work_step work_append;
 
+/* Differs whenever a part may have changed: the CAS number of a single one, a mixture of several;
+ * with_key: also of the one under the list's key. */
+uint64_t work_version(const struct work *w, bool with_key);
+
 /* Pauses before the next try after a conflict, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
 
@@ -128,6 +146,12 @@ void items_reset(struct items *items);
 void items_push(struct items *items, struct slice item);
 /* Takes over what the fold amounts to. */
 void items_settle(struct items *items);
+/* Not for rings. */
+static inline bool items_have(const struct items *items, struct slice item)
+{
+    char outcome = fold_outcome(&items->fold, item);
+    return outcome == ENTRY_ADD || outcome == ENTRY_READD;
+}
 
 static inline struct slice block_text(const struct block *b)
 {

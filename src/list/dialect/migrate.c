@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/dialect/migrate.h"
+
+#include <stdio.h>
+
+#define TRIES_MAX 16
+#define INFLIGHT_MAX 256
+
+static const char record_word[] = "\1mclistd moved 1 ";
+
+enum { TAG_KEY = 1, TAG_HEAD };
+
+/* ---- the record ---- */
+
+void record_append(struct block **b, struct slice head, struct slice before, uint64_t version)
+{
+    char line[80];
+    int len = snprintf(line, sizeof line, "%s%zu %llu\n", record_word, head.len,
+                       (unsigned long long)version);
+    block_append(b, line, (size_t)len);
+    block_append(b, head.p, head.len);
+    block_append(b, before.p, before.len);
+}
+
+bool record_parse(struct slice value, struct record *record)
+{
+    struct slice rest = value;
+    uint64_t head_bytes;
+    size_t word_len = sizeof record_word - 1;
+    if (rest.len < word_len || memcmp(rest.p, record_word, word_len) != 0) {
+        return false;
+    }
+    (void)slice_take(&rest, word_len);
+    if (!number_take(&rest, &head_bytes) || rest.len == 0 || *rest.p != ' ') {
+        return false;
+    }
+    (void)slice_take(&rest, 1);
+    if (!number_take(&rest, &record->version) || rest.len == 0 || *rest.p != '\n' ||
+        head_bytes > rest.len - 1) {
+        return false;
+    }
+    (void)slice_take(&rest, 1);
+    record->head = slice_take(&rest, head_bytes);
+    record->before = rest;
+    return true;
+}
+
+/* ---- where a list is ---- */
+
+static bool keeps_key(const struct list *list)
+{
+    const struct dialect *dialect = dialect_of(list->policy);
+    return dialect->encode != NULL || list->policy->dialect == DIALECT_SUBLISTS;
+}
+
+/* The part without which there is no list. */
+static bool is_primary(const struct part *part)
+{
+    return part->role != PART_DELETES && part->role != PART_ACTIVE && part->role != PART_SLOT;
+}
+
+bool migrate_left(const struct work *w)
+{
+    if (keeps_key(w->op.list)) {
+        return w->parts[0].state != PART_THERE || w->met_record;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_THERE && is_primary(&w->parts[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
+{
+    struct list *list = w->op.list;
+    struct list_call *call;
+    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
+        TAILQ_REMOVE(calls, call, link);
+        TAILQ_REMOVE(&list->active, call, active);
+        TAILQ_INSERT_HEAD(&list->queue, call, link);
+    }
+    list->kept = KEPT_UNKNOWN;
+    lists_mark_ready(&e->lists, list);
+}
+
+static void send_key_get(struct engine *e, struct work *w)
+{
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_KEY);
+}
+
+/* The reply to a look at the key, or at the head. */
+static void take_place(struct work *w, const struct op_event *event)
+{
+    struct record record;
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        work_note_error(w, event);
+    } else if (event->tag == TAG_HEAD) {
+        w->head_there = event->status == BE_HIT;
+    } else {
+        part_take(&w->control, event->reply);
+        w->met_record = event->status == BE_HIT && record_parse(w->control.value, &record);
+    }
+}
+
+enum progress migrate_verify(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->verifying;
+    CO_BEGIN(co);
+    w->failed = w->moved = w->met_record = w->head_there = false;
+    send_key_get(e, w);
+    CO_AWAIT(co, "looking whether the list has moved");
+    take_place(w, event);
+    if (!w->failed && w->control.state == PART_MISSING) {
+        /* Not earlier: there is a head before the record goes. */
+        emit_get(e, &w->op, TAG_HEAD);
+        CO_AWAIT(co, "looking for a native head");
+        take_place(w, event);
+    }
+    w->moved = !w->failed && (w->met_record || w->head_there);
+    CO_END(co);
+}
+
+static void fail_queue(struct engine *e, struct work *w)
+{
+    struct list *list = w->op.list;
+    struct list_call *call;
+    while ((call = TAILQ_FIRST(&list->queue)) != NULL) {
+        TAILQ_REMOVE(&list->queue, call, link);
+        TAILQ_INSERT_TAIL(&list->active, call, active);
+        call_fail(e, list, call, "%s", w->error);
+    }
+}
+
+static void settle(struct list *list, enum list_kept kept)
+{
+    list->kept = kept;
+    if (kept == KEPT_NATIVE) {
+        /* What was known is of the dialect's items. */
+        list->size_known = false;
+        list->size_bytes = list->appended_bytes = list->header_bytes = 0;
+        list->extent = (struct list_extent){0};
+        list->wants_compaction = false;
+    }
+}
+
+enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    struct list *list = w->op.list;
+    CO_BEGIN(co);
+    CO_CALL(co, migrate_verify(e, w, event));
+    if (!w->failed && w->met_record) {
+        CO_CALL(co, migrate_complete(e, w, event));
+    }
+    if (w->failed) {
+        fail_queue(e, w);
+        CO_RETURN(co);
+    }
+    if (w->moved) {
+        settle(list, KEPT_NATIVE);
+    } else if (keeps_key(list)) {
+        settle(list, w->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
+    } else {
+        list->kept = KEPT_OLD; /* a look says whether it is */
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed && !w->moved) {
+            list->kept = KEPT_UNKNOWN;
+            fail_queue(e, w);
+        } else {
+            settle(list, w->moved ? KEPT_NATIVE : KEPT_OLD);
+        }
+    }
+    lists_mark_ready(&e->lists, list);
+    CO_END(co);
+}
+
+/* ---- carrying out a record ---- */
+
+static void add_head(struct engine *e, struct work *w, struct block *head)
+{
+    struct be_request *r = request_new(e, w->op.list, BE_ADD);
+    r->key_len = r->placement_len = head_key(r->key, list_key(w->op.list));
+    r->exptime = exptime_of(w->control.ttl_s, e->now.wall_s);
+    op_send(e, &w->op, r, head, 0);
+}
+
+/* The head as the record has it. */
+static struct block *recorded_head(const struct work *w)
+{
+    struct record record;
+    CHECK(record_parse(w->control.value, &record));
+    struct block *head = block_new(record.head.len);
+    block_append(&head, record.head.p, record.head.len);
+    return head;
+}
+
+static bool came_more(const struct work *w)
+{
+    struct record record;
+    CHECK(record_parse(w->control.value, &record));
+    return work_version(w, false) != record.version;
+}
+
+static bool send_delete(struct engine *e, struct work *w)
+{
+    const struct part *part = &w->parts[w->next_part++];
+    if (part->role == PART_KEY) {
+        return false;
+    }
+    part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+    return true;
+}
+
+static enum progress delete_parts(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->next_part = 0;
+    for (;;) {
+        while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
+            (void)send_delete(e, w);
+        }
+        if (w->op.due == 0) {
+            break;
+        }
+        CO_AWAIT(co, "deleting the items of the old layout");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+        }
+    }
+    if (!w->failed) {
+        part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_DELETE, NULL, 0);
+        CO_AWAIT(co, "deleting the record of the move");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+        }
+    }
+    CO_END(co);
+}
+
+/* The items as they are now; what was written to them since counts. */
+static enum progress look_again(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->folding;
+    CO_BEGIN(co);
+    w->completing = true;
+    CO_CALL(co, work_look(e, w, event));
+    w->completing = false;
+    if (!w->failed && came_more(w)) {
+        w->head = NULL;
+        if (w->has_import) {
+            w->head = import_head(w);
+        }
+        if (w->head == NULL) {
+            import_begin(e, w);
+            CO_CALL(co, import_write(e, w, event));
+            w->head = w->failed ? NULL : import_head(w);
+        }
+    }
+    CO_END(co);
+}
+
+enum progress migrate_complete(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->completion;
+    CO_BEGIN(co);
+    work_forget_parts(w);
+    if (dialect_of(w->op.list->policy)->encode == NULL) {
+        CO_CALL(co, look_again(e, w, event));
+    }
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    if (w->head == NULL) {
+        w->head = recorded_head(w);
+    }
+    add_head(e, w, w->head);
+    block_unref(&w->head);
+    CO_AWAIT(co, "adding the native head");
+    if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+        work_note_error(w, event);
+        CO_RETURN(co);
+    }
+    CO_CALL(co, delete_parts(e, w, event));
+    w->moved = true;
+    CO_END(co);
+}
+
+/* ---- lconvert ---- */
+
+/* The place of the record as it was read, and what is to stand there. False: the head would be too
+ * long. */
+static bool write_record(struct engine *e, struct work *w)
+{
+    struct block *head = import_head(w);
+    if (head == NULL) {
+        return false;
+    }
+    bool single = dialect_of(w->op.list->policy)->encode != NULL;
+    struct part *place = keeps_key(w->op.list) ? &w->parts[0] : &w->control;
+    struct slice before = single || !keeps_key(w->op.list) ? SLICE_NONE : place->value;
+    struct block *record = block_new(head->used + before.len + 80);
+    record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
+    part_write(e, &w->op, place, record, 0);
+    block_unref(&record);
+    block_unref(&head);
+    return true;
+}
+
+/* One attempt. Ends with conflict or failed, or the record stands. */
+static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->conflict = false;
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    if (!w->has_import) {
+        import_begin(e, w);
+        w->has_import = true;
+        CO_CALL(co, import_write(e, w, event));
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+    }
+    w->conflict = !write_record(e, w);
+    if (w->conflict) {
+        CO_CALL(co, import_undo(e, w, event));
+        w->has_import = false;
+        CO_RETURN(co);
+    }
+    CO_AWAIT(co, "writing the record of the move");
+    w->conflict = !work_written(e, w, event);
+    CO_END(co);
+}
+
+/* There must be no native head that would count instead; and where the dialect keeps nothing under
+ * the list's key, nobody else may. */
+static enum progress check_free(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->head_there = false;
+    emit_get(e, &w->op, TAG_HEAD);
+    send_key_get(e, w);
+    while (w->op.due > 0) {
+        CO_AWAIT(co, "looking for a native list beside the old one");
+        take_place(w, event);
+    }
+    if (!w->failed && w->met_record) {
+        w->failed = w->moved = true;
+    } else if (!w->failed && w->head_there) {
+        work_note_text(w, "both a native list and an old one are stored: delete one of them");
+    } else if (!w->failed && !keeps_key(w->op.list) && w->control.state == PART_THERE) {
+        work_note_text(w, "something else is stored under the list's key");
+    }
+    CO_END(co);
+}
+
+enum progress migrate_convert(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, check_free(e, w, event));
+    for (w->tries = 0; !w->failed && w->tries < TRIES_MAX; w->tries++) {
+        if (w->tries > 0) {
+            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+        }
+        CO_CALL(co, convert_once(e, w, event));
+        if (w->failed || !w->conflict) {
+            break;
+        }
+    }
+    if (!w->failed && w->conflict) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, not converted: other writers were faster each time");
+        CO_CALL(co, import_undo(e, w, event));
+    }
+    if (!w->failed) {
+        /* The record is there: carried out like any other's, and the call asked again. */
+        CO_CALL(co, migrate_verify(e, w, event));
+    }
+    if (!w->failed && w->met_record) {
+        metric_inc(e->metrics, METRIC_list_conversions);
+        CO_CALL(co, migrate_complete(e, w, event));
+    }
+    w->moved = w->moved || !w->failed;
+    work_fail(e, w, w->error);
+    CO_END(co);
+}
