@@ -237,7 +237,8 @@ enum progress sublists_compact(struct engine *e, struct work *w, const struct op
     w->wrote_any = true;
     for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
         if (w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));
@@ -368,7 +369,8 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
     set_texts(w);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;
