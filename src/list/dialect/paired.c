@@ -37,6 +37,14 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
+static bool should_shrink(const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return w->parts[DELETES].value.len > 0 &&
+           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
+            (call != NULL && call->verb == LIST_COMPACT));
+}
+
 /* Deletions have to be read after the additions that they are set against: those read before may be
  * of additions that were folded away since. One connection answers in the order in which it was
  * asked; else the deletions are read once more. */
@@ -52,8 +60,10 @@ static enum look paired_look(struct engine *e, struct work *w)
     }
     counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
     items_settle(&w->items);
+    /* Folded, the additions are what is in the list and one for each deletion. */
     w->can_shrink =
-        w->parts[ADDS].value.len + w->parts[DELETES].value.len > w->items.bytes + w->items.count;
+        w->parts[ADDS].value.len > w->items.bytes + w->items.count + w->parts[DELETES].value.len ||
+        should_shrink(w);
     return LOOK_DONE;
 }
 
@@ -141,14 +151,6 @@ static void apply_set(struct work *w)
         }
         items_settle(&w->items);
     }
-}
-
-static bool should_shrink(const struct work *w)
-{
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return w->parts[DELETES].value.len > 0 &&
-           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
-            (call != NULL && call->verb == LIST_COMPACT));
 }
 
 /* Writes one after the other. Ends with conflict or failed set, or neither. */
