@@ -149,8 +149,9 @@ static enum look sublists_look(struct engine *e, struct work *w)
     if (list->newest_known) {
         list->oldest = w->parts[1].number;
         list->newest = w->parts[w->part_count - 1].number;
-        /* Numbers with large gaps are not worth guessing. */
-        list->newest_known = list->newest - list->oldest < 2 * w->part_count;
+        if (list->newest - list->oldest >= 2 * w->part_count) {
+            list->oldest = list->newest; /* numbers with large gaps are not worth guessing */
+        }
     }
     return LOOK_DONE;
 }
