@@ -77,20 +77,31 @@ static void sublists_parts(struct work *w)
     }
 }
 
-static struct part *find_part(struct work *w, uint32_t number)
-{
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].number == number) {
-            return &w->parts[i];
-        }
-    }
-    return NULL;
-}
-
 static int by_number(const void *a, const void *b)
 {
     const struct part *left = a, *right = b;
     return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* One of the first parts, which are in order. */
+static struct part *find_part(struct work *w, size_t count, uint32_t number)
+{
+    struct part wanted = {.number = number};
+    return bsearch(&wanted, w->parts + 1, count - 1, sizeof *w->parts, by_number);
+}
+
+/* Puts new ones where they belong, each once: "1" and "01" are the same. */
+static void sort_parts(struct work *w)
+{
+    size_t kept = 2;
+    qsort(w->parts + 1, w->part_count - 1, sizeof *w->parts, by_number);
+    for (size_t i = 2; i < w->part_count; i++) {
+        if (w->parts[i].number != w->parts[kept - 1].number) {
+            w->parts[kept++] = w->parts[i];
+        }
+    }
+    w->part_count = kept;
+    w->next_part = 1;
 }
 
 /* Names the parts that the index lists. False: there are some to be read. */
@@ -105,13 +116,17 @@ static bool list_parts(struct work *w)
     signed_fold(&index, w->parts[0].value, signs_in(w));
     while (fold_next(&index, true, &at, &op, &item)) {
         if (number_of(item, &number)) {
-            struct part *part = find_part(w, number);
+            struct part *part = find_part(w, before, number);
             part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
             part->listed = true;
         }
     }
     fold_fini(&index);
-    return w->part_count == before;
+    if (w->part_count > before) {
+        sort_parts(w);
+        return false;
+    }
+    return true;
 }
 
 static void drop_unlisted(struct work *w)
@@ -125,7 +140,6 @@ static void drop_unlisted(struct work *w)
         }
     }
     w->part_count = kept;
-    qsort(w->parts + 1, kept - 1, sizeof *w->parts, by_number);
 }
 
 static enum look sublists_look(struct engine *e, struct work *w)
