@@ -18,6 +18,7 @@
 
 /* Longer numbers are somebody else's. */
 #define DIGITS_MAX 9
+_Static_assert(SUBLIST_NUMBER_MAX == 999999999, "as many digits");
 #define TRIES_MAX 8
 
 enum { TAG_INDEX = 1, TAG_SIZE };
@@ -209,6 +210,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
     struct block *value;
     CO_BEGIN(co);
     w->failed = false;
+    if (w->newest >= SUBLIST_NUMBER_MAX) {
+        work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
+        CO_RETURN(co);
+    }
     value = block_new(16);
     part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->newest + 1}, BE_ADD,
               value, 0);

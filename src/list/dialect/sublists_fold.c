@@ -303,10 +303,13 @@ static void set_texts(struct work *w)
     fold_fini(&fold);
 }
 
-/* Numbers that nobody else takes: the next ones are for sublists that have become too long. */
+/* Numbers that nobody else takes: the next ones are for sublists that have become too long. At half
+ * of what there are they begin anew, since the old sublists go; one that is still there is met as a
+ * conflict. */
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
     uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
+    newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
     return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
 }
 
