@@ -23,13 +23,14 @@ static bool attempt(struct search *s, const struct params *candidate)
         return false;
     }
     s->tries++;
-    *sim_totals = (struct sim_totals){0};
+    struct sim_totals *totals = &sim_totals[candidate->dialect];
+    *totals = (struct sim_totals){0};
     if (run_wait(candidate, TRACE_OFF, true)) {
         return false;
     }
     s->hits++;
     s->best = *candidate;
-    s->reach = *sim_totals;
+    s->reach = *totals;
     return true;
 }
 

@@ -73,12 +73,21 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
+/* A log that takes no PREPEND, since it is on disk or there is no memory in this moment, is written
+ * anew. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
+    const struct part *part = &w->parts[which];
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
-    part_send(e, &w->op, &w->parts[which], BE_PREPEND, value, 0);
+    if (w->logs.close_whole) {
+        block_append(&value, part->value.p, part->value.len);
+        part_write(e, &w->op, part, value, 0);
+    } else {
+        part_send(e, &w->op, part, BE_PREPEND, value, 0);
+    }
+    w->logs.close_whole = !w->logs.close_whole;
     block_unref(&value);
 }
 
@@ -178,9 +187,10 @@ static void reopen(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
+/* Somebody else's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
-    return !w->logs.flipped && (set_call(w) != NULL || w->can_shrink);
+    return set_call(w) != NULL || (w->logs.own == 0 && w->can_shrink);
 }
 
 /* False: nothing is left to do. */
@@ -265,6 +275,9 @@ enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && w->logs.own != 0) {
+        work_note_unknown(w); /* whoever goes on makes the new items count */
+    }
     if (w->failed) {
         work_fail(e, w, w->error);
     } else {
