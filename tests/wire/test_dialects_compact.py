@@ -27,6 +27,8 @@ FOLDED = [
     ("sublists", {KEY: "+0+1+2+3-3", f"{KEY}.0": "+a+b", f"{KEY}.1": "-a-b", f"{KEY}.2": "+c"},
      "c", {KEY: "+2", f"{KEY}.0": None, f"{KEY}.1": None, f"{KEY}.2": "+c"}),
     ("sublists", {KEY: "+0+1", f"{KEY}.0": "+a+b", f"{KEY}.1": "+a-b+d"},
+     "a,d", {KEY: "+1", f"{KEY}.0": None, f"{KEY}.1": "+a+d"}),
+    ("sublists", {KEY: "+0+1", f"{KEY}.0": "+a+b", f"{KEY}.1": "-b+d"},
      "a,d", {KEY: "+0+1", f"{KEY}.0": "+a", f"{KEY}.1": "+d"}),
     ("ring", {f"{KEY}.seq": "1", f"{KEY}.1": "1 a"}, "a", {f"{KEY}.seq": "1", f"{KEY}.1": "1 a"}),
 ]
@@ -79,8 +81,8 @@ BY_CHANCE = [case for case in FOLDED if case[0] not in ("paired", "ring")] + [
     # Pairs of additions and deletions stay until they are more than half.
     ("paired", {f"follow-{KEY}": "a,b,c,a,d,", f"unfollow-{KEY}": "b,"}, "a,c,d",
      {f"follow-{KEY}": "a,c,d,b,", f"unfollow-{KEY}": "b,"}),
-    ("paired", {f"follow-{KEY}": "a,b,c,a,d,", f"unfollow-{KEY}": "b,z,c,"}, "a,d",
-     {f"follow-{KEY}": "a,d,", f"unfollow-{KEY}": ""}),
+    ("paired", {f"follow-{KEY}": "a,b,c,a,d,", f"unfollow-{KEY}": "b,z,c,d,"}, "a",
+     {f"follow-{KEY}": "a,", f"unfollow-{KEY}": ""}),
 ]
 
 
