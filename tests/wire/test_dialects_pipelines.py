@@ -14,6 +14,15 @@ from test_dialects_support import DIALECTS, ONE_ITEM, SETS, lists_by_dialect
 TINY = {"log_limit_bytes": 256, "max_item_bytes": 100}
 
 
+def folded_often(**more):
+    """All but pairs of items: when both are cut down, what was deleted is seen for a moment."""
+    config = lists_by_dialect(**TINY)
+    for name in SETS:
+        config[f"lists {name}-"].update(more)
+    config["lists paired-"] = {"dialect": "paired", "compact_chance": 0}
+    return config
+
+
 class Lists:
     """What a single client's lists hold. Items that are deleted are there, and items that are added
     are not: then all dialects of sets do the same."""
@@ -118,9 +127,7 @@ def test_1000_mixed_requests_in_one_write(start_memcached, start_daemon, seed, s
 @pytest.mark.parametrize("seed", range(4))
 def test_1000_mixed_requests_while_lists_are_folded(start_memcached, start_daemon, seed):
     """compact_chance = 1 and tiny logs: hardly a request without a fold beside it."""
-    config = lists_by_dialect(**TINY)
-    for name in SETS:
-        config[f"lists {name}-"]["compact_chance"] = 1
+    config = folded_often(compact_chance=1)
     daemon = start_daemon([start_memcached() for _ in range(2)], config=config)
     with daemon.conn() as conn:
         converse(conn, pairs_of(Lists(random.Random(seed)), 1000))
@@ -129,7 +136,7 @@ def test_1000_mixed_requests_while_lists_are_folded(start_memcached, start_daemo
 
 def test_pipelines_of_several_clients(start_memcached, start_daemon):
     """Each has lists of its own; all share the connections to the servers."""
-    daemon = start_daemon([start_memcached() for _ in range(2)], config=lists_by_dialect(**TINY))
+    daemon = start_daemon([start_memcached() for _ in range(2)], config=folded_often())
     faults = []
 
     def client(number):
@@ -151,7 +158,7 @@ def test_pipelines_of_several_clients(start_memcached, start_daemon):
 def test_a_client_reads_its_own_writes(start_memcached, start_daemon, dialect):
     """In one write; another client changes the same list all the time. Through the same worker: in
     two logs an item that one worker deletes while another one folds may come back."""
-    config = {**lists_by_dialect(**TINY), "proxy": {"threads": 1}}
+    config = {**folded_often(), "proxy": {"threads": 1}}
     daemon = start_daemon([start_memcached()], config=config)
     key = f"{dialect}-k"
     stop = threading.Event()
