@@ -187,7 +187,7 @@ REWRITTEN = {
     "tombstone": [("topic-X", "b,|a,b,")],
     "signed": [("topic-X", "+a+b-b")],
     "paired": [("follow-topic-X", "a,a,b,"), ("unfollow-topic-X", "b,b,")],
-    "sublists": [("topic-X", "+0+1+2-1"), ("topic-X.0", "+a+a"), ("topic-X.2", "+a+c-c")],
+    "sublists": [("topic-X", "+0+1+2-1"), ("topic-X.0", "+a+b+b"), ("topic-X.2", "+a+c-c")],
 }
 
 

@@ -287,7 +287,8 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
     w->conflicts = 0;
     for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < LOGS_TRIES_MAX; w->rounds++) {
         if (w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));

@@ -40,6 +40,14 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
+static bool should_shrink(const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return w->parts[DELETES].value.len > 0 &&
+           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
+            (call != NULL && call->verb == LIST_COMPACT));
+}
+
 /* Deletions have to be read after the additions that they are set against: those read before may be
  * of additions that were folded away since. One connection answers in the order in which it was
  * asked; else the deletions are read once more. */
@@ -55,8 +63,10 @@ static enum look paired_look(struct engine *e, struct work *w)
     }
     counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
     items_settle(&w->items);
+    /* Folded, the additions are what is in the list and one for each deletion. */
     w->can_shrink =
-        w->parts[ADDS].value.len + w->parts[DELETES].value.len > w->items.bytes + w->items.count;
+        w->parts[ADDS].value.len > w->items.bytes + w->items.count + w->parts[DELETES].value.len ||
+        should_shrink(w);
     return LOOK_DONE;
 }
 
@@ -150,14 +160,6 @@ static void apply_set(struct work *w)
     }
 }
 
-static bool should_shrink(const struct work *w)
-{
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return w->parts[DELETES].value.len > 0 &&
-           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
-            (call != NULL && call->verb == LIST_COMPACT));
-}
-
 /* Writes one after the other. Ends with conflict or failed set, or neither. */
 static enum progress write_both(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -248,7 +250,8 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0 && w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {

@@ -19,6 +19,7 @@
 
 /* Longer numbers are somebody else's. */
 #define DIGITS_MAX 9
+_Static_assert(SUBLIST_NUMBER_MAX == 999999999, "as many digits");
 #define TRIES_MAX 8
 
 enum { TAG_INDEX = 1, TAG_SIZE };
@@ -81,20 +82,31 @@ static void sublists_parts(struct work *w)
     }
 }
 
-static struct part *find_part(struct work *w, uint32_t number)
-{
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].number == number) {
-            return &w->parts[i];
-        }
-    }
-    return NULL;
-}
-
 static int by_number(const void *a, const void *b)
 {
     const struct part *left = a, *right = b;
     return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* One of the first parts, which are in order. */
+static struct part *find_part(struct work *w, size_t count, uint32_t number)
+{
+    struct part wanted = {.number = number};
+    return bsearch(&wanted, w->parts + 1, count - 1, sizeof *w->parts, by_number);
+}
+
+/* Puts new ones where they belong, each once: "1" and "01" are the same. */
+static void sort_parts(struct work *w)
+{
+    size_t kept = 2;
+    qsort(w->parts + 1, w->part_count - 1, sizeof *w->parts, by_number);
+    for (size_t i = 2; i < w->part_count; i++) {
+        if (w->parts[i].number != w->parts[kept - 1].number) {
+            w->parts[kept++] = w->parts[i];
+        }
+    }
+    w->part_count = kept;
+    w->next_part = 1;
 }
 
 /* Names the parts that the index lists. False: there are some to be read. */
@@ -109,13 +121,17 @@ static bool list_parts(struct work *w)
     signed_fold(&index, w->parts[0].value, signs_in(w));
     while (fold_next(&index, true, &at, &op, &item)) {
         if (number_of(item, &number)) {
-            struct part *part = find_part(w, number);
+            struct part *part = find_part(w, before, number);
             part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
             part->listed = true;
         }
     }
     fold_fini(&index);
-    return w->part_count == before;
+    if (w->part_count > before) {
+        sort_parts(w);
+        return false;
+    }
+    return true;
 }
 
 static void drop_unlisted(struct work *w)
@@ -129,7 +145,6 @@ static void drop_unlisted(struct work *w)
         }
     }
     w->part_count = kept;
-    qsort(w->parts + 1, kept - 1, sizeof *w->parts, by_number);
 }
 
 /* One connection answers in the order in which it was asked. */
@@ -185,8 +200,9 @@ static void note_numbers(struct list *list, const struct work *w)
     if (list->newest_known) {
         list->oldest = w->parts[1].number;
         list->newest = w->parts[w->part_count - 1].number;
-        /* Numbers with large gaps are not worth guessing. */
-        list->newest_known = list->newest - list->oldest < 2 * w->part_count;
+        if (list->newest - list->oldest >= 2 * w->part_count) {
+            list->oldest = list->newest; /* numbers with large gaps are not worth guessing */
+        }
     }
 }
 
@@ -287,6 +303,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
     struct block *value;
     CO_BEGIN(co);
     w->failed = false;
+    if (w->newest >= SUBLIST_NUMBER_MAX) {
+        work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
+        CO_RETURN(co);
+    }
     value = block_new(16);
     part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->newest + 1}, BE_ADD,
               value, 0);

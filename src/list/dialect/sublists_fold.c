@@ -208,7 +208,8 @@ enum progress sublists_compact(struct engine *e, struct work *w, const struct op
     w->wrote_any = true;
     for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
         if (w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));
@@ -273,10 +274,13 @@ static void set_texts(struct work *w)
     fold_fini(&fold);
 }
 
-/* Numbers that nobody else takes: the next ones are for sublists that have become too long. */
+/* Numbers that nobody else takes: the next ones are for sublists that have become too long. At half
+ * of what there are they begin anew, since the old sublists go; one that is still there is met as a
+ * conflict. */
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
     uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
+    newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
     return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
 }
 
@@ -339,7 +343,8 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
     set_texts(w);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;
