@@ -261,18 +261,21 @@ static bool wants_pointer(const struct work *w)
 }
 
 /* The parts are read one by one: an active log that is not there may have been read before it was,
- * and the other one when it was not any more. */
+ * and the other one when it was not any more. It is believed when so many looks in a row have found
+ * the same. */
 static bool is_torn(struct work *w)
 {
-    enum { LOOKS_ENOUGH = 2 };
-    const struct logs *logs = &w->logs;
-    bool active_there = w->parts[logs->active].state == PART_THERE;
+    enum { SAME_LOOKS = 3 };
+    struct logs *logs = &w->logs;
     bool was_there = w->op.list->known_active != 0 || logs->state == LOGS_UNKNOWN ||
                      (w->part_count > LOGS_POINTER && !wants_pointer(w));
-    if (!active_there && was_there && w->look_tries < LOOKS_ENOUGH) {
-        return true;
+    if (w->parts[logs->active].state == PART_THERE) {
+        return logs->state == LOGS_REST && !settled(w);
     }
-    return logs->state == LOGS_REST && active_there && !settled(w);
+    uint64_t version = work_version(w, true);
+    logs->same_looks = version == logs->last_version ? logs->same_looks + 1 : 1;
+    logs->last_version = version;
+    return was_there && logs->same_looks < SAME_LOOKS;
 }
 
 enum look logs_look(struct engine *e, struct work *w)
@@ -324,6 +327,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
                                        const struct op_event *event)
 {
     struct co *co = &w->outer;
+    bool found;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (w->failed || (w->append.create == NULL && w->stored_bytes == 0)) {
@@ -337,8 +341,11 @@ static enum progress append_after_look(struct engine *e, struct work *w,
             CO_RETURN(co);
         }
     }
-    aim(w, w->logs.active, true);
+    /* One that was found may be gone by now: then the list is somewhere else. */
+    found = w->parts[w->logs.active].state == PART_THERE;
+    aim(w, w->logs.active, !found);
     CO_CALL(co, work_append(e, w, event));
+    w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
     CO_END(co);
 }
 

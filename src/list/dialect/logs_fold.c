@@ -178,9 +178,10 @@ static void reopen(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
+/* Somebody else's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
-    return !w->logs.flipped && (set_call(w) != NULL || w->can_shrink);
+    return set_call(w) != NULL || (w->logs.own == 0 && w->can_shrink);
 }
 
 /* False: nothing is left to do. */

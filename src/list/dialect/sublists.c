@@ -11,6 +11,7 @@
  * Cannot promise: sublists cannot be read at one instant; beside two foldings in quick succession a
  * read may see an item that was deleted.
  */
+#include "list/dialect/migrate.h"
 #include "list/dialect/sublists.h"
 
 #include <stdio.h>
@@ -157,6 +158,19 @@ static enum look sublists_look(struct engine *e, struct work *w)
 
 /* ---- changing ---- */
 
+/* Takes an index as it was read. False: the list has moved to another layout. */
+static bool take_index(struct work *w, const struct op_event *event, bool *found, uint32_t *newest)
+{
+    struct record record;
+    struct slice value = event->status == BE_HIT ? event->reply->value : SLICE_NONE;
+    if (list_migrates(w->op.list) && record_parse(value, &record)) {
+        w->failed = w->moved = true;
+        return false;
+    }
+    *found = sublists_newest(w->op.list, value, newest);
+    return true;
+}
+
 /* Reads the index. Ends with newest_known, or not: there is none. */
 static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -166,7 +180,9 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
-        list->newest_known = sublists_newest(list, event->reply->value, &w->newest);
+        if (!take_index(w, event, &list->newest_known, &w->newest)) {
+            CO_RETURN(co);
+        }
         w->index_there = event->status == BE_HIT;
         if (list->newest_known && (list->newest != w->newest || list->oldest > w->newest)) {
             list->oldest = list->newest = w->newest;
@@ -187,7 +203,25 @@ static void create_index(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* The next sublist, and behind it its number in the index. */
+/* False: it is named already, or the list has become another one. */
+static bool name_next(struct engine *e, struct work *w, const struct op_event *event)
+{
+    uint32_t newest;
+    bool found;
+    part_take(&w->control, event->reply);
+    if (!take_index(w, event, &found, &newest) || !found || newest != w->newest) {
+        return false;
+    }
+    struct block *value = block_new(w->control.value.len + 16);
+    block_append(&value, w->control.value.p, w->control.value.len);
+    sublists_append_number(&value, ENTRY_ADD, w->newest + 1, signs_in(w));
+    part_write(e, &w->op, &w->control, value, 0);
+    block_unref(&value);
+    return true;
+}
+
+/* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
+ * meanwhile has nothing to do with it. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->outer;
@@ -203,15 +237,18 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    value = block_new(16);
-    sublists_append_number(&value, ENTRY_ADD, w->newest + 1, signs_in(w));
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
-    block_unref(&value);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    CO_AWAIT(co, "reading the index to name the new sublist");
+    if (event->status != BE_HIT) {
+        w->op.list->newest_known = false;
+        CO_RETURN(co);
+    }
+    if (!name_next(e, w, event)) {
+        CO_RETURN(co);
+    }
     CO_AWAIT(co, "naming the new sublist in the index");
-    if (event->status == BE_STORED) {
+    if (work_written(e, w, event) && !w->failed) {
         w->op.list->newest = ++w->newest;
-    } else if (event->status != BE_NOT_STORED) {
-        work_note_error(w, event);
     }
     CO_END(co);
 }
@@ -221,6 +258,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->outer;
     uint32_t newest;
+    bool found;
     CO_BEGIN(co);
     w->newest_bytes = 0;
     w->rolled = false;
@@ -231,8 +269,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
         if (event->tag == TAG_SIZE) {
             w->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
-            w->rolled =
-                !sublists_newest(w->op.list, event->reply->value, &newest) || newest != w->newest;
+            w->rolled = !take_index(w, event, &found, &newest) || !found || newest != w->newest;
         } else if (event->status == BE_MISS) {
             w->rolled = true;
         } else {
@@ -290,7 +327,7 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
     }
-    if (w->failed && w->appended) {
+    if (w->failed && w->appended && !w->moved) {
         work_note_unknown(w);
     }
     if (w->failed) {

@@ -35,8 +35,10 @@ struct logs {
     int active;     /* PART_A - PART_A or PART_B - PART_A */
     int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
     uint64_t taken; /* bytes of the other one that it has */
-    size_t note_start, note_end;          /* where it says so */
-    uint64_t seen_note;                   /* by the look before */
+    size_t note_start, note_end; /* where it says so */
+    uint64_t seen_note;          /* by the look before */
+    uint64_t last_version;       /* of the look before, and how many in a row were the same */
+    unsigned same_looks;
     uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
