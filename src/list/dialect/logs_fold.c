@@ -265,6 +265,9 @@ enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && w->logs.own != 0) {
+        work_note_unknown(w); /* whoever goes on makes the new items count */
+    }
     if (w->failed) {
         work_fail(e, w, w->error);
     } else {

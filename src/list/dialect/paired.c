@@ -164,6 +164,7 @@ static enum progress write_both(struct engine *e, struct work *w, const struct o
         }
         CO_AWAIT(co, "writing the folded items");
         w->conflict = !work_written(e, w, event);
+        w->wrote_any = w->wrote_any || event->status == BE_STORED;
     }
     CO_END(co);
 }
@@ -201,6 +202,9 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
     if (w->tries == TRIES_MAX) {
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: other writers were faster each time");
+    }
+    if (w->failed && w->wrote_any) {
+        work_note_unknown(w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);
