@@ -154,7 +154,15 @@ static void check_agreement(struct world *w, unsigned list, struct sim_call *cal
 {
     struct decoded *content = &w->oracle.content;
     format_decode(&w->format, list, world_now(w).wall_s, content);
-    if (!ids_equal(&content->items, &call->answer)) {
+    bool same = ids_equal(&content->items, &call->answer);
+    if (!same && w->p.dialect != DIALECT_SUBLISTS && content->parts > 1) {
+        /* Nobody says in which order two logs come that could not be folded. */
+        same = content->items.count == call->answer.count;
+        for (uint32_t i = 0; same && i < content->items.count; i++) {
+            same = ids_has(&call->answer, content->items.ids[i]);
+        }
+    }
+    if (!same) {
         outside_wrong(w->oracle.outside, list, call, &content->items,
                       "or others: the answer differs from what is stored", 0);
     }
