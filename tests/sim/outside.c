@@ -52,8 +52,11 @@ static bool counts(const struct outside *o)
  * one instant. */
 static bool may_come_back(const struct outside *o, const struct sim_call *call)
 {
-    return o->format->dialect == DIALECT_FLIP || o->format->dialect == DIALECT_MARKER ||
-           o->format->dialect == DIALECT_PAIRED || (call != NULL && !o->quiet);
+    enum list_dialect d = o->format->dialect;
+    if (call != NULL && !o->quiet) {
+        return true;
+    }
+    return (d == DIALECT_FLIP || d == DIALECT_MARKER || d == DIALECT_PAIRED) && !o->strict;
 }
 
 static bool clears(const struct sim_call *call)

@@ -47,6 +47,7 @@ struct outside {
     struct sim_calls under_way; /* not over: linked by sim_call.under_way */
     uint64_t now_us;
     bool quiet;         /* nobody writes any more */
+    bool strict;        /* deleted items must not come back to what is stored */
     uint64_t came_back; /* items that were seen, though their last word was a deletion */
 };
 
