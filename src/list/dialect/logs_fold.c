@@ -73,12 +73,21 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
+/* A log that takes no PREPEND, since it is on disk or there is no memory in this moment, is written
+ * anew. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
+    const struct part *part = &w->parts[which];
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
-    part_send(e, &w->op, &w->parts[which], BE_PREPEND, value, 0);
+    if (w->logs.close_whole) {
+        block_append(&value, part->value.p, part->value.len);
+        part_write(e, &w->op, part, value, 0);
+    } else {
+        part_send(e, &w->op, part, BE_PREPEND, value, 0);
+    }
+    w->logs.close_whole = !w->logs.close_whole;
     block_unref(&value);
 }
 

@@ -71,7 +71,10 @@ static void sublists_parts(struct work *w)
 {
     const struct list *list = w->op.list;
     (void)work_add_part(w, PART_KEY, 0);
+    w->checks = 0;
+    w->in_order = list->newest_known;
     if (list->newest_known) {
+        w->first_part = 1; /* the index last, see sublists_look */
         for (uint32_t n = list->oldest; n <= list->newest; n++) {
             (void)work_add_part(w, PART_SUBLIST, n);
         }
@@ -129,23 +132,53 @@ static void drop_unlisted(struct work *w)
     qsort(w->parts + 1, kept - 1, sizeof *w->parts, by_number);
 }
 
-static enum look sublists_look(struct engine *e, struct work *w)
+/* One connection answers in the order in which it was asked. */
+static bool one_connection(const struct engine *e, const struct work *w)
 {
-    struct list *list = w->op.list;
-    uint64_t stored = 0;
-    bool empty = false;
-    (void)e;
-    if (!list_parts(w)) {
-        return LOOK_MORE;
-    }
-    drop_unlisted(w);
+    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
     for (size_t i = 1; i < w->part_count; i++) {
-        signed_fold(&w->items.fold, w->parts[i].value, signs_in(w));
-        stored += w->parts[i].value.len;
-        empty = empty || (w->parts[i].value.len == 0 && i + 1 < w->part_count);
+        if (w->parts[i].server != w->parts[0].server) {
+            return false;
+        }
     }
-    items_settle(&w->items);
-    w->can_shrink = empty || stored > w->items.bytes + w->items.count;
+    return pool->connections == 1;
+}
+
+/* An item that was added again moves to a newer sublist, and then leaves the older one. So the
+ * older ones must have been read before the newer ones, and the index last of all, or it may be
+ * seen in neither: those that cannot be sure of it are checked until nothing but the newest has
+ * changed. False: there is something to check, or to read again. */
+static bool is_sound(struct engine *e, struct work *w, enum look *look)
+{
+    enum { CHECKS_MAX = 8 };
+    *look = LOOK_MORE;
+    if ((w->in_order && one_connection(e, w)) || (w->checks > 0 && !w->changed_older)) {
+        return true;
+    }
+    if (++w->checks > CHECKS_MAX) {
+        *look = LOOK_AGAIN;
+        return false;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        w->parts[i].check = i != 1 || w->part_count == 1;
+    }
+    w->changed_older = false;
+    w->next_part = 0;
+    return false;
+}
+
+static bool all_read(const struct work *w)
+{
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_UNREAD) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void note_numbers(struct list *list, const struct work *w)
+{
     list->newest_known = w->part_count > 1;
     if (list->newest_known) {
         list->oldest = w->parts[1].number;
@@ -153,6 +186,30 @@ static enum look sublists_look(struct engine *e, struct work *w)
         /* Numbers with large gaps are not worth guessing. */
         list->newest_known = list->newest - list->oldest < 2 * w->part_count;
     }
+}
+
+static enum look sublists_look(struct engine *e, struct work *w)
+{
+    uint64_t stored = 0;
+    bool empty = false;
+    enum look look;
+    if (!all_read(w) || !list_parts(w)) {
+        w->in_order = false;
+        w->next_part = 0;
+        return LOOK_MORE;
+    }
+    drop_unlisted(w);
+    if (w->part_count > 2 && !is_sound(e, w, &look)) {
+        return look;
+    }
+    for (size_t i = 1; i < w->part_count; i++) {
+        signed_fold(&w->items.fold, w->parts[i].value, signs_in(w));
+        stored += w->parts[i].value.len;
+        empty = empty || (w->parts[i].value.len == 0 && i + 1 < w->part_count);
+    }
+    items_settle(&w->items);
+    w->can_shrink = empty || stored > w->items.bytes + w->items.count;
+    note_numbers(w->op.list, w);
     return LOOK_DONE;
 }
 

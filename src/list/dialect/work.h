@@ -42,6 +42,7 @@ struct logs {
     uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
+    bool close_whole; /* marker: not by PREPEND, which was not stored */
     bool flipped;
 };
 
@@ -83,6 +84,8 @@ struct work {
     struct co outer, body, inner, folding, looking, gathering, verifying, completion;
     unsigned look_tries, get_tries;
     size_t next_part;
+    size_t first_part;  /* that is asked for first */
+    bool changed_older; /* a part was, but for the last one, when checked */
 
     /* The dialects' own. */
     struct part index;            /* sublists */
@@ -92,6 +95,8 @@ struct work {
     bool shrinking, read_again;   /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint64_t newest_bytes;
+    unsigned checks;
+    bool in_order; /* the parts were asked for once, oldest first */
     bool index_there, rolled, appended, wrote_last, wrote_any;
     struct block **texts; /* what is to be written */
     size_t text_count;
