@@ -84,8 +84,8 @@ struct work {
     struct co outer, body, inner, folding, looking, gathering, verifying, completion;
     unsigned look_tries, get_tries;
     size_t next_part;
-    size_t first_part;  /* that is asked for first */
-    bool changed_older; /* a part was, but for the last one, when checked */
+    size_t first_part;                /* that is asked for first */
+    bool changed_older, changed_last; /* when checked: other parts, the last one */
 
     /* The dialects' own. */
     struct part index;            /* sublists */
