@@ -154,7 +154,15 @@ static void check_agreement(struct world *w, unsigned list, struct sim_call *cal
 {
     struct decoded *content = &w->oracle.content;
     format_decode(&w->format, list, world_now(w).wall_s, content);
-    if (!ids_equal(&content->items, &call->answer)) {
+    bool same = ids_equal(&content->items, &call->answer);
+    if (!same && w->p.dialect != DIALECT_SUBLISTS && content->parts > 1) {
+        /* Nobody says in which order two logs come that could not be folded. */
+        same = content->items.count == call->answer.count;
+        for (uint32_t i = 0; same && i < content->items.count; i++) {
+            same = ids_has(&call->answer, content->items.ids[i]);
+        }
+    }
+    if (!same) {
         outside_wrong(w->oracle.outside, list, call, &content->items,
                       "or others: the answer differs from what is stored", 0);
     }
@@ -187,10 +195,13 @@ static void finish_from_outside(struct world *w, unsigned list)
     /* The first may have finished what somebody else had begun long ago. */
     struct sim_call *call = ask_again(w, p, LIST_COMPACT, list);
     call = call->call.status == LIST_OK ? ask_again(w, p, LIST_COMPACT, list) : call;
-    if (call->call.status == LIST_SERVER_ERROR) {
+    bool no_room = strstr(call->call.error, "no room") != NULL;
+    if (call->call.status == LIST_SERVER_ERROR && !no_room) {
         sim_violation("lcompact of a quiet list: %s", call->call.error);
     }
-    check_compact(w, list);
+    if (!no_room) {
+        check_compact(w, list);
+    }
     for (unsigned i = 0; i < w->p.proxies; i++) {
         call = ask_again(w, &w->proxies[i], LIST_GET, list);
         bool too_long = strstr(call->call.error, "max_answer_bytes") != NULL;

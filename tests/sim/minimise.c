@@ -130,8 +130,11 @@ static void leave_out_stretches(struct search *s, size_t ranges_at, uint64_t las
         }
         from = to + 1;
     }
-    if (!any) {
-        s->best = kept;
+    /* What was out before came in again for a while: it must fail with all of it left out. */
+    struct params found = s->best;
+    s->best = kept;
+    if (any) {
+        (void)attempt(s, &found);
     }
 }
 

@@ -52,8 +52,11 @@ static bool counts(const struct outside *o)
  * one instant. */
 static bool may_come_back(const struct outside *o, const struct sim_call *call)
 {
-    return o->format->dialect == DIALECT_FLIP || o->format->dialect == DIALECT_MARKER ||
-           o->format->dialect == DIALECT_PAIRED || (call != NULL && !o->quiet);
+    enum list_dialect d = o->format->dialect;
+    if (call != NULL && !o->quiet) {
+        return true;
+    }
+    return (d == DIALECT_FLIP || d == DIALECT_MARKER || d == DIALECT_PAIRED) && !o->strict;
 }
 
 static bool clears(const struct sim_call *call)
@@ -199,6 +202,7 @@ static void delete_over(struct outside *o, struct outside_list *l, const struct 
     w->deleting--;
     w->delete_over = o->oracle->moment;
     w->net_least = (w->net_least > 1 ? 1 : w->net_least) - 1;
+    w->deletes_beside_clears += l->clearing > 0;
     if (acknowledged && undisturbed_delete(w, call->asked)) {
         w->net_most -= w->net_most > 0;
         if (!counts(o) || w->net_most == 0) {
@@ -216,7 +220,9 @@ static void clear_over(struct outside *o, struct outside_list *l, const struct s
     l->clearing--;
     for (unsigned id = 0; id < o->items; id++) {
         struct word *w = &l->words[id];
-        w->net_least = w->net_least > 0 ? 0 : w->net_least;
+        /* A deletion that came just behind it stands there alone. */
+        w->net_least = (w->net_least > 0 ? 0 : w->net_least) - (int64_t)w->deletes_beside_clears;
+        w->deletes_beside_clears = 0;
         if (acknowledged && !has_id(call, (uint16_t)id) && undisturbed_delete(w, call->asked)) {
             w->net_most = 0;
             w->out_since = o->oracle->moment;
@@ -395,8 +401,8 @@ void outside_answered(struct outside *o, struct sim_call *call)
     over(o, call, !unknown);
 }
 
-void outside_stored(struct outside *o, unsigned list, const struct be_request *request,
-                    int64_t now_s)
+void outside_executed(struct outside *o, unsigned list, const struct be_request *request,
+                      bool stored, int64_t now_s)
 {
     struct decoded *content = &o->oracle->content;
     format_decode(o->format, list, now_s, content);
@@ -407,7 +413,7 @@ void outside_stored(struct outside *o, unsigned list, const struct be_request *r
     if (is_ring(o)) {
         ring_check_counter(o, list, content->counter);
         if (request->verb == BE_SET) {
-            ring_stored(o, list, request->value);
+            ring_stored(o, list, request->value, stored);
         }
         ring_check(o, list, &content->items, o->oracle->moment, NULL);
         return;

@@ -14,9 +14,10 @@ struct word {
     uint64_t in_since, out_since;   /* it must be in, or out; 0 = not known */
     uint64_t add_over, delete_over; /* when the last of these could not take effect any more */
     uint32_t adding, deleting;      /* that may still take effect */
-    uint32_t adds;                  /* that were not refused */
-    int64_t net_least;              /* where items are counted: adds without deletions, */
-    uint64_t net_most;              /* at least and at most */
+    uint32_t deletes_beside_clears;
+    uint32_t adds;     /* that were not refused */
+    int64_t net_least; /* where items are counted: adds without deletions, */
+    uint64_t net_most; /* at least and at most */
 };
 
 /* An entry of a ring: an item is used again only when the ring has gone round several times. */
@@ -46,6 +47,7 @@ struct outside {
     struct sim_calls under_way; /* not over: linked by sim_call.under_way */
     uint64_t now_us;
     bool quiet;         /* nobody writes any more */
+    bool strict;        /* deleted items must not come back to what is stored */
     uint64_t came_back; /* items that were seen, though their last word was a deletion */
 };
 
@@ -56,9 +58,9 @@ void outside_destroy(struct outside **outside);
 void outside_time(struct outside *o, uint64_t now_us);
 void outside_asked(struct outside *o, struct sim_call *call);
 void outside_answered(struct outside *o, struct sim_call *call);
-/* A stored item was changed: what is stored is as good as an answer to somebody who asks now. */
-void outside_stored(struct outside *o, unsigned list, const struct be_request *request,
-                    int64_t now_s);
+/* A request was executed: what is stored is as good as an answer to somebody who asks now. */
+void outside_executed(struct outside *o, unsigned list, const struct be_request *request,
+                      bool stored, int64_t now_s);
 
 /* outside_ring.c */
 void ring_asked(struct outside *o, struct sim_call *call);
@@ -67,8 +69,8 @@ void ring_over(struct outside *o, struct sim_call *call, bool acknowledged);
 void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64_t asked,
                 const struct sim_call *call);
 void ring_check_counter(struct outside *o, unsigned list, uint64_t counter);
-/* A slot was written. */
-void ring_stored(struct outside *o, unsigned list, struct slice value);
+/* A slot was written; or not, which removes what was there. */
+void ring_stored(struct outside *o, unsigned list, struct slice value, bool stored);
 
 /* Ends the run. */
 void outside_wrong(const struct outside *o, unsigned list, const struct sim_call *call,

@@ -63,7 +63,7 @@ static void note_overwritten(struct outside_list *l, uint32_t capacity, uint64_t
     }
 }
 
-void ring_stored(struct outside *o, unsigned list, struct slice value)
+void ring_stored(struct outside *o, unsigned list, struct slice value, bool stored)
 {
     struct outside_list *l = &o->list[list];
     struct ring_entry e;
@@ -71,9 +71,9 @@ void ring_stored(struct outside *o, unsigned list, struct slice value)
         sim_violation("L%u: a slot was written with something else than an entry", list);
     }
     struct ring_word *w = &l->ring[e.id];
-    w->number = e.number;
     note_overwritten(l, o->format->capacity, is_judged(l, w) ? e.number : 0, e.number);
-    if (!is_judged(l, w)) {
+    w->number = stored ? e.number : w->number;
+    if (!is_judged(l, w) || !stored) {
         return;
     }
     if (e.number == 0 || e.number > l->counter) {

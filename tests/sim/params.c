@@ -217,6 +217,7 @@ static const struct param table[] = {
     PARAM(compact_chance, 1000),
     PARAM(capacity, CAPACITY_MAX),
     PARAM(stamp, 1),
+    PARAM(strict, 1),
     FAULT("evictions", FAULT_EVICTION),
     FAULT("expiries", FAULT_EXPIRY),
     FAULT("restarts", FAULT_RESTART),

@@ -244,11 +244,13 @@ void message_executed(struct world *w, struct message *m)
     struct slice key = slice_make(m->request.key, m->request.key_len);
     bool head = key.p[key.len - 1] == '#';
     bool changes = m->request.verb >= BE_ADD && (status == BE_STORED || status == BE_DELETED);
-    if (!changes) {
+    bool refused_set =
+        m->request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
+    if (w->oracle.outside != NULL && (changes || refused_set)) {
+        outside_executed(w->oracle.outside, (unsigned)m->list, &m->request, changes, now_s);
         return;
     }
-    if (w->oracle.outside != NULL) {
-        outside_stored(w->oracle.outside, (unsigned)m->list, &m->request, now_s);
+    if (!changes) {
         return;
     }
     head = head || w->p.dialect != DIALECT_NATIVE;

@@ -248,6 +248,7 @@ static void world_init(struct world *w, const struct params *params)
     }
     if (!params_linearizable(params)) {
         w->oracle.outside = outside_create(&w->oracle, &w->format, params->items);
+        w->oracle.outside->strict = params->strict;
     }
     for (unsigned i = 0; i < params->proxies; i++) {
         struct proxy *p = &w->proxies[i];

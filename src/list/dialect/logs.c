@@ -260,22 +260,31 @@ static bool wants_pointer(const struct work *w)
            w->parts[LOGS_POINTER].state == PART_MISSING;
 }
 
-/* The parts are read one by one: an active log that is not there may have been read before it was,
- * and the other one when it was not any more. It is believed when so many looks in a row have found
- * the same. */
+/* How many looks in a row must have found the same, for what was found to be believed. The parts
+ * are read one by one: an active log that is not there may have been read before it was, and the
+ * other one when it was not any more; and two that know nothing of each other may have been read
+ * with somebody's writing in between. */
+static unsigned looks_needed(const struct work *w)
+{
+    bool flip = w->op.list->policy->dialect == DIALECT_FLIP;
+    bool there = w->parts[w->logs.active].state == PART_THERE;
+    if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
+        return 3;
+    }
+    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active);
+    return unsure || w->logs.squeeze ? 2 : 1;
+}
+
 static bool is_torn(struct work *w)
 {
-    enum { SAME_LOOKS = 3 };
     struct logs *logs = &w->logs;
-    bool was_there = w->op.list->known_active != 0 || logs->state == LOGS_UNKNOWN ||
-                     (w->part_count > LOGS_POINTER && !wants_pointer(w));
-    if (w->parts[logs->active].state == PART_THERE) {
-        return logs->state == LOGS_REST && !settled(w);
-    }
     uint64_t version = work_version(w, true);
     logs->same_looks = version == logs->last_version ? logs->same_looks + 1 : 1;
     logs->last_version = version;
-    return was_there && logs->same_looks < SAME_LOOKS;
+    if (logs->same_looks < looks_needed(w)) {
+        return true;
+    }
+    return logs->state == LOGS_REST && w->parts[logs->active].state == PART_THERE && !settled(w);
 }
 
 enum look logs_look(struct engine *e, struct work *w)

@@ -32,8 +32,8 @@ struct part {
     struct block *block; /* holds a reference when PART_THERE */
     struct slice value;
     uint64_t cas, epoch;
-    int64_t ttl_s;      /* -1: for ever, or nothing is there */
-    const char *server; /* the name of the one that answered; lives as long as it, or NULL */
+    int64_t ttl_s;                /* -1: for ever, or nothing is there */
+    const struct be_caps *server; /* of the one that answered, or NULL: to be compared only */
 };
 
 /* Writes the stored item's name. Returns its length; what the policy allows always fits. */

@@ -161,13 +161,15 @@ static bool one_connection(const struct engine *e, const struct work *w)
 
 /* An item that was added again moves to a newer sublist, and then leaves the older one. So the
  * older ones must have been read before the newer ones, and the index last of all, or it may be
- * seen in neither: those that cannot be sure of it are checked until nothing but the newest has
- * changed. False: there is something to check, or to read again. */
+ * seen in neither. Those that cannot be sure of it are checked until nothing but the newest has
+ * changed; that one is read again, and then the index must still be the same. False: there is
+ * something to check, or to read again. */
 static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
+    bool all = w->checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((w->in_order && one_connection(e, w)) || (w->checks > 0 && !w->changed_older)) {
+    if ((w->in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
         return true;
     }
     if (++w->checks > CHECKS_MAX) {
@@ -175,9 +177,9 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
         return false;
     }
     for (size_t i = 0; i < w->part_count; i++) {
-        w->parts[i].check = i != 1 || w->part_count == 1;
+        w->parts[i].check = i == 0 || (all && i > 1);
     }
-    w->changed_older = false;
+    w->changed_older = w->changed_last = false;
     w->next_part = 0;
     return false;
 }
@@ -215,7 +217,7 @@ static enum look sublists_look(struct engine *e, struct work *w)
         return LOOK_MORE;
     }
     drop_unlisted(w);
-    if (w->part_count > 2 && !is_sound(e, w, &look)) {
+    if (w->part_count > 1 && !is_sound(e, w, &look)) {
         return look;
     }
     for (size_t i = 1; i < w->part_count; i++) {

@@ -216,7 +216,9 @@ static void check_part(struct work *w, struct part *part, const struct op_event 
     part->check = false;
     if (!same) {
         part_forget(part);
-        w->changed_older = w->changed_older || part != &w->parts[w->part_count - 1];
+        bool last = part == &w->parts[w->part_count - 1];
+        w->changed_older = w->changed_older || !last;
+        w->changed_last = w->changed_last || last;
     }
 }
 

@@ -42,6 +42,7 @@ struct logs {
     uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
+    bool squeeze;     /* what was to be written did not fit: it is folded first */
     bool close_whole; /* marker: not by PREPEND, which was not stored */
     bool flipped;
 };
@@ -84,8 +85,8 @@ struct work {
     struct co outer, body, inner, folding, looking, gathering, verifying, completion;
     unsigned look_tries, get_tries;
     size_t next_part;
-    size_t first_part;  /* that is asked for first */
-    bool changed_older; /* a part was, but for the last one, when checked */
+    size_t first_part;                /* that is asked for first */
+    bool changed_older, changed_last; /* when checked: other parts, the last one */
 
     /* The dialects' own. */
     struct part index;            /* sublists */
