@@ -292,6 +292,27 @@ def test_a_list_at_the_servers_item_size_limit(start_memcached, start_daemon, di
 
 
 @ALL_SETS
+def test_more_at_once_than_the_server_takes(start_memcached, start_daemon, dialect):
+    """Before anything is known of its limit. What is refused was not done, and leaves no empty
+    sublists behind."""
+    memcached = start_memcached("-I", "4k", "-o", "slab_chunk_max=1024")
+    config = settings(dialect, log_limit_bytes=2048, max_item_bytes=200, **NEVER)
+    daemon = start_daemon([memcached], config={**config, "proxy": {"threads": 1}})
+    no_room = b"SERVER_ERROR backend has no room for "
+    with daemon.conn() as conn:
+        items = [b"%04d" % n + b"x" * 90 for n in range(200)]
+        conn.send(*[b"ladd " + KEY.encode() + b" " + item + b"\r\n" for item in items])
+        stored = []
+        for item, line in zip(items, conn.lines(200)):
+            assert line == b"STORED" or line.startswith(no_room), line
+            stored += [item] if line == b"STORED" else []
+        assert conn.lget(KEY) == stored
+        if dialect == "sublists":
+            assert int(conn.stats(f"lstat {KEY}").get("sublists", 0)) <= 2 + len(stored) // 30
+        assert conn.cmd(f"ladd {KEY} small").startswith((b"STORED", no_room))
+
+
+@ALL_SETS
 def test_lists_of_50000_items(memcached, start_daemon, dialect):
     daemon = start_daemon([memcached], config=settings(dialect))
     items = [b"item%d" % n for n in range(50000)]

@@ -185,12 +185,19 @@ class AlwaysExists:
 
     def __call__(self, fake, sock):
         for line, _ in fake.requests(sock):
-            word = line.split()[0]
+            word, *flags = line.split()
             if word == b"mg":
-                sock.sendall(b"VA %d f0 c7 t-1\r\n%s\r\n" % (len(self.value), self.value))
+                known = {b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(self.value)}
+                told = b" ".join(known[flag] for flag in flags[1:] if flag != b"v")
+                if b"v" in flags[1:]:
+                    sock.sendall(b"VA %d %s\r\n%s\r\n" % (len(self.value), told, self.value))
+                else:
+                    sock.sendall(b"HD %s\r\n" % told)
             elif word == b"cas":
                 self.times.append(time.monotonic())
                 sock.sendall(b"EXISTS\r\n")
+            elif word in (b"delete", b"md"):
+                sock.sendall(b"DELETED\r\n" if word == b"delete" else b"HD\r\n")
             else:
                 sock.sendall(b"STORED\r\n")
 

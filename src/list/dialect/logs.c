@@ -271,7 +271,8 @@ static unsigned looks_needed(const struct work *w)
     if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
         return 3;
     }
-    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active);
+    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ||
+                  (w->logs.state == LOGS_REST && w->op.list->known_active != w->logs.active + 1);
     return unsure || w->logs.squeeze ? 2 : 1;
 }
 

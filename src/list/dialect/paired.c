@@ -195,12 +195,26 @@ static void keep_texts(struct work *w)
     }
 }
 
+/* Has somebody else begun to fold since the deletions were emptied? */
+static bool folding_began(const struct work *w)
+{
+    struct slice text = w->parts[DELETES].value;
+    char delimiter = delimiter_of(w), before = delimiter;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] == delimiter && before == delimiter) {
+            return true;
+        }
+        before = text.p[i];
+    }
+    return false;
+}
+
 /* The first item with what is in the list, and what came since. False: somebody else has folded. */
 static bool write_rest(struct engine *e, struct work *w)
 {
     struct slice now = w->parts[ADDS].value, then = block_text(w->texts[0]);
     struct slice kept = block_text(w->texts[1]);
-    if (now.len < then.len || memcmp(now.p, then.p, then.len) != 0) {
+    if (folding_began(w) || now.len < then.len || memcmp(now.p, then.p, then.len) != 0) {
         return false;
     }
     struct block *value = block_new(kept.len + now.len - then.len);
@@ -227,6 +241,7 @@ static enum progress shrink_both(struct engine *e, struct work *w, const struct 
     if (w->conflict || w->failed) {
         CO_RETURN(co);
     }
+    part_forget(&w->parts[DELETES]);
     for (w->rounds = 0; w->rounds < TRIES_MAX && write_rest(e, w); w->rounds++) {
         CO_AWAIT(co, "taking out what was deleted");
         if (work_written(e, w, event)) {
@@ -238,9 +253,27 @@ static enum progress shrink_both(struct engine *e, struct work *w, const struct 
             break;
         }
         part_take(&w->parts[ADDS], event->reply);
+        part_send(e, &w->op, &w->parts[DELETES], BE_GET, NULL, 0);
+        CO_AWAIT(co, "reading what was deleted meanwhile");
+        if (event->status != BE_HIT) {
+            break;
+        }
+        part_take(&w->parts[DELETES], event->reply);
     }
     w->conflict = true;
     CO_END(co);
+}
+
+/* Whoever folds says so: by a delimiter more behind the deletions, which means nothing else. */
+static void prepare_sign(struct work *w)
+{
+    char delimiter = delimiter_of(w);
+    struct append *a = &w->append;
+    a->target = (struct part){.role = PART_DELETES};
+    a->verb = BE_APPEND;
+    a->value = block_new(1);
+    block_append(&a->value, &delimiter, 1);
+    a->create = block_ref(a->value);
 }
 
 /* lcompact and lset. */
@@ -248,7 +281,16 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+    CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && (is_set(w) || w->can_shrink)) {
+        prepare_sign(w);
+        CO_CALL(co, work_append(e, w, event));
+        if (!w->failed && w->append.status != BE_STORED) {
+            work_note_text(w, "backend has no room for this list in one item, nothing done");
+        }
+    }
+    for (w->tries = 0; !w->failed && (is_set(w) || w->can_shrink) && w->tries < TRIES_MAX;
+         w->tries++) {
         if (w->tries > 0 && w->conflict) {
             CO_SLEEP(&w->op, co, "backing off after a conflict",
                      e->now.mono_us + work_backoff_us(e, w));

@@ -384,6 +384,11 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     w->append.target = (struct part){.role = PART_SUBLIST, .number = w->newest};
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        if (w->room_from != 0 && w->newest >= w->room_from) {
+            work_note_text(w, "backend has no room for these items in one sublist, nothing done");
+            CO_RETURN(co);
+        }
+        w->room_from = w->newest + 1;
         CO_CALL(co, roll_over(e, w, event));
         w->rolled = true;
     } else if (!w->failed) {

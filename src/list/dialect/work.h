@@ -96,6 +96,7 @@ struct work {
     bool shrinking, read_again;   /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint64_t newest_bytes;
+    uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
     unsigned checks;
     bool in_order; /* the parts were asked for once, oldest first */
     bool index_there, rolled, appended, wrote_last, wrote_any;
