@@ -81,6 +81,8 @@ void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
         TAILQ_REMOVE(calls, call, link);
         TAILQ_REMOVE(&list->active, call, active);
         TAILQ_INSERT_HEAD(&list->queue, call, link);
+        /* It did not wait for its turn, it was at work; and may have done something. */
+        call->submitted_us = e->now.mono_us;
     }
     list->kept = KEPT_UNKNOWN;
     list->newest_known = false;
