@@ -17,7 +17,7 @@
 
 enum progress {
     PROGRESS_WAITING,  /* for a reply, or for somebody who calls op_make_runnable */
-    PROGRESS_SLEEPING, /* until co.wake_us */
+    PROGRESS_SLEEPING, /* until op.wake_us */
     PROGRESS_YIELD,    /* has more to do, others first */
     PROGRESS_DONE,
 };
@@ -25,7 +25,6 @@ enum progress {
 struct co {
     int resume;
     const char *waiting; /* the name of the current wait, for logs and traces */
-    unsigned long long wake_us;
 };
 
 #define CO_BEGIN(co) \
@@ -39,9 +38,9 @@ struct co {
     case __LINE__:; \
     } while (0)
 #define CO_AWAIT(co, name) CO_PAUSE(co, name, PROGRESS_WAITING)
-#define CO_SLEEP(co, name, until_us) \
+#define CO_SLEEP(op, co, name, until_us) \
     do { \
-        (co)->wake_us = (until_us); \
+        (op)->wake_us = (until_us); \
         CO_PAUSE(co, name, PROGRESS_SLEEPING); \
     } while (0)
 /* Runs an inner protothread (call: an expression of type enum progress) to its end. */

@@ -87,7 +87,7 @@ static void op_step_once(struct engine *e, struct op *op, const struct op_event 
     } else if (progress == PROGRESS_YIELD) {
         op_make_runnable(e, op);
     } else if (progress == PROGRESS_SLEEPING) {
-        timer_set(&e->timers, &op->timer, op->co.wake_us);
+        timer_set(&e->timers, &op->timer, op->wake_us);
     }
 }
 

@@ -45,6 +45,7 @@ struct op {
     bool runnable;
     bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
+    uint64_t wake_us;         /* while it sleeps */
     struct timer timer;
     TAILQ_ENTRY(op) all; /* of the engine */
     TAILQ_ENTRY(op) run; /* of the engine's runnable ones */

@@ -74,7 +74,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
     CO_BEGIN(co);
     for (c->tries = 0; c->tries < PUBLISH_TRIES_MAX; c->tries++) {
         if (c->tries > 0) {
-            CO_SLEEP(co, "backing off before publishing again",
+            CO_SLEEP(&c->op, co, "backing off before publishing again",
                      e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << c->tries));
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish again");
@@ -298,14 +298,14 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             /* Flips must go on meanwhile: the place for them is given up. */
             do {
                 leave_place(e, c);
-                CO_SLEEP(co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
+                CO_SLEEP(&c->op, co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
             } while (!take_place(c));
             continue;
         }
         c->outer.resume = c->inner.resume = c->innermost.resume = 0;
         CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
         while (c->plan.kind == PLAN_MERGE && !leave_merge(c)) {
-            CO_SLEEP(co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
+            CO_SLEEP(&c->op, co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
         }
         c->steps++;
         c->did_something = c->did_something || c->result == STEP_DONE;
@@ -319,7 +319,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             break;
         }
         if (c->result == STEP_CONFLICT) {
-            CO_SLEEP(co, "backing off before looking again",
+            CO_SLEEP(&c->op, co, "backing off before looking again",
                      e->now.mono_us + 1 +
                          rng_below(e->rng, BACKOFF_US << (c->conflicts < 8 ? c->conflicts : 8)));
         }

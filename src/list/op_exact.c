@@ -273,7 +273,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
     CO_BEGIN(co);
     for (x->tries = 0; x->tries < TRIES_MAX && !TAILQ_EMPTY(&x->calls); x->tries++) {
         if (x->tries > 0 && !x->unsure) {
-            CO_SLEEP(co, "backing off after a conflict",
+            CO_SLEEP(op, co, "backing off after a conflict",
                      e->now.mono_us + 1 +
                          rng_below(e->rng, BACKOFF_US << (x->tries < 8 ? x->tries : 8)));
         }

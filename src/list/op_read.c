@@ -269,7 +269,7 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
     CO_BEGIN(co);
     for (r->tries = 0; r->tries < TRIES_MAX; r->tries++) {
         if (r->damage[0] != '\0') {
-            CO_SLEEP(co, "waiting for a damaged list to be cleared",
+            CO_SLEEP(op, co, "waiting for a damaged list to be cleared",
                      e->now.mono_us + (CLEAR_POLL_US << r->tries));
         }
         if (r->tries > 0) {

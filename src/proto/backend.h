@@ -22,7 +22,7 @@
 
 enum be_verb {
     BE_GET,     /* value, flags, CAS, remaining TTL */
-    BE_SIZE,    /* only the size of the value (mg KEY s): BE_HIT or BE_MISS */
+    BE_SIZE,    /* only the size of the value, and CAS (mg KEY s c): BE_HIT or BE_MISS */
     BE_PROBE,   /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
     BE_ADD,     /* BE_STORED or BE_NOT_STORED */
     BE_REPLACE, /* BE_STORED or BE_NOT_STORED */

@@ -7,7 +7,7 @@ static const struct {
     const char *verb; /* in front of the key */
     const char *rest; /* behind the key, or NULL: numbers follow */
 } forms[] = {
-    [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s\r\n"},
+    [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s c\r\n"},
     [BE_PROBE] = {"mg ", "\r\n"},       [BE_ADD] = {"add ", NULL},
     [BE_REPLACE] = {"replace ", NULL},  [BE_SET] = {"set ", NULL},
     [BE_APPEND] = {"append ", NULL},    [BE_PREPEND] = {"prepend ", NULL},

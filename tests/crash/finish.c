@@ -10,7 +10,7 @@
  * head names it no more, it stays away. */
 static void restore_evicted(struct world *w)
 {
-    static struct items items;
+    static struct ids items;
     struct stored stored;
     if (w->scene->evicted < 0) {
         return;
@@ -40,7 +40,7 @@ static void check_named(struct world *w)
 /* Once compacted, a list is as small as it can be. */
 static void check_tidy(struct world *w)
 {
-    static struct items items;
+    static struct ids items;
     struct stored stored;
     struct listing last;
     model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);

@@ -47,7 +47,7 @@ static bool same_items(const struct listing *a, const struct listing *b)
     return a->count == b->count && memcmp(a->ids, b->ids, a->count) == 0;
 }
 
-bool listing_of_items(struct listing *listing, const struct items *items, bool exists)
+bool listing_of_items(struct listing *listing, const struct ids *items, bool exists)
 {
     listing->exists = exists;
     listing->count = 0;
@@ -360,6 +360,7 @@ static bool does(const struct history *h, const struct history_call *call, bool 
     case LIST_RANGE:
         return reads(h, call, now);
     case LIST_STAT:
+    case LIST_VERB_COUNT:
         break;
     }
     CHECK(false);

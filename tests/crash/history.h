@@ -83,7 +83,7 @@ void history_may_drop(struct history *h);
 bool history_explains(const struct history *h, const struct listing *last);
 
 /* False when there are more items, or other ones, than a content holds. */
-bool listing_of_items(struct listing *listing, const struct items *items, bool exists);
+bool listing_of_items(struct listing *listing, const struct ids *items, bool exists);
 /* Both write a text that ends in NUL. */
 void listing_describe(const struct listing *listing, char *out, size_t cap);
 void call_describe(const struct history_call *call, char *out, size_t cap);

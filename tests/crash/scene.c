@@ -249,7 +249,7 @@ static void find_first(struct scene *scene)
 {
     struct store stores[4];
     struct cluster cluster = {stores, scene->policy->servers, scene->policy->spread};
-    struct items items = {0};
+    struct ids items = {0};
     struct stored stored;
     for (unsigned s = 0; s < cluster.count; s++) {
         store_init(&stores[s], 1 << 20, "s");
@@ -261,7 +261,7 @@ static void find_first(struct scene *scene)
     for (unsigned s = 0; s < cluster.count; s++) {
         store_fini(&stores[s]);
     }
-    items_fini(&items);
+    ids_fini(&items);
 }
 
 void scene_init(struct scene *scene, const struct policy_spec *policy,

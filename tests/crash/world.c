@@ -49,7 +49,7 @@ static bool is_evicted(const struct scene *scene, const char *key)
 /* It must be well-formed and whole after every change, whoever made it. */
 static void check_stored(struct world *w, const struct proxy *p, const struct flight *f)
 {
-    static struct items items;
+    static struct ids items;
     struct stored stored;
     model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);
     const char *verb = be_verb_name(f->request->verb);
@@ -72,7 +72,7 @@ static void trace_listing(const struct world *w, const char *what, const struct 
 
 void world_observe(struct world *w)
 {
-    static struct items items;
+    static struct ids items;
     struct stored stored;
     struct listing listing;
     model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);

@@ -7,9 +7,30 @@
 
 #include "world.h"
 
+/* What is refused wherever lists are not one item is hardly asked for there. */
+static enum list_verb choose_blind(struct client *client)
+{
+    const struct params *p = &client->proxy->world->p;
+    uint64_t n = rng_below(&client->rng, 1000);
+    if (n < 4) {
+        static const enum list_verb refused[] = {LIST_ADDX, LIST_DELX, LIST_CREATE, LIST_ADDX};
+        return refused[n];
+    }
+    if (n < 10 && p->drops) {
+        return n < 8 ? LIST_SET : LIST_DROP;
+    }
+    if (p->dialect == DIALECT_RING || rng_below(&client->rng, 100) < p->growth) {
+        return LIST_ADD;
+    }
+    return n % 2 == 0 ? LIST_ADD : LIST_DEL;
+}
+
 static enum list_verb choose_change(struct client *client)
 {
     uint64_t n = rng_below(&client->rng, 100);
+    if (!params_linearizable(&client->proxy->world->p)) {
+        return choose_blind(client);
+    }
     if (rng_below(&client->rng, 100) < client->proxy->world->p.growth) {
         return n < 85 ? LIST_ADD : LIST_ADDX;
     }
@@ -33,22 +54,17 @@ static enum list_verb choose_verb(struct client *client)
     return n == 60 ? LIST_COMPACT : reads[rng_below(&client->rng, sizeof reads / sizeof reads[0])];
 }
 
-struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
-                             unsigned list)
+struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list)
 {
     struct sim_call *call = calloc(1, sizeof *call);
     CHECK(call != NULL);
     call->number = ++w->calls_made;
     call->list = list;
-    call->proxy = client->proxy->number;
-    call->session = client->number;
     memcpy(call->key, w->oracle.list[list].key, sizeof call->key);
     call->call = (struct list_call){
         .verb = verb,
         .form = LIST_FORM_JOINED,
         .key = slice_of(call->key),
-        .policy = &client->proxy->config->lists[0],
-        .session = &client->session,
         .items = call->items,
         .owner = call,
     };
@@ -56,9 +72,19 @@ struct sim_call *call_create(struct world *w, struct client *client, enum list_v
     return call;
 }
 
-static void choose_items(struct client *client, struct sim_call *call)
+struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
+                             unsigned list)
 {
-    struct rng *rng = &client->rng;
+    struct sim_call *call = call_new(w, verb, list);
+    call->proxy = client->proxy->number;
+    call->session = client->number;
+    call->call.policy = &client->proxy->config->lists[0];
+    call->call.session = &client->session;
+    return call;
+}
+
+void call_choose_items(struct world *w, struct rng *rng, struct sim_call *call)
+{
     enum list_verb verb = call->call.verb;
     bool takes = verb == LIST_ADD || verb == LIST_DEL || verb == LIST_SET || verb == LIST_ADDX ||
                  verb == LIST_DELX || verb == LIST_CREATE || verb == LIST_HAS;
@@ -68,7 +94,10 @@ static void choose_items(struct client *client, struct sim_call *call)
     uint64_t most = verb == LIST_HAS ? CALL_ITEMS_MAX : rng_below(rng, 8) == 0 ? 6 : 2;
     size_t count = rng_below(rng, most) + !(verb == LIST_SET || verb == LIST_CREATE);
     for (size_t i = 0; i < count; i++) {
-        call->ids[i] = (uint16_t)rng_below(rng, client->proxy->world->p.items);
+        call->ids[i] = (uint16_t)rng_below(rng, w->p.items);
+        if (w->p.dialect == DIALECT_RING && verb == LIST_ADD) {
+            call->ids[i] = w->entries_made[call->list]++ % ITEMS_MAX;
+        }
         call->items[i] = item_text(call->ids[i]);
     }
     call->call.item_count = count;
@@ -103,7 +132,7 @@ void client_think(struct client *client)
     struct sim_call *call =
         call_create(w, client, verb, (unsigned)rng_below(&client->rng, w->p.lists));
     call->call.form = rng_below(&client->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
-    choose_items(client, call);
+    call_choose_items(w, &client->rng, call);
     choose_range(client, call);
     if (ranges_have(&w->p.without_calls, call->number)) {
         free(call);
@@ -150,6 +179,7 @@ bool call_done(struct world *w, struct sim_call *call)
     call->done = true;
     trace_call(w, call);
     uint64_t bytes = call->call.answer.bytes;
+    call->settled_us = w->proxies[call->proxy].last_arrival_us;
     oracle_done(&w->oracle, call);
     if (client->waits) {
         client->waits = false;

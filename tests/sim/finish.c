@@ -136,6 +136,91 @@ static struct proxy *choose_compactor(struct world *w)
     return best;
 }
 
+/* ---- dialects ---- */
+
+static void check_part(void *arg, const struct item *item)
+{
+    struct leftovers *l = arg;
+    struct slice key = item_key(item);
+    enum format_part part;
+    uint64_t number;
+    if (format_list(&l->w->format, key, &part, &number) < 0) {
+        sim_violation("%.*s is left over: no list has such a part", SLICE_ARGS(key));
+    }
+}
+
+/* Nothing goes on any more: what is stored is what everybody reads. */
+static void check_agreement(struct world *w, unsigned list, struct sim_call *call)
+{
+    struct decoded *content = &w->oracle.content;
+    format_decode(&w->format, list, world_now(w).wall_s, content);
+    bool same = ids_equal(&content->items, &call->answer);
+    if (!same && w->p.dialect != DIALECT_SUBLISTS && content->parts > 1) {
+        /* Nobody says in which order two logs come that could not be folded. */
+        same = content->items.count == call->answer.count;
+        for (uint32_t i = 0; same && i < content->items.count; i++) {
+            same = ids_has(&call->answer, content->items.ids[i]);
+        }
+    }
+    if (!same) {
+        outside_wrong(w->oracle.outside, list, call, &content->items,
+                      "or others: the answer differs from what is stored", 0);
+    }
+}
+
+/* What is left over, once a quiet list is compact. */
+static void check_compact(struct world *w, unsigned list)
+{
+    struct decoded *content = &w->oracle.content;
+    int64_t now_s = world_now(w).wall_s;
+    format_decode(&w->format, list, now_s, content);
+    bool logs = w->p.dialect == DIALECT_FLIP || w->p.dialect == DIALECT_MARKER;
+    if (logs && content->parts > 1) {
+        sim_violation("L%u: both logs are there after lcompact", list);
+    }
+    bool counted = w->p.dialect == DIALECT_PAIRED;
+    uint32_t residue = counted ? content->deletes.count : 0;
+    if (w->p.dialect != DIALECT_RING &&
+        (content->adds.count - residue != content->items.count ||
+         content->deletes.count != residue || residue > content->adds.count / 2)) {
+        sim_violation("L%u: %u additions and %u deletions for %u items after lcompact", list,
+                      content->adds.count, content->deletes.count, content->items.count);
+    }
+}
+
+static void finish_from_outside(struct world *w, unsigned list)
+{
+    w->oracle.outside->quiet = true;
+    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
+    /* The first may have finished what somebody else had begun long ago. */
+    struct sim_call *call = ask_again(w, p, LIST_COMPACT, list);
+    call = call->call.status == LIST_OK ? ask_again(w, p, LIST_COMPACT, list) : call;
+    bool no_room = strstr(call->call.error, "no room") != NULL;
+    if (call->call.status == LIST_SERVER_ERROR && !no_room) {
+        sim_violation("lcompact of a quiet list: %s", call->call.error);
+    }
+    if (!no_room) {
+        check_compact(w, list);
+    }
+    for (unsigned i = 0; i < w->p.proxies; i++) {
+        call = ask_again(w, &w->proxies[i], LIST_GET, list);
+        bool too_long = strstr(call->call.error, "max_answer_bytes") != NULL;
+        if (call->call.status == LIST_SERVER_ERROR && !too_long) {
+            sim_violation("lget of a quiet list: %s", call->call.error);
+        } else if (!too_long) {
+            check_agreement(w, list, call);
+        }
+    }
+}
+
+static void finish_dialect(struct world *w)
+{
+    struct leftovers leftovers = {.w = w};
+    for (unsigned s = 0; s < w->p.servers; s++) {
+        store_each(&w->stores[s], check_part, &leftovers);
+    }
+}
+
 static void finish_list(struct world *w, unsigned list)
 {
     struct sim_call *call = ask_again(w, choose_compactor(w), LIST_COMPACT, list);
@@ -164,7 +249,15 @@ void world_finish(struct world *w)
         if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
             check_healing(w, list);
         }
-        finish_list(w, list);
+        if (w->oracle.outside != NULL) {
+            finish_from_outside(w, list);
+        } else {
+            finish_list(w, list);
+        }
+    }
+    if (w->p.dialect != DIALECT_NATIVE) {
+        finish_dialect(w);
+        return;
     }
     /* Only what is not needed any more is forgotten by itself. */
     let_pass(w, 2 * DAY_S * 1000000ULL);

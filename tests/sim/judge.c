@@ -111,9 +111,25 @@ static bool take_item(const struct sim_call *call, struct slice *rest, struct sl
     return slice_equal(slice_take(rest, 2), SLICE_LIT("\r\n"));
 }
 
-/* Splits an answer into items; false when it is not made as it should be. Repeated items stay
- * visible. */
-static bool parse_answer(struct sim_call *call, struct items *out)
+/* Takes the time away that a ring's entry has behind its item. */
+static bool take_stamp(const struct oracle *o, const struct sim_call *call, struct slice *name)
+{
+    uint64_t seconds;
+    if (o->format == NULL || o->format->dialect != DIALECT_RING || !o->format->stamp ||
+        call->call.verb == LIST_HAS) {
+        return true;
+    }
+    const char *blank = memrchr(name->p, ' ', name->len);
+    if (blank == NULL) {
+        return false;
+    }
+    size_t len = (size_t)(blank - name->p);
+    struct slice digits = slice_make(blank + 1, name->len - len - 1);
+    *name = slice_make(name->p, len);
+    return slice_to_u64(digits, &seconds);
+}
+
+bool oracle_parse_answer(const struct oracle *o, struct sim_call *call, struct ids *out)
 {
     size_t bytes;
     char *text = flatten(&call->call.answer, &bytes);
@@ -124,16 +140,16 @@ static bool parse_answer(struct sim_call *call, struct items *out)
         uint16_t id = 0;
         good = call->call.form == LIST_FORM_JOINED ? take_joined(&rest, &name)
                                                    : take_item(call, &rest, &name);
-        good = good && item_of_name(name, &id);
+        good = good && take_stamp(o, call, &name) && item_of_name(name, &id);
         if (good) {
-            items_push(out, id);
+            ids_push(out, id);
         }
     }
     free(text);
     return good;
 }
 
-static void expected_range(const struct items *all, int64_t from, int64_t to, struct items *out)
+static void expected_range(const struct ids *all, int64_t from, int64_t to, struct ids *out)
 {
     int64_t n = all->count;
     from = from < 0 ? n + from : from;
@@ -141,24 +157,24 @@ static void expected_range(const struct items *all, int64_t from, int64_t to, st
     from = from < 0 ? 0 : from;
     to = to >= n ? n - 1 : to;
     for (int64_t i = from; i <= to; i++) {
-        items_push(out, all->ids[i]);
+        ids_push(out, all->ids[i]);
     }
 }
 
 /* Would the read be answered like this by that version? */
 static bool read_matches(const struct oracle *o, const struct sim_call *call,
-                         const struct items *answer, const struct version *v)
+                         const struct ids *answer, const struct version *v)
 {
     const struct list_call *c = &call->call;
     if (c->verb == LIST_LEN || c->verb == LIST_STAT) {
         return (c->verb == LIST_LEN ? c->number : c->stat.items) == v->items.count;
     }
-    struct items expected = {0};
+    struct ids expected = {0};
     uint32_t has = 0;
     bool same = true;
     if (c->verb == LIST_HAS) {
         for (size_t i = 0; i < c->item_count && same; i++) {
-            if (items_has(&v->items, call->ids[i])) {
+            if (ids_has(&v->items, call->ids[i])) {
                 same = has < answer->count && answer->ids[has] == call->ids[i];
                 has++;
             }
@@ -166,11 +182,11 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
         same = same && has == answer->count;
     } else if (c->verb == LIST_RANGE) {
         expected_range(&v->items, c->from, c->to, &expected);
-        same = items_equal(&expected, answer);
+        same = ids_equal(&expected, answer);
     } else {
-        same = items_equal(&v->items, answer);
+        same = ids_equal(&v->items, answer);
     }
-    items_fini(&expected);
+    ids_fini(&expected);
     if (!same || c->number != answer->count) {
         return false;
     }
@@ -195,8 +211,8 @@ static bool version_matches(const struct oracle *o, const struct sim_call *call,
 
 static void judge_read(struct oracle *o, struct session_model *session, struct sim_call *call)
 {
-    const struct items *answer = &call->answer;
-    if (!parse_answer(call, &call->answer)) {
+    const struct ids *answer = &call->answer;
+    if (!oracle_parse_answer(o, call, &call->answer)) {
         wrong(o, call, "malformed answer");
     }
     uint32_t from = call->start_version, floor = session->floor[call->list];
@@ -247,7 +263,7 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
         return false;
     }
     for (size_t i = 0; i < c->item_count; i++) {
-        bool in = items_has(&v->items, call->ids[i]);
+        bool in = ids_has(&v->items, call->ids[i]);
         if (in != (c->verb == LIST_ADD || c->verb == LIST_ADDX)) {
             return false;
         }

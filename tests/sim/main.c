@@ -16,14 +16,17 @@
 #include "run.h"
 #include "world.h"
 
-/* Run without arguments. */
+/* Run without arguments, and of each other dialect. */
 #define SEEDS_DEFAULT 200
+#define SEEDS_DIALECT 25
 /* Calls as the seed says. */
 #define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
 
 struct options {
     uint64_t seed, seeds, first, ops, jobs;
+    enum list_dialect dialect;
+    bool all_dialects;
     bool has_seed, trace, keep_size;
     const char *changes;
     struct ranges without_calls, without_faults;
@@ -32,6 +35,9 @@ struct options {
 static const char usage[] =
     "usage: sim [--seeds N] [--first N] [--jobs N]   seeds from --first on (default: 200 from 1)\n"
     "       sim --seed N [--trace]                   one seed; --trace shows every step\n"
+    "  --dialect NAME        how lists are stored (default: native; without any option, some "
+    "seeds\n"
+    "                        of each)\n"
     "  --ops N               calls of clients per seed\n"
     "  --set \"NAME=N ...\"    another world: the names that the first line of a run shows\n"
     "  --without-calls LIST  leaves out these calls, as 3-10,17\n"
@@ -64,6 +70,7 @@ static void take_option(struct options *o, int c)
 {
     switch (c) {
     case 's':
+        o->all_dialects = false;
         o->seed = number(optarg);
         o->has_seed = true;
         break;
@@ -77,13 +84,21 @@ static void take_option(struct options *o, int c)
         o->keep_size = true;
         break;
     case 'n':
+        o->all_dialects = false;
         o->seeds = number(optarg);
         break;
     case 'f':
+        o->all_dialects = false;
         o->first = number(optarg);
         break;
     case 'j':
         o->jobs = number(optarg);
+        break;
+    case 'D':
+        if (!dialect_of_name(optarg, &o->dialect)) {
+            refuse("no such dialect");
+        }
+        o->all_dialects = false;
         break;
     case 'S':
         o->changes = optarg;
@@ -102,10 +117,12 @@ static void take_option(struct options *o, int c)
 static void parse(int argc, char **argv, struct options *o)
 {
     static const struct option names[] = {
-        {"seed", 1, NULL, 's'},           {"ops", 1, NULL, 'o'},   {"trace", 0, NULL, 't'},
-        {"keep-size", 0, NULL, 'k'},      {"seeds", 1, NULL, 'n'}, {"first", 1, NULL, 'f'},
-        {"jobs", 1, NULL, 'j'},           {"set", 1, NULL, 'S'},   {"without-calls", 1, NULL, 'C'},
-        {"without-faults", 1, NULL, 'F'}, {NULL, 0, NULL, 0}};
+        {"seed", 1, NULL, 's'},          {"ops", 1, NULL, 'o'},
+        {"trace", 0, NULL, 't'},         {"keep-size", 0, NULL, 'k'},
+        {"seeds", 1, NULL, 'n'},         {"first", 1, NULL, 'f'},
+        {"jobs", 1, NULL, 'j'},          {"set", 1, NULL, 'S'},
+        {"without-calls", 1, NULL, 'C'}, {"without-faults", 1, NULL, 'F'},
+        {"dialect", 1, NULL, 'D'},       {NULL, 0, NULL, 0}};
     int c;
     opterr = 0;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -124,7 +141,7 @@ static void parse(int argc, char **argv, struct options *o)
 
 static void choose_params(const struct options *o, uint64_t seed, struct params *p)
 {
-    params_of_seed(p, seed);
+    params_of_seed(p, seed, o->dialect);
     if (o->ops != OPS_DEFAULT) {
         p->ops = o->ops;
     }
@@ -189,15 +206,16 @@ static uint64_t run_seeds(const struct options *o)
         }
         uint64_t failed_seed = 0;
         if (await_one(jobs, &count, &failed_seed)) {
-            printf("FAILED: seed %llu\n", (unsigned long long)failed_seed);
+            printf("FAILED: %s seed %llu\n", dialect_name(o->dialect),
+                   (unsigned long long)failed_seed);
             first_failed = failed++ == 0 ? failed_seed : first_failed;
         }
     }
-    struct sim_totals totals = *sim_totals;
+    struct sim_totals totals = sim_totals[o->dialect];
     if (failed > 0) {
         explain(o, first_failed);
     }
-    *sim_totals = totals;
+    sim_totals[o->dialect] = totals;
     return failed;
 }
 
@@ -218,27 +236,48 @@ static int run_one(const struct options *o)
     return 1;
 }
 
+/* Runs the seeds of one dialect. Returns how many failed. */
+static uint64_t run_dialect(const struct options *o)
+{
+    time_t start = time(NULL);
+    uint64_t failed = run_seeds(o);
+    const struct sim_totals *t = &sim_totals[o->dialect];
+    if (o->dialect != DIALECT_NATIVE) {
+        printf("%s: ", dialect_name(o->dialect));
+    }
+    printf("%llu calls of clients, %llu answers checked, %llu faults, %llu histories checked (%llu "
+           "undecided), %lld s\n",
+           (unsigned long long)t->calls, (unsigned long long)t->checked,
+           (unsigned long long)t->faults, (unsigned long long)t->histories,
+           (unsigned long long)t->undecided, (long long)(time(NULL) - start));
+    if (t->came_back > 0) {
+        printf("%s: %llu sights of deleted items that have come back\n", dialect_name(o->dialect),
+               (unsigned long long)t->came_back);
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
-    struct options o = {.seeds = SEEDS_DEFAULT, .first = 1, .jobs = 1, .ops = OPS_DEFAULT};
+    struct options o = {
+        .seeds = SEEDS_DEFAULT, .first = 1, .jobs = 1, .ops = OPS_DEFAULT, .all_dialects = true};
     parse(argc, argv, &o);
-    sim_totals =
-        mmap(NULL, sizeof *sim_totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sim_totals = mmap(NULL, DIALECT_COUNT * sizeof *sim_totals, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sim_totals == MAP_FAILED || log_open("/dev/null", LOG_ERROR_LEVEL) != 0) {
         return 2;
     }
-    *sim_totals = (struct sim_totals){0};
     if (o.has_seed) {
         return run_one(&o);
     }
-    time_t start = time(NULL);
-    uint64_t failed = run_seeds(&o);
-    printf("%llu calls of clients, %llu answers checked, %llu faults, %llu histories checked (%llu "
-           "undecided), %lld s\n",
-           (unsigned long long)sim_totals->calls, (unsigned long long)sim_totals->checked,
-           (unsigned long long)sim_totals->faults, (unsigned long long)sim_totals->histories,
-           (unsigned long long)sim_totals->undecided, (long long)(time(NULL) - start));
-    printf("%llu passed, %llu failed\n", (unsigned long long)(o.seeds - failed),
+    uint64_t seeds = o.seeds, failed = run_dialect(&o);
+    o.seeds = SEEDS_DIALECT;
+    for (unsigned d = DIALECT_NATIVE + 1; o.all_dialects && d < DIALECT_COUNT; d++) {
+        o.dialect = d;
+        seeds += o.seeds;
+        failed += run_dialect(&o);
+    }
+    printf("%llu passed, %llu failed\n", (unsigned long long)(seeds - failed),
            (unsigned long long)failed);
     return failed == 0 ? 0 : 1;
 }

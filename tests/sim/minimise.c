@@ -23,13 +23,14 @@ static bool attempt(struct search *s, const struct params *candidate)
         return false;
     }
     s->tries++;
-    *sim_totals = (struct sim_totals){0};
+    struct sim_totals *totals = &sim_totals[candidate->dialect];
+    *totals = (struct sim_totals){0};
     if (run_wait(candidate, TRACE_OFF, true)) {
         return false;
     }
     s->hits++;
     s->best = *candidate;
-    s->reach = *sim_totals;
+    s->reach = *totals;
     return true;
 }
 
@@ -129,8 +130,11 @@ static void leave_out_stretches(struct search *s, size_t ranges_at, uint64_t las
         }
         from = to + 1;
     }
-    if (!any) {
-        s->best = kept;
+    /* What was out before came in again for a while: it must fail with all of it left out. */
+    struct params found = s->best;
+    s->best = kept;
+    if (any) {
+        (void)attempt(s, &found);
     }
 }
 

@@ -6,13 +6,13 @@
 
 #include "base/check.h"
 
-void items_fini(struct items *items)
+void ids_fini(struct ids *items)
 {
     free(items->ids);
-    *items = (struct items){0};
+    *items = (struct ids){0};
 }
 
-void items_push(struct items *items, uint16_t id)
+void ids_push(struct ids *items, uint16_t id)
 {
     if (items->count == items->cap) {
         items->cap = items->cap == 0 ? 16 : items->cap * 2;
@@ -22,21 +22,21 @@ void items_push(struct items *items, uint16_t id)
     items->ids[items->count++] = id;
 }
 
-void items_copy(struct items *to, const struct items *from)
+void ids_copy(struct ids *to, const struct ids *from)
 {
     to->count = 0;
     for (uint32_t i = 0; i < from->count; i++) {
-        items_push(to, from->ids[i]);
+        ids_push(to, from->ids[i]);
     }
 }
 
-bool items_equal(const struct items *a, const struct items *b)
+bool ids_equal(const struct ids *a, const struct ids *b)
 {
     return a->count == b->count &&
            (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof *a->ids) == 0);
 }
 
-bool items_has(const struct items *items, uint16_t id)
+bool ids_has(const struct ids *items, uint16_t id)
 {
     for (uint32_t i = 0; i < items->count; i++) {
         if (items->ids[i] == id) {
@@ -46,21 +46,21 @@ bool items_has(const struct items *items, uint16_t id)
     return false;
 }
 
-void items_clear(struct items *items)
+void ids_clear(struct ids *items)
 {
     items->count = 0;
 }
 
-bool items_add(struct items *items, uint16_t id)
+bool ids_add(struct ids *items, uint16_t id)
 {
-    if (items_has(items, id)) {
+    if (ids_has(items, id)) {
         return false;
     }
-    items_push(items, id);
+    ids_push(items, id);
     return true;
 }
 
-bool items_remove(struct items *items, uint16_t id)
+bool ids_remove(struct ids *items, uint16_t id)
 {
     for (uint32_t i = 0; i < items->count; i++) {
         if (items->ids[i] == id) {
@@ -72,11 +72,19 @@ bool items_remove(struct items *items, uint16_t id)
     return false;
 }
 
+static bool for_dialects;
+
+void item_names_for_dialects(void)
+{
+    for_dialects = true;
+}
+
 size_t item_name(char out[ITEM_NAME_MAX], uint16_t id)
 {
-    static const char *const prefixes[] = {"i",   "+1:x", "~a",
-                                           "-3:", "!0:",  "item-with-a-longer-name"};
-    int n = snprintf(out, ITEM_NAME_MAX, "%s.%u", prefixes[id % 6], (unsigned)id);
+    static const char *const prefixes[2][6] = {
+        {"i", "+1:x", "~a", "-3:", "!0:", "item-with-a-longer-name"},
+        {"i", "7 1 2", "@12:ab", "0", "x:#", "item_with_a_longer_name"}};
+    int n = snprintf(out, ITEM_NAME_MAX, "%s.%u", prefixes[for_dialects][id % 6], (unsigned)id);
     return (size_t)n;
 }
 
@@ -304,7 +312,7 @@ static const struct item *find_head(const struct cluster *cluster, struct slice 
 }
 
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
-                  struct items *items, struct stored *out)
+                  struct ids *items, struct stored *out)
 {
     static struct replay replay; /* its memory is used again */
     const struct item *head = find_head(cluster, list_key, now_s);
@@ -319,7 +327,7 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
     out->malformed = !replay_head(&replay, cluster, list_key, item_value(head), now_s);
     for (uint32_t i = 0; i < replay.step_count; i++) {
         if (replay.place[replay.steps[i]] == i + 1) {
-            items_push(items, replay.steps[i]);
+            ids_push(items, replay.steps[i]);
         }
     }
 }

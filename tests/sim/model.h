@@ -13,24 +13,27 @@
 #define SERVERS_MAX 4
 
 /* Items are numbers here; on the wire they have names that look like the format's own syntax. */
-struct items {
+struct ids {
     uint16_t *ids; /* in order of insertion */
     uint32_t count, cap;
 };
 
-void items_fini(struct items *items);
-void items_copy(struct items *to, const struct items *from);
-bool items_equal(const struct items *a, const struct items *b);
-bool items_has(const struct items *items, uint16_t id);
-void items_clear(struct items *items);
+void ids_fini(struct ids *items);
+void ids_copy(struct ids *to, const struct ids *from);
+bool ids_equal(const struct ids *a, const struct ids *b);
+bool ids_has(const struct ids *items, uint16_t id);
+void ids_clear(struct ids *items);
 /* Puts it at the end, whatever is there already. */
-void items_push(struct items *items, uint16_t id);
+void ids_push(struct ids *items, uint16_t id);
 /* Returns whether it was new; one that is there keeps its place. */
-bool items_add(struct items *items, uint16_t id);
+bool ids_add(struct ids *items, uint16_t id);
 /* Returns whether it was there. */
-bool items_remove(struct items *items, uint16_t id);
+bool ids_remove(struct ids *items, uint16_t id);
 
 size_t item_name(char out[ITEM_NAME_MAX], uint16_t id);
+/* From now on, names without the bytes that a dialect gives a meaning to. Before any is asked for.
+ */
+void item_names_for_dialects(void);
 /* The same, kept for ever. */
 struct slice item_text(uint16_t id);
 /* False when no item has that name. */
@@ -56,7 +59,7 @@ struct store *cluster_store(const struct cluster *cluster, struct slice placemen
 /* Reads the list's content from the stores. items is complete unless malformed, or
  * sublist_missing and not cleared. */
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
-                  struct items *items, struct stored *out);
+                  struct ids *items, struct stored *out);
 /* Does the list's head name this sublist, in a run, as garbage or by an announcement? */
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                       struct slice sublist);

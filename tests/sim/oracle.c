@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "outside.h"
+
 static const struct version *push_version(struct model_list *l, bool exists,
-                                          const struct items *items)
+                                          const struct ids *items)
 {
     if (l->count == l->cap) {
         l->cap = l->cap == 0 ? 64 : l->cap * 2;
@@ -14,13 +16,13 @@ static const struct version *push_version(struct model_list *l, bool exists,
     }
     struct version *version = &l->versions[l->count++];
     *version = (struct version){.exists = exists};
-    items_copy(&version->items, items);
+    ids_copy(&version->items, items);
     return version;
 }
 
 void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
 {
-    struct items none = {0};
+    struct ids none = {0};
     *o = (struct oracle){.cluster = cluster, .lists = lists};
     for (unsigned i = 0; i < lists; i++) {
         snprintf(o->list[i].key, sizeof o->list[i].key, "L%u", i);
@@ -33,11 +35,22 @@ void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
     }
 }
 
+void oracle_set_format(struct oracle *o, const struct format *format)
+{
+    o->format = format;
+    for (unsigned i = 0; i < o->lists; i++) {
+        memcpy(o->list[i].head_key, o->list[i].key, sizeof o->list[i].head_key);
+    }
+}
+
 void oracle_fini(struct oracle *o)
 {
+    decoded_fini(&o->content);
     for (unsigned i = 0; i < o->lists; i++) {
+        ids_fini(&o->list[i].adds);
+        ids_fini(&o->list[i].deletes);
         for (uint32_t v = 0; v < o->list[i].count; v++) {
-            items_fini(&o->list[i].versions[v].items);
+            ids_fini(&o->list[i].versions[v].items);
         }
         free(o->list[i].versions);
         free(o->list[i].marks);
@@ -68,25 +81,25 @@ static void note_cas(struct oracle *o, unsigned list, int64_t now_s)
 }
 
 /* Makes this the current content; nothing happens when it is already. */
-static void set_current(struct oracle *o, unsigned list, bool exists, const struct items *items)
+void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items)
 {
     const struct version *now = oracle_now(o, list);
-    if (now->exists != exists || !items_equal(&now->items, items)) {
+    if (now->exists != exists || !ids_equal(&now->items, items)) {
         push_version(&o->list[list], exists, items);
     }
 }
 
 /* Applies a blind change to the content. */
-static void apply_blind(struct items *items, const struct sim_call *call)
+void oracle_apply_blind(struct ids *items, const struct sim_call *call)
 {
     if (call->call.verb == LIST_SET) {
-        items_clear(items);
+        ids_clear(items);
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
         if (call->call.verb == LIST_DEL) {
-            (void)items_remove(items, call->ids[i]);
+            (void)ids_remove(items, call->ids[i]);
         } else {
-            (void)items_add(items, call->ids[i]);
+            (void)ids_add(items, call->ids[i]);
         }
     }
 }
@@ -98,20 +111,20 @@ static void __attribute__((noreturn)) wrong_effect(const struct sim_call *call, 
     sim_violation("%s: %s", what, text);
 }
 
-static void apply_exact(struct oracle *o, bool exists, struct items *items, struct sim_call *call)
+void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct sim_call *call)
 {
     call->expected = 0;
     if (call->call.verb == LIST_CREATE && (items->count > 0 || (exists && o->refuse))) {
         wrong_effect(call, "lcreate took effect on a list that exists");
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
-        bool did = call->call.verb == LIST_DELX ? items_remove(items, call->ids[i])
-                                                : items_add(items, call->ids[i]);
+        bool did = call->call.verb == LIST_DELX ? ids_remove(items, call->ids[i])
+                                                : ids_add(items, call->ids[i]);
         call->expected += did;
     }
 }
 
-static void mark_applied(struct oracle *o, struct sim_call *call, bool made_version)
+void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_version)
 {
     bool first = call->applied++ == 0;
     if (first) {
@@ -129,7 +142,7 @@ static void mark_applied(struct oracle *o, struct sim_call *call, bool made_vers
     }
 }
 
-static void note_clear(struct oracle *o, const struct intent *intent, const struct items *before)
+static void note_clear(struct oracle *o, const struct intent *intent, const struct ids *before)
 {
     for (size_t i = 0; before->count > 0 && i < intent->count; i++) {
         if (++intent->calls[i]->clears > 1 && !o->refuse) {
@@ -141,35 +154,35 @@ static void note_clear(struct oracle *o, const struct intent *intent, const stru
 
 /* What the content must be after the request. */
 static void expect(struct oracle *o, unsigned list, const struct intent *intent,
-                   const struct be_request *request, bool *exists, struct items *items)
+                   const struct be_request *request, bool *exists, struct ids *items)
 {
     const struct version *before = oracle_now(o, list);
-    items_copy(items, &before->items);
+    ids_copy(items, &before->items);
     *exists = true;
     if (request->verb == BE_ADD && before->exists) {
         sim_violation("L%u: ADD of a head that is there", list);
     }
     if (intent->kind == INTENT_ROUND) {
         for (size_t i = 0; i < intent->count; i++) {
-            apply_blind(items, intent->calls[i]);
+            oracle_apply_blind(items, intent->calls[i]);
         }
     } else if (intent->kind == INTENT_EXACT) {
         for (size_t i = 0; i < intent->count; i++) {
-            apply_exact(o, before->exists, items, intent->calls[i]);
+            oracle_apply_exact(o, before->exists, items, intent->calls[i]);
         }
     } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
         if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
             sim_violation("L%u: cleared, though nobody asked for it and it is not damaged", list);
         }
         note_clear(o, intent, items);
-        items_clear(items);
+        ids_clear(items);
     } else if (request->verb == BE_CAS_DELETE) {
         if (items->count > 0 && intent->count == 0) {
             sim_violation("L%u: the head was removed, with %u items in the list", list,
                           items->count);
         }
         note_clear(o, intent, items);
-        items_clear(items);
+        ids_clear(items);
         if (o->refuse && !intent->may_remove) {
             sim_violation("L%u: an empty list was removed without an ldrop", list);
         }
@@ -179,7 +192,7 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
     }
 }
 
-static void print_items(const char *what, const struct items *items)
+static void print_items(const char *what, const struct ids *items)
 {
     printf("  %s (%u):", what, items->count);
     for (uint32_t i = 0; i < items->count && i < 60; i++) {
@@ -196,15 +209,31 @@ static void note_tidiness(struct oracle *o, struct model_list *l, bool tidy)
     l->tidy = tidy;
 }
 
+static void decode(struct oracle *o, unsigned list, int64_t now_s, struct ids *items,
+                   struct stored *out)
+{
+    struct decoded *content = &o->content;
+    if (o->format == NULL) {
+        model_decode(&o->cluster, slice_of(o->list[list].key), now_s, items, out);
+        return;
+    }
+    format_decode(o->format, list, now_s, content);
+    ids_copy(items, &content->items);
+    *out = (struct stored){.exists = content->exists,
+                           .malformed = content->malformed != NULL,
+                           .adds = content->adds.count,
+                           .garbage = content->deletes.count};
+}
+
 /* Compares what is stored with the current version. */
 static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *after)
 {
     struct model_list *l = &o->list[list];
     const struct version *now = oracle_now(o, list);
-    struct items items = {0};
+    struct ids items = {0};
     struct stored stored;
     const char *key = l->key;
-    model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+    decode(o, list, now_s, &items, &stored);
     if (stored.malformed) {
         sim_violation("%s: malformed after %s", key, after);
     }
@@ -219,13 +248,13 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
                   stored.sublist_missing ||
                       (stored.runs <= 1 && stored.garbage == 0 && stored.adds == items.count));
     bool known = !stored.sublist_missing || stored.cleared;
-    if (known && (stored.exists != now->exists || !items_equal(&items, &now->items))) {
+    if (known && (stored.exists != now->exists || !ids_equal(&items, &now->items))) {
         print_items("must hold", &now->items);
         print_items("is stored", &items);
         sim_violation("%s: wrong content after %s (%s, must be %s)", key, after,
                       stored.exists ? "exists" : "missing", now->exists ? "exists" : "missing");
     }
-    items_fini(&items);
+    ids_fini(&items);
 }
 
 /* Each of the calls has its own moment within the request: those between them may be answered from
@@ -234,20 +263,20 @@ static void pass_turns(struct oracle *o, unsigned list, const struct intent *int
 {
     for (size_t i = 0; i < intent->count; i++) {
         const struct version *before = oracle_now(o, list);
-        struct items items = {0};
+        struct ids items = {0};
         uint32_t count = o->list[list].count;
-        items_copy(&items, &before->items);
-        apply_blind(&items, intent->calls[i]);
-        set_current(o, list, before->exists, &items);
-        mark_applied(o, intent->calls[i], o->list[list].count > count);
-        items_fini(&items);
+        ids_copy(&items, &before->items);
+        oracle_apply_blind(&items, intent->calls[i]);
+        oracle_set_current(o, list, before->exists, &items);
+        oracle_mark_applied(o, intent->calls[i], o->list[list].count > count);
+        ids_fini(&items);
     }
 }
 
 void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *intent,
                          const struct be_request *request, int64_t now_s)
 {
-    struct items items = {0};
+    struct ids items = {0};
     bool exists;
     if (intent->kind == INTENT_TURNS) {
         pass_turns(o, list, intent);
@@ -255,14 +284,20 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
         compare(o, list, now_s, "changes and looks in turns");
         return;
     }
+    if (intent->kind == INTENT_WORK) {
+        oracle_work_done(o, list, intent, request, now_s);
+        note_cas(o, list, now_s);
+        compare(o, list, now_s, be_verb_name(request->verb));
+        return;
+    }
     expect(o, list, intent, request, &exists, &items);
     uint32_t before = o->list[list].count;
-    set_current(o, list, exists, &items);
+    oracle_set_current(o, list, exists, &items);
     for (size_t i = 0; i < intent->count; i++) {
-        mark_applied(o, intent->calls[i], o->list[list].count > before);
+        oracle_mark_applied(o, intent->calls[i], o->list[list].count > before);
     }
     note_cas(o, list, now_s);
-    items_fini(&items);
+    ids_fini(&items);
     compare(o, list, now_s, be_verb_name(request->verb));
 }
 
@@ -285,21 +320,23 @@ static void note_loss(struct oracle *o, unsigned list)
 
 void oracle_look(struct oracle *o, int64_t now_s)
 {
-    struct items items = {0};
+    struct ids items = {0};
     struct stored stored;
     for (unsigned i = 0; i < o->lists; i++) {
-        model_decode(&o->cluster, slice_of(o->list[i].key), now_s, &items, &stored);
+        decode(o, i, now_s, &items, &stored);
         if (!stored.exists && o->may_lose) {
+            ids_clear(&o->list[i].adds);
+            ids_clear(&o->list[i].deletes);
             if (oracle_now(o, i)->exists) {
                 note_loss(o, i);
             }
             o->list[i].tidy = true;
-            items_clear(&items);
-            set_current(o, i, false, &items);
+            ids_clear(&items);
+            oracle_set_current(o, i, false, &items);
         }
         compare(o, i, now_s, o->may_lose ? "a loss in the backend" : "a while");
     }
-    items_fini(&items);
+    ids_fini(&items);
 }
 
 void oracle_submitted(struct oracle *o, struct sim_call *call)
@@ -310,6 +347,9 @@ void oracle_submitted(struct oracle *o, struct sim_call *call)
     call->damage_seen = l->damaged;
     call->start_damage = l->damage_count;
     TAILQ_INSERT_TAIL(&o->sessions[call->session].calls, call, link);
+    if (o->outside != NULL) {
+        outside_asked(o->outside, call);
+    }
 }
 
 void oracle_done(struct oracle *o, struct sim_call *call)
@@ -321,6 +361,11 @@ void oracle_done(struct oracle *o, struct sim_call *call)
     call->done_version = l->count - 1;
     call->tidy_seen = l->tidy || l->tidy_until > call->asked;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
+    if (o->outside != NULL) {
+        outside_answered(o->outside, call);
+        TAILQ_REMOVE(&session->calls, call, link);
+        return;
+    }
     while ((call = TAILQ_FIRST(&session->calls)) != NULL && call->done) {
         TAILQ_REMOVE(&session->calls, call, link);
         oracle_judge(o, session, call);
@@ -329,29 +374,30 @@ void oracle_done(struct oracle *o, struct sim_call *call)
 
 void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_left_over)
 {
-    struct items items = {0};
+    struct ids items = {0};
     struct stored stored;
     const char *key = o->list[list].key;
     compare(o, list, now_s, "everything");
-    model_decode(&o->cluster, slice_of(key), now_s, &items, &stored);
+    decode(o, list, now_s, &items, &stored);
     if (o->list[list].damaged) {
-        items_fini(&items);
+        ids_fini(&items);
         return;
     }
     if (stored.runs > 1) {
         sim_violation("%s: %u runs after lcompact", key, stored.runs);
     }
     if (nothing_left_over && (stored.garbage > 0 || stored.announcements > 0)) {
-        sim_violation("%s: %u garbage names and %u announcements after lcompact", key,
-                      stored.garbage, stored.announcements);
+        sim_violation("%s: %u garbage names (or deletions) and %u announcements after lcompact",
+                      key, stored.garbage, stored.announcements);
     }
     /* A run may hold deletions of what lay below it, if a merge of that left nothing. */
     if (stored.adds != items.count || (stored.entries != stored.adds && items.count == 0)) {
         sim_violation("%s: %u entries for %u items after lcompact", key, stored.entries,
                       items.count);
     }
-    if (!o->refuse && stored.exists && items.count == 0 && nothing_left_over) {
+    bool native = o->format == NULL;
+    if (native && !o->refuse && stored.exists && items.count == 0 && nothing_left_over) {
         sim_violation("%s: an empty head is left after lcompact", key);
     }
-    items_fini(&items);
+    ids_fini(&items);
 }

@@ -8,12 +8,14 @@
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
+#include "format.h"
 #include "list/engine.h"
 #include "model.h"
 
 #define LISTS_MAX 16
 #define CALL_ITEMS_MAX 12
-#define SESSIONS_MAX 128
+#define HANDS_MAX 8
+#define SESSIONS_MAX (PROXIES_MAX * CLIENTS_MAX + HANDS_MAX)
 
 /* One client operation, kept until the end of the run. */
 struct sim_call {
@@ -24,7 +26,7 @@ struct sim_call {
     uint16_t ids[CALL_ITEMS_MAX];
     struct slice items[CALL_ITEMS_MAX];
     uint64_t asked, answered; /* moments, counted by the oracle */
-    struct items answer;      /* what it read */
+    struct ids answer;        /* what it read */
     bool done;
     bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
 
@@ -38,6 +40,11 @@ struct sim_call {
     bool made_version; /* the request that carried it changed the content */
     uint32_t applied_version;
     uint64_t expected; /* exact ones: the number at that moment */
+
+    /* Judged from outside. */
+    uint64_t settled_us; /* of unknown outcome: its last request has arrived by then */
+    TAILQ_ENTRY(sim_call) under_way;
+
     TAILQ_ENTRY(sim_call) link;
     struct sim_call *next;
 };
@@ -50,7 +57,8 @@ struct intent {
         INTENT_EXACT,
         INTENT_TURNS,
         INTENT_DROP,
-        INTENT_COMPACT
+        INTENT_COMPACT,
+        INTENT_WORK /* of a dialect: all calls, one after the other; without any it compacts */
     } kind;
     bool clears;     /* INTENT_COMPACT: drops all content */
     bool may_remove; /* INTENT_COMPACT: an ldrop, or a damaged list is given up */
@@ -60,7 +68,7 @@ struct intent {
 
 struct version {
     bool exists;
-    struct items items;
+    struct ids items;
 };
 
 /* Which content a head with that CAS number held. */
@@ -78,8 +86,9 @@ struct model_list {
     bool damaged; /* a sublist that the head names was evicted */
     bool cleared; /* the log makes all runs void */
     uint64_t damage_count;
-    bool tidy;           /* nothing is left for an lcompact to do, or it cannot be known */
-    uint64_t tidy_until; /* the moment when it was that last, unless it still is */
+    bool tidy;                /* nothing is left for an lcompact to do, or it cannot be known */
+    uint64_t tidy_until;      /* the moment when it was that last, unless it still is */
+    struct ids adds, deletes; /* where items are counted: all that are stored */
 };
 
 TAILQ_HEAD(sim_calls, sim_call);
@@ -99,6 +108,9 @@ struct session_model {
 
 struct oracle {
     struct cluster cluster;
+    const struct format *format; /* NULL: the native one */
+    struct decoded content;      /* what was read last */
+    struct outside *outside;     /* who judges answers, or NULL: the oracle itself */
     unsigned lists;
     bool refuse;       /* on_missing */
     bool miss_damaged; /* on_damaged = miss */
@@ -112,6 +124,8 @@ struct oracle {
 };
 
 void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists);
+/* Lists are stored like this; before anything happens. */
+void oracle_set_format(struct oracle *o, const struct format *format);
 void oracle_fini(struct oracle *o);
 
 /* A head was changed by this request. */
@@ -131,9 +145,23 @@ void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_l
 
 const struct version *oracle_now(const struct oracle *o, unsigned list);
 
+/* oracle_work.c: a list that is one item was changed. */
+void oracle_work_done(struct oracle *o, unsigned list, const struct intent *intent,
+                      const struct be_request *request, int64_t now_s);
+
+/* Makes this the current content; nothing happens when it is already. */
+void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items);
+/* The call has taken effect, in what is now the current version. */
+void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_version);
+void oracle_apply_blind(struct ids *items, const struct sim_call *call);
+/* exists: as before. */
+void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct sim_call *call);
+
 /* For the file that judges answers. */
 void oracle_judge(struct oracle *o, struct session_model *session, struct sim_call *call);
 bool call_unknown(const struct sim_call *call);
+/* False when the answer is not made as it should be. Repeated items stay visible. */
+bool oracle_parse_answer(const struct oracle *o, struct sim_call *call, struct ids *out);
 void call_describe(const struct sim_call *call, char *out, size_t cap);
 
 /* Ends the run: the seed's rules are broken. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "format.h"
 
 /* Every seed has a kind of world: the number behind its last ten. */
 enum {
@@ -123,7 +124,30 @@ static void mix_rarities(struct params *p, struct rng *rng)
     }
 }
 
-void params_of_seed(struct params *p, uint64_t seed)
+static void mix_dialect(struct params *p, struct rng *rng)
+{
+    static const uint32_t chances[] = {0, 1, 3, 20};
+    p->manual_format = rng_below(rng, 2) == 0;
+    p->hands = (unsigned)rng_below(rng, 3);
+    p->compact_chance = chances[rng_below(rng, 4)];
+    p->capacity = 4u << rng_below(rng, 6);
+    p->stamp = rng_below(rng, 2) == 0;
+    p->drops = rng_below(rng, 3) > 0;
+    p->items = p->items == 800 ? 200 : p->items;
+    /* What only the native one has. */
+    p->spread = p->refuse = p->miss_damaged = false;
+    p->cache_bytes = p->expiry_s = p->touch_interval_s = p->fold_memory = 0;
+    p->faults[FAULT_EXPIRY] = 0;
+    if (!params_linearizable(p) && p->faults[FAULT_RESTART] + p->faults[FAULT_EVICTION] > 0) {
+        /* Nothing is promised for lists that lose a part. */
+        p->faults[FAULT_RESTART] = p->faults[FAULT_EVICTION] = 0;
+        p->faults[FAULT_LOSS] = p->faults[FAULT_CRASH] = p->faults[FAULT_PAUSE] = 1;
+    }
+    p->history = p->history && (p->dialect == DIALECT_SIMPLE || p->dialect == DIALECT_SIGNED) &&
+                 p->hands == 0;
+}
+
+void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
     unsigned kind = (unsigned)(seed % KIND_COUNT);
@@ -136,6 +160,10 @@ void params_of_seed(struct params *p, uint64_t seed)
     mix_rarities(p, &rng);
     p->session_limit = rng_below(&rng, 4) == 0 ? 64u << rng_below(&rng, 5) : 0;
     p->history = seed / KIND_COUNT % 10 == 1;
+    p->dialect = dialect;
+    if (dialect != DIALECT_NATIVE) {
+        mix_dialect(p, &rng);
+    }
 }
 
 /* ---- by name ---- */
@@ -183,6 +211,13 @@ static const struct param table[] = {
     PARAM(views, 1),
     PARAM(mixed_limits, 1),
     PARAM(history, 1),
+    PARAM(manual_format, 1),
+    PARAM(hands, 8),
+    PARAM(drops, 1),
+    PARAM(compact_chance, 1000),
+    PARAM(capacity, CAPACITY_MAX),
+    PARAM(stamp, 1),
+    PARAM(strict, 1),
     FAULT("evictions", FAULT_EVICTION),
     FAULT("expiries", FAULT_EXPIRY),
     FAULT("restarts", FAULT_RESTART),
@@ -286,7 +321,9 @@ bool ranges_parse(struct ranges *r, struct slice text)
 
 void params_print(const struct params *p)
 {
-    printf("seed %llu (%s):", (unsigned long long)p->seed, kinds[p->seed % KIND_COUNT]);
+    printf("seed %llu (%s%s%s):", (unsigned long long)p->seed, kinds[p->seed % KIND_COUNT],
+           p->dialect == DIALECT_NATIVE ? "" : ", ",
+           p->dialect == DIALECT_NATIVE ? "" : dialect_name(p->dialect));
     for (size_t i = 0; param_at(i) != NULL; i++) {
         uint64_t value = param_get(p, param_at(i));
         if (value != 0) {
@@ -312,8 +349,11 @@ void params_print_command(const struct params *p)
 {
     struct params own;
     const char *before = " --set \"";
-    params_of_seed(&own, p->seed);
+    params_of_seed(&own, p->seed, p->dialect);
     printf("build/sim --seed %llu", (unsigned long long)p->seed);
+    if (p->dialect != DIALECT_NATIVE) {
+        printf(" --dialect %s", dialect_name(p->dialect));
+    }
     for (size_t i = 0; param_at(i) != NULL; i++) {
         uint64_t value = param_get(p, param_at(i));
         if (value != param_get(&own, param_at(i))) {

@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "config/config.h"
 
 #define PROXIES_MAX 8
 #define CLIENTS_MAX 16 /* per proxy */
 #define RANGES_MAX 256
+#define CAPACITY_MAX 128 /* of a ring */
 
 /* Those of a proxy come from FAULT_LOSS on, those of a server before. */
 enum fault {
@@ -59,11 +61,26 @@ struct params {
     bool history;                 /* the checker of histories sees it, too */
     bool views;                   /* decoded content is kept */
     bool mixed_limits;            /* proxies are configured differently */
+    enum list_dialect dialect;
+    /* Of dialects. */
+    bool manual_format;      /* names and signs as the manual has them, or others */
+    unsigned hands;          /* clients without a proxy */
+    bool drops;              /* lset and ldrop are among the changes */
+    uint32_t compact_chance; /* as configured */
+    uint32_t capacity;       /* of a ring */
+    bool stamp;
+    bool strict; /* deleted items must not come back, though the dialect may let them */
     /* What is left out, counted from 1: to find out what matters for a violation. */
     struct ranges without_calls, without_faults;
 };
 
-void params_of_seed(struct params *params, uint64_t seed);
+/* A seed means something else in each dialect. */
+void params_of_seed(struct params *params, uint64_t seed, enum list_dialect dialect);
+/* All changes of a list are ordered: those of the native dialect, and of those with one item. */
+static inline bool params_linearizable(const struct params *params)
+{
+    return params->dialect <= DIALECT_SIGNED;
+}
 /* What one of them is called, and where it stands; NULL behind the last. */
 struct param {
     const char *name;

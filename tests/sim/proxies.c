@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/dialect/work.h"
 #include "list/engine_state.h"
 #include "list/op_compact.h"
 #include "list/op_round.h"
@@ -42,6 +43,23 @@ static void intent_add(struct intent *intent, struct list_call *call)
     intent->calls = realloc(intent->calls, (intent->count + 1) * sizeof(struct sim_call *));
     CHECK(intent->calls != NULL);
     intent->calls[intent->count++] = call->owner;
+}
+
+/* An lcreate that has found the list is answered so, whatever becomes of the others. */
+static void find_work(struct message *m, struct op *op)
+{
+    struct intent *intent = &m->intent;
+    struct list_call *call;
+    bool reads = m->request.verb == BE_GET || m->request.verb == BE_SIZE;
+    intent->kind = reads ? INTENT_READ : INTENT_WORK;
+    if (!reads) {
+        TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
+        {
+            if (call->verb != LIST_CREATE || call->status == LIST_OK) {
+                intent_add(intent, call);
+            }
+        }
+    }
 }
 
 static void find_intent(struct message *m, struct op *op)
@@ -131,13 +149,22 @@ static void send_message(struct world *w, struct message *m)
         m->incarnation = w->stores[m->server].incarnation;
         uint64_t at_us = w->now_us + delay(w, c);
         c->last_arrival_us = at_us > c->last_arrival_us ? at_us : c->last_arrival_us + 1;
+        if (c->last_arrival_us > m->proxy->last_arrival_us) {
+            m->proxy->last_arrival_us = c->last_arrival_us;
+        }
         plan_message(w, c->last_arrival_us, EVENT_ARRIVE, m);
     }
 }
 
-static int list_of(const struct be_request *r)
+static int list_of(const struct world *w, const struct be_request *r)
 {
     uint64_t list = 0;
+    if (w->p.dialect != DIALECT_NATIVE) {
+        enum format_part part;
+        int found = format_list(&w->format, slice_make(r->key, r->key_len), &part, &list);
+        CHECK(found >= 0 && r->placement_len == r->key_len);
+        return found;
+    }
     const char *end = memchr(r->key, '#', r->key_len);
     CHECK(r->key[0] == 'L' && end != NULL &&
           slice_to_u64(slice_make(r->key + 1, (size_t)(end - r->key) - 1), &list));
@@ -157,15 +184,19 @@ static void take_requests(struct proxy *p)
             (void)block_ref(r->block);
         }
         m->original = r;
-        m->list = list_of(r);
+        m->list = list_of(w, r);
         struct slice placement = slice_make(r->key, r->placement_len);
         m->server = (unsigned)(cluster_store(&w->oracle.cluster, placement) - w->stores);
         m->step = step_name(r->op);
-        if (r->op != NULL) {
+        if (w->p.dialect != DIALECT_NATIVE) {
+            find_work(m, r->op);
+        } else if (r->op != NULL) {
             find_intent(m, r->op);
         }
         send_message(w, m);
-        if (p->pause_due && m->intent.kind == INTENT_COMPACT && !w->quiet) {
+        bool compacts = m->intent.kind == INTENT_COMPACT ||
+                        (m->intent.kind == INTENT_WORK && m->request.verb != BE_APPEND);
+        if (p->pause_due && compacts && !w->quiet) {
             proxy_pause(p);
         }
     }
@@ -206,16 +237,23 @@ static void check_expiry(struct world *w, const struct message *m)
     }
 }
 
-static void tell_oracle(struct world *w, struct message *m)
+void message_executed(struct world *w, struct message *m)
 {
     enum be_status status = m->reply.status;
     int64_t now_s = world_now(w).wall_s;
     struct slice key = slice_make(m->request.key, m->request.key_len);
     bool head = key.p[key.len - 1] == '#';
     bool changes = m->request.verb >= BE_ADD && (status == BE_STORED || status == BE_DELETED);
+    bool refused_set =
+        m->request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
+    if (w->oracle.outside != NULL && (changes || refused_set)) {
+        outside_executed(w->oracle.outside, (unsigned)m->list, &m->request, changes, now_s);
+        return;
+    }
     if (!changes) {
         return;
     }
+    head = head || w->p.dialect != DIALECT_NATIVE;
     if (head) {
         check_expiry(w, m);
         oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->request, now_s);
@@ -256,7 +294,7 @@ static void execute(struct world *w, struct store *store, struct message *m)
     m->reply.epoch = m->epoch;
     trace_message(w, m);
     if (executes) {
-        tell_oracle(w, m);
+        message_executed(w, m);
     }
     if (!willing) {
         block_unref(&m->reply.block);
@@ -408,6 +446,7 @@ void proxy_crash(struct proxy *p)
     for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
         if (!call->done && call->proxy == p->number) {
             call->abandoned = true;
+            call->settled_us = p->last_arrival_us;
             w->abandoned++;
             w->calls_pending--;
             chain_clear(&call->call.answer);

@@ -170,7 +170,8 @@ void world_check_history(const struct world *w)
         sim_violation("the history of calls is not linearizable");
     }
     if (sim_totals != NULL) {
-        __atomic_fetch_add(&sim_totals->histories, 1, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&sim_totals->undecided, verdict == HISTORY_UNDECIDED, __ATOMIC_RELAXED);
+        struct sim_totals *totals = &sim_totals[w->p.dialect];
+        __atomic_fetch_add(&totals->histories, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&totals->undecided, verdict == HISTORY_UNDECIDED, __ATOMIC_RELAXED);
     }
 }

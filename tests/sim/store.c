@@ -211,10 +211,10 @@ static enum be_status read_value(const struct item *item, const struct be_reques
         return BE_MISS;
     }
     reply->size_bytes = item->value->used;
+    reply->cas = item->cas;
     if (r->verb == BE_GET) {
         reply->flags = item->flags;
         reply->ttl_s = item->expires_s == 0 ? -1 : item->expires_s - now_s;
-        reply->cas = item->cas;
         reply->block = block_ref(item->value);
         reply->value = item_value(item);
     }

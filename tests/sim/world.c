@@ -28,14 +28,19 @@ void sim_violation(const char *format, ...)
 void world_report(void)
 {
     if (sim_totals != NULL && running != NULL) {
-        __atomic_fetch_add(&sim_totals->calls, running->calls_made, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&sim_totals->faults, running->faults_made, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&sim_totals->checked, running->oracle.checked, __ATOMIC_RELAXED);
+        struct sim_totals *totals = &sim_totals[running->p.dialect];
+        const struct outside *outside = running->oracle.outside;
+        __atomic_fetch_add(&totals->calls, running->calls_made, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&totals->faults, running->faults_made, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&totals->checked, running->oracle.checked, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&totals->came_back, outside == NULL ? 0 : outside->came_back,
+                           __ATOMIC_RELAXED);
     }
 }
 
-static struct config *make_config(const struct params *p, unsigned proxy)
+static struct config *make_config(const struct world *w, unsigned proxy)
 {
+    const struct params *p = &w->p;
     uint32_t factor = p->mixed_limits ? 1 + proxy % 2 : 1;
     char error[CONFIG_ERROR_MAX];
     struct config *config = config_create();
@@ -62,6 +67,10 @@ static struct config *make_config(const struct params *p, unsigned proxy)
     policy->on_missing = p->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE;
     policy->on_damaged = p->miss_damaged ? ON_DAMAGED_MISS : ON_DAMAGED_ERROR;
     policy->placement = p->spread ? PLACEMENT_SPREAD : PLACEMENT_HEAD;
+    if (p->dialect != DIALECT_NATIVE) {
+        format_configure(&w->format, policy);
+        policy->compact_chance = p->compact_chance;
+    }
     if (!p->views) {
         config->view_bytes = 0;
     }
@@ -139,6 +148,8 @@ static void handle(struct world *w, const struct event *event)
         fault_happen(w);
     } else if (event->kind == EVENT_CRASH) {
         crash(w, event);
+    } else if (event->kind == EVENT_HAND) {
+        hand_act(event->what);
     } else if (event->kind == EVENT_BOOT) {
         proxy_start(event->what);
     } else if (event->kind == EVENT_PLENTY) {
@@ -169,6 +180,9 @@ bool world_step(struct world *w)
     CHECK(event.at_us >= w->now_us);
     w->now_us = event.at_us;
     expire(w);
+    if (w->oracle.outside != NULL) {
+        outside_time(w->oracle.outside, w->now_us);
+    }
     handle(w, &event);
     return true;
 }
@@ -180,13 +194,19 @@ static bool at_rest(const struct world *w)
             return false;
         }
     }
+    for (unsigned i = 0; i < w->p.hands; i++) {
+        if (w->hands[i].call != NULL) {
+            return false;
+        }
+    }
     return w->calls_pending == 0;
 }
 
 static void __attribute__((noreturn)) stuck(const struct world *w, const char *when)
 {
     for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
-        const struct engine *engine = w->proxies[call->proxy].engine;
+        const struct engine *engine =
+            call->proxy < PROXIES_MAX ? w->proxies[call->proxy].engine : NULL;
         char text[320];
         call_describe(call, text, sizeof text);
         if (!call->done && engine != NULL) {
@@ -213,18 +233,28 @@ static void world_init(struct world *w, const struct params *params)
     rng_init_seed(&w->rng, params->seed);
     w->now_us = 1000000;
     for (unsigned s = 0; s < params->servers; s++) {
-        store_init(&w->stores[s], params->item_size_max, "s");
+        static const char *const names[SERVERS_MAX] = {"s0", "s1", "s2", "s3"};
+        store_init(&w->stores[s], params->item_size_max, names[s]);
     }
     oracle_init(&w->oracle, (struct cluster){w->stores, params->servers, params->spread},
                 params->lists);
     w->oracle.refuse = params->refuse;
     w->oracle.miss_damaged = params->miss_damaged;
     w->oracle.may_lose = world_loses(w);
+    if (params->dialect != DIALECT_NATIVE) {
+        item_names_for_dialects();
+        format_init(&w->format, params, &w->oracle.cluster);
+        oracle_set_format(&w->oracle, &w->format);
+    }
+    if (!params_linearizable(params)) {
+        w->oracle.outside = outside_create(&w->oracle, &w->format, params->items);
+        w->oracle.outside->strict = params->strict;
+    }
     for (unsigned i = 0; i < params->proxies; i++) {
         struct proxy *p = &w->proxies[i];
         p->world = w;
         p->number = i;
-        p->config = make_config(params, i);
+        p->config = make_config(w, i);
         p->clock_skew_s = (int64_t)rng_below(&w->rng, 2 * params->clock_skew_s + 1) -
                           (int64_t)params->clock_skew_s;
         if (params->wrong_clocks && rng_below(&w->rng, 2) == 0) {
@@ -242,6 +272,7 @@ static void world_init(struct world *w, const struct params *params)
         }
         proxy_start(p);
     }
+    hands_start(w);
     if (params->fault_us != 0) {
         events_plan(&w->events, w->now_us + params->fault_us, EVENT_FAULT, w, 0);
     }
@@ -265,12 +296,14 @@ static void world_fini(struct world *w)
         struct sim_call *call = w->all_calls;
         w->all_calls = call->next;
         chain_fini(&call->call.answer);
-        items_fini(&call->answer);
+        ids_fini(&call->answer);
         free(call);
     }
     for (unsigned s = 0; s < w->p.servers; s++) {
         store_fini(&w->stores[s]);
     }
+    hands_fini(w);
+    outside_destroy(&w->oracle.outside);
     oracle_fini(&w->oracle);
     events_fini(&w->events);
 }

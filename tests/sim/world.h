@@ -12,6 +12,7 @@
 #include "events.h"
 #include "list/cache.h"
 #include "oracle.h"
+#include "outside.h"
 #include "params.h"
 #include "trace.h"
 
@@ -65,9 +66,22 @@ struct proxy {
     struct metrics metrics;
     uint64_t life; /* counts starts */
     uint64_t paused_until_us, wake_us;
-    bool pause_due; /* with the next write of a compaction */
+    uint64_t last_arrival_us; /* of what it has sent, over all connections */
+    bool pause_due;           /* with the next write of a compaction */
     struct connection connections[SERVERS_MAX];
     struct client clients[CLIENTS_MAX];
+};
+
+/* A client without a proxy: hand.c. */
+struct hand {
+    struct world *world;
+    unsigned number;
+    struct rng rng;
+    struct sim_call *call;
+    unsigned step, tries;
+    uint64_t found; /* which log or sublist is the one to append to, or the number that it has */
+    struct block *value; /* what it has read */
+    uint64_t cas;
 };
 
 struct world {
@@ -78,6 +92,9 @@ struct world {
     struct store stores[SERVERS_MAX];
     struct proxy proxies[PROXIES_MAX];
     struct oracle oracle;
+    struct format format; /* of dialects */
+    struct hand hands[HANDS_MAX];
+    uint16_t entries_made[LISTS_MAX]; /* of rings: each has an item of its own */
     uint64_t last_epoch, faults_made;
     int64_t last_second; /* up to which items have expired */
     uint64_t calls_made; /* with those that were left out */
@@ -116,8 +133,9 @@ struct sim_totals {
     uint64_t calls, faults;
     uint64_t checked; /* answers held against the model */
     uint64_t histories, undecided;
+    uint64_t came_back; /* deleted items that were seen again, where that may happen */
 };
-extern struct sim_totals *sim_totals;
+extern struct sim_totals *sim_totals; /* by dialect */
 void world_report(void);
 
 /* The next event; false when there is none. */
@@ -128,6 +146,11 @@ void world_rest(struct world *w, const char *when);
 
 /* faults.c: one fault now, and the next one planned. */
 void fault_happen(struct world *w);
+
+/* hand.c */
+void hands_start(struct world *w);
+void hands_fini(struct world *w);
+void hand_act(struct hand *hand);
 
 /* record.c: holds all calls and answers against a plain list, without a look inside. */
 void world_check_history(const struct world *w);
@@ -160,6 +183,8 @@ void proxy_turn(struct proxy *proxy);
 void proxy_submit(struct proxy *proxy, struct sim_call *call);
 void message_arrive(struct world *w, struct message *m);
 void message_deliver(struct world *w, struct message *m);
+/* Tells the oracle what a request has changed. */
+void message_executed(struct world *w, struct message *m);
 /* The connection is gone; some of what is on its way still arrives when may_arrive. */
 void connection_break(struct proxy *proxy, unsigned server, bool may_arrive);
 void connection_lost(struct proxy *proxy, unsigned server);
@@ -171,6 +196,10 @@ void client_think(struct client *client);
 void client_plan(struct client *client);
 struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
                              unsigned list);
+/* The same without a proxy. */
+struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list);
+/* Gives it items. */
+void call_choose_items(struct world *w, struct rng *rng, struct sim_call *call);
 /* A call is asked, or answered. */
 void trace_call(struct world *w, const struct sim_call *call);
 /* The proxy has given the call back. True when its engine has to run once more. */
@@ -189,6 +218,7 @@ enum {
     EVENT_UP,
     EVENT_CRASH,
     EVENT_BOOT,
+    EVENT_HAND,
     EVENT_PLENTY
 };
 

@@ -21,7 +21,7 @@ static void reads_ask_by_mg(void **state)
 {
     (void)state;
     expect((struct be_request){.verb = BE_GET}, "mg fruit v f c t\r\n");
-    expect((struct be_request){.verb = BE_SIZE}, "mg fruit s\r\n");
+    expect((struct be_request){.verb = BE_SIZE}, "mg fruit s c\r\n");
     expect((struct be_request){.verb = BE_PROBE}, "mg fruit\r\n");
 }
 

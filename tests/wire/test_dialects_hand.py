@@ -103,6 +103,18 @@ def test_a_tombstone_list_without_a_bar_is_made_one_before_the_first_deletion(
         assert hand.get("topic-X") == b"a,|a,c,"
 
 
+def test_a_tombstone_list_that_is_made_anew_without_a_bar(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=settings("tombstone", **NEVER))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        assert conn.cmd("ladd topic-X a b") == b"STORED"
+        assert conn.lget("topic-X") == [b"a", b"b"]
+        hand.conn.cmd("delete topic-X")
+        assert conn.cmd("ldel topic-X a") == b"DELETED"
+        hand.store("set", "topic-X", "a,b,")
+        assert conn.cmd("ldel topic-X a") == b"DELETED"
+        assert conn.lget("topic-X") == [b"b"]
+
+
 def test_both_write_to_a_ring(memcached, start_daemon, hand):
     daemon = start_daemon([memcached], config=settings("ring"))
     expected = []
@@ -187,7 +199,7 @@ REWRITTEN = {
     "tombstone": [("topic-X", "b,|a,b,")],
     "signed": [("topic-X", "+a+b-b")],
     "paired": [("follow-topic-X", "a,a,b,"), ("unfollow-topic-X", "b,b,")],
-    "sublists": [("topic-X", "+0+1+2-1"), ("topic-X.0", "+a+a"), ("topic-X.2", "+a+c-c")],
+    "sublists": [("topic-X", "+0+1+2-1"), ("topic-X.0", "+a+b+b"), ("topic-X.2", "+a+c-c")],
 }
 
 

@@ -260,19 +260,32 @@ static bool wants_pointer(const struct work *w)
            w->parts[LOGS_POINTER].state == PART_MISSING;
 }
 
-/* The parts are read one by one: an active log that is not there may have been read before it was,
- * and the other one when it was not any more. */
+/* How many looks in a row must have found the same, for what was found to be believed. The parts
+ * are read one by one: an active log that is not there may have been read before it was, and the
+ * other one when it was not any more; and two that know nothing of each other may have been read
+ * with somebody's writing in between. */
+static unsigned looks_needed(const struct work *w)
+{
+    bool flip = w->op.list->policy->dialect == DIALECT_FLIP;
+    bool there = w->parts[w->logs.active].state == PART_THERE;
+    if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
+        return 3;
+    }
+    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ||
+                  (w->logs.state == LOGS_REST && w->op.list->known_active != w->logs.active + 1);
+    return unsure || w->logs.squeeze ? 2 : 1;
+}
+
 static bool is_torn(struct work *w)
 {
-    enum { LOOKS_ENOUGH = 2 };
-    const struct logs *logs = &w->logs;
-    bool active_there = w->parts[logs->active].state == PART_THERE;
-    bool was_there = w->op.list->known_active != 0 || logs->state == LOGS_UNKNOWN ||
-                     (w->part_count > LOGS_POINTER && !wants_pointer(w));
-    if (!active_there && was_there && w->look_tries < LOOKS_ENOUGH) {
+    struct logs *logs = &w->logs;
+    uint64_t version = work_version(w, true);
+    logs->same_looks = version == logs->last_version ? logs->same_looks + 1 : 1;
+    logs->last_version = version;
+    if (logs->same_looks < looks_needed(w)) {
         return true;
     }
-    return logs->state == LOGS_REST && active_there && !settled(w);
+    return logs->state == LOGS_REST && w->parts[logs->active].state == PART_THERE && !settled(w);
 }
 
 enum look logs_look(struct engine *e, struct work *w)
@@ -324,6 +337,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
                                        const struct op_event *event)
 {
     struct co *co = &w->outer;
+    bool found;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (w->failed || (w->append.create == NULL && w->stored_bytes == 0)) {
@@ -337,8 +351,11 @@ static enum progress append_after_look(struct engine *e, struct work *w,
             CO_RETURN(co);
         }
     }
-    aim(w, w->logs.active, true);
+    /* One that was found may be gone by now: then the list is somewhere else. */
+    found = w->parts[w->logs.active].state == PART_THERE;
+    aim(w, w->logs.active, !found);
     CO_CALL(co, work_append(e, w, event));
+    w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
     CO_END(co);
 }
 

@@ -73,12 +73,46 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
+/* What the log amounts to, deletions and all. */
+static void append_folded(const struct work *w, int which, struct block **b)
+{
+    struct fold fold;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&fold);
+    signed_fold(&fold, logs_text(w, which), signs_in(w));
+    while (fold_next(&fold, false, &at, &op, &item)) {
+        signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
+    }
+    fold_fini(&fold);
+}
+
+/* Is all that the active log holds in its copy, or to be replaced? */
+static bool is_taken(const struct work *w)
+{
+    return w->logs.state == LOGS_COPYING && (set_call(w) != NULL || logs_late(w).len == 0);
+}
+
+/* A log that takes no PREPEND, since it is on disk, or at the limit, or there is no memory in this
+ * moment, is written anew, as short as can be: by CAS, so that it is what was read. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
+    const struct part *part = &w->parts[which];
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
-    part_send(e, &w->op, &w->parts[which], BE_PREPEND, value, 0);
+    if (!w->logs.close_whole) {
+        part_send(e, &w->op, part, BE_PREPEND, value, 0);
+    } else {
+        if (w->logs.squeeze && !is_taken(w)) {
+            append_folded(w, which, &value);
+        } else if (!is_taken(w)) {
+            block_append(&value, part->value.p, part->value.len);
+        }
+        part_write(e, &w->op, part, value, 0);
+    }
+    w->logs.close_whole = !w->logs.close_whole;
     block_unref(&value);
 }
 
@@ -116,6 +150,19 @@ static void append_revived(void *arg, struct slice item)
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
 }
 
+/* The same where that is too long: the copy with all that both amount to. Since looks agreed,
+ * nothing that will come late is older than what is folded here. */
+static void squeeze(struct engine *e, struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct block *value = block_new(w->stored_bytes + 128);
+    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    logs_append_note(&value, logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    block_unref(&value);
+}
+
 /* Gives the copy what came late, where its beginning ends: what stands behind is newer. False:
  * nothing came. */
 static bool catch_up(struct engine *e, struct work *w)
@@ -128,7 +175,9 @@ static bool catch_up(struct engine *e, struct work *w)
     block_append(&value, copy.p, logs->note_start);
     append_late(w, &value);
     bool came = value->used > logs->note_start;
-    if (came) {
+    if (came && logs->squeeze && set_call(w) == NULL) {
+        squeeze(e, w);
+    } else if (came) {
         logs_append_note(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
         logs_each_revived(w, append_revived, &revived);
@@ -178,9 +227,10 @@ static void reopen(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
+/* Somebody else's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
-    return !w->logs.flipped && (set_call(w) != NULL || w->can_shrink);
+    return set_call(w) != NULL || (w->logs.own == 0 && w->can_shrink);
 }
 
 /* False: nothing is left to do. */
@@ -225,6 +275,11 @@ static void note_flip(struct engine *e, struct work *w)
     }
 }
 
+static bool is_too_large(const struct op_event *event)
+{
+    return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+}
+
 enum progress logs_fold(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->folding;
@@ -232,7 +287,8 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
     w->conflicts = 0;
     for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < LOGS_TRIES_MAX; w->rounds++) {
         if (w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));
@@ -246,6 +302,11 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
         CO_AWAIT(co, "folding: writing one of the logs");
         w->conflict = !work_written(e, w, event);
         w->conflicts += w->conflict;
+        if (w->failed && !w->logs.squeeze && is_too_large(event)) {
+            w->failed = false;
+            w->logs.squeeze = true;
+            continue;
+        }
         if (w->failed) {
             CO_RETURN(co);
         }
@@ -264,6 +325,9 @@ enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && w->logs.own != 0) {
+        work_note_unknown(w); /* whoever goes on makes the new items count */
+    }
     if (w->failed) {
         work_fail(e, w, w->error);
     } else {

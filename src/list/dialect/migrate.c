@@ -537,7 +537,8 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
     CO_CALL(co, check_free(e, w, event));
     for (w->tries = 0; !w->failed && w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, convert_once(e, w, event));
         if (w->failed || !w->conflict) {

@@ -14,11 +14,14 @@
  * often as it was added
  *
  * What stays behind in both goes when the second is more than half of the first, or when lcompact
- * asks for it: the second is emptied, then the first has what is in the list, each item once. If
- * the process dies between these two, what was deleted comes back; nothing is lost.
+ * asks for it: the second is emptied, then the first has what is in the list, each item once, and
+ * what came in between. If the process dies between these two, or another one folds in that moment,
+ * what was deleted comes back; nothing is lost.
  *
  * Cannot promise: what tombstone cannot; and two items cannot be read at one instant.
  */
+#include <stdlib.h>
+
 #include "list/dialect/dialect.h"
 
 #define TRIES_MAX 16
@@ -37,6 +40,14 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
+static bool should_shrink(const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return w->parts[DELETES].value.len > 0 &&
+           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
+            (call != NULL && call->verb == LIST_COMPACT));
+}
+
 /* Deletions have to be read after the additions that they are set against: those read before may be
  * of additions that were folded away since. One connection answers in the order in which it was
  * asked; else the deletions are read once more. */
@@ -52,8 +63,10 @@ static enum look paired_look(struct engine *e, struct work *w)
     }
     counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
     items_settle(&w->items);
+    /* Folded, the additions are what is in the list and one for each deletion. */
     w->can_shrink =
-        w->parts[ADDS].value.len + w->parts[DELETES].value.len > w->items.bytes + w->items.count;
+        w->parts[ADDS].value.len > w->items.bytes + w->items.count + w->parts[DELETES].value.len ||
+        should_shrink(w);
     return LOOK_DONE;
 }
 
@@ -105,14 +118,12 @@ static struct block *new_text(const struct work *w, int which)
     struct counts deletes;
     struct block *text = block_new(w->stored_bytes + 16);
     counts_init(&deletes, w->parts[DELETES].value, delimiter_of(w));
-    for (size_t i = 0; i < w->items.count && (which == ADDS || !w->shrinking); i++) {
-        const uint32_t *count = w->shrinking ? NULL : counts_find(&deletes, w->items.at[i]);
+    for (size_t i = 0; i < w->items.count; i++) {
+        const uint32_t *count = counts_find(&deletes, w->items.at[i]);
         append_times(&text, w->items.at[i], (count != NULL ? *count : 0) + (which == ADDS),
                      delimiter_of(w));
     }
-    if (!w->shrinking) {
-        append_pairs(w, &text, &deletes);
-    }
+    append_pairs(w, &text, &deletes);
     counts_fini(&deletes);
     return text;
 }
@@ -131,10 +142,16 @@ static bool write_text(struct engine *e, struct work *w, int which)
 }
 
 /* lset: the new items in place of those found. */
+static bool is_set(const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == LIST_SET;
+}
+
 static void apply_set(struct work *w)
 {
     const struct list_call *call = TAILQ_FIRST(&w->calls);
-    if (call != NULL && call->verb == LIST_SET) {
+    if (is_set(w)) {
         fold_apply(&w->items.fold, ENTRY_CLEAR, SLICE_NONE);
         for (size_t i = 0; i < call->item_count; i++) {
             fold_apply(&w->items.fold, ENTRY_ADD, call->items[i]);
@@ -143,29 +160,120 @@ static void apply_set(struct work *w)
     }
 }
 
-static bool should_shrink(const struct work *w)
-{
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return w->parts[DELETES].value.len > 0 &&
-           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
-            (call != NULL && call->verb == LIST_COMPACT));
-}
-
 /* Writes one after the other. Ends with conflict or failed set, or neither. */
 static enum progress write_both(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
     w->conflict = false;
-    for (w->next_part = 0; w->next_part < 2 && !w->conflict && !w->failed; w->next_part++) {
-        /* The other way round what stays behind would come back; see above. */
-        if (!write_text(e, w, w->shrinking ? (int)(1 - w->next_part) : (int)w->next_part)) {
+    for (w->next_part = ADDS; w->next_part <= DELETES; w->next_part++) {
+        if (!write_text(e, w, (int)w->next_part)) {
             continue;
         }
         CO_AWAIT(co, "writing the folded items");
         w->conflict = !work_written(e, w, event);
+        w->wrote_any = w->wrote_any || event->status == BE_STORED;
+        if (w->conflict || w->failed) {
+            break;
+        }
     }
     CO_END(co);
+}
+
+/* Keeps what the first item held when it was read, and what of it is in the list, each once. */
+static void keep_texts(struct work *w)
+{
+    work_forget_texts(w);
+    w->texts = calloc(2, sizeof(struct block *));
+    CHECK(w->texts != NULL);
+    w->text_count = 2;
+    w->texts[0] = block_new(w->parts[ADDS].value.len);
+    block_append(&w->texts[0], w->parts[ADDS].value.p, w->parts[ADDS].value.len);
+    w->texts[1] = block_new(w->items.bytes + w->items.count);
+    for (size_t i = 0; i < w->items.count; i++) {
+        text_append(&w->texts[1], w->items.at[i], delimiter_of(w));
+    }
+}
+
+/* Has somebody else begun to fold since the deletions were emptied? */
+static bool folding_began(const struct work *w)
+{
+    struct slice text = w->parts[DELETES].value;
+    char delimiter = delimiter_of(w), before = delimiter;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] == delimiter && before == delimiter) {
+            return true;
+        }
+        before = text.p[i];
+    }
+    return false;
+}
+
+/* The first item with what is in the list, and what came since. False: somebody else has folded. */
+static bool write_rest(struct engine *e, struct work *w)
+{
+    struct slice now = w->parts[ADDS].value, then = block_text(w->texts[0]);
+    struct slice kept = block_text(w->texts[1]);
+    if (folding_began(w) || now.len < then.len || memcmp(now.p, then.p, then.len) != 0) {
+        return false;
+    }
+    struct block *value = block_new(kept.len + now.len - then.len);
+    block_append(&value, kept.p, kept.len);
+    block_append(&value, now.p + then.len, now.len - then.len);
+    part_write(e, &w->op, &w->parts[ADDS], value, 0);
+    block_unref(&value);
+    return true;
+}
+
+/* Empties the second item, and takes out of the first what was deleted. The latter must succeed
+ * once the former has: additions that come in between are carried over. */
+static enum progress shrink_both(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct block *nothing;
+    CO_BEGIN(co);
+    keep_texts(w);
+    nothing = block_new(16);
+    part_write(e, &w->op, &w->parts[DELETES], nothing, 0);
+    block_unref(&nothing);
+    CO_AWAIT(co, "emptying the deletions");
+    w->conflict = !work_written(e, w, event);
+    if (w->conflict || w->failed) {
+        CO_RETURN(co);
+    }
+    part_forget(&w->parts[DELETES]);
+    for (w->rounds = 0; w->rounds < TRIES_MAX && write_rest(e, w); w->rounds++) {
+        CO_AWAIT(co, "taking out what was deleted");
+        if (work_written(e, w, event)) {
+            CO_RETURN(co);
+        }
+        part_send(e, &w->op, &w->parts[ADDS], BE_GET, NULL, 0);
+        CO_AWAIT(co, "reading what was added meanwhile");
+        if (event->status != BE_HIT) {
+            break;
+        }
+        part_take(&w->parts[ADDS], event->reply);
+        part_send(e, &w->op, &w->parts[DELETES], BE_GET, NULL, 0);
+        CO_AWAIT(co, "reading what was deleted meanwhile");
+        if (event->status != BE_HIT) {
+            break;
+        }
+        part_take(&w->parts[DELETES], event->reply);
+    }
+    w->conflict = true;
+    CO_END(co);
+}
+
+/* Whoever folds says so: by a delimiter more behind the deletions, which means nothing else. */
+static void prepare_sign(struct work *w)
+{
+    char delimiter = delimiter_of(w);
+    struct append *a = &w->append;
+    a->target = (struct part){.role = PART_DELETES};
+    a->verb = BE_APPEND;
+    a->value = block_new(1);
+    block_append(&a->value, &delimiter, 1);
+    a->create = block_ref(a->value);
 }
 
 /* lcompact and lset. */
@@ -173,9 +281,19 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+    CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && (is_set(w) || w->can_shrink)) {
+        prepare_sign(w);
+        CO_CALL(co, work_append(e, w, event));
+        if (!w->failed && w->append.status != BE_STORED) {
+            work_note_text(w, "backend has no room for this list in one item, nothing done");
+        }
+    }
+    for (w->tries = 0; !w->failed && (is_set(w) || w->can_shrink) && w->tries < TRIES_MAX;
+         w->tries++) {
         if (w->tries > 0 && w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {
@@ -183,24 +301,29 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
         }
         apply_set(w);
         CO_CALL(co, write_both(e, w, event));
-        if (w->failed) {
-            break;
-        }
-        if (w->conflict) {
-            w->shrinking = false;
-            continue;
-        }
-        if (w->shrinking || !should_shrink(w)) {
-            break;
-        }
-        if (TAILQ_FIRST(&w->calls) != NULL && TAILQ_FIRST(&w->calls)->verb == LIST_SET) {
+        if (!w->failed && !w->conflict && is_set(w)) {
             work_finish(e, w);
         }
-        w->shrinking = true;
+        if (w->failed || (!w->conflict && !should_shrink(w))) {
+            break;
+        }
+        if (!w->conflict) {
+            CO_CALL(co, work_look(e, w, event));
+            if (w->failed || !should_shrink(w)) {
+                break;
+            }
+            CO_CALL(co, shrink_both(e, w, event));
+        }
+        if (w->failed || !w->conflict) {
+            break;
+        }
     }
     if (w->tries == TRIES_MAX) {
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: other writers were faster each time");
+    }
+    if (w->failed && w->wrote_any) {
+        work_note_unknown(w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);

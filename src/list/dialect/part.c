@@ -57,7 +57,7 @@ void part_take(struct part *part, const struct be_reply *reply)
     part_forget(part);
     part->state = PART_MISSING;
     part->flags = 0;
-    part->server = reply->caps != NULL ? reply->caps->server_name : NULL;
+    part->server = reply->caps;
     part->ttl_s = -1;
     if (reply->status == BE_HIT) {
         part->state = PART_THERE;

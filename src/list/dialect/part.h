@@ -26,13 +26,14 @@ struct part {
     enum part_role role;
     uint32_t number;
     enum part_state state;
+    bool check;          /* is it still what was read? */
     bool listed;         /* sublists: the index has it */
     uint32_t flags;      /* 0 where nothing is */
     struct block *block; /* holds a reference when PART_THERE */
     struct slice value;
     uint64_t cas, epoch;
-    int64_t ttl_s;      /* -1: for ever, or nothing is there */
-    const char *server; /* the name of the one that answered; lives as long as it, or NULL */
+    int64_t ttl_s;                /* -1: for ever, or nothing is there */
+    const struct be_caps *server; /* of the one that answered, or NULL: to be compared only */
 };
 
 /* Writes the stored item's name. Returns its length; what the policy allows always fits. */

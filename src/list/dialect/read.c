@@ -121,7 +121,7 @@ static void send_drops(struct engine *e, struct work *w)
     enum { INFLIGHT_MAX = 256 };
     unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
     while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
-        const struct part *part = &w->parts[w->next_part++];
+        const struct part *part = &w->parts[w->part_count - ++w->next_part];
         if (part->role != PART_SEQ) {
             part_send(e, &w->op, part, BE_DELETE, NULL, 0);
         }

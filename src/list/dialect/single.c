@@ -79,7 +79,8 @@ enum progress single_exact(struct engine *e, struct work *w, const struct op_eve
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {
@@ -115,7 +116,8 @@ enum progress single_compact(struct engine *e, struct work *w, const struct op_e
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed || !w->can_shrink) {
@@ -169,7 +171,8 @@ enum progress single_remove(struct engine *e, struct work *w, const struct op_ev
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {

@@ -11,6 +11,7 @@
  * Cannot promise: sublists cannot be read at one instant; beside two foldings in quick succession a
  * read may see an item that was deleted.
  */
+#include "list/dialect/migrate.h"
 #include "list/dialect/sublists.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 /* Longer numbers are somebody else's. */
 #define DIGITS_MAX 9
+_Static_assert(SUBLIST_NUMBER_MAX == 999999999, "as many digits");
 #define TRIES_MAX 8
 
 enum { TAG_INDEX = 1, TAG_SIZE };
@@ -72,27 +74,41 @@ static void sublists_parts(struct work *w)
 {
     const struct list *list = w->op.list;
     (void)work_add_part(w, PART_KEY, 0);
+    w->checks = 0;
+    w->in_order = list->newest_known;
     if (list->newest_known) {
+        w->first_part = 1; /* the index last, see sublists_look */
         for (uint32_t n = list->oldest; n <= list->newest; n++) {
             (void)work_add_part(w, PART_SUBLIST, n);
         }
     }
 }
 
-static struct part *find_part(struct work *w, uint32_t number)
-{
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].number == number) {
-            return &w->parts[i];
-        }
-    }
-    return NULL;
-}
-
 static int by_number(const void *a, const void *b)
 {
     const struct part *left = a, *right = b;
     return left->number < right->number ? -1 : left->number > right->number;
+}
+
+/* One of the first parts, which are in order. */
+static struct part *find_part(struct work *w, size_t count, uint32_t number)
+{
+    struct part wanted = {.number = number};
+    return bsearch(&wanted, w->parts + 1, count - 1, sizeof *w->parts, by_number);
+}
+
+/* Puts new ones where they belong, each once: "1" and "01" are the same. */
+static void sort_parts(struct work *w)
+{
+    size_t kept = 2;
+    qsort(w->parts + 1, w->part_count - 1, sizeof *w->parts, by_number);
+    for (size_t i = 2; i < w->part_count; i++) {
+        if (w->parts[i].number != w->parts[kept - 1].number) {
+            w->parts[kept++] = w->parts[i];
+        }
+    }
+    w->part_count = kept;
+    w->next_part = 1;
 }
 
 /* Names the parts that the index lists. False: there are some to be read. */
@@ -107,13 +123,17 @@ static bool list_parts(struct work *w)
     signed_fold(&index, w->parts[0].value, signs_in(w));
     while (fold_next(&index, true, &at, &op, &item)) {
         if (number_of(item, &number)) {
-            struct part *part = find_part(w, number);
+            struct part *part = find_part(w, before, number);
             part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
             part->listed = true;
         }
     }
     fold_fini(&index);
-    return w->part_count == before;
+    if (w->part_count > before) {
+        sort_parts(w);
+        return false;
+    }
+    return true;
 }
 
 static void drop_unlisted(struct work *w)
@@ -127,19 +147,81 @@ static void drop_unlisted(struct work *w)
         }
     }
     w->part_count = kept;
-    qsort(w->parts + 1, kept - 1, sizeof *w->parts, by_number);
+}
+
+/* One connection answers in the order in which it was asked. */
+static bool one_connection(const struct engine *e, const struct work *w)
+{
+    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (w->parts[i].server != w->parts[0].server) {
+            return false;
+        }
+    }
+    return pool->connections == 1;
+}
+
+/* An item that was added again moves to a newer sublist, and then leaves the older one. So the
+ * older ones must have been read before the newer ones, and the index last of all, or it may be
+ * seen in neither. Those that cannot be sure of it are checked until nothing but the newest has
+ * changed; that one is read again, and then the index must still be the same. False: there is
+ * something to check, or to read again. */
+static bool is_sound(struct engine *e, struct work *w, enum look *look)
+{
+    enum { CHECKS_MAX = 8 };
+    bool all = w->checks == 0 || w->changed_older;
+    *look = LOOK_MORE;
+    if ((w->in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
+        return true;
+    }
+    if (++w->checks > CHECKS_MAX) {
+        *look = LOOK_AGAIN;
+        return false;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        w->parts[i].check = i == 0 || (all && i > 1);
+    }
+    w->changed_older = w->changed_last = false;
+    w->next_part = 0;
+    return false;
+}
+
+static bool all_read(const struct work *w)
+{
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_UNREAD) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void note_numbers(struct list *list, const struct work *w)
+{
+    list->newest_known = w->part_count > 1;
+    if (list->newest_known) {
+        list->oldest = w->parts[1].number;
+        list->newest = w->parts[w->part_count - 1].number;
+        if (list->newest - list->oldest >= 2 * w->part_count) {
+            list->oldest = list->newest; /* numbers with large gaps are not worth guessing */
+        }
+    }
 }
 
 static enum look sublists_look(struct engine *e, struct work *w)
 {
-    struct list *list = w->op.list;
     uint64_t stored = 0;
     bool empty = false;
-    (void)e;
-    if (!list_parts(w)) {
+    enum look look;
+    if (!all_read(w) || !list_parts(w)) {
+        w->in_order = false;
+        w->next_part = 0;
         return LOOK_MORE;
     }
     drop_unlisted(w);
+    if (w->part_count > 1 && !is_sound(e, w, &look)) {
+        return look;
+    }
     for (size_t i = 1; i < w->part_count; i++) {
         signed_fold(&w->items.fold, w->parts[i].value, signs_in(w));
         stored += w->parts[i].value.len;
@@ -147,17 +229,24 @@ static enum look sublists_look(struct engine *e, struct work *w)
     }
     items_settle(&w->items);
     w->can_shrink = empty || stored > w->items.bytes + w->items.count;
-    list->newest_known = w->part_count > 1;
-    if (list->newest_known) {
-        list->oldest = w->parts[1].number;
-        list->newest = w->parts[w->part_count - 1].number;
-        /* Numbers with large gaps are not worth guessing. */
-        list->newest_known = list->newest - list->oldest < 2 * w->part_count;
-    }
+    note_numbers(w->op.list, w);
     return LOOK_DONE;
 }
 
 /* ---- changing ---- */
+
+/* Takes an index as it was read. False: the list has moved to another layout. */
+static bool take_index(struct work *w, const struct op_event *event, bool *found, uint32_t *newest)
+{
+    struct record record;
+    struct slice value = event->status == BE_HIT ? event->reply->value : SLICE_NONE;
+    if (list_migrates(w->op.list) && record_parse(value, &record)) {
+        w->failed = w->moved = true;
+        return false;
+    }
+    *found = sublists_newest(w->op.list, value, newest);
+    return true;
+}
 
 /* Reads the index. Ends with newest_known, or not: there is none. */
 static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
@@ -168,7 +257,9 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
-        list->newest_known = sublists_newest(list, event->reply->value, &w->newest);
+        if (!take_index(w, event, &list->newest_known, &w->newest)) {
+            CO_RETURN(co);
+        }
         w->index_there = event->status == BE_HIT;
         if (list->newest_known && (list->newest != w->newest || list->oldest > w->newest)) {
             list->oldest = list->newest = w->newest;
@@ -189,13 +280,35 @@ static void create_index(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* The next sublist, and behind it its number in the index. */
+/* False: it is named already, or the list has become another one. */
+static bool name_next(struct engine *e, struct work *w, const struct op_event *event)
+{
+    uint32_t newest;
+    bool found;
+    part_take(&w->control, event->reply);
+    if (!take_index(w, event, &found, &newest) || !found || newest != w->newest) {
+        return false;
+    }
+    struct block *value = block_new(w->control.value.len + 16);
+    block_append(&value, w->control.value.p, w->control.value.len);
+    sublists_append_number(&value, ENTRY_ADD, w->newest + 1, signs_in(w));
+    part_write(e, &w->op, &w->control, value, 0);
+    block_unref(&value);
+    return true;
+}
+
+/* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
+ * meanwhile has nothing to do with it. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->outer;
     struct block *value;
     CO_BEGIN(co);
     w->failed = false;
+    if (w->newest >= SUBLIST_NUMBER_MAX) {
+        work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
+        CO_RETURN(co);
+    }
     value = block_new(16);
     part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->newest + 1}, BE_ADD,
               value, 0);
@@ -205,15 +318,18 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    value = block_new(16);
-    sublists_append_number(&value, ENTRY_ADD, w->newest + 1, signs_in(w));
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
-    block_unref(&value);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    CO_AWAIT(co, "reading the index to name the new sublist");
+    if (event->status != BE_HIT) {
+        w->op.list->newest_known = false;
+        CO_RETURN(co);
+    }
+    if (!name_next(e, w, event)) {
+        CO_RETURN(co);
+    }
     CO_AWAIT(co, "naming the new sublist in the index");
-    if (event->status == BE_STORED) {
+    if (work_written(e, w, event) && !w->failed) {
         w->op.list->newest = ++w->newest;
-    } else if (event->status != BE_NOT_STORED) {
-        work_note_error(w, event);
     }
     CO_END(co);
 }
@@ -223,6 +339,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->outer;
     uint32_t newest;
+    bool found;
     CO_BEGIN(co);
     w->newest_bytes = 0;
     w->rolled = false;
@@ -233,8 +350,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
         if (event->tag == TAG_SIZE) {
             w->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
-            w->rolled =
-                !sublists_newest(w->op.list, event->reply->value, &newest) || newest != w->newest;
+            w->rolled = !take_index(w, event, &found, &newest) || !found || newest != w->newest;
         } else if (event->status == BE_MISS) {
             w->rolled = true;
         } else {
@@ -280,6 +396,11 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
         w->missed = w->newest + 1;
         w->rolled = true;
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        if (w->room_from != 0 && w->newest >= w->room_from) {
+            work_note_text(w, "backend has no room for these items in one sublist, nothing done");
+            CO_RETURN(co);
+        }
+        w->room_from = w->newest + 1;
         CO_CALL(co, roll_over(e, w, event));
         w->rolled = true;
     } else if (!w->failed) {
@@ -302,7 +423,7 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
     }
-    if (w->failed && w->appended) {
+    if (w->failed && w->appended && !w->moved) {
         work_note_unknown(w);
     }
     if (w->failed) {

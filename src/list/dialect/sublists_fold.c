@@ -3,12 +3,11 @@
  * Folding sublists in place, oldest first, each by CAS, so that the list reads the same after every
  * write:
  *
- *     of an item's additions the one stays that gives it its place; those that a later deletion
- *         kills, and repeats, go
- *     deletions of what no older sublist adds go; so those of what this round removes stay until
- *         the next
- *     a sublist that holds nothing, but for the newest, is removed by CAS, then its number is taken
- *         out of the index
+ *     of an item only the newest mention stays, so an item that was added again moves to the end:
+ * an older one may be gone by the time when a repeat would go for its sake a deletion goes when no
+ * older sublist adds the item; so one whose addition this round removes stays until the next a
+ * sublist that holds nothing, but for the newest, is removed by CAS, then its number is taken out
+ * of the index
  *
  * lset, ldrop: ADD new sublists, then the index by CAS, which is the moment when it counts; then
  * the old ones are deleted.
@@ -26,50 +25,40 @@ static struct signs signs_in(const struct work *w)
     return signs_of(w->op.list->policy);
 }
 
-static bool is_in(char outcome)
-{
-    return outcome == ENTRY_ADD || outcome == ENTRY_READD;
-}
-
 /* ---- what is to stand in each sublist ---- */
-
-/* What older sublists say of an item of this one. */
-enum { IN_BELOW = 1, ADDED_BELOW = 2 };
 
 struct plan {
     size_t count;
-    struct fold *own;        /* of each sublist */
-    unsigned char **flags;   /* of each item of each fold */
-    struct fold below, adds; /* of the sublists before the current one: all, and additions alone */
-    struct fold kills;       /* deletions in those behind it */
+    struct fold *own;          /* of each sublist */
+    unsigned char **add_below; /* of each item of each fold: does an older sublist add it? */
+    struct fold adds;          /* of the sublists before the current one */
+    struct fold later;         /* what those behind it mention */
 };
 
 static void plan_init(struct plan *plan, const struct work *w)
 {
     *plan = (struct plan){.count = w->part_count - 1};
-    plan->own = calloc(plan->count, sizeof *plan->own);
-    plan->flags = calloc(plan->count, sizeof *plan->flags);
-    CHECK(plan->own != NULL && plan->flags != NULL);
+    plan->own = calloc(plan->count + 1, sizeof *plan->own);
+    plan->add_below = calloc(plan->count + 1, sizeof *plan->add_below);
+    CHECK(plan->own != NULL && plan->add_below != NULL);
     for (size_t i = 0; i < plan->count; i++) {
         fold_init(&plan->own[i]);
         signed_fold(&plan->own[i], w->parts[i + 1].value, signs_in(w));
     }
-    fold_init(&plan->below);
     fold_init(&plan->adds);
-    fold_init(&plan->kills);
+    fold_init(&plan->later);
 }
 
 static void plan_fini(struct plan *plan)
 {
     for (size_t i = 0; i < plan->count; i++) {
         fold_fini(&plan->own[i]);
-        free(plan->flags[i]);
+        free(plan->add_below[i]);
     }
     free(plan->own);
-    free(plan->flags);
-    fold_fini(&plan->below);
+    free(plan->add_below);
     fold_fini(&plan->adds);
-    fold_fini(&plan->kills);
+    fold_fini(&plan->later);
 }
 
 static void note_below(struct plan *plan, size_t i, struct slice text, struct signs signs)
@@ -77,14 +66,11 @@ static void note_below(struct plan *plan, size_t i, struct slice text, struct si
     const struct fold *own = &plan->own[i];
     enum entry_op op;
     struct slice item;
-    plan->flags[i] = calloc(own->count + 1, 1);
-    CHECK(plan->flags[i] != NULL);
+    plan->add_below[i] = calloc(own->count + 1, 1);
+    CHECK(plan->add_below[i] != NULL);
     for (uint32_t at = 0; at < own->count; at++) {
-        item = own->items[at].item;
-        plan->flags[i][at] = (is_in(fold_outcome(&plan->below, item)) ? IN_BELOW : 0) |
-                             (fold_outcome(&plan->adds, item) != 0 ? ADDED_BELOW : 0);
+        plan->add_below[i][at] = fold_outcome(&plan->adds, own->items[at].item) != 0;
     }
-    signed_fold(&plan->below, text, signs);
     while (signed_next(&text, signs, &op, &item)) {
         if (op == ENTRY_ADD) {
             fold_apply(&plan->adds, ENTRY_ADD, item);
@@ -92,36 +78,21 @@ static void note_below(struct plan *plan, size_t i, struct slice text, struct si
     }
 }
 
-/* What of this sublist's word on the item has to stay. */
-static void append_kept(struct plan *plan, size_t i, uint32_t at, struct block **out,
-                        struct signs signs)
-{
-    const struct fold_item *item = &plan->own[i].items[at];
-    unsigned char flags = plan->flags[i][at];
-    if (fold_outcome(&plan->kills, item->item) != 0) {
-        return; /* a later deletion settles it */
-    }
-    if (item->outcome != ENTRY_ADD && (flags & ADDED_BELOW) != 0) {
-        signed_append(out, ENTRY_DEL, item->item, signs);
-    }
-    if (item->outcome == ENTRY_READD || (item->outcome == ENTRY_ADD && (flags & IN_BELOW) == 0)) {
-        signed_append(out, ENTRY_ADD, item->item, signs);
-    }
-}
-
+/* What is to stand in that sublist; those behind it were asked for before. */
 static struct block *kept_text(struct plan *plan, size_t i, struct signs signs)
 {
     struct fold *own = &plan->own[i];
     struct block *text = block_new(64);
     for (uint32_t at = 0; at < own->count; at++) {
-        if (own->items[at].outcome != 0) {
-            append_kept(plan, i, at, &text, signs);
+        const struct fold_item *item = &own->items[at];
+        if (item->outcome == 0 || fold_outcome(&plan->later, item->item) != 0) {
+            continue;
         }
-    }
-    for (uint32_t at = 0; at < own->count; at++) {
-        char outcome = own->items[at].outcome;
-        if (outcome == ENTRY_DEL || outcome == ENTRY_READD) {
-            fold_apply(&plan->kills, ENTRY_DEL, own->items[at].item);
+        fold_apply(&plan->later, ENTRY_ADD, item->item);
+        if (item->outcome != ENTRY_DEL) {
+            signed_append(&text, ENTRY_ADD, item->item, signs);
+        } else if (plan->add_below[i][at]) {
+            signed_append(&text, ENTRY_DEL, item->item, signs);
         }
     }
     return text;
@@ -237,7 +208,8 @@ enum progress sublists_compact(struct engine *e, struct work *w, const struct op
     w->wrote_any = true;
     for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
         if (w->conflict) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));
@@ -302,10 +274,13 @@ static void set_texts(struct work *w)
     fold_fini(&fold);
 }
 
-/* Numbers that nobody else takes: the next ones are for sublists that have become too long. */
+/* Numbers that nobody else takes: the next ones are for sublists that have become too long. At half
+ * of what there are they begin anew, since the old sublists go; one that is still there is met as a
+ * conflict. */
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
     uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
+    newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
     return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
 }
 
@@ -368,7 +343,8 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
     set_texts(w);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(co, "backing off after a conflict", e->now.mono_us + work_backoff_us(e, w));
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;

@@ -67,6 +67,9 @@ static enum progress tombstone_change(struct engine *e, struct work *w,
         }
     }
     CO_CALL(co, single_change(e, w, event));
+    if (w->append.status == BE_MISS) {
+        w->op.list->has_bar = false; /* whoever makes it anew may do without */
+    }
     CO_END(co);
 }
 

@@ -170,7 +170,7 @@ void work_forget_parts(struct work *w)
         part_forget(&w->parts[i]);
     }
     w->part_count = 0;
-    w->next_part = 0;
+    w->next_part = w->first_part = 0;
     items_reset(&w->items);
 }
 
@@ -187,11 +187,12 @@ void work_forget_texts(struct work *w)
 static void ask_for_parts(struct engine *e, struct work *w)
 {
     while (w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
-        if (w->parts[w->next_part].state == PART_UNREAD) {
+        size_t i = (w->next_part++ + w->first_part) % w->part_count;
+        struct part *part = &w->parts[i];
+        if (part->state == PART_UNREAD || part->check) {
             metric_inc(e->metrics, METRIC_list_part_reads);
-            part_send(e, &w->op, &w->parts[w->next_part], BE_GET, NULL, w->next_part);
+            part_send(e, &w->op, part, part->check ? BE_SIZE : BE_GET, NULL, i);
         }
-        w->next_part++;
     }
 }
 
@@ -206,6 +207,21 @@ static void unwrap(struct work *w, struct part *part)
     }
 }
 
+/* A part that is not what was read is to be read again. */
+static void check_part(struct work *w, struct part *part, const struct op_event *event)
+{
+    bool same = part->state == PART_THERE
+                    ? event->status == BE_HIT && event->reply->cas == part->cas
+                    : event->status == BE_MISS;
+    part->check = false;
+    if (!same) {
+        part_forget(part);
+        bool last = part == &w->parts[w->part_count - 1];
+        w->changed_older = w->changed_older || !last;
+        w->changed_last = w->changed_last || last;
+    }
+}
+
 static void take_part(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct part *part = &w->parts[event->tag];
@@ -214,12 +230,15 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
         list->item_size_max = event->reply->caps->item_size_max;
         list->head_server = event->reply->caps->server_name;
     }
-    if (event->status == BE_HIT || event->status == BE_MISS) {
+    bool answered = event->status == BE_HIT || event->status == BE_MISS;
+    if (answered && part->check) {
+        check_part(w, part, event);
+    } else if (answered) {
         part_take(part, event->reply);
         unwrap(w, part);
     } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
         w->get_tries++;
-        part_send(e, &w->op, part, BE_GET, NULL, event->tag);
+        part_send(e, &w->op, part, part->check ? BE_SIZE : BE_GET, NULL, event->tag);
     } else {
         w->failed = true;
         snprintf(w->error, sizeof w->error, "%s",

@@ -35,11 +35,15 @@ struct logs {
     int active;     /* PART_A - PART_A or PART_B - PART_A */
     int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
     uint64_t taken; /* bytes of the other one that it has */
-    size_t note_start, note_end;          /* where it says so */
-    uint64_t seen_note;                   /* by the look before */
+    size_t note_start, note_end; /* where it says so */
+    uint64_t seen_note;          /* by the look before */
+    uint64_t last_version;       /* of the look before, and how many in a row were the same */
+    unsigned same_looks;
     uint64_t own;                         /* the generation of the copy that this operation made */
     enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
+    bool squeeze;     /* what was to be written did not fit: it is folded first */
+    bool close_whole; /* marker: not by PREPEND, which was not stored */
     bool flipped;
 };
 
@@ -82,6 +86,8 @@ struct work {
         lost, undoing;
     unsigned look_tries, get_tries;
     size_t next_part;
+    size_t first_part;                /* that is asked for first */
+    bool changed_older, changed_last; /* when checked: other parts, the last one */
 
     /* The dialects' own. */
     struct part index;            /* sublists */
@@ -92,6 +98,9 @@ struct work {
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
     uint32_t missed;              /* sublists: the one that was not there, from 1; 0: none */
     uint64_t newest_bytes;
+    uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
+    unsigned checks;
+    bool in_order; /* the parts were asked for once, oldest first */
     bool index_there, rolled, appended, wrote_last, wrote_any;
     struct block **texts; /* what is to be written */
     size_t text_count;

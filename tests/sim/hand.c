@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients without a proxy: they change the same lists as the manual teaches, with requests of their
+ * own. Each takes its time between two requests, and some never come back for the next.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "world.h"
+
+#define TRIES_MAX 20
+
+enum outcome { HAND_GOES_ON, HAND_DONE, HAND_FAILED };
+
+/* ---- requests ---- */
+
+/* Executes one request. carries: it makes the call's change. */
+static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part part, uint64_t number,
+                          struct block *value, bool carries, struct be_reply *reply)
+{
+    struct world *w = h->world;
+    char name[KEY_BYTES_MAX + 1];
+    struct message m = {.list = (int)h->call->list, .intent.kind = INTENT_WORK};
+    struct be_request *r = &m.request;
+    size_t len = format_key(&w->format, h->call->list, part, number, name);
+    r->verb = verb;
+    r->key_len = r->placement_len = (uint8_t)len;
+    memcpy(r->key, name, len);
+    r->cas = h->cas;
+    r->delta = h->call->call.item_count;
+    r->value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
+    m.intent.calls = &h->call;
+    m.intent.count = carries ? 1 : 0;
+    struct store *store = cluster_store(&w->oracle.cluster, slice_make(name, len));
+    store_execute(store, r, world_now(w).wall_s, &m.reply);
+    char shown[96];
+    trace(w, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number, (unsigned)(store - w->stores),
+          be_verb_name(verb), name, be_status_name(m.reply.status), 90,
+          slice_escape(r->value.len > 0 ? r->value : m.reply.value, shown, sizeof shown));
+    if (reply != NULL) {
+        *reply = m.reply;
+    } else {
+        block_unref(&m.reply.block);
+    }
+    message_executed(w, &m);
+    return m.reply.status;
+}
+
+/* Keeps the value, and its CAS number. */
+static enum be_status look(struct hand *h, enum format_part part, uint64_t number)
+{
+    struct be_reply reply;
+    block_unref(&h->value);
+    enum be_status status = ask(h, BE_GET, part, number, NULL, false, &reply);
+    h->value = status == BE_HIT ? reply.block : NULL;
+    h->cas = status == BE_HIT ? reply.cas : 0;
+    return status;
+}
+
+static struct slice value_of(const struct hand *h)
+{
+    return h->value == NULL ? SLICE_NONE : slice_make(h->value->data, h->value->used);
+}
+
+static void put(struct block **b, char c)
+{
+    block_append(b, &c, 1);
+}
+
+/* ---- texts ---- */
+
+/* The call's items, each followed by the delimiter. */
+static struct block *delimited(const struct hand *h, bool with_bar)
+{
+    struct block *b = block_new(64);
+    if (with_bar) {
+        put(&b, h->world->format.bar);
+    }
+    for (size_t i = 0; i < h->call->call.item_count; i++) {
+        block_append(&b, h->call->items[i].p, h->call->items[i].len);
+        put(&b, ',');
+    }
+    return b;
+}
+
+/* The call's items, each behind its sign. */
+static struct block *with_signs(const struct hand *h)
+{
+    const struct format *f = &h->world->format;
+    struct block *b = block_new(64);
+    for (size_t i = 0; i < h->call->call.item_count; i++) {
+        put(&b, h->call->call.verb == LIST_ADD ? f->plus : f->minus);
+        block_append(&b, h->call->items[i].p, h->call->items[i].len);
+    }
+    return b;
+}
+
+/* What was read, without the call's items. */
+static struct block *without_items(const struct hand *h)
+{
+    struct block *b = block_new(64);
+    struct slice rest = value_of(h);
+    while (rest.len > 0) {
+        const char *end = memchr(rest.p, ',', rest.len);
+        struct slice item = slice_take(&rest, end == NULL ? rest.len : (size_t)(end - rest.p));
+        bool goes = item.len == 0;
+        if (end != NULL) {
+            (void)slice_take(&rest, 1);
+        }
+        for (size_t i = 0; i < h->call->call.item_count; i++) {
+            goes = goes || slice_equal(item, h->call->items[i]);
+        }
+        if (!goes) {
+            block_append(&b, item.p, item.len);
+            put(&b, ',');
+        }
+    }
+    return b;
+}
+
+/* ---- one step ---- */
+
+/* Appends and, where nothing is, adds. Two steps. Takes both blocks. */
+static enum outcome append(struct hand *h, unsigned first_step, enum be_verb verb,
+                           enum format_part part, uint64_t number, struct block *value,
+                           struct block *create)
+{
+    bool adds = h->step == first_step + 1;
+    enum be_status status =
+        ask(h, adds ? BE_ADD : verb, part, number, adds ? create : value, true, NULL);
+    block_unref(&value);
+    block_unref(&create);
+    if (status == BE_STORED) {
+        return HAND_DONE;
+    }
+    h->step = adds ? 0 : first_step + 1;
+    return status == BE_NOT_STORED ? HAND_GOES_ON : HAND_FAILED;
+}
+
+static enum outcome delete_simply(struct hand *h)
+{
+    if (h->step == 0) {
+        h->step = 1;
+        return look(h, FORMAT_KEY, 0) == BE_HIT ? HAND_GOES_ON : HAND_DONE;
+    }
+    struct block *less = without_items(h);
+    enum be_status status = ask(h, BE_CAS, FORMAT_KEY, 0, less, true, NULL);
+    block_unref(&less);
+    h->step = 0;
+    return status == BE_STORED                             ? HAND_DONE
+           : status == BE_EXISTS || status == BE_NOT_FOUND ? HAND_GOES_ON
+                                                           : HAND_FAILED;
+}
+
+static enum outcome bury(struct hand *h)
+{
+    struct block *items = delimited(h, false);
+    enum be_status status = ask(h, BE_PREPEND, FORMAT_KEY, 0, items, true, NULL);
+    block_unref(&items);
+    if (status == BE_STORED) {
+        return HAND_DONE;
+    }
+    return look(h, FORMAT_KEY, 0) == BE_MISS ? HAND_DONE : HAND_FAILED;
+}
+
+static void find_active(struct hand *h)
+{
+    char name[KEY_BYTES_MAX + 1];
+    const struct format *f = &h->world->format;
+    if (f->dialect == DIALECT_FLIP) {
+        (void)look(h, FORMAT_ACTIVE, 0);
+        size_t len = format_key(f, h->call->list, FORMAT_B, 0, name);
+        h->found = slice_equal(value_of(h), slice_make(name, len)) ? FORMAT_B : FORMAT_A;
+        return;
+    }
+    (void)look(h, FORMAT_A, 0);
+    bool a_there = h->value != NULL;
+    bool a_closed = a_there && h->value->used > 0 && h->value->data[0] == f->mark;
+    bool b_there = look(h, FORMAT_B, 0) == BE_HIT;
+    h->found = a_closed || (!a_there && b_there) ? FORMAT_B : FORMAT_A;
+}
+
+static enum outcome append_to_active(struct hand *h)
+{
+    if (h->step == 0 || h->step == 2) {
+        enum format_part before = (enum format_part)h->found;
+        find_active(h);
+        /* Nothing is created behind the back of a change. */
+        h->step = h->step == 2 && before == h->found ? 3 : 1;
+        return HAND_GOES_ON;
+    }
+    struct block *items = with_signs(h);
+    bool adds = h->step == 3;
+    enum be_status status =
+        ask(h, adds ? BE_ADD : BE_APPEND, (enum format_part)h->found, 0, items, true, NULL);
+    block_unref(&items);
+    h->step = adds ? 0 : 2;
+    return status == BE_STORED ? HAND_DONE : status == BE_NOT_STORED ? HAND_GOES_ON : HAND_FAILED;
+}
+
+static enum outcome append_to_newest(struct hand *h)
+{
+    const struct format *f = &h->world->format;
+    enum be_status status;
+    if (h->step == 0) {
+        h->step = 1;
+        bool any = look(h, FORMAT_KEY, 0) == BE_HIT && index_newest(f, value_of(h), &h->found);
+        if (!any) {
+            h->found = 0;
+            h->step = 3;
+        }
+        return HAND_GOES_ON;
+    }
+    if (h->step == 5) {
+        struct block *index = block_new(2);
+        put(&index, f->plus);
+        put(&index, '0');
+        status = ask(h, BE_ADD, FORMAT_KEY, 0, index, true, NULL);
+        block_unref(&index);
+        h->call->abandoned = status != BE_STORED && status != BE_NOT_STORED;
+        return status == BE_STORED || status == BE_NOT_STORED ? HAND_DONE : HAND_FAILED;
+    }
+    struct block *items = with_signs(h);
+    bool adds = h->step == 2 || h->step == 3;
+    status = ask(h, adds ? BE_ADD : BE_APPEND, FORMAT_SUBLIST, h->found, items, true, NULL);
+    block_unref(&items);
+    if (status == BE_STORED) {
+        bool no_index = h->step >= 3;
+        h->step = 5;
+        return no_index ? HAND_GOES_ON : HAND_DONE;
+    }
+    /* There, but not in an index: 3, then 4. In it, but not there: looked at again first. */
+    h->step = h->step == 3 ? 4 : h->step == 1 && h->tries > 4 ? 2 : 0;
+    return status == BE_NOT_STORED ? HAND_GOES_ON : HAND_FAILED;
+}
+
+static enum outcome count(struct hand *h)
+{
+    struct be_reply reply;
+    const struct format *f = &h->world->format;
+    int64_t now_s = world_now(h->world).wall_s;
+    if (ask(h, BE_INCR, FORMAT_SEQ, 0, NULL, false, &reply) == BE_STORED) {
+        h->found = reply.number - h->call->call.item_count + 1;
+        h->step = 1;
+        return HAND_GOES_ON;
+    }
+    uint64_t most = 0;
+    for (uint32_t slot = 0; slot < f->capacity; slot++) {
+        struct slice value = format_value(f, h->call->list, FORMAT_SLOT, slot, now_s);
+        const char *blank = value.len == 0 ? NULL : memchr(value.p, ' ', value.len);
+        uint64_t number;
+        if (blank != NULL &&
+            slice_to_u64(slice_make(value.p, (size_t)(blank - value.p)), &number)) {
+            most = number > most ? number : most;
+        }
+    }
+    struct block *text = block_new(24);
+    char digits[20];
+    block_append(&text, digits, format_u64(digits, most));
+    (void)ask(h, BE_ADD, FORMAT_SEQ, 0, text, false, NULL);
+    block_unref(&text);
+    return HAND_GOES_ON;
+}
+
+static enum outcome enter(struct hand *h)
+{
+    const struct format *f = &h->world->format;
+    char text[96];
+    if (h->step == 0) {
+        return count(h);
+    }
+    size_t i = h->step - 1;
+    int n = snprintf(text, sizeof text, "%llu %.*s", (unsigned long long)h->found + i,
+                     SLICE_ARGS(h->call->items[i]));
+    if (f->stamp) {
+        n += snprintf(text + n, sizeof text - (size_t)n, " %lld",
+                      (long long)world_now(h->world).wall_s);
+    }
+    struct block *entry = block_new(96);
+    block_append(&entry, text, (size_t)n);
+    enum be_status status =
+        ask(h, BE_SET, FORMAT_SLOT, (h->found + i) % f->capacity, entry, true, NULL);
+    block_unref(&entry);
+    h->step++;
+    h->call->abandoned = status != BE_STORED;
+    return status != BE_STORED                  ? HAND_FAILED
+           : h->step > h->call->call.item_count ? HAND_DONE
+                                                : HAND_GOES_ON;
+}
+
+static enum outcome act(struct hand *h)
+{
+    bool adds = h->call->call.verb == LIST_ADD;
+    switch (h->world->format.dialect) {
+    case DIALECT_SIMPLE:
+        return adds ? append(h, 0, BE_APPEND, FORMAT_KEY, 0, delimited(h, false),
+                             delimited(h, false))
+                    : delete_simply(h);
+    case DIALECT_TOMBSTONE:
+        return adds
+                   ? append(h, 0, BE_APPEND, FORMAT_KEY, 0, delimited(h, false), delimited(h, true))
+                   : bury(h);
+    case DIALECT_SIGNED:
+        return append(h, 0, BE_APPEND, FORMAT_KEY, 0, with_signs(h), with_signs(h));
+    case DIALECT_PAIRED:
+        return append(h, 0, BE_APPEND, adds ? FORMAT_ADDS : FORMAT_DELETES, 0, delimited(h, false),
+                      delimited(h, false));
+    case DIALECT_SUBLISTS:
+        return append_to_newest(h);
+    case DIALECT_RING:
+        return enter(h);
+    default:
+        return append_to_active(h);
+    }
+}
+
+/* ---- calls ---- */
+
+static void plan(struct hand *h)
+{
+    struct world *w = h->world;
+    uint64_t us = h->call == NULL ? w->p.think_us : 4 * w->p.delay_us;
+    if (h->call != NULL && rng_below(&h->rng, 32) == 0) {
+        us *= 50; /* it thinks of something else in between */
+    }
+    events_plan(&w->events, w->now_us + 1 + rng_below(&h->rng, us), EVENT_HAND, h, 0);
+}
+
+static void begin(struct hand *h)
+{
+    struct world *w = h->world;
+    bool deletes = w->p.dialect != DIALECT_RING && rng_below(&h->rng, 100) >= w->p.growth &&
+                   rng_below(&h->rng, 5) < 2;
+    struct sim_call *call =
+        call_new(w, deletes ? LIST_DEL : LIST_ADD, (unsigned)rng_below(&h->rng, w->p.lists));
+    call->proxy = PROXIES_MAX;
+    call->session = PROXIES_MAX * CLIENTS_MAX + h->number;
+    call_choose_items(w, &h->rng, call);
+    if (ranges_have(&w->p.without_calls, call->number)) {
+        free(call);
+        return;
+    }
+    call->next = w->all_calls;
+    w->all_calls = call;
+    h->call = call;
+    h->step = h->tries = 0;
+    oracle_submitted(&w->oracle, call);
+    trace_call(w, call);
+}
+
+static void end(struct hand *h, enum outcome outcome)
+{
+    struct world *w = h->world;
+    struct sim_call *call = h->call;
+    call->done = true;
+    call->settled_us = 0; /* it waits for each answer */
+    if (outcome == HAND_FAILED && !call->abandoned) {
+        call->call.status = LIST_SERVER_ERROR;
+        snprintf(call->call.error, sizeof call->call.error, "by hand, nothing done");
+    }
+    trace_call(w, call);
+    oracle_done(&w->oracle, call);
+    h->call = NULL;
+    block_unref(&h->value);
+}
+
+void hand_act(struct hand *h)
+{
+    struct world *w = h->world;
+    if (h->call == NULL) {
+        if (w->quiet || w->calls_made >= w->p.ops) {
+            return;
+        }
+        begin(h);
+    } else if (rng_below(&h->rng, 200) == 0) {
+        h->call->abandoned = true;
+        end(h, HAND_FAILED);
+    } else {
+        enum outcome outcome = h->tries++ == TRIES_MAX ? HAND_FAILED : act(h);
+        if (outcome != HAND_GOES_ON) {
+            end(h, outcome);
+        }
+    }
+    plan(h);
+}
+
+void hands_start(struct world *w)
+{
+    for (unsigned i = 0; i < w->p.hands; i++) {
+        struct hand *h = &w->hands[i];
+        *h = (struct hand){.world = w, .number = i};
+        rng_init_seed(&h->rng, rng_next(&w->rng));
+        plan(h);
+    }
+}
+
+void hands_fini(struct world *w)
+{
+    for (unsigned i = 0; i < w->p.hands; i++) {
+        block_unref(&w->hands[i].value);
+    }
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Entries of a ring. Each has an item of its own; the number that it got is seen when its slot is
+ * written.
+ */
+#include "outside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void ring_asked(struct outside *o, struct sim_call *call)
+{
+    struct outside_list *l = &o->list[call->list];
+    if (call->call.verb != LIST_ADD) {
+        l->clearing += call->call.verb == LIST_DROP;
+        return;
+    }
+    for (size_t i = 0; i < call->call.item_count; i++) {
+        l->ring[call->ids[i]] = (struct ring_word){.asked = call->asked};
+    }
+    l->entries += call->call.item_count;
+}
+
+/* Numbers begin again. */
+static void forget_numbers(struct outside_list *l)
+{
+    l->counter = 0;
+    if (l->numbers == NULL) {
+        return;
+    }
+    memset(l->numbers, 0, l->number_cap * sizeof *l->numbers);
+}
+
+void ring_over(struct outside *o, struct sim_call *call, bool acknowledged)
+{
+    struct outside_list *l = &o->list[call->list];
+    if (call->call.verb == LIST_DROP) {
+        l->clearing--;
+        l->clear_over = o->oracle->moment;
+        forget_numbers(l);
+    }
+    for (size_t i = 0; call->call.verb == LIST_ADD && i < call->call.item_count; i++) {
+        struct ring_word *w = &l->ring[call->ids[i]];
+        if (w->asked == call->asked && acknowledged) {
+            w->answered = o->oracle->moment;
+        }
+    }
+}
+
+/* Those of before an ldrop may be anywhere. */
+static bool is_judged(const struct outside_list *l, const struct ring_word *w)
+{
+    return w->asked > l->clear_over && l->clearing == 0;
+}
+
+/* Entries in the same slot that have a larger number than that. */
+static void note_overwritten(struct outside_list *l, uint32_t capacity, uint64_t than, uint64_t by)
+{
+    for (uint64_t n = by % capacity; n <= l->counter && n < l->number_cap; n += capacity) {
+        if (n > than && l->numbers[n] != 0) {
+            l->ring[l->numbers[n] - 1].overwritten = true;
+        }
+    }
+}
+
+void ring_stored(struct outside *o, unsigned list, struct slice value, bool stored)
+{
+    struct outside_list *l = &o->list[list];
+    struct ring_entry e;
+    if (!entry_take(o->format, value, &e)) {
+        sim_violation("L%u: a slot was written with something else than an entry", list);
+    }
+    struct ring_word *w = &l->ring[e.id];
+    note_overwritten(l, o->format->capacity, is_judged(l, w) ? e.number : 0, e.number);
+    w->number = stored ? e.number : w->number;
+    if (!is_judged(l, w) || !stored) {
+        return;
+    }
+    if (e.number == 0 || e.number > l->counter) {
+        sim_violation("L%u: item %u has the number %llu, but the counter is %llu", list,
+                      (unsigned)e.id, (unsigned long long)e.number, (unsigned long long)l->counter);
+    }
+    if (e.number >= l->number_cap) {
+        uint64_t cap = e.number * 2 + 1024;
+        l->numbers = realloc(l->numbers, cap * sizeof *l->numbers);
+        CHECK(l->numbers != NULL);
+        memset(l->numbers + l->number_cap, 0, (cap - l->number_cap) * sizeof *l->numbers);
+        l->number_cap = cap;
+    }
+    if (l->numbers[e.number] != 0 && l->numbers[e.number] != e.id + 1) {
+        sim_violation("L%u: items %u and %u have the same number %llu", list,
+                      (unsigned)l->numbers[e.number] - 1, (unsigned)e.id,
+                      (unsigned long long)e.number);
+    }
+    l->numbers[e.number] = (uint16_t)(e.id + 1);
+}
+
+static void check_order(struct outside *o, unsigned list, const struct ids *seen,
+                        const struct sim_call *call)
+{
+    const struct outside_list *l = &o->list[list];
+    for (uint32_t i = 0; i < seen->count; i++) {
+        const struct ring_word *w = &l->ring[seen->ids[i]];
+        for (uint32_t front = 0; front < i; front++) {
+            const struct ring_word *newer = &l->ring[seen->ids[front]];
+            if (newer->answered != 0 && newer->answered < w->asked && is_judged(l, newer)) {
+                outside_wrong(o, list, call, seen, "stands behind an older entry", seen->ids[i]);
+            }
+        }
+    }
+}
+
+static void check_shown(struct outside *o, unsigned list, const struct ids *seen,
+                        const struct sim_call *call, uint8_t times[ITEMS_MAX])
+{
+    const struct outside_list *l = &o->list[list];
+    memset(times, 0, ITEMS_MAX);
+    for (uint32_t i = 0; i < seen->count; i++) {
+        uint16_t id = seen->ids[i];
+        if (l->ring[id].asked == 0) {
+            outside_wrong(o, list, call, seen, "was never added", id);
+        }
+        if (times[id]++ > 0 && (call == NULL || call->call.verb != LIST_HAS)) {
+            outside_wrong(o, list, call, seen, "is shown twice", id);
+        }
+    }
+    if (seen->count > o->format->capacity && (call == NULL || call->call.verb != LIST_HAS)) {
+        outside_wrong(o, list, call, seen, "and others: more than the ring has", 0);
+    }
+}
+
+void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64_t asked,
+                const struct sim_call *call)
+{
+    const struct outside_list *l = &o->list[list];
+    static uint8_t times[ITEMS_MAX];
+    bool has = call != NULL && call->call.verb == LIST_HAS;
+    check_shown(o, list, seen, call, times);
+    if (!has) {
+        check_order(o, list, seen, call);
+    }
+    if (call != NULL && call->call.verb == LIST_RANGE) {
+        return;
+    }
+    for (unsigned id = 0; id < ITEMS_MAX; id++) {
+        const struct ring_word *w = &l->ring[id];
+        bool wanted = !has;
+        for (size_t i = 0; has && i < call->call.item_count; i++) {
+            wanted = wanted || call->ids[i] == id;
+        }
+        bool in = w->answered != 0 && w->answered < asked && is_judged(l, w) && !w->overwritten &&
+                  w->number + o->format->capacity > l->counter;
+        if (in && wanted && times[id] == 0) {
+            outside_wrong(o, list, call, seen, "is lost", (uint16_t)id);
+        }
+    }
+}
+
+void ring_check_counter(struct outside *o, unsigned list, uint64_t counter)
+{
+    struct outside_list *l = &o->list[list];
+    if (l->clearing > 0) {
+        return;
+    }
+    if (counter != 0 && counter < l->counter) {
+        sim_violation("L%u: the counter went back from %llu to %llu", list,
+                      (unsigned long long)l->counter, (unsigned long long)counter);
+    }
+    if (counter > l->entries) {
+        sim_violation("L%u: the counter is %llu after %llu entries", list,
+                      (unsigned long long)counter, (unsigned long long)l->entries);
+    }
+    l->counter = counter != 0 ? counter : l->counter;
+}

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rings: the last N entries, newest first."""
+
+import threading
+import time
+
+import pytest
+
+from test_dialects_support import Hand, settings
+
+KEY = "topic-X"
+
+
+def ring(capacity, **more):
+    return settings("ring", capacity=capacity, **more)
+
+
+def names(*numbers):
+    return [b"item%d" % n for n in numbers]
+
+
+def test_newest_first_and_around(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(5))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        for n in range(1, 24):
+            assert conn.cmd(f"ladd {KEY} item{n}") == b"STORED"
+            assert conn.lget(KEY) == names(*range(n, max(0, n - 5), -1))
+            assert conn.llen(KEY) == min(n, 5)
+            assert conn.values(f"lrange {KEY} 0 0")[0][2] == b"item%d" % n
+        assert [hand.get(f"{KEY}.{slot}") for slot in range(6)] == [
+            b"20 item20", b"21 item21", b"22 item22", b"23 item23", b"19 item19", None
+        ]
+        assert conn.values(f"lrange {KEY} 0 9")[0][2] == b"item23,item22,item21,item20,item19"
+        assert conn.values(f"lrange {KEY} -1 -1")[0][2] == b"item19"
+        assert conn.values(f"lhas {KEY} item20 item7 item23")[0][2] == b"item20,item23"
+
+
+def test_a_batch_larger_than_the_ring(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(3))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        assert conn.cmd(f"ladd {KEY} " + " ".join(f"item{n}" for n in range(1, 11))) == b"STORED"
+        assert conn.lget(KEY) == names(10, 9, 8)
+        assert hand.get(f"{KEY}.seq") == b"10"
+        conn.send("".join(f"ladd {KEY} item{n}\r\n" for n in range(11, 1011)))
+        assert set(conn.lines(1000)) == {b"STORED"}
+        assert conn.lget(KEY) == names(1010, 1009, 1008)
+
+
+def test_repeats_are_shown(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(5))
+    with daemon.conn() as conn:
+        assert conn.cmd(f"ladd {KEY} alice bob alice") == b"STORED"
+        assert conn.lget(KEY) == [b"alice", b"bob", b"alice"]
+        assert conn.llen(KEY) == 3
+
+
+def test_gaps_are_skipped(memcached, start_daemon):
+    """A number that was taken by a writer who died before it wrote."""
+    daemon = start_daemon([memcached], config=ring(5))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        conn.cmd(f"ladd {KEY} item1 item2 item3 item4")
+        assert hand.conn.cmd(f"incr {KEY}.seq 1") == b"5"
+        assert conn.lget(KEY) == names(4, 3, 2, 1)
+        assert hand.conn.cmd(f"incr {KEY}.seq 2") == b"7"
+        assert conn.lget(KEY) == names(4, 3)
+        assert conn.cmd(f"ladd {KEY} item8") == b"STORED"
+        assert conn.lget(KEY) == names(8, 4)
+        # The late one may still come, and stands where its number belongs.
+        hand.store("set", f"{KEY}.2", "7 item7")
+        assert conn.lget(KEY) == names(8, 7, 4)
+        # One that comes a lap late is not shown, and what it overwrote is gone.
+        hand.store("set", f"{KEY}.3", "3 item3")
+        assert conn.lget(KEY) == names(7, 4)
+
+
+@pytest.mark.parametrize("slots", [["x"], [""], ["7"], ["7 "], [" x"], ["-1 x"], ["1x y"],
+                                   ["1 item1", "1 other"], ["18446744073709551616 x"]])
+def test_slots_that_hold_something_else(memcached, start_daemon, slots):
+    daemon = start_daemon([memcached], config=ring(5))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        conn.cmd(f"ladd {KEY} item1")
+        for n, text in enumerate(slots):
+            hand.store("set", f"{KEY}.{n + 2}", text)
+        assert conn.lget(KEY) in ([b"item1"], [b"other"])
+        conn.cmd(f"ladd {KEY} item2")
+        assert conn.lget(KEY)[0] == b"item2"
+
+
+def test_two_proxies_write_at_the_same_time(memcached, start_daemon):
+    daemons = [start_daemon([memcached], config=ring(1000)) for _ in range(2)]
+    faults = []
+
+    def client(name, daemon):
+        try:
+            with daemon.conn() as conn:
+                for n in range(100):
+                    assert conn.cmd(f"ladd {KEY} {name}-{n}") == b"STORED"
+                    found = conn.lget(KEY)
+                    own = [item for item in found if item.startswith(name.encode())]
+                    assert own == [b"%s-%d" % (name.encode(), i) for i in range(n, -1, -1)]
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=client, args=(f"c{n}", daemons[n % 2])) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    contents = []
+    for daemon in daemons:
+        with daemon.conn() as conn:
+            contents.append(conn.lget(KEY))
+    assert contents[0] == contents[1]
+    assert sorted(contents[0]) == sorted(b"c%d-%d" % (c, n) for c in range(6) for n in range(100))
+
+
+def test_the_capacity_differs_between_two_proxies(memcached, start_daemon):
+    """While the configuration is rolled out, and afterwards."""
+    small, large = [start_daemon([memcached], config=ring(n)) for n in (4, 8)]
+    with small.conn() as few, large.conn() as many:
+        for n in range(1, 7):
+            assert few.cmd(f"ladd {KEY} item{n}") == b"STORED"
+        assert few.lget(KEY) == names(6, 5, 4, 3)
+        assert many.lget(KEY) == names(6, 5, 4, 3)
+        for n in range(7, 11):
+            assert many.cmd(f"ladd {KEY} item{n}") == b"STORED"
+        # 7 went to slot 7, 8 to 0, 9 to 1, 10 to 2.
+        assert many.lget(KEY) == names(10, 9, 8, 7, 3)
+        assert few.lget(KEY) == names(10, 9, 8)
+        for n in range(11, 20):
+            assert many.cmd(f"ladd {KEY} item{n}") == b"STORED"
+        assert many.lget(KEY) == names(*range(19, 11, -1))
+        # Down again: only the slots that are in use count, and never anything twice.
+        assert few.lget(KEY) == names(19, 18, 17, 16)
+        for n in range(20, 25):
+            assert few.cmd(f"ladd {KEY} item{n}") == b"STORED"
+        assert few.lget(KEY) == names(24, 23, 22, 21)
+        assert many.lget(KEY)[:4] == names(24, 23, 22, 21)
+        assert len(set(many.lget(KEY))) == len(many.lget(KEY))
+
+
+def test_time_stamps(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(5, stamp=True))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        before = int(time.time())
+        assert conn.cmd(f"ladd {KEY} alice bob") == b"STORED"
+        conn.send(f"laddb {KEY} 9\r\nmr x 1000\r\n")
+        assert conn.line() == b"STORED"
+        after = int(time.time()) + 1
+        number, name, seconds = hand.get(f"{KEY}.1").split(b" ")
+        assert (number, name) == (b"1", b"alice") and before - 1 <= int(seconds) <= after
+        entries = conn.lgetb(KEY)
+        assert [entry.rpartition(b" ")[0] for entry in entries] == [b"mr x 1000", b"bob", b"alice"]
+        assert all(before - 1 <= int(entry.rpartition(b" ")[2]) <= after for entry in entries)
+        assert conn.lget(KEY) == entries
+        # By the name alone.
+        assert conn.values(f"lhas {KEY} alice nobody bob")[0][2] == b"alice,bob"
+        conn.send(f"lhasb {KEY} 9\r\nmr x 1000\r\n")
+        assert conn.values_answer()[0][2] == b"mr x 1000"
+        # "who, when", as an application by hand writes it.
+        hand.conn.cmd(f"incr {KEY}.seq 1")
+        hand.store("set", f"{KEY}.4", "4 carol 1700000000")
+        assert conn.lget(KEY)[0] == b"carol 1700000000"
+        assert conn.values(f"lhas {KEY} carol")[0][2] == b"carol"
+
+
+def test_a_counter_that_was_thrown_out(memcached, start_daemon):
+    """New entries come out newest all the same."""
+    daemons = [start_daemon([memcached], config=ring(5)) for _ in range(2)]
+    with Hand(memcached.port) as hand, daemons[0].conn() as conn, daemons[1].conn() as other:
+        for n in range(1, 60):
+            assert (conn if n % 2 else other).cmd(f"ladd {KEY} item{n}") == b"STORED"
+            if n % 3 == 0:
+                assert hand.conn.cmd(f"delete {KEY}.seq") == b"DELETED"
+            assert conn.lget(KEY) == names(*range(n, max(0, n - 5), -1))
+            assert other.lget(KEY) == conn.lget(KEY)
+
+
+def test_a_counter_that_is_no_number(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(5))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        hand.store("set", f"{KEY}.seq", "garbage")
+        hand.store("set", f"{KEY}.3", "3 item3")
+        assert conn.lget(KEY) == names(3)
+        line = conn.cmd(f"ladd {KEY} item4")
+        assert line.startswith(b"SERVER_ERROR"), line
+        assert conn.cmd("mn") == b"MN"
+        assert hand.conn.cmd(f"delete {KEY}.seq") == b"DELETED"
+        assert conn.cmd(f"ladd {KEY} item4") == b"STORED"
+        assert conn.lget(KEY) == names(4, 3)
+
+
+def test_a_dropped_ring_is_empty_and_counts_on(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(50))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        conn.cmd(f"ladd {KEY} " + " ".join(f"item{n}" for n in range(1, 81)))
+        assert conn.cmd(f"ldrop {KEY}") == b"DELETED"
+        assert conn.lget(KEY) == []
+        assert hand.conn.stats()["curr_items"] == "1"
+        assert conn.cmd(f"ladd {KEY} item81") == b"STORED"
+        assert hand.get(f"{KEY}.31") == b"81 item81"
+        assert conn.lget(KEY) == names(81)
+
+
+@pytest.mark.parametrize("verb", ["ldel", "ldelq", "lset", "lsetq", "laddx", "ldelx", "lcreate"])
+def test_verbs_that_a_ring_does_not_have(memcached, start_daemon, verb):
+    daemon = start_daemon([memcached], config=ring(5))
+    with daemon.conn() as conn:
+        conn.cmd(f"ladd {KEY} item1")
+        assert conn.cmd(f"{verb} {KEY} item1") == (
+            b"CLIENT_ERROR %s: a ring takes ladd alone, and forgets by itself"
+            % verb.rstrip("q").encode()
+        )
+        assert conn.lget(KEY) == names(1)
+        assert conn.cmd(f"lcompact {KEY}") == b"OK"
+        assert conn.lget(KEY) == names(1)
+
+
+def test_a_large_ring(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=ring(5000))
+    with daemon.conn() as conn:
+        for start in range(0, 7000, 1000):
+            items = " ".join(f"item{n}" for n in range(start, start + 1000))
+            assert conn.cmd(f"ladd {KEY} {items}") == b"STORED"
+        assert conn.lget(KEY) == names(*range(6999, 1999, -1))
+        assert conn.llen(KEY) == 5000
