@@ -32,6 +32,10 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
     m.intent.calls = &h->call;
     m.intent.count = carries ? 1 : 0;
     struct store *store = cluster_store(&w->oracle.cluster, slice_make(name, len));
+    if (verb == BE_CAS && h->incarnation != store->incarnation) {
+        return BE_EXISTS; /* its connection has ended with the server that gave the number */
+    }
+    h->incarnation = store->incarnation;
     store_execute(store, r, world_now(w).wall_s, &m.reply);
     char shown[96];
     trace(w, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number, (unsigned)(store - w->stores),
