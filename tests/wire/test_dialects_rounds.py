@@ -172,6 +172,7 @@ def test_reads_of_many_keys_go_out_together(start_daemon, relay):
     with daemon.conn() as conn:
         for key in keys:
             conn.cmd(f"ladd {key} x")
+            conn.lget(key)
         relay.forget()
         assert len(conn.values("lget " + " ".join(keys))) == len(keys)
         assert len(relay.lines) == 20 * (1 + 2 + 2)
