@@ -315,8 +315,15 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
     if (a_closed != b_closed) {
         b_active = a_closed;
     } else if (a_there && b_there) {
-        /* Both closed: the later copy. Both open: one of them is a copy that does not count yet. */
-        b_active = has_taken(f, b, a, &note) ? a_closed : has_taken(f, a, b, &note) && !a_closed;
+        /* Both closed: the later copy. Both open: one of them is a copy that does not count yet;
+         * or somebody by hand has created one beside the other, which is a copy of older ones. */
+        if (has_taken(f, b, a, &note)) {
+            b_active = a_closed;
+        } else if (has_taken(f, a, b, &note)) {
+            b_active = !a_closed;
+        } else {
+            b_active = begins_with_note(f, b) && !begins_with_note(f, a);
+        }
     }
     decode_logs(f, b_active ? b : a, b_active ? a : b, c);
 }

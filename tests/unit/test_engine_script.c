@@ -232,6 +232,30 @@ static void test_compact_of_a_head_on_disk(void **state)
     expect_done(s, LIST_OK);
 }
 
+/* Moving a long list takes longer than a call may wait for its turn: that is not why it failed. */
+static void test_conversion_may_take_long(void **state)
+{
+    struct script *s = *state;
+    const char *moved = "\1mclistd moved 1 11 0\n^1\n+1:a+1:b";
+    s->rig.config->lists[0].dialect = DIALECT_SIMPLE;
+    s->rig.config->lists[0].migrate = MIGRATE_NATIVE;
+    submit(s, LIST_CONVERT, NULL, 0);
+    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    expect(s, BE_CAS, "k", BE_STORED, NULL);
+    expect(s, BE_GET, "k", BE_HIT, moved);
+    expect(s, BE_ADD, "k#", BE_STORED, NULL);
+    s->rig.now.mono_us += 100000000;
+    expect(s, BE_DELETE, "k", BE_DELETED, NULL);
+    expect(s, BE_GET, "k", BE_MISS, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_compact_of_a_list_that_is_dropped_meanwhile, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compact_of_a_head_on_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_conversion_may_take_long, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

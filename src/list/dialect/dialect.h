@@ -55,6 +55,8 @@ void dialect_appended(struct engine *e, struct list *list, uint64_t bytes);
 
 /* Every dialect's. */
 work_step dialect_read, dialect_drop;
+/* Ends a read with what the look has found. */
+void answer_read(struct engine *e, struct work *w, struct list_call *call);
 /* dialect.never of those of several items. */
 extern const char dialect_not_exact[];
 /* Dialects of a single item. */

@@ -89,7 +89,7 @@ enum progress import_write(struct engine *e, struct work *w, const struct op_eve
 
 enum progress import_undo(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->undoing;
     (void)event;
     CO_BEGIN(co);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
@@ -135,7 +135,8 @@ static void append_all(const struct work *w, struct block **b)
 struct block *import_head(const struct work *w)
 {
     struct block *head = block_new(256);
-    head_append_header(&head, &w->import, w->text_count > 0, NULL, 0);
+    struct garbage replaced = {.range = w->replaced};
+    head_append_header(&head, &w->import, w->text_count > 0, &replaced, w->replaced.count > 0);
     size_t header_bytes = head->used;
     if (w->inlined) {
         append_all(w, &head);

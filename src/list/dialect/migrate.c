@@ -6,6 +6,7 @@
 #define TRIES_MAX 16
 #define INFLIGHT_MAX 256
 
+static const char foreign_key[] = "something else is stored under the list's key";
 static const char record_word[] = "\1mclistd moved 1 ";
 
 enum { TAG_KEY = 1, TAG_HEAD };
@@ -80,8 +81,11 @@ void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
         TAILQ_REMOVE(calls, call, link);
         TAILQ_REMOVE(&list->active, call, active);
         TAILQ_INSERT_HEAD(&list->queue, call, link);
+        /* It did not wait for its turn, it was at work; and may have done something. */
+        call->submitted_us = e->now.mono_us;
     }
     list->kept = KEPT_UNKNOWN;
+    list->newest_known = false;
     lists_mark_ready(&e->lists, list);
 }
 
@@ -145,6 +149,87 @@ static void settle(struct list *list, enum list_kept kept)
     }
 }
 
+/* Does the call make a list where there is none? */
+static bool makes_list(const struct list_call *call)
+{
+    return call->verb == LIST_ADD || call->verb == LIST_SET || call->verb == LIST_ADDX ||
+           call->verb == LIST_CREATE;
+}
+
+/* Is a native list to be made where none is? Also to get rid of items without a list. */
+static bool is_wanted(const struct work *w)
+{
+    const struct list_call *call;
+    bool left_over = work_any_there(w);
+    TAILQ_FOREACH(call, &w->op.list->queue, link)
+    {
+        if (makes_list(call) || (call->verb == LIST_CONVERT && left_over)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* There is no list, and nobody wants one. */
+static void answer_queue(struct engine *e, struct work *w)
+{
+    struct list *list = w->op.list;
+    struct list_call *call;
+    while ((call = TAILQ_FIRST(&list->queue)) != NULL) {
+        TAILQ_REMOVE(&list->queue, call, link);
+        TAILQ_INSERT_TAIL(&list->active, call, active);
+        if (list_verb_reads(call->verb)) {
+            answer_read(e, w, call);
+        } else {
+            call_finish(e, list, call, LIST_OK);
+        }
+    }
+}
+
+static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event);
+
+/* There is nothing of the list, and it is to become a native one. Others may take it for one of the
+ * dialect at the same time: so it begins as a record, which they look for. Ends with failed, or
+ * something is there. */
+static enum progress found(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer_body;
+    CO_BEGIN(co);
+    if (w->control.state == PART_THERE) {
+        work_note_text(w, "%s", foreign_key);
+        CO_RETURN(co);
+    }
+    w->completing = true;
+    CO_CALL(co, convert_once(e, w, event));
+    w->completing = false;
+    if (w->failed || w->conflict) {
+        CO_RETURN(co);
+    }
+    CO_CALL(co, migrate_verify(e, w, event));
+    if (!w->failed && w->met_record) {
+        CO_CALL(co, migrate_complete(e, w, event));
+    }
+    CO_END(co);
+}
+
+/* No part was found without which there is no list. Ends with moved or failed, or there is none. */
+static enum progress resolve_left(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->lost;
+    CO_BEGIN(co);
+    /* It may have moved while the parts were read. */
+    CO_CALL(co, migrate_verify(e, w, event));
+    if (w->failed || w->moved) {
+        CO_RETURN(co); /* looked for anew */
+    }
+    if (is_wanted(w)) {
+        CO_CALL(co, found(e, w, event));
+    } else {
+        answer_queue(e, w);
+    }
+    CO_END(co);
+}
+
 enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
@@ -154,23 +239,20 @@ enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_
     if (!w->failed && w->met_record) {
         CO_CALL(co, migrate_complete(e, w, event));
     }
+    if (!w->failed && w->moved) {
+        settle(list, KEPT_NATIVE);
+    } else if (!w->failed && keeps_key(list)) {
+        settle(list, w->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
+    } else if (!w->failed) {
+        CO_CALL(co, work_look(e, w, event));
+        if (!w->failed) {
+            settle(list, KEPT_OLD);
+        } else if (w->moved) {
+            CO_CALL(co, resolve_left(e, w, event));
+        }
+    }
     if (w->failed) {
         fail_queue(e, w);
-        CO_RETURN(co);
-    }
-    if (w->moved) {
-        settle(list, KEPT_NATIVE);
-    } else if (keeps_key(list)) {
-        settle(list, w->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
-    } else {
-        list->kept = KEPT_OLD; /* a look says whether it is */
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed && !w->moved) {
-            list->kept = KEPT_UNKNOWN;
-            fail_queue(e, w);
-        } else {
-            settle(list, w->moved ? KEPT_NATIVE : KEPT_OLD);
-        }
     }
     lists_mark_ready(&e->lists, list);
     CO_END(co);
@@ -203,16 +285,7 @@ static bool came_more(const struct work *w)
     return work_version(w, false) != record.version;
 }
 
-static bool send_delete(struct engine *e, struct work *w)
-{
-    const struct part *part = &w->parts[w->next_part++];
-    if (part->role == PART_KEY) {
-        return false;
-    }
-    part_send(e, &w->op, part, BE_DELETE, NULL, 0);
-    return true;
-}
-
+/* Ends with failed, or all parts but the one under the list's key are gone. */
 static enum progress delete_parts(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -220,7 +293,10 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
     w->next_part = 0;
     for (;;) {
         while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
-            (void)send_delete(e, w);
+            const struct part *part = &w->parts[w->next_part++];
+            if (part->role != PART_KEY) {
+                part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+            }
         }
         if (w->op.due == 0) {
             break;
@@ -230,12 +306,89 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
             work_note_error(w, event);
         }
     }
+    CO_END(co);
+}
+
+enum progress migrate_clean(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    work_forget_parts(w);
+    if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
+        (void)work_add_part(w, PART_SUBLIST, w->newest);
+        (void)work_add_part(w, PART_SUBLIST, w->newest + 1);
+    } else {
+        dialect_of(w->op.list->policy)->parts(w);
+    }
+    CO_CALL(co, delete_parts(e, w, event));
+    CO_END(co);
+}
+
+static enum progress delete_old(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    CO_CALL(co, delete_parts(e, w, event));
     if (!w->failed) {
         part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_DELETE, NULL, 0);
         CO_AWAIT(co, "deleting the record of the move");
         if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
             work_note_error(w, event);
         }
+    }
+    CO_END(co);
+}
+
+/* The run of the head in the record; count 0: it has none. */
+static struct name_range recorded_run(const struct work *w)
+{
+    struct record record;
+    struct head *head = NULL;
+    struct name_range range = {.count = 0};
+    CHECK(record_parse(w->control.value, &record));
+    struct be_reply reply = {.status = BE_HIT, .value = record.head, .block = w->control.block};
+    if (head_read(&reply, &head) == HEAD_OK && head->run_count > 0) {
+        range = head->runs[0].range;
+    }
+    head_unref(&head);
+    return range;
+}
+
+/* Somebody else's head was there first: does it do without that run? */
+static bool head_lacks(const struct be_reply *reply, const struct name_range *range)
+{
+    struct head *head = NULL;
+    if (reply->status != BE_HIT || head_read(reply, &head) != HEAD_OK) {
+        return false;
+    }
+    bool lacks = true;
+    for (size_t i = 0; i < head->run_count; i++) {
+        lacks = lacks && !name_equal(&head->runs[i].range.name, &range->name);
+    }
+    head_unref(&head);
+    return lacks;
+}
+
+/* A head that is not the record's was there before: no other will ever name the sublists. */
+static enum progress take_back(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    if (w->imported_again) {
+        CO_CALL(co, import_undo(e, w, event));
+    }
+    w->replaced = recorded_run(w);
+    if (w->replaced.count == 0) {
+        CO_RETURN(co);
+    }
+    emit_get(e, &w->op, TAG_HEAD);
+    CO_AWAIT(co, "looking at the native head that was there before");
+    if (!head_lacks(event->reply, &w->replaced)) {
+        CO_RETURN(co);
+    }
+    for (w->next_part = 0; w->next_part < w->replaced.count; w->next_part++) {
+        emit_delete_sublist(e, &w->op, &w->replaced.name, (uint32_t)w->next_part, 0);
+        CO_AWAIT(co, "deleting sublists that nobody names");
     }
     CO_END(co);
 }
@@ -254,6 +407,8 @@ static enum progress look_again(struct engine *e, struct work *w, const struct o
             w->head = import_head(w);
         }
         if (w->head == NULL) {
+            w->replaced = recorded_run(w);
+            w->imported_again = true;
             import_begin(e, w);
             CO_CALL(co, import_write(e, w, event));
             w->head = w->failed ? NULL : import_head(w);
@@ -267,6 +422,7 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
     struct co *co = &w->completion;
     CO_BEGIN(co);
     work_forget_parts(w);
+    w->imported_again = false;
     if (dialect_of(w->op.list->policy)->encode == NULL) {
         CO_CALL(co, look_again(e, w, event));
     }
@@ -283,7 +439,10 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    CO_CALL(co, delete_parts(e, w, event));
+    if (event->status == BE_NOT_STORED) {
+        CO_CALL(co, take_back(e, w, event));
+    }
+    CO_CALL(co, delete_old(e, w, event));
     w->moved = true;
     CO_END(co);
 }
@@ -316,16 +475,17 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     CO_BEGIN(co);
     w->conflict = false;
     CO_CALL(co, work_look(e, w, event));
-    if (w->failed) {
-        CO_RETURN(co);
-    }
-    if (!w->has_import) {
+    if (!w->failed && !w->has_import) {
         import_begin(e, w);
         w->has_import = true;
         CO_CALL(co, import_write(e, w, event));
-        if (w->failed) {
-            CO_RETURN(co);
-        }
+    }
+    if (w->failed && w->has_import) {
+        CO_CALL(co, import_undo(e, w, event));
+        w->has_import = false;
+    }
+    if (w->failed) {
+        CO_RETURN(co);
     }
     w->conflict = !write_record(e, w);
     if (w->conflict) {
@@ -344,19 +504,28 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    w->head_there = false;
+    w->failed = w->head_there = false;
     emit_get(e, &w->op, TAG_HEAD);
-    send_key_get(e, w);
-    while (w->op.due > 0) {
-        CO_AWAIT(co, "looking for a native list beside the old one");
-        take_place(w, event);
+    CO_AWAIT(co, "looking for a native list beside the old one");
+    take_place(w, event);
+    if (w->failed) {
+        CO_RETURN(co);
     }
-    if (!w->failed && w->met_record) {
+    /* Not earlier: a head that was there before the key was read is no reason to refuse if the list
+     * has been converted in between. */
+    send_key_get(e, w);
+    CO_AWAIT(co, "looking at the list's key");
+    take_place(w, event);
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    bool key_there = w->control.state == PART_THERE;
+    if (w->met_record || (w->head_there && !key_there)) {
         w->failed = w->moved = true;
-    } else if (!w->failed && w->head_there) {
+    } else if (w->head_there) {
         work_note_text(w, "both a native list and an old one are stored: delete one of them");
-    } else if (!w->failed && !keeps_key(w->op.list) && w->control.state == PART_THERE) {
-        work_note_text(w, "something else is stored under the list's key");
+    } else if (!keeps_key(w->op.list) && key_there) {
+        work_note_text(w, "%s", foreign_key);
     }
     CO_END(co);
 }

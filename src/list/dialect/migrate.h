@@ -7,7 +7,9 @@
  *     a record of a move    the list is native; its first head stands in the record
  *     anything else         the list is in its dialect, if that keeps something there
  *     nothing               the list is native if it has a head; else in its dialect, if it has
- *                           items there; else it is nowhere, and what is added makes a native one
+ *                           items there; else it is nowhere, and what is added makes a native one:
+ *                           in a dialect of several items the empty list is converted first, since
+ *                           others may be adding to it as to an old one
  *
  * Order of writes:
  *
@@ -18,8 +20,9 @@
  *
  * Whoever meets a record does 3 and 4 before anything else. Native heads are not removed in this
  * state, so that a late 3 finds one. Changes in a dialect of one item go by CAS, so none can come
- * behind the record; in the others whoever has written looks for a record afterwards, and repeats
- * what was written on the native list when there is one.
+ * behind the record; in the others whoever has written looks for a record or a head afterwards, and
+ * repeats what was written on the native list when there is one. What was written behind step 4 is
+ * deleted again.
  *
  * The record: "\1mclistd moved 1 HEAD_BYTES VERSION\n", the head, what stood there before. VERSION
  * is a mixture of the items' CAS numbers when they were read; 0: there are no others.
@@ -54,6 +57,10 @@ work_step migrate_verify;
 work_step migrate_convert;
 /* Inner: carries out what the record in w->control leaves to be done. */
 work_step migrate_complete;
+
+/* Deletes what somebody who took the list for one of the dialect has written beside the native one;
+ * w is that work, done. */
+work_step migrate_clean;
 
 /* Puts the calls back into the queue, in front; the list is looked for anew. */
 void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls);

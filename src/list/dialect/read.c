@@ -59,17 +59,7 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     }
 }
 
-static bool anything_there(const struct work *w)
-{
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_THERE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void answer(struct engine *e, struct work *w, struct list_call *call)
+void answer_read(struct engine *e, struct work *w, struct list_call *call)
 {
     call->version = work_version(w, true);
     switch (call->verb) {
@@ -83,7 +73,7 @@ static void answer(struct engine *e, struct work *w, struct list_call *call)
         return;
     case LIST_STAT:
         fill_stat(w, &call->stat);
-        answer_call(e, w->op.list, call, NULL, anything_there(w) ? LIST_OK : LIST_MISSING);
+        answer_call(e, w->op.list, call, NULL, work_any_there(w) ? LIST_OK : LIST_MISSING);
         return;
     default:
         answer_items(e, w, call);
@@ -118,7 +108,7 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     while (!TAILQ_EMPTY(&w->calls)) {
         struct list_call *call = TAILQ_FIRST(&w->calls);
         TAILQ_REMOVE(&w->calls, call, link);
-        answer(e, w, call);
+        answer_read(e, w, call);
     }
     consider_compaction(e, w);
     CO_END(co);

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/dialect/migrate.h"
+
 /* Longer numbers are somebody else's. */
 #define DIGITS_MAX 9
 _Static_assert(SUBLIST_NUMBER_MAX == 999999999, "as many digits");
@@ -373,8 +375,13 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
             CO_RETURN(co); /* deleting from nothing */
         }
     }
+    if (!list->newest_known && list_migrates(list) && !w->index_there) {
+        w->failed = w->moved = true; /* an index would hide the native list */
+        CO_RETURN(co);
+    }
     if (!list->newest_known) {
         create_index(e, w);
+        w->missed = 1;
         CO_AWAIT(co, "writing a list's index");
         w->rolled = work_written(e, w, event);
         w->rolled = true;
@@ -382,8 +389,13 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     }
     part_forget(&w->append.target);
     w->append.target = (struct part){.role = PART_SUBLIST, .number = w->newest};
+    /* One that is not there may have been replaced: it is created if the index still names it. */
+    w->append.only_there = w->missed != w->newest + 1;
     CO_CALL(co, work_append(e, w, event));
-    if (!w->failed && w->append.status == BE_TOO_LARGE) {
+    if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
+        w->missed = w->newest + 1;
+        w->rolled = true;
+    } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
         if (w->room_from != 0 && w->newest >= w->room_from) {
             work_note_text(w, "backend has no room for these items in one sublist, nothing done");
             CO_RETURN(co);

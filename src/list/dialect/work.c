@@ -313,6 +313,16 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
     CO_END(co);
 }
 
+bool work_any_there(const struct work *w)
+{
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_THERE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint64_t work_version(const struct work *w, bool with_key)
 {
     uint64_t version = 0;
@@ -441,6 +451,13 @@ static void finish_written(struct engine *e, struct work *w)
     }
 }
 
+/* May it have written beside a list that has moved meanwhile? */
+static bool has_written(const struct work *w)
+{
+    return is_in_doubt(w) && w->lane != LANE_READ && w->run != migrate_resolve &&
+           w->run != migrate_convert;
+}
+
 static enum progress work_step_all(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct work *w = (struct work *)op;
@@ -448,10 +465,12 @@ static enum progress work_step_all(struct engine *e, struct op *op, const struct
     CO_BEGIN(co);
     CO_CALL(co, w->run(e, w, event));
     CHECK(TAILQ_EMPTY(&w->calls));
-    if (!TAILQ_EMPTY(&w->written)) {
-        w->failed = false;
+    if (has_written(w)) {
         CO_CALL(co, migrate_verify(e, w, event));
         finish_written(e, w);
+        if (w->moved && !w->met_record) {
+            CO_CALL(co, migrate_clean(e, w, event));
+        }
     }
     CO_END(co);
 }

@@ -82,7 +82,8 @@ struct work {
     char error[LIST_ERROR_MAX];
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met somebody else's */
-    struct co outer, body, inner, folding, looking, gathering, verifying, completion;
+    struct co outer, body, outer_body, inner, folding, looking, gathering, verifying, completion,
+        lost, undoing;
     unsigned look_tries, get_tries;
     size_t next_part;
     size_t first_part;                /* that is asked for first */
@@ -95,6 +96,7 @@ struct work {
     struct logs logs;             /* flip, marker */
     bool shrinking, read_again;   /* paired */
     uint32_t newest;              /* sublists: the number that was appended to, or is added */
+    uint32_t missed;              /* sublists: the one that was not there, from 1; 0: none */
     uint64_t newest_bytes;
     uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
     unsigned checks;
@@ -106,9 +108,12 @@ struct work {
     /* Migration: see migrate.h. */
     struct call_queue written; /* calls that are done, if the list has not moved by now */
     struct part control;       /* the item under the list's key */
-    bool met_record, head_there, moved, completing;
-    bool has_import, inlined; /* the sublists of import were written; or the items are in the head
-                               */
+    bool met_record, head_there, moved;
+    bool completing;            /* a look takes what it finds: whether there is a list is known */
+    bool imported_again;        /* for a head in place of the record's */
+    struct name_range replaced; /* the run of the record's; count 0: none */
+    bool has_import, inlined;   /* the sublists of import were written; or the items are in the head
+                                 */
     struct run import;
     struct fold imported; /* what import held when it was written */
     struct block *head;
@@ -143,6 +148,9 @@ work_step work_gather;
 work_step work_look;
 /* Carries out append; done when the answer is known. */
 work_step work_append;
+
+/* Was any of the parts there? */
+bool work_any_there(const struct work *w);
 
 /* Differs whenever a part may have changed: the CAS number of a single one, a mixture of several;
  * with_key: also of the one under the list's key. */

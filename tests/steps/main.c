@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of dialects, step by step: every write of a folding, of a conversion to the native layout
+ * and of all changes is the last one of a proxy, or the one whose answer is lost, or the one beside
+ * which another proxy does something. Then others look: nothing that was acknowledged may be lost,
+ * no item may be there twice, and converting the list must bring the same items and leave nothing
+ * of the old layout.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "steps.h"
+
+static const struct op_spec ops_a[] = {
+    {"lconvert", LIST_CONVERT, NULL}, {"lcompact", LIST_COMPACT, NULL}, {"ladd x", LIST_ADD, "x"},
+    {"ldel a", LIST_DEL, "a"},        {"lset v w", LIST_SET, "vw"},     {"ldrop", LIST_DROP, NULL},
+    {"lget", LIST_GET, NULL},
+};
+static const struct op_spec ops_b[] = {
+    {"lget", LIST_GET, NULL},         {"ladd z", LIST_ADD, "z"},  {"ldel b", LIST_DEL, "b"},
+    {"lset t u", LIST_SET, "tu"},     {"ldrop", LIST_DROP, NULL}, {"lcompact", LIST_COMPACT, NULL},
+    {"lconvert", LIST_CONVERT, NULL},
+};
+/* Of each family of two operations. */
+#define SHOWN_MAX 1
+#define COUNT(array) ((unsigned)(sizeof(array) / sizeof(array)[0]))
+
+static const struct op_spec look = {"lget", LIST_GET, NULL};
+static const struct op_spec convert = {"lconvert", LIST_CONVERT, NULL};
+
+/* What was asked for before a case begins, one after the other. */
+static const struct op_spec scenes[][4] = {
+    {{0}},
+    {{"ladd a b c", LIST_ADD, "abc"}, {"ldel c", LIST_DEL, "c"}},
+    {{"ladd a b c", LIST_ADD, "abc"}, {"ldrop", LIST_DROP, NULL}},
+    {{"ladd a to l", LIST_ADD, "abcdefghijkl"},
+     {"ldel c e", LIST_DEL, "ce"},
+     {"ladd c", LIST_ADD, "c"}},
+};
+
+enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_MEET, FAMILIES };
+static const char *const family_names[] = {"crash", "lost", "meet"};
+
+struct one_case {
+    enum list_dialect dialect;
+    unsigned scene, a, b;
+    enum family family;
+    enum lost lost;
+    unsigned p, q;
+};
+
+static struct config *make_config(enum list_dialect dialect, bool migrates)
+{
+    char error[CONFIG_ERROR_MAX];
+    struct config *config = config_create();
+    CHECK(config_add_pool(config, "steps", "s:11211", error) == 0);
+    struct list_policy *policy = &config->lists[0];
+    policy->delimiter = ',';
+    policy->max_item_bytes = 32;
+    policy->log_limit_bytes = 64;
+    policy->log_hard_limit_bytes = 4096;
+    policy->sublist_limit_bytes = 96;
+    policy->capacity = 16;
+    policy->announcement_grace_s = 1;
+    policy->compact_chance = 0;
+    policy->dialect = dialect;
+    policy->migrate = migrates ? MIGRATE_NATIVE : MIGRATE_NO;
+    if (config_finish(config, error) != 0) {
+        fprintf(stderr, "%s\n", error);
+        exit(2);
+    }
+    return config;
+}
+
+/* ---- what may be there ---- */
+
+static letters letters_of(const char *items)
+{
+    letters set = 0;
+    for (; items != NULL && *items != '\0'; items++) {
+        set |= (letters)1 << (*items - 'a');
+    }
+    return set;
+}
+
+static letters applied(const struct op_spec *spec, letters set)
+{
+    switch (spec->verb) {
+    case LIST_ADD:
+        return set | letters_of(spec->items);
+    case LIST_DEL:
+        return set & ~letters_of(spec->items);
+    case LIST_SET:
+    case LIST_DROP:
+        return letters_of(spec->items);
+    default:
+        return set;
+    }
+}
+
+#define MAYBE_MAX 16
+struct maybe {
+    letters sets[MAYBE_MAX];
+    unsigned count;
+};
+
+static void maybe_add(struct maybe *maybe, letters set)
+{
+    CHECK(maybe->count < MAYBE_MAX);
+    maybe->sets[maybe->count++] = set;
+}
+
+static void maybe_after(struct maybe *maybe, letters first, const struct asked *one,
+                        const struct asked *two)
+{
+    letters after_one = applied(one->spec, first);
+    bool one_may = one->end != CALL_REFUSED, one_must = one->end == CALL_DONE;
+    bool two_may = two->end != CALL_REFUSED, two_must = two->end == CALL_DONE;
+    if (one_may && two_may) {
+        maybe_add(maybe, applied(two->spec, after_one));
+    }
+    if (one_may && !two_must) {
+        maybe_add(maybe, after_one);
+    }
+    if (!one_must && two_may) {
+        maybe_add(maybe, applied(two->spec, first));
+    }
+    if (!one_must && !two_must) {
+        maybe_add(maybe, first);
+    }
+}
+
+static bool replaces(const struct asked *asked)
+{
+    return asked->spec->verb == LIST_SET || asked->spec->verb == LIST_DROP;
+}
+
+/* In lists of several items what replaces the content is not done in one moment, and what is
+ * deleted beside other changes, or beside the folding of a pair, may come back. */
+static bool is_weak(enum list_dialect dialect, const struct asked *a, const struct asked *b)
+{
+    bool several =
+        dialect != DIALECT_SIMPLE && dialect != DIALECT_TOMBSTONE && dialect != DIALECT_SIGNED;
+    bool folds = dialect == DIALECT_PAIRED &&
+                 (a->spec->verb == LIST_COMPACT || b->spec->verb == LIST_COMPACT);
+    return several && (replaces(a) || replaces(b) || folds);
+}
+
+static bool is_allowed(const struct maybe *maybe, letters set, bool weak)
+{
+    letters all = ~(letters)0;
+    for (unsigned i = 0; i < maybe->count; i++) {
+        if (maybe->sets[i] == set) {
+            return true;
+        }
+        all &= maybe->sets[i];
+    }
+    return weak && (all & ~set) == 0;
+}
+
+/* ---- one case ---- */
+
+struct outcome {
+    char text[400]; /* what is wrong; "" = nothing */
+};
+
+#define WRONG(outcome, ...) \
+    do { \
+        if ((outcome)->text[0] == '\0') { \
+            snprintf((outcome)->text, sizeof(outcome)->text, __VA_ARGS__); \
+        } \
+    } while (0)
+
+struct left_over {
+    struct outcome *outcome;
+    unsigned sublists;
+};
+
+/* What a native list of that name does not have. */
+static void check_item(void *arg, const struct item *item)
+{
+    struct left_over *left = arg;
+    struct slice key = item_key(item);
+    left->sublists += key.len > 2 && item->value->used > 0;
+    if (key.len < 2 || key.p[0] != LIST_KEY[0] || key.p[1] != '#') {
+        WRONG(left->outcome, "left over: %.*s", (int)key.len, key.p);
+    }
+}
+
+/* Nothing of the old layout, and no sublists that nobody names. */
+static void check_tidy(struct world *w, struct outcome *outcome)
+{
+    static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
+    static const struct op_spec stat = {"lstat", LIST_STAT, NULL};
+    struct left_over left = {.outcome = outcome};
+    w->now_us += 5000000;
+    (void)world_do(w, PROXY_D, &compact);
+    const struct asked *asked = world_do(w, PROXY_D, &stat);
+    store_each(&w->store, check_item, &left);
+    if (left.sublists != asked->call.stat.sublists) {
+        WRONG(outcome, "%u sublists are stored, %u are named", left.sublists,
+              (unsigned)asked->call.stat.sublists);
+    }
+}
+
+static bool answers_well(struct outcome *outcome, const struct asked *asked, bool may_fail)
+{
+    if (asked->end == CALL_DONE) {
+        return true;
+    }
+    if (!may_fail || asked->end == CALL_OPEN) {
+        WRONG(outcome, "%s: %s", asked->spec->name,
+              asked->end == CALL_OPEN ? "no answer" : asked->call.error);
+    }
+    return false;
+}
+
+static unsigned count_letters(letters set)
+{
+    return (unsigned)__builtin_popcount(set);
+}
+
+static void reverse(char *text)
+{
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len / 2; i++) {
+        char c = text[i];
+        text[i] = text[len - 1 - i];
+        text[len - 1 - i] = c;
+    }
+}
+
+/* Somebody else reads it, converts it, and reads it as a native list. */
+static void check_end(struct world *w, const struct one_case *c, const struct maybe *maybe,
+                      bool weak, struct outcome *outcome)
+{
+    char before[LETTERS + 1];
+    const struct asked *asked = world_do(w, PROXY_C, &look);
+    letters held = asked->held;
+    if (!answers_well(outcome, asked, false)) {
+        return;
+    }
+    memcpy(before, asked->order, sizeof before);
+    if (asked->twice) {
+        WRONG(outcome, "an item is there twice: %s", before);
+    }
+    if (!is_allowed(maybe, held, weak)) {
+        WRONG(outcome, "it holds %s", before);
+    }
+    asked = world_do(w, PROXY_C, &convert);
+    if (answers_well(outcome, asked, false) && asked->call.number != count_letters(held)) {
+        WRONG(outcome, "%u items were converted", (unsigned)asked->call.number);
+    }
+    asked = world_do(w, PROXY_D, &look);
+    if (c->dialect == DIALECT_RING && strcmp(asked->order, before) != 0) {
+        reverse(before);
+    }
+    if (strcmp(asked->order, before) != 0) {
+        WRONG(outcome, "before it was converted it held %s, then %s", before, asked->order);
+    }
+    if (c->family == FAMILY_MEET) {
+        check_tidy(w, outcome);
+    }
+}
+
+static letters make_scene(struct world *w, const struct one_case *c, struct config *setup)
+{
+    letters set = 0;
+    const struct config *config = w->config;
+    w->config = setup;
+    for (unsigned i = 0; i < 4 && scenes[c->scene][i].name != NULL; i++) {
+        if (i == 1) {
+            /* Has seen it, and believes it to be there. */
+            w->config = config;
+            (void)world_do(w, PROXY_A, &look);
+            w->config = setup;
+        }
+        if (world_do(w, PROXY_B, &scenes[c->scene][i])->end == CALL_DONE) {
+            set = applied(&scenes[c->scene][i], set);
+        }
+    }
+    if (w->proxies[PROXY_B].engine != NULL) {
+        world_crash(w, PROXY_B, LOST_NONE);
+    }
+    w->config = config;
+    return set;
+}
+
+/* False: A comes to rest before that step. */
+static bool run(struct world *w, const struct one_case *c, struct outcome *outcome,
+                struct config *setup)
+{
+    const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
+    struct maybe maybe = {0};
+    letters first = make_scene(w, c, setup);
+    bool reached = true;
+    if (w->proxies[PROXY_A].engine == NULL) {
+        world_start(w, PROXY_A);
+    }
+    world_start(w, PROXY_B);
+    world_ask(w, PROXY_A, &ops_a[c->a]);
+    if (c->family == FAMILY_MEET) {
+        reached = world_steps(w, PROXY_A, c->p);
+        world_ask(w, PROXY_B, &ops_b[c->b]);
+        reached = world_steps(w, PROXY_B, c->q) && reached;
+        world_rest(w, PROXY_A);
+        world_rest(w, PROXY_B);
+    } else {
+        reached = world_steps(w, PROXY_A, c->p) && !TAILQ_EMPTY(&w->proxies[PROXY_A].flights);
+        if (c->family == FAMILY_CRASH) {
+            world_crash(w, PROXY_A, c->lost);
+        } else {
+            world_lose(w, PROXY_A, c->lost);
+            world_rest(w, PROXY_A);
+        }
+        world_ask(w, PROXY_B, &ops_b[c->b]);
+        if (c->q == 0) {
+            world_rest(w, PROXY_B);
+        } else {
+            reached = world_steps(w, PROXY_B, c->q) && reached;
+            world_crash(w, PROXY_B, LOST_NONE);
+        }
+        world_arrive(w);
+    }
+    if (!reached) {
+        return false;
+    }
+    maybe_after(&maybe, first, a, b);
+    if (c->family == FAMILY_MEET || a->end != CALL_DONE) {
+        maybe_after(&maybe, first, b, a);
+    }
+    if (a->spec->verb == LIST_GET && a->end == CALL_DONE && a->held != first &&
+        a->held != applied(b->spec, first) && !is_weak(c->dialect, a, b)) {
+        WRONG(outcome, "a reader saw %s", a->order);
+    }
+    bool faultless = c->family == FAMILY_MEET;
+    if (faultless && !a->busy && c->dialect != DIALECT_RING) {
+        (void)answers_well(outcome, a, false);
+    }
+    if (faultless && !b->busy && c->dialect != DIALECT_RING) {
+        (void)answers_well(outcome, b, false);
+    }
+    check_end(w, c, &maybe, is_weak(c->dialect, a, b), outcome);
+    if (w->stuck) {
+        WRONG(outcome, "somebody never comes to rest");
+    }
+    return true;
+}
+
+/* ---- all cases ---- */
+
+struct tally {
+    uint64_t passed, failed;
+    uint64_t shown; /* of this group */
+};
+
+static const char *const dialect_names[DIALECT_COUNT] = {
+    "native", "simple", "tombstone", "signed", "paired", "flip", "marker", "sublists", "ring"};
+
+struct sweep {
+    struct config *config, *native, *setup;
+    struct world world;
+    struct tally tally;
+    bool trace;
+};
+
+static bool try_case(struct sweep *s, const struct one_case *c)
+{
+    struct outcome outcome = {{0}};
+    world_init(&s->world, s->config, s->native);
+    s->world.trace = s->trace;
+    bool reached = run(&s->world, c, &outcome, s->setup);
+    world_fini(&s->world);
+    if (!reached) {
+        return false;
+    }
+    if (outcome.text[0] == '\0') {
+        s->tally.passed++;
+        return true;
+    }
+    s->tally.failed++;
+    if (s->tally.shown++ < SHOWN_MAX) {
+        printf("FAILED --case %u,%u,%u,%u,%u,%u,%u,%u (%s scene %u: %s of A, %s of B, %s): %s\n",
+               c->dialect, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q,
+               dialect_names[c->dialect], c->scene, ops_a[c->a].name, ops_b[c->b].name,
+               family_names[c->family], outcome.text);
+        fflush(stdout);
+    }
+    return true;
+}
+
+static void sweep_steps(struct sweep *s, struct one_case c)
+{
+    for (c.p = 0;; c.p++) {
+        c.q = 0;
+        bool any = try_case(s, &c);
+        while (any) {
+            c.q++;
+            if (!try_case(s, &c)) {
+                break;
+            }
+        }
+        if (!any) {
+            return;
+        }
+    }
+}
+
+/* With all that may go wrong. */
+static void sweep_operations(struct sweep *s, struct one_case c)
+{
+    for (c.family = 0; c.family < FAMILIES; c.family++) {
+        enum lost kinds = c.family == FAMILY_MEET ? 1 : LOST_KINDS;
+        s->tally.shown = 0;
+        for (c.lost = 0; c.lost < kinds; c.lost++) {
+            sweep_steps(s, c);
+        }
+    }
+}
+
+static void sweep_begin(struct sweep *s, enum list_dialect dialect)
+{
+    s->config = make_config(dialect, true);
+    s->native = make_config(DIALECT_NATIVE, false);
+    s->setup = make_config(dialect, false);
+    store_init(&s->world.store, 1 << 20, "s");
+}
+
+static void sweep_end(struct sweep *s)
+{
+    store_fini(&s->world.store);
+    config_destroy(&s->config);
+    config_destroy(&s->native);
+    config_destroy(&s->setup);
+}
+
+static void sweep_dialect(enum list_dialect dialect, struct tally *tally)
+{
+    static struct sweep s;
+    sweep_begin(&s, dialect);
+    struct one_case c = {.dialect = dialect};
+    /* A ring has no deletions, and shows what was added twice twice. */
+    unsigned scene_count = COUNT(scenes) - (dialect == DIALECT_RING);
+    for (c.scene = 0; c.scene < scene_count; c.scene++) {
+        for (c.a = 0; c.a < COUNT(ops_a); c.a++) {
+            for (c.b = 0; c.b < COUNT(ops_b); c.b++) {
+                sweep_operations(&s, c);
+            }
+        }
+    }
+    sweep_end(&s);
+    *tally = s.tally;
+}
+
+static int run_one(const char *text)
+{
+    static struct sweep s = {.trace = true};
+    unsigned f[8];
+    if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
+               &f[7]) != 8) {
+        return 2;
+    }
+    struct one_case c = {f[0], f[1], f[2], f[3], (enum family)f[4], (enum lost)f[5], f[6], f[7]};
+    sweep_begin(&s, c.dialect);
+    (void)try_case(&s, &c);
+    sweep_end(&s);
+    return s.tally.failed > 0;
+}
+
+/* The dialects that take longest first. */
+static const enum list_dialect order[] = {DIALECT_RING,   DIALECT_FLIP,     DIALECT_MARKER,
+                                          DIALECT_PAIRED, DIALECT_SUBLISTS, DIALECT_SIGNED,
+                                          DIALECT_SIMPLE, DIALECT_TOMBSTONE};
+
+/* Each dialect in a process of its own. Returns how many of them died. */
+static unsigned run_all(unsigned jobs, struct tally *tallies)
+{
+    unsigned started = 0, running = 0, died = 0;
+    while (started < COUNT(order) || running > 0) {
+        if (started < COUNT(order) && running < jobs) {
+            enum list_dialect dialect = order[started++];
+            pid_t pid = fork();
+            CHECK(pid >= 0);
+            if (pid == 0) {
+                sweep_dialect(dialect, &tallies[dialect]);
+                fflush(stdout);
+                _exit(0);
+            }
+            running++;
+        } else {
+            int status;
+            CHECK(wait(&status) > 0);
+            died += status != 0;
+            running--;
+        }
+    }
+    return died;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t jobs = 1, passed = 0;
+    if (argc == 3 && strcmp(argv[1], "--case") == 0) {
+        return run_one(argv[2]);
+    }
+    bool jobs_given = argc == 3 && strcmp(argv[1], "--jobs") == 0 &&
+                      slice_to_u64(slice_of(argv[2]), &jobs) && jobs > 0 && jobs < 1000;
+    if (argc != 1 && !jobs_given) {
+        fprintf(stderr, "usage: steps [--jobs N | --case A,B,...]\n");
+        return 2;
+    }
+    size_t size = DIALECT_COUNT * sizeof(struct tally);
+    struct tally *tallies =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(tallies != MAP_FAILED);
+    uint64_t failed = run_all((unsigned)jobs, tallies);
+    for (unsigned d = DIALECT_SIMPLE; d < DIALECT_COUNT; d++) {
+        printf("%-10s %8llu cases\n", dialect_names[d],
+               (unsigned long long)(tallies[d].passed + tallies[d].failed));
+        passed += tallies[d].passed;
+        failed += tallies[d].failed;
+    }
+    printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
+    return failed > 0;
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the test_convert*.py files share. No tests here."""
+
+import subprocess
+import sys
+import time
+import urllib.parse
+
+from harness import ROOT, TIMEOUT_S
+from test_dialects_support import DIALECTS, ONE_ITEM
+
+SUBLIST_ITEMS = 5000  # in each sublist that is stored for a test
+
+
+def sections(dialect, migrate="native", **more):
+    """Of lists whose keys begin with topic-."""
+    if dialect == "native":
+        return {"lists topic-": {"dialect": "native"}}
+    settings = {"dialect": dialect, "migrate": migrate, **more}
+    if dialect != "ring":
+        settings.setdefault("compact_chance", 0)
+    return {"lists topic-": settings}
+
+
+def stored(dialect, key, items):
+    """{name: value} of what an application has stored of such a list."""
+    delimited = ",".join(items) + ","
+    signed = "+" + "+".join(items)
+    if dialect == "simple":
+        return {key: delimited}
+    if dialect == "tombstone":
+        return {key: f"gone,|gone,{delimited}"}
+    if dialect == "signed":
+        return {key: f"+gone{signed}-gone"}
+    if dialect == "paired":
+        return {f"follow-{key}": f"gone,{delimited}", f"unfollow-{key}": "gone,"}
+    if dialect == "flip":
+        return {f"{key}.active": f"{key}.b", f"{key}.b": f"+gone{signed}-gone"}
+    if dialect == "marker":
+        return {f"{key}.a": f"+gone{signed}-gone"}
+    if dialect == "sublists":
+        starts = range(0, len(items), SUBLIST_ITEMS)
+        found = {key: "".join(f"+{n}" for n in range(len(starts)))}
+        for number, start in enumerate(starts):
+            found[f"{key}.{number}"] = "+" + "+".join(items[start : start + SUBLIST_ITEMS])
+        return found
+    found = {f"{key}.seq": str(len(items))}
+    for number, item in enumerate(items, 1):
+        found[f"{key}.{number % len(items)}"] = f"{number} {item}"
+    return found
+
+
+def store(memcached, dialect, key, items, exptime=0):
+    lines = []
+    for name, value in stored(dialect, key, items).items():
+        lines.append(f"set {name} 0 {exptime} {len(value)} noreply\r\n{value}\r\n")
+    with memcached.conn() as conn:
+        conn.send("".join(lines), "version\r\n")
+        assert conn.line().startswith(b"VERSION")
+
+
+def names_stored(memcached):
+    """Of all items. One dump leaves out what is in use at that moment."""
+    names = set()
+    for _ in range(3):
+        with memcached.conn() as conn:
+            conn.send("lru_crawler metadump all\r\n")
+            with conn.socket.makefile("rb") as file:
+                while not (line := file.readline()).startswith(b"END"):
+                    assert line.startswith(b"key="), line
+                    names.add(urllib.parse.unquote(line.decode().split()[0][4:]))
+        time.sleep(0.02)
+    return sorted(names)
+
+
+def old_names(memcached):
+    """Names of items that no native list has."""
+    return [name for name in names_stored(memcached) if "#" not in name]
+
+
+def items_of(count):
+    return [f"user.{n}" for n in range(count)]
+
+
+def as_bytes(items):
+    return [item.encode() for item in items]
+
+
+def shown(dialect, items):
+    """As a list of the dialect shows what was added in this order."""
+    return as_bytes(items)[::-1] if dialect == "ring" else as_bytes(items)
+
+
+def convert(daemons, *args, keys=None, timeout_s=20 * TIMEOUT_S):
+    proxies = [f"--proxy=127.0.0.1:{daemon.port}" for daemon in daemons]
+    command = [sys.executable, str(ROOT / "scripts/convert"), "topic-", *proxies, *map(str, args)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        input=None if keys is None else "".join(f"{key}\n" for key in keys),
+    )
+
+
+__all__ = ["DIALECTS", "ONE_ITEM"]
