@@ -269,7 +269,9 @@ static enum look look_at_parts(struct engine *e, struct work *w)
         w->failed = w->moved = true;
         return LOOK_FAILED;
     }
-    if (fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    bool drops = call != NULL && call->verb == LIST_DROP;
+    if (!drops && fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
         work_note_text(w, "list needs more than fold_memory_bytes to be read");
         return LOOK_FAILED;
     }
