@@ -436,6 +436,10 @@ static void finish_written(struct engine *e, struct work *w)
 {
     struct list_call *call;
     if (w->moved) {
+        TAILQ_FOREACH(call, &w->written, link)
+        {
+            call->in_doubt = true;
+        }
         migrate_requeue(e, w, &w->written);
     }
     while ((call = TAILQ_FIRST(&w->written)) != NULL) {
