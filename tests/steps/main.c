@@ -60,11 +60,11 @@ static struct config *make_config(enum list_dialect dialect, bool migrates)
     CHECK(config_add_pool(config, "steps", "s:11211", error) == 0);
     struct list_policy *policy = &config->lists[0];
     policy->delimiter = ',';
-    policy->max_item_bytes = 32;
+    policy->max_item_bytes = 8;
     policy->log_limit_bytes = 64;
     policy->log_hard_limit_bytes = 4096;
-    policy->sublist_limit_bytes = 96;
-    policy->capacity = 16;
+    policy->sublist_limit_bytes = 32;
+    policy->capacity = 8;
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
     policy->dialect = dialect;

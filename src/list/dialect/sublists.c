@@ -286,7 +286,11 @@ static bool name_next(struct engine *e, struct work *w, const struct op_event *e
     uint32_t newest;
     bool found;
     part_take(&w->control, event->reply);
-    if (!take_index(w, event, &found, &newest) || !found || newest != w->newest) {
+    if (!take_index(w, event, &found, &newest)) {
+        return false;
+    }
+    if (!found || newest != w->newest) {
+        w->conflict = !found || newest != w->newest + 1;
         return false;
     }
     struct block *value = block_new(w->control.value.len + 16);
@@ -297,14 +301,57 @@ static bool name_next(struct engine *e, struct work *w, const struct op_event *e
     return true;
 }
 
-/* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
- * meanwhile has nothing to do with it. */
+/* A sublist that was added and not named: by CAS, since somebody else may have named it, and
+ * written to it. */
+static enum progress take_back_added(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->undoing;
+    CO_BEGIN(co);
+    part_forget(&w->index);
+    w->index = (struct part){.role = PART_SUBLIST, .number = w->newest + 1};
+    part_send(e, &w->op, &w->index, BE_GET, NULL, 0);
+    CO_AWAIT(co, "reading a sublist that is not needed");
+    if (event->status != BE_HIT || event->reply->value.len > 0) {
+        CO_RETURN(co);
+    }
+    part_take(&w->index, event->reply);
+    part_remove(e, &w->op, &w->index, 0);
+    CO_AWAIT(co, "removing a sublist that is not needed");
+    CO_END(co);
+}
+
+/* Adds the next sublist's number to the index: by CAS, since a list that was replaced meanwhile has
+ * nothing to do with it. Ends with conflict (it is not there), or not, or failed. */
+static enum progress name_added(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->naming;
+    CO_BEGIN(co);
+    w->conflict = true;
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    CO_AWAIT(co, "reading the index to name the new sublist");
+    if (event->status != BE_HIT) {
+        w->op.list->newest_known = false;
+        w->conflict = event->status == BE_MISS;
+        CO_RETURN(co);
+    }
+    if (!name_next(e, w, event)) {
+        CO_RETURN(co);
+    }
+    CO_AWAIT(co, "naming the new sublist in the index");
+    w->conflict = !work_written(e, w, event);
+    if (!w->conflict && !w->failed) {
+        w->op.list->newest = ++w->newest;
+    }
+    CO_END(co);
+}
+
+/* The next sublist, and behind it its number in the index. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->outer;
     struct block *value;
     CO_BEGIN(co);
-    w->failed = false;
+    w->failed = w->conflict = false;
     if (w->newest >= SUBLIST_NUMBER_MAX) {
         work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
         CO_RETURN(co);
@@ -318,18 +365,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
-    CO_AWAIT(co, "reading the index to name the new sublist");
-    if (event->status != BE_HIT) {
-        w->op.list->newest_known = false;
-        CO_RETURN(co);
-    }
-    if (!name_next(e, w, event)) {
-        CO_RETURN(co);
-    }
-    CO_AWAIT(co, "naming the new sublist in the index");
-    if (work_written(e, w, event) && !w->failed) {
-        w->op.list->newest = ++w->newest;
+    w->added = event->status == BE_STORED;
+    CO_CALL(co, name_added(e, w, event));
+    if (w->conflict && w->added) {
+        CO_CALL(co, take_back_added(e, w, event));
     }
     CO_END(co);
 }

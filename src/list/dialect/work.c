@@ -486,6 +486,7 @@ static void work_fini(struct engine *e, struct op *op)
     fold_fini(&w->items.fold);
     append_fini(&w->append);
     part_forget(&w->control);
+    part_forget(&w->index);
     fold_fini(&w->imported);
     block_unref(&w->head);
     free(w->items.at);

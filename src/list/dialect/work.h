@@ -83,7 +83,7 @@ struct work {
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met somebody else's */
     struct co outer, body, outer_body, inner, folding, looking, gathering, verifying, completion,
-        lost, undoing;
+        lost, undoing, naming;
     unsigned look_tries, get_tries;
     size_t next_part;
     size_t first_part;                /* that is asked for first */
@@ -101,7 +101,7 @@ struct work {
     uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
     unsigned checks;
     bool in_order; /* the parts were asked for once, oldest first */
-    bool index_there, rolled, appended, wrote_last, wrote_any;
+    bool index_there, added, rolled, appended, wrote_last, wrote_any;
     struct block **texts; /* what is to be written */
     size_t text_count;
 
