@@ -26,6 +26,12 @@ void decoded_fini(struct decoded *c)
 
 /* ---- items between delimiters ---- */
 
+/* A number that a folding leaves among the deletions: @ and sixteen digits. */
+static bool is_number(struct slice item)
+{
+    return item.len == 17 && item.p[0] == '@' && memchr(item.p, '.', item.len) == NULL;
+}
+
 static void take_delimited(struct slice text, struct ids *out, struct decoded *c)
 {
     while (text.len > 0) {
@@ -34,6 +40,9 @@ static void take_delimited(struct slice text, struct ids *out, struct decoded *c
         uint16_t id = 0;
         if (end != NULL) {
             (void)slice_take(&text, 1);
+        }
+        if (out == &c->deletes && is_number(item)) {
+            continue;
         }
         if (item.len > 0 && !item_of_name(item, &id)) {
             c->malformed = "an item that nobody has";

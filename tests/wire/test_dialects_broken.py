@@ -312,6 +312,26 @@ def test_more_at_once_than_the_server_takes(start_memcached, start_daemon, diale
         assert conn.cmd(f"ladd {KEY} small").startswith((b"STORED", no_room))
 
 
+def test_a_list_that_is_too_large_to_be_read_can_be_dropped(memcached, start_daemon):
+    sizes = {"log_hard_limit_bytes": 2048, "sublist_limit_bytes": 4096, "max_item_bytes": 500}
+    config = settings("sublists", fold_memory_bytes=150000, log_limit_bytes=1024, **sizes, **NEVER)
+    daemon = start_daemon([memcached], config=config)
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        hand.store("set", KEY, "+0+1+2")
+        for n in range(3):
+            hand.store("set", f"{KEY}.{n}", "".join(f"+{n}x{i}" for i in range(4000)))
+        for request in ("llen", "lcompact"):
+            assert conn.cmd(f"{request} {KEY}") == (
+                b"SERVER_ERROR list needs more than fold_memory_bytes to be read"
+            )
+        assert conn.cmd(f"ladd {KEY} more") == b"STORED"
+        assert conn.cmd(f"ldrop {KEY}") == b"DELETED"
+        assert conn.lget(KEY) == []
+        assert hand.get(f"{KEY}.0") is None
+        assert conn.cmd(f"ladd {KEY} new") == b"STORED"
+        assert conn.lget(KEY) == [b"new"]
+
+
 @ALL_SETS
 def test_lists_of_50000_items(memcached, start_daemon, dialect):
     daemon = start_daemon([memcached], config=settings(dialect))

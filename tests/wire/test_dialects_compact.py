@@ -3,6 +3,7 @@
 they write."""
 
 import re
+import statistics
 import threading
 import time
 
@@ -223,7 +224,7 @@ def test_tries_are_bounded_and_pauses_grow(start_daemon, start_fake, dialect, va
     behave = AlwaysExists(value)
     daemon = start_daemon([start_fake(behave)], config=settings(dialect, compact_chance=0))
     with daemon.conn() as conn:
-        first = last = 0.0
+        first, last = [], []
         for round_number in range(1, 5):
             behave.times.clear()
             line = conn.cmd(request_text)
@@ -231,11 +232,11 @@ def test_tries_are_bounded_and_pauses_grow(start_daemon, start_fake, dialect, va
             times = list(behave.times)
             assert 8 <= len(times) <= 20, "bounded, and not at the first"
             pauses = [b - a for a, b in zip(times, times[1:])]
-            first += sum(pauses[:3])
-            last += sum(pauses[-3:])
+            first += pauses[:3]
+            last += pauses[-3:]
             assert int(conn.stats()["list_busy"]) == round_number
-        # Each is a random part of a bound that doubles: twelve of the first, and of the last.
-        assert last > 3 * first
+        # Each is a random part of a bound that doubles; a busy machine adds some to a few of them.
+        assert statistics.median(last) > 2 * statistics.median(first)
         assert conn.cmd("mn") == b"MN"
 
 

@@ -19,7 +19,8 @@ static void marker_parts(struct work *w)
 }
 
 /* Of two that are both open, or both closed: a copy that is not finished does not count yet, one
- * that was closed, too, is the newer. Else the first, also for a list that begins. */
+ * that was closed, too, is the newer. Else the one that was made as a copy
+ * once: the other one began without knowing of it. Else the first, also for a list that begins. */
 static int of_equals(const struct work *w, bool closed)
 {
     struct note note;
@@ -29,7 +30,7 @@ static int of_equals(const struct work *w, bool closed)
     if (logs_has_taken(w, 0, &note)) {
         return !closed;
     }
-    return 0;
+    return logs_number(w, 0) == 0 && logs_number(w, 1) != 0;
 }
 
 static enum look marker_look(struct engine *e, struct work *w)

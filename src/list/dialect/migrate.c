@@ -63,7 +63,7 @@ static bool is_primary(const struct part *part)
 bool migrate_left(const struct work *w)
 {
     if (keeps_key(w->op.list)) {
-        return w->parts[0].state != PART_THERE || w->met_record;
+        return w->parts[0].state != PART_THERE || w->move.met_record;
     }
     for (size_t i = 0; i < w->part_count; i++) {
         if (w->parts[i].state == PART_THERE && is_primary(&w->parts[i])) {
@@ -101,10 +101,11 @@ static void take_place(struct work *w, const struct op_event *event)
     if (event->status != BE_HIT && event->status != BE_MISS) {
         work_note_error(w, event);
     } else if (event->tag == TAG_HEAD) {
-        w->head_there = event->status == BE_HIT;
+        w->move.head_there = event->status == BE_HIT;
     } else {
-        part_take(&w->control, event->reply);
-        w->met_record = event->status == BE_HIT && record_parse(w->control.value, &record);
+        part_take(&w->move.control, event->reply);
+        w->move.met_record =
+            event->status == BE_HIT && record_parse(w->move.control.value, &record);
     }
 }
 
@@ -112,17 +113,17 @@ enum progress migrate_verify(struct engine *e, struct work *w, const struct op_e
 {
     struct co *co = &w->verifying;
     CO_BEGIN(co);
-    w->failed = w->moved = w->met_record = w->head_there = false;
+    w->failed = w->move.moved = w->move.met_record = w->move.head_there = false;
     send_key_get(e, w);
     CO_AWAIT(co, "looking whether the list has moved");
     take_place(w, event);
-    if (!w->failed && w->control.state == PART_MISSING) {
+    if (!w->failed && w->move.control.state == PART_MISSING) {
         /* Not earlier: there is a head before the record goes. */
         emit_get(e, &w->op, TAG_HEAD);
         CO_AWAIT(co, "looking for a native head");
         take_place(w, event);
     }
-    w->moved = !w->failed && (w->met_record || w->head_there);
+    w->move.moved = !w->failed && (w->move.met_record || w->move.head_there);
     CO_END(co);
 }
 
@@ -195,18 +196,18 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
 {
     struct co *co = &w->outer_body;
     CO_BEGIN(co);
-    if (w->control.state == PART_THERE) {
+    if (w->move.control.state == PART_THERE) {
         work_note_text(w, "%s", foreign_key);
         CO_RETURN(co);
     }
-    w->completing = true;
+    w->move.completing = true;
     CO_CALL(co, convert_once(e, w, event));
-    w->completing = false;
+    w->move.completing = false;
     if (w->failed || w->conflict) {
         CO_RETURN(co);
     }
     CO_CALL(co, migrate_verify(e, w, event));
-    if (!w->failed && w->met_record) {
+    if (!w->failed && w->move.met_record) {
         CO_CALL(co, migrate_complete(e, w, event));
     }
     CO_END(co);
@@ -219,7 +220,7 @@ static enum progress resolve_left(struct engine *e, struct work *w, const struct
     CO_BEGIN(co);
     /* It may have moved while the parts were read. */
     CO_CALL(co, migrate_verify(e, w, event));
-    if (w->failed || w->moved) {
+    if (w->failed || w->move.moved) {
         CO_RETURN(co); /* looked for anew */
     }
     if (is_wanted(w)) {
@@ -236,18 +237,18 @@ enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_
     struct list *list = w->op.list;
     CO_BEGIN(co);
     CO_CALL(co, migrate_verify(e, w, event));
-    if (!w->failed && w->met_record) {
+    if (!w->failed && w->move.met_record) {
         CO_CALL(co, migrate_complete(e, w, event));
     }
-    if (!w->failed && w->moved) {
+    if (!w->failed && w->move.moved) {
         settle(list, KEPT_NATIVE);
     } else if (!w->failed && keeps_key(list)) {
-        settle(list, w->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
+        settle(list, w->move.control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
     } else if (!w->failed) {
         CO_CALL(co, work_look(e, w, event));
         if (!w->failed) {
             settle(list, KEPT_OLD);
-        } else if (w->moved) {
+        } else if (w->move.moved) {
             CO_CALL(co, resolve_left(e, w, event));
         }
     }
@@ -264,7 +265,7 @@ static void add_head(struct engine *e, struct work *w, struct block *head)
 {
     struct be_request *r = request_new(e, w->op.list, BE_ADD);
     r->key_len = r->placement_len = head_key(r->key, list_key(w->op.list));
-    r->exptime = exptime_of(w->control.ttl_s, e->now.wall_s);
+    r->exptime = exptime_of(w->move.control.ttl_s, e->now.wall_s);
     op_send(e, &w->op, r, head, 0);
 }
 
@@ -272,7 +273,7 @@ static void add_head(struct engine *e, struct work *w, struct block *head)
 static struct block *recorded_head(const struct work *w)
 {
     struct record record;
-    CHECK(record_parse(w->control.value, &record));
+    CHECK(record_parse(w->move.control.value, &record));
     struct block *head = block_new(record.head.len);
     block_append(&head, record.head.p, record.head.len);
     return head;
@@ -281,7 +282,7 @@ static struct block *recorded_head(const struct work *w)
 static bool came_more(const struct work *w)
 {
     struct record record;
-    CHECK(record_parse(w->control.value, &record));
+    CHECK(record_parse(w->move.control.value, &record));
     return work_version(w, false) != record.version;
 }
 
@@ -315,8 +316,8 @@ enum progress migrate_clean(struct engine *e, struct work *w, const struct op_ev
     CO_BEGIN(co);
     work_forget_parts(w);
     if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
-        (void)work_add_part(w, PART_SUBLIST, w->newest);
-        (void)work_add_part(w, PART_SUBLIST, w->newest + 1);
+        (void)work_add_part(w, PART_SUBLIST, w->sublists.newest);
+        (void)work_add_part(w, PART_SUBLIST, w->sublists.newest + 1);
     } else {
         dialect_of(w->op.list->policy)->parts(w);
     }
@@ -345,8 +346,9 @@ static struct name_range recorded_run(const struct work *w)
     struct record record;
     struct head *head = NULL;
     struct name_range range = {.count = 0};
-    CHECK(record_parse(w->control.value, &record));
-    struct be_reply reply = {.status = BE_HIT, .value = record.head, .block = w->control.block};
+    CHECK(record_parse(w->move.control.value, &record));
+    struct be_reply reply = {
+        .status = BE_HIT, .value = record.head, .block = w->move.control.block};
     if (head_read(&reply, &head) == HEAD_OK && head->run_count > 0) {
         range = head->runs[0].range;
     }
@@ -374,20 +376,20 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
 {
     struct co *co = &w->outer;
     CO_BEGIN(co);
-    if (w->imported_again) {
+    if (w->move.imported_again) {
         CO_CALL(co, import_undo(e, w, event));
     }
-    w->replaced = recorded_run(w);
-    if (w->replaced.count == 0) {
+    w->move.replaced = recorded_run(w);
+    if (w->move.replaced.count == 0) {
         CO_RETURN(co);
     }
     emit_get(e, &w->op, TAG_HEAD);
     CO_AWAIT(co, "looking at the native head that was there before");
-    if (!head_lacks(event->reply, &w->replaced)) {
+    if (!head_lacks(event->reply, &w->move.replaced)) {
         CO_RETURN(co);
     }
-    for (w->next_part = 0; w->next_part < w->replaced.count; w->next_part++) {
-        emit_delete_sublist(e, &w->op, &w->replaced.name, (uint32_t)w->next_part, 0);
+    for (w->next_part = 0; w->next_part < w->move.replaced.count; w->next_part++) {
+        emit_delete_sublist(e, &w->op, &w->move.replaced.name, (uint32_t)w->next_part, 0);
         CO_AWAIT(co, "deleting sublists that nobody names");
     }
     CO_END(co);
@@ -398,20 +400,20 @@ static enum progress look_again(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->folding;
     CO_BEGIN(co);
-    w->completing = true;
+    w->move.completing = true;
     CO_CALL(co, work_look(e, w, event));
-    w->completing = false;
+    w->move.completing = false;
     if (!w->failed && came_more(w)) {
-        w->head = NULL;
-        if (w->has_import) {
-            w->head = import_head(w);
+        w->move.head = NULL;
+        if (w->move.has_import) {
+            w->move.head = import_head(w);
         }
-        if (w->head == NULL) {
-            w->replaced = recorded_run(w);
-            w->imported_again = true;
+        if (w->move.head == NULL) {
+            w->move.replaced = recorded_run(w);
+            w->move.imported_again = true;
             import_begin(e, w);
             CO_CALL(co, import_write(e, w, event));
-            w->head = w->failed ? NULL : import_head(w);
+            w->move.head = w->failed ? NULL : import_head(w);
         }
     }
     CO_END(co);
@@ -422,18 +424,18 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
     struct co *co = &w->completion;
     CO_BEGIN(co);
     work_forget_parts(w);
-    w->imported_again = false;
+    w->move.imported_again = false;
     if (dialect_of(w->op.list->policy)->encode == NULL) {
         CO_CALL(co, look_again(e, w, event));
     }
     if (w->failed) {
         CO_RETURN(co);
     }
-    if (w->head == NULL) {
-        w->head = recorded_head(w);
+    if (w->move.head == NULL) {
+        w->move.head = recorded_head(w);
     }
-    add_head(e, w, w->head);
-    block_unref(&w->head);
+    add_head(e, w, w->move.head);
+    block_unref(&w->move.head);
     CO_AWAIT(co, "adding the native head");
     if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
         work_note_error(w, event);
@@ -443,7 +445,7 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
         CO_CALL(co, take_back(e, w, event));
     }
     CO_CALL(co, delete_old(e, w, event));
-    w->moved = true;
+    w->move.moved = true;
     CO_END(co);
 }
 
@@ -458,7 +460,7 @@ static bool write_record(struct engine *e, struct work *w)
         return false;
     }
     bool single = dialect_of(w->op.list->policy)->encode != NULL;
-    struct part *place = keeps_key(w->op.list) ? &w->parts[0] : &w->control;
+    struct part *place = keeps_key(w->op.list) ? &w->parts[0] : &w->move.control;
     struct slice before = single || !keeps_key(w->op.list) ? SLICE_NONE : place->value;
     struct block *record = block_new(head->used + before.len + 80);
     record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
@@ -475,14 +477,14 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     CO_BEGIN(co);
     w->conflict = false;
     CO_CALL(co, work_look(e, w, event));
-    if (!w->failed && !w->has_import) {
+    if (!w->failed && !w->move.has_import) {
         import_begin(e, w);
-        w->has_import = true;
+        w->move.has_import = true;
         CO_CALL(co, import_write(e, w, event));
     }
-    if (w->failed && w->has_import) {
+    if (w->failed && w->move.has_import) {
         CO_CALL(co, import_undo(e, w, event));
-        w->has_import = false;
+        w->move.has_import = false;
     }
     if (w->failed) {
         CO_RETURN(co);
@@ -490,14 +492,14 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     w->conflict = !write_record(e, w);
     if (w->conflict) {
         CO_CALL(co, import_undo(e, w, event));
-        w->has_import = false;
+        w->move.has_import = false;
         CO_RETURN(co);
     }
     CO_AWAIT(co, "writing the record of the move");
     w->conflict = !work_written(e, w, event);
     if (w->failed && event->status != BE_LOST) {
         CO_CALL(co, import_undo(e, w, event)); /* the record is not there, for sure */
-        w->has_import = false;
+        w->move.has_import = false;
     }
     CO_END(co);
 }
@@ -508,7 +510,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    w->failed = w->head_there = false;
+    w->failed = w->move.head_there = false;
     emit_get(e, &w->op, TAG_HEAD);
     CO_AWAIT(co, "looking for a native list beside the old one");
     take_place(w, event);
@@ -523,10 +525,10 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
     if (w->failed) {
         CO_RETURN(co);
     }
-    bool key_there = w->control.state == PART_THERE;
-    if (w->met_record || (w->head_there && !key_there)) {
-        w->failed = w->moved = true;
-    } else if (w->head_there) {
+    bool key_there = w->move.control.state == PART_THERE;
+    if (w->move.met_record || (w->move.head_there && !key_there)) {
+        w->failed = w->move.moved = true;
+    } else if (w->move.head_there) {
         work_note_text(w, "both a native list and an old one are stored: delete one of them");
     } else if (!keeps_key(w->op.list) && key_there) {
         work_note_text(w, "%s", foreign_key);
@@ -558,11 +560,11 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
         /* The record is there: carried out like any other's, and the call asked again. */
         CO_CALL(co, migrate_verify(e, w, event));
     }
-    if (!w->failed && w->met_record) {
+    if (!w->failed && w->move.met_record) {
         metric_inc(e->metrics, METRIC_list_conversions);
         CO_CALL(co, migrate_complete(e, w, event));
     }
-    w->moved = w->moved || !w->failed;
+    w->move.moved = w->move.moved || !w->failed;
     work_fail(e, w, w->error);
     CO_END(co);
 }

@@ -55,7 +55,7 @@ work_step migrate_resolve;
 work_step migrate_verify;
 /* lconvert. */
 work_step migrate_convert;
-/* Inner: carries out what the record in w->control leaves to be done. */
+/* Inner: carries out what the record in w->move.control leaves to be done. */
 work_step migrate_complete;
 
 /* Deletes what somebody who took the list for one of the dialect has written beside the native one;

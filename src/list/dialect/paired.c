@@ -20,6 +20,7 @@
  *
  * Cannot promise: what tombstone cannot; and two items cannot be read at one instant.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "list/dialect/dialect.h"
@@ -40,12 +41,37 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
+/* Whoever empties the deletions leaves a number of its own there, as the deletion of what nobody
+ * has:
+ * @5d0c81f2a4b69e37 */
+#define NUMBER_BYTES 17
+
+static bool is_number(struct slice item)
+{
+    bool is = item.len == NUMBER_BYTES && item.p[0] == '@';
+    for (size_t i = 1; is && i < item.len; i++) {
+        is = memchr("0123456789abcdef", item.p[i], 16) != NULL;
+    }
+    return is;
+}
+
+/* The deletions, without such numbers. */
+static size_t deleted_bytes(const struct work *w)
+{
+    struct slice rest = w->parts[DELETES].value, item;
+    size_t bytes = 0;
+    while (text_next(&rest, delimiter_of(w), &item)) {
+        bytes += is_number(item) ? 0 : item.len + 1;
+    }
+    return bytes;
+}
+
 static bool should_shrink(const struct work *w)
 {
     const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return w->parts[DELETES].value.len > 0 &&
-           (w->parts[DELETES].value.len * 2 > w->parts[ADDS].value.len ||
-            (call != NULL && call->verb == LIST_COMPACT));
+    size_t bytes = deleted_bytes(w);
+    return bytes > 0 &&
+           (bytes * 2 > w->parts[ADDS].value.len || (call != NULL && call->verb == LIST_COMPACT));
 }
 
 /* Deletions have to be read after the additions that they are set against: those read before may be
@@ -64,9 +90,8 @@ static enum look paired_look(struct engine *e, struct work *w)
     counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
     items_settle(&w->items);
     /* Folded, the additions are what is in the list and one for each deletion. */
-    w->can_shrink =
-        w->parts[ADDS].value.len > w->items.bytes + w->items.count + w->parts[DELETES].value.len ||
-        should_shrink(w);
+    w->can_shrink = w->parts[ADDS].value.len > w->items.bytes + w->items.count + deleted_bytes(w) ||
+                    should_shrink(w);
     return LOOK_DONE;
 }
 
@@ -180,13 +205,18 @@ static enum progress write_both(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
-/* Keeps what the first item held when it was read, and what of it is in the list, each once. */
-static void keep_texts(struct work *w)
+/* Keeps what the first item held when it was read; what of it is in the list, each once; and what
+ * the second is to hold. */
+static void keep_texts(struct engine *e, struct work *w)
 {
+    char number[NUMBER_BYTES + 1];
     work_forget_texts(w);
-    w->texts = calloc(2, sizeof(struct block *));
+    w->texts = calloc(3, sizeof(struct block *));
     CHECK(w->texts != NULL);
-    w->text_count = 2;
+    w->text_count = 3;
+    w->texts[2] = block_new(sizeof number);
+    (void)snprintf(number, sizeof number, "@%016llx", (unsigned long long)rng_next(e->rng));
+    text_append(&w->texts[2], slice_make(number, NUMBER_BYTES), delimiter_of(w));
     w->texts[0] = block_new(w->parts[ADDS].value.len);
     block_append(&w->texts[0], w->parts[ADDS].value.p, w->parts[ADDS].value.len);
     w->texts[1] = block_new(w->items.bytes + w->items.count);
@@ -195,11 +225,15 @@ static void keep_texts(struct work *w)
     }
 }
 
-/* Has somebody else begun to fold since the deletions were emptied? */
+/* Has somebody else begun to fold since this one has emptied the deletions? Whoever folds says so
+ * by a delimiter more, until the deletions are written anew; and then the number is gone. */
 static bool folding_began(const struct work *w)
 {
-    struct slice text = w->parts[DELETES].value;
+    struct slice text = w->parts[DELETES].value, number = block_text(w->texts[2]);
     char delimiter = delimiter_of(w), before = delimiter;
+    if (text.len < number.len || memcmp(text.p, number.p, number.len) != 0) {
+        return true;
+    }
     for (size_t i = 0; i < text.len; i++) {
         if (text.p[i] == delimiter && before == delimiter) {
             return true;
@@ -214,7 +248,7 @@ static bool write_rest(struct engine *e, struct work *w)
 {
     struct slice now = w->parts[ADDS].value, then = block_text(w->texts[0]);
     struct slice kept = block_text(w->texts[1]);
-    if (folding_began(w) || now.len < then.len || memcmp(now.p, then.p, then.len) != 0) {
+    if (now.len < then.len || memcmp(now.p, then.p, then.len) != 0) {
         return false;
     }
     struct block *value = block_new(kept.len + now.len - then.len);
@@ -230,12 +264,9 @@ static bool write_rest(struct engine *e, struct work *w)
 static enum progress shrink_both(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
-    struct block *nothing;
     CO_BEGIN(co);
-    keep_texts(w);
-    nothing = block_new(16);
-    part_write(e, &w->op, &w->parts[DELETES], nothing, 0);
-    block_unref(&nothing);
+    keep_texts(e, w);
+    part_write(e, &w->op, &w->parts[DELETES], w->texts[2], 0);
     CO_AWAIT(co, "emptying the deletions");
     w->conflict = !work_written(e, w, event);
     if (w->conflict || w->failed) {
@@ -259,6 +290,9 @@ static enum progress shrink_both(struct engine *e, struct work *w, const struct 
             break;
         }
         part_take(&w->parts[DELETES], event->reply);
+        if (folding_began(w)) {
+            break;
+        }
     }
     w->conflict = true;
     CO_END(co);

@@ -101,7 +101,7 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
         /* Then the parts belonged to the list all the time while they were read. */
         CO_CALL(co, migrate_verify(e, w, event));
     }
-    if (w->failed || w->moved) {
+    if (w->failed || w->move.moved) {
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }

@@ -85,17 +85,17 @@ static enum look ring_look(struct engine *e, struct work *w)
     size_t count = 0;
     (void)e;
     CHECK(found != NULL);
-    w->last_number = counter_of(&w->parts[0]);
+    w->ring.last = counter_of(&w->parts[0]);
     for (size_t i = 1; i < w->part_count; i++) {
         if (slot_parse(w->parts[i].value, &found[count])) {
-            if (found[count].number > w->last_number) {
-                w->last_number = found[count].number;
+            if (found[count].number > w->ring.last) {
+                w->ring.last = found[count].number;
             }
             count++;
         }
     }
     qsort(found, count, sizeof *found, newest_first);
-    for (size_t i = 0; i < count && w->last_number - found[i].number < capacity; i++) {
+    for (size_t i = 0; i < count && w->ring.last - found[i].number < capacity; i++) {
         if (i == 0 || found[i].number != found[i - 1].number) {
             items_push(&w->items, found[i].entry);
         }
@@ -118,7 +118,7 @@ static size_t count_items(const struct work *w)
     return count;
 }
 
-/* The number of the last entry, in w->last_number. */
+/* The number of the last entry, in w->ring.last. */
 static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -129,7 +129,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
         part_incr(e, &w->op, &(struct part){.role = PART_SEQ}, count_items(w), 0);
         CO_AWAIT(co, "taking numbers");
         if (event->status == BE_STORED) {
-            w->last_number = event->reply->number;
+            w->ring.last = event->reply->number;
             CO_RETURN(co);
         }
         if (event->status != BE_NOT_FOUND) {
@@ -141,7 +141,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
             CO_RETURN(co);
         }
         value = block_new(sizeof digits);
-        block_append(&value, digits, format_u64(digits, w->last_number));
+        block_append(&value, digits, format_u64(digits, w->ring.last));
         part_send(e, &w->op, &(struct part){.role = PART_SEQ}, BE_ADD, value, 0);
         block_unref(&value);
         CO_AWAIT(co, "making the counter");
@@ -174,12 +174,12 @@ static void send_slot(struct engine *e, struct work *w, uint64_t number, struct 
 /* The next item of the calls that has a number. */
 static bool next_item(struct work *w, struct slice *item)
 {
-    while (w->writing != NULL) {
-        if (w->next_part < w->writing->item_count) {
-            *item = w->writing->items[w->next_part++];
+    while (w->ring.writing != NULL) {
+        if (w->next_part < w->ring.writing->item_count) {
+            *item = w->ring.writing->items[w->next_part++];
             return true;
         }
-        w->writing = TAILQ_NEXT(w->writing, link);
+        w->ring.writing = TAILQ_NEXT(w->ring.writing, link);
         w->next_part = 0;
     }
     return false;
@@ -191,8 +191,8 @@ static void send_slots(struct engine *e, struct work *w)
     uint32_t capacity = w->op.list->policy->capacity;
     struct slice item;
     while (w->op.due < INFLIGHT_MAX && next_item(w, &item)) {
-        uint64_t number = ++w->number;
-        if (w->last_number - number < capacity) {
+        uint64_t number = ++w->ring.number;
+        if (w->ring.last - number < capacity) {
             send_slot(e, w, number, item);
         }
     }
@@ -204,8 +204,8 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     CO_BEGIN(co);
     CO_CALL(co, take_numbers(e, w, event));
     if (!w->failed) {
-        w->number = w->last_number - count_items(w);
-        w->writing = TAILQ_FIRST(&w->calls);
+        w->ring.number = w->ring.last - count_items(w);
+        w->ring.writing = TAILQ_FIRST(&w->calls);
         w->next_part = 0;
         send_slots(e, w);
         while (w->op.due > 0) {

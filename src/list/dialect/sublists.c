@@ -74,8 +74,8 @@ static void sublists_parts(struct work *w)
 {
     const struct list *list = w->op.list;
     (void)work_add_part(w, PART_KEY, 0);
-    w->checks = 0;
-    w->in_order = list->newest_known;
+    w->sublists.checks = 0;
+    w->sublists.in_order = list->newest_known;
     if (list->newest_known) {
         w->first_part = 1; /* the index last, see sublists_look */
         for (uint32_t n = list->oldest; n <= list->newest; n++) {
@@ -169,12 +169,12 @@ static bool one_connection(const struct engine *e, const struct work *w)
 static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
-    bool all = w->checks == 0 || w->changed_older;
+    bool all = w->sublists.checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((w->in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
+    if ((w->sublists.in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
         return true;
     }
-    if (++w->checks > CHECKS_MAX) {
+    if (++w->sublists.checks > CHECKS_MAX) {
         *look = LOOK_AGAIN;
         return false;
     }
@@ -214,7 +214,7 @@ static enum look sublists_look(struct engine *e, struct work *w)
     bool empty = false;
     enum look look;
     if (!all_read(w) || !list_parts(w)) {
-        w->in_order = false;
+        w->sublists.in_order = false;
         w->next_part = 0;
         return LOOK_MORE;
     }
@@ -241,7 +241,7 @@ static bool take_index(struct work *w, const struct op_event *event, bool *found
     struct record record;
     struct slice value = event->status == BE_HIT ? event->reply->value : SLICE_NONE;
     if (list_migrates(w->op.list) && record_parse(value, &record)) {
-        w->failed = w->moved = true;
+        w->failed = w->move.moved = true;
         return false;
     }
     *found = sublists_newest(w->op.list, value, newest);
@@ -257,12 +257,13 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
-        if (!take_index(w, event, &list->newest_known, &w->newest)) {
+        if (!take_index(w, event, &list->newest_known, &w->sublists.newest)) {
             CO_RETURN(co);
         }
-        w->index_there = event->status == BE_HIT;
-        if (list->newest_known && (list->newest != w->newest || list->oldest > w->newest)) {
-            list->oldest = list->newest = w->newest;
+        w->sublists.index_there = event->status == BE_HIT;
+        if (list->newest_known &&
+            (list->newest != w->sublists.newest || list->oldest > w->sublists.newest)) {
+            list->oldest = list->newest = w->sublists.newest;
         }
     } else {
         work_note_error(w, event);
@@ -275,8 +276,8 @@ static void create_index(struct engine *e, struct work *w)
 {
     struct block *value = block_new(16);
     sublists_append_number(&value, ENTRY_ADD, 0, signs_in(w));
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, w->index_there ? BE_APPEND : BE_ADD,
-              value, 0);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY},
+              w->sublists.index_there ? BE_APPEND : BE_ADD, value, 0);
     block_unref(&value);
 }
 
@@ -285,18 +286,18 @@ static bool name_next(struct engine *e, struct work *w, const struct op_event *e
 {
     uint32_t newest;
     bool found;
-    part_take(&w->control, event->reply);
+    part_take(&w->move.control, event->reply);
     if (!take_index(w, event, &found, &newest)) {
         return false;
     }
-    if (!found || newest != w->newest) {
-        w->conflict = !found || newest != w->newest + 1;
+    if (!found || newest != w->sublists.newest) {
+        w->conflict = !found || newest != w->sublists.newest + 1;
         return false;
     }
-    struct block *value = block_new(w->control.value.len + 16);
-    block_append(&value, w->control.value.p, w->control.value.len);
-    sublists_append_number(&value, ENTRY_ADD, w->newest + 1, signs_in(w));
-    part_write(e, &w->op, &w->control, value, 0);
+    struct block *value = block_new(w->move.control.value.len + 16);
+    block_append(&value, w->move.control.value.p, w->move.control.value.len);
+    sublists_append_number(&value, ENTRY_ADD, w->sublists.newest + 1, signs_in(w));
+    part_write(e, &w->op, &w->move.control, value, 0);
     block_unref(&value);
     return true;
 }
@@ -307,15 +308,15 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
 {
     struct co *co = &w->undoing;
     CO_BEGIN(co);
-    part_forget(&w->index);
-    w->index = (struct part){.role = PART_SUBLIST, .number = w->newest + 1};
-    part_send(e, &w->op, &w->index, BE_GET, NULL, 0);
+    part_forget(&w->sublists.not_named);
+    w->sublists.not_named = (struct part){.role = PART_SUBLIST, .number = w->sublists.newest + 1};
+    part_send(e, &w->op, &w->sublists.not_named, BE_GET, NULL, 0);
     CO_AWAIT(co, "reading a sublist that is not needed");
     if (event->status != BE_HIT || event->reply->value.len > 0) {
         CO_RETURN(co);
     }
-    part_take(&w->index, event->reply);
-    part_remove(e, &w->op, &w->index, 0);
+    part_take(&w->sublists.not_named, event->reply);
+    part_remove(e, &w->op, &w->sublists.not_named, 0);
     CO_AWAIT(co, "removing a sublist that is not needed");
     CO_END(co);
 }
@@ -340,7 +341,7 @@ static enum progress name_added(struct engine *e, struct work *w, const struct o
     CO_AWAIT(co, "naming the new sublist in the index");
     w->conflict = !work_written(e, w, event);
     if (!w->conflict && !w->failed) {
-        w->op.list->newest = ++w->newest;
+        w->op.list->newest = ++w->sublists.newest;
     }
     CO_END(co);
 }
@@ -352,22 +353,22 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
     struct block *value;
     CO_BEGIN(co);
     w->failed = w->conflict = false;
-    if (w->newest >= SUBLIST_NUMBER_MAX) {
+    if (w->sublists.newest >= SUBLIST_NUMBER_MAX) {
         work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
         CO_RETURN(co);
     }
     value = block_new(16);
-    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->newest + 1}, BE_ADD,
-              value, 0);
+    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->sublists.newest + 1},
+              BE_ADD, value, 0);
     block_unref(&value);
     CO_AWAIT(co, "adding a sublist");
     if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    w->added = event->status == BE_STORED;
+    w->sublists.added = event->status == BE_STORED;
     CO_CALL(co, name_added(e, w, event));
-    if (w->conflict && w->added) {
+    if (w->conflict && w->sublists.added) {
         CO_CALL(co, take_back_added(e, w, event));
     }
     CO_END(co);
@@ -380,18 +381,19 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
     uint32_t newest;
     bool found;
     CO_BEGIN(co);
-    w->newest_bytes = 0;
-    w->rolled = false;
+    w->sublists.newest_bytes = 0;
+    w->sublists.rolled = false;
     part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     while (w->op.due > 0) {
         CO_AWAIT(co, "looking for a newer sublist");
         if (event->tag == TAG_SIZE) {
-            w->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
+            w->sublists.newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
-            w->rolled = !take_index(w, event, &found, &newest) || !found || newest != w->newest;
+            w->sublists.rolled =
+                !take_index(w, event, &found, &newest) || !found || newest != w->sublists.newest;
         } else if (event->status == BE_MISS) {
-            w->rolled = true;
+            w->sublists.rolled = true;
         } else {
             work_note_error(w, event);
         }
@@ -405,43 +407,43 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     struct co *co = &w->inner;
     struct list *list = w->op.list;
     CO_BEGIN(co);
-    w->rolled = false;
+    w->sublists.rolled = false;
     w->append.status = BE_MISS;
-    w->newest = list->newest;
+    w->sublists.newest = list->newest;
     if (!list->newest_known || w->tries > 0) {
         CO_CALL(co, read_index(e, w, event));
         if (w->failed || (!list->newest_known && w->append.create == NULL)) {
             CO_RETURN(co); /* deleting from nothing */
         }
     }
-    if (!list->newest_known && list_migrates(list) && !w->index_there) {
-        w->failed = w->moved = true; /* an index would hide the native list */
+    if (!list->newest_known && list_migrates(list) && !w->sublists.index_there) {
+        w->failed = w->move.moved = true; /* an index would hide the native list */
         CO_RETURN(co);
     }
     if (!list->newest_known) {
         create_index(e, w);
-        w->missed = 1;
+        w->sublists.missed = 1;
         CO_AWAIT(co, "writing a list's index");
-        w->rolled = work_written(e, w, event);
-        w->rolled = true;
+        (void)work_written(e, w, event); /* if somebody else was faster, it is there now */
+        w->sublists.rolled = true;
         CO_RETURN(co);
     }
     part_forget(&w->append.target);
-    w->append.target = (struct part){.role = PART_SUBLIST, .number = w->newest};
+    w->append.target = (struct part){.role = PART_SUBLIST, .number = w->sublists.newest};
     /* One that is not there may have been replaced: it is created if the index still names it. */
-    w->append.only_there = w->missed != w->newest + 1;
+    w->append.only_there = w->sublists.missed != w->sublists.newest + 1;
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
-        w->missed = w->newest + 1;
-        w->rolled = true;
+        w->sublists.missed = w->sublists.newest + 1;
+        w->sublists.rolled = true;
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
-        if (w->room_from != 0 && w->newest >= w->room_from) {
+        if (w->sublists.room_from != 0 && w->sublists.newest >= w->sublists.room_from) {
             work_note_text(w, "backend has no room for these items in one sublist, nothing done");
             CO_RETURN(co);
         }
-        w->room_from = w->newest + 1;
+        w->sublists.room_from = w->sublists.newest + 1;
         CO_CALL(co, roll_over(e, w, event));
-        w->rolled = true;
+        w->sublists.rolled = true;
     } else if (!w->failed) {
         CO_CALL(co, check_newest(e, w, event));
     }
@@ -455,14 +457,14 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
     signed_batch(w);
     do {
         CO_CALL(co, change_once(e, w, event));
-        w->appended = w->appended || w->append.status == BE_STORED;
-    } while (!w->failed && w->rolled && ++w->tries < TRIES_MAX);
-    if (!w->failed && w->rolled) {
+        w->sublists.appended = w->sublists.appended || w->append.status == BE_STORED;
+    } while (!w->failed && w->sublists.rolled && ++w->tries < TRIES_MAX);
+    if (!w->failed && w->sublists.rolled) {
         w->op.list->newest_known = false;
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
     }
-    if (w->failed && w->appended && !w->moved) {
+    if (w->failed && w->sublists.appended && !w->move.moved) {
         work_note_unknown(w);
     }
     if (w->failed) {
@@ -471,7 +473,7 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
     }
     dialect_appended(e, w->op.list, w->append.value->used);
     work_finish(e, w);
-    if (w->newest_bytes >= list_sublist_limit(w->op.list)) {
+    if (w->sublists.newest_bytes >= list_sublist_limit(w->op.list)) {
         CO_CALL(co, roll_over(e, w, event));
     }
     CO_END(co);

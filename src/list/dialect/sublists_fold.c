@@ -139,7 +139,7 @@ static bool is_gone(const struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
     return i + 1 < w->part_count && part->value.len == 0 && w->texts[i - 1]->used == 0 &&
-           (part->state == PART_MISSING || w->wrote_last);
+           (part->state == PART_MISSING || w->sublists.wrote_last);
 }
 
 static void strike_number(struct engine *e, struct work *w, uint32_t number)
@@ -158,8 +158,8 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
     plan_texts(w);
     w->wrote_any = false;
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        w->wrote_last = write_sublist(e, w, w->next_part);
-        if (w->wrote_last) {
+        w->sublists.wrote_last = write_sublist(e, w, w->next_part);
+        if (w->sublists.wrote_last) {
             CO_AWAIT(co, "folding a sublist");
             w->conflict = !work_written(e, w, event);
             w->wrote_any = true;
@@ -288,7 +288,7 @@ static void write_new_index(struct engine *e, struct work *w)
 {
     struct block *text = block_new(64);
     for (size_t i = 0; i < w->text_count; i++) {
-        sublists_append_number(&text, ENTRY_ADD, w->newest + (uint32_t)i, signs_in(w));
+        sublists_append_number(&text, ENTRY_ADD, w->sublists.newest + (uint32_t)i, signs_in(w));
     }
     part_write(e, &w->op, &w->parts[0], text, 0);
     block_unref(&text);
@@ -305,9 +305,10 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    w->newest = free_number(e, w);
+    w->sublists.newest = free_number(e, w);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        send_numbered(e, w, w->newest + (uint32_t)w->next_part, BE_ADD, w->texts[w->next_part]);
+        send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_ADD,
+                      w->texts[w->next_part]);
         CO_AWAIT(co, "adding new sublists");
         w->conflict = !work_written(e, w, event);
         if (w->conflict || w->failed) {
@@ -324,7 +325,7 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
     }
     /* An index whose answer was lost may name them: then they stay. */
     while (w->conflict && w->next_part-- > 0) {
-        send_numbered(e, w, w->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
+        send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
     }
     CO_END(co);

@@ -95,7 +95,7 @@ void work_finish(struct engine *e, struct work *w)
 
 void work_fail(struct engine *e, struct work *w, const char *text)
 {
-    if (w->moved) {
+    if (w->move.moved) {
         migrate_requeue(e, w, &w->calls);
     } else {
         calls_fail(e, w->op.list, &w->calls, text);
@@ -202,7 +202,7 @@ static void unwrap(struct work *w, struct part *part)
     struct record record;
     if (part->role == PART_KEY && list_migrates(w->op.list) && part->state == PART_THERE &&
         record_parse(part->value, &record)) {
-        w->met_record = true;
+        w->move.met_record = true;
         part->value = record.before;
     }
 }
@@ -265,11 +265,13 @@ static enum look look_at_parts(struct engine *e, struct work *w)
     const struct list_policy *policy = w->op.list->policy;
     items_reset(&w->items);
     enum look look = dialect_of(policy)->look(e, w);
-    if (look == LOOK_DONE && list_migrates(w->op.list) && !w->completing && migrate_left(w)) {
-        w->failed = w->moved = true;
+    if (look == LOOK_DONE && list_migrates(w->op.list) && !w->move.completing && migrate_left(w)) {
+        w->failed = w->move.moved = true;
         return LOOK_FAILED;
     }
-    if (fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    bool drops = call != NULL && call->verb == LIST_DROP;
+    if (!drops && fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
         work_note_text(w, "list needs more than fold_memory_bytes to be read");
         return LOOK_FAILED;
     }
@@ -292,7 +294,7 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
     struct co *co = &w->looking;
     enum look look;
     CO_BEGIN(co);
-    w->failed = w->met_record = w->moved = false;
+    w->failed = w->move.met_record = w->move.moved = false;
     w->look_tries = 0;
     do {
         work_forget_parts(w);
@@ -435,7 +437,7 @@ static void append_fini(struct append *a)
 static void finish_written(struct engine *e, struct work *w)
 {
     struct list_call *call;
-    if (w->moved) {
+    if (w->move.moved) {
         TAILQ_FOREACH(call, &w->written, link)
         {
             call->in_doubt = true;
@@ -470,7 +472,7 @@ static enum progress work_step_all(struct engine *e, struct op *op, const struct
     if (has_written(w)) {
         CO_CALL(co, migrate_verify(e, w, event));
         finish_written(e, w);
-        if (w->moved && !w->met_record) {
+        if (w->move.moved && !w->move.met_record) {
             CO_CALL(co, migrate_clean(e, w, event));
         }
     }
@@ -485,10 +487,10 @@ static void work_fini(struct engine *e, struct op *op)
     work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
-    part_forget(&w->control);
-    part_forget(&w->index);
-    fold_fini(&w->imported);
-    block_unref(&w->head);
+    part_forget(&w->move.control);
+    part_forget(&w->sublists.not_named);
+    fold_fini(&w->move.imported);
+    block_unref(&w->move.head);
     free(w->items.at);
     free(w->parts);
 }
@@ -500,7 +502,7 @@ struct work *work_create(struct engine *e, struct list *list, enum lane lane, wo
     w->run = run;
     TAILQ_INIT(&w->calls);
     TAILQ_INIT(&w->written);
-    fold_init(&w->imported);
+    fold_init(&w->move.imported);
     fold_init(&w->items.fold);
     if (lane == LANE_READ) {
         list->reader = &w->op;

@@ -47,6 +47,36 @@ struct logs {
     bool flipped;
 };
 
+struct sublists_work {
+    uint32_t newest; /* the number that was appended to, or is added */
+    uint64_t newest_bytes;
+    uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
+    uint32_t missed;    /* the one that was not there, from 1; 0: none */
+    unsigned checks;
+    bool in_order;         /* the parts were asked for once, oldest first */
+    struct part not_named; /* that was added and is to be removed again */
+    bool index_there, added, rolled, appended, wrote_last;
+};
+
+struct ring_work {
+    uint64_t last, number;     /* the last one, and the one being written */
+    struct list_call *writing; /* whose items are written */
+};
+
+/* See migrate.h. */
+struct move {
+    struct part control; /* the item under the list's key */
+    bool met_record, head_there, moved;
+    bool completing;            /* a look takes what it finds: whether there is a list is known */
+    bool imported_again;        /* for a head in place of the record's */
+    struct name_range replaced; /* the run of the record's; count 0: none */
+    bool has_import;            /* the sublists of import were written */
+    bool inlined;               /* the items are in the head */
+    struct run import;
+    struct fold imported; /* what import held when it was written */
+    struct block *head;
+};
+
 struct work;
 typedef enum progress work_step(struct engine *e, struct work *w, const struct op_event *event);
 
@@ -89,34 +119,17 @@ struct work {
     size_t first_part;                /* that is asked for first */
     bool changed_older, changed_last; /* when checked: other parts, the last one */
 
-    /* The dialects' own. */
-    struct part index;            /* sublists */
-    uint64_t last_number, number; /* ring: the last one, and the one being written */
-    struct list_call *writing;    /* ring: whose items are written */
-    struct logs logs;             /* flip, marker */
-    bool shrinking, read_again;   /* paired */
-    uint32_t newest;              /* sublists: the number that was appended to, or is added */
-    uint32_t missed;              /* sublists: the one that was not there, from 1; 0: none */
-    uint64_t newest_bytes;
-    uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
-    unsigned checks;
-    bool in_order; /* the parts were asked for once, oldest first */
-    bool index_there, added, rolled, appended, wrote_last, wrote_any;
-    struct block **texts; /* what is to be written */
+    struct block **texts; /* what is to be written, one after the other */
     size_t text_count;
+    bool wrote_any;
 
-    /* Migration: see migrate.h. */
+    /* The dialects' own, and that of lists that move from them to the native layout. */
+    struct logs logs;
+    struct sublists_work sublists;
+    struct ring_work ring;
+    bool read_again; /* paired: the deletions were read behind the additions */
+    struct move move;
     struct call_queue written; /* calls that are done, if the list has not moved by now */
-    struct part control;       /* the item under the list's key */
-    bool met_record, head_there, moved;
-    bool completing;            /* a look takes what it finds: whether there is a list is known */
-    bool imported_again;        /* for a head in place of the record's */
-    struct name_range replaced; /* the run of the record's; count 0: none */
-    bool has_import, inlined;   /* the sublists of import were written; or the items are in the head
-                                 */
-    struct run import;
-    struct fold imported; /* what import held when it was written */
-    struct block *head;
 };
 
 /* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
