@@ -145,7 +145,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->error[0] = '\0';
     call->submitted_us = now.mono_us;
     call->head = NULL;
-    call->held = false;
+    call->held = call->in_doubt = false;
     call->charged_bytes = call->wanted_bytes = 0;
     bool is_change = changes(call);
     size_t log_bytes;

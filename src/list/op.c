@@ -321,6 +321,13 @@ void call_fail(struct engine *e, struct list *list, struct list_call *call, cons
     va_start(args, format);
     vsnprintf(call->error, sizeof call->error, format, args);
     va_end(args);
+    if (call->in_doubt) {
+        char text[LIST_ERROR_MAX];
+        memcpy(text, call->error, sizeof text);
+        snprintf(call->error, sizeof call->error,
+                 "outcome unknown: the list has moved to the native layout, and then: %.160s",
+                 text);
+    }
     call_finish(e, list, call, LIST_SERVER_ERROR);
 }
 

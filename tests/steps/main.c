@@ -42,8 +42,8 @@ static const struct op_spec scenes[][4] = {
      {"ladd c", LIST_ADD, "c"}},
 };
 
-enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_MEET, FAMILIES };
-static const char *const family_names[] = {"crash", "lost", "meet"};
+enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_DOWN, FAMILY_MEET, FAMILIES };
+static const char *const family_names[] = {"crash", "lost", "down", "meet"};
 
 struct one_case {
     enum list_dialect dialect;
@@ -60,11 +60,11 @@ static struct config *make_config(enum list_dialect dialect, bool migrates)
     CHECK(config_add_pool(config, "steps", "s:11211", error) == 0);
     struct list_policy *policy = &config->lists[0];
     policy->delimiter = ',';
-    policy->max_item_bytes = 32;
+    policy->max_item_bytes = 8;
     policy->log_limit_bytes = 64;
     policy->log_hard_limit_bytes = 4096;
-    policy->sublist_limit_bytes = 96;
-    policy->capacity = 16;
+    policy->sublist_limit_bytes = 32;
+    policy->capacity = 8;
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
     policy->dialect = dialect;
@@ -313,6 +313,9 @@ static bool run(struct world *w, const struct one_case *c, struct outcome *outco
         reached = world_steps(w, PROXY_A, c->p) && !TAILQ_EMPTY(&w->proxies[PROXY_A].flights);
         if (c->family == FAMILY_CRASH) {
             world_crash(w, PROXY_A, c->lost);
+        } else if (c->family == FAMILY_DOWN) {
+            w->proxies[PROXY_A].down = true;
+            world_rest(w, PROXY_A);
         } else {
             world_lose(w, PROXY_A, c->lost);
             world_rest(w, PROXY_A);
@@ -414,7 +417,8 @@ static void sweep_steps(struct sweep *s, struct one_case c)
 static void sweep_operations(struct sweep *s, struct one_case c)
 {
     for (c.family = 0; c.family < FAMILIES; c.family++) {
-        enum lost kinds = c.family == FAMILY_MEET ? 1 : LOST_KINDS;
+        bool once = c.family == FAMILY_MEET || c.family == FAMILY_DOWN;
+        enum lost kinds = once ? 1 : LOST_KINDS;
         s->tally.shown = 0;
         for (c.lost = 0; c.lost < kinds; c.lost++) {
             sweep_steps(s, c);

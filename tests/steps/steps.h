@@ -58,6 +58,7 @@ struct proxy {
     struct flights flights; /* in the order sent */
     uint64_t epoch, wake_us;
     unsigned steps;
+    bool down; /* its requests are not sent any more */
     struct asked asked;
 };
 

@@ -79,7 +79,9 @@ static void execute(struct world *w, const struct proxy *p, struct be_request *r
     bool guarded = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
     w->now_us += STEP_US;
     *reply = (struct be_reply){0};
-    if (guarded && r->epoch != p->epoch) {
+    if (p->down) {
+        *reply = (struct be_reply){.status = BE_DOWN, .text = "backend s: down"};
+    } else if (guarded && r->epoch != p->epoch) {
         *reply = (struct be_reply){.status = BE_EXISTS, .epoch = p->epoch};
     } else {
         store_execute(&w->store, r, world_now(w).wall_s, reply);

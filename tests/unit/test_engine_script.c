@@ -256,6 +256,56 @@ static void test_conversion_may_take_long(void **state)
     assert_int_equal(s->call.number, 2);
 }
 
+/* A change that was written to the old items while the list moved may be in the new one. */
+static void test_change_beside_a_conversion_is_in_doubt(void **state)
+{
+    struct script *s = *state;
+    struct slice item = SLICE_LIT("x");
+    struct list_policy *policy = &s->rig.config->lists[0];
+    policy->dialect = DIALECT_PAIRED;
+    policy->migrate = MIGRATE_NATIVE;
+    policy->key_bytes_max = LIST_KEY_BYTES_MAX;
+    submit(s, LIST_ADD, &item, 1);
+    expect(s, BE_GET, "k", BE_MISS, NULL);
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect(s, BE_GET, "follow-k", BE_HIT, "a,b,");
+    expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
+    expect(s, BE_APPEND, "follow-k", BE_STORED, NULL);
+    expect(s, BE_GET, "k", BE_MISS, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    struct be_request *adds = expect_request(s, BE_DELETE, "follow-k");
+    struct be_request *deletes = expect_request(s, BE_DELETE, "unfollow-k");
+    answer(s, adds, BE_DELETED, NULL);
+    answer(s, deletes, BE_NOT_FOUND, NULL);
+    expect(s, BE_GET, "k", BE_DOWN, NULL);
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_non_null(strstr(s->call.error, "outcome unknown: the list has moved"));
+}
+
+/* There is no room for the record: the sublists that it would have named go again. */
+static void test_conversion_without_room_leaves_nothing(void **state)
+{
+    struct script *s = *state;
+    struct list_policy *policy = &s->rig.config->lists[0];
+    policy->dialect = DIALECT_SIMPLE;
+    policy->migrate = MIGRATE_NATIVE;
+    policy->log_limit_bytes = 8;
+    submit(s, LIST_CONVERT, NULL, 0);
+    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    char sublist[KEY_BYTES_MAX + 1] = "";
+    struct be_request *request = engine_take_request(s->rig.engine);
+    assert_non_null(request);
+    memcpy(sublist, request->key, request->key_len);
+    assert_int_equal(request->verb, BE_ADD);
+    answer(s, request, BE_STORED, NULL);
+    expect(s, BE_CAS, "k", BE_NO_MEMORY, NULL);
+    expect(s, BE_DELETE, sublist, BE_DELETED, NULL);
+    expect_done(s, LIST_SERVER_ERROR);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +325,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compact_of_a_head_on_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_conversion_may_take_long, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_conversion_without_room_leaves_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_change_beside_a_conversion_is_in_doubt, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

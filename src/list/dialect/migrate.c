@@ -497,6 +497,10 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     }
     CO_AWAIT(co, "writing the record of the move");
     w->conflict = !work_written(e, w, event);
+    if (w->failed && event->status != BE_LOST) {
+        CO_CALL(co, import_undo(e, w, event)); /* the record is not there, for sure */
+        w->move.has_import = false;
+    }
     CO_END(co);
 }
 

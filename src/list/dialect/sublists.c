@@ -299,7 +299,12 @@ static bool take_newest(struct work *w, const struct op_event *event)
         return false;
     }
     part_take(&w->move.control, event->reply);
-    return take_index(w, event, &found, &newest) && found && newest == w->sublists.newest;
+    if (!take_index(w, event, &found, &newest)) {
+        return false;
+    }
+    /* Somebody else may have named it. */
+    w->sublists.added = w->sublists.added && newest != w->sublists.next;
+    return found && newest == w->sublists.newest;
 }
 
 static void name_next(struct engine *e, struct work *w)
@@ -317,6 +322,28 @@ static void send_next(struct engine *e, struct work *w, enum be_verb verb)
     struct block *nothing = block_new(16);
     part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
     block_unref(&nothing);
+}
+
+/* A sublist that was added and not named: by CAS, since somebody else may have named it, and
+ * written to it. */
+static enum progress take_back_added(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->undoing;
+    CO_BEGIN(co);
+    if (!w->sublists.added) {
+        CO_RETURN(co);
+    }
+    part_forget(&w->sublists.not_named);
+    w->sublists.not_named = (struct part){.role = PART_SUBLIST, .number = w->sublists.next};
+    send_next(e, w, BE_GET);
+    CO_AWAIT(co, "reading a sublist that is not needed");
+    if (event->status != BE_HIT || event->reply->value.len > 0) {
+        CO_RETURN(co);
+    }
+    part_take(&w->sublists.not_named, event->reply);
+    part_remove(e, &w->op, &w->sublists.not_named, 0);
+    CO_AWAIT(co, "removing a sublist that is not needed");
+    CO_END(co);
 }
 
 /* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
@@ -339,6 +366,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
             work_note_error(w, event);
             CO_RETURN(co);
         }
+        w->sublists.added = event->status == BE_STORED;
         w->sublists.orphan = false;
         if (event->status == BE_NOT_STORED) {
             send_next(e, w, BE_GET);
@@ -348,6 +376,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
         CO_AWAIT(co, "reading the index to name the new sublist");
         if (!take_newest(w, event)) {
+            CO_CALL(co, take_back_added(e, w, event));
             CO_RETURN(co);
         }
         if (w->sublists.orphan) {
@@ -355,7 +384,9 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         }
         name_next(e, w);
         CO_AWAIT(co, "naming the new sublist in the index");
-        if (work_written(e, w, event) && !w->failed) {
+        if (!work_written(e, w, event)) {
+            CO_CALL(co, take_back_added(e, w, event));
+        } else if (!w->failed) {
             w->op.list->newest = w->sublists.newest = w->sublists.next;
         }
         CO_RETURN(co);
@@ -402,7 +433,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     w->sublists.newest = list->newest;
     if (!list->newest_known || w->tries > 0) {
         CO_CALL(co, read_index(e, w, event));
-        if (w->failed || (!list->newest_known && w->append.create == NULL)) {
+        if (w->failed || (!list->newest_known && !w->sublists.adds)) {
             CO_RETURN(co); /* deleting from nothing */
         }
     }
@@ -445,6 +476,11 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
     struct co *co = &w->body;
     CO_BEGIN(co);
     signed_batch(w);
+    /* A newest sublist that is missing stands for what is in older ones. */
+    w->sublists.adds = w->append.create != NULL;
+    if (!w->sublists.adds) {
+        w->append.create = block_ref(w->append.value);
+    }
     do {
         CO_CALL(co, change_once(e, w, event));
         w->sublists.appended = w->sublists.appended || w->append.status == BE_STORED;

@@ -438,6 +438,10 @@ static void finish_written(struct engine *e, struct work *w)
 {
     struct list_call *call;
     if (w->move.moved) {
+        TAILQ_FOREACH(call, &w->written, link)
+        {
+            call->in_doubt = true;
+        }
         migrate_requeue(e, w, &w->written);
     }
     while ((call = TAILQ_FIRST(&w->written)) != NULL) {
@@ -484,6 +488,7 @@ static void work_fini(struct engine *e, struct op *op)
     fold_fini(&w->items.fold);
     append_fini(&w->append);
     part_forget(&w->move.control);
+    part_forget(&w->sublists.not_named);
     fold_fini(&w->move.imported);
     block_unref(&w->move.head);
     free(w->items.at);

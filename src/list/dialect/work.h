@@ -54,9 +54,11 @@ struct sublists_work {
     uint32_t missed;    /* the one that was not there, from 1; 0: none */
     unsigned checks;
     bool in_order; /* the parts were asked for once, oldest first */
+    bool adds;     /* the calls do: where no list is, they make one */
     bool index_there, rolled, appended, wrote_last;
-    uint32_t next; /* the number of the one that is added */
-    bool orphan;   /* nobody has named it, and it holds something */
+    uint32_t next;         /* the number of the one that is added */
+    bool added, orphan;    /* it was; or nobody has named it, and it holds something */
+    struct part not_named; /* that was added and is to be removed again */
 };
 
 struct ring_work {
