@@ -73,16 +73,19 @@ static void write_first(struct engine *e, struct work *w)
     w->logs.step = LOGS_SWITCH;
 }
 
-/* What the log amounts to, deletions and all. */
-static void append_folded(const struct work *w, int which, struct block **b)
+/* What the text of a log amounts to, deletions and all, without what it says of itself. */
+static void append_folded(const struct work *w, struct slice text, struct block **b)
 {
     struct fold fold;
     uint32_t at = 0;
     char op;
     struct slice item;
     fold_init(&fold);
-    signed_fold(&fold, logs_text(w, which), signs_in(w));
+    signed_fold(&fold, text, signs_in(w));
     while (fold_next(&fold, false, &at, &op, &item)) {
+        if (op == ENTRY_DEL && !logs_item_allowed(item)) {
+            continue;
+        }
         signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
     }
     fold_fini(&fold);
@@ -106,7 +109,7 @@ static void close_log(struct engine *e, struct work *w, int which)
         part_send(e, &w->op, part, BE_PREPEND, value, 0);
     } else {
         if (w->logs.squeeze && !is_taken(w)) {
-            append_folded(w, which, &value);
+            append_folded(w, logs_text(w, which), &value);
         } else if (!is_taken(w)) {
             block_append(&value, part->value.p, part->value.len);
         }
@@ -150,15 +153,35 @@ static void append_revived(void *arg, struct slice item)
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
 }
 
-/* The same where that is too long: the copy with all that both amount to. Since looks agreed,
- * nothing that will come late is older than what is folded here. */
+/* What the past before the note amounts to, and what came late. While copying, the copy may say
+ * what is to replace that. */
+static void append_past(const struct work *w, struct block **b)
+{
+    const struct logs *logs = &w->logs;
+    struct fold fold;
+    fold_init(&fold);
+    if (logs->state == LOGS_COPYING) {
+        signed_fold(&fold, logs_text(w, logs->active), signs_in(w));
+    } else {
+        signed_fold(&fold, slice_make(logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
+        signed_fold(&fold, logs_late(w), signs_in(w));
+    }
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* The same where that is too long: what stands before the note and what stands behind are folded,
+ * each by itself. */
 static void squeeze(struct engine *e, struct work *w)
 {
     const struct logs *logs = &w->logs;
     struct block *value = block_new(w->stored_bytes + 128);
+    struct revived revived = {&value, signs_in(w)};
     logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
-    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    append_past(w, &value);
     logs_append_note(&value, logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    append_folded(w, logs_tail(w), &value);
+    logs_each_revived(w, append_revived, &revived);
     part_write(e, &w->op, &w->parts[logs->copy], value, 0);
     block_unref(&value);
 }

@@ -136,17 +136,22 @@ static bool list_parts(struct work *w)
     return true;
 }
 
-static void drop_unlisted(struct work *w)
+/* False: one holds something. It has been taken out of the index since it was read, and what it
+ * holds stands in another by now, which may have been read before. */
+static bool drop_unlisted(struct work *w)
 {
+    bool empty = true;
     size_t kept = 1;
     for (size_t i = 1; i < w->part_count; i++) {
         if (w->parts[i].listed) {
             w->parts[kept++] = w->parts[i];
         } else {
+            empty = empty && w->parts[i].value.len == 0;
             part_forget(&w->parts[i]);
         }
     }
     w->part_count = kept;
+    return empty;
 }
 
 /* One connection answers in the order in which it was asked. */
@@ -218,7 +223,10 @@ static enum look sublists_look(struct engine *e, struct work *w)
         w->next_part = 0;
         return LOOK_MORE;
     }
-    drop_unlisted(w);
+    if (!drop_unlisted(w)) {
+        w->op.list->newest_known = false;
+        return LOOK_AGAIN;
+    }
     if (w->part_count > 1 && !is_sound(e, w, &look)) {
         return look;
     }
@@ -281,96 +289,78 @@ static void create_index(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* False: it is named already, or the list has become another one. */
-static bool name_next(struct engine *e, struct work *w, const struct op_event *event)
+/* Takes the index. False: the one that has become too long is not the newest any more. */
+static bool take_newest(struct work *w, const struct op_event *event)
 {
     uint32_t newest;
     bool found;
-    part_take(&w->move.control, event->reply);
-    if (!take_index(w, event, &found, &newest)) {
-        return false;
-    }
-    if (!found || newest != w->sublists.newest) {
-        w->conflict = !found || newest != w->sublists.newest + 1;
-        return false;
-    }
-    struct block *value = block_new(w->move.control.value.len + 16);
-    block_append(&value, w->move.control.value.p, w->move.control.value.len);
-    sublists_append_number(&value, ENTRY_ADD, w->sublists.newest + 1, signs_in(w));
-    part_write(e, &w->op, &w->move.control, value, 0);
-    block_unref(&value);
-    return true;
-}
-
-/* A sublist that was added and not named: by CAS, since somebody else may have named it, and
- * written to it. */
-static enum progress take_back_added(struct engine *e, struct work *w, const struct op_event *event)
-{
-    struct co *co = &w->undoing;
-    CO_BEGIN(co);
-    part_forget(&w->sublists.not_named);
-    w->sublists.not_named = (struct part){.role = PART_SUBLIST, .number = w->sublists.newest + 1};
-    part_send(e, &w->op, &w->sublists.not_named, BE_GET, NULL, 0);
-    CO_AWAIT(co, "reading a sublist that is not needed");
-    if (event->status != BE_HIT || event->reply->value.len > 0) {
-        CO_RETURN(co);
-    }
-    part_take(&w->sublists.not_named, event->reply);
-    part_remove(e, &w->op, &w->sublists.not_named, 0);
-    CO_AWAIT(co, "removing a sublist that is not needed");
-    CO_END(co);
-}
-
-/* Adds the next sublist's number to the index: by CAS, since a list that was replaced meanwhile has
- * nothing to do with it. Ends with conflict (it is not there), or not, or failed. */
-static enum progress name_added(struct engine *e, struct work *w, const struct op_event *event)
-{
-    struct co *co = &w->naming;
-    CO_BEGIN(co);
-    w->conflict = true;
-    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
-    CO_AWAIT(co, "reading the index to name the new sublist");
     if (event->status != BE_HIT) {
         w->op.list->newest_known = false;
-        w->conflict = event->status == BE_MISS;
-        CO_RETURN(co);
+        return false;
     }
-    if (!name_next(e, w, event)) {
-        CO_RETURN(co);
-    }
-    CO_AWAIT(co, "naming the new sublist in the index");
-    w->conflict = !work_written(e, w, event);
-    if (!w->conflict && !w->failed) {
-        w->op.list->newest = ++w->sublists.newest;
-    }
-    CO_END(co);
+    part_take(&w->move.control, event->reply);
+    return take_index(w, event, &found, &newest) && found && newest == w->sublists.newest;
 }
 
-/* The next sublist, and behind it its number in the index. */
+static void name_next(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->move.control.value.len + 16);
+    block_append(&value, w->move.control.value.p, w->move.control.value.len);
+    sublists_append_number(&value, ENTRY_ADD, w->sublists.next, signs_in(w));
+    part_write(e, &w->op, &w->move.control, value, 0);
+    block_unref(&value);
+}
+
+static void send_next(struct engine *e, struct work *w, enum be_verb verb)
+{
+    struct part next = {.role = PART_SUBLIST, .number = w->sublists.next};
+    struct block *nothing = block_new(16);
+    part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
+    block_unref(&nothing);
+}
+
+/* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
+ * meanwhile has nothing to do with it. One that is there, holds something and has no name was left
+ * by somebody who died: it stays without. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
+    enum { ORPHANS_MAX = 16 };
     struct co *co = &w->outer;
-    struct block *value;
     CO_BEGIN(co);
-    w->failed = w->conflict = false;
-    if (w->sublists.newest >= SUBLIST_NUMBER_MAX) {
-        work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
+    w->failed = false;
+    for (w->sublists.next = w->sublists.newest + 1;
+         w->sublists.next <= w->sublists.newest + ORPHANS_MAX; w->sublists.next++) {
+        if (w->sublists.next > SUBLIST_NUMBER_MAX) {
+            break;
+        }
+        send_next(e, w, BE_ADD);
+        CO_AWAIT(co, "adding a sublist");
+        if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+        w->sublists.orphan = false;
+        if (event->status == BE_NOT_STORED) {
+            send_next(e, w, BE_GET);
+            CO_AWAIT(co, "looking into a sublist that is there");
+            w->sublists.orphan = event->status == BE_HIT && event->reply->value.len > 0;
+        }
+        part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+        CO_AWAIT(co, "reading the index to name the new sublist");
+        if (!take_newest(w, event)) {
+            CO_RETURN(co);
+        }
+        if (w->sublists.orphan) {
+            continue;
+        }
+        name_next(e, w);
+        CO_AWAIT(co, "naming the new sublist in the index");
+        if (work_written(e, w, event) && !w->failed) {
+            w->op.list->newest = w->sublists.newest = w->sublists.next;
+        }
         CO_RETURN(co);
     }
-    value = block_new(16);
-    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = w->sublists.newest + 1},
-              BE_ADD, value, 0);
-    block_unref(&value);
-    CO_AWAIT(co, "adding a sublist");
-    if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
-        work_note_error(w, event);
-        CO_RETURN(co);
-    }
-    w->sublists.added = event->status == BE_STORED;
-    CO_CALL(co, name_added(e, w, event));
-    if (w->conflict && w->sublists.added) {
-        CO_CALL(co, take_back_added(e, w, event));
-    }
+    work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
     CO_END(co);
 }
 

@@ -48,14 +48,15 @@ struct logs {
 };
 
 struct sublists_work {
-    uint32_t newest; /* the number that was appended to, or is added */
+    uint32_t newest; /* the number that was appended to */
     uint64_t newest_bytes;
     uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
     uint32_t missed;    /* the one that was not there, from 1; 0: none */
     unsigned checks;
-    bool in_order;         /* the parts were asked for once, oldest first */
-    struct part not_named; /* that was added and is to be removed again */
-    bool index_there, added, rolled, appended, wrote_last;
+    bool in_order; /* the parts were asked for once, oldest first */
+    bool index_there, rolled, appended, wrote_last;
+    uint32_t next; /* the number of the one that is added */
+    bool orphan;   /* nobody has named it, and it holds something */
 };
 
 struct ring_work {
@@ -113,7 +114,7 @@ struct work {
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met somebody else's */
     struct co outer, body, outer_body, inner, folding, looking, gathering, verifying, completion,
-        lost, undoing, naming;
+        lost, undoing;
     unsigned look_tries, get_tries;
     size_t next_part;
     size_t first_part;                /* that is asked for first */
