@@ -63,7 +63,7 @@ static struct config *make_config(enum list_dialect dialect, bool migrates)
     policy->max_item_bytes = 8;
     policy->log_limit_bytes = 64;
     policy->log_hard_limit_bytes = 4096;
-    policy->sublist_limit_bytes = 32;
+    policy->sublist_limit_bytes = 96;
     policy->capacity = 8;
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;

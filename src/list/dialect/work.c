@@ -488,7 +488,6 @@ static void work_fini(struct engine *e, struct op *op)
     fold_fini(&w->items.fold);
     append_fini(&w->append);
     part_forget(&w->move.control);
-    part_forget(&w->sublists.not_named);
     fold_fini(&w->move.imported);
     block_unref(&w->move.head);
     free(w->items.at);
