@@ -62,7 +62,7 @@ struct list {
     int known_active;  /* flip, marker: the log that takes changes, from 1; 0 = not known */
     bool newest_known; /* sublists: the numbers of the first and the last */
     uint32_t oldest, newest;
-    uint64_t settled_note; /* flip, marker: see dialect/logs.c */
+    uint64_t settled_note, active_life; /* flip, marker: see dialect/logs.c */
 
     char key[];
 };

@@ -288,6 +288,21 @@ static bool is_torn(struct work *w)
     return logs->state == LOGS_REST && w->parts[logs->active].state == PART_THERE && !settled(w);
 }
 
+/* Logs come and go under the same names: one that was read before it was removed must not be taken
+ * for what the pointer names, or for what is open, since. So the pointer, or the active log's
+ * number, has to be the one that was seen by the look before: then it has been all the time. */
+static bool is_same_life(struct work *w)
+{
+    struct list *list = w->op.list;
+    uint64_t life = logs_number(w, w->logs.active);
+    if (list->policy->dialect == DIALECT_FLIP) {
+        life = wants_pointer(w) ? 0 : w->parts[LOGS_POINTER].cas;
+    }
+    bool same = life == list->active_life;
+    list->active_life = life;
+    return same;
+}
+
 enum look logs_look(struct engine *e, struct work *w)
 {
     struct logs *logs = &w->logs;
@@ -295,7 +310,7 @@ enum look logs_look(struct engine *e, struct work *w)
     size_t entries = 0;
     (void)e;
     logs->state = state_of(w);
-    if (is_torn(w)) {
+    if (!is_same_life(w) || is_torn(w)) {
         return LOOK_AGAIN;
     }
     if (logs->state == LOGS_REST) {
