@@ -12,8 +12,8 @@ static enum list_verb choose_blind(struct client *client)
 {
     const struct params *p = &client->proxy->world->p;
     uint64_t n = rng_below(&client->rng, 1000);
-    if (n < 4) {
-        static const enum list_verb refused[] = {LIST_ADDX, LIST_DELX, LIST_CREATE, LIST_ADDX};
+    if (n < 3) {
+        static const enum list_verb refused[] = {LIST_ADDX, LIST_DELX, LIST_CREATE};
         return refused[n];
     }
     if (n < 10 && p->drops) {

@@ -64,7 +64,12 @@ static void move_to_disk(struct world *w, unsigned server)
     struct slice key = any_key(w, server);
     struct item *item =
         key.len == 0 ? NULL : store_find(&w->stores[server], key, world_now(w).wall_s);
-    if (item != NULL) {
+    enum format_part part;
+    uint64_t number;
+    bool counter = w->p.dialect == DIALECT_RING &&
+                   format_list(&w->format, key, &part, &number) >= 0 && part == FORMAT_SEQ;
+    /* Only what is large goes there: no counters. */
+    if (item != NULL && !counter) {
         trace(w, "s%u moves %.*s to disk", server, SLICE_ARGS(key));
         item->on_disk = true;
     }

@@ -32,6 +32,10 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
     m.intent.calls = &h->call;
     m.intent.count = carries ? 1 : 0;
     struct store *store = cluster_store(&w->oracle.cluster, slice_make(name, len));
+    if (verb == BE_CAS && h->incarnation != store->incarnation) {
+        return BE_EXISTS; /* its connection has ended with the server that gave the number */
+    }
+    h->incarnation = store->incarnation;
     store_execute(store, r, world_now(w).wall_s, &m.reply);
     char shown[96];
     trace(w, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number, (unsigned)(store - w->stores),
@@ -217,17 +221,30 @@ static enum outcome append_to_newest(struct hand *h)
         put(&index, '0');
         status = ask(h, BE_ADD, FORMAT_KEY, 0, index, true, NULL);
         block_unref(&index);
-        h->call->abandoned = status != BE_STORED && status != BE_NOT_STORED;
-        return status == BE_STORED || status == BE_NOT_STORED ? HAND_DONE : HAND_FAILED;
+        h->call->abandoned = status != BE_STORED;
+        h->step = 6;
+        return status == BE_STORED       ? HAND_DONE
+               : status == BE_NOT_STORED ? HAND_GOES_ON
+                                         : HAND_FAILED;
+    }
+    if (h->step == 6) {
+        /* What was made again may have been taken out of the index meanwhile. */
+        uint64_t newest = 0;
+        bool same = look(h, FORMAT_KEY, 0) == BE_HIT && index_newest(f, value_of(h), &newest) &&
+                    newest == h->found;
+        h->step = 0;
+        h->call->abandoned = !same;
+        return same ? HAND_DONE : HAND_GOES_ON;
     }
     struct block *items = with_signs(h);
     bool adds = h->step == 2 || h->step == 3;
     status = ask(h, adds ? BE_ADD : BE_APPEND, FORMAT_SUBLIST, h->found, items, true, NULL);
     block_unref(&items);
     if (status == BE_STORED) {
-        bool no_index = h->step >= 3;
-        h->step = 5;
-        return no_index ? HAND_GOES_ON : HAND_DONE;
+        bool done = h->step == 1;
+        h->step = h->step == 2 ? 6 : 5;
+        h->call->abandoned = !done; /* until it is sure */
+        return done ? HAND_DONE : HAND_GOES_ON;
     }
     /* There, but not in an index: 3, then 4. In it, but not there: looked at again first. */
     h->step = h->step == 3 ? 4 : h->step == 1 && h->tries > 4 ? 2 : 0;

@@ -81,7 +81,7 @@ struct hand {
     unsigned step, tries;
     uint64_t found; /* which log or sublist is the one to append to, or the number that it has */
     struct block *value; /* what it has read */
-    uint64_t cas;
+    uint64_t cas, incarnation;
 };
 
 struct world {

@@ -169,14 +169,16 @@ static bool one_connection(const struct engine *e, const struct work *w)
 /* An item that was added again moves to a newer sublist, and then leaves the older one. So the
  * older ones must have been read before the newer ones, and the index last of all, or it may be
  * seen in neither. Those that cannot be sure of it are checked until nothing but the newest has
- * changed; that one is read again, and then the index must still be the same. False: there is
- * something to check, or to read again. */
+ * changed; that one is read again, and then the index must still be the same. Folding goes by what
+ * older ones do not hold, too, and always checks. False: there is something to check, or to read
+ * again. */
 static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
+    bool folds = w->lane != LANE_READ;
     bool all = w->sublists.checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((w->sublists.in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
+    if ((!folds && w->sublists.in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
         return true;
     }
     if (++w->sublists.checks > CHECKS_MAX) {
@@ -184,8 +186,9 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
         return false;
     }
     for (size_t i = 0; i < w->part_count; i++) {
-        w->parts[i].check = i == 0 || (all && i > 1);
+        w->parts[i].check = i == 0 || (all && (folds || i > 1));
     }
+    w->sublists.checked_all = all;
     w->changed_older = w->changed_last = false;
     w->next_part = 0;
     return false;

@@ -78,8 +78,9 @@ static void note_below(struct plan *plan, size_t i, struct slice text, struct si
     }
 }
 
-/* What is to stand in that sublist; those behind it were asked for before. */
-static struct block *kept_text(struct plan *plan, size_t i, struct signs signs)
+/* What is to stand in that sublist; those behind it were asked for before. deletes_stay: older ones
+ * may have got something since they were read, though this one was read later. */
+static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay, struct signs signs)
 {
     struct fold *own = &plan->own[i];
     struct block *text = block_new(64);
@@ -91,7 +92,7 @@ static struct block *kept_text(struct plan *plan, size_t i, struct signs signs)
         fold_apply(&plan->later, ENTRY_ADD, item->item);
         if (item->outcome != ENTRY_DEL) {
             signed_append(&text, ENTRY_ADD, item->item, signs);
-        } else if (plan->add_below[i][at]) {
+        } else if (plan->add_below[i][at] || deletes_stay) {
             signed_append(&text, ENTRY_DEL, item->item, signs);
         }
     }
@@ -111,7 +112,8 @@ static void plan_texts(struct work *w)
         note_below(&plan, i, w->parts[i + 1].value, signs_in(w));
     }
     for (size_t i = plan.count; i-- > 0;) {
-        w->texts[i] = kept_text(&plan, i, signs_in(w));
+        bool read_last = i > 0 && i + 1 == plan.count && !w->sublists.checked_all;
+        w->texts[i] = kept_text(&plan, i, read_last, signs_in(w));
     }
     plan_fini(&plan);
 }

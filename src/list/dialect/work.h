@@ -53,8 +53,9 @@ struct sublists_work {
     uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
     uint32_t missed;    /* the one that was not there, from 1; 0: none */
     unsigned checks;
-    bool in_order; /* the parts were asked for once, oldest first */
-    bool adds;     /* the calls do: where no list is, they make one */
+    bool in_order;    /* the parts were asked for once, oldest first */
+    bool checked_all; /* at last all of them, and not the index alone */
+    bool adds;        /* the calls do: where no list is, they make one */
     bool index_there, rolled, appended, wrote_last;
     uint32_t next;         /* the number of the one that is added */
     bool added, orphan;    /* it was; or nobody has named it, and it holds something */
