@@ -14,9 +14,9 @@
  * often as it was added
  *
  * What stays behind in both goes when the second is more than half of the first, or when lcompact
- * asks for it: the second is emptied, then the first has what is in the list, each item once, and
- * what came in between. If the process dies between these two, or another one folds in that moment,
- * what was deleted comes back; nothing is lost.
+ * asks for it: the second is emptied but for a number, then the first has what is in the list, each
+ * item once, and what came in between. If the process dies between these two, or another one folds
+ * in that moment, what was deleted comes back; nothing is lost.
  *
  * Cannot promise: what tombstone cannot; and two items cannot be read at one instant.
  */

@@ -14,7 +14,9 @@
 #define PARTS_INFLIGHT_MAX 1024
 /* A read whose answer was lost, or that met a change half done, is made again so often. */
 #define GET_TRIES_MAX 3
-#define LOOK_TRIES_MAX 10
+#define LOOK_TRIES_MAX 16
+/* Then with pauses in between. */
+#define LOOKS_AT_ONCE 4
 /* An append that finds its item missing creates it, which somebody may do or undo in between. */
 #define APPEND_TRIES_MAX 8
 /* First pause after a conflict; doubles up to 2^8 times that. */
@@ -297,6 +299,10 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
     w->failed = w->move.met_record = w->move.moved = false;
     w->look_tries = 0;
     do {
+        if (w->look_tries > LOOKS_AT_ONCE) {
+            CO_SLEEP(&w->op, co, "waiting until others have written",
+                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << w->look_tries / 2));
+        }
         work_forget_parts(w);
         dialect_of(w->op.list->policy)->parts(w);
         do {
