@@ -118,6 +118,10 @@ void work_note_error(struct work *w, const struct op_event *event)
 void work_note_unknown(struct work *w)
 {
     static const char unknown[] = ", outcome unknown";
+    char *claim = strstr(w->error, ", nothing done");
+    if (claim != NULL) {
+        *claim = '\0';
+    }
     size_t len = strlen(w->error), most = sizeof w->error - sizeof unknown;
     if (strstr(w->error, "outcome unknown") == NULL) {
         len = len < most ? len : most;
@@ -188,7 +192,7 @@ void work_forget_texts(struct work *w)
 
 static void ask_for_parts(struct engine *e, struct work *w)
 {
-    while (w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
+    while (!w->failed && w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
         size_t i = (w->next_part++ + w->first_part) % w->part_count;
         struct part *part = &w->parts[i];
         if (part->state == PART_UNREAD || part->check) {

@@ -146,7 +146,7 @@ void work_finish(struct engine *e, struct work *w);
 void work_fail(struct engine *e, struct work *w, const char *text);
 /* Notes why the work cannot go on. */
 void work_note_error(struct work *w, const struct op_event *event);
-/* Something may have been done before that. */
+/* Something may have been done before that: the error says so, and no longer the contrary. */
 void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
