@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -131,12 +132,48 @@ static void test_a_ring_that_takes_half_of_a_call(void **state)
                         "backend has no room for this list in one item, outcome unknown");
 }
 
+/* A ring of two slots that holds more than a look may keep. Ends when all three items are read. */
+static void read_large_ring(struct test *t)
+{
+    struct list_policy *policy = &t->rig.config->lists[0];
+    char entry[1024];
+    (void)snprintf(entry, sizeof entry, "1 %0*d", 800, 0);
+    policy->dialect = DIALECT_RING;
+    policy->migrate = MIGRATE_NO;
+    policy->capacity = 2;
+    policy->fold_memory_bytes = 1000;
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+}
+
+static void test_a_list_larger_than_a_look_may_keep(void **state)
+{
+    struct test *t = *state;
+    struct list_call *call = submit(t, 0, LIST_LEN, &t->reader);
+    read_large_ring(t);
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_string_equal(call->error, "list needs more than fold_memory_bytes to be read");
+}
+
+static void test_such_a_list_can_be_dropped(void **state)
+{
+    struct test *t = *state;
+    struct list_call *call = submit(t, 0, LIST_DROP, &t->writer);
+    read_large_ring(t);
+    rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
+    rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
+    expect_done(t, call, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_held_read_that_fails_is_not_held_any_more, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_ring_that_takes_half_of_a_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_list_larger_than_a_look_may_keep, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_such_a_list_can_be_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_key_without_room_for_names_is_not_converted, setup,
                                         teardown),
     };

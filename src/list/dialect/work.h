@@ -107,7 +107,8 @@ struct work {
 
     struct part *parts;
     size_t part_count, part_cap;
-    struct items items; /* what the parts amounted to, when last looked at */
+    uint64_t read_bytes; /* of values, by this look */
+    struct items items;  /* what the parts amounted to, when last looked at */
     uint64_t stored_bytes;
     bool can_shrink; /* what is stored says more than the items need */
     struct append append;
