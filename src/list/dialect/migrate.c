@@ -13,7 +13,8 @@ enum { TAG_KEY = 1, TAG_HEAD };
 
 /* ---- the record ---- */
 
-void record_append(struct block **b, struct slice head, struct slice before, uint64_t version)
+static void record_append(struct block **b, struct slice head, struct slice before,
+                          uint64_t version)
 {
     char line[80];
     int len = snprintf(line, sizeof line, "%s%zu %llu\n", record_word, head.len,

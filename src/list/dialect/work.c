@@ -27,7 +27,7 @@
 
 /* ---- items ---- */
 
-void items_reset(struct items *items)
+static void items_reset(struct items *items)
 {
     fold_fini(&items->fold);
     fold_init(&items->fold);

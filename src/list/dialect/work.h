@@ -177,7 +177,6 @@ uint64_t work_version(const struct work *w, bool with_key);
 /* Pauses before the next try after a conflict, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
 
-void items_reset(struct items *items);
 void items_push(struct items *items, struct slice item);
 /* Takes over what the fold amounts to. */
 void items_settle(struct items *items);
