@@ -521,6 +521,7 @@ static void work_fini(struct engine *e, struct op *op)
     work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
+    part_forget(&w->sublists.not_named);
     part_forget(&w->move.control);
     fold_fini(&w->move.imported);
     block_unref(&w->move.head);
