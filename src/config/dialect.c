@@ -287,10 +287,26 @@ static int check_names(const struct list_policy *policy, const struct place *pla
         }
         known++;
     }
-    if (policy->dialect == DIALECT_SUBLISTS && strcmp(policy->sublist_name, "%s") == 0) {
-        struct place exact = place_of(policy, place, key_of("sublist_name"), NULL);
-        return refuse(&exact, "sublist_name: '%%s' alone is the name of the list's index; "
-                              "expected more beside it");
+    return 0;
+}
+
+/* What stands under the list's own key leaves no room for another item: the index of sublists, and
+ * with migrate = native the record of a move. */
+static int check_own_key(const struct list_policy *policy, const struct place *place)
+{
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    const char *taken = policy->dialect == DIALECT_SUBLISTS ? "the list's index"
+                        : policy->migrate == MIGRATE_NATIVE ? "what says that a list has moved"
+                                                            : NULL;
+    for (size_t i = 0; taken != NULL && i < count; i++) {
+        if (keys[i].type == TYPE_TEMPLATE && dialect_uses(policy, &keys[i]) &&
+            keys[i].offset != offsetof(struct list_policy, slot_name) &&
+            strcmp((const char *)policy + keys[i].offset, "%s") == 0) {
+            struct place exact = place_of(policy, place, &keys[i], NULL);
+            return refuse(&exact, "%s: '%%s' alone is the name of %s; expected more beside it",
+                          keys[i].name, taken);
+        }
     }
     return 0;
 }
@@ -323,7 +339,8 @@ static int fill_key_bytes_max(struct list_policy *policy, const struct place *pl
 int dialect_check(struct list_policy *policy, const struct place *place)
 {
     if (check_unused(policy, place) != 0 || check_words(policy, place) != 0 ||
-        check_bytes(policy, place) != 0 || check_names(policy, place) != 0) {
+        check_bytes(policy, place) != 0 || check_names(policy, place) != 0 ||
+        check_own_key(policy, place) != 0) {
         return -1;
     }
     return fill_key_bytes_max(policy, place);

@@ -269,7 +269,11 @@ static void test_numbered_names_that_meet(void **state)
             ":4: [lists x]: a_name: a name may be that of a native list, KEY#; expected another "
             "with migrate = native");
     accepted("[lists x]\ndialect = marker\na_name = %s#\n");
-    accepted("[lists x]\ndialect = flip\nmigrate = native\na_name = %s\n");
+    accepted("[lists x]\ndialect = flip\na_name = %s\n");
+    refused("[lists x]\ndialect = flip\nmigrate = native\na_name = %s\n",
+            ":4: [lists x]: a_name: '%s' alone is the name of what says that a list has moved; "
+            "expected more beside it");
+    accepted("[lists x]\ndialect = ring\nmigrate = native\nslot_name = %s\n");
 }
 
 static unsigned longest_key(const char *keys)

@@ -216,5 +216,6 @@ def test_script_goes_on_where_it_was_killed(start_daemon, memcached, tmp_path):
     assert old_names(memcached) == []
     done = convert([daemon], f"--state={state}", keys=keys)
     assert "0 of 0 lists converted" in done.stdout
+    assert state.read_text().split("\n").count("topic-1") == 1  # not what was cut off
     state.write_text("something else\n")
     assert convert([daemon], f"--state={state}", keys=keys).returncode == 2

@@ -60,11 +60,10 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
     const struct list_policy *policy = call->policy;
     const struct dialect *dialect = dialect_of(policy);
     char bytes[4];
-    if (call->verb == LIST_CONVERT) {
-        return policy->migrate == MIGRATE_NATIVE ? NULL
-                                                 : "lconvert: this prefix has no migrate = native";
+    if (call->verb == LIST_CONVERT && policy->migrate != MIGRATE_NATIVE) {
+        return "lconvert: this prefix has no migrate = native";
     }
-    if (dialect->lanes[call->verb] == LANE_NEVER) {
+    if (call->verb != LIST_CONVERT && dialect->lanes[call->verb] == LANE_NEVER) {
         snprintf(text, LIST_ERROR_MAX, "%s: %s", verb_word(call->verb), dialect->never);
         return text;
     }

@@ -13,7 +13,8 @@ enum { TAG_KEY = 1, TAG_HEAD };
 
 /* ---- the record ---- */
 
-void record_append(struct block **b, struct slice head, struct slice before, uint64_t version)
+static void record_append(struct block **b, struct slice head, struct slice before,
+                          uint64_t version)
 {
     char line[80];
     int len = snprintf(line, sizeof line, "%s%zu %llu\n", record_word, head.len,
@@ -127,14 +128,23 @@ enum progress migrate_verify(struct engine *e, struct work *w, const struct op_e
     CO_END(co);
 }
 
-static void fail_queue(struct engine *e, struct work *w)
+/* The next waiting call, which is to end now, also one that is held; NULL: there is none. */
+static struct list_call *take_waiting(struct list *list)
 {
-    struct list *list = w->op.list;
-    struct list_call *call;
-    while ((call = TAILQ_FIRST(&list->queue)) != NULL) {
+    struct list_call *call = TAILQ_FIRST(&list->queue);
+    if (call != NULL) {
+        session_release(call);
         TAILQ_REMOVE(&list->queue, call, link);
         TAILQ_INSERT_TAIL(&list->active, call, active);
-        call_fail(e, list, call, "%s", w->error);
+    }
+    return call;
+}
+
+static void fail_queue(struct engine *e, struct work *w)
+{
+    struct list_call *call;
+    while ((call = take_waiting(w->op.list)) != NULL) {
+        call_fail(e, w->op.list, call, "%s", w->error);
     }
 }
 
@@ -176,9 +186,7 @@ static void answer_queue(struct engine *e, struct work *w)
 {
     struct list *list = w->op.list;
     struct list_call *call;
-    while ((call = TAILQ_FIRST(&list->queue)) != NULL) {
-        TAILQ_REMOVE(&list->queue, call, link);
-        TAILQ_INSERT_TAIL(&list->active, call, active);
+    while ((call = take_waiting(list)) != NULL) {
         if (list_verb_reads(call->verb)) {
             answer_read(e, w, call);
         } else {

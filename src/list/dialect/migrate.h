@@ -39,7 +39,6 @@ struct record {
 };
 /* Reads a record. False: it is something else. */
 bool record_parse(struct slice value, struct record *record);
-void record_append(struct block **b, struct slice head, struct slice before, uint64_t version);
 
 static inline bool list_migrates(const struct list *list)
 {

@@ -213,8 +213,12 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
             if (event->status != BE_STORED) {
                 work_note_error(w, event);
             }
+            w->wrote_any = w->wrote_any || event->status == BE_STORED || event->status == BE_LOST;
             send_slots(e, w);
         }
+    }
+    if (w->failed && w->wrote_any) {
+        work_note_unknown(w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);

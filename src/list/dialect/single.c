@@ -64,18 +64,23 @@ static void finish_calls(struct engine *e, struct work *w)
     }
 }
 
-static struct block *encode(const struct work *w)
+static void send_content(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
     dialect_of(policy)->encode(policy, &w->items.fold, &value);
-    return value;
+    part_write(e, &w->op, &w->parts[0], value, 0);
+    block_unref(&value);
 }
 
-enum progress single_exact(struct engine *e, struct work *w, const struct op_event *event)
+/* Sends the one write that follows from what was read. False: nothing is to be written, the answers
+ * hold as of the reading. */
+typedef bool send_write(struct engine *e, struct work *w);
+
+static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
+                                   send_write *send, const char *waiting)
 {
     struct co *co = &w->inner;
-    struct block *value;
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
@@ -83,17 +88,12 @@ enum progress single_exact(struct engine *e, struct work *w, const struct op_eve
                      e->now.mono_us + work_backoff_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
-        if (w->failed) {
+        if (w->failed || !send(e, w)) {
             break;
         }
-        if (!apply_calls(w)) {
-            break; /* the answers hold as of the reading */
-        }
-        value = encode(w);
-        part_write(e, &w->op, &w->parts[0], value, 0);
-        block_unref(&value);
-        CO_AWAIT(co, "writing the list");
+        CO_AWAIT(co, waiting);
         if (work_written(e, w, event)) {
+            w->wrote_any = !w->failed;
             break;
         }
     }
@@ -109,39 +109,35 @@ enum progress single_exact(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
+static bool send_exact(struct engine *e, struct work *w)
+{
+    if (!apply_calls(w)) {
+        return false;
+    }
+    send_content(e, w);
+    return true;
+}
+
+enum progress single_exact(struct engine *e, struct work *w, const struct op_event *event)
+{
+    return write_as_read(e, w, event, send_exact, "writing the list");
+}
+
+static bool send_folded(struct engine *e, struct work *w)
+{
+    if (w->can_shrink) {
+        send_content(e, w);
+    }
+    return w->can_shrink;
+}
+
 enum progress single_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
-    struct block *value;
-    CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        if (w->tries > 0) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
-        }
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed || !w->can_shrink) {
-            break;
-        }
-        value = encode(w);
-        part_write(e, &w->op, &w->parts[0], value, 0);
-        block_unref(&value);
-        CO_AWAIT(co, "writing the folded list");
-        if (work_written(e, w, event)) {
-            metric_inc(e->metrics, METRIC_list_folds);
-            break;
-        }
+    enum progress progress = write_as_read(e, w, event, send_folded, "writing the folded list");
+    if (progress == PROGRESS_DONE && w->wrote_any) {
+        metric_inc(e->metrics, METRIC_list_folds);
     }
-    if (w->tries == TRIES_MAX) {
-        metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy: other writers were faster each time");
-    }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
-        work_finish(e, w);
-    }
-    CO_END(co);
+    return progress;
 }
 
 enum progress single_change(struct engine *e, struct work *w, const struct op_event *event)
@@ -163,35 +159,15 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
     CO_END(co);
 }
 
+static bool send_removal(struct engine *e, struct work *w)
+{
+    part_remove(e, &w->op, &w->parts[0], 0);
+    return true;
+}
+
 /* A list that may move is removed as it was read, or not at all: what says that it has moved must
  * stay. */
 enum progress single_remove(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
-    CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        if (w->tries > 0) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
-        }
-        CO_CALL(co, work_look(e, w, event));
-        if (w->failed) {
-            break;
-        }
-        part_remove(e, &w->op, &w->parts[0], 0);
-        CO_AWAIT(co, "removing the list");
-        if (work_written(e, w, event)) {
-            break;
-        }
-    }
-    if (w->tries == TRIES_MAX) {
-        metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy, nothing done: other writers were faster each time");
-    }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
-        work_finish(e, w);
-    }
-    CO_END(co);
+    return write_as_read(e, w, event, send_removal, "removing the list");
 }

@@ -11,10 +11,8 @@
  * Cannot promise: sublists cannot be read at one instant; beside two foldings in quick succession a
  * read may see an item that was deleted.
  */
-#include "list/dialect/migrate.h"
 #include "list/dialect/sublists.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "list/dialect/migrate.h"
@@ -41,7 +39,8 @@ static bool number_of(struct slice text, uint32_t *number)
     return true;
 }
 
-bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest)
+/* The largest number that the index lists. False: none. */
+static bool newest_in(const struct list *list, struct slice index, uint32_t *newest)
 {
     struct fold fold;
     uint32_t at = 0, number;
@@ -255,7 +254,7 @@ static bool take_index(struct work *w, const struct op_event *event, bool *found
         w->failed = w->move.moved = true;
         return false;
     }
-    *found = sublists_newest(w->op.list, value, newest);
+    *found = newest_in(w->op.list, value, newest);
     return true;
 }
 

@@ -10,8 +10,6 @@
 /* Sublists have numbers up to this one. */
 #define SUBLIST_NUMBER_MAX 999999999u
 
-/* The largest number that the index lists. False: none. */
-bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest);
 /* Appends an entry to an index. */
 void sublists_append_number(struct block **b, enum entry_op op, uint32_t number,
                             struct signs signs);

@@ -322,11 +322,10 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
         CO_AWAIT(co, "replacing the index");
         w->conflict = !work_written(e, w, event);
         if (!w->conflict) {
-            CO_RETURN(co);
+            CO_RETURN(co); /* an index whose answer was lost may name them: then they stay */
         }
     }
-    /* An index whose answer was lost may name them: then they stay. */
-    while (w->conflict && w->next_part-- > 0) {
+    while (w->next_part-- > 0) {
         send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
     }

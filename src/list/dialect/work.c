@@ -27,7 +27,7 @@
 
 /* ---- items ---- */
 
-void items_reset(struct items *items)
+static void items_reset(struct items *items)
 {
     fold_fini(&items->fold);
     fold_init(&items->fold);
@@ -118,6 +118,10 @@ void work_note_error(struct work *w, const struct op_event *event)
 void work_note_unknown(struct work *w)
 {
     static const char unknown[] = ", outcome unknown";
+    char *claim = strstr(w->error, ", nothing done");
+    if (claim != NULL) {
+        *claim = '\0';
+    }
     size_t len = strlen(w->error), most = sizeof w->error - sizeof unknown;
     if (strstr(w->error, "outcome unknown") == NULL) {
         len = len < most ? len : most;
@@ -172,6 +176,7 @@ void work_forget_parts(struct work *w)
         part_forget(&w->parts[i]);
     }
     w->part_count = 0;
+    w->read_bytes = 0;
     w->next_part = w->first_part = 0;
     items_reset(&w->items);
 }
@@ -188,7 +193,7 @@ void work_forget_texts(struct work *w)
 
 static void ask_for_parts(struct engine *e, struct work *w)
 {
-    while (w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
+    while (!w->failed && w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
         size_t i = (w->next_part++ + w->first_part) % w->part_count;
         struct part *part = &w->parts[i];
         if (part->state == PART_UNREAD || part->check) {
@@ -224,6 +229,30 @@ static void check_part(struct work *w, struct part *part, const struct op_event 
     }
 }
 
+/* Does it do without what the list holds? A list that is too large to be read can be dropped. */
+static bool is_drop(const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == LIST_DROP;
+}
+
+static const char too_large[] = "list needs more than fold_memory_bytes to be read";
+
+/* What was read is kept until the work is done: up to a limit. */
+static void keep_part(struct work *w, struct part *part)
+{
+    w->read_bytes += part->value.len;
+    if (w->read_bytes <= w->op.list->policy->fold_memory_bytes) {
+        return;
+    }
+    if (!is_drop(w)) {
+        work_note_text(w, "%s", too_large);
+    } else if (part->role != PART_KEY) {
+        block_unref(&part->block);
+        part->value = SLICE_NONE;
+    }
+}
+
 static void take_part(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct part *part = &w->parts[event->tag];
@@ -238,6 +267,7 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
     } else if (answered) {
         part_take(part, event->reply);
         unwrap(w, part);
+        keep_part(w, part);
     } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
         w->get_tries++;
         part_send(e, &w->op, part, part->check ? BE_SIZE : BE_GET, NULL, event->tag);
@@ -271,10 +301,8 @@ static enum look look_at_parts(struct engine *e, struct work *w)
         w->failed = w->move.moved = true;
         return LOOK_FAILED;
     }
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    bool drops = call != NULL && call->verb == LIST_DROP;
-    if (!drops && fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
-        work_note_text(w, "list needs more than fold_memory_bytes to be read");
+    if (!is_drop(w) && fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
+        work_note_text(w, "%s", too_large);
         return LOOK_FAILED;
     }
     return look;
@@ -493,6 +521,7 @@ static void work_fini(struct engine *e, struct op *op)
     work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
+    part_forget(&w->sublists.not_named);
     part_forget(&w->move.control);
     fold_fini(&w->move.imported);
     block_unref(&w->move.head);

@@ -107,7 +107,8 @@ struct work {
 
     struct part *parts;
     size_t part_count, part_cap;
-    struct items items; /* what the parts amounted to, when last looked at */
+    uint64_t read_bytes; /* of values, by this look */
+    struct items items;  /* what the parts amounted to, when last looked at */
     uint64_t stored_bytes;
     bool can_shrink; /* what is stored says more than the items need */
     struct append append;
@@ -146,7 +147,7 @@ void work_finish(struct engine *e, struct work *w);
 void work_fail(struct engine *e, struct work *w, const char *text);
 /* Notes why the work cannot go on. */
 void work_note_error(struct work *w, const struct op_event *event);
-/* Something may have been done before that. */
+/* Something may have been done before that: the error says so, and no longer the contrary. */
 void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
@@ -176,7 +177,6 @@ uint64_t work_version(const struct work *w, bool with_key);
 /* Pauses before the next try after a conflict, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
 
-void items_reset(struct items *items);
 void items_push(struct items *items, struct slice item);
 /* Takes over what the fold amounts to. */
 void items_settle(struct items *items);

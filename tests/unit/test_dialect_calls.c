@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How calls on lists of dialects end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support_engine.h"
+
+/* More than half of what the session may have unread. */
+#define LIST "+0123456789+1123456789+2123456789+3123456789"
+#define LIMIT_BYTES 60
+
+struct test {
+    struct rig rig;
+    struct list_session reader, writer;
+    struct list_call calls[3];
+};
+
+static int setup(void **state)
+{
+    static struct test t;
+    t = (struct test){0};
+    rig_init(&t.rig);
+    t.rig.config->lists[0].dialect = DIALECT_SIGNED;
+    t.rig.config->lists[0].migrate = MIGRATE_NATIVE;
+    t.reader.limit_bytes = LIMIT_BYTES;
+    for (size_t i = 0; i < 3; i++) {
+        chain_init(&t.calls[i].answer);
+    }
+    *state = &t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct test *t = *state;
+    rig_fini(&t->rig);
+    for (size_t i = 0; i < 3; i++) {
+        chain_fini(&t->calls[i].answer);
+    }
+    return 0;
+}
+
+static struct list_call *submit(struct test *t, size_t number, enum list_verb verb,
+                                struct list_session *session)
+{
+    static const struct slice item = {"item", 4};
+    struct list_call *call = &t->calls[number];
+    call->verb = verb;
+    call->key = SLICE_LIT("key");
+    call->policy = &t->rig.config->lists[0];
+    call->session = session;
+    call->items = &item;
+    call->item_count = verb == LIST_ADD;
+    engine_submit(t->rig.engine, call, t->rig.now);
+    return call;
+}
+
+static struct be_request *take_request(struct test *t, enum be_verb verb)
+{
+    (void)engine_run(t->rig.engine, t->rig.now);
+    struct be_request *request = engine_take_request(t->rig.engine);
+    assert_non_null(request);
+    assert_int_equal(request->verb, verb);
+    return request;
+}
+
+/* The next request must be a look at the list's key. */
+static void answer(struct test *t, enum be_status status, const char *value)
+{
+    struct be_request *request = take_request(t, BE_GET);
+    assert_true(slice_equal(slice_make(request->key, request->key_len), SLICE_LIT("key")));
+    rig_answer(&t->rig, request, status, value, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+}
+
+static void expect_done(struct test *t, const struct list_call *call, enum list_status status)
+{
+    assert_ptr_equal(engine_take_done(t->rig.engine), call);
+    assert_int_equal(call->status, status);
+}
+
+static void test_a_held_read_that_fails_is_not_held_any_more(void **state)
+{
+    struct test *t = *state;
+    struct list_call *first = submit(t, 0, LIST_GET, &t->reader);
+    answer(t, BE_HIT, LIST); /* where is it? */
+    answer(t, BE_HIT, LIST); /* the list */
+    answer(t, BE_HIT, LIST); /* and it has not moved */
+    expect_done(t, first, LIST_OK);
+    t->reader.unread_bytes = LIMIT_BYTES;
+    struct list_call *held = submit(t, 1, LIST_GET, &t->reader);
+    struct list_call *change = submit(t, 2, LIST_ADD, &t->writer);
+    answer(t, BE_MISS, NULL); /* it has moved: looked for anew */
+    assert_true(session_holds(&t->reader));
+    answer(t, BE_DOWN, NULL);
+    expect_done(t, change, LIST_SERVER_ERROR);
+    expect_done(t, held, LIST_SERVER_ERROR);
+    assert_false(session_holds(&t->reader));
+    assert_false(engine_busy(t->rig.engine));
+}
+
+static void test_a_key_without_room_for_names_is_not_converted(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].key_bytes_max = 2;
+    expect_done(t, submit(t, 0, LIST_CONVERT, &t->writer), LIST_CLIENT_ERROR);
+    assert_string_equal(t->calls[0].error,
+                        "key must have 1 to 2 bytes for its items to have names");
+}
+
+/* Its number is taken, and another entry of the same call may stand in its slot. */
+static void test_a_ring_that_takes_half_of_a_call(void **state)
+{
+    static const struct slice items[] = {{"one", 3}, {"two", 3}};
+    struct test *t = *state;
+    t->rig.config->lists[0].dialect = DIALECT_RING;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
+    call->items = items;
+    call->item_count = 2;
+    rig_answer(&t->rig, take_request(t, BE_INCR), BE_STORED, NULL, -1);
+    struct be_request *first = take_request(t, BE_SET), *second = take_request(t, BE_SET);
+    rig_answer(&t->rig, first, BE_STORED, NULL, -1);
+    rig_answer(&t->rig, second, BE_TOO_LARGE, NULL, -1);
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_string_equal(call->error,
+                        "backend has no room for this list in one item, outcome unknown");
+}
+
+/* A ring of two slots that holds more than a look may keep. Ends when all three items are read. */
+static void read_large_ring(struct test *t)
+{
+    struct list_policy *policy = &t->rig.config->lists[0];
+    char entry[1024];
+    (void)snprintf(entry, sizeof entry, "1 %0*d", 800, 0);
+    policy->dialect = DIALECT_RING;
+    policy->migrate = MIGRATE_NO;
+    policy->capacity = 2;
+    policy->fold_memory_bytes = 1000;
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+}
+
+static void test_a_list_larger_than_a_look_may_keep(void **state)
+{
+    struct test *t = *state;
+    struct list_call *call = submit(t, 0, LIST_LEN, &t->reader);
+    read_large_ring(t);
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_string_equal(call->error, "list needs more than fold_memory_bytes to be read");
+}
+
+static void test_such_a_list_can_be_dropped(void **state)
+{
+    struct test *t = *state;
+    struct list_call *call = submit(t, 0, LIST_DROP, &t->writer);
+    read_large_ring(t);
+    rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
+    rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
+    expect_done(t, call, LIST_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_held_read_that_fails_is_not_held_any_more, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_ring_that_takes_half_of_a_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_list_larger_than_a_look_may_keep, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_such_a_list_can_be_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_key_without_room_for_names_is_not_converted, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
