@@ -113,6 +113,28 @@ static void test_a_key_without_room_for_names_is_not_converted(void **state)
                         "key must have 1 to 2 bytes for its items to have names");
 }
 
+/* It was appended, and may have moved with the list. */
+static void test_a_change_that_was_written_while_the_list_moved(void **state)
+{
+    static const char record[] = "\1mclistd moved 1 3 0\n^1\n+0";
+    struct test *t = *state;
+    t->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
+    answer(t, BE_HIT, "+0"); /* where is it? */
+    answer(t, BE_HIT, "+0"); /* which sublist is the newest? */
+    rig_answer(&t->rig, take_request(t, BE_APPEND), BE_STORED, NULL, -1);
+    struct be_request *size = take_request(t, BE_SIZE);
+    answer(t, BE_HIT, record);
+    rig_answer(&t->rig, size, BE_HIT, "+item", -1);
+    struct be_request *request;
+    while ((request = engine_take_request(t->rig.engine)) != NULL) {
+        rig_answer(&t->rig, request, BE_DOWN, NULL, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+    }
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_non_null(strstr(call->error, "outcome unknown"));
+}
+
 /* Its number is taken, and another entry of the same call may stand in its slot. */
 static void test_a_ring_that_takes_half_of_a_call(void **state)
 {
@@ -170,6 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_held_read_that_fails_is_not_held_any_more, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_change_that_was_written_while_the_list_moved, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_ring_that_takes_half_of_a_call, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_list_larger_than_a_look_may_keep, setup, teardown),

@@ -485,14 +485,14 @@ static enum progress sublists_change(struct engine *e, struct work *w, const str
     }
     do {
         CO_CALL(co, change_once(e, w, event));
-        w->sublists.appended = w->sublists.appended || w->append.status == BE_STORED;
+        w->wrote_any = w->wrote_any || w->append.status == BE_STORED;
     } while (!w->failed && w->sublists.rolled && ++w->tries < TRIES_MAX);
     if (!w->failed && w->sublists.rolled) {
         w->op.list->newest_known = false;
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
     }
-    if (w->failed && w->sublists.appended && !w->move.moved) {
+    if (w->failed && w->wrote_any && !w->move.moved) {
         work_note_unknown(w);
     }
     if (w->failed) {

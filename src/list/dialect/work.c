@@ -95,10 +95,20 @@ void work_finish(struct engine *e, struct work *w)
     }
 }
 
+static void requeue(struct engine *e, struct work *w, struct call_queue *calls, bool in_doubt)
+{
+    struct list_call *call;
+    TAILQ_FOREACH(call, calls, link)
+    {
+        call->in_doubt = call->in_doubt || in_doubt;
+    }
+    migrate_requeue(e, w, calls);
+}
+
 void work_fail(struct engine *e, struct work *w, const char *text)
 {
     if (w->move.moved) {
-        migrate_requeue(e, w, &w->calls);
+        requeue(e, w, &w->calls, w->wrote_any);
     } else {
         calls_fail(e, w->op.list, &w->calls, text);
     }
@@ -474,11 +484,7 @@ static void finish_written(struct engine *e, struct work *w)
 {
     struct list_call *call;
     if (w->move.moved) {
-        TAILQ_FOREACH(call, &w->written, link)
-        {
-            call->in_doubt = true;
-        }
-        migrate_requeue(e, w, &w->written);
+        requeue(e, w, &w->written, true);
     }
     while ((call = TAILQ_FIRST(&w->written)) != NULL) {
         TAILQ_REMOVE(&w->written, call, link);

@@ -56,7 +56,7 @@ struct sublists_work {
     bool in_order;    /* the parts were asked for once, oldest first */
     bool checked_all; /* at last all of them, and not the index alone */
     bool adds;        /* the calls do: where no list is, they make one */
-    bool index_there, rolled, appended, wrote_last;
+    bool index_there, rolled, wrote_last;
     uint32_t next;         /* the number of the one that is added */
     bool added, orphan;    /* it was; or nobody has named it, and it holds something */
     struct part not_named; /* that was added and is to be removed again */
@@ -126,7 +126,7 @@ struct work {
 
     struct block **texts; /* what is to be written, one after the other */
     size_t text_count;
-    bool wrote_any;
+    bool wrote_any; /* something was done, whatever comes now */
 
     /* The dialects' own, and that of lists that move from them to the native layout. */
     struct logs logs;
