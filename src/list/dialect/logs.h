@@ -26,15 +26,10 @@ bool logs_closed(const struct work *w, int which);
 struct note;
 /* Has that log taken the beginning of the other one? *note says how much of it, then. */
 bool logs_has_taken(const struct work *w, int which, struct note *note);
-/* What came to the other log since the copy was made. */
+/* What came to the other log since the copy was made. Valid while the parts are. */
 struct slice logs_late(const struct work *w);
 /* What came to the copy itself. */
 struct slice logs_tail(const struct work *w);
-
-/* What came to the log that is not active and is not in the active one: behind what that one has
- * taken, or, where it is a copy in the making, behind its note, from writers that stood still while
- * the logs changed places. Valid while the parts are. */
-struct slice logs_late(const struct work *w);
 
 /* The look: w->logs.active is set by the caller. */
 enum look logs_look(struct engine *e, struct work *w);

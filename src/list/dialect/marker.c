@@ -19,8 +19,8 @@ static void marker_parts(struct work *w)
 }
 
 /* Of two that are both open, or both closed: a copy that is not finished does not count yet, one
- * that was closed, too, is the newer. Else the one that was made as a copy
- * once: the other one began without knowing of it. Else the first, also for a list that begins. */
+ * that was closed, too, is the newer. Else the one that was made as a copy once: the other one
+ * began without knowing of it. Else the first, also for a list that begins. */
 static int of_equals(const struct work *w, bool closed)
 {
     struct note note;
