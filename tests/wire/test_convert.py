@@ -15,6 +15,7 @@ from harness import ROOT, free_port, wait_until
 from test_convert_support import (
     DIALECTS,
     ONE_ITEM,
+    Dumps,
     as_bytes,
     convert,
     items_of,
@@ -137,6 +138,24 @@ def test_script_finds_the_lists(start_daemon, memcached, dialect):
     done = convert([daemon], "--verify-only", keys=keys)
     assert done.returncode == 0
     assert "5 of 5 lists read" in done.stdout
+
+
+def test_script_looks_again_for_what_memcached_left_out(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("signed"))
+    keys = [f"topic-{n}" for n in range(5)]
+    for key in keys:
+        store(memcached, "signed", key, ["apple", "pear"])
+
+    def leaves_one_out(number):
+        """The first two dumps lack one of the items."""
+        names = names_stored(memcached)[1 if number < 2 else 0 :]
+        return "".join(f"key={name} exp=-1\r\n" for name in names) + "END\r\n"
+
+    with Dumps(leaves_one_out) as dumps:
+        done = convert([daemon], f"--server=127.0.0.1:{dumps.port}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 of 5 lists converted, 10 items" in done.stdout
+    assert old_names(memcached) == []
 
 
 def test_script_refuses_a_proxy_that_does_not_migrate(start_daemon, memcached):

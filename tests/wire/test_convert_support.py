@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the test_convert*.py files share. No tests here."""
 
+import itertools
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 
@@ -76,6 +79,28 @@ def names_stored(memcached):
 def old_names(memcached):
     """Names of items that no native list has."""
     return [name for name in names_stored(memcached) if "#" not in name]
+
+
+class Dumps:
+    """Answers `lru_crawler metadump` with answer(n), n from 0."""
+
+    def __init__(self, answer):
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                self.rfile.readline()
+                self.wfile.write(answer(next(numbers)).encode())
+
+        numbers = itertools.count()
+        self.server = socketserver.TCPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, args=(0.01,)).start()
+        return self
+
+    def __exit__(self, *error):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 def items_of(count):
