@@ -191,6 +191,17 @@ def test_a_counter_that_is_no_number(memcached, start_daemon):
         assert conn.lget(KEY) == names(4, 3)
 
 
+@pytest.mark.parametrize("text", ["garbage", "", "-5", "18446744073709551616"])
+def test_dropping_a_ring_mends_its_counter(memcached, start_daemon, text):
+    daemon = start_daemon([memcached], config=ring(5))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        hand.store("set", f"{KEY}.seq", text)
+        assert conn.cmd(f"ladd {KEY} item1").startswith(b"SERVER_ERROR")
+        assert conn.cmd(f"ldrop {KEY}") == b"DELETED"
+        assert conn.cmd(f"ladd {KEY} item1") == b"STORED"
+        assert conn.lget(KEY) == names(1)
+
+
 def test_a_dropped_ring_is_empty_and_counts_on(memcached, start_daemon):
     daemon = start_daemon([memcached], config=ring(50))
     with Hand(memcached.port) as hand, daemon.conn() as conn:

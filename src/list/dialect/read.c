@@ -115,14 +115,14 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
 }
 
 /* One after the other, in the order of the dialect; a ring's slots are all alike, and its numbers
- * go on. */
+ * go on, if there are any. */
 static void send_drops(struct engine *e, struct work *w)
 {
     enum { INFLIGHT_MAX = 256 };
     unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
     while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
         const struct part *part = &w->parts[w->part_count - ++w->next_part];
-        if (part->role != PART_SEQ) {
+        if (part->role != PART_SEQ || ring_counter_broken(part)) {
             part_send(e, &w->op, part, BE_DELETE, NULL, 0);
         }
     }

@@ -68,14 +68,19 @@ static bool slot_parse(struct slice value, struct entry_at *out)
 }
 
 /* memcached pads a number that has become shorter with blanks. */
-static uint64_t counter_of(const struct part *part)
+static bool counter_parse(const struct part *part, uint64_t *number)
 {
     struct slice text = part->value;
-    uint64_t number = 0;
     while (text.len > 0 && text.p[text.len - 1] == ' ') {
         text.len--;
     }
-    return slice_to_u64(text, &number) ? number : 0;
+    return slice_to_u64(text, number);
+}
+
+bool ring_counter_broken(const struct part *part)
+{
+    uint64_t number;
+    return part->role == PART_SEQ && part->state == PART_THERE && !counter_parse(part, &number);
 }
 
 static enum look ring_look(struct engine *e, struct work *w)
@@ -85,7 +90,9 @@ static enum look ring_look(struct engine *e, struct work *w)
     size_t count = 0;
     (void)e;
     CHECK(found != NULL);
-    w->ring.last = counter_of(&w->parts[0]);
+    if (!counter_parse(&w->parts[0], &w->ring.last)) {
+        w->ring.last = 0;
+    }
     for (size_t i = 1; i < w->part_count; i++) {
         if (slot_parse(w->parts[i].value, &found[count])) {
             if (found[count].number > w->ring.last) {

@@ -7,4 +7,7 @@
 /* Of an entry, what was added: without the time behind it. */
 struct slice ring_item(const struct list_policy *policy, struct slice entry);
 
+/* Is something there that memcached cannot count on? */
+bool ring_counter_broken(const struct part *part);
+
 #endif
