@@ -177,3 +177,19 @@ def test_reads_of_many_keys_go_out_together(start_daemon, relay):
         assert len(conn.values("lget " + " ".join(keys))) == len(keys)
         assert len(relay.lines) == 20 * (1 + 2 + 2)
         assert len(relay.packets) == 1
+
+
+@pytest.mark.parametrize("dialect", ["paired", "flip", "marker", "ring", "sublists"])
+def test_lstat_names_the_server_of_the_first_item(start_memcached, start_daemon, dialect):
+    servers = [start_memcached() for _ in range(2)]
+    daemon = start_daemon(servers, config={**settings(dialect), **ONE_THREAD})
+    with daemon.conn() as conn:
+        for n in range(8):
+            key = f"topic-{n}"
+            conn.cmd(f"ladd {key} one two three")
+            first = part_names(dialect)[0].replace("topic-X", key)
+            for _ in range(3):
+                named = conn.stats(f"lstat {key}")["head_server"]
+                for server in servers:
+                    with server.conn() as direct:
+                        assert (direct.cmd(f"mg {first}") == b"HD") <= (named == server.address)

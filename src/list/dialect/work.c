@@ -259,7 +259,9 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
     struct list *list = w->op.list;
     if (event->reply->caps != NULL) {
         list->item_size_max = event->reply->caps->item_size_max;
-        list->head_server = event->reply->caps->server_name;
+        if (event->tag == 0) {
+            list->head_server = event->reply->caps->server_name;
+        }
     }
     bool answered = event->status == BE_HIT || event->status == BE_MISS;
     if (answered && part->check) {
