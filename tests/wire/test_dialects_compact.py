@@ -25,6 +25,10 @@ FOLDED = [
      {f"follow-{KEY}": "a,c,", f"unfollow-{KEY}": ""}),
     ("paired", {f"follow-{KEY}": "a,a,b,", f"unfollow-{KEY}": "a,"}, "a,b",
      {f"follow-{KEY}": "a,b,", f"unfollow-{KEY}": ""}),
+    # Items of the form of the number that whoever folds leaves there.
+    ("paired", {f"follow-{KEY}": "a,@5d0c81f2a4b69e37,",
+                f"unfollow-{KEY}": "@0000000000000000,@5d0c81f2a4b69e37,"}, "a",
+     {f"follow-{KEY}": "a,", f"unfollow-{KEY}": ""}),
     ("sublists", {KEY: "+0+1+2+3-3", f"{KEY}.0": "+a+b", f"{KEY}.1": "-a-b", f"{KEY}.2": "+c"},
      "c", {KEY: "+2", f"{KEY}.0": None, f"{KEY}.1": None, f"{KEY}.2": "+c"}),
     ("sublists", {KEY: "+0+1", f"{KEY}.0": "+a+b", f"{KEY}.1": "+a-b+d"},

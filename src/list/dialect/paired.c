@@ -55,13 +55,27 @@ static bool is_number(struct slice item)
     return is;
 }
 
-/* The deletions, without such numbers. */
+static bool was_added(const struct work *w, struct slice item)
+{
+    struct slice rest = w->parts[ADDS].value, added;
+    while (text_next(&rest, delimiter_of(w), &added)) {
+        if (slice_equal(added, item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The deletions, without such a number: it stands first, and what was added is none, even if it
+ * looks like one. */
 static size_t deleted_bytes(const struct work *w)
 {
     struct slice rest = w->parts[DELETES].value, item;
     size_t bytes = 0;
+    bool first = true;
     while (text_next(&rest, delimiter_of(w), &item)) {
-        bytes += is_number(item) ? 0 : item.len + 1;
+        bytes += first && is_number(item) && !was_added(w, item) ? 0 : item.len + 1;
+        first = false;
     }
     return bytes;
 }
