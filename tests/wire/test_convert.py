@@ -15,7 +15,7 @@ from harness import ROOT, free_port, wait_until
 from test_convert_support import (
     DIALECTS,
     ONE_ITEM,
-    Dumps,
+    Fake,
     as_bytes,
     convert,
     items_of,
@@ -146,16 +146,35 @@ def test_script_looks_again_for_what_memcached_left_out(start_daemon, memcached)
     for key in keys:
         store(memcached, "signed", key, ["apple", "pear"])
 
-    def leaves_one_out(number):
+    def leaves_one_out(_, number):
         """The first two dumps lack one of the items."""
         names = names_stored(memcached)[1 if number < 2 else 0 :]
         return "".join(f"key={name} exp=-1\r\n" for name in names) + "END\r\n"
 
-    with Dumps(leaves_one_out) as dumps:
+    with Fake(leaves_one_out) as dumps:
         done = convert([daemon], f"--server=127.0.0.1:{dumps.port}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 of 5 lists converted, 10 items" in done.stdout
     assert old_names(memcached) == []
+
+
+@pytest.mark.parametrize("late", ["lgets 0", "lgets 1", "lconvert 0"])
+def test_script_asks_again_who_has_waited_too_long(late):
+    """A large list takes longer than timeout_ms, and what waits for it is answered so."""
+
+    def answer(line, number):
+        verb = line.split()[0]
+        if f"{verb} {number}" == late:
+            return "SERVER_ERROR timeout, nothing done: earlier requests for this list took too long\r\n"
+        if verb == "stats":
+            pairs = [("dialect", "signed"), ("migrate", "native"), ("delimiter", ",")]
+            return "".join(f"STAT lists:topic-:{k} {v}\r\n" for k, v in pairs) + "END\r\n"
+        return "2\r\n" if verb == "lconvert" else f"VALUE {KEY} 0 3 {number}\r\na,b\r\nEND\r\n"
+
+    with Fake(answer) as proxy:
+        done = convert([proxy], keys=[KEY])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 hold exactly" in done.stdout
 
 
 def test_script_refuses_a_proxy_that_does_not_migrate(start_daemon, memcached):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the test_convert*.py files share. No tests here."""
 
+import collections
 import itertools
 import socketserver
 import subprocess
@@ -81,17 +82,18 @@ def old_names(memcached):
     return [name for name in names_stored(memcached) if "#" not in name]
 
 
-class Dumps:
-    """Answers `lru_crawler metadump` with answer(n), n from 0."""
+class Fake:
+    """Answers each line of each client with answer(line, n), n from 0 for the first of such lines."""
 
     def __init__(self, answer):
         class Handler(socketserver.StreamRequestHandler):
             def handle(self):
-                self.rfile.readline()
-                self.wfile.write(answer(next(numbers)).encode())
+                for line in self.rfile:
+                    text = line.decode().strip()
+                    self.wfile.write(answer(text, next(numbers[text])).encode())
 
-        numbers = itertools.count()
-        self.server = socketserver.TCPServer(("127.0.0.1", 0), Handler)
+        numbers = collections.defaultdict(itertools.count)
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
 
     def __enter__(self):
