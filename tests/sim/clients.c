@@ -96,7 +96,9 @@ void call_choose_items(struct world *w, struct rng *rng, struct sim_call *call)
     for (size_t i = 0; i < count; i++) {
         call->ids[i] = (uint16_t)rng_below(rng, w->p.items);
         if (w->p.dialect == DIALECT_RING && verb == LIST_ADD) {
-            call->ids[i] = w->entries_made[call->list]++ % ITEMS_MAX;
+            do {
+                call->ids[i] = w->entries_made[call->list]++ % ITEMS_MAX;
+            } while (!ring_free(w->oracle.outside, call->list, call->ids[i]));
         }
         call->items[i] = item_text(call->ids[i]);
     }

@@ -25,6 +25,7 @@ struct ring_word {
     uint64_t asked, answered; /* answered: 0 = not acknowledged */
     uint64_t number;          /* as stored; 0 = never */
     bool overwritten;         /* by a writer who was a whole lap late */
+    uint32_t under_way;       /* calls that add it */
 };
 
 struct outside_list {
@@ -63,6 +64,8 @@ void outside_executed(struct outside *o, unsigned list, const struct be_request 
                       bool stored, int64_t now_s);
 
 /* outside_ring.c */
+/* Is nobody adding this item? Each entry has an item of its own, and they are not endless. */
+bool ring_free(const struct outside *o, unsigned list, uint16_t id);
 void ring_asked(struct outside *o, struct sim_call *call);
 void ring_over(struct outside *o, struct sim_call *call, bool acknowledged);
 /* asked: the moment when somebody asked for it. call: NULL when it is what is stored. */

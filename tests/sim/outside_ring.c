@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+bool ring_free(const struct outside *o, unsigned list, uint16_t id)
+{
+    return o->list[list].ring[id].under_way == 0;
+}
+
 void ring_asked(struct outside *o, struct sim_call *call)
 {
     struct outside_list *l = &o->list[call->list];
@@ -16,7 +21,8 @@ void ring_asked(struct outside *o, struct sim_call *call)
         return;
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
-        l->ring[call->ids[i]] = (struct ring_word){.asked = call->asked};
+        struct ring_word *w = &l->ring[call->ids[i]];
+        *w = (struct ring_word){.asked = call->asked, .under_way = w->under_way + 1};
     }
     l->entries += call->call.item_count;
 }
@@ -41,6 +47,7 @@ void ring_over(struct outside *o, struct sim_call *call, bool acknowledged)
     }
     for (size_t i = 0; call->call.verb == LIST_ADD && i < call->call.item_count; i++) {
         struct ring_word *w = &l->ring[call->ids[i]];
+        w->under_way--;
         if (w->asked == call->asked && acknowledged) {
             w->answered = o->oracle->moment;
         }
