@@ -360,6 +360,7 @@ static bool does(const struct history *h, const struct history_call *call, bool 
     case LIST_RANGE:
         return reads(h, call, now);
     case LIST_STAT:
+    case LIST_CONVERT:
     case LIST_VERB_COUNT:
         break;
     }
