@@ -26,6 +26,7 @@ struct ring_word {
     uint64_t number;          /* as stored; 0 = never */
     bool overwritten;         /* by a writer who was a whole lap late */
     uint32_t under_way;       /* calls that add it */
+    bool reused;              /* an older entry had the same item: slow reads may still show that */
 };
 
 struct outside_list {

@@ -22,7 +22,8 @@ void ring_asked(struct outside *o, struct sim_call *call)
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
         struct ring_word *w = &l->ring[call->ids[i]];
-        *w = (struct ring_word){.asked = call->asked, .under_way = w->under_way + 1};
+        *w = (struct ring_word){
+            .asked = call->asked, .under_way = w->under_way + 1, .reused = w->asked != 0};
     }
     l->entries += call->call.item_count;
 }
@@ -54,10 +55,11 @@ void ring_over(struct outside *o, struct sim_call *call, bool acknowledged)
     }
 }
 
-/* Those of before an ldrop may be anywhere. */
+/* Those of before an ldrop may be anywhere; and after some thousand entries items are used again.
+ */
 static bool is_judged(const struct outside_list *l, const struct ring_word *w)
 {
-    return w->asked > l->clear_over && l->clearing == 0;
+    return w->asked > l->clear_over && l->clearing == 0 && !w->reused;
 }
 
 /* Entries in the same slot that have a larger number than that. */
