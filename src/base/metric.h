@@ -59,6 +59,7 @@
     METRIC(list_giveups, "flips and merges given up") \
     METRIC(list_holdbacks, "appends held back so that a flip gets through") \
     METRIC(list_sweeps, "announcements of dead proxies swept") \
+    METRIC(list_purges_cut, "purges that left names in a head: more than can have been stored") \
     METRIC(list_log_full, "appends refused at log_hard_limit_bytes") \
     METRIC(list_timeouts, "list calls not started because earlier ones took too long") \
     METRIC(list_busy, "operations answered busy") \

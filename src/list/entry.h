@@ -89,6 +89,8 @@ static inline size_t entry_bytes(size_t len)
     return bytes;
 }
 
+/* The shortest entry that is well-formed: op, digit, colon. */
+#define ENTRY_BYTES_LEAST 3u
 /* For guesses of how many entries some bytes are. */
 #define ENTRY_BYTES_TYPICAL 24u
 

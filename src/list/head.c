@@ -4,14 +4,26 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "list/sublist.h"
 
 #define VERSION_TEXT "^1"
 
+/* Could a run be like that? Anybody may write a head, so its counts are held against each other:
+ * docs/list-format.md, "What counts can be". */
+static bool run_possible(const struct run *run)
+{
+    uint64_t count = run->range.count;
+    return count > 0 && run->bytes >= count * (SUBLIST_HEADER_BYTES + ENTRY_BYTES_LEAST) &&
+           run->bytes <= count * SUBLIST_BYTES_MAX &&
+           run->items <= (run->bytes - count * SUBLIST_HEADER_BYTES) / ENTRY_BYTES_LEAST;
+}
+
 static bool parse_run(struct slice field, struct run *run)
 {
-    return name_range_take(&field, &run->range) && run->range.count > 0 && field.len > 0 &&
+    return name_range_take(&field, &run->range) && field.len > 0 &&
            slice_take(&field, 1).p[0] == ':' && number_take(&field, &run->bytes) && field.len > 0 &&
-           slice_take(&field, 1).p[0] == ':' && number_take(&field, &run->items) && field.len == 0;
+           slice_take(&field, 1).p[0] == ':' && number_take(&field, &run->items) &&
+           field.len == 0 && run_possible(run);
 }
 
 static bool parse_garbage(struct slice field, struct garbage *garbage)

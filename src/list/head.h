@@ -18,7 +18,7 @@
 
 struct run {
     struct name_range range;
-    uint64_t bytes; /* of all its sublists as stored */
+    uint64_t bytes; /* of all its sublists as stored; within what that many can have */
     uint64_t items; /* entries that add */
 };
 
@@ -53,7 +53,8 @@ struct head {
 
 enum head_status {
     HEAD_OK,
-    HEAD_FOREIGN, /* not a head, or of a version or with ops that this program does not know */
+    HEAD_FOREIGN, /* not a head, one with counts that no run can have, or of a version or with ops
+                     that this program does not know */
 };
 
 /* Reads the head out of a BE_GET reply with status BE_HIT. The log's entries are checked to be

@@ -89,7 +89,10 @@ struct op_compact {
     struct garbage *garbage; /* a purge: what it deletes */
     bool *garbage_failed;
     size_t garbage_count, garbage_at;
-    uint32_t garbage_number;
+    uint32_t garbage_number, garbage_end;
+    bool garbage_cut; /* some of it was left for another compaction */
+    /* By all its purges: names burnt where nothing was, deletions that found nothing. */
+    uint64_t burnt_free, deleted_none;
 };
 
 /* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the

@@ -10,6 +10,7 @@
  * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs
  * become garbage. Remove. ONE CAS-guarded delete of a head that names nothing.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "list/engine_state.h"
@@ -18,8 +19,49 @@
 
 /* Requests under way at a time. */
 #define WINDOW 64
+/* A name counts as announced or as garbage as far as something may be stored there. A proxy writes
+ * a run's sublists in their order, so there is nothing behind a long row of names without an item.
+ *
+ * Burning puts an item where nothing was, so it goes no further ahead than writes may be on their
+ * way: those of a flip all at once, of a log of at most twice log_hard_limit_bytes at its greatest
+ * (900,000), in sublists of at least 512 bytes, of which any two neighbours have more than that. A
+ * merge has fewer. Deletions cost no memory: they go on further, since memcached may have evicted
+ * the first ones. */
+#define BURN_AHEAD 8192u
+#define DELETE_AHEAD 65536u
 /* A name is found free, and taken, and free again only when others tidy up at the same moment. */
 #define BURN_TRIES_MAX 4
+
+/* Deletions first: they make room. */
+static void sort_garbage(struct op_compact *c)
+{
+    size_t n = 0;
+    for (int burn = 0; burn <= 1; burn++) {
+        for (size_t i = 0; i < c->head->garbage_count; i++) {
+            if (c->head->garbage[i].burn == (burn == 1)) {
+                c->garbage[n++] = c->head->garbage[i];
+            }
+        }
+    }
+}
+
+/* Goes to the garbage at that index. What a compaction does in vain is limited, whatever a head
+ * says: what is beyond that stays for another one. */
+static void begin_garbage(struct op_compact *c, size_t at)
+{
+    c->garbage_at = at;
+    c->garbage_number = 0;
+    if (at == c->garbage_count) {
+        return;
+    }
+    bool burn = c->garbage[at].burn;
+    c->garbage_end = burn ? BURN_AHEAD : DELETE_AHEAD;
+    if (burn ? c->burnt_free >= BURN_AHEAD : c->deleted_none >= DELETE_AHEAD) {
+        c->garbage_failed[at] = true;
+        c->garbage_end = 0;
+        c->garbage_cut = true;
+    }
+}
 
 static void copy_garbage(struct op_compact *c)
 {
@@ -29,11 +71,9 @@ static void copy_garbage(struct op_compact *c)
     c->garbage = malloc((c->garbage_count + 1) * sizeof *c->garbage);
     c->garbage_failed = calloc(c->garbage_count + 1, sizeof *c->garbage_failed);
     CHECK(c->garbage != NULL && c->garbage_failed != NULL);
-    if (c->garbage_count > 0) {
-        memcpy(c->garbage, c->head->garbage, c->garbage_count * sizeof *c->garbage);
-    }
-    c->garbage_at = 0;
-    c->garbage_number = 0;
+    c->garbage_cut = false;
+    sort_garbage(c);
+    begin_garbage(c, 0);
 }
 
 /* What a request of a purge is about: in its tag. */
@@ -75,9 +115,11 @@ static bool delete_more(struct engine *e, struct op_compact *c)
 {
     while (c->garbage_at < c->garbage_count && c->op.due < WINDOW) {
         const struct garbage *g = &c->garbage[c->garbage_at];
-        if (c->garbage_number >= g->range.count) {
-            c->garbage_at++;
-            c->garbage_number = 0;
+        if (c->garbage_number >= c->garbage_end && c->op.due > 0) {
+            break; /* an answer under way may say that there is more */
+        }
+        if (c->garbage_number >= g->range.count || c->garbage_number >= c->garbage_end) {
+            begin_garbage(c, c->garbage_at + 1);
             continue;
         }
         send_drop(e, c, (struct drop){c->garbage_at, c->garbage_number++, 0});
@@ -85,10 +127,29 @@ static bool delete_more(struct engine *e, struct op_compact *c)
     return c->op.due > 0;
 }
 
+/* Was there anything under that name? Names are written in their order, so a writer that got so far
+ * may have got further. */
+static void note_found(struct op_compact *c, struct drop drop, bool found)
+{
+    bool burn = c->garbage[drop.garbage].burn;
+    if (!found) {
+        c->burnt_free += burn;
+        c->deleted_none += !burn;
+    } else if (drop.garbage == c->garbage_at) {
+        uint32_t end = drop.number + 1 + (burn ? BURN_AHEAD : DELETE_AHEAD);
+        c->garbage_end = end > c->garbage_end ? end : c->garbage_end;
+    }
+}
+
 static void take_dropped(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     struct drop drop = drop_of(event->tag);
     bool burns = c->garbage[drop.garbage].burn;
+    bool stored = event->status == BE_STORED, there = event->status == BE_NOT_STORED;
+    if (burns ? drop.tries == 0 && (stored || there)
+              : event->status == BE_DELETED || event->status == BE_NOT_FOUND) {
+        note_found(c, drop, burns ? there : event->status == BE_DELETED);
+    }
     if (burns && event->status == BE_NOT_STORED && drop.tries < BURN_TRIES_MAX) {
         drop.tries++;
         send_drop(e, c, drop);
@@ -159,9 +220,14 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
         CO_AWAIT(co, "deleting old sublists");
         take_dropped(e, c, event);
     }
+    metric_add(e->metrics, METRIC_list_purges_cut, c->garbage_cut);
     CO_CALL(co, rewrite_step(e, c, event, build_purged));
     if (c->result == STEP_DONE && any_failed(c)) {
         c->result = STEP_FAILED;
+    }
+    if (c->result == STEP_FAILED && c->error[0] == '\0') {
+        snprintf(c->error, sizeof c->error,
+                 "the head names more to tidy up than can be stored: the rest is left for later");
     }
     CO_END(co);
 }

@@ -25,6 +25,17 @@ void pass_hold(const struct pass *pass, struct list_call *call)
     pass_set_phase(pass, call, PHASE_HELD);
 }
 
+static const char *waited_for(const struct pass *pass)
+{
+    const char *waiting = engine_waiting(pass->e, list_key(pass->list));
+    if (waiting[0] != '\0') {
+        return waiting;
+    }
+    return timer_is_set(&pass->list->hold_back)
+               ? "a compaction by another proxy, for which changes are held back"
+               : "a busy worker: nothing was under way for this list";
+}
+
 static void log_expired(const struct pass *pass)
 {
     struct engine *e = pass->e;
@@ -33,8 +44,8 @@ static void log_expired(const struct pass *pass)
     if (log_limit_pass(&e->expired_log, e->now.wall_s, &suppressed)) {
         log_warn("list %s: calls waited for timeout_ms; what they waited for: %s (%llu more such "
                  "events in between)",
-                 slice_escape(list_key(pass->list), key, sizeof key),
-                 engine_waiting(e, list_key(pass->list)), (unsigned long long)suppressed);
+                 slice_escape(list_key(pass->list), key, sizeof key), waited_for(pass),
+                 (unsigned long long)suppressed);
     }
 }
 

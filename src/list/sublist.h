@@ -52,6 +52,10 @@ size_t sublist_memory_bytes(const struct sublist *sublist);
 /* Room that the header of a stored sublist takes. */
 #define SUBLIST_HEADER_BYTES ((size_t)14)
 
+/* No sublist is longer: sublist_limit_bytes and max_item_bytes are below 900,000 whatever the
+ * settings (config/table.c). */
+#define SUBLIST_BYTES_MAX ((uint64_t)1 << 20)
+
 /* Begins a stored sublist in a fresh block that the caller owns. Fill it with entry_append, then
  * finish with the number of entries. */
 struct block *sublist_begin(size_t limit_bytes);

@@ -177,7 +177,11 @@ static bool read_field(struct ref_head *head, struct slice field)
                 take_number(&field, 20, &range.bytes) && take_char(&field, ':') &&
                 take_number(&field, 20, &range.items) && field.len == 0;
     add_range(&head->runs, range);
-    return good;
+    /* Each sublist takes 14 bytes, and 3 for each of its entries, of which it has one at least. */
+    uint64_t headers = 14 * (uint64_t)range.count;
+    good = good && range.bytes >= headers && range.bytes <= (uint64_t)range.count << 20;
+    uint64_t entries = good ? (range.bytes - headers) / 3 : 0;
+    return good && entries >= range.count && range.items <= entries;
 }
 
 static bool read_log(struct ref_head *head)

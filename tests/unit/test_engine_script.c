@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -194,6 +196,121 @@ static void test_names_are_burnt_without_taking_away_what_is_burnt(void **state)
     expect_done(s, LIST_OK);
 }
 
+/* Answers a purge's requests as a server would on which these names have an item: those below so
+ * many of the run of that letter. Returns the next request that is none of a purge's. counts: by
+ * verb. */
+static struct be_request *serve_purge(struct script *s, const uint32_t stored[128],
+                                      uint64_t counts[BE_DELETE + 1])
+{
+    for (;;) {
+        struct be_request *r = engine_take_request(s->rig.engine);
+        if (r == NULL) {
+            (void)engine_run(s->rig.engine, s->rig.now);
+            r = engine_take_request(s->rig.engine);
+            assert_non_null(r);
+        }
+        if (r->key_len < 4) {
+            return r;
+        }
+        uint64_t number = 0;
+        struct slice digits = slice_make(r->key + 16, r->key_len - 16u);
+        assert_true(slice_to_u64(digits, &number));
+        bool there = number < stored[(unsigned char)r->key[2]];
+        counts[r->verb]++;
+        answer(s, r,
+               r->verb == BE_ADD       ? there ? BE_NOT_STORED : BE_STORED
+               : r->verb == BE_REPLACE ? there ? BE_STORED : BE_NOT_STORED
+               : there                 ? BE_DELETED
+                                       : BE_NOT_FOUND,
+               NULL);
+    }
+}
+
+/* One item that anybody could write made millions of others: burning stops where nothing more can
+ * be, so a head of a few bytes never fills a server. What is there is found all the same. */
+static void test_burning_stops_where_nothing_is(void **state)
+{
+    struct script *s = *state;
+    const char *head = "^1 *" FIRST_RUN ".9999999\n";
+    uint64_t counts[BE_DELETE + 1] = {0};
+    const uint32_t stored[128] = {['a'] = 20000};
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *r = serve_purge(s, stored, counts);
+    assert_int_equal(r->verb, BE_GET);
+    assert_int_equal(counts[BE_REPLACE], 20000);
+    assert_int_equal(counts[BE_ADD], 20000 + 8192);
+    assert_int_equal(counts[BE_DELETE], 0);
+    answer(s, r, BE_HIT, head);
+    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
+    answer(s, cas, BE_STORED, NULL);
+}
+
+/* The same of deletions, which come first and go on further: memcached may have evicted the first
+ * sublists. */
+static void test_deleting_stops_where_nothing_is(void **state)
+{
+    struct script *s = *state;
+    const char *head = "^1 *" SECOND_RUN ".2 -" FIRST_RUN ".9999999\n";
+    uint64_t counts[BE_DELETE + 1] = {0};
+    const uint32_t stored[128] = {['a'] = 3};
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *r = expect_request(s, BE_DELETE, "k#" FIRST_RUN ".0");
+    counts[BE_DELETE]++;
+    answer(s, r, BE_DELETED, NULL);
+    r = serve_purge(s, stored, counts);
+    assert_int_equal(r->verb, BE_GET);
+    assert_int_equal(counts[BE_DELETE], 3 + 65536);
+    assert_int_equal(counts[BE_ADD], 2);
+    answer(s, r, BE_HIT, head);
+    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
+    answer(s, cas, BE_STORED, NULL);
+}
+
+/* Nor do many such names in one head: the rest stays for another compaction, and the caller hears
+ * of it. */
+static void test_purge_leaves_what_is_too_much(void **state)
+{
+    struct script *s = *state;
+    const char *head = "^1 *" FIRST_RUN ".9999999 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n";
+    uint64_t counts[BE_DELETE + 1] = {0};
+    const uint32_t stored[128] = {0};
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *r = serve_purge(s, stored, counts);
+    assert_int_equal(counts[BE_ADD], 8192);
+    answer(s, r, BE_HIT, head);
+    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    assert_true(
+        slice_equal(cas->value, SLICE_LIT("^1 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n")));
+    answer(s, cas, BE_STORED, NULL);
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_string_equal(s->call.error, "the head names more to tidy up than can be stored: "
+                                       "the rest is left for later");
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_purges_cut), 1);
+}
+
+/* A call may wait too long although nothing is under way for its list: the log says so too. */
+static void test_log_says_what_calls_waited_for(void **state)
+{
+    struct script *s = *state;
+    char path[] = "/tmp/mclistd-test-XXXXXX", text[1024] = "";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(log_open(path, LOG_INFO_LEVEL), 0);
+    submit(s, LIST_LEN, NULL, 0);
+    s->rig.now.mono_us += 5000000;
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_int_equal(log_open(NULL, LOG_INFO_LEVEL), 0);
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    unlink(path);
+    assert_non_null(strstr(text, "what they waited for: a busy worker"));
+}
+
 /* The list is dropped between the look at it and the announcement of a flip: there is nothing to
  * compact any more. */
 static void test_compact_of_a_list_that_is_dropped_meanwhile(void **state)
@@ -319,6 +436,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_names_are_burnt_without_taking_away_what_is_burnt,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_burning_stops_where_nothing_is, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deleting_stops_where_nothing_is, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_purge_leaves_what_is_too_much, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_log_says_what_calls_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_log_full_of_dead_announcements_is_swept, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compact_of_a_list_that_is_dropped_meanwhile, setup,

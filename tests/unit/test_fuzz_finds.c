@@ -156,7 +156,7 @@ static void test_lstat_of_billions_of_sublists_ends(void **state)
     struct block *head = block_new(64 << 10);
     block_append(&head, "^1", 2);
     for (int i = 0; i < 1000; i++) {
-        block_append(&head, " " FIRST_RUN ".9999999:1:1", 14 + 12);
+        block_append(&head, " " FIRST_RUN ".9999999:169999983:1", 14 + 20);
     }
     block_append(&head, "\n!0:", 4);
     submit(s, LIST_STAT, NULL, 0);

@@ -67,6 +67,34 @@ static void test_runs_and_garbage_are_read_in_their_order(void **state)
     head_unref(&head);
 }
 
+/* Counts that no run can have, so that nothing is computed from them, read or deleted. */
+static void test_counts_that_cannot_be_are_no_list(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {
+        "^1 " NAME_A ".0:0:0\n",
+        "^1 " NAME_A ".1:16:0\n",                       /* shorter than a header and an entry */
+        "^1 " NAME_A ".2:33:1\n",                       /* so is one of the two */
+        "^1 " NAME_A ".1:20:3\n",                       /* three items take nine bytes */
+        "^1 " NAME_A ".1:20:18446744073709551615\n",    /* an llen once */
+        "^1 " NAME_A ".1:18446744073709551615:1\n",     /* the sum of two flows over */
+        "^1 " NAME_A ".1:1048577:1\n",                  /* longer than any sublist */
+        "^1 " NAME_A ".9999999:20:1\n",                 /* more sublists than bytes */
+        "^1 " NAME_B ".1:20:1 " NAME_A ".1:20:4\n+1:a", /* one of several */
+        "^1 -" NAME_A ".10000000\n",
+        "^1\n~29:" NAME_A ".10000000.1000\n",
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        if (!foreign(slice_of(headers[i]))) {
+            print_error("taken for a list: %s\n", headers[i]);
+        }
+        assert_true(foreign(slice_of(headers[i])));
+    }
+    assert_false(foreign(SLICE_LIT("^1 " NAME_A ".1:17:1\n")));
+    assert_false(foreign(SLICE_LIT("^1 " NAME_A ".1:20:2\n")));
+    assert_false(foreign(SLICE_LIT("^1 " NAME_A ".9999999:10485758951424:9999999\n")));
+}
+
 static void test_random_headers_survive_the_round_trip(void **state)
 {
     (void)state;
@@ -78,9 +106,9 @@ static void test_random_headers_survive_the_round_trip(void **state)
         size_t run_count = (size_t)rng_below(&rng, 40), garbage_count = (size_t)rng_below(&rng, 40);
         for (size_t i = 0; i < 40; i++) {
             name_fresh(&runs[i].range.name, &rng);
-            runs[i].range.count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
-            runs[i].bytes = rng_next(&rng) >> rng_below(&rng, 64);
-            runs[i].items = rng_next(&rng) >> rng_below(&rng, 64);
+            runs[i].range.count = 1 + (uint32_t)rng_below(&rng, SUBLISTS_MAX);
+            runs[i].bytes = runs[i].range.count * (17 + rng_below(&rng, (1 << 20) - 16));
+            runs[i].items = rng_below(&rng, (runs[i].bytes - 14 * runs[i].range.count) / 3 + 1);
             name_fresh(&garbage[i].range.name, &rng);
             garbage[i].range.count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
             garbage[i].burn = rng_below(&rng, 2) == 0;
@@ -171,7 +199,7 @@ static void test_unknown_ops_and_malformed_logs_are_foreign(void **state)
 static void test_a_head_cut_short_is_foreign_but_between_entries(void **state)
 {
     (void)state;
-    struct run runs[2] = {{{test_name('a'), 12}, 3456, 78}, {{test_name('b'), 1}, 23, 4}};
+    struct run runs[2] = {{{test_name('a'), 12}, 3456, 78}, {{test_name('b'), 1}, 26, 4}};
     struct garbage garbage[2] = {{{test_name('c'), 1}, true}, {{test_name('d'), 99}, false}};
     struct rng rng;
     rng_init_seed(&rng, 17);
@@ -340,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_without_runs_has_the_shortest_header),
         cmocka_unit_test(test_runs_and_garbage_are_read_in_their_order),
+        cmocka_unit_test(test_counts_that_cannot_be_are_no_list),
         cmocka_unit_test(test_random_headers_survive_the_round_trip),
         cmocka_unit_test(test_what_is_no_head_is_foreign),
         cmocka_unit_test(test_unknown_ops_and_malformed_logs_are_foreign),

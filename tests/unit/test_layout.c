@@ -35,8 +35,8 @@ static void test_a_layout_begins_with_runs_and_garbage_and_no_log(void **state)
 {
     (void)state;
     struct layout layout;
-    init_from(&layout, "^1 " NAME_A ".1:2:3 -" NAME_B ".4 " NAME_C ".5:6:7 *" NAME_D ".8\n+1:a");
-    assert_value(&layout, "^1 " NAME_A ".1:2:3 " NAME_C ".5:6:7 -" NAME_B ".4 *" NAME_D ".8\n");
+    init_from(&layout, "^1 " NAME_A ".1:23:3 -" NAME_B ".4 " NAME_C ".5:96:7 *" NAME_D ".8\n+1:a");
+    assert_value(&layout, "^1 " NAME_A ".1:23:3 " NAME_C ".5:96:7 -" NAME_B ".4 *" NAME_D ".8\n");
     assert_false(layout_is_empty(&layout));
     layout_fini(&layout);
     init_from(&layout, "^1\n+1:a");
@@ -54,11 +54,12 @@ static void test_runs_are_inserted_and_dropped_where_asked(void **state)
 {
     (void)state;
     struct layout layout;
-    init_from(&layout, "^1 " NAME_A ".1:1:1 " NAME_B ".2:2:2 " NAME_C ".3:3:3\n");
-    struct run run = {{test_name('d'), 4}, 4, 4};
+    init_from(&layout, "^1 " NAME_A ".1:17:1 " NAME_B ".2:34:2 " NAME_C ".3:51:3\n");
+    struct run run = {{test_name('d'), 4}, 68, 4};
     layout_drop_runs(&layout, 1, 1);
     layout_insert_run(&layout, 1, &run);
-    assert_value(&layout, "^1 " NAME_A ".1:1:1 " NAME_D ".4:4:4 " NAME_C ".3:3:3 -" NAME_B ".2\n");
+    assert_value(&layout,
+                 "^1 " NAME_A ".1:17:1 " NAME_D ".4:68:4 " NAME_C ".3:51:3 -" NAME_B ".2\n");
     layout_drop_runs(&layout, 3, 0);
     layout_drop_runs(&layout, 0, 3);
     assert_value(&layout, "^1 -" NAME_B ".2 -" NAME_A ".1 -" NAME_D ".4 -" NAME_C ".3\n");

@@ -288,7 +288,7 @@ static struct head *random_head(struct rng *rng)
 {
     struct run runs[8] = {0};
     for (size_t i = 0; i < 8; i++) {
-        runs[i] = (struct run){{test_name((char)('e' + i)), 1}, rng_below(rng, 2000), 3};
+        runs[i] = (struct run){{test_name((char)('e' + i)), 1}, 23 + rng_below(rng, 2000), 3};
     }
     struct garbage garbage[2] = {{{test_name('z'), 1}, false}, {{test_name('y'), 1}, true}};
     struct log_shape shape = {
