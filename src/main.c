@@ -6,6 +6,7 @@
  *     SIGTERM        finish what clients asked for (drain_timeout_ms at most), then end
  *     SIGINT         end at once; so does any of the two while finishing
  *     SIGHUP         open the log file anew
+ *     SIGUSR1, 2     nothing, but a line in the log: others restart or end at these
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -14,31 +15,35 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "config/config.h"
 #include "embedded/embedded.h"
+#include "os/descriptors.h"
+#include "os/user.h"
 #include "proxy/proxy.h"
 
 #ifndef MCLISTD_VERSION
 #define MCLISTD_VERSION "unknown"
 #endif
 
-/* Descriptors besides those of clients and servers: log, listeners, event loops. */
-#define OTHER_DESCRIPTORS 256
+/* How long the end of the daemon waits for a log that is not read. */
+#define LOG_FLUSH_MS 1000
 
 struct options {
     const char *config_path;
     const char *addresses;
     const char *servers;
     const char *threads;
+    const char *user;
     uint16_t port; /* 0 = not given */
     unsigned more_log;
     bool test_only;
 };
+
+#define SIGNAL_COUNT 5
 
 struct mclistd {
     struct options options;
@@ -46,14 +51,15 @@ struct mclistd {
     struct event_base *base;
     struct embedded *embedded;
     struct proxy *proxy;
-    struct event *signals[3];
+    struct os_user user;
+    struct event *signals[SIGNAL_COUNT];
     pthread_t drainer;
     struct event *drained; /* the drainer closes drained_pipe when it is done */
     int drained_pipe[2];
     bool draining;
 };
 
-static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
+static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 
 static const char help_text[] =
     "usage: mclistd [options]\n"
@@ -66,6 +72,7 @@ static const char help_text[] =
     "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
     "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
     "  -T, --threads N      run N workers\n"
+    "  -u, --user NAME      become this user when started as root\n"
     "  -v                   log more\n"
     "  -V, --version        print the version and end\n"
     "  -h, --help           print this and end\n";
@@ -92,18 +99,14 @@ static int parse_port(const char *text, uint16_t *port)
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option names[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"test-config", no_argument, NULL, 't'},
-        {"port", required_argument, NULL, 'p'},
-        {"listen", required_argument, NULL, 'l'},
-        {"servers", required_argument, NULL, 's'},
-        {"threads", required_argument, NULL, 'T'},
-        {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},  {"test-config", no_argument, NULL, 't'},
+        {"port", required_argument, NULL, 'p'},    {"listen", required_argument, NULL, 'l'},
+        {"servers", required_argument, NULL, 's'}, {"threads", required_argument, NULL, 'T'},
+        {"user", required_argument, NULL, 'u'},    {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     int letter;
-    while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:vVh", names, NULL)) != -1) {
+    while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:u:vVh", names, NULL)) != -1) {
         switch (letter) {
         case 'c':
             options->config_path = optarg;
@@ -125,6 +128,9 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'T':
             options->threads = optarg;
             break;
+        case 'u':
+            options->user = optarg;
+            break;
         case 'v':
             options->more_log++;
             break;
@@ -142,7 +148,7 @@ static int parse_options(int argc, char **argv, struct options *options)
     return optind < argc ? usage_error("there are no arguments besides options") : EX_OK;
 }
 
-/* What -l, -p, -T and -v say goes over what the file says. */
+/* What -l, -p, -T, -u and -v say goes over what the file says. */
 static int apply_options(struct config *config, const struct options *options)
 {
     char error[CONFIG_ERROR_MAX];
@@ -153,6 +159,10 @@ static int apply_options(struct config *config, const struct options *options)
     }
     if (options->threads != NULL && config_set(config, "threads", options->threads, error) != 0) {
         fprintf(stderr, "mclistd: -T: %s\n", error);
+        return EX_USAGE;
+    }
+    if (options->user != NULL && config_set(config, "user", options->user, error) != 0) {
+        fprintf(stderr, "mclistd: -u: %s\n", error);
         return EX_USAGE;
     }
     if (options->servers != NULL) {
@@ -222,7 +232,7 @@ static void block_signals(bool block)
 {
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof signal_numbers / sizeof signal_numbers[0]; i++) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         sigaddset(&set, signal_numbers[i]);
     }
     sigaddset(&set, SIGCHLD);
@@ -273,6 +283,7 @@ static void end_at_once(struct mclistd *m)
 {
     log_warn("ended while requests were being finished");
     embedded_stop(&m->embedded);
+    log_flush(LOG_FLUSH_MS);
     _exit(EX_OK);
 }
 
@@ -289,6 +300,11 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
         }
         return;
     }
+    if (number == SIGUSR1 || number == SIGUSR2) {
+        log_info("%s means nothing here: HUP opens the log anew, TERM ends the daemon",
+                 number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
+        return;
+    }
     if (m->draining) {
         end_at_once(m);
     }
@@ -303,7 +319,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
 
 /* --- start and stop, in order --------------------------------------------------------------- */
 
-/* Whoever starts the daemon by hand should see why it does not start, log file or not. */
+/* An operator who starts the daemon by hand should see why it does not start, log file or not. */
 static int fail_start(const struct mclistd *m, int code, const char *text)
 {
     log_error("%s", text);
@@ -320,34 +336,37 @@ static int start_log(struct mclistd *m)
         fprintf(stderr, "mclistd: log_file %s: %s\n", path, strerror(errno));
         return EX_CANTCREAT;
     }
+    int rc = log_start_thread(m->config->log_buffer_bytes);
+    if (rc != 0) {
+        fprintf(stderr, "mclistd: no thread for the log: %s\n", strerror(rc));
+        return EX_OSERR;
+    }
     return EX_OK;
 }
 
-/* One descriptor per client and per connection to a server. */
-static void raise_descriptor_limit(const struct config *config)
+static int prepare_descriptors(struct mclistd *m)
 {
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)config->max_connections + OTHER_DESCRIPTORS;
-    for (size_t i = 0; i < config->pool_count; i++) {
-        const struct pool_config *pool = &config->pools[i];
-        wanted += (rlim_t)pool->server_count * pool->connections * config->threads;
+    char error[CONFIG_ERROR_MAX];
+    return descriptors_prepare(m->config, error) == 0 ? EX_OK : fail_start(m, EX_OSERR, error);
+}
+
+static int find_user(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    if (os_user_find(m->config, &m->user, error) != 0) {
+        return fail_start(m, EX_NOUSER, error);
     }
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
-        return;
+    return EX_OK;
+}
+
+/* Once ports below 1024, sockets and the embedded memcached's directory are there. */
+static int become_user(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    if (m->user.wanted) {
+        log_give(m->user.uid, m->user.gid);
     }
-    struct rlimit raised = {wanted, limit.rlim_max < wanted ? wanted : limit.rlim_max};
-    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
-        return;
-    }
-    raised.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-    raised.rlim_max = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &raised);
-    if (raised.rlim_cur < wanted) {
-        log_warn("only %llu of the %llu descriptors that max_connections = %u may need: raise the "
-                 "limit of open files (ulimit -n, LimitNOFILE=)",
-                 (unsigned long long)raised.rlim_cur, (unsigned long long)wanted,
-                 config->max_connections);
-    }
+    return os_user_become(&m->user, error) == 0 ? EX_OK : fail_start(m, EX_NOPERM, error);
 }
 
 static int start_signals(struct mclistd *m)
@@ -358,7 +377,7 @@ static int start_signals(struct mclistd *m)
     if (m->base == NULL) {
         return fail_start(m, EX_OSERR, "no event loop can be made");
     }
-    for (size_t i = 0; i < sizeof signal_numbers / sizeof signal_numbers[0]; i++) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         m->signals[i] = evsignal_new(m->base, signal_numbers[i], on_signal, m);
         if (m->signals[i] == NULL || event_add(m->signals[i], NULL) != 0) {
             return fail_start(m, EX_OSERR, "signals cannot be handled");
@@ -373,9 +392,12 @@ static int start_embedded(struct mclistd *m)
     if (m->config->pool_count > 0) {
         return EX_OK;
     }
-    m->embedded = embedded_start(m->config, m->base, error);
+    m->embedded = embedded_start(m->config, m->base, m->user.wanted ? m->user.name : NULL, error);
     if (m->embedded == NULL) {
         return fail_start(m, EX_UNAVAILABLE, error);
+    }
+    if (m->config->allow_flush_all == FLUSH_ALL_EMBEDDED) {
+        m->config->allow_flush_all = FLUSH_ALL_YES;
     }
     if (config_add_pool(m->config, "embedded", embedded_server(m->embedded), error) != 0 ||
         config_finish(m->config, error) != 0) {
@@ -410,6 +432,10 @@ static void log_start(const struct mclistd *m)
     }
     log_info("mclistd " MCLISTD_VERSION " listens on %s, %u thread%s", names, m->config->threads,
              m->config->threads == 1 ? "" : "s");
+    if (geteuid() == 0) {
+        log_warn("runs as root, which it does not need: name a user with -u, or `user =` in "
+                 "[proxy]");
+    }
     for (size_t p = 0; p < m->config->pool_count; p++) {
         const struct pool_config *pool = &m->config->pools[p];
         n = 0;
@@ -424,21 +450,17 @@ static void log_start(const struct mclistd *m)
 /* Each part after those it needs; stop() undoes the same list from the bottom. */
 static int start(struct mclistd *m)
 {
-    int code = start_log(m);
-    if (code == EX_OK) {
-        raise_descriptor_limit(m->config);
-        code = start_signals(m);
+    int (*const steps[])(struct mclistd *) = {start_log,     prepare_descriptors, find_user,
+                                              start_signals, start_embedded,      start_proxy,
+                                              become_user};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        int code = steps[i](m);
+        if (code != EX_OK) {
+            return code;
+        }
     }
-    if (code == EX_OK) {
-        code = start_embedded(m);
-    }
-    if (code == EX_OK) {
-        code = start_proxy(m);
-    }
-    if (code == EX_OK) {
-        log_start(m);
-    }
-    return code;
+    log_start(m);
+    return EX_OK;
 }
 
 static void stop(struct mclistd *m)
@@ -451,7 +473,7 @@ static void stop(struct mclistd *m)
         event_free(m->drained);
         close(m->drained_pipe[0]);
     }
-    for (size_t i = 0; i < sizeof signal_numbers / sizeof signal_numbers[0]; i++) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         if (m->signals[i] != NULL) {
             event_free(m->signals[i]);
         }
@@ -482,5 +504,6 @@ int main(int argc, char **argv)
         }
     }
     stop(&m);
+    log_flush(LOG_FLUSH_MS);
     return code;
 }

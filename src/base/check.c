@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/check.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log_ring.h"
+
+/* How long the end of the process waits for a reader of its last words. */
+#define LAST_WORDS_MS 200
 
 void check_failed(const char *condition, const char *file, int line)
 {
-    fprintf(stderr, "mclistd: %s:%d: check failed: %s\n", file, line, condition);
+    char text[512];
+    log_ring_flush(LAST_WORDS_MS);
+    int len =
+        snprintf(text, sizeof text, "mclistd: %s:%d: check failed: %s\n", file, line, condition);
+    /* A process that cannot go on must not wait for a pipe that is not read. */
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&room, 1, LAST_WORDS_MS) > 0) {
+        size_t bytes = len < (int)sizeof text ? (size_t)len : sizeof text - 1;
+        ssize_t ignored = write(STDERR_FILENO, text, bytes);
+        (void)ignored;
+    }
     abort();
 }

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log_ring.h"
+
 /* A line longer than this is cut: keys are escaped and limited, so only a foreign error text could
  * be longer. */
 #define LINE_MAX_BYTES 1024
@@ -23,9 +25,15 @@ static struct {
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
+/* Returns a descriptor, or -1 with errno. Not to wait for the reader of a named pipe, it is opened
+ * without blocking: without a reader that fails (ENXIO). */
 static int open_append(const char *path)
 {
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640);
+    if (fd >= 0) {
+        (void)fcntl(fd, F_SETFL, O_APPEND);
+    }
+    return fd;
 }
 
 int log_open(const char *path, enum log_level level)
@@ -63,6 +71,29 @@ int log_reopen(void)
     return moved < 0 ? -1 : 0;
 }
 
+int log_start_thread(size_t buffer_bytes)
+{
+    return log_ring_start(buffer_bytes, &sink.fd);
+}
+
+void log_give(uid_t uid, gid_t gid)
+{
+    if (sink.path != NULL && fchown(atomic_load(&sink.fd), uid, gid) != 0) {
+        log_warn("log file %s cannot be given to user %u: %s", sink.path, (unsigned)uid,
+                 strerror(errno));
+    }
+}
+
+void log_flush(uint32_t timeout_ms)
+{
+    log_ring_flush(timeout_ms);
+}
+
+uint64_t log_dropped(void)
+{
+    return log_ring_dropped();
+}
+
 enum log_level log_get_level(void)
 {
     return (enum log_level)atomic_load_explicit(&sink.level, memory_order_relaxed);
@@ -88,6 +119,10 @@ void log_write(enum log_level level, const char *format, ...)
     size_t room = sizeof line - n - 2;
     n += body < 0 ? 0 : (size_t)body > room ? room : (size_t)body;
     line[n++] = '\n';
+    if (log_ring_started()) {
+        log_ring_put(line, n);
+        return;
+    }
     /* One write per line: lines of several threads never mix. A full disk must not stop the proxy.
      */
     ssize_t ignored = write(atomic_load_explicit(&sink.fd, memory_order_relaxed), line, n);

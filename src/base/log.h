@@ -7,7 +7,9 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/check.h"
 
@@ -19,6 +21,18 @@ MUST_CHECK int log_open(const char *path, enum log_level level);
 /* Opens the path anew (after the file was moved away). Returns 0 or -1 with errno; then the old
  * file stays in use. */
 MUST_CHECK int log_reopen(void);
+/* From now on a thread of the log's own writes the lines, which wait for it in buffer_bytes of
+ * memory: no caller of log_write waits for a pipe that is not read. Lines that find no room are
+ * dropped and counted. Once in a process. Returns 0 or an errno. */
+MUST_CHECK int log_start_thread(size_t buffer_bytes);
+/* Gives the log file, if there is one, to the user that the process is about to become, so that it
+ * can open it anew. */
+void log_give(uid_t uid, gid_t gid);
+/* Returns once all lines are written, at the latest after timeout_ms: to be called before the
+ * process ends. */
+void log_flush(uint32_t timeout_ms);
+/* Lines dropped since the start. */
+uint64_t log_dropped(void);
 enum log_level log_get_level(void);
 
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);

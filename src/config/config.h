@@ -73,6 +73,7 @@ struct pool_config {
     uint32_t line;        /* where the section begins in the file; 0 = not from a file */
 };
 
+enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
 enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };
 enum placement { PLACEMENT_HEAD, PLACEMENT_SPREAD };
@@ -144,12 +145,16 @@ struct config {
     uint64_t client_hard_bytes;   /* unread answer bytes above which a client is closed */
     uint32_t idle_timeout_s;      /* 0 = never */
     uint32_t drain_timeout_ms;
-    uint32_t tracked_lists; /* lists per worker whose log size is remembered */
-    uint64_t view_bytes;    /* memory per worker for the decoded content of lists in use */
-    bool allow_flush_all;
+    uint32_t tracked_lists;         /* lists per worker whose log size is remembered */
+    uint64_t view_bytes;            /* memory per worker for the decoded content of lists in use */
+    enum flush_all allow_flush_all; /* with an embedded memcached main turns EMBEDDED into YES */
+    int socket_mode;                /* of unix sockets; -1 = as the umask says */
+    char socket_group[CONFIG_NAME_MAX + 1]; /* "" = the group of the process */
+    char user[CONFIG_NAME_MAX + 1];         /* whom root becomes; "" = root it stays */
     uint32_t embedded_memory_mb;
     char embedded_memcached[CONFIG_NAME_MAX + 1]; /* program to start when no pool is configured */
     enum log_level log_level;
+    uint32_t log_buffer_bytes;           /* lines that wait for the thread that writes them */
     char log_file[CONFIG_NAME_MAX + 1];  /* "" = standard error */
     char pool_name[CONFIG_NAME_MAX + 1]; /* the pool that plain keys go to; "" = the first */
     uint32_t pool_index;

@@ -25,6 +25,7 @@ static const char *const distributions[] = {"ketama_weighted", "ketama", "modula
 static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc",
                                      "fnv1_64", "fnv1a_64",      "fnv1_32", "fnv1a_32",
                                      "jenkins", "murmur",        "hsieh",   NULL};
+static const char *const flush_all_words[] = {"embedded", "no", "yes", NULL};
 static const char *const on_missing_words[] = {"create", "refuse", NULL};
 static const char *const on_damaged_words[] = {"error", "miss", NULL};
 static const char *const placements[] = {"head", "spread", NULL};
@@ -36,6 +37,12 @@ static const char *const migrations[] = {"no", "native", NULL};
 static const struct config_key keys[] = {
     {PROXY("listen", listen), TYPE_LISTEN, 0, 0, "127.0.0.1:11220", "", NULL,
      "where clients connect: host:port, [IPv6]:port or unix:PATH, comma-separated; may be repeated"},
+    {PROXY("socket_mode", socket_mode), TYPE_MODE, 0, 0, "", "", NULL,
+     "who may connect to the unix sockets: their permissions, 0660 for example; empty: as the umask says"},
+    {PROXY("socket_group", socket_group), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the group that the unix sockets are given to; empty: that of the process"},
+    {PROXY("user", user), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the user that the daemon becomes when root has started it, once it listens; empty: it stays root"},
     {PROXY("threads", threads), TYPE_COUNT, 1, 64, "2", "", NULL,
      "workers; each has its own share of the clients and its own connections to the servers"},
     {PROXY("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
@@ -46,8 +53,8 @@ static const struct config_key keys[] = {
      "a client that is silent for this long is closed; 0: never"},
     {PROXY("drain_timeout_ms", drain_timeout_ms), TYPE_COUNT, 0, 3600000, "10000", "ms", NULL,
      "after SIGTERM, clients get this long to receive what is in flight"},
-    {PROXY("allow_flush_all", allow_flush_all), TYPE_YES_NO, 0, 0, "yes", "", NULL,
-     "whether flush_all is passed on to all servers"},
+    {PROXY("allow_flush_all", allow_flush_all), TYPE_WORD, 0, 0, "embedded", "", flush_all_words,
+     "whether flush_all is passed on to all servers; embedded: only to a memcached that the proxy has started itself"},
     {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "1m", "bytes", NULL,
      "longest request line"},
     {PROXY("max_value_bytes", max_value_bytes), TYPE_BYTES, 1 * K, 128 * M, "1m", "bytes", NULL,
@@ -66,6 +73,8 @@ static const struct config_key keys[] = {
      "how much is logged: error, warn, info or debug"},
     {PROXY("log_file", log_file), TYPE_TEXT, 0, 1, "", "", NULL,
      "where the log goes; empty: standard error. SIGHUP opens it anew"},
+    {PROXY("log_buffer_bytes", log_buffer_bytes), TYPE_BYTES, 4 * K, 1 * G, "256k", "bytes", NULL,
+     "lines of the log that wait while it is not read or written; further ones are dropped and counted"},
     {PROXY("embedded_memory_mb", embedded_memory_mb), TYPE_COUNT, 16, 1048576, "256", "MB", NULL,
      "memory of the memcached that is started when no pool is configured"},
     {PROXY("embedded_memcached", embedded_memcached), TYPE_TEXT, 0, 0, "memcached", "", NULL,

@@ -20,6 +20,7 @@ enum config_type {
     TYPE_BYTES64,   /* uint64_t, as above */
     TYPE_WORD,      /* an enum: position in words */
     TYPE_YES_NO,    /* bool */
+    TYPE_MODE,      /* int: permissions as an octal number, or -1 for an empty text */
     TYPE_TEXT,      /* char[CONFIG_NAME_MAX + 1], max = 1 when it may be empty */
     TYPE_DELIMITER, /* int: a byte, or -1 for none */
     TYPE_BYTE,      /* int: a byte, max = 1 when letters and digits are refused */

@@ -70,6 +70,9 @@ const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED
     case TYPE_YES_NO:
         text = "yes or no";
         break;
+    case TYPE_MODE:
+        text = "permissions as an octal number, 0 to 0777";
+        break;
     case TYPE_TEXT:
         text = "a text";
         break;
@@ -254,6 +257,24 @@ static int parse_template(const struct config_key *key, void *section, struct sl
     return 0;
 }
 
+/* An empty text leaves the permissions to the umask. */
+static int parse_mode(const struct config_key *key, void *section, struct slice text,
+                      char error[CONFIG_ERROR_MAX])
+{
+    int mode = text.len == 0 ? -1 : 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] < '0' || text.p[i] > '7') {
+            return fail_value(key, text, "is no octal number", error);
+        }
+        mode = mode * 8 + (text.p[i] - '0');
+        if (mode > 0777) {
+            return fail_value(key, text, "is out of range", error);
+        }
+    }
+    memcpy(field(key, section), &mode, sizeof mode);
+    return 0;
+}
+
 int value_parse(const struct config_key *key, void *section, struct slice text,
                 char error[CONFIG_ERROR_MAX])
 {
@@ -276,6 +297,8 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
         return parse_word(key, section, text, error);
     case TYPE_YES_NO:
         return parse_yes_no(key, section, text, error);
+    case TYPE_MODE:
+        return parse_mode(key, section, text, error);
     case TYPE_TEXT:
         return parse_text(key, section, text, error);
     case TYPE_DELIMITER:
@@ -364,6 +387,11 @@ char *value_format(const struct config_key *key, const void *section)
     case TYPE_YES_NO:
         (void)snprintf(text, sizeof text, "%s", *(const bool *)from ? "yes" : "no");
         break;
+    case TYPE_MODE:
+        if (*(const int *)from >= 0) {
+            (void)snprintf(text, sizeof text, "%04o", *(const unsigned *)from);
+        }
+        break;
     case TYPE_TEXT:
         (void)snprintf(text, sizeof text, "%s", (const char *)from);
         break;
@@ -406,6 +434,7 @@ static size_t field_size(const struct config_key *key)
         return CONFIG_NAME_MAX + 1;
     case TYPE_DELIMITER:
     case TYPE_BYTE:
+    case TYPE_MODE:
         return sizeof(int);
     case TYPE_LISTEN:
     case TYPE_SERVERS:

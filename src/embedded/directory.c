@@ -19,7 +19,7 @@
 #define BASES_MAX 4
 
 /* Where to try, best first; *count of them. */
-static void list_bases(const char *bases[BASES_MAX], size_t *count)
+static void list_bases(const char *bases[BASES_MAX], size_t *count, bool changes_user)
 {
     const char *runtime = getenv("RUNTIME_DIRECTORY"); /* from systemd */
     const char *user_dir = getenv("XDG_RUNTIME_DIR");
@@ -31,7 +31,7 @@ static void list_bases(const char *bases[BASES_MAX], size_t *count)
     if (geteuid() != 0 && user_dir != NULL && user_dir[0] == '/') {
         bases[(*count)++] = user_dir;
     }
-    if (geteuid() == 0) {
+    if (geteuid() == 0 && !changes_user) {
         bases[(*count)++] = "/run";
     }
     bases[(*count)++] = "/tmp";
@@ -131,12 +131,12 @@ static int create_under(struct directory *directory, const char *base)
     return 0;
 }
 
-int directory_create(struct directory *directory, uid_t owner, bool *given,
+int directory_create(struct directory *directory, uid_t owner, bool changes_user, bool *given,
                      char error[CONFIG_ERROR_MAX])
 {
     const char *bases[BASES_MAX];
     size_t count;
-    list_bases(bases, &count);
+    list_bases(bases, &count, changes_user);
     for (size_t i = 0; i < count; i++) {
         remove_leftovers(bases[i], owner);
     }

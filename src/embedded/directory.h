@@ -23,9 +23,10 @@ struct directory {
 
 /* Makes the directory where this user keeps such things ($RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR,
  * /run, /tmp), after removing what killed daemons left there. As root, owner gets the directory;
- * *given says whether that was possible. Returns 0, or -1 with the reason in error. */
-MUST_CHECK int directory_create(struct directory *directory, uid_t owner, bool *given,
-                                char error[CONFIG_ERROR_MAX]);
+ * *given says whether that was possible. changes_user: this process will become owner, which must
+ * then be able to remove the directory. Returns 0, or -1 with the reason in error. */
+MUST_CHECK int directory_create(struct directory *directory, uid_t owner, bool changes_user,
+                                bool *given, char error[CONFIG_ERROR_MAX]);
 /* Removes it with what is in it. */
 void directory_remove(struct directory *directory);
 

@@ -43,14 +43,15 @@ struct embedded {
     struct event *restart;
 };
 
-/* Whom memcached runs as when the daemon is root: Debian's user for it, else one without rights. */
-static void choose_user(struct process *process)
+/* Whom memcached runs as when the daemon is root: the user that the daemon itself is to become, or
+ * else Debian's user for it, or one without rights. */
+static void choose_user(struct process *process, const char *wanted)
 {
-    static const char *const names[] = {"memcache", "memcached", "nobody"};
+    const char *const names[] = {wanted, "memcache", "memcached", "nobody"};
     process->uid = geteuid();
     process->gid = getegid();
     for (size_t i = 0; geteuid() == 0 && i < sizeof names / sizeof names[0]; i++) {
-        const struct passwd *user = getpwnam(names[i]);
+        const struct passwd *user = names[i] == NULL ? NULL : getpwnam(names[i]);
         if (user != NULL) {
             process->change_user = true;
             process->uid = user->pw_uid;
@@ -218,7 +219,8 @@ static int watch(struct embedded *e, struct event_base *base, char error[CONFIG_
     return 0;
 }
 
-static int prepare(struct embedded *e, const struct config *config, char error[CONFIG_ERROR_MAX])
+static int prepare(struct embedded *e, const struct config *config, const char *user,
+                   char error[CONFIG_ERROR_MAX])
 {
     bool given;
     if (process_find(config->embedded_memcached, e->path, sizeof e->path) != 0) {
@@ -227,8 +229,8 @@ static int prepare(struct embedded *e, const struct config *config, char error[C
                        config->embedded_memcached);
         return -1;
     }
-    choose_user(&e->process);
-    if (directory_create(&e->directory, e->process.uid, &given, error) != 0) {
+    choose_user(&e->process, user);
+    if (directory_create(&e->directory, e->process.uid, user != NULL, &given, error) != 0) {
         return -1;
     }
     if (!given) {
@@ -243,12 +245,12 @@ static int prepare(struct embedded *e, const struct config *config, char error[C
 }
 
 struct embedded *embedded_start(const struct config *config, struct event_base *base,
-                                char error[CONFIG_ERROR_MAX])
+                                const char *user, char error[CONFIG_ERROR_MAX])
 {
     struct embedded *e = calloc(1, sizeof *e);
     CHECK(e != NULL);
     e->directory.lock_fd = -1;
-    if (prepare(e, config, error) != 0 || watch(e, base, error) != 0 ||
+    if (prepare(e, config, user, error) != 0 || watch(e, base, error) != 0 ||
         start_child(e, error) != 0 || wait_until_accepting(e, error) != 0) {
         embedded_stop(&e);
         return NULL;

@@ -77,7 +77,8 @@ static void child_run(const struct process *process, pid_t parent, int report_fd
         child_fail(report_fd, "/dev/null");
     }
     (void)setpgid(0, 0);
-    if (process->change_user &&
+    /* Once the daemon has become that user itself, there is nothing to change. */
+    if (process->change_user && geteuid() == 0 &&
         (setgroups(0, NULL) != 0 || setgid(process->gid) != 0 || setuid(process->uid) != 0)) {
         child_fail(report_fd, "cannot change the user");
     }

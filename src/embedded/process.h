@@ -12,7 +12,7 @@
 struct process {
     const char *path;
     char *const *argv;
-    bool change_user; /* to uid and gid, without further groups */
+    bool change_user; /* to uid and gid, without further groups, as long as this process is root */
     uid_t uid;
     gid_t gid;
 };

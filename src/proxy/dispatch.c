@@ -84,7 +84,7 @@ static void do_flush_all(struct client *client, const struct request *request, s
         refuse(client, words.noreply, SLICE_LIT("ERROR\r\n"));
     } else if (words.count == 1 && !parse_delay(words.word[0], &delayed)) {
         refuse(client, words.noreply, SLICE_LIT("CLIENT_ERROR invalid exptime argument\r\n"));
-    } else if (!client->worker->config->allow_flush_all) {
+    } else if (client->worker->config->allow_flush_all != FLUSH_ALL_YES) {
         refuse(client, words.noreply,
                SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration\r\n"));
     } else if (delayed) {

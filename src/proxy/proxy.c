@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "list/cache.h"
+#include "proxy/listen_set.h"
 #include "proxy/worker.h"
 
 /* How often proxy_drain looks whether the workers are done. */
@@ -69,7 +70,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     CHECK(p != NULL);
     struct shared *s = &p->shared;
     s->config = config;
-    s->started_s = clock_now().wall_s;
+    s->started_us = clock_now().mono_us;
     signal(SIGPIPE, SIG_IGN);
     struct rng rng;
     rng_init_system(&rng);

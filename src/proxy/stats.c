@@ -64,7 +64,7 @@ static void show_process(struct worker *w, struct chain *out)
     struct rusage usage = {0};
     (void)getrusage(RUSAGE_SELF, &usage);
     number(out, "pid", (uint64_t)getpid());
-    number(out, "uptime", (uint64_t)(w->now.wall_s - w->shared->started_s));
+    number(out, "uptime", (w->now.mono_us - w->shared->started_us) / 1000000);
     line(out, "time %" PRId64, w->now.wall_s);
     line(out, "version %s", PROXY_VERSION);
     line(out, "libevent %s", event_get_version());
@@ -73,6 +73,7 @@ static void show_process(struct worker *w, struct chain *out)
     line(out, "rusage_system %ld.%06ld", (long)usage.ru_stime.tv_sec, (long)usage.ru_stime.tv_usec);
     number(out, "max_connections", w->config->max_connections);
     number(out, "threads", w->shared->worker_count);
+    number(out, "log_lines_dropped", log_dropped());
 }
 
 /* Policies may share a cache; each counts once. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "config/table.h"
 
 /* Enough for a file to be complete. */
 #define POOL "[pool a]\nservers = s:1\n"
@@ -73,7 +74,8 @@ static void test_defaults(void **state)
     assert_int_equal(c->threads, 2);
     assert_int_equal(c->max_line_bytes, 1048576);
     assert_int_equal(c->client_hard_bytes, 256 << 20);
-    assert_true(c->allow_flush_all);
+    assert_int_equal(c->allow_flush_all, FLUSH_ALL_EMBEDDED);
+    assert_int_equal(c->socket_mode, -1);
     assert_int_equal(c->log_level, LOG_INFO_LEVEL);
     assert_string_equal(c->embedded_memcached, "memcached");
     assert_int_equal(c->pool_count, 0);
@@ -122,6 +124,7 @@ static void test_all_kinds_of_values(void **state)
                             "max_value_bytes = 8M\n"
                             "client_hard_bytes = 2g\n"
                             "allow_flush_all = no\n"
+                            "socket_mode = 0640\n"
                             "log_level = debug\n"
                             "pool = b\n"
                             "[pool a]\n"
@@ -141,7 +144,8 @@ static void test_all_kinds_of_values(void **state)
     assert_int_equal(c->max_line_bytes, 2048);
     assert_int_equal(c->max_value_bytes, 8 << 20);
     assert_true(c->client_hard_bytes == (uint64_t)2 << 30);
-    assert_false(c->allow_flush_all);
+    assert_int_equal(c->allow_flush_all, FLUSH_ALL_NO);
+    assert_int_equal(c->socket_mode, 0640);
     assert_int_equal(c->log_level, LOG_DEBUG_LEVEL);
     assert_int_equal(c->pool_index, 1);
     assert_int_equal(c->pools[0].server_count, 3);
@@ -301,6 +305,22 @@ static void test_bad_sections(void **state)
         "blanks and control characters (\\xNN is allowed)");
 }
 
+/* The text, and behind it the names of all keys of [proxy]. */
+static const char *all_keys_of_proxy(const char *text)
+{
+    static char out[CONFIG_ERROR_MAX];
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    size_t n = (size_t)snprintf(out, sizeof out, "%s", text);
+    for (size_t i = 0; i < count && n < sizeof out; i++) {
+        if (keys[i].section == SECTION_PROXY) {
+            n += (size_t)snprintf(out + n, sizeof out - n, " %s", keys[i].name);
+        }
+    }
+    assert_true(n < sizeof out);
+    return out;
+}
+
 static void test_bad_lines(void **state)
 {
     (void)state;
@@ -310,12 +330,7 @@ static void test_bad_lines(void **state)
         ":2: no = in this line; expected KEY = VALUE, [SECTION] or # comment");
     bad("[proxy]\nthreads = 1\nmax_pipeline = 2\nthreads = 1\n",
         ":4: threads: given twice; expected once in a section");
-    bad("[proxy]\n\nthread = 1\n",
-        ":3: thread: not a key of [proxy]; expected listen threads pool max_connections "
-        "idle_timeout_s drain_timeout_ms allow_flush_all max_line_bytes max_value_bytes "
-        "max_pipeline client_output_bytes client_hard_bytes tracked_lists view_bytes log_level "
-        "log_file "
-        "embedded_memory_mb embedded_memcached");
+    bad("[proxy]\n\nthread = 1\n", all_keys_of_proxy(":3: thread: not a key of [proxy]; expected"));
     bad("[proxy]\nservers = a:1\n", ":2: servers: not a key of [proxy]; expected in [pool NAME]");
     bad("[pool a]\nthreads = 1\n", ":2: threads: not a key of [pool a]; expected in [proxy]");
     bad("[lists x]\ntimeout_ms = 1\n",
@@ -363,7 +378,15 @@ static void test_bad_values(void **state)
         ":2: client_hard_bytes: '18446744073709551615g' is out of range; expected 64k to 64g "
         "bytes");
     bad("[proxy]\nallow_flush_all = true\n",
-        ":2: allow_flush_all: 'true' is not known; expected yes or no");
+        ":2: allow_flush_all: 'true' is not known; expected embedded, no or yes");
+    bad("[lists x]\ndialect = ring\nstamp = true\n",
+        ":3: stamp: 'true' is not known; expected yes or no");
+    bad("[proxy]\nsocket_mode = 0668\n",
+        ":2: socket_mode: '0668' is no octal number; expected permissions as an octal number, 0 "
+        "to 0777");
+    bad("[proxy]\nsocket_mode = 1777\n",
+        ":2: socket_mode: '1777' is out of range; expected permissions as an octal number, 0 to "
+        "0777");
     bad("[proxy]\nlog_level = Info\n",
         ":2: log_level: 'Info' is not known; expected error, warn, info or debug");
     bad("[proxy]\nembedded_memcached =\n",

@@ -67,7 +67,7 @@ static void test_directory(void **state)
     struct directory directory;
     struct stat st;
     bool given = false;
-    assert_int_equal(directory_create(&directory, geteuid(), &given, error), 0);
+    assert_int_equal(directory_create(&directory, geteuid(), false, &given, error), 0);
     assert_true(given);
     assert_memory_equal(directory.path, base, strlen(base));
     assert_int_equal(stat(directory.path, &st), 0);
@@ -87,7 +87,7 @@ static void test_leftovers(void **state)
     char strange[128];
     char open_to_all[128];
     bool given;
-    assert_int_equal(directory_create(&held, geteuid(), &given, error), 0);
+    assert_int_equal(directory_create(&held, geteuid(), false, &given, error), 0);
     (void)snprintf(killed, sizeof killed, "%s/mclistd-killed", base);
     (void)snprintf(strange, sizeof strange, "%s/mclistd-strange", base);
     (void)snprintf(open_to_all, sizeof open_to_all, "%s/mclistd-open", base);
@@ -98,7 +98,7 @@ static void test_leftovers(void **state)
     assert_int_equal(mkdir(open_to_all, 0755), 0);
     make_file(open_to_all, "lock");
 
-    assert_int_equal(directory_create(&next, geteuid(), &given, error), 0);
+    assert_int_equal(directory_create(&next, geteuid(), false, &given, error), 0);
     assert_false(exists(killed));
     assert_true(exists(held.path));
     assert_true(exists(strange));
@@ -116,7 +116,7 @@ static void test_a_strange_file_stays(void **state)
     (void)state;
     struct directory directory;
     bool given;
-    assert_int_equal(directory_create(&directory, geteuid(), &given, error), 0);
+    assert_int_equal(directory_create(&directory, geteuid(), false, &given, error), 0);
     make_file(directory.path, "mine");
     directory_remove(&directory);
     assert_true(exists(directory.path));
@@ -198,7 +198,7 @@ static void refuses_to_start(const char *program, const char *expected)
     struct config *config = config_create();
     struct event_base *loop = event_base_new();
     (void)snprintf(config->embedded_memcached, sizeof config->embedded_memcached, "%s", program);
-    assert_null(embedded_start(config, loop, error));
+    assert_null(embedded_start(config, loop, NULL, error));
     assert_string_equal(error, expected);
     event_base_free(loop);
     config_destroy(&config);
@@ -227,7 +227,7 @@ static void test_memcached(void **state)
     struct config *config = config_create();
     struct event_base *loop = event_base_new();
     struct stat st;
-    struct embedded *embedded = embedded_start(config, loop, error);
+    struct embedded *embedded = embedded_start(config, loop, NULL, error);
     if (embedded == NULL) {
         fail_msg("%s", error);
     }

@@ -300,7 +300,7 @@ def write_ini(path, sections):
 
 class Daemon:
     """mclistd with a generated configuration. config: {section: {key: value}}, laid over one
-    listener on a free port, two threads and, if there are servers, a pool "main" of them."""
+    listener on a free port, two threads, flush_all allowed and, if there are servers, a pool "main" of them."""
 
     def __init__(self, folder, servers=(), config=None, args=(), env=None):
         self.folder = pathlib.Path(folder)
@@ -311,7 +311,8 @@ class Daemon:
         self.env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         self.env.setdefault("TSAN_OPTIONS", "exitcode=66:halt_on_error=1")
         self.port = free_port()
-        self.sections = {"proxy": {"listen": f"{HOST}:{self.port}", "threads": 2}}
+        listen = f"{HOST}:{self.port}"
+        self.sections = {"proxy": {"listen": listen, "threads": 2, "allow_flush_all": True}}
         if servers:
             addresses = [getattr(server, "address", server) for server in servers]
             self.sections["pool main"] = {"servers": addresses}

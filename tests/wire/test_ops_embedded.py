@@ -61,6 +61,14 @@ def test_it_starts_and_serves(alone):
         assert any(name.startswith("backend:unix:") for name in conn.stats("stats backends"))
 
 
+def test_flush_all_is_allowed_unless_forbidden(start_alone):
+    for setting, answer in (("embedded", b"OK"), ("yes", b"OK"), ("no", b"CLIENT_ERROR")):
+        with start_alone(allow_flush_all=setting).conn() as conn:
+            assert conn.set("key", "x") == b"STORED"
+            assert conn.cmd("flush_all").startswith(answer)
+            assert conn.get("key") == (b"x" if setting == "no" else None)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_with_the_daemon(alone, number):
     pid, path = child_of(alone)

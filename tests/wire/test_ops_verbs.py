@@ -88,8 +88,11 @@ def test_flush_all_in_a_pipeline_keeps_its_place(conn):
     assert conn.lines(7) == [b"STORED", b"OK", b"STORED", b"VALUE b 0 1", b"y", b"END", b"MN"]
 
 
-@pytest.mark.config(proxy={"allow_flush_all": False})
-def test_flush_all_forbidden(conn):
+@pytest.mark.parametrize("setting", [
+    pytest.param("no", marks=pytest.mark.config(proxy={"allow_flush_all": "no"})),
+    pytest.param("embedded", marks=pytest.mark.config(proxy={"allow_flush_all": "embedded"})),
+])
+def test_flush_all_forbidden(conn, setting):
     fill(conn)
     refusal = b"CLIENT_ERROR flush_all is disabled in the configuration"
     assert conn.cmd("flush_all") == refusal

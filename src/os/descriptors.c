@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "os/descriptors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+
+/* Standard streams, log file, the main thread's event loop and pipes, the lock and socket of an
+ * embedded memcached, and files that a look-up of names opens for a moment: about 20 counted under
+ * /proc, and some to spare. */
+#define PROCESS_DESCRIPTORS 24
+/* Of a worker: its event loop (two), its wake-up, a connection that is accepted only to be refused,
+ * look-ups of names. */
+#define WORKER_DESCRIPTORS 6
+/* A listening address may be a name with an IPv4 and an IPv6 address. */
+#define ADDRESS_SOCKETS 2
+
+uint64_t descriptors_reserved(const struct config *config)
+{
+    uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen_count * ADDRESS_SOCKETS;
+    for (size_t i = 0; i < config->pool_count; i++) {
+        const struct pool_config *pool = &config->pools[i];
+        each += (uint64_t)pool->server_count * pool->connections;
+    }
+    if (config->pool_count == 0) {
+        each++; /* to the embedded memcached */
+    }
+    return PROCESS_DESCRIPTORS + config->threads * each;
+}
+
+/* Returns the limit in force afterwards: wanted, or as near to it as the system lets us. */
+static rlim_t raise_limit(rlim_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+        return wanted;
+    }
+    struct rlimit raised = {wanted, limit.rlim_max < wanted ? wanted : limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
+        return wanted;
+    }
+    raised.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    raised.rlim_max = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
+}
+
+int descriptors_prepare(struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    uint64_t reserved = descriptors_reserved(config);
+    uint64_t wanted = reserved + config->max_connections;
+    uint64_t limit = raise_limit((rlim_t)wanted);
+    if (limit >= wanted) {
+        return 0;
+    }
+    if (limit < reserved + config->threads) {
+        (void)snprintf(error, CONFIG_ERROR_MAX,
+                       "the limit of open files is %" PRIu64 ", of which this configuration needs "
+                       "%" PRIu64 " besides clients: raise it (ulimit -n, LimitNOFILE=)",
+                       limit, reserved);
+        return -1;
+    }
+    log_warn("max_connections is lowered from %" PRIu32 " to %" PRIu64 ": the limit of open files "
+             "is %" PRIu64 ", and %" PRIu64 " are needed besides clients; raise it (ulimit -n, "
+             "LimitNOFILE=)",
+             config->max_connections, limit - reserved, limit, reserved);
+    config->max_connections = (uint32_t)(limit - reserved);
+    return 0;
+}

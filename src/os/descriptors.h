@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The limit of open files, and what it leaves for clients.
+ */
+#ifndef OS_DESCRIPTORS_H
+#define OS_DESCRIPTORS_H
+
+#include "config/config.h"
+
+/* Descriptors that the daemon needs besides those of its clients: connections to all servers,
+ * listening sockets, event loops, log, name look-ups. */
+uint64_t descriptors_reserved(const struct config *config);
+
+/* Raises the limit of open files to what config may need. Where that is not allowed, logs so and
+ * lowers config->max_connections to what is left: clients must never take the descriptors that
+ * connections to servers need. Returns 0, or -1 with the reason in error when not even one client
+ * for each worker is left. */
+MUST_CHECK int descriptors_prepare(struct config *config, char error[CONFIG_ERROR_MAX]);
+
+#endif
