@@ -488,6 +488,7 @@ static void stop(struct mclistd *m)
 int main(int argc, char **argv)
 {
     struct mclistd m = {0};
+    descriptors_fill_standard();
     int code = parse_options(argc, argv, &m.options);
     if (code != EX_OK) {
         return code < 0 ? EX_OK : code;

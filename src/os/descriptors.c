@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "os/descriptors.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -16,6 +18,17 @@
 #define WORKER_DESCRIPTORS 6
 /* A listening address may be a name with an IPv4 and an IPv6 address. */
 #define ADDRESS_SOCKETS 2
+
+void descriptors_fill_standard(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
 
 uint64_t descriptors_reserved(const struct config *config)
 {

@@ -7,6 +7,11 @@
 
 #include "config/config.h"
 
+/* Opens /dev/null in place of standard streams that are closed. Else the next descriptor that is
+ * opened becomes standard error, and lines of the log go to a socket or to the event loop. To be
+ * called before anything is opened. */
+void descriptors_fill_standard(void);
+
 /* Descriptors that the daemon needs besides those of its clients: connections to all servers,
  * listening sockets, event loops, log, name look-ups. */
 uint64_t descriptors_reserved(const struct config *config);

@@ -146,6 +146,23 @@ def test_the_unit_has_descriptors_for_the_defaults():
     assert int(limit.split("=")[1]) >= 10000 + 1000
 
 
+def test_closed_standard_streams_do_not_become_sockets(tmp_path, memcached):
+    """Lines of the log went to the event loop, or to a client."""
+
+    class Closed(Daemon):
+        def command(self):
+            return ["/bin/sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *super().command()]
+
+    daemon = Closed(tmp_path, [memcached])
+    try:
+        for number in range(3):
+            assert os.readlink(f"/proc/{daemon.process.pid}/fd/{number}") == "/dev/null"
+        with daemon.conn() as conn:
+            assert conn.set("key", "x") == b"STORED"
+    finally:
+        daemon.stop()
+
+
 # --- two daemons ---
 
 
