@@ -151,6 +151,9 @@ struct config {
     int socket_mode;                /* of unix sockets; -1 = as the umask says */
     char socket_group[CONFIG_NAME_MAX + 1]; /* "" = the group of the process */
     char user[CONFIG_NAME_MAX + 1];         /* whom root becomes; "" = root it stays */
+    char resolver[CONFIG_NAME_MAX + 1]; /* DNS servers, comma-separated; "" = as the system says */
+    uint32_t resolve_timeout_ms;
+    uint32_t resolve_interval_s; /* 0 = only before connecting */
     uint32_t embedded_memory_mb;
     char embedded_memcached[CONFIG_NAME_MAX + 1]; /* program to start when no pool is configured */
     enum log_level log_level;

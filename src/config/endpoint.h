@@ -7,6 +7,9 @@
 
 #include "config/config.h"
 
+/* Where DNS servers listen. */
+#define DNS_PORT 53
+
 /* endpoint_parse for an address that may come without a port: then it is default_port. */
 MUST_CHECK int endpoint_parse_with(struct slice text, uint16_t default_port,
                                    struct endpoint *endpoint, char error[CONFIG_ERROR_MAX]);

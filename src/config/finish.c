@@ -3,12 +3,15 @@
  * The last step of reading a configuration: what single values cannot show. Combinations that could
  * only disappoint later are refused here, with the reason.
  */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "config/config.h"
 #include "config/dialect.h"
+#include "config/endpoint.h"
+#include "config/text.h"
 #include "config/value.h"
 
 /* What an entry of a log or sublist takes besides the item. */
@@ -84,6 +87,28 @@ static int check_embedded(const struct config *config, const struct place *place
     return 0;
 }
 
+/* A resolver with a name would need a resolver. */
+static int check_resolver(const struct config *config, const struct place *place)
+{
+    struct slice rest = slice_of(config->resolver), item;
+    bool more = rest.len > 0;
+    while (text_next_item(&rest, &more, &item)) {
+        struct endpoint endpoint;
+        struct in6_addr address;
+        char why[CONFIG_ERROR_MAX], name[ENDPOINT_TEXT_MAX];
+        if (endpoint_parse_with(item, DNS_PORT, &endpoint, why) != 0) {
+            return refuse(place, "resolver: %s", why);
+        }
+        if (endpoint.port == 0 || (inet_pton(AF_INET, endpoint.host, &address) != 1 &&
+                                   inet_pton(AF_INET6, endpoint.host, &address) != 1)) {
+            return refuse(place,
+                          "resolver: '%s' is no address; expected IP, IP:port or [IPv6]:port",
+                          endpoint_format(&endpoint, name));
+        }
+    }
+    return 0;
+}
+
 static int check_proxy(struct config *config, char *error)
 {
     struct place place = {config, 0, "[proxy]", error};
@@ -108,6 +133,9 @@ static int check_proxy(struct config *config, char *error)
         config->pool_index = 0;
     } else if (find_pool(config, config->pool_name, &config->pool_index) != 0) {
         return refuse(&place, "pool: there is no [pool %s]", config->pool_name);
+    }
+    if (check_resolver(config, &place) != 0) {
+        return -1;
     }
     if (config->pool_count == 0 && check_embedded(config, &place) != 0) {
         return -1;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pool/pool.h"
 
+#include <errno.h>
 #include <event2/event.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "pool/context.h"
@@ -19,6 +24,9 @@ struct pool {
     struct server *servers;
     size_t server_count;
     struct event *watch_timer;
+    struct resolver *resolver; /* NULL: no server has a name that is looked up */
+    struct event *resolved_event;
+    int resolved_fd; /* eventfd, which the resolver writes to; -1 = none */
 };
 
 static void on_finish_timer(evutil_socket_t fd, short what, void *arg)
@@ -52,12 +60,64 @@ static void init_context(struct pool_context *context, const struct pool_config 
     CHECK(context->finish_timer != NULL);
 }
 
+static void on_resolved(evutil_socket_t fd, short what, void *arg)
+{
+    struct pool *pool = arg;
+    uint64_t count;
+    (void)what;
+    context_woke(&pool->context);
+    if (read(fd, &count, sizeof count) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < pool->server_count; i++) {
+        server_relocate(&pool->servers[i]);
+    }
+}
+
+/* Hears of what the resolver decides, if that matters to one of the servers. */
+static int watch_resolver(struct pool *pool, struct resolver *resolver,
+                          char error[CONFIG_ERROR_MAX])
+{
+    bool matters = false;
+    for (size_t i = 0; i < pool->server_count; i++) {
+        matters = matters || pool->servers[i].name != NULL;
+    }
+    if (!matters) {
+        return 0;
+    }
+    pool->resolved_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (pool->resolved_fd < 0) {
+        snprintf(error, CONFIG_ERROR_MAX, "pool %s: eventfd: %s", pool->context.config->name,
+                 strerror(errno));
+        return -1;
+    }
+    pool->resolved_event =
+        event_new(pool->context.base, pool->resolved_fd, EV_READ | EV_PERSIST, on_resolved, pool);
+    CHECK(pool->resolved_event != NULL && event_add(pool->resolved_event, NULL) == 0);
+    pool->resolver = resolver;
+    resolver_watch(resolver, pool->resolved_fd);
+    return 0;
+}
+
+static void unwatch_resolver(struct pool *pool)
+{
+    if (pool->resolver != NULL) {
+        resolver_unwatch(pool->resolver, pool->resolved_fd);
+        event_free(pool->resolved_event);
+    }
+    if (pool->resolved_fd >= 0) {
+        close(pool->resolved_fd);
+    }
+}
+
 struct pool *pool_create(const struct pool_config *config, struct event_base *base, struct now *now,
-                         struct metrics *metrics, char error[CONFIG_ERROR_MAX])
+                         struct metrics *metrics, struct resolver *resolver,
+                         char error[CONFIG_ERROR_MAX])
 {
     static const struct timeval interval = {WATCH_INTERVAL_S, 0};
     struct pool *pool = calloc(1, sizeof *pool);
     CHECK(pool != NULL);
+    pool->resolved_fd = -1;
     init_context(&pool->context, config, base, now, metrics);
     pool->watch_timer = event_new(base, -1, EV_PERSIST, on_watch_timer, pool);
     CHECK(pool->watch_timer != NULL && event_add(pool->watch_timer, &interval) == 0);
@@ -69,13 +129,28 @@ struct pool *pool_create(const struct pool_config *config, struct event_base *ba
     pool->servers = calloc(config->server_count, sizeof *pool->servers);
     CHECK(pool->servers != NULL);
     for (size_t i = 0; i < config->server_count; i++) {
-        if (server_init(&pool->servers[i], &pool->context, &config->servers[i], error) < 0) {
+        if (server_init(&pool->servers[i], &pool->context, &config->servers[i], resolver, error) <
+            0) {
             pool_destroy(&pool);
             return NULL;
         }
         pool->server_count++;
     }
+    if (watch_resolver(pool, resolver, error) < 0) {
+        pool_destroy(&pool);
+    }
     return pool;
+}
+
+void pool_connect(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->server_count; i++) {
+        for (uint32_t j = 0; j < pool->servers[i].upstream_count; j++) {
+            if (pool->servers[i].upstreams[j].state == UPSTREAM_IDLE) {
+                upstream_attempt(&pool->servers[i].upstreams[j]);
+            }
+        }
+    }
 }
 
 void pool_destroy(struct pool **slot)
@@ -87,6 +162,7 @@ void pool_destroy(struct pool **slot)
     }
     struct pool_context *context = &pool->context;
     context->closing = true;
+    unwatch_resolver(pool);
     for (size_t i = 0; i < pool->server_count; i++) {
         for (uint32_t j = 0; j < pool->servers[i].upstream_count; j++) {
             upstream_shutdown(&pool->servers[i].upstreams[j]);

@@ -26,6 +26,7 @@
 struct event_base;
 struct pool;
 struct exchange;
+struct resolver;
 struct server;
 
 /* What came back. Valid only during the completion call; take a reference to block to keep line or
@@ -86,13 +87,16 @@ struct exchange {
 };
 TAILQ_HEAD(exchange_list, exchange);
 
-/* Returns a pool, owned by the caller until pool_destroy. index numbers pools for pool_stats.
- * Connections are made on the first request. now is the time: the worker refreshes it each turn,
- * and the pool before it handles an event of its own, since the wait before that may have been a
- * long one. Names of servers are resolved here, once, and this blocks. config must live as long as
- * the pool. Returns NULL with a text in error when the server list cannot be used. */
+/* Returns a pool, owned by the caller until pool_destroy. Connections are made by pool_connect or
+ * on the first request. now is the time: the worker refreshes it each turn, and the pool before it
+ * handles an event of its own, since the wait before that may have been a long one. config and
+ * resolver must live as long as the pool; resolver may be NULL, then servers with names are down.
+ * Returns NULL with a text in error when the server list cannot be used. Nothing here blocks. */
 struct pool *pool_create(const struct pool_config *config, struct event_base *base, struct now *now,
-                         struct metrics *metrics, char error[CONFIG_ERROR_MAX]);
+                         struct metrics *metrics, struct resolver *resolver,
+                         char error[CONFIG_ERROR_MAX]);
+/* Begins to connect to all servers; what fails is tried again in the background. */
+void pool_connect(struct pool *pool);
 /* Ends all connections; every waiting exchange is done() as NOT_SENT or LOST first. What done()
  * still submits is refused in the same way. Not to be called from done(). */
 void pool_destroy(struct pool **pool);
@@ -125,6 +129,7 @@ struct server_stats {
     char name[CONFIG_NAME_MAX + 16];
     char state[16]; /* "up", "connecting", "down", "idle" */
     char version[32];
+    char address[CONFIG_NAME_MAX + 16]; /* of the last connection, "" = none yet */
     uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
 };
 /* Fills out with up to max servers of this pool; returns how many. */

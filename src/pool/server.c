@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pool/server.h"
 
-#include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/un.h>
 
 static const struct {
     const char *text; /* behind "backend NAME" */
@@ -18,55 +15,67 @@ static const struct {
 
 /* --- start and end -------------------------------------------------------------------------- */
 
-static int unix_address(struct server *server, const char *path, char error[CONFIG_ERROR_MAX])
+/* Where it is, as far as nothing has to be looked up for that. */
+static int init_location(struct server *server, struct resolver *resolver,
+                         char error[CONFIG_ERROR_MAX])
 {
-    struct server_address *a = &server->addresses[0];
-    struct sockaddr_un *un = (struct sockaddr_un *)&a->address;
-    if (strlen(path) >= sizeof un->sun_path) {
-        snprintf(error, CONFIG_ERROR_MAX, "backend %s: the path is longer than %zu bytes",
-                 server->config->name, sizeof un->sun_path - 1);
+    const struct endpoint *endpoint = &server->config->endpoint;
+    struct location *location = &server->location;
+    if (endpoint->port == 0) {
+        if (address_of_path(endpoint->host, &location->address)) {
+            return 0;
+        }
+        snprintf(error, CONFIG_ERROR_MAX, "backend %s: the path is too long", server->config->name);
         return -1;
     }
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, path, strlen(path) + 1);
-    a->len = sizeof *un;
-    server->address_count = 1;
+    if (address_is_localhost(endpoint->host)) {
+        address_localhost(location);
+        address_set_port(&location->address, endpoint->port);
+        address_set_port(&location->twin, endpoint->port);
+    } else if (!address_read(endpoint->host, endpoint->port, &location->address)) {
+        server->name = resolver_find(resolver, endpoint);
+        location->address.len = 0;
+    }
     return 0;
 }
 
-static int resolve(struct server *server, char error[CONFIG_ERROR_MAX])
+enum resolver_answer server_locate(struct server *server)
 {
-    const struct endpoint *endpoint = &server->config->endpoint;
-    if (endpoint->port == 0) {
-        return unix_address(server, endpoint->host, error);
+    uint16_t port = server->config->endpoint.port;
+    if (server->name == NULL) {
+        return server->location.address.len > 0 ? RESOLVER_KNOWN : RESOLVER_UNKNOWN;
     }
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    struct addrinfo *list;
-    char port[8];
-    snprintf(port, sizeof port, "%u", endpoint->port);
-    int rc = getaddrinfo(endpoint->host, port, &hints, &list);
-    if (rc != 0) {
-        snprintf(error, CONFIG_ERROR_MAX, "backend %s: cannot resolve the name: %s",
-                 server->config->name, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-        return -1;
+    enum resolver_answer answer = resolver_ask(server->name, &server->location, &server->version);
+    address_set_port(&server->location.address, port);
+    address_set_port(&server->location.twin, port);
+    return answer;
+}
+
+void server_relocate(struct server *server)
+{
+    struct location location;
+    uint64_t version;
+    if (server->name == NULL) {
+        return;
     }
-    for (const struct addrinfo *ai = list;
-         ai != NULL && server->address_count < SERVER_ADDRESSES_MAX; ai = ai->ai_next) {
-        struct server_address *a = &server->addresses[server->address_count++];
-        CHECK(ai->ai_addrlen <= sizeof a->address);
-        memcpy(&a->address, ai->ai_addr, ai->ai_addrlen);
-        a->len = ai->ai_addrlen;
+    bool known = resolver_peek(server->name, &location, &version) == RESOLVER_KNOWN;
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        struct upstream *u = &server->upstreams[i];
+        if (u->state == UPSTREAM_RESOLVING) {
+            upstream_attempt(u);
+        } else if (known && u->version != version && u->state != UPSTREAM_IDLE) {
+            upstream_move(u);
+        }
     }
-    freeaddrinfo(list);
-    return 0;
 }
 
 int server_init(struct server *server, struct pool_context *context,
-                const struct server_config *config, char error[CONFIG_ERROR_MAX])
+                const struct server_config *config, struct resolver *resolver,
+                char error[CONFIG_ERROR_MAX])
 {
     uint32_t count = context->config->connections;
     *server = (struct server){.context = context, .config = config};
-    if (resolve(server, error) < 0) {
+    if (init_location(server, resolver, error) < 0) {
         return -1;
     }
     server->caps.server_name = config->name;
@@ -74,7 +83,7 @@ int server_init(struct server *server, struct pool_context *context,
         snprintf(server->texts[fate], SERVER_TEXT_MAX, "backend %s%s", config->name,
                  fates[fate].text);
     }
-    CHECK(pthread_mutex_init(&server->version_lock, NULL) == 0);
+    CHECK(pthread_mutex_init(&server->text_lock, NULL) == 0);
     server->upstream_count = count > 0 ? count : 1;
     server->upstreams = calloc(server->upstream_count, sizeof *server->upstreams);
     CHECK(server->upstreams != NULL);
@@ -90,7 +99,7 @@ void server_fini(struct server *server)
         upstream_fini(&server->upstreams[i]);
     }
     free(server->upstreams);
-    pthread_mutex_destroy(&server->version_lock);
+    pthread_mutex_destroy(&server->text_lock);
 }
 
 struct upstream *server_upstream(struct server *server, struct slice placement_key)
@@ -104,7 +113,7 @@ struct upstream *server_upstream(struct server *server, struct slice placement_k
 
 /* --- what it said --------------------------------------------------------------------------- */
 
-void server_learn(struct server *server, const struct handshake *hs)
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address)
 {
     if (server->down_logged || !server->caps_known) {
         log_info("backend %s: up, memcached %s, item_size_max %llu, cas %s, evictions %s, "
@@ -122,9 +131,10 @@ void server_learn(struct server *server, const struct handshake *hs)
                  server->config->name);
         server->cas_warned = true;
     }
-    pthread_mutex_lock(&server->version_lock);
-    memcpy(server->version, hs->version, sizeof server->version);
-    pthread_mutex_unlock(&server->version_lock);
+    pthread_mutex_lock(&server->text_lock);
+    memcpy(server->version_text, hs->version, sizeof server->version_text);
+    address_text(address, server->address_text);
+    pthread_mutex_unlock(&server->text_lock);
 }
 
 void server_set_unfit(struct server *server, const char *reason)
@@ -253,7 +263,8 @@ static const char *state_name(struct server *server)
         return "up";
     }
     if (atomic_load(&server->in_state[UPSTREAM_CONNECTING]) > 0 ||
-        atomic_load(&server->in_state[UPSTREAM_HANDSHAKE]) > 0) {
+        atomic_load(&server->in_state[UPSTREAM_HANDSHAKE]) > 0 ||
+        atomic_load(&server->in_state[UPSTREAM_RESOLVING]) > 0) {
         return "connecting";
     }
     return atomic_load(&server->in_state[UPSTREAM_DOWN]) > 0 ? "down" : "idle";
@@ -272,7 +283,8 @@ void server_snapshot(struct server *server, struct server_stats *out)
     };
     snprintf(out->name, sizeof out->name, "%s", server->config->name);
     snprintf(out->state, sizeof out->state, "%s", state_name(server));
-    pthread_mutex_lock(&server->version_lock);
-    memcpy(out->version, server->version, sizeof out->version);
-    pthread_mutex_unlock(&server->version_lock);
+    pthread_mutex_lock(&server->text_lock);
+    memcpy(out->version, server->version_text, sizeof out->version);
+    memcpy(out->address, server->address_text, sizeof out->address);
+    pthread_mutex_unlock(&server->text_lock);
 }

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One server of a pool: its addresses, what it said of itself, its connections and counters. For
- * this folder only.
+ * One server of a pool: its address, what it said of itself, its connections and counters. For this
+ * folder only.
  */
 #ifndef POOL_SERVER_H
 #define POOL_SERVER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
 
 #include "base/check.h"
+#include "pool/address.h"
 #include "pool/context.h"
 #include "pool/handshake.h"
+#include "pool/resolver.h"
 #include "pool/upstream.h"
 
-/* Addresses of one name that are tried. */
-#define SERVER_ADDRESSES_MAX 4
 #define SERVER_TEXT_MAX (CONFIG_NAME_MAX + 16 + HANDSHAKE_ERROR_MAX + 16)
 
 /* Why an exchange ended without an answer. FATE(name, lost: bytes of it were sent, text after
  * "backend NAME") */
 #define FATE_TABLE(FATE) \
     FATE(DOWN, false, " down") \
+    FATE(UNRESOLVED, false, " down: name not resolved") \
     FATE(UNFIT, false, "") /* the text is made at the handshake */ \
     FATE(QUEUE_FULL, false, ": queue full") \
     FATE(STALE, false, ": connected anew since") \
@@ -42,17 +42,12 @@ enum fate {
         FATE_COUNT
 };
 
-struct server_address {
-    struct sockaddr_storage address;
-    socklen_t len;
-};
-
 struct server {
     struct pool_context *context;
     const struct server_config *config;
-    struct server_address addresses[SERVER_ADDRESSES_MAX];
-    size_t address_count;
-    size_t address_good; /* the one to try first */
+    struct resolver_name *name; /* NULL: location is known from the start and never changes */
+    struct location location;   /* as found by the last server_locate, with the port */
+    uint64_t version;           /* of location; changes with its address */
     struct be_caps caps;
     bool caps_known;
     bool cas_warned;
@@ -68,22 +63,31 @@ struct server {
     /* For snapshots from other threads; written by the pool's worker only. */
     _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
     _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT]; /* how many connections are in each state */
-    pthread_mutex_t version_lock;
-    char version[sizeof((struct handshake *)NULL)->version];
+    pthread_mutex_t text_lock;                       /* for the next two */
+    char version_text[sizeof((struct handshake *)NULL)->version];
+    char address_text[ADDRESS_TEXT_MAX]; /* of the last connection, "" = none yet */
 };
 
-/* Prepares the server; resolves its name, which blocks. Returns 0, or -1 with the reason in error;
- * then nothing is to be undone. server_fini ends its connections, too, but upstream_shutdown comes
- * first. */
+/* Prepares the server. Returns 0, or -1 with the reason in error; then nothing is to be undone.
+ * resolver: may be NULL; then names mean nothing. server_fini ends its connections, too, but
+ * upstream_shutdown comes first. */
 MUST_CHECK int server_init(struct server *server, struct pool_context *context,
-                           const struct server_config *config, char error[CONFIG_ERROR_MAX]);
+                           const struct server_config *config, struct resolver *resolver,
+                           char error[CONFIG_ERROR_MAX]);
 void server_fini(struct server *server);
+
+/* Finds out where the server is, for an attempt to connect: with RESOLVER_KNOWN that is in location
+ * and version. */
+enum resolver_answer server_locate(struct server *server);
+/* The resolver has decided something: connections to an address that is no longer the server's
+ * end, and attempts that waited for it go on. */
+void server_relocate(struct server *server);
 
 /* The connection for a key; always the same one. */
 struct upstream *server_upstream(struct server *server, struct slice placement_key);
 
-/* Takes what a handshake found; logs what the operator should know. */
-void server_learn(struct server *server, const struct handshake *hs);
+/* Takes what a handshake with that address found; logs what the operator should know. */
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address);
 /* Makes the text of FATE_UNFIT: the server cannot be used because of what it answered. */
 void server_set_unfit(struct server *server, const char *reason);
 /* Logs, once per outage, that the server cannot be reached or was lost. */

@@ -135,7 +135,8 @@ static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
         chain_consume(&u->out, (size_t)(x->end - x->start));
         u->out_written = x->end;
         upstream_dequeue(u, x);
-        server_finish(u->server, x, FATE_TIMEOUT);
+        server_finish(u->server, x,
+                      u->state == UPSTREAM_RESOLVING ? FATE_UNRESOLVED : FATE_TIMEOUT);
     }
     set_queue_timer(u);
 }
@@ -256,7 +257,7 @@ static void enter_down(struct upstream *u, enum fate fate)
     u->retry_ms = ms * 2 < context->config->retry_max_ms ? ms * 2 : context->config->retry_max_ms;
 }
 
-void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, bool unfit)
+void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, uint8_t fate)
 {
     struct server *server = u->server;
     close_socket(u);
@@ -264,12 +265,12 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
     server_count(&server->connect_failures, 1);
     u->doubtful = !quickly;
     u->failed_us = now_us(u);
-    if (unfit) {
+    if (fate == FATE_UNFIT) {
         server_set_unfit(server, reason);
     } else {
         server_log_down(server, "cannot connect", reason);
     }
-    enter_down(u, unfit ? FATE_UNFIT : FATE_DOWN);
+    enter_down(u, (enum fate)fate);
 }
 
 static enum fate no_cas_verdict(const struct upstream *u, const struct exchange *x)
@@ -287,10 +288,9 @@ void upstream_established(struct upstream *u)
     u->epoch = atomic_fetch_add(&last_epoch, 1) + 1;
     u->up_since_us = u->heard_us = now_us(u);
     u->answered = u->doubtful = false;
-    server->address_good = (u->first_address + u->addresses_tried - 1) % server->address_count;
     metric_inc(server->context->metrics, METRIC_backend_connects);
     server_count(&server->connects, 1);
-    server_learn(server, &u->handshake);
+    server_learn(server, &u->handshake, &u->address);
     if (!server->caps.cas_enabled) {
         sift(u, no_cas_verdict);
     }
@@ -329,6 +329,21 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
     enter_down(u, FATE_DOWN);
 }
 
+void upstream_move(struct upstream *u)
+{
+    static const char reason[] = "its name means another address now";
+    u->retry_ms = u->server->context->config->retry_min_ms;
+    u->doubtful = false;
+    if (u->state == UPSTREAM_UP) {
+        u->answered = true; /* so that it is replaced at once */
+        upstream_lost(u, reason, false);
+        return;
+    }
+    event_del(&u->state_timer);
+    close_socket(u);
+    upstream_attempt(u);
+}
+
 static void on_state_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct upstream *u = arg;
@@ -337,12 +352,9 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
     if (u->state == UPSTREAM_DOWN) {
         upstream_attempt(u);
     } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {
-        /* The next attempt begins with another address. */
-        u->server->address_good =
-            (u->first_address + u->addresses_tried) % u->server->address_count;
         upstream_attempt_failed(
             u, u->state == UPSTREAM_CONNECTING ? "timeout" : "no answer to `version`", false,
-            false);
+            FATE_DOWN);
     }
 }
 

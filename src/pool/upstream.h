@@ -2,11 +2,14 @@
 /*
  * One connection to one server: a queue of exchanges, answered in order. For this folder only.
  *
- *     IDLE --demand--> CONNECTING --> HANDSHAKE --> UP --lost--> CONNECTING (at once)
- *                          ^  |____________|_____          |
- *                          |        failed       |         | lost before it proved useful
- *                          |                     v         |
- *                          +-----back-off------ DOWN <-----+
+ *     IDLE --> RESOLVING --> CONNECTING --> HANDSHAKE --> UP --lost--> RESOLVING (at once)
+ *                 ^  |_____________|____________|_____          |
+ *                 |             failed                |         | lost before it proved useful
+ *                 |                                   v         |
+ *                 +--------------back-off----------- DOWN <-----+
+ *
+ * RESOLVING is left at once where nothing has to be looked up. When the server's name means another
+ * address, each state but IDLE goes to RESOLVING: a connection belongs to one address for good.
  *
  * The output is one stream of bytes; positions in it say what was sent, exactly:
  *
@@ -30,13 +33,15 @@
 
 #include "base/block.h"
 #include "base/chain.h"
+#include "pool/address.h"
 #include "pool/handshake.h"
 #include "pool/pool.h"
 
 struct server;
 
 enum upstream_state {
-    UPSTREAM_IDLE, /* never asked for anything */
+    UPSTREAM_IDLE, /* before pool_connect and the first request */
+    UPSTREAM_RESOLVING,
     UPSTREAM_CONNECTING,
     UPSTREAM_HANDSHAKE,
     UPSTREAM_UP,
@@ -62,11 +67,11 @@ struct upstream {
     uint8_t down_fate; /* what requests get while DOWN */
     uint64_t epoch;    /* names the connection while UP, else 0 */
     uint64_t up_since_us;
-    uint64_t heard_us;    /* last time something was read */
-    uint64_t failed_us;   /* end of the last failed attempt */
-    uint64_t retry_ms;    /* next back-off */
-    size_t first_address; /* of this attempt */
-    size_t addresses_tried;
+    uint64_t heard_us;      /* last time something was read */
+    uint64_t failed_us;     /* end of the last failed attempt */
+    uint64_t retry_ms;      /* next back-off */
+    struct address address; /* of this attempt or connection */
+    uint64_t version;       /* of the server's location, for this attempt or connection */
     struct handshake handshake;
 
     struct exchange_list queue;
@@ -93,11 +98,13 @@ void upstream_flush(struct upstream *u);
 /* The connection is over: ends what was sent, keeps the rest for the next one. timed_out: the first
  * exchange waited too long. */
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out);
-/* A socket is connected; the handshake is over; it, or connecting, failed (quickly: refused at
- * once). */
+/* A socket is connected; the handshake is over. */
 void upstream_connected(struct upstream *u);
 void upstream_established(struct upstream *u);
-void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, bool unfit);
+/* An attempt failed, which fate says to those who ask. quickly: it was refused at once. */
+void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, uint8_t fate);
+/* The server has another address now: connects there. What was sent is lost. */
+void upstream_move(struct upstream *u);
 /* Takes the first exchange, which was answered, from the queue. */
 void upstream_dequeue(struct upstream *u, struct exchange *x);
 
@@ -107,7 +114,7 @@ void upstream_readable(struct upstream *u);
 /* False when the idle connection turned out to be dead. */
 bool upstream_probe(struct upstream *u);
 
-/* upstream_connect.c: tries the server's addresses in turn; ends in CONNECTING or later, or in
+/* upstream_connect.c: finds out where the server is and connects. Ends in RESOLVING or later, or in
  * DOWN. */
 void upstream_attempt(struct upstream *u);
 void upstream_set_state(struct upstream *u, enum upstream_state state);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a connection comes about: sockets and their options, addresses in turn, the handshake's
- * question. */
+/* How a connection comes about: where to, sockets and their options, the handshake's question. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,10 +32,10 @@ static void on_writable(evutil_socket_t fd, short what, void *arg);
 
 /* Opens a socket and begins to connect it. Returns 1 when connected, 0 when that is under way, -1
  * with errno. */
-static int begin(struct upstream *u, const struct server_address *a)
+static int begin(struct upstream *u, const struct address *a)
 {
     struct pool_context *context = u->server->context;
-    int family = a->address.ss_family;
+    int family = a->sa.ss_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return -1;
@@ -44,7 +43,7 @@ static int begin(struct upstream *u, const struct server_address *a)
     if (family != AF_UNIX) {
         set_tcp_options(fd, context->config);
     }
-    int rc = connect(fd, (const struct sockaddr *)&a->address, a->len);
+    int rc = connect(fd, (const struct sockaddr *)&a->sa, a->len);
     if (rc < 0 && errno != EINPROGRESS) {
         int saved = errno;
         close(fd);
@@ -58,36 +57,63 @@ static int begin(struct upstream *u, const struct server_address *a)
     return rc == 0 ? 1 : 0;
 }
 
-static void try_addresses(struct upstream *u, int error)
+/* Does that say that nothing listens there, or that this machine has no such address? Anything else
+ * may come from a server that is only slow. */
+static bool nobody_there(int error)
 {
-    struct server *server = u->server;
-    uint32_t ms = server->context->config->connect_timeout_ms;
+    return error == ECONNREFUSED || error == EADDRNOTAVAIL || error == EAFNOSUPPORT ||
+           error == ENETUNREACH;
+}
+
+static void failed_with(struct upstream *u, int error);
+
+static void connect_to(struct upstream *u, const struct address *address)
+{
+    uint32_t ms = u->server->context->config->connect_timeout_ms;
     struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000 * 1000)};
-    while (u->addresses_tried < server->address_count) {
-        size_t index = (u->first_address + u->addresses_tried) % server->address_count;
-        u->addresses_tried++;
-        int rc = begin(u, &server->addresses[index]);
-        if (rc < 0) {
-            error = errno;
-            continue;
-        }
-        upstream_set_state(u, UPSTREAM_CONNECTING);
-        CHECK(event_add(&u->state_timer, &tv) == 0); /* for the handshake, too */
-        if (rc == 1) {
-            upstream_connected(u);
-        } else {
-            CHECK(event_add(&u->write_event, NULL) == 0);
-        }
+    u->address = *address;
+    int rc = begin(u, address);
+    if (rc < 0) {
+        failed_with(u, errno);
         return;
     }
-    upstream_attempt_failed(u, strerror(error), error == ECONNREFUSED || error == ENOENT, false);
+    upstream_set_state(u, UPSTREAM_CONNECTING);
+    CHECK(event_add(&u->state_timer, &tv) == 0); /* for the handshake, too */
+    if (rc == 1) {
+        upstream_connected(u);
+    } else {
+        CHECK(event_add(&u->write_event, NULL) == 0);
+    }
+}
+
+/* The other loopback address, if that one was not tried yet. Never another address else: that may
+ * be another server. */
+static void failed_with(struct upstream *u, int error)
+{
+    const struct address *twin = &u->server->location.twin;
+    bool was_first = u->address.sa.ss_family == AF_INET;
+    if (twin->len > 0 && was_first && nobody_there(error)) {
+        connect_to(u, twin);
+        return;
+    }
+    upstream_attempt_failed(u, strerror(error), error == ECONNREFUSED || error == ENOENT,
+                            FATE_DOWN);
 }
 
 void upstream_attempt(struct upstream *u)
 {
-    u->first_address = u->server->address_good;
-    u->addresses_tried = 0;
-    try_addresses(u, 0);
+    switch (server_locate(u->server)) {
+    case RESOLVER_WAIT:
+        upstream_set_state(u, UPSTREAM_RESOLVING);
+        break;
+    case RESOLVER_UNKNOWN:
+        upstream_attempt_failed(u, "its name is not resolved", false, FATE_UNRESOLVED);
+        break;
+    case RESOLVER_KNOWN:
+        u->version = u->server->version;
+        connect_to(u, &u->server->location.address);
+        break;
+    }
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -120,7 +146,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     }
     close(u->fd);
     u->fd = -1;
-    try_addresses(u, error);
+    failed_with(u, error);
 }
 
 void upstream_connected(struct upstream *u)
@@ -134,6 +160,6 @@ void upstream_connected(struct upstream *u)
     CHECK(event_add(&u->read_event, NULL) == 0);
     /* A new socket has room for these few bytes. */
     if (send(u->fd, request, (size_t)len, MSG_NOSIGNAL) != len) {
-        upstream_attempt_failed(u, strerror(errno), false, false);
+        upstream_attempt_failed(u, strerror(errno), false, FATE_DOWN);
     }
 }

@@ -61,7 +61,7 @@ static void give_up(struct upstream *u, const char *reason)
     if (u->state == UPSTREAM_UP) {
         upstream_lost(u, reason, false);
     } else {
-        upstream_attempt_failed(u, reason, false, false);
+        upstream_attempt_failed(u, reason, false, FATE_DOWN);
     }
 }
 
@@ -122,7 +122,7 @@ static bool read_handshake(struct upstream *u)
         case HANDSHAKE_MORE:
             break;
         case HANDSHAKE_REFUSED:
-            upstream_attempt_failed(u, error, false, true);
+            upstream_attempt_failed(u, error, false, FATE_UNFIT);
             return false;
         case HANDSHAKE_DONE:
             upstream_established(u);
@@ -130,7 +130,7 @@ static bool read_handshake(struct upstream *u)
         }
     }
     if (rc < 0) {
-        upstream_attempt_failed(u, error, false, true);
+        upstream_attempt_failed(u, error, false, FATE_UNFIT);
         return false;
     }
     return true;

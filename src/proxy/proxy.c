@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "list/cache.h"
+#include "pool/resolver.h"
 #include "proxy/listen_set.h"
 #include "proxy/worker.h"
 
@@ -77,7 +78,8 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     hash_set_secret(rng_unique(&rng));
     create_caches(s);
     s->listen = listen_set_open(config, config->threads, error);
-    if (s->listen == NULL || start_workers(s, error) != 0) {
+    s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
+    if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);
     }
     return p;
@@ -121,6 +123,7 @@ void proxy_stop(struct proxy **slot)
         worker_destroy(&s->workers[i]);
     }
     free(s->workers);
+    resolver_destroy(&s->resolver);
     listen_set_close(&s->listen);
     destroy_caches(s);
     block_thread_fini();

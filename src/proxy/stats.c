@@ -127,6 +127,9 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
     if (sum->version[0] == '\0') {
         memcpy(sum->version, one->version, sizeof sum->version);
     }
+    if (sum->address[0] == '\0') {
+        memcpy(sum->address, one->address, sizeof sum->address);
+    }
     sum->requests += one->requests;
     sum->errors += one->errors;
     sum->timeouts += one->timeouts;
@@ -143,6 +146,7 @@ static void show_server(const char *prefix, const struct server_stats *s, struct
 {
     line(out, "%s:state %s", prefix, s->state);
     line(out, "%s:version %s", prefix, s->version[0] != '\0' ? s->version : "unknown");
+    line(out, "%s:address %s", prefix, s->address[0] != '\0' ? s->address : "unknown");
     const struct {
         const char *name;
         uint64_t value;

@@ -183,12 +183,15 @@ static int create_pools(struct worker *w, char error[CONFIG_ERROR_MAX])
     w->pools = calloc(w->config->pool_count, sizeof *w->pools);
     CHECK(w->pools != NULL);
     for (size_t i = 0; i < w->config->pool_count; i++) {
-        w->pools[i] = pool_create(&w->config->pools[i], w->base, &w->now, &w->metrics, error);
+        w->pools[i] = pool_create(&w->config->pools[i], w->base, &w->now, &w->metrics,
+                                  w->shared->resolver, error);
         if (w->pools[i] == NULL) {
             return -1;
         }
         /* The servers' own counters are the same for all workers. */
         pool_set_watch(w->pools[i], w->index == 0);
+        /* So that faults are seen, and the first requests find connections. */
+        pool_connect(w->pools[i]);
     }
     return 0;
 }

@@ -35,6 +35,7 @@ struct shared {
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */
     struct listen_set *listen;
+    struct resolver *resolver;
     uint64_t started_us; /* on the clock that nothing sets back */
     _Atomic uint32_t connections;
     _Atomic uint64_t baseline[METRIC_COUNT]; /* what `stats reset` subtracts */

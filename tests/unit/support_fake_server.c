@@ -191,7 +191,7 @@ void fake_world_init(struct fake_world *w)
 void fake_pool_create(struct fake_world *w)
 {
     char error[CONFIG_ERROR_MAX] = "";
-    w->pool = pool_create(&w->config, w->base, &w->now, &w->metrics, error);
+    w->pool = pool_create(&w->config, w->base, &w->now, &w->metrics, NULL, error);
     assert_string_equal(error, "");
     assert_non_null(w->pool);
 }

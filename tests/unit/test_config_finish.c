@@ -66,6 +66,12 @@ static void test_proxy(void **state)
     refused("[proxy]\npool = b\n" POOL, ": [proxy]: pool: there is no [pool b]");
     refused("[proxy]\nlisten = s:1\n" POOL,
             ": [proxy]: listen s:1 is a server of pool a too; the proxy would be its own client");
+    refused("[proxy]\nresolver = 10.0.0.1, dns.example.org\n" POOL,
+            ": [proxy]: resolver: 'dns.example.org:53' is no address; expected IP, IP:port or "
+            "[IPv6]:port");
+    refused("[proxy]\nresolver = 10.0.0.1,\n" POOL,
+            ": [proxy]: resolver: an address is missing; expected host:port, [IPv6]:port or "
+            "unix:PATH");
 }
 
 static void test_embedded(void **state)

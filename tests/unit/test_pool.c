@@ -532,14 +532,30 @@ static void the_end_of_a_pool_ends_everything(void **state)
     assert_string_equal(unsent.text, "backend fake: shutting down, not sent");
 }
 
-static void a_name_that_means_nothing_is_refused(void **state)
+static void a_name_that_means_nothing_is_down(void **state)
 {
     struct fake_world *w = *state;
-    char error[CONFIG_ERROR_MAX];
+    struct probe p = {0};
     snprintf(w->server_config.endpoint.host, 64, "no-such-host.invalid");
-    assert_null(pool_create(&w->config, w->base, &w->now, &w->metrics, error));
-    assert_true(
-        slice_starts_with(slice_of(error), SLICE_LIT("backend fake: cannot resolve the name: ")));
+    fake_pool_create(w);
+    submit(w, &p, "delete key\r\n");
+    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down: name not resolved");
+}
+
+/* Nobody asks for anything. */
+static void servers_are_connected_to_at_the_start(void **state)
+{
+    struct fake_world *w = *state;
+    struct server_stats stats;
+    fake_pool_create(w);
+    pool_connect(w->pool);
+    fake_for_ms(w, 30);
+    assert_int_equal(pool_stats(w->pool, &stats, 1), 1);
+    assert_string_equal(stats.state, "up");
+    assert_int_equal(w->server.accepted, 1);
+    assert_int_equal(w->server.got_len, 0);
+    warm_up(w);
+    assert_int_equal(w->server.accepted, 1);
 }
 
 int main(void)
@@ -564,7 +580,8 @@ int main(void)
         POOL_TEST(other_programs_are_not_taken_for_memcached),
         POOL_TEST(a_dead_connection_is_noticed_before_it_is_used),
         POOL_TEST(the_end_of_a_pool_ends_everything),
-        POOL_TEST(a_name_that_means_nothing_is_refused),
+        POOL_TEST(a_name_that_means_nothing_is_down),
+        POOL_TEST(servers_are_connected_to_at_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,24 +220,25 @@ class Conn:
 class Memcached:
     """A private memcached. It keeps its port when it is stopped and started again."""
 
-    def __init__(self, *args, memory_mb=64):
+    def __init__(self, *args, memory_mb=64, host=HOST, port=None):
         self.program = os.environ.get("MEMCACHED", "memcached")
         self.args = ["-U", "0", "-t", "2", "-m", str(memory_mb), *map(str, args)]
         if os.geteuid() == 0:
             self.args += ["-u", "nobody"]
-        self.port = None
+        self.host = host
+        self.port = port
         self.process = None
         self.start()
 
     @property
     def address(self):
-        return f"{HOST}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def start(self):
         ports = [self.port] if self.port else [free_port() for _ in range(5)]
         for port in ports:
             self.port = port
-            command = [self.program, "-l", HOST, "-p", str(port), *self.args]
+            command = [self.program, "-l", self.host, "-p", str(port), *self.args]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
             try:
                 if wait_until(f"{self.program} answers", self._is_mine_or_gone) == "mine":
@@ -258,7 +259,7 @@ class Memcached:
             return None
 
     def conn(self, **options):
-        return Conn(self.port, **options)
+        return Conn(self.port, host=self.host, **options)
 
     def pause(self):
         """It accepts and stays silent."""

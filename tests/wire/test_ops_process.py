@@ -336,13 +336,6 @@ def test_a_restart_takes_the_port_at_once(daemon, memcached):
             client.close()
 
 
-def test_a_server_name_that_cannot_be_resolved(start_daemon, start_memcached):
-    config = {"pool main": {"servers": "no-such-host.invalid:11211"}}
-    code, log = start_in_vain(start_daemon, start_memcached(), config)
-    assert code == EX_UNAVAILABLE
-    assert "no-such-host.invalid" in log
-
-
 @pytest.mark.memcacheds(1)
 def test_descriptors_running_out(memcached, start_daemon):
     """Accepting pauses, those who are in are served, and afterwards all goes on."""

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/resolver.h"
+
+#include <errno.h>
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/endpoint.h"
+#include "config/text.h"
+
+/* How long the result of a look-up counts as new, and the pause between two look-ups of a name. */
+#define FRESH_US ((uint64_t)1000000)
+/* How often names are looked at that may have to be looked up. */
+#define TICK_S 1
+/* Questions per DNS server and look-up; each waits for an equal part of resolve_timeout_ms. */
+#define ATTEMPTS 4
+
+/* What a look-up said about one family. */
+struct answers {
+    int error; /* EVUTIL_EAI_... when it is not known whether there are any */
+    size_t count;
+    struct address lowest;
+    bool has_current; /* the address in use is one of them */
+};
+
+struct resolver_name {
+    struct resolver *resolver;
+    char host[CONFIG_NAME_MAX + 1];
+    /* The thread's. */
+    struct answers ipv4, ipv6;
+    bool several_warned;
+    bool failure_logged;
+    /* Under the lock. */
+    bool wanted;
+    bool asking;
+    bool failed;        /* the last look-up */
+    uint64_t looked_us; /* end of the last look-up; 0 = none yet */
+    bool known;
+    struct location location;
+    uint64_t version;
+};
+
+struct resolver {
+    const struct config *config;
+    struct resolver_name *names;
+    size_t name_count, name_cap;
+    pthread_mutex_t lock;
+    int *watchers;
+    size_t watcher_count, watcher_cap;
+    bool stopping;
+
+    pthread_t thread;
+    bool started;
+    int wake_fd; /* eventfd, -1: there is nothing to look up */
+    struct event_base *base;
+    struct event *wake_event, *tick_event;
+    struct evdns_base *dns; /* while something is being looked up: so changed files are seen */
+    size_t asking_count;
+};
+
+static uint64_t now_us(void)
+{
+    return clock_now().mono_us;
+}
+
+static void wake(int fd)
+{
+    uint64_t one = 1;
+    if (write(fd, &one, sizeof one) < 0) {
+        log_debug("resolver: eventfd: %s", strerror(errno));
+    }
+}
+
+/* --- decisions ------------------------------------------------------------------------------ */
+
+static void tell_watchers(struct resolver *r)
+{
+    for (size_t i = 0; i < r->watcher_count; i++) {
+        wake(r->watchers[i]);
+    }
+}
+
+static void finish(struct resolver_name *name, bool failed)
+{
+    struct resolver *r = name->resolver;
+    pthread_mutex_lock(&r->lock);
+    name->asking = false;
+    name->failed = failed;
+    name->looked_us = now_us();
+    tell_watchers(r);
+    pthread_mutex_unlock(&r->lock);
+    r->asking_count--;
+}
+
+static void fail(struct resolver_name *name, int error)
+{
+    const char *reason = evutil_gai_strerror(error);
+    char text[ADDRESS_TEXT_MAX];
+    if (error == EVUTIL_EAI_CANCEL) {
+        /* The resolver ends. */
+    } else if (name->failure_logged) {
+        log_debug("server name %s: not resolved: %s", name->host, reason);
+    } else if (name->known) {
+        log_warn("server name %s: not resolved: %s; %s stays in use", name->host, reason,
+                 address_text(&name->location.address, text));
+    } else {
+        log_error("server name %s: not resolved: %s; its servers are down until it is", name->host,
+                  reason);
+    }
+    name->failure_logged = true;
+    finish(name, true);
+}
+
+static void log_choice(struct resolver_name *name, const struct location *chosen)
+{
+    char now[ADDRESS_TEXT_MAX], before[ADDRESS_TEXT_MAX];
+    bool v6 = chosen->address.sa.ss_family == AF_INET6;
+    size_t count = v6 ? name->ipv6.count : name->ipv4.count;
+    address_text(&chosen->address, now);
+    if (!name->known) {
+        log_info("server name %s: address %s", name->host, now);
+    } else if (address_compare(&chosen->address, &name->location.address) != 0) {
+        log_warn("server name %s: its address was %s and is %s now: another server; what the old "
+                 "one holds is not found any more",
+                 name->host, address_text(&name->location.address, before), now);
+    } else if (name->failure_logged) {
+        log_info("server name %s: resolved again, address %s", name->host, now);
+    }
+    if (count > 1 && !name->several_warned) {
+        log_error("server name %s: has %zu addresses of one family, only %s is used. If they are "
+                  "different memcacheds, name each of them in `servers`",
+                  name->host, count, now);
+    }
+    name->several_warned = count > 1;
+    name->failure_logged = false;
+}
+
+static void choose(struct resolver_name *name)
+{
+    struct resolver *r = name->resolver;
+    struct location chosen = name->location;
+    bool kept = name->ipv4.has_current || name->ipv6.has_current;
+    if (!kept) {
+        chosen.address = name->ipv4.count > 0 ? name->ipv4.lowest : name->ipv6.lowest;
+    }
+    chosen.twin = (struct address){.len = 0};
+    if (chosen.address.sa.ss_family == AF_INET && address_is_loopback(&chosen.address) &&
+        name->ipv6.count > 0 && address_is_loopback(&name->ipv6.lowest)) {
+        chosen.twin = name->ipv6.lowest;
+    }
+    log_choice(name, &chosen);
+    pthread_mutex_lock(&r->lock);
+    name->version += !name->known || !kept;
+    name->known = true;
+    name->location = chosen;
+    pthread_mutex_unlock(&r->lock);
+    finish(name, false);
+}
+
+/* --- looking up ----------------------------------------------------------------------------- */
+
+static void take_answers(const struct resolver_name *name, struct answers *answers, int error,
+                         const struct evutil_addrinfo *found)
+{
+    bool none = error == EVUTIL_EAI_NONAME || error == EVUTIL_EAI_NODATA;
+    *answers = (struct answers){.error = none ? 0 : error};
+    for (; error == 0 && found != NULL; found = found->ai_next) {
+        struct address a = {.len = found->ai_addrlen};
+        CHECK(found->ai_addrlen <= sizeof a.sa);
+        memcpy(&a.sa, found->ai_addr, found->ai_addrlen);
+        address_set_port(&a, 0);
+        if (answers->count++ == 0 || address_compare(&a, &answers->lowest) < 0) {
+            answers->lowest = a;
+        }
+        answers->has_current |= name->known && address_compare(&a, &name->location.address) == 0;
+    }
+}
+
+static void free_answers(struct evutil_addrinfo *found)
+{
+    if (found != NULL) {
+        evutil_freeaddrinfo(found);
+    }
+}
+
+/* Family by family: asked for both at once, libevent does not tell "there are none" from "no
+ * answer", and another proxy might choose from another half. */
+static void look_up(struct resolver_name *name, int family, evdns_getaddrinfo_cb done)
+{
+    struct evutil_addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
+    (void)evdns_getaddrinfo(name->resolver->dns, name->host, NULL, &hints, done, name);
+}
+
+static void decide(struct resolver_name *name)
+{
+    bool v6_in_use = name->known && name->location.address.sa.ss_family == AF_INET6;
+    if (name->ipv6.error != 0 && (v6_in_use || name->ipv4.count == 0)) {
+        fail(name, name->ipv6.error);
+    } else if (name->ipv4.count + name->ipv6.count == 0) {
+        fail(name, EVUTIL_EAI_NONAME);
+    } else {
+        choose(name);
+    }
+}
+
+static void on_no_ipv6(int result, char type, int count, int ttl, void *addresses, void *arg)
+{
+    struct resolver_name *name = arg;
+    (void)type, (void)count, (void)ttl, (void)addresses;
+    if (result == DNS_ERR_NODATA) {
+        name->ipv6.error = 0;
+    }
+    decide(name);
+}
+
+/* libevent's getaddrinfo calls it a failure, as many others, when a name has no address of that
+ * family. Asked again in another way, it tells. */
+static bool may_be_no_data(const struct answers *answers)
+{
+    return answers->error == EVUTIL_EAI_FAIL;
+}
+
+static void on_ipv6(int error, struct evutil_addrinfo *found, void *arg)
+{
+    struct resolver_name *name = arg;
+    take_answers(name, &name->ipv6, error, found);
+    free_answers(found);
+    if (!may_be_no_data(&name->ipv6) ||
+        evdns_base_resolve_ipv6(name->resolver->dns, name->host, 0, on_no_ipv6, name) == NULL) {
+        decide(name);
+    }
+}
+
+static void look_on(struct resolver_name *name)
+{
+    bool v6_in_use = name->known && name->location.address.sa.ss_family == AF_INET6;
+    if (name->ipv4.error != 0) {
+        /* There may be IPv4 addresses, which would go first. */
+        fail(name, name->ipv4.error);
+    } else if (name->ipv4.count == 0 || v6_in_use || address_is_loopback(&name->ipv4.lowest)) {
+        look_up(name, AF_INET6, on_ipv6);
+    } else {
+        choose(name);
+    }
+}
+
+static void on_no_ipv4(int result, char type, int count, int ttl, void *addresses, void *arg)
+{
+    struct resolver_name *name = arg;
+    (void)type, (void)count, (void)ttl, (void)addresses;
+    if (result == DNS_ERR_NODATA) {
+        name->ipv4.error = 0;
+    }
+    look_on(name);
+}
+
+static void on_ipv4(int error, struct evutil_addrinfo *found, void *arg)
+{
+    struct resolver_name *name = arg;
+    take_answers(name, &name->ipv4, error, found);
+    free_answers(found);
+    name->ipv6 = (struct answers){.error = 0};
+    if (!may_be_no_data(&name->ipv4) ||
+        evdns_base_resolve_ipv4(name->resolver->dns, name->host, 0, on_no_ipv4, name) == NULL) {
+        look_on(name);
+    }
+}
+
+static void set_option(struct evdns_base *dns, const char *option, size_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%zu", value);
+    CHECK(evdns_base_set_option(dns, option, text) == 0);
+}
+
+/* Reads the system's files. A file that is missing or odd leaves libevent's defaults. */
+static struct evdns_base *open_dns(const struct resolver *r)
+{
+    const struct config *config = r->config;
+    struct slice rest = slice_of(config->resolver);
+    struct evdns_base *dns = evdns_base_new(r->base, 0);
+    bool more = rest.len > 0;
+    CHECK(dns != NULL);
+    int what = DNS_OPTIONS_ALL & ~(more ? DNS_OPTION_NAMESERVERS : 0);
+    (void)evdns_base_resolv_conf_parse(dns, what, "/etc/resolv.conf");
+    struct slice item;
+    while (more && text_next_item(&rest, &more, &item)) {
+        struct endpoint endpoint;
+        char error[CONFIG_ERROR_MAX], text[ENDPOINT_TEXT_MAX];
+        CHECK(endpoint_parse_with(item, DNS_PORT, &endpoint, error) == 0);
+        if (evdns_base_nameserver_ip_add(dns, endpoint_format(&endpoint, text)) != 0) {
+            log_warn("resolver: %s cannot be asked", text);
+        }
+    }
+    char seconds[32];
+    snprintf(seconds, sizeof seconds, "%.3f", config->resolve_timeout_ms / 1000.0 / ATTEMPTS);
+    CHECK(evdns_base_set_option(dns, "timeout:", seconds) == 0);
+    set_option(dns, "attempts:", ATTEMPTS);
+    set_option(dns, "max-inflight:", r->name_count + 1);
+    /* All questions of a look-up may be lost before a server is given up for it. */
+    set_option(dns, "max-timeouts:", 255);
+    return dns;
+}
+
+static bool is_due(const struct resolver *r, const struct resolver_name *name, uint64_t now)
+{
+    uint64_t interval_us = (uint64_t)r->config->resolve_interval_s * 1000000;
+    if (name->asking || (name->looked_us != 0 && now < name->looked_us + FRESH_US)) {
+        return false;
+    }
+    return name->wanted || name->looked_us == 0 || name->failed ||
+           (interval_us != 0 && now >= name->looked_us + interval_us);
+}
+
+static void look_up_due(struct resolver *r)
+{
+    uint64_t now = now_us();
+    for (size_t i = 0; i < r->name_count; i++) {
+        struct resolver_name *name = &r->names[i];
+        pthread_mutex_lock(&r->lock);
+        bool due = is_due(r, name, now);
+        if (due) {
+            name->asking = true;
+            name->wanted = false;
+        }
+        pthread_mutex_unlock(&r->lock);
+        if (due) {
+            if (r->dns == NULL) {
+                r->dns = open_dns(r);
+            }
+            r->asking_count++;
+            look_up(name, AF_INET, on_ipv4);
+        }
+    }
+}
+
+/* Not from within its own callbacks, therefore at the next event. */
+static void close_dns(struct resolver *r)
+{
+    if (r->dns != NULL && r->asking_count == 0) {
+        evdns_base_free(r->dns, 0);
+        r->dns = NULL;
+    }
+}
+
+static void on_event(evutil_socket_t fd, short what, void *arg)
+{
+    struct resolver *r = arg;
+    uint64_t count;
+    (void)what;
+    if (fd >= 0 && read(fd, &count, sizeof count) < 0) {
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    bool stopping = r->stopping;
+    pthread_mutex_unlock(&r->lock);
+    if (stopping) {
+        (void)event_base_loopbreak(r->base);
+        return;
+    }
+    close_dns(r);
+    look_up_due(r);
+}
+
+static void *work(void *arg)
+{
+    struct resolver *r = arg;
+    (void)event_base_loop(r->base, EVLOOP_NO_EXIT_ON_EMPTY);
+    return NULL;
+}
+
+/* --- start and end -------------------------------------------------------------------------- */
+
+static struct resolver_name *find(const struct resolver *r, const char *host)
+{
+    for (size_t i = 0; i < r->name_count; i++) {
+        if (strcasecmp(r->names[i].host, host) == 0) {
+            return &r->names[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_looked_up(const struct endpoint *endpoint)
+{
+    struct address address;
+    return endpoint->port != 0 && !address_is_localhost(endpoint->host) &&
+           !address_read(endpoint->host, endpoint->port, &address);
+}
+
+static void collect_names(struct resolver *r)
+{
+    for (size_t p = 0; p < r->config->pool_count; p++) {
+        const struct pool_config *pool = &r->config->pools[p];
+        for (size_t s = 0; s < pool->server_count; s++) {
+            const struct endpoint *endpoint = &pool->servers[s].endpoint;
+            if (!is_looked_up(endpoint) || find(r, endpoint->host) != NULL) {
+                continue;
+            }
+            r->names = array_room(r->names, r->name_count, &r->name_cap, sizeof *r->names);
+            struct resolver_name *name = &r->names[r->name_count++];
+            *name = (struct resolver_name){.resolver = r};
+            memcpy(name->host, endpoint->host, sizeof name->host);
+        }
+    }
+}
+
+/* libevent's own words go to our log. */
+static void on_dns_log(int is_warning, const char *text)
+{
+    (void)is_warning;
+    log_debug("resolver: %s", text);
+}
+
+static int start_thread(struct resolver *r, char error[CONFIG_ERROR_MAX])
+{
+    static const struct timeval tick = {TICK_S, 0};
+    evdns_set_log_fn(on_dns_log);
+    r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    r->base = event_base_new();
+    if (r->wake_fd < 0 || r->base == NULL) {
+        snprintf(error, CONFIG_ERROR_MAX, "cannot start the resolver: %s", strerror(errno));
+        return -1;
+    }
+    r->wake_event = event_new(r->base, r->wake_fd, EV_READ | EV_PERSIST, on_event, r);
+    r->tick_event = event_new(r->base, -1, EV_PERSIST, on_event, r);
+    CHECK(r->wake_event != NULL && event_add(r->wake_event, NULL) == 0);
+    CHECK(r->tick_event != NULL && event_add(r->tick_event, &tick) == 0);
+    wake(r->wake_fd);
+    int rc = pthread_create(&r->thread, NULL, work, r);
+    if (rc != 0) {
+        snprintf(error, CONFIG_ERROR_MAX, "cannot start the resolver: %s", strerror(rc));
+        return -1;
+    }
+    r->started = true;
+    return 0;
+}
+
+struct resolver *resolver_create(const struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    struct resolver *r = calloc(1, sizeof *r);
+    CHECK(r != NULL);
+    r->config = config;
+    r->wake_fd = -1;
+    CHECK(pthread_mutex_init(&r->lock, NULL) == 0);
+    collect_names(r);
+    if (r->name_count > 0 && start_thread(r, error) != 0) {
+        resolver_destroy(&r);
+    }
+    return r;
+}
+
+static void stop_thread(struct resolver *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    pthread_mutex_unlock(&r->lock);
+    wake(r->wake_fd);
+    pthread_join(r->thread, NULL);
+    if (r->dns != NULL) {
+        /* What is still being asked is called back, which frees it. */
+        evdns_base_free(r->dns, 1);
+        r->dns = NULL;
+        (void)event_base_loop(r->base, EVLOOP_NONBLOCK);
+    }
+}
+
+void resolver_destroy(struct resolver **slot)
+{
+    struct resolver *r = *slot;
+    *slot = NULL;
+    if (r == NULL) {
+        return;
+    }
+    if (r->started) {
+        stop_thread(r);
+    }
+    if (r->wake_event != NULL) {
+        event_free(r->wake_event);
+        event_free(r->tick_event);
+    }
+    if (r->base != NULL) {
+        event_base_free(r->base);
+    }
+    if (r->wake_fd >= 0) {
+        close(r->wake_fd);
+    }
+    pthread_mutex_destroy(&r->lock);
+    free(r->names);
+    free(r->watchers);
+    free(r);
+}
+
+/* --- for workers ---------------------------------------------------------------------------- */
+
+struct resolver_name *resolver_find(struct resolver *r, const struct endpoint *endpoint)
+{
+    return r == NULL || endpoint->port == 0 ? NULL : find(r, endpoint->host);
+}
+
+enum resolver_answer resolver_peek(struct resolver_name *name, struct location *out,
+                                   uint64_t *version)
+{
+    struct resolver *r = name->resolver;
+    pthread_mutex_lock(&r->lock);
+    enum resolver_answer answer = name->known    ? RESOLVER_KNOWN
+                                  : name->failed ? RESOLVER_UNKNOWN
+                                                 : RESOLVER_WAIT;
+    *out = name->location;
+    *version = name->version;
+    pthread_mutex_unlock(&r->lock);
+    return answer;
+}
+
+enum resolver_answer resolver_ask(struct resolver_name *name, struct location *out,
+                                  uint64_t *version)
+{
+    struct resolver *r = name->resolver;
+    enum resolver_answer answer = resolver_peek(name, out, version);
+    pthread_mutex_lock(&r->lock);
+    bool fresh = name->looked_us != 0 && now_us() < name->looked_us + FRESH_US;
+    bool ask = !fresh && !name->asking && !name->wanted;
+    name->wanted |= ask;
+    if (!fresh && !name->failed) {
+        answer = RESOLVER_WAIT;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (ask) {
+        wake(r->wake_fd);
+    }
+    return answer;
+}
+
+void resolver_watch(struct resolver *r, int fd)
+{
+    pthread_mutex_lock(&r->lock);
+    r->watchers = array_room(r->watchers, r->watcher_count, &r->watcher_cap, sizeof fd);
+    r->watchers[r->watcher_count++] = fd;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void resolver_unwatch(struct resolver *r, int fd)
+{
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->watcher_count; i++) {
+        if (r->watchers[i] == fd) {
+            r->watchers[i] = r->watchers[--r->watcher_count];
+            break;
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the names of servers mean: one address each, the same for all workers of the process. A
+ * thread of its own looks them up, all at the same time: /etc/hosts first, then DNS as
+ * /etc/resolv.conf says, or from the DNS servers of `resolver`.
+ *
+ * A name keeps its address as long as that is among the answers; else the rule of pool/address.h
+ * chooses. A look-up that fails, or finds no address at all, changes nothing. Names are looked up
+ * at the start, every resolve_interval_s, and whenever a worker is about to connect.
+ *
+ *     worker                          the resolver's thread
+ *     resolver_ask  --- wanted --->   looks up, decides
+ *                   <-- watch fds --  one write for each decision
+ */
+#ifndef POOL_RESOLVER_H
+#define POOL_RESOLVER_H
+
+#include <stdint.h>
+
+#include "base/check.h"
+#include "config/config.h"
+#include "pool/address.h"
+
+struct resolver;
+struct resolver_name;
+
+/* Collects the names of all pools' servers and starts to look them up; without any, nothing runs.
+ * config must live as long. Signals must be blocked where threads are to have them blocked. Returns
+ * NULL with a text in error when the system refuses a thread or a descriptor. */
+struct resolver *resolver_create(const struct config *config, char error[CONFIG_ERROR_MAX]);
+/* Nobody may use it any more. */
+void resolver_destroy(struct resolver **resolver);
+
+/* The name of a server, valid as long as the resolver; NULL when there is nothing to look up: an
+ * address, the path of a unix socket, localhost. */
+struct resolver_name *resolver_find(struct resolver *resolver, const struct endpoint *endpoint);
+
+enum resolver_answer {
+    RESOLVER_WAIT,    /* it is being looked up: a watch fd will tell */
+    RESOLVER_KNOWN,   /* *out is what to connect to */
+    RESOLVER_UNKNOWN, /* no look-up has found an address so far, and the last one failed */
+};
+/* What does the name mean now? To be asked before each attempt to connect: what was found out
+ * longer ago than a second is looked up again first, unless DNS was failing lately. version changes
+ * with each change of the address. Thread-safe. */
+enum resolver_answer resolver_ask(struct resolver_name *name, struct location *out,
+                                  uint64_t *version);
+/* The same without looking anything up. */
+enum resolver_answer resolver_peek(struct resolver_name *name, struct location *out,
+                                   uint64_t *version);
+
+/* From now on each decision about any name adds 1 to that eventfd, which stays the caller's.
+ * Thread-safe. */
+void resolver_watch(struct resolver *resolver, int fd);
+void resolver_unwatch(struct resolver *resolver, int fd);
+
+#endif
