@@ -16,6 +16,7 @@ from test_convert_support import (
     DIALECTS,
     ONE_ITEM,
     Fake,
+    Lister,
     as_bytes,
     convert,
     items_of,
@@ -135,8 +136,9 @@ def test_script_finds_the_lists(start_daemon, memcached, dialect):
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"5 of 5 lists converted, {10} items" in done.stdout
     assert [name for name in old_names(memcached) if "other-1" not in name] == []
-    done = convert([daemon], "--verify-only", keys=keys)
-    assert done.returncode == 0
+    other = start_daemon([memcached], config=sections(dialect))
+    done = convert([daemon, other], "--verify-only", keys=keys)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "5 of 5 lists read" in done.stdout
 
 
@@ -145,21 +147,15 @@ def test_script_looks_again_for_what_memcached_left_out(start_daemon, memcached)
     keys = [f"topic-{n}" for n in range(5)]
     for key in keys:
         store(memcached, "signed", key, ["apple", "pear"])
-
-    def leaves_one_out(_, number):
-        """The first two dumps lack one of the items."""
-        names = names_stored(memcached)[1 if number < 2 else 0 :]
-        return "".join(f"key={name} exp=-1\r\n" for name in names) + "END\r\n"
-
-    with Fake(leaves_one_out) as dumps:
-        done = convert([daemon], f"--server=127.0.0.1:{dumps.port}")
+    with Lister(memcached, lambda name, number: name == "topic-2" and number < 2) as lister:
+        done = convert([daemon], f"--server={lister.address}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 of 5 lists converted, 10 items" in done.stdout
     assert old_names(memcached) == []
 
 
-@pytest.mark.parametrize("late", ["lgets 0", "lgets 1", "lconvert 0"])
-def test_script_asks_again_who_has_waited_too_long(late):
+@pytest.mark.parametrize("late", ["lgets 0", "lgets 1", "lgets 2", "lconvert 0"])
+def test_script_asks_again_who_has_waited_too_long(memcached, late):
     """A large list takes longer than timeout_ms, and what waits for it is answered so."""
 
     def answer(line, number):
@@ -171,8 +167,9 @@ def test_script_asks_again_who_has_waited_too_long(late):
             return "".join(f"STAT lists:topic-:{k} {v}\r\n" for k, v in pairs) + "END\r\n"
         return "2\r\n" if verb == "lconvert" else f"VALUE {KEY} 0 3 {number}\r\na,b\r\nEND\r\n"
 
+    store(memcached, "signed", KEY, ["a", "b"])
     with Fake(answer) as proxy:
-        done = convert([proxy], keys=[KEY])
+        done = convert([proxy], f"--server={memcached.address}", "--keys=-", keys=[KEY])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 hold exactly" in done.stdout
 

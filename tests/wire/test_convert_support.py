@@ -3,6 +3,7 @@
 
 import collections
 import itertools
+import socket
 import socketserver
 import subprocess
 import sys
@@ -105,6 +106,59 @@ class Fake:
         self.server.server_close()
 
 
+class Lister:
+    """A way to a memcached that leaves out items when it names them: those of which
+    hides(name, n) says so, n from 0 for the first time."""
+
+    def __init__(self, memcached, hides):
+        numbers = itertools.count()
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                with memcached.conn() as conn:
+                    reader = threading.Thread(target=self.pass_back, args=(conn.socket,))
+                    reader.start()
+                    for line in self.rfile:
+                        if line.startswith(b"lru_crawler metadump"):
+                            self.dump(line, next(numbers))
+                        else:
+                            conn.socket.sendall(line)
+                    conn.socket.shutdown(socket.SHUT_RDWR)
+                    reader.join()
+
+            def pass_back(self, upstream):
+                try:
+                    while data := upstream.recv(65536):
+                        self.wfile.write(data)
+                except OSError:
+                    pass
+
+            def dump(self, line, number):
+                with memcached.conn() as conn:
+                    conn.send(line)
+                    with conn.socket.makefile("rb") as file:
+                        for answer in file:
+                            words = urllib.parse.unquote(answer.decode()).split()
+                            if words[0] == "END" or not hides(words[0][4:], number):
+                                self.wfile.write(answer)
+                            if words[0] == "END":
+                                return
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.address = f"127.0.0.1:{self.server.server_address[1]}"
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, args=(0.01,)).start()
+        return self
+
+    def __exit__(self, *error):
+        self.server.shutdown()
+        self.server.server_close()
+
+
 def items_of(count):
     return [f"user.{n}" for n in range(count)]
 
@@ -118,9 +172,9 @@ def shown(dialect, items):
     return as_bytes(items)[::-1] if dialect == "ring" else as_bytes(items)
 
 
-def convert(daemons, *args, keys=None, timeout_s=20 * TIMEOUT_S):
+def convert(daemons, *args, keys=None, prefix="topic-", timeout_s=20 * TIMEOUT_S):
     proxies = [f"--proxy=127.0.0.1:{daemon.port}" for daemon in daemons]
-    command = [sys.executable, str(ROOT / "scripts/convert"), "topic-", *proxies, *map(str, args)]
+    command = [sys.executable, str(ROOT / "scripts/convert"), prefix, *proxies, *map(str, args)]
     return subprocess.run(
         command,
         capture_output=True,

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What there is under a prefix: which items are lists of its dialect, and what the others are.
+
+A name alone says little. memcached may leave out items when it names them, so the list that an item
+may be a part of is asked for by name; and each item is read, for its flags and for what it begins
+with. Whether a value is a list of the dialect is decided by the proxies, which refuse others."""
+
+import collections
+import threading
+import urllib.parse
+
+from mclistd_convert import names as layout
+from mclistd_convert.wire import LIST_KEY, shown
+
+TEXT_FLAGS = (0, 16)  # 16 is what pylibmc and pymemcache give to text
+BATCH = 256
+SHOWN_MAX = 100        # of each kind; a file has them all
+
+# What an item, or a list, is found to be. Of those in NOT_LISTS nothing is touched.
+LIST, NATIVE, PART, OTHER, MISSING = "list", "native", "part", "other", "missing"
+ORPHAN, FLAGS, FORM, BAD_KEY, SHARED = "orphan", "flags", "form", "key", "shared"
+NOT_LISTS = (FLAGS, FORM, BAD_KEY, SHARED, ORPHAN)
+TITLES = {
+    LIST: "lists of the dialect",
+    NATIVE: "native lists",
+    PART: "items that are parts of lists",
+    OTHER: "items that have nothing to do with lists",
+    MISSING: "keys given under which there is nothing",
+    FLAGS: "values with flags: no lists",
+    FORM: "values that the dialect cannot have: no lists",
+    BAD_KEY: "items whose keys no list can have",
+    SHARED: "items that lists of two prefixes would have",
+    ORPHAN: "parts of lists that are not there",
+}
+
+
+def has_flags(copies):
+    return next((item.flags for _, item in copies if item.flags not in TEXT_FLAGS), None)
+
+
+class Inventory:
+    """kinds: {kind: {key or name: note}}. contents: {key: (items, digest)} of lists."""
+
+    def __init__(self, stored, worlds, section):
+        self.stored, self.worlds, self.section = stored, worlds, section
+        self.kinds = collections.defaultdict(dict)
+        self.contents = {}
+        self.owners = set()  # that were looked at since a part of theirs was found
+        self.lock = threading.Lock()
+
+    def note(self, kind, name, note=""):
+        with self.lock:
+            self.kinds[kind][name] = note
+
+    def lists(self):
+        return sorted(self.kinds[LIST])
+
+    def refuse(self, key, reason):
+        """The proxies say that it is no list."""
+        with self.lock:
+            self.kinds[LIST].pop(key, None)
+            self.kinds[FORM][key] = reason
+
+    def not_lists(self):
+        return sum(len(self.kinds[kind]) for kind in NOT_LISTS)
+
+    # --- by names ---
+
+    def batches(self, names):
+        """What classify() takes, of all names that the memcacheds have."""
+        belongs = self.worlds[0].belongs
+        if layout.keeps_key(self.section.dialect):
+            found = sorted(name for name in names if belongs(name, self.section))
+        elif self.section.dialect == "native":
+            found = sorted(n for n in names if n.endswith(b"#") and belongs(n, self.section))
+        else:
+            return self.batches_of_owners(names)
+        return [found[at : at + BATCH] for at in range(0, len(found), BATCH)]
+
+    def batches_of_owners(self, names):
+        owners = collections.defaultdict(set)
+        for name in names:
+            claims = layout.claims_on(name, self.worlds)
+            for claim in claims:
+                if claim.section.prefix == self.section.prefix:
+                    owners[claim.owner].add(name)
+            if not claims and self.worlds[0].belongs(name, self.section):
+                owners[name[:-1] if layout.NATIVE_HEAD.fullmatch(name) else name].add(name)
+        found = sorted(owners.items())
+        return [found[at : at + BATCH // 8] for at in range(0, len(found), BATCH // 8)]
+
+    def classify(self, batch):
+        if layout.keeps_key(self.section.dialect):
+            items = self.stored.items(batch)
+            for name in batch:
+                if name in items:
+                    self.classify_own(name, items[name])
+        elif self.section.dialect == "native":
+            items = self.stored.items(batch)
+            for name in batch:
+                if name in items and self.is_native(name, items[name]):
+                    self.note(NATIVE, name[:-1])
+        else:
+            items = self.stored.items([name for _, names in batch for name in names])
+            for owner, names in batch:
+                found = {n: items[n] for n in names if n in items}
+                self.classify_owner(owner, found)
+
+    # --- by keys ---
+
+    def classify_keys(self, keys):
+        """Of lists that were named."""
+        dialect = self.section.dialect
+        if layout.keeps_key(dialect) or dialect == "native":
+            items = self.stored.items(keys if dialect != "native" else [k + b"#" for k in keys])
+            for key in keys:
+                if dialect != "native" and key in items:
+                    self.classify_own(key, items[key])
+                elif self.is_missing(key):
+                    self.note(MISSING, key)
+            return
+        for key in keys:
+            found = self.stored.items(self.stored.parts(self.section, key))
+            if found:
+                self.classify_owner(key, found)
+            elif self.moves(key):
+                self.note(LIST, key)
+            elif self.is_missing(key):
+                self.note(MISSING, key)
+
+    def is_missing(self, key):
+        """There is nothing of the dialect: then there may be a native list."""
+        if self.has_head(key):
+            self.note(NATIVE, key)
+            return False
+        return True
+
+    # --- one item, one list ---
+
+    def has_head(self, key):
+        copies = self.stored.items([key + b"#"]).get(key + b"#", [])
+        return any(layout.HEAD.match(item.value) for _, item in copies)
+
+    def moves(self, key):
+        """Is its move to the native layout half done?"""
+        copies = self.stored.items([key]).get(key, [])
+        return any(layout.record_before(item.value) is not None for _, item in copies)
+
+    def why_not_native(self, key, items):
+        """What speaks against it that the list has been converted; None: nothing."""
+        if self.moves(key):
+            return "its move to the native layout is half done"
+        if layout.keeps_key(self.section.dialect) and self.stored.items([key]):
+            return "it is stored in the old layout"
+        if self.has_head(key):
+            return None
+        if self.stored.items(self.stored.parts(self.section, key)):
+            return "it is stored in the old layout"
+        return "it is not a native list" if items > 0 else None
+
+    @staticmethod
+    def is_native(name, copies):
+        """An item of a native list; a list of the dialect may have a key that looks like one."""
+        values = [item.value for _, item in copies]
+        if layout.NATIVE_HEAD.fullmatch(name):
+            return all(layout.HEAD.match(value) for value in values)
+        if layout.NATIVE_SUBLIST.fullmatch(name):
+            return all(value == b"" or layout.SUBLIST.match(value) for value in values)
+        return False
+
+    def part_of(self, name, copies):
+        """(PART or ORPHAN, list) if the name is one that a part of a list has; else (None, None).
+        An index that names the sublist decides; without one it may be a list of its own, if the
+        sublists are there that it names itself."""
+        absent = None
+        for claim in layout.claims_on(name, self.worlds):
+            if claim.role != "sublist_name":
+                return PART, claim.owner
+            for _, index in self.stored.items([claim.owner]).get(claim.owner, []):
+                if claim.number in (layout.numbers_in(claim.section, index.value) or ()):
+                    self.classify_found(claim)
+                    return PART, claim.owner
+            absent = claim.owner
+        if absent is None or self.names_its_own(name, copies):
+            return None, None
+        return ORPHAN, absent
+
+    def classify_found(self, claim):
+        """A list whose part was found; memcached may have left out its index."""
+        with self.lock:
+            is_new = claim.owner not in self.owners
+            self.owners.add(claim.owner)
+        if is_new and claim.section.prefix == self.section.prefix:
+            for copies in self.stored.items([claim.owner]).values():
+                self.classify_own(claim.owner, copies)
+
+    def names_its_own(self, name, copies):
+        if self.section.dialect != "sublists":
+            return False
+        parts = [
+            layout.name_of(self.section, "sublist_name", name, number)
+            for _, item in copies
+            for number in layout.numbers_in(self.section, item.value) or ()
+        ]
+        return bool(self.stored.items(parts))
+
+    def classify_own(self, name, copies):
+        """The list is stored under its own key."""
+        if self.is_native(name, copies):
+            if name.endswith(b"#"):
+                self.note(NATIVE, name[:-1])
+            return
+        if not LIST_KEY.fullmatch(name):
+            self.note(BAD_KEY, name)
+            return
+        kind, owner = self.part_of(name, copies)
+        if kind:
+            self.note(kind, name, f"of {shown(owner)}")
+            return
+        found = {name: copies}
+        if self.section.dialect == "sublists":
+            found.update(self.stored.items(self.stored.parts(self.section, name)))
+        self.note_list(name, found)
+
+    def note_list(self, key, found):
+        for name, copies in sorted(found.items()):
+            flags = has_flags(copies)
+            if flags is not None:
+                self.note(FLAGS, key, f"{shown(name)} has flags {flags}")
+                return
+        self.note(LIST, key)
+
+    def classify_owner(self, key, found):
+        """The list is stored under other names, of which these were found."""
+        found = {name: copies for name, copies in found.items() if not self.is_native(name, copies)}
+        claims = {name: layout.claims_on(name, self.worlds) for name in found}
+        own = {name for name in found if any(self.is_mine(c, key) for c in claims[name])}
+        if self.has_head(key) and not self.moves(key):
+            self.note(NATIVE, key)
+            for name in own:
+                self.note(ORPHAN, name, f"of {shown(key)}, which is a native list")
+            return
+        for name in found.keys() - own:
+            self.note(OTHER, name)
+        if not own:
+            return
+        if not LIST_KEY.fullmatch(key):
+            self.note(BAD_KEY, key)
+            return
+        for name in sorted(own):
+            for claim in claims[name]:
+                if claim.section.prefix != self.section.prefix:
+                    where = f"{shown(claim.owner)} of [lists {shown(claim.section.prefix)}]"
+                    self.note(SHARED, key, f"{shown(name)} would be a part of {where}, too")
+                    return
+        roles = {c.role for name in own for c in claims[name] if self.is_mine(c, key)}
+        if not roles & set(layout.PRIMARY) and not self.moves(key):
+            for name in own:
+                self.note(ORPHAN, name, f"of {shown(key)}")
+            return
+        self.note_list(key, {name: found[name] for name in own})
+
+    def is_mine(self, claim, key):
+        return claim.section.prefix == self.section.prefix and claim.owner == key
+
+    # --- shown and written ---
+
+    def print(self):
+        for kind, title in TITLES.items():
+            if self.kinds[kind]:
+                items = sum(self.contents.get(key, (0, ""))[0] for key in self.kinds[LIST])
+                more = f", {items} items" if kind == LIST and self.contents else ""
+                print(f"{len(self.kinds[kind])} {title}{more}")
+
+    def print_not_lists(self):
+        for kind in NOT_LISTS:
+            found = sorted(self.kinds[kind].items())
+            for name, note in found[:SHOWN_MAX]:
+                print(f"left alone: {shown(name)}: {TITLES[kind]}{': ' if note else ''}{note}")
+            if len(found) > SHOWN_MAX:
+                print(f"left alone: {len(found) - SHOWN_MAX} more {TITLES[kind]} (--inventory)")
+
+    def lines(self):
+        """Of the file: kind, name, and of lists how many items and their digest, else a note."""
+        for kind in TITLES:
+            for name, note in sorted(self.kinds[kind].items()):
+                quoted = urllib.parse.quote_from_bytes(name)
+                if kind == LIST and name in self.contents:
+                    count, digest = self.contents[name]
+                    yield f"{kind} {quoted} {count} {digest}"
+                else:
+                    yield f"{kind} {quoted} {note}".rstrip()

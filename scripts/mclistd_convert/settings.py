@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the proxies are set to, from their `stats settings`."""
+
+import contextlib
+import re
+
+from mclistd_convert.wire import Answer, Connection, Refused, shown
+
+# What must be the same in all proxies for them to mean the same lists.
+SHARED = [
+    word.encode()
+    for word in (
+        "dialect migrate delimiter deleted_delimiter add_sign delete_sign closed_mark add_name "
+        "delete_name a_name b_name active_name sublist_name seq_name slot_name capacity stamp "
+        "placement on_missing"
+    ).split()
+]
+ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+SAME_TRIES = 5
+
+
+def unescaped(text):
+    """Bytes that the configuration has as \\xNN."""
+    return ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text)
+
+
+class Section:
+    """[lists PREFIX] of a proxy."""
+
+    def __init__(self, prefix):
+        self.prefix, self.values = prefix, {}
+
+    @property
+    def dialect(self):
+        return self.values.get(b"dialect", b"native").decode()
+
+    @property
+    def migrates(self):
+        return self.values.get(b"migrate") == b"native"
+
+    def text(self, key, default=b""):
+        return self.values.get(key.encode(), default)
+
+    def bytes(self, key, default=b""):
+        return unescaped(self.text(key, default))
+
+    def shared(self):
+        return {key: self.values[key] for key in SHARED if key in self.values}
+
+
+class Settings:
+    """Of one proxy. sections: {prefix: Section}; b"": all other lists."""
+
+    def __init__(self, found):
+        self.sections, self.pools, self.default_pool = {}, {}, b""
+        for name, value in found.items():
+            kind, _, rest = name.partition(b":")
+            section, _, key = rest.rpartition(b":")
+            if kind == b"lists":
+                prefix = unescaped(section)
+                self.sections.setdefault(prefix, Section(prefix)).values[key] = value
+            elif kind == b"pool" and key == b"servers":
+                servers = [server.split()[0].decode() for server in value.split(b",")]
+                self.pools[section] = servers
+            elif name == b"proxy:pool" and value != b"NULL":
+                self.default_pool = value
+
+    def section_of(self, key):
+        """The one with the longest prefix, or None."""
+        fitting = [p for p in self.sections if key.startswith(p)]
+        return self.sections[max(fitting, key=len)] if fitting else None
+
+    def belongs(self, key, section):
+        found = self.section_of(key)
+        return found is not None and found.prefix == section.prefix
+
+    def servers_of(self, section):
+        name = section.text("pool")
+        name = self.default_pool if name in (b"", b"NULL") else name
+        return self.pools.get(name) or next(iter(self.pools.values()), [])
+
+
+def ask(address):
+    """(Settings, stats) of a proxy."""
+    try:
+        with contextlib.closing(Connection(address)) as connection:
+            settings = Settings(connection.stats(b"stats settings"))
+            return settings, connection.stats(b"stats")
+    except (OSError, ValueError, Answer) as error:
+        raise Refused(f"{address}: {error}") from None
+
+
+def check_section(address, settings, prefix, must_convert):
+    section = settings.sections.get(prefix)
+    if section is None:
+        raise Refused(f"{address}: has no [lists {shown(prefix)}]")
+    if must_convert and (section.dialect == "native" or not section.migrates):
+        raise Refused(
+            f"{address}: [lists {shown(prefix)}] has dialect = {section.dialect}, migrate = "
+            f"{shown(section.text('migrate'))}; expected another dialect with migrate = native"
+        )
+    return section
+
+
+def check_same_lists(address, settings, first, prefix):
+    """The prefix, and longer ones that take lists from it, must mean the same everywhere."""
+    for name in sorted(settings.sections.keys() | first.sections.keys()):
+        if not name.startswith(prefix):
+            continue
+        own, others = settings.sections.get(name), first.sections.get(name)
+        if own is None or others is None:
+            raise Refused(f"{address}: not all proxies have [lists {shown(name)}]")
+        own, others = own.shared(), others.shared()
+        for key in sorted(own.keys() | others.keys()):
+            if own.get(key) != others.get(key):
+                raise Refused(
+                    f"{address}: [lists {shown(name)}] has {key.decode()} = "
+                    f"{shown(own.get(key, b'nothing'))}, "
+                    f"others have {shown(others.get(key, b'nothing'))}"
+                )
+
+
+def check_proxies(addresses, prefix, must_convert=True, first=None):
+    """Returns the settings of all proxies, the first one's in front. Raises Refused."""
+    found = []
+    for address in addresses:
+        settings, _ = ask(address)
+        check_section(address, settings, prefix, must_convert)
+        first = first or settings
+        check_same_lists(address, settings, first, prefix)
+        found.append(settings)
+    return found
+
+
+# --- one proxy under two names ---------------------------------------------------------------------
+
+
+def start_of(stats):
+    return stats.get(b"pid"), int(stats.get(b"time", 0)) - int(stats.get(b"uptime", 0))
+
+
+def are_same(one, other):
+    """Do both addresses lead to the same process? Its number and the second of its start say no, or
+    perhaps: containers begin with the same number. Then connections to one are counted by the other.
+    """
+    (_, first), (_, second) = ask(one), ask(other)
+    (pid, start_s), (other_pid, other_start_s) = start_of(first), start_of(second)
+    if pid != other_pid or abs(start_s - other_start_s) > 2:
+        return False
+    for _ in range(SAME_TRIES):
+        with contextlib.closing(Connection(other)) as watching:
+            before = int(watching.stats(b"stats").get(b"total_connections", 0))
+            for _ in range(3):
+                with contextlib.closing(Connection(one)) as extra:
+                    extra.stats(b"stats")
+            if int(watching.stats(b"stats").get(b"total_connections", 0)) < before + 3:
+                return False
+    return True
+
+
+def check_distinct(addresses):
+    """One proxy that is named twice would be compared with itself."""
+    for i, one in enumerate(addresses):
+        for other in addresses[:i]:
+            if one == other:
+                raise Refused(f"{one}: named twice")
+            if are_same(one, other):
+                raise Refused(f"{one}: is the same proxy as {other}")

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the memcacheds hold: names of items, and the items themselves, read by name from each of
+them. Which of them owns a name is the proxies' business; what lies elsewhere is seen, too."""
+
+import threading
+
+from mclistd_convert import names as layout
+from mclistd_convert.wire import Answer, Refused, Server, dump
+
+PASSES_MAX = 10
+
+
+class Stored:
+    """All memcacheds of the pool. For several threads: each has connections of its own."""
+
+    def __init__(self, addresses):
+        self.addresses = list(dict.fromkeys(addresses))
+        self.local = threading.local()
+        self.incomplete = set()  # those that leave out items when they name them
+
+    def server(self, address):
+        servers = self.local.__dict__.setdefault("servers", {})
+        if address not in servers:
+            servers[address] = Server(address)
+        return servers[address]
+
+    def close(self):
+        for server in self.local.__dict__.pop("servers", {}).values():
+            server.close()
+
+    def check(self):
+        for address in self.addresses:
+            try:
+                self.server(address).stats(b"stats")
+            except (OSError, ValueError, Answer) as error:
+                raise Refused(f"memcached {address}: {error} (--server names them)") from None
+
+    def names(self):
+        """Of all items."""
+        found = set()
+        for address in self.addresses:
+            try:
+                found |= self.names_on(address)
+            except (OSError, ValueError, Answer) as error:
+                raise Refused(f"memcached {address}: {error}") from None
+        return found
+
+    def names_on(self, address):
+        """Asked until there is nothing new, and in both ways: while the hash table grows the one
+        may stop early, and the other leaves out what is used at that moment."""
+        found, quiet = set(), 0
+        for turn in range(PASSES_MAX):
+            names = dump(address, b"all" if turn == 1 else b"hash")
+            if names is None:
+                self.incomplete.add(address)
+                names = dump(address, b"all")
+            quiet = quiet + 1 if names <= found else 0
+            found |= names
+            if turn > 0 and quiet > 0:
+                break
+        return found
+
+    def items(self, keys):
+        """{key: [(address, Item)]} of those that are there."""
+        keys, found = list(dict.fromkeys(keys)), {}
+        for address in self.addresses:
+            for key, item in self.server(address).items_of(keys):
+                if item is not None:
+                    found.setdefault(key, []).append((address, item))
+        return found
+
+    def parts(self, section, key, numbers=()):
+        """The names of the items of a list, whether they are there or not, those without which
+        there is none last. numbers: of further sublists or slots."""
+        numbers, found = set(numbers), []
+        if section.dialect == "sublists":
+            for _, index in self.items([key]).get(key, []):
+                numbers |= layout.numbers_in(section, index.value) or set()
+        if section.dialect == "ring":
+            numbers |= set(range(int(section.text("capacity", b"100"))))
+        for role in layout.ROLES.get(section.dialect, []):
+            if role in layout.NUMBERED:
+                found += [layout.name_of(section, role, key, n) for n in sorted(numbers)]
+            else:
+                found.append(layout.name_of(section, role, key))
+        return found + [key] if layout.keeps_key(section.dialect) else found

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Connections to proxies and memcacheds. A key from elsewhere may hold any bytes: those that are
+not safe in a line are never written into one."""
+
+import base64
+import re
+import socket
+import time
+import urllib.parse
+
+TIMEOUT_S = 120
+DUMP_TRIES = 100
+DUMP_WAIT_S = 0.1
+AT_ONCE = 64           # requests in one packet
+DAYS_30_S = 30 * 86400  # memcached takes longer times for dates
+LIST_KEY = re.compile(rb"[^\x00-\x20\x7f]{1,220}")
+ITEM_KEY = re.compile(rb"[^\x00-\x20\x7f]{1,250}")
+ADDRESS = re.compile(r"unix:.+|(\[[^]]+\]|[^:]+):[0-9]{1,5}")
+
+
+class Refused(Exception):
+    """It must not start, or not go on."""
+
+
+class Answer(Exception):
+    """An error that a proxy or a memcached answered."""
+
+
+def shown(data):
+    """Bytes for a person, on one line."""
+    text = data.decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def addresses_of(host, port):
+    """As the proxies take them: IPv4 first, then the lowest."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return sorted({(f != socket.AF_INET, f, where[0]): where for f, _, _, _, where in found}.items())
+
+
+class Connection:
+    """To a proxy or a memcached; raises OSError."""
+
+    def __init__(self, address):
+        if address.startswith("unix:"):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(TIMEOUT_S)
+            self.socket.connect(address[5:])
+        else:
+            host, _, port = address.rpartition(":")
+            (_, family, _), where = addresses_of(host.strip("[]"), int(port))[0]
+            self.socket = socket.socket(family)
+            self.socket.settimeout(TIMEOUT_S)
+            self.socket.connect(where)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, *lines):
+        self.socket.sendall(b"".join(line + b"\r\n" for line in lines))
+
+    def line(self):
+        line = self.file.readline()
+        if not line.endswith(b"\n"):
+            raise OSError("connection closed")
+        line = line.rstrip(b"\r\n")
+        if line.split(b" ")[0] in (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR"):
+            raise Answer(shown(line))
+        return line
+
+    def data(self, size):
+        data = self.file.read(size + 2)
+        if len(data) != size + 2:
+            raise OSError("connection closed")
+        return data[:-2]
+
+    def stats(self, what):
+        """{name: value}, bytes."""
+        self.send(what)
+        found = {}
+        while (line := self.line()) != b"END":
+            name, _, value = line[5:].partition(b" ")
+            found[name] = value
+        return found
+
+    def joined(self):
+        """The answer to lgets or lrange: the list as one text, and its version."""
+        text, version = b"", None
+        while (line := self.line()) != b"END":
+            _, _, _, size, *version = line.split(b" ")
+            text = self.data(int(size))
+        return text, version
+
+    def items(self):
+        """The answer to lgetb."""
+        found = []
+        while (line := self.line()) != b"END":
+            found.append(self.data(int(line.split(b" ")[2])))
+        return found
+
+
+# --- memcached -------------------------------------------------------------------------------------
+
+
+class Item:
+    """As a memcached has it. ttl_s: what is left; -1: it does not expire."""
+
+    def __init__(self, value, flags, ttl_s, cas):
+        self.value, self.flags, self.ttl_s, self.cas = value, flags, ttl_s, cas
+
+
+def meta(verb, key, more, flags):
+    """A meta command; a key that is not safe in a line goes as base64."""
+    if ITEM_KEY.fullmatch(key):
+        words = [verb, key, *more, *flags]
+    else:
+        words = [verb, base64.b64encode(key), *more, b"b", *flags]
+    return b" ".join(words)
+
+
+class Server(Connection):
+    """A memcached."""
+
+    def take_item(self):
+        """The answer to mg: an Item, or None."""
+        words = self.line().split(b" ")
+        if words[0] == b"EN":
+            return None
+        if words[0] != b"VA":
+            raise Answer(f"mg: {shown(b' '.join(words))}")
+        value = self.data(int(words[1]))
+        found = {word[:1]: word[1:] for word in words[2:]}
+        return Item(value, int(found[b"f"]), int(found[b"t"]), int(found[b"c"]))
+
+    def items_of(self, keys):
+        """Yields (key, Item or None)."""
+        for start in range(0, len(keys), AT_ONCE):
+            part = keys[start : start + AT_ONCE]
+            self.send(*(meta(b"mg", key, [], [b"v", b"f", b"t", b"c"]) for key in part))
+            for key in part:
+                yield key, self.take_item()
+
+    def store(self, key, item, only_missing):
+        """True: it is stored. False: something was there."""
+        times = b"T%d" % self.expiry_of(item.ttl_s)
+        mode = [b"ME"] if only_missing else []
+        line = meta(b"ms", key, [b"%d" % len(item.value)], [b"F%d" % item.flags, times, *mode])
+        self.send(line, item.value)
+        answer = self.line()
+        if answer not in (b"HD", b"NS"):
+            raise Answer(f"ms: {shown(answer)}")
+        return answer == b"HD"
+
+    def expiry_of(self, ttl_s):
+        if ttl_s < 0:
+            return 0
+        if ttl_s < DAYS_30_S:
+            return max(ttl_s, 1)
+        return int(self.stats(b"stats")[b"time"]) + ttl_s
+
+    def delete(self, key, cas=None):
+        """Whether it was there, and unchanged."""
+        self.send(meta(b"md", key, [], [b"C%d" % cas] if cas else []))
+        answer = self.line()
+        if answer not in (b"HD", b"NF", b"EX"):
+            raise Answer(f"md: {shown(answer)}")
+        return answer == b"HD"
+
+
+def dump(address, way):
+    """The names of all items of a memcached; None: this one cannot be asked in that way. b"hash"
+    goes through the hash table, and names all items that are there while it lasts; b"all" goes
+    through the LRU lists, and leaves out what is moved in them or used at that moment."""
+    for _ in range(DUMP_TRIES):
+        server = Server(address)
+        try:
+            names = set()
+            server.send(b"lru_crawler metadump " + way)
+            line = server.line()
+            if line.startswith((b"BUSY", b"LOCKED")):  # the crawler does one thing at a time
+                time.sleep(DUMP_WAIT_S)
+                continue
+            while line != b"END":
+                if line.startswith(b"BADCLASS") and way == b"hash":
+                    return None
+                if not line.startswith(b"key="):
+                    raise Answer(f"lru_crawler metadump: {shown(line)}")
+                names.add(urllib.parse.unquote_to_bytes(line[4:].split(b" ", 1)[0]))
+                line = server.line()
+            return names
+        except Answer:
+            if way == b"hash":
+                return None
+            raise
+        finally:
+            server.close()
+    raise Answer("lru_crawler metadump: busy")

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/convert: inventory, backup and restore."""
+
+import subprocess
+import sys
+
+import pytest
+
+from harness import ROOT
+from test_convert_support import (
+    DIALECTS,
+    convert,
+    items_of,
+    names_stored,
+    sections,
+    shown,
+    store,
+)
+
+KEY = "topic-X"
+ITEMS = ["apple", "pear", "plum"]
+EVERYWHERE = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def server(memcached):
+    return f"--server={memcached.address}"
+
+
+def restore(path, *args, prefix="topic-"):
+    command = [sys.executable, str(ROOT / "scripts/convert"), prefix, f"--restore={path}", *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def everything(memcached):
+    """{name: (value, flags, ttl)}"""
+    found = {}
+    with memcached.conn() as conn:
+        for name in names_stored(memcached):
+            conn.send(f"mg {name} v f t\r\n")
+            _, size, *words = conn.line().split()
+            found[name] = (conn.data(int(size)), *words)
+    return found
+
+
+@EVERYWHERE
+def test_what_was_saved_is_written_back(start_daemon, memcached, tmp_path, dialect):
+    daemon = start_daemon([memcached], config=sections(dialect))
+    for n in range(3):
+        store(memcached, dialect, f"topic-{n}", ITEMS)
+    before = everything(memcached)
+    path = tmp_path / "backup.txt"
+    done = convert([daemon], server(memcached), f"--backup={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = restore(path)
+    assert done.returncode == 3, done.stdout
+    assert "3 left alone since something newer is there" in done.stdout
+    assert "topic-1: a native list of that key is there" in done.stdout
+    done = restore(path, "--force")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 restored" in done.stdout
+    assert everything(memcached) == before
+    old = start_daemon([memcached], config=sections(dialect, migrate="no"))
+    with old.conn() as conn:
+        assert conn.lget("topic-1") == shown(dialect, ITEMS)
+    done = restore(path)
+    assert done.returncode == 0
+    assert "3 are there already" in done.stdout
+
+
+@EVERYWHERE
+def test_an_empty_memcached_is_filled_again(start_memcached, start_daemon, tmp_path, dialect):
+    memcached = start_memcached()
+    daemon = start_daemon([memcached], config=sections(dialect))
+    store(memcached, dialect, KEY, ITEMS)
+    before = everything(memcached)
+    path = tmp_path / "backup.txt"
+    assert convert([daemon], server(memcached), f"--backup={path}").returncode == 0
+    memcached.restart()
+    done = restore(path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 restored" in done.stdout
+    assert everything(memcached) == before
+
+
+def test_what_is_newer_is_left_alone(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("sublists"))
+    for n in range(3):
+        store(memcached, "sublists", f"topic-{n}", ITEMS)
+    path = tmp_path / "backup.txt"
+    assert convert([daemon], server(memcached), f"--backup={path}").returncode == 0
+    with memcached.conn() as conn:
+        for n in range(3):
+            conn.cmd(f"delete topic-{n}#")
+        assert conn.set("topic-0.0", "+newer") == b"STORED"
+        assert conn.set("topic-1.0", "+apple+pear+plum") == b"STORED"  # a restore that was killed
+    done = restore(path)
+    assert done.returncode == 3
+    assert "newer: topic-0: topic-0.0 has changed" in done.stdout
+    assert "2 restored" in done.stdout
+    with memcached.conn() as conn:
+        assert conn.get("topic-0.0") == b"+newer"
+        assert conn.get("topic-0") is None
+        assert conn.get("topic-1") == b"+0"
+
+
+def test_flags_times_and_any_bytes_are_saved(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    with memcached.conn() as conn:
+        assert conn.set("topic-%41#", b"a\r\nb,\x00\xff,", 16, 5000) == b"STORED"
+        assert conn.set("topic-long", b"a,", 0, 90 * 86400) == b"STORED"  # for good: a date in 1970
+        assert conn.cmd("ms topic-long 2 T5000000", "a,") == b"HD"
+    before = everything(memcached)
+    path = tmp_path / "backup.txt"
+    done = convert([daemon], server(memcached), f"--backup={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert restore(path, "--force").returncode == 0
+    after = everything(memcached)
+    assert after.keys() == before.keys()
+    for name, (value, flags, ttl) in before.items():
+        assert after[name][:2] == (value, flags)
+        assert abs(int(after[name][2][1:]) - int(ttl[1:])) < 60
+
+
+def test_a_backup_is_added_to_and_never_written_over(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    path = tmp_path / "backup.txt"
+    for n in range(2):
+        store(memcached, "simple", f"topic-{n}", [f"item-{n}"])
+        assert convert([daemon], server(memcached), f"--backup={path}").returncode == 0
+    whole = path.read_bytes()
+    assert whole.count(b"\nlist ") == 2
+    with open(path, "ab") as file:
+        file.write(b"list topic-9 1700000000 1\nitem 127.0.0.1:1 topic-9 0 -1 000")  # killed here
+    done = restore(path, "--force")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 lists in the backup: 2 restored" in done.stdout
+    path.write_bytes(whole.replace(b" 0 -1 ", b" 0 -2 x", 1))
+    done = restore(path)
+    assert done.returncode == 2 and ":3: " in done.stderr
+    path.write_text("something else\n")
+    store(memcached, "simple", KEY, ["apple"])
+    assert convert([daemon], server(memcached), f"--backup={path}").returncode == 2
+    assert path.read_text() == "something else\n"
+    assert restore(path, prefix="other-").returncode == 2
+
+
+# --- inventory ---
+
+
+@EVERYWHERE
+def test_lists_are_held_against_the_inventory(start_daemon, memcached, tmp_path, dialect):
+    daemons = [start_daemon([memcached], config=sections(dialect)) for _ in range(2)]
+    for n in range(4):
+        store(memcached, dialect, f"topic-{n}", items_of(n + 1))
+    path = tmp_path / "before.txt"
+    done = convert(daemons, server(memcached), "--dry-run", f"--inventory={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 lists of the dialect, 10 items" in done.stdout
+    done = convert(daemons, "--verify-only", f"--keys={path}")
+    assert done.returncode == 1
+    assert "failed: topic-1: it is stored in the old layout" in done.stdout
+    assert convert(daemons, server(memcached)).returncode == 0
+    natives = [start_daemon([memcached], config=sections("native")) for _ in range(2)]
+    for proxies in (daemons, natives, natives[:1]):
+        done = convert(proxies, "--verify-only", f"--keys={path}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "4 hold exactly what the inventory says" in done.stdout
+    with natives[0].conn() as conn:
+        assert conn.cmd("ladd topic-1 newer") == b"STORED"
+        assert conn.cmd("ldrop topic-2") == b"DELETED"
+    done = convert(natives, "--verify-only", f"--keys={path}")
+    assert done.returncode == 1
+    assert "1 were changed meanwhile" in done.stdout
+    assert "failed: topic-2: it held 3 items and is not there" in done.stdout
+
+
+def test_an_inventory_is_not_written_over(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    path = tmp_path / "before.txt"
+    path.write_text("from before\n")
+    store(memcached, "simple", KEY, ["apple"])
+    done = convert([daemon], server(memcached), f"--inventory={path}")
+    assert done.returncode == 2
+    assert path.read_text() == "from before\n"
+    assert names_stored(memcached) == [KEY]
+
+
+def test_an_inventory_that_is_cut_off_is_refused(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    for n in range(4):
+        store(memcached, "simple", f"topic-{n}", ["apple"])
+    path = tmp_path / "before.txt"
+    done = convert([daemon], server(memcached), "--dry-run", f"--inventory={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = path.read_text()
+    path.write_text(text[: text.index("list topic-2")])
+    done = convert([daemon], "--verify-only", f"--keys={path}")
+    assert done.returncode == 2
+    assert "is cut off" in done.stderr
