@@ -26,6 +26,7 @@
     METRIC(cmd_list_read, "list verbs that read, per list") \
     METRIC(get_hits, "keys found by pass-through reads") \
     METRIC(get_misses, "keys not found by pass-through reads") \
+    METRIC(down_reads, "pass-through reads answered as misses because of down_reads = miss") \
     METRIC(client_errors, "requests answered ERROR or CLIENT_ERROR") \
     METRIC(server_errors, "requests answered SERVER_ERROR") \
     METRIC(client_pauses, \

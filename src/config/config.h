@@ -57,6 +57,9 @@ enum pool_hash {
     HASH_HSIEH
 };
 
+/* What reads of plain keys are answered whose server cannot be asked. */
+enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
+
 struct pool_config {
     char name[CONFIG_NAME_MAX + 1];
     struct server_config *servers;
@@ -70,7 +73,8 @@ struct pool_config {
     uint32_t retry_min_ms;
     uint32_t retry_max_ms;
     uint32_t max_pending; /* requests waiting or in flight per server connection */
-    uint32_t line;        /* where the section begins in the file; 0 = not from a file */
+    enum down_reads down_reads;
+    uint32_t line; /* where the section begins in the file; 0 = not from a file */
 };
 
 enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };

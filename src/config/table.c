@@ -26,6 +26,7 @@ static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc
                                      "fnv1_64", "fnv1a_64",      "fnv1_32", "fnv1a_32",
                                      "jenkins", "murmur",        "hsieh",   NULL};
 static const char *const flush_all_words[] = {"embedded", "no", "yes", NULL};
+static const char *const down_reads_words[] = {"error", "miss", NULL};
 static const char *const on_missing_words[] = {"create", "refuse", NULL};
 static const char *const on_damaged_words[] = {"error", "miss", NULL};
 static const char *const placements[] = {"head", "spread", NULL};
@@ -106,6 +107,8 @@ static const struct config_key keys[] = {
      "the longest such pause"},
     {POOL("max_pending", max_pending), TYPE_COUNT, 1, 16777216, "65536", "", NULL,
      "requests that wait for one connection; further ones are answered with an error"},
+    {POOL("down_reads", down_reads), TYPE_WORD, 0, 0, "error", "", down_reads_words,
+     "answer to get, gets, gat, gats and mg of a plain key whose server cannot be asked: error or miss"},
 
     {LISTS("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
      "the pool that holds the lists; empty: the one that plain keys go to"},

@@ -200,6 +200,9 @@ static bool start_part(struct client *c)
         return false;
     }
     last->handler->start(last);
+    if (last->all_started && TAILQ_EMPTY(&last->parts)) {
+        pending_settle(c);
+    }
     return true;
 }
 

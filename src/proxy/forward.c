@@ -121,6 +121,10 @@ static void emit_single(struct part *part, struct chain *out)
     struct forward_part *f = forward_of(part);
     struct pending *p = part->pending;
     struct worker *w = worker_of(p);
+    if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
+        chain_copy_slice(out, p->request.quiet ? SLICE_NONE : SLICE_LIT("EN\r\n"));
+        return;
+    }
     if (!f->failed) {
         forward_count_error(w, f->line);
     }
@@ -168,10 +172,7 @@ static void emit_flush(struct part *part, struct chain *out)
     struct pending *p = part->pending;
     (void)out;
     if (f->failed || !slice_equal(f->line, SLICE_LIT("OK"))) {
-        bool all_started = p->all_started;
         forward_part_fail(p, f);
-        /* A server that failed is no reason to spare the others. */
-        p->all_started = all_started;
     }
 }
 

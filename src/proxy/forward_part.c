@@ -88,6 +88,18 @@ void forward_part_fail(struct pending *p, const struct forward_part *f)
     } else {
         snprintf(line, sizeof line, "%.*s", SLICE_ARGS(f->line));
     }
-    forward_count_error(worker_of(p), slice_of(line));
-    pending_fail(p, line);
+    if (p->failure == NULL) {
+        forward_count_error(worker_of(p), slice_of(line));
+    }
+    pending_note_failure(p, line);
+}
+
+bool forward_part_is_miss(const struct forward_part *f)
+{
+    struct worker *w = worker_of(f->part.pending);
+    if (!f->failed || !forward_reads_miss(w)) {
+        return false;
+    }
+    metric_inc(&w->metrics, METRIC_down_reads);
+    return true;
 }

@@ -20,6 +20,7 @@ struct forward_part {
     struct block *block; /* NULL: line is static */
     const char *text;
     struct forward_part *next; /* of those that share an exchange */
+    size_t route;              /* of multi-gets: pool_routes */
     struct exchange exchange;  /* not filled when it is shared */
 };
 
@@ -54,8 +55,15 @@ void forward_part_free(struct part *part);
 
 /* Counts it if it is an error line of a server. */
 void forward_count_error(struct worker *worker, struct slice line);
-/* The request's answer ends with the part's error instead of its trailer. */
+/* The request's answer will end with the part's error instead of its trailer. */
 void forward_part_fail(struct pending *pending, const struct forward_part *part);
+/* Are plain reads without a reply answered as misses (down_reads)? */
+static inline bool forward_reads_miss(const struct worker *w)
+{
+    return w->config->pools[w->config->pool_index].down_reads == DOWN_READS_MISS;
+}
+/* The part has no reply, and reads are answered as misses then: counts it. */
+bool forward_part_is_miss(const struct forward_part *part);
 
 /* Writing lines: each returns where it ends. */
 static inline char *put(char *out, struct slice s)

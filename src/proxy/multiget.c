@@ -69,18 +69,54 @@ static struct exchange *exchange_of_key(struct forward_part *f)
 static void ask_for_key(struct forward_part *f)
 {
     struct worker *w = worker_of(f->part.pending);
-    pool_submit(plain_pool(w), f->part.key, exchange_of_key(f));
+    pool_submit_on(plain_pool(w), f->route, exchange_of_key(f));
+}
+
+/* Has the route failed a key of this request? Then the others would only have to wait for the same,
+ * one after the other if there are many. */
+static bool is_unreachable(const struct pending *p, size_t route)
+{
+    return p->unreachable != NULL && (p->unreachable[route / 8] >> route % 8 & 1) != 0;
+}
+
+static void mark_unreachable(struct pending *p, size_t route)
+{
+    if (p->unreachable == NULL) {
+        p->unreachable = calloc(pool_route_count(plain_pool(worker_of(p))) / 8 + 1, 1);
+        CHECK(p->unreachable != NULL);
+    }
+    p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
+}
+
+/* A new part for the key, or NULL when it is passed over. */
+static struct forward_part *part_of_key(struct pending *p, struct slice key, size_t route)
+{
+    p->all_started = p->next + 1 == p->request.arg_count;
+    if (is_unreachable(p, route)) {
+        p->next++;
+        if (forward_reads_miss(worker_of(p))) {
+            metric_inc(&worker_of(p)->metrics, METRIC_down_reads);
+        }
+        return NULL;
+    }
+    struct forward_part *f = forward_part_new(p, key, WINDOW_ITEM);
+    f->route = route;
+    return f;
 }
 
 static void start_key(struct pending *p)
 {
     struct slice key;
+    size_t route;
     if (!token_next(&p->rest, &key)) {
         p->all_started = true;
         return;
     }
-    p->all_started = p->next + 1 == p->request.arg_count;
-    ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
+    pool_routes(plain_pool(worker_of(p)), &key, 1, &route);
+    struct forward_part *f = part_of_key(p, key, route);
+    if (f != NULL) {
+        ask_for_key(f);
+    }
 }
 
 static void restart_key(struct part *part)
@@ -237,9 +273,10 @@ static void start_keys(struct pending *p)
         p->all_started = count == 0;
         pool_routes(plain_pool(w), keys, count, routes);
         for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
-            p->all_started = p->next + 1 == p->request.arg_count;
-            add_to_route(w, &w->routes[routes[i]], forward_part_new(p, keys[i], WINDOW_ITEM),
-                         &used);
+            struct forward_part *f = part_of_key(p, keys[i], routes[i]);
+            if (f != NULL) {
+                add_to_route(w, &w->routes[routes[i]], f, &used);
+            }
             (void)slice_take(&p->rest, (size_t)(keys[i].p + keys[i].len - p->rest.p));
         }
     } while (may_start(p));
@@ -321,8 +358,14 @@ static void emit_key(struct part *part, struct chain *out)
     } else if (!f->failed && slice_starts_with(f->line, SLICE_LIT("EN"))) {
         metric_inc(m, METRIC_get_misses);
     } else {
-        /* A key must never look like a miss when it could not be asked for. */
-        forward_part_fail(part->pending, f);
+        if (f->failed) {
+            mark_unreachable(part->pending, f->route);
+        }
+        /* Unless the configuration wants it, a key must never look like a miss when it could not be
+         * asked for. */
+        if (!forward_part_is_miss(f)) {
+            forward_part_fail(part->pending, f);
+        }
     }
 }
 

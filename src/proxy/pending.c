@@ -24,6 +24,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     p->all_started = false;
     p->trailer = SLICE_NONE;
     p->failure = NULL;
+    p->unreachable = NULL;
     p->text = NULL;
     TAILQ_INSERT_TAIL(&client->fifo, p, link);
 }
@@ -58,6 +59,9 @@ static void pending_free(struct pending *p)
     block_unref(&p->block);
     if (p->failure != NULL) {
         free(p->failure);
+    }
+    if (p->unreachable != NULL) {
+        free(p->unreachable);
     }
     if (p->text != NULL) {
         chain_fini(p->text);
@@ -224,14 +228,24 @@ void pending_restart(struct client *client)
     CHECK(client->postponed == 0);
 }
 
-void pending_fail(struct pending *p, const char *line)
+void pending_note_failure(struct pending *p, const char *line)
 {
-    p->rest = SLICE_NONE;
-    p->all_started = true;
     if (p->failure == NULL) {
         p->failure = strdup(line);
         CHECK(p->failure != NULL);
     }
+}
+
+void pending_fail(struct pending *p, const char *line)
+{
+    p->rest = SLICE_NONE;
+    p->all_started = true;
+    pending_note_failure(p, line);
+}
+
+void pending_settle(struct client *client)
+{
+    emit_ready(client);
 }
 
 void pending_answer_fixed(struct client *client, struct slice text)

@@ -71,7 +71,10 @@ struct pending {
     /* What stands behind the parts' answers. */
     struct slice trailer; /* static text with its line end, or nothing */
     char *failure;        /* a line without line end that replaces trailer, from malloc, or NULL */
-    struct chain *text;   /* longer answers of the proxy itself, from malloc, or NULL */
+    /* Routes of the pool whose keys are not asked for any more, a bit each; from malloc, NULL =
+     * none. */
+    uint8_t *unreachable;
+    struct chain *text; /* longer answers of the proxy itself, from malloc, or NULL */
 };
 TAILQ_HEAD(pending_list, pending);
 
@@ -101,9 +104,13 @@ bool pending_front_waits(const struct client *client);
 /* The first part of the first request, or NULL. */
 struct part *pending_first(const struct client *client);
 
-/* The line replaces the request's trailer; the first failure counts. Parts that were not started
- * never will be. */
+/* The line replaces the request's trailer; the first failure counts. */
+void pending_note_failure(struct pending *pending, const char *line);
+/* The same, and parts that were not started never will be. */
 void pending_fail(struct pending *pending, const char *line);
+/* To be called when a request's last parts were passed over instead of started: answers what is in
+ * turn. */
+void pending_settle(struct client *client);
 
 /* Answers in turn with static text, or with text (which is emptied). */
 void pending_answer_fixed(struct client *client, struct slice text);

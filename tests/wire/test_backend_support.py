@@ -32,10 +32,10 @@ class FakeServer:
     """Answers the proxy's handshake as a memcached would, then leaves each connection to behave(),
     which is given the fake itself and the socket. What came in is kept in `received`."""
 
-    def __init__(self, behave, handshake=HANDSHAKE):
+    def __init__(self, behave, handshake=HANDSHAKE, port=None):
         self.behave = behave
         self.handshake = handshake
-        self.port = free_port()
+        self.port = port or free_port()
         self.received = []  # one bytearray per connection, without the handshake's question
         self.connections = 0
         self.stopping = False
