@@ -45,19 +45,25 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct list_call *submit(struct test *t, size_t number, enum list_verb verb,
-                                struct list_session *session)
+static struct list_call *submit_key(struct test *t, size_t number, enum list_verb verb,
+                                    struct list_session *session, struct slice key)
 {
     static const struct slice item = {"item", 4};
     struct list_call *call = &t->calls[number];
     call->verb = verb;
-    call->key = SLICE_LIT("key");
+    call->key = key;
     call->policy = &t->rig.config->lists[0];
     call->session = session;
     call->items = &item;
     call->item_count = verb == LIST_ADD;
     engine_submit(t->rig.engine, call, t->rig.now);
     return call;
+}
+
+static struct list_call *submit(struct test *t, size_t number, enum list_verb verb,
+                                struct list_session *session)
+{
+    return submit_key(t, number, verb, session, SLICE_LIT("key"));
 }
 
 static struct be_request *take_request(struct test *t, enum be_verb verb)
@@ -69,13 +75,18 @@ static struct be_request *take_request(struct test *t, enum be_verb verb)
     return request;
 }
 
-/* The next request must be a look at the list's key. */
-static void answer(struct test *t, enum be_status status, const char *value)
+/* The next request must be a look at that key. */
+static void answer_key(struct test *t, const char *key, enum be_status status, const char *value)
 {
     struct be_request *request = take_request(t, BE_GET);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), SLICE_LIT("key")));
+    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
     rig_answer(&t->rig, request, status, value, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
+}
+
+static void answer(struct test *t, enum be_status status, const char *value)
+{
+    answer_key(t, "key", status, value);
 }
 
 static void expect_done(struct test *t, const struct list_call *call, enum list_status status)
@@ -111,6 +122,40 @@ static void test_a_key_without_room_for_names_is_not_converted(void **state)
     expect_done(t, submit(t, 0, LIST_CONVERT, &t->writer), LIST_CLIENT_ERROR);
     assert_string_equal(t->calls[0].error,
                         "key must have 1 to 2 bytes for its items to have names");
+}
+
+static void convert_a_sublist(struct test *t, bool is_known, const char *index)
+{
+    t->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    (void)submit_key(t, 0, LIST_CONVERT, &t->writer, SLICE_LIT("key.17"));
+    if (!is_known) {
+        answer_key(t, "key.17", BE_HIT, "+5+6"); /* where is it? */
+    }
+    answer_key(t, "key", BE_HIT, index);
+}
+
+static void test_a_sublist_that_an_index_names_is_not_converted(void **state)
+{
+    static const char *const indexes[] = {"+0+17", "-17+17", "\1mclistd moved 1 3 7\n^1\n+17"};
+    struct test *t = *state;
+    for (size_t i = 0; i < 3; i++) {
+        convert_a_sublist(t, i > 0, indexes[i]);
+        expect_done(t, &t->calls[0], LIST_SERVER_ERROR);
+        assert_string_equal(t->calls[0].error, "another list names this item as one of its "
+                                               "sublists, not converted");
+        assert_false(engine_busy(t->rig.engine));
+    }
+}
+
+static void test_a_list_that_no_index_names_is_converted(void **state)
+{
+    struct test *t = *state;
+    convert_a_sublist(t, false, "+0+17-17");
+    struct be_request *head = take_request(t, BE_GET);
+    assert_true(slice_equal(slice_make(head->key, head->key_len), SLICE_LIT("key.17#")));
+    rig_answer(&t->rig, head, BE_DOWN, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, &t->calls[0], LIST_SERVER_ERROR);
 }
 
 /* It was appended, and may have moved with the list. */
@@ -198,6 +243,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_ring_that_takes_half_of_a_call, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_list_larger_than_a_look_may_keep, setup, teardown),
         cmocka_unit_test_setup_teardown(test_such_a_list_can_be_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_sublist_that_an_index_names_is_not_converted, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_list_that_no_index_names_is_converted, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_a_key_without_room_for_names_is_not_converted, setup,
                                         teardown),
     };

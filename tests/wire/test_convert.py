@@ -103,6 +103,16 @@ def test_old_and_native_list_of_one_key(start_daemon, memcached, dialect):
     assert f"failed: {KEY}: {error.decode()}" in done.stdout
 
 
+def test_lconvert_refuses_a_sublist_of_another_list(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("sublists"))
+    store(memcached, "sublists", KEY, ["1", "2"])
+    with daemon.conn() as conn:
+        answer = conn.cmd(f"lconvert {KEY}.0")
+        assert answer.startswith(b"SERVER_ERROR another list names this item as one of its sublists")
+        assert conn.lget(KEY) == [b"1", b"2"]
+        assert conn.cmd(f"lconvert {KEY}") == b"2"
+
+
 @pytest.mark.parametrize("dialect", ONE_ITEM)
 def test_expiry_is_kept(start_daemon, memcached, dialect):
     daemon = start_daemon([memcached], config=sections(dialect))

@@ -548,7 +548,13 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
-    CO_CALL(co, check_free(e, w, event));
+    w->failed = false;
+    if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
+        CO_CALL(co, owner_check(e, w, event));
+    }
+    if (!w->failed) {
+        CO_CALL(co, check_free(e, w, event));
+    }
     for (w->tries = 0; !w->failed && w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
             CO_SLEEP(&w->op, co, "backing off after a conflict",

@@ -79,6 +79,8 @@ struct move {
     struct run import;
     struct fold imported; /* what import held when it was written */
     struct block *head;
+    size_t owner_digits; /* owner.c: of the number in the key that is tried */
+    uint64_t owner_number;
 };
 
 struct work;
