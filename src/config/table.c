@@ -67,7 +67,7 @@ static const struct config_key keys[] = {
     {PROXY("client_hard_bytes", client_hard_bytes), TYPE_BYTES64, 64 * K, 64 * G, "256m", "bytes", NULL,
      "answers that a client has not fetched, after which it is closed"},
     {PROXY("tracked_lists", tracked_lists), TYPE_COUNT, 16, 16777216, "65536", "", NULL,
-     "lists per worker whose log size is remembered"},
+     "lists per worker that are remembered: that they are lists, and how long their logs are"},
     {PROXY("view_bytes", view_bytes), TYPE_BYTES64, 0, 16 * G, "64m", "bytes", NULL,
      "memory per worker for the decoded content of lists in use"},
     {PROXY("log_level", log_level), TYPE_WORD, 0, 0, "info", "", log_levels,

@@ -32,6 +32,8 @@ struct list {
     struct op *reader;        /* dialects: what reads it */
     unsigned ops;             /* operations of any kind */
 
+    /* What stands under the head's name is one, as last seen: appends need no look at it. */
+    bool has_head;
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;
     uint64_t size_bytes, appended_bytes;

@@ -274,6 +274,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
         op->list->item_size_max = event->reply->caps->item_size_max;
         op->list->head_server = event->reply->caps->server_name;
     }
+    op->list->has_head = op->list->has_head && event->status != BE_HIT && event->status != BE_MISS;
     if (event->status == BE_MISS) {
         list_note_size(op->list, 0);
         return GOT_NOTHING;
@@ -291,6 +292,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
         return GOT_ERROR;
     }
     list_note_head(op->list, *head);
+    op->list->has_head = true;
     return GOT_HEAD;
 }
 

@@ -206,24 +206,43 @@ static void emit_drop(struct engine *e, struct op_compact *c)
     block_unref(&clear);
 }
 
-/* ldrop empties the list by one append; everything after is tidying up. True when the call is
- * settled by it. */
-static bool drop_settled(struct engine *e, struct op_compact *c, const struct op_event *event)
+static void settle_drop(struct op_compact *c, const struct op_event *event)
 {
     if (event->status == BE_STORED) {
         c->dropped = true;
-        return false;
-    }
-    if (event->status == BE_NOT_STORED) {
+    } else if (event->status == BE_NOT_STORED) {
         /* No head, most likely; if there is one after all (no memory for the append), it is cleared
          * by CAS. */
         c->goal = COMPACT_CLEAR;
-        return false;
+    } else {
+        op_error_text(event, c->error);
+        c->result = STEP_FAILED;
     }
-    op_error_text(event, c->error);
-    c->result = STEP_FAILED;
-    finish_call(e, c, false);
-    return true;
+}
+
+/* ldrop empties the list by one append; everything after is tidying up. An item that is no list is
+ * not appended to. Ends with STEP_FAILED when the call is settled by that. */
+static enum progress drop_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->outer;
+    CO_BEGIN(co);
+    if (!c->op.list->has_head) {
+        emit_get(e, &c->op, TAG_HEAD);
+        CO_AWAIT(co, "reading head before dropping it");
+        if (!compact_take_head(e, c, event) && event->status != BE_MISS) {
+            c->foreign = event->status == BE_HIT;
+            c->result = STEP_FAILED;
+        }
+    }
+    if (c->result != STEP_FAILED) {
+        emit_drop(e, c);
+        CO_AWAIT(co, "dropping");
+        settle_drop(c, event);
+    }
+    if (c->result == STEP_FAILED) {
+        finish_call(e, c, false);
+    }
+    CO_END(co);
 }
 
 static void note_end(struct engine *e, struct op_compact *c, bool finished)
@@ -269,9 +288,8 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
     CO_BEGIN(co);
     c->started_us = e->now.mono_us;
     if (c->goal == COMPACT_DROP && op->list->policy->on_missing == ON_MISSING_CREATE) {
-        emit_drop(e, c);
-        CO_AWAIT(co, "dropping");
-        if (drop_settled(e, c, event)) {
+        CO_CALL(co, drop_step(e, c, event));
+        if (c->result == STEP_FAILED) {
             CO_RETURN(co);
         }
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An append to a head answered NOT_STORED. That means: there is no head, or the item is at the
- * server's size limit, or the server has no memory left, or it moved the item to disk. Order of
- * writes, each only after a look at the head:
+ * There is no head, or none that can be appended to: a look before the append found that, or the
+ * append answered NOT_STORED. That means: there is no head, or the item is at the server's size
+ * limit, or the server has no memory left, or it moved the item to disk. Order of writes, each only
+ * after a look at the head:
  *
  *   1. head missing: ADD it with the changes as its log. NOT_STORED: somebody else was faster,
  *      or no memory: look again.
@@ -142,10 +143,14 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
 
     CO_BEGIN(co);
     for (round->tries = 0; round->tries < TRIES_MAX; round->tries++) {
-        head_unref(&round->found);
-        emit_get(e, op, TAG_CREATE);
-        CO_AWAIT(co, "looking why the append was not stored");
-        got = op_take_head(e, op, event, &round->found, round->error);
+        got = round->looked;
+        if (!round->has_looked) {
+            head_unref(&round->found);
+            emit_get(e, op, TAG_CREATE);
+            CO_AWAIT(co, "looking why the append was not stored");
+            got = op_take_head(e, op, event, &round->found, round->error);
+        }
+        round->has_looked = false;
         if (got == GOT_ERROR) {
             round_fail_writes(e, round, round->error);
             break;
@@ -158,6 +163,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             CO_AWAIT(co, "creating the head");
             if (event->status == BE_STORED) {
                 metric_inc(e->metrics, METRIC_list_creates);
+                op->list->has_head = true;
             }
             round->appended_again = false;
         } else {

@@ -211,6 +211,7 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
     if (event->status == BE_STORED) {
         if (x->head == NULL) {
             metric_inc(e->metrics, METRIC_list_creates);
+            x->op.list->has_head = true;
         }
         list_note_size(x->op.list, (x->head == NULL ? 0 : x->head->value.len) + x->entries->used);
         finish_all(e, x);

@@ -111,6 +111,7 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
             list_note_size(list, event->reply->size_bytes);
         } else if (event->status == BE_MISS) {
             list_note_size(list, 0);
+            list->has_head = false;
         }
     } else {
         head_unref(&round->head);
@@ -153,12 +154,21 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
 
     CO_BEGIN(co);
     round->log_bytes_before = list_log_bytes(list);
-    send_round(e, round, list->round_writes);
+    if (list->round_writes && !list->has_head) {
+        emit_get(e, op, TAG_GET);
+        CO_AWAIT(co, "looking whether it is a list");
+        round->looked = op_take_head(e, op, event, &round->found, round->error);
+        round->has_looked = round->looked != GOT_HEAD;
+        head_unref(&round->found);
+    }
+    if (!round->has_looked) {
+        send_round(e, round, list->round_writes);
+    }
     while (op->due > 0) {
         CO_AWAIT(co, list->round_writes ? "appending" : "reading head");
         take_reply(e, round, event);
     }
-    if (list->round_writes && round->write_outcome.status == BE_NOT_STORED) {
+    if (round->has_looked || (list->round_writes && round->write_outcome.status == BE_NOT_STORED)) {
         list->appended_bytes = 0;
         CO_CALL(co, create_step(e, round, event));
         round->reread = true;

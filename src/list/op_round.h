@@ -16,6 +16,8 @@ struct op_round {
     struct block *batch; /* the entries of all writes, NULL while there is none */
     struct head *head;   /* for the reads */
     enum head_result got;
+    bool has_looked; /* before it appended: the item was not known, and is no list */
+    enum head_result looked;
     bool probe;  /* carries nothing: asks for the size, since the log may be full */
     bool reread; /* the head read was overtaken by the change's second try */
     unsigned tries;
@@ -42,7 +44,8 @@ static inline size_t round_bytes(const struct op_round *round)
 /* Bytes that the call's entries take. */
 size_t round_call_bytes(const struct list_call *call);
 
-/* op_create.c: the append answered NOT_STORED. Ends with all writes answered. */
+/* op_create.c: there is no head, or the append answered NOT_STORED. Ends with all writes answered.
+ */
 enum progress create_step(struct engine *e, struct op_round *round, const struct op_event *event);
 /* Answers all writes well. */
 void round_finish_writes(struct engine *e, struct op_round *round);

@@ -98,12 +98,52 @@ static void test_drop_clears_only_once(void **state)
 {
     struct script *s = *state;
     submit(s, LIST_DROP, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
     expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
     expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
     expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
     expect(s, BE_CAS, "k#", BE_STORED, NULL);
     expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:b");
     expect_done(s, LIST_OK);
+}
+
+/* An append reaches any item, whoever's it is: a change of a list that this worker does not know
+ * looks first, and leaves alone what is no list. */
+static void test_change_of_what_is_no_list_is_refused(void **state)
+{
+    struct script *s = *state;
+    const enum list_verb verbs[] = {LIST_ADD, LIST_DEL, LIST_SET, LIST_DROP};
+    struct slice item = SLICE_LIT("x");
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        submit(s, verbs[i], &item, verbs[i] != LIST_DROP);
+        expect(s, BE_GET, "k#", BE_HIT, "<html>");
+        expect_done(s, LIST_SERVER_ERROR);
+        assert_string_equal(s->call.error, "k# holds no list of a version known here");
+    }
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_foreign), 4);
+}
+
+/* A list that this worker has read, changed or made is known: one request per change. */
+static void test_change_of_a_known_list_does_not_look(void **state)
+{
+    struct script *s = *state;
+    struct slice item = SLICE_LIT("x");
+    submit(s, LIST_ADD, &item, 1);
+    expect(s, BE_GET, "k#", BE_MISS, NULL);
+    expect(s, BE_ADD, "k#", BE_STORED, NULL);
+    expect_done(s, LIST_OK);
+    for (int i = 0; i < 3; i++) {
+        submit(s, LIST_ADD, &item, 1);
+        expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+        expect_done(s, LIST_OK);
+    }
+    /* It was removed, and something else has its name: what is not known any more is looked at. */
+    submit(s, LIST_LEN, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, "something else");
+    expect_done(s, LIST_SERVER_ERROR);
+    submit(s, LIST_ADD, &item, 1);
+    expect(s, BE_GET, "k#", BE_HIT, "something else");
+    expect_done(s, LIST_SERVER_ERROR);
 }
 
 /* Of two ldrops that meet an empty list, one removes it; the other found nothing. */
@@ -427,6 +467,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_drop_clears_only_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_change_of_what_is_no_list_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_change_of_a_known_list_does_not_look, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop_that_was_overtaken_found_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_drop_that_came_half_way_says_so, setup, teardown),
