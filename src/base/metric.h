@@ -37,6 +37,8 @@
     METRIC(backend_requests, "requests sent to backends") \
     METRIC(backend_errors, "backend requests that ended without an answer") \
     METRIC(backend_timeouts, "backend requests that timed out") \
+    METRIC(backend_ejections, \
+           "backend connections given up after eject_failures timeouts in a row") \
     METRIC(backend_connects, "backend connections established") \
     METRIC(backend_connect_failures, "failed attempts to connect to a backend") \
     METRIC(backend_bytes_read, "bytes read from backends") \

@@ -69,7 +69,8 @@ struct pool_config {
     uint32_t hash_cache_bytes; /* memory per worker for keys whose server is known; 0 = none */
     uint32_t connections;      /* per server and worker */
     uint32_t connect_timeout_ms;
-    uint32_t timeout_ms; /* from submission to answer */
+    uint32_t timeout_ms;     /* from submission to answer */
+    uint32_t eject_failures; /* time-outs in a row; 0 = never */
     uint32_t retry_min_ms;
     uint32_t retry_max_ms;
     uint32_t max_pending; /* requests waiting or in flight per server connection */

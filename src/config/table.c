@@ -101,6 +101,8 @@ static const struct config_key keys[] = {
      "longest time to connect to a server"},
     {POOL("timeout_ms", timeout_ms), TYPE_COUNT, 1, 600000, "1000", "ms", NULL,
      "longest time from a request to its answer"},
+    {POOL("eject_failures", eject_failures), TYPE_COUNT, 0, 1000000, "3", "", NULL,
+     "requests that time out in a row, after which a server gets no more until it answers a probe; 0: never"},
     {POOL("retry_min_ms", retry_min_ms), TYPE_COUNT, 1, 600000, "50", "ms", NULL,
      "pause after the first failed attempt to connect; it doubles with each further one"},
     {POOL("retry_max_ms", retry_max_ms), TYPE_COUNT, 1, 600000, "2000", "ms", NULL,

@@ -14,6 +14,10 @@
 
 /* To be sent at connect, in one piece. */
 #define HANDSHAKE_REQUEST "version\r\nstats settings\r\n"
+/* To be sent behind it where a server may answer that and nothing else. */
+#define HANDSHAKE_PROBE "mn\r\n"
+/* The line that answers it. */
+#define HANDSHAKE_PROBE_ANSWER "MN"
 /* Room for the longest text about a server that is not taken. */
 #define HANDSHAKE_ERROR_MAX 160
 

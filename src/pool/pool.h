@@ -79,11 +79,11 @@ struct exchange {
     /* The pool's, until done(). */
     TAILQ_ENTRY(exchange) link;
     struct server *server;
-    uint64_t deadline_us;
-    uint64_t start, end; /* its bytes in the connection's output, see pool/upstream.h */
-    uint8_t fate;        /* why there is no answer, see pool/server.h */
-    bool changes;        /* a lost answer leaves the item's state unknown */
-    bool listing;        /* the answer is a list of STAT lines (the pool's own exchanges) */
+    uint64_t since_us, deadline_us; /* submission, and when it times out */
+    uint64_t start, end;            /* its bytes in the connection's output, see pool/upstream.h */
+    uint8_t fate;                   /* why there is no answer, see pool/server.h */
+    bool changes;                   /* a lost answer leaves the item's state unknown */
+    bool listing; /* the answer is a list of STAT lines (the pool's own exchanges) */
 };
 TAILQ_HEAD(exchange_list, exchange);
 
@@ -127,10 +127,10 @@ void pool_set_watch(struct pool *pool, bool watch);
  * as the pool lives. */
 struct server_stats {
     char name[CONFIG_NAME_MAX + 16];
-    char state[16]; /* "up", "connecting", "down", "idle" */
+    char state[16]; /* "up", "connecting", "ejected", "down", "idle" */
     char version[32];
     char address[CONFIG_NAME_MAX + 16]; /* of the last connection, "" = none yet */
-    uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
+    uint64_t requests, errors, timeouts, ejections, connects, connect_failures, pending, evictions;
 };
 /* Fills out with up to max servers of this pool; returns how many. */
 size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max);

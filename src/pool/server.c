@@ -83,6 +83,9 @@ int server_init(struct server *server, struct pool_context *context,
         snprintf(server->texts[fate], SERVER_TEXT_MAX, "backend %s%s", config->name,
                  fates[fate].text);
     }
+    snprintf(server->texts[FATE_EJECTED], SERVER_TEXT_MAX,
+             "backend %s down: %u requests in a row timed out; probing", config->name,
+             context->config->eject_failures);
     CHECK(pthread_mutex_init(&server->text_lock, NULL) == 0);
     server->upstream_count = count > 0 ? count : 1;
     server->upstreams = calloc(server->upstream_count, sizeof *server->upstreams);
@@ -113,16 +116,17 @@ struct upstream *server_upstream(struct server *server, struct slice placement_k
 
 /* --- what it said --------------------------------------------------------------------------- */
 
-void server_learn(struct server *server, const struct handshake *hs, const struct address *address)
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address,
+                  bool on_trial)
 {
-    if (server->down_logged || !server->caps_known) {
+    if (!on_trial && (server->down_logged || !server->caps_known)) {
         log_info("backend %s: up, memcached %s, item_size_max %llu, cas %s, evictions %s, "
                  "flush_all %s",
                  server->config->name, hs->version, (unsigned long long)hs->item_size_max,
                  hs->cas_disabled ? "off" : "on", hs->evictions_disabled ? "off" : "on",
                  hs->flush_disabled ? "off" : "on");
     }
-    server->down_logged = false;
+    server->down_logged = on_trial;
     server->caps.item_size_max = hs->item_size_max;
     server->caps.cas_enabled = !hs->cas_disabled;
     server->caps_known = true;
@@ -135,6 +139,12 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
     memcpy(server->version_text, hs->version, sizeof server->version_text);
     address_text(address, server->address_text);
     pthread_mutex_unlock(&server->text_lock);
+}
+
+void server_recovered(struct server *server)
+{
+    log_info("backend %s: answers requests again", server->config->name);
+    server->down_logged = false;
 }
 
 void server_set_unfit(struct server *server, const char *reason)
@@ -167,7 +177,7 @@ static void on_watched(struct exchange *x, const struct exchange_reply *reply)
 void server_watch(struct server *server)
 {
     struct upstream *u = &server->upstreams[0];
-    if (server->watching || u->state != UPSTREAM_UP) {
+    if (server->watching || u->state != UPSTREAM_UP || u->favour != UPSTREAM_TRUSTED) {
         return;
     }
     server->watching = true;
@@ -259,8 +269,12 @@ void server_deliver_finished(struct pool_context *context)
 
 static const char *state_name(struct server *server)
 {
-    if (atomic_load(&server->in_state[UPSTREAM_UP]) > 0) {
+    uint32_t on_trial = atomic_load(&server->in_favour[UPSTREAM_ON_TRIAL]);
+    if (atomic_load(&server->in_state[UPSTREAM_UP]) > on_trial) {
         return "up";
+    }
+    if (on_trial > 0 || atomic_load(&server->in_favour[UPSTREAM_EJECTED]) > 0) {
+        return "ejected";
     }
     if (atomic_load(&server->in_state[UPSTREAM_CONNECTING]) > 0 ||
         atomic_load(&server->in_state[UPSTREAM_HANDSHAKE]) > 0 ||
@@ -276,6 +290,7 @@ void server_snapshot(struct server *server, struct server_stats *out)
         .requests = atomic_load_explicit(&server->requests, memory_order_relaxed),
         .errors = atomic_load_explicit(&server->errors, memory_order_relaxed),
         .timeouts = atomic_load_explicit(&server->timeouts, memory_order_relaxed),
+        .ejections = atomic_load_explicit(&server->ejections, memory_order_relaxed),
         .connects = atomic_load_explicit(&server->connects, memory_order_relaxed),
         .connect_failures = atomic_load_explicit(&server->connect_failures, memory_order_relaxed),
         .pending = atomic_load_explicit(&server->pending, memory_order_relaxed),

@@ -23,7 +23,8 @@
 #define FATE_TABLE(FATE) \
     FATE(DOWN, false, " down") \
     FATE(UNRESOLVED, false, " down: name not resolved") \
-    FATE(UNFIT, false, "") /* the text is made at the handshake */ \
+    FATE(UNFIT, false, "")   /* the text is made at the handshake */ \
+    FATE(EJECTED, false, "") /* the text is made at the start */ \
     FATE(QUEUE_FULL, false, ": queue full") \
     FATE(STALE, false, ": connected anew since") \
     FATE(NO_CAS, false, ": runs without CAS (-C)") \
@@ -62,8 +63,10 @@ struct server {
 
     /* For snapshots from other threads; written by the pool's worker only. */
     _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
-    _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT]; /* how many connections are in each state */
-    pthread_mutex_t text_lock;                       /* for the next two */
+    _Atomic uint64_t ejections;
+    _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT];   /* how many connections are in each state */
+    _Atomic uint32_t in_favour[UPSTREAM_FAVOUR_COUNT]; /* and how they are thought of */
+    pthread_mutex_t text_lock;                         /* for the next two */
     char version_text[sizeof((struct handshake *)NULL)->version];
     char address_text[ADDRESS_TEXT_MAX]; /* of the last connection, "" = none yet */
 };
@@ -86,8 +89,12 @@ void server_relocate(struct server *server);
 /* The connection for a key; always the same one. */
 struct upstream *server_upstream(struct server *server, struct slice placement_key);
 
-/* Takes what a handshake with that address found; logs what the operator should know. */
-void server_learn(struct server *server, const struct handshake *hs, const struct address *address);
+/* Takes what a handshake with that address found; logs what the operator should know. on_trial:
+ * that it is up is not logged yet. */
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address,
+                  bool on_trial);
+/* Logs that it is up again after a trial. */
+void server_recovered(struct server *server);
 /* Makes the text of FATE_UNFIT: the server cannot be used because of what it answered. */
 void server_set_unfit(struct server *server, const char *reason);
 /* Logs, once per outage, that the server cannot be reached or was lost. */

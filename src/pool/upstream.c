@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pool/upstream.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -33,6 +34,14 @@ void upstream_set_state(struct upstream *u, enum upstream_state state)
     if (state != UPSTREAM_UP) {
         u->epoch = 0;
     }
+}
+
+static void set_favour(struct upstream *u, enum upstream_favour favour)
+{
+    _Atomic uint32_t *in_favour = u->server->in_favour;
+    atomic_fetch_sub_explicit(&in_favour[u->favour], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&in_favour[favour], 1, memory_order_relaxed);
+    u->favour = favour;
 }
 
 static void set_state_timer(struct upstream *u, uint64_t ms)
@@ -158,6 +167,9 @@ static enum fate refusal(const struct upstream *u, const struct exchange *x)
     if (u->queued >= server->context->config->max_pending && !x->listing) {
         return FATE_QUEUE_FULL;
     }
+    if (u->favour == UPSTREAM_ON_TRIAL && u->queued > 0) {
+        return FATE_EJECTED;
+    }
     if (u->state != UPSTREAM_UP && u->doubtful) {
         return (enum fate)u->down_fate;
     }
@@ -192,7 +204,8 @@ static void append(struct upstream *u, struct exchange *x)
 void upstream_submit(struct upstream *u, struct exchange *x)
 {
     struct pool_context *context = u->server->context;
-    x->deadline_us = now_us(u) + (uint64_t)context->config->timeout_ms * 1000;
+    x->since_us = now_us(u);
+    x->deadline_us = x->since_us + (uint64_t)context->config->timeout_ms * 1000;
     /* Without this, the first request after a quiet time in which the server restarted would be
      * lost. */
     if (u->state == UPSTREAM_UP && u->queued == 0 && !u->is_reading &&
@@ -290,7 +303,10 @@ void upstream_established(struct upstream *u)
     u->answered = u->doubtful = false;
     metric_inc(server->context->metrics, METRIC_backend_connects);
     server_count(&server->connects, 1);
-    server_learn(server, &u->handshake, &u->address);
+    if (u->favour == UPSTREAM_EJECTED) {
+        set_favour(u, UPSTREAM_ON_TRIAL);
+    }
+    server_learn(server, &u->handshake, &u->address, u->favour == UPSTREAM_ON_TRIAL);
     if (!server->caps.cas_enabled) {
         sift(u, no_cas_verdict);
     }
@@ -312,13 +328,61 @@ static enum fate timeout_verdict(const struct upstream *u, const struct exchange
                                                               : lost_verdict(u, x);
 }
 
+void upstream_answered(struct upstream *u)
+{
+    u->timeouts = 0;
+    if (u->favour == UPSTREAM_ON_TRIAL) {
+        set_favour(u, UPSTREAM_TRUSTED);
+        server_recovered(u->server);
+    }
+}
+
+/* The first exchange has timed out. Has the server been given all the time that it may have, and
+ * said nothing in it, for the last time? */
+static bool is_to_be_ejected(struct upstream *u)
+{
+    const struct pool_config *config = u->server->context->config;
+    const struct exchange *x = TAILQ_FIRST(&u->queue);
+    uint64_t since_us = x->since_us > u->up_since_us ? x->since_us : u->up_since_us;
+    if (u->heard_us > since_us || now_us(u) < x->since_us + (uint64_t)config->timeout_ms * 1000) {
+        return false;
+    }
+    u->timeouts++;
+    return config->eject_failures != 0 && u->timeouts >= config->eject_failures;
+}
+
+static void eject(struct upstream *u)
+{
+    struct server *server = u->server;
+    if (u->favour == UPSTREAM_TRUSTED) {
+        u->retry_ms = server->context->config->retry_min_ms;
+        log_warn("backend %s: %" PRIu32 " requests in a row timed out: it gets no more until it "
+                 "answers again",
+                 server->config->name, u->timeouts);
+    }
+    metric_inc(server->context->metrics, METRIC_backend_ejections);
+    server_count(&server->ejections, 1);
+    set_favour(u, UPSTREAM_EJECTED);
+    u->doubtful = true;
+    u->failed_us = now_us(u);
+    enter_down(u, FATE_EJECTED);
+}
+
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
 {
     CHECK(u->state == UPSTREAM_UP);
+    bool ejected = timed_out && is_to_be_ejected(u);
     server_log_down(u->server, "connection lost", reason);
     close_socket(u);
     upstream_set_state(u, UPSTREAM_CONNECTING);
     sift(u, timed_out ? timeout_verdict : lost_verdict);
+    if (ejected) {
+        eject(u);
+        return;
+    }
+    if (u->favour == UPSTREAM_ON_TRIAL) {
+        set_favour(u, UPSTREAM_EJECTED);
+    }
     if (u->answered || now_us(u) >= u->up_since_us + PROVED_AFTER_US) {
         u->retry_ms = u->server->context->config->retry_min_ms;
         upstream_attempt(u);
@@ -334,6 +398,8 @@ void upstream_move(struct upstream *u)
     static const char reason[] = "its name means another address now";
     u->retry_ms = u->server->context->config->retry_min_ms;
     u->doubtful = false;
+    u->timeouts = 0;
+    set_favour(u, UPSTREAM_TRUSTED);
     if (u->state == UPSTREAM_UP) {
         u->answered = true; /* so that it is replaced at once */
         upstream_lost(u, reason, false);
@@ -352,9 +418,11 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
     if (u->state == UPSTREAM_DOWN) {
         upstream_attempt(u);
     } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {
-        upstream_attempt_failed(
-            u, u->state == UPSTREAM_CONNECTING ? "timeout" : "no answer to `version`", false,
-            FATE_DOWN);
+        const char *reason = u->state == UPSTREAM_CONNECTING ? "timeout"
+                             : u->probing                    ? "no answer to a probe"
+                                                             : "no answer to `version`";
+        upstream_attempt_failed(u, reason, false,
+                                u->favour == UPSTREAM_EJECTED ? FATE_EJECTED : FATE_DOWN);
     }
 }
 
@@ -365,6 +433,7 @@ void upstream_init(struct upstream *u, struct server *server)
     struct pool_context *context = server->context;
     *u = (struct upstream){.server = server, .fd = -1, .state = UPSTREAM_IDLE};
     atomic_fetch_add(&server->in_state[UPSTREAM_IDLE], 1);
+    atomic_fetch_add(&server->in_favour[UPSTREAM_TRUSTED], 1);
     u->retry_ms = context->config->retry_min_ms;
     TAILQ_INIT(&u->queue);
     chain_init(&u->out);

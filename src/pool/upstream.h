@@ -49,9 +49,23 @@ enum upstream_state {
     UPSTREAM_STATE_COUNT
 };
 
+/* A server may shake hands and then answer nothing: after eject_failures requests that timed out in
+ * a row, no more are sent until a new connection has answered the handshake and a probe behind it.
+ * Then one request is let through at a time; the first answer ends the trial, a time-out the
+ * connection. */
+enum upstream_favour {
+    UPSTREAM_TRUSTED,
+    UPSTREAM_EJECTED,
+    UPSTREAM_ON_TRIAL,
+    UPSTREAM_FAVOUR_COUNT
+};
+
 struct upstream {
     struct server *server;
     enum upstream_state state;
+    enum upstream_favour favour;
+    uint32_t timeouts;        /* in a row, without a word of the server in between */
+    bool probing;             /* the rest of the handshake is answered, but not the probe */
     int fd;                   /* -1: none */
     struct event read_event;  /* while connected */
     struct event write_event; /* while connecting, and while the socket is full */
@@ -107,6 +121,8 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
 void upstream_move(struct upstream *u);
 /* Takes the first exchange, which was answered, from the queue. */
 void upstream_dequeue(struct upstream *u, struct exchange *x);
+/* The server has answered a request of a submitter. */
+void upstream_answered(struct upstream *u);
 
 /* upstream_io.c: writes until the socket is full; reads and hands out what came. */
 void upstream_write(struct upstream *u);

@@ -151,10 +151,15 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 void upstream_connected(struct upstream *u)
 {
-    static const char request[] = HANDSHAKE_REQUEST;
+    /* The probe stands behind it. */
+    static const char request[] = HANDSHAKE_REQUEST HANDSHAKE_PROBE;
     ssize_t len = sizeof request - 1;
+    if (u->favour == UPSTREAM_TRUSTED) {
+        len = sizeof HANDSHAKE_REQUEST - 1;
+    }
     upstream_set_state(u, UPSTREAM_HANDSHAKE);
     u->handshake = (struct handshake){0};
+    u->probing = false;
     CHECK(event_assign(&u->read_event, u->server->context->base, u->fd, EV_READ | EV_PERSIST,
                        on_readable, u) == 0);
     CHECK(event_add(&u->read_event, NULL) == 0);

@@ -2,6 +2,7 @@
 /* What goes over an established connection: writing the output chain, reading replies and handing
  * them out. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -111,6 +112,23 @@ static int take_line(struct upstream *u, struct slice *line)
     return 1;
 }
 
+static enum handshake_result take_handshake_line(struct upstream *u, struct slice line,
+                                                 char error[HANDSHAKE_ERROR_MAX])
+{
+    if (!u->probing) {
+        enum handshake_result result = handshake_line(&u->handshake, line, error);
+        u->probing = result == HANDSHAKE_DONE && u->favour != UPSTREAM_TRUSTED;
+        return u->probing ? HANDSHAKE_MORE : result;
+    }
+    if (slice_equal(line, SLICE_LIT(HANDSHAKE_PROBE_ANSWER))) {
+        return HANDSHAKE_DONE;
+    }
+    char answer[64];
+    snprintf(error, HANDSHAKE_ERROR_MAX, "no memcached, it answers \"%s\" to mn",
+             backend_line_text(line, answer, sizeof answer));
+    return HANDSHAKE_REFUSED;
+}
+
 /* All parsers of input return false when the connection is over. */
 static bool read_handshake(struct upstream *u)
 {
@@ -118,7 +136,7 @@ static bool read_handshake(struct upstream *u)
     struct slice line;
     int rc;
     while ((rc = take_line(u, &line)) == 1) {
-        switch (handshake_line(&u->handshake, line, error)) {
+        switch (take_handshake_line(u, line, error)) {
         case HANDSHAKE_MORE:
             break;
         case HANDSHAKE_REFUSED:
@@ -152,6 +170,9 @@ static bool answer(struct upstream *u, struct exchange *x, const struct backend_
         .distrust = &distrust,
     };
     u->answered = true;
+    if (!x->listing) {
+        upstream_answered(u);
+    }
     if (x->value != NULL && parsed->has_value) {
         x->value(x, &reply);
     } else {

@@ -109,7 +109,7 @@ static void show_counters(struct worker *w, struct chain *out)
 /* The best that any worker sees: one that works shows that the server does. */
 static int state_rank(const char *state)
 {
-    static const char *const ranks[] = {"idle", "down", "connecting", "up"};
+    static const char *const ranks[] = {"idle", "down", "ejected", "connecting", "up"};
     int rank = -1;
     for (int i = 0; i < (int)(sizeof ranks / sizeof ranks[0]); i++) {
         if (strcmp(state, ranks[i]) == 0) {
@@ -133,6 +133,7 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
     sum->requests += one->requests;
     sum->errors += one->errors;
     sum->timeouts += one->timeouts;
+    sum->ejections += one->ejections;
     sum->connects += one->connects;
     sum->connect_failures += one->connect_failures;
     sum->pending += one->pending;
@@ -151,13 +152,10 @@ static void show_server(const char *prefix, const struct server_stats *s, struct
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"requests", s->requests},
-        {"errors", s->errors},
-        {"timeouts", s->timeouts},
-        {"connects", s->connects},
-        {"connect_failures", s->connect_failures},
-        {"pending", s->pending},
-        {"evictions", s->evictions},
+        {"requests", s->requests}, {"errors", s->errors},
+        {"timeouts", s->timeouts}, {"ejections", s->ejections},
+        {"connects", s->connects}, {"connect_failures", s->connect_failures},
+        {"pending", s->pending},   {"evictions", s->evictions},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         line(out, "%s:%s %" PRIu64, prefix, numbers[i].name, numbers[i].value);

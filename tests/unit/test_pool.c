@@ -10,95 +10,7 @@
 
 #include <cmocka.h>
 
-#include "support_fake_server.h"
-
-/* An exchange and what came of it. */
-struct probe {
-    struct exchange x;
-    bool done;
-    int status;
-    bool stale;
-    char line[200];
-    struct slice value;
-    struct block *block; /* a reference, when there was a value */
-    uint64_t epoch;
-    char text[200];
-    unsigned turn; /* order of completion */
-    bool distrusts;
-};
-
-static unsigned turns;
-
-static void on_done(struct exchange *x, const struct exchange_reply *reply)
-{
-    struct probe *p = x->owner;
-    assert_false(p->done);
-    p->done = true;
-    p->status = (int)reply->status;
-    p->stale = reply->stale;
-    p->epoch = reply->epoch;
-    p->turn = ++turns;
-    snprintf(p->line, sizeof p->line, "%.*s", SLICE_ARGS(reply->line));
-    snprintf(p->text, sizeof p->text, "%s", reply->text != NULL ? reply->text : "");
-    if (reply->has_value) {
-        p->value = reply->value;
-        p->block = block_ref(reply->block);
-    }
-    if (p->distrusts) {
-        *reply->distrust = true;
-    }
-}
-
-static void submit(struct fake_world *w, struct probe *p, const char *line)
-{
-    p->done = false;
-    p->x.line = slice_of(line);
-    p->x.done = on_done;
-    p->x.owner = p;
-    pool_submit(w->pool, SLICE_LIT("key"), &p->x);
-    assert_false(p->done); /* never from within */
-}
-
-static void expect_answer(struct fake_world *w, struct probe *p, const char *line)
-{
-    fake_until(w, &p->done);
-    assert_int_equal(p->status, EXCHANGE_ANSWERED);
-    assert_string_equal(p->line, line);
-    assert_true(p->epoch != 0);
-}
-
-static void expect_end(struct fake_world *w, struct probe *p, int status, const char *text)
-{
-    fake_until(w, &p->done);
-    assert_string_equal(p->text, text);
-    assert_int_equal(p->status, status);
-}
-
-/* Brings the connection up and proves it: one request, one answer. Returns its epoch. */
-static uint64_t warm_up(struct fake_world *w)
-{
-    struct probe p = {0};
-    submit(w, &p, "mn\r\n");
-    fake_until_got(w, 4);
-    fake_say(&w->server, "MN\r\n");
-    expect_answer(w, &p, "MN");
-    fake_forget(&w->server);
-    return p.epoch;
-}
-
-static int setup(void **state)
-{
-    static struct fake_world w;
-    fake_world_init(&w);
-    *state = &w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fake_world_fini(*state);
-    return 0;
-}
+#include "support_probe.h"
 
 static void requests_travel_together_and_answers_come_in_order(void **state)
 {
@@ -560,7 +472,7 @@ static void servers_are_connected_to_at_the_start(void **state)
 
 int main(void)
 {
-#define POOL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define POOL_TEST(f) cmocka_unit_test_setup_teardown(f, probe_setup, probe_teardown)
     const struct CMUnitTest tests[] = {
         POOL_TEST(requests_travel_together_and_answers_come_in_order),
         POOL_TEST(values_are_handed_on_whole),

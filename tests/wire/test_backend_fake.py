@@ -133,7 +133,8 @@ def test_a_server_that_never_answers_requests(start_daemon, start_fake, start_me
         answers = [conn.set(f"key{i}", "x") for i in range(20)]
         answers += [conn.cmd(f"mg key{i}") for i in range(20)]
         errors = {error_of(fake, line) for line in answers if line not in (b"STORED", b"HD")}
-        assert errors <= {": timeout, outcome unknown", ": timeout", " down"}
+        ejected = " down: 3 requests in a row timed out; probing"
+        assert errors <= {": timeout, outcome unknown", ": timeout", " down", ejected}
         assert ": timeout, outcome unknown" in errors
 
 
@@ -300,3 +301,31 @@ def test_the_handshake_asks_nothing_else(start_daemon, start_fake):
     daemon = start_daemon([start_fake(behave, handshake=HANDSHAKE[:20])], config=CONFIG)
     with daemon.conn() as conn:
         assert conn.get("key") == b"value"
+
+
+@pytest.mark.parametrize("answers_probes", [False, True])
+def test_a_server_that_hangs_is_ejected(start_daemon, start_fake, start_memcached, answers_probes):
+    """It shakes hands and answers nothing: few requests wait for it. Keys stay where they belong."""
+
+    def hang(fake, sock):
+        for line, _ in fake.requests(sock):
+            if answers_probes and line == b"mn":
+                sock.sendall(b"MN\r\n")
+
+    fake, real = start_fake(hang), start_memcached()
+    daemon = start_daemon([fake, real], config=CONFIG)
+    ejected = " down: 3 requests in a row timed out; probing"
+    with daemon.conn() as conn:
+        answers = [(key, conn.set(key, "x")) for key in (f"key{i}" for i in range(60))]
+        theirs = [key for key, line in answers if line != b"STORED"]
+        wait_until("it is ejected", lambda: error_of(fake, conn.set(theirs[0], "x")) == ejected)
+        stats = conn.stats("stats backends")
+        assert stats[f"backend:{fake.address}:state"] == "ejected"
+        assert int(stats[f"backend:{fake.address}:ejections"]) >= 1
+        assert daemon.log().count("3 requests in a row timed out") == 1
+        fake.behave = answer_correctly
+        wait_until("it is good", lambda: conn.cmd(f"delete {theirs[0]}") == b"DELETED")
+        assert {conn.set(key, "x") for key, _ in answers} == {b"STORED"}
+    with real.conn() as direct:
+        assert all(direct.get(key) is None for key in theirs)
+    assert f"backend {fake.address}: answers requests again" in daemon.log()

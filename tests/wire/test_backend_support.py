@@ -41,6 +41,7 @@ class FakeServer:
         self.stopping = False
         self.lock = threading.Lock()
         self.sockets = []
+        self.early = {}  # socket -> what came in with the handshake's question
         self.listener = socket.create_server((HOST, self.port), backlog=100)
         self.thread = threading.Thread(target=self._accept, daemon=True)
         self.thread.start()
@@ -79,11 +80,13 @@ class FakeServer:
         try:
             if self.handshake is not None:
                 question = b""
-                while not question.endswith(b"stats settings\r\n"):
+                while b"stats settings\r\n" not in question:
                     data = sock.recv(1000)
                     if not data:
                         return
                     question += data
+                # A probe may stand behind it.
+                self.early[sock] = question.split(b"stats settings\r\n", 1)[1]
                 sock.sendall(self.handshake)
             self.behave(self, sock)
         except OSError:
@@ -96,7 +99,8 @@ class FakeServer:
         with self.lock:
             kept = bytearray()
             self.received.append(kept)
-        buffer = b""
+        buffer = self.early.pop(sock, b"")
+        kept += buffer
         while True:
             found = re.match(rb"([^\n]*)\r\n", buffer)
             if found:
@@ -124,7 +128,9 @@ def correct_answer(line):
     verb = line.split()[0]
     if verb == b"mg":
         return b"VA 5 f0\r\nvalue\r\n" if b" v" in line else b"HD\r\n"
-    return {b"delete": b"DELETED\r\n", b"incr": b"7\r\n", b"ms": b"HD\r\n"}.get(verb, b"STORED\r\n")
+    return {
+        b"delete": b"DELETED\r\n", b"incr": b"7\r\n", b"ms": b"HD\r\n", b"mn": b"MN\r\n"
+    }.get(verb, b"STORED\r\n")
 
 
 def answer_correctly(fake, sock):
