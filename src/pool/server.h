@@ -25,6 +25,7 @@
     FATE(UNRESOLVED, false, " down: name not resolved") \
     FATE(UNFIT, false, "")   /* the text is made at the handshake */ \
     FATE(EJECTED, false, "") /* the text is made at the start */ \
+    FATE(NO_DESCRIPTOR, false, ": not sent, this proxy has no file descriptor left to connect") \
     FATE(QUEUE_FULL, false, ": queue full") \
     FATE(STALE, false, ": connected anew since") \
     FATE(NO_CAS, false, ": runs without CAS (-C)") \

@@ -274,8 +274,10 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
 {
     struct server *server = u->server;
     close_socket(u);
-    metric_inc(server->context->metrics, METRIC_backend_connect_failures);
-    server_count(&server->connect_failures, 1);
+    if (fate != FATE_NO_DESCRIPTOR) { /* that is no failure of the server's */
+        metric_inc(server->context->metrics, METRIC_backend_connect_failures);
+        server_count(&server->connect_failures, 1);
+    }
     u->doubtful = !quickly;
     u->failed_us = now_us(u);
     if (fate == FATE_UNFIT) {

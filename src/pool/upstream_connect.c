@@ -96,6 +96,11 @@ static void failed_with(struct upstream *u, int error)
         connect_to(u, twin);
         return;
     }
+    if (error == EMFILE || error == ENFILE) {
+        upstream_attempt_failed(u, "this proxy has no file descriptor left", true,
+                                FATE_NO_DESCRIPTOR);
+        return;
+    }
     upstream_attempt_failed(u, strerror(error), error == ECONNREFUSED || error == ENOENT,
                             FATE_DOWN);
 }

@@ -6,6 +6,7 @@ import grp
 import os
 import pathlib
 import pwd
+import resource
 import signal
 import socket
 import subprocess
@@ -129,6 +130,22 @@ def answers(client):
         return client.cmd("mn") == b"MN"
     except (EOFError, OSError):
         return False
+
+
+def test_descriptors_used_up_are_no_failure_of_the_server(start_daemon, memcached):
+    """The reserve makes that rare; here the limit is lowered behind the daemon's back."""
+    daemon = start_daemon([memcached], config={"proxy": {"threads": 1}})
+    with daemon.conn() as conn:
+        assert conn.set("key", "x") == b"STORED"
+        failures = conn.stats()["backend_connect_failures"]
+        pid = daemon.process.pid
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        memcached.restart()
+        wait_until("it says so", lambda: b"no file descriptor left" in conn.cmd("mg key"))
+        assert conn.stats()["backend_connect_failures"] == failures
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        wait_until("it connects", lambda: conn.set("key", "x") == b"STORED")
 
 
 def test_too_few_descriptors_for_the_servers_are_an_error(tmp_path, memcached):
