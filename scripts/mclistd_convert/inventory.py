@@ -69,6 +69,7 @@ class Inventory:
     def batches(self, names):
         """What classify() takes, of all names that the memcacheds have."""
         belongs = self.worlds[0].belongs
+        names = [name for name in names if not layout.CLOCK.fullmatch(name)]
         if layout.keeps_key(self.section.dialect):
             found = sorted(name for name in names if belongs(name, self.section))
         elif self.section.dialect == "native":

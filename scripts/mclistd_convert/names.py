@@ -21,6 +21,8 @@ NUMBERED = ("sublist_name", "slot_name")
 PRIMARY = ("add_name", "a_name", "b_name", "seq_name", "slot_name")
 NATIVE_HEAD = re.compile(rb"(.{1,220})#", re.DOTALL)
 NATIVE_SUBLIST = re.compile(rb"(.{1,220})#([a-z2-7]{13})\.(?:0|[1-9][0-9]{0,6})", re.DOTALL)
+# By these items proxies read a server's clock: they belong to no list.
+CLOCK = re.compile(rb"mclistd#clock\.[01]")
 NUMBER = re.compile(rb"0|[1-9][0-9]{0,9}")
 DIGITS_MAX = 10
 RECORD = re.compile(rb"\x01mclistd moved 1 ([0-9]+) [0-9]+\n")

@@ -69,6 +69,7 @@
     METRIC(list_damaged, "damaged lists met") \
     METRIC(list_foreign, "heads that are no lists or of an unknown version") \
     METRIC(list_out_of_memory, "operations refused by a backend without memory") \
+    METRIC(list_clock_errors, "rewritings given up because the server's clock could not be read") \
     METRIC(list_touches, "cached sublists touched in the backend") \
     METRIC(sublist_fetches, "sublists read from backends") \
     METRIC(sublist_fetches_combined, "sublist reads that waited for another's fetch") \

@@ -29,6 +29,7 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     TAILQ_INIT(&e->all_ops);
     TAILQ_INIT(&e->runnable);
     fetches_init(&e->fetches);
+    TAILQ_INIT(&e->expiries);
     STAILQ_INIT(&e->outbox);
     STAILQ_INIT(&e->spare_requests);
     TAILQ_INIT(&e->done);
@@ -42,6 +43,7 @@ void engine_destroy(struct engine **slot)
     if (e == NULL) {
         return;
     }
+    expiries_fini(e);
     while (!TAILQ_EMPTY(&e->all_ops)) {
         struct op *op = TAILQ_FIRST(&e->all_ops);
         TAILQ_REMOVE(&e->all_ops, op, all);
@@ -176,7 +178,9 @@ void engine_reply(struct engine *e, struct be_request *request, const struct be_
                   struct now now)
 {
     e->now = now;
-    if (request->op == NULL) {
+    if (request->expiry != NULL) {
+        expiry_reply(e, request, reply);
+    } else if (request->op == NULL) {
         fetch_reply(e, request, reply);
     } else {
         struct op_event event = {

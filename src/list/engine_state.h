@@ -6,6 +6,7 @@
 #define LIST_ENGINE_STATE_H
 
 #include "list/cache.h"
+#include "list/expiry.h"
 #include "list/fetch.h"
 #include "list/lists.h"
 
@@ -23,6 +24,7 @@ struct engine {
     TAILQ_HEAD(, op) all_ops;
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
+    struct expiries expiries; /* writes that wait for a server's clock */
     size_t calls;     /* submitted and not done, also those that wait for nothing but a moment */
     unsigned touches; /* touch operations under way */
     uint64_t session_mark; /* the current pass over a queue, see schedule.c */

@@ -227,18 +227,3 @@ bool log_has_withdrawal(struct slice log, const struct name *name)
 {
     return find_announcement(log, name, true);
 }
-
-int32_t exptime_of(int64_t ttl_s, int64_t wall_s)
-{
-    /* memcached takes numbers above 30 days for absolute times, and 0 for "never". */
-    const int64_t relative_max_s = 60 * 60 * 24 * 30;
-    if (ttl_s < 0) {
-        return 0;
-    }
-    if (ttl_s > relative_max_s) {
-        /* It reads 32 bits; a moment beyond them would turn negative, which means "gone at once".
-         */
-        return ttl_s > INT32_MAX - wall_s ? INT32_MAX : (int32_t)(wall_s + ttl_s);
-    }
-    return ttl_s == 0 ? 1 : (int32_t)ttl_s;
-}

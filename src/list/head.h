@@ -88,8 +88,4 @@ bool log_has_announcement(struct slice log, const struct name *name);
 /* Does this log withdraw it? */
 bool log_has_withdrawal(struct slice log, const struct name *name);
 
-/* The seconds to give memcached as exptime so that an item keeps its remaining time ttl_s (-1 = no
- * expiry); wall_s = now. */
-int32_t exptime_of(int64_t ttl_s, int64_t wall_s);
-
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "list/engine_state.h"
+#include "list/expiry.h"
 
 /* A burnt name outlives every paused proxy that might still write to it. */
 #define BURNT_TTL_S (60 * 60 * 24)
@@ -156,8 +157,7 @@ void request_send(struct engine *e, struct be_request *request)
     STAILQ_INSERT_TAIL(&e->outbox, request, link);
 }
 
-void op_send(struct engine *e, struct op *op, struct be_request *r, struct block *value,
-             uint64_t tag)
+void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64_t tag)
 {
     if (value != NULL) {
         r->block = block_ref(value);
@@ -167,6 +167,12 @@ void op_send(struct engine *e, struct op *op, struct be_request *r, struct block
     r->tag = tag;
     op->outstanding++;
     op->due++;
+}
+
+void op_send(struct engine *e, struct op *op, struct be_request *r, struct block *value,
+             uint64_t tag)
+{
+    op_prepare(op, r, value, tag);
     request_send(e, r);
 }
 
@@ -216,8 +222,7 @@ void emit_cas(struct engine *e, struct op *op, const struct head *read, struct b
     r->cas = read->cas;
     r->epoch = read->epoch;
     r->flags = read->flags;
-    r->exptime = exptime_of(read->ttl_s, e->now.wall_s);
-    op_send(e, op, r, value, tag);
+    expiry_send(e, op, r, read->ttl_s, SLICE_NONE, value, tag);
 }
 
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag)

@@ -64,8 +64,10 @@ void op_resume(struct engine *e, struct op *op);
 /* Hands an event to the operation and settles what follows. */
 void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
 
-/* Emission: each puts one request into the outbox and counts it as outstanding. Values: the block's
- * filled part, of which the request takes its own reference. */
+/* Makes the request one of the operation's, and counts it as outstanding. Value: the block's filled
+ * part, of which the request takes its own reference. */
+void op_prepare(struct op *op, struct be_request *request, struct block *value, uint64_t tag);
+/* Emission: each puts one request into the outbox and counts it as outstanding; values as above. */
 void op_send(struct engine *e, struct op *op, struct be_request *request, struct block *value,
              uint64_t tag);
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
@@ -73,7 +75,7 @@ void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 /* Creates the head. */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
-/* Replaces the head that was read, keeping its remaining time. */
+/* Replaces the head that was read, keeping its expiry: see expiry.h. */
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
               uint64_t tag);
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);

@@ -36,8 +36,8 @@ static struct view *view_of(struct engine *e, struct op_turns *t)
     return view;
 }
 
-/* A CAS sets the time to live anew: batch upon batch would stretch it, and undo a touch that came
- * in between. Appends leave it alone. */
+/* A CAS that keeps the expiry has to ask for the server's clock first (expiry.h), and may undo a
+ * touch that comes in between. Appends leave it alone. */
 static bool expires(const struct head *head)
 {
     return head->ttl_s >= 0;

@@ -143,7 +143,7 @@ void backend_submit(struct backend *backend, struct be_request *req)
     char line[BACKEND_LINE_MAX];
     struct call *call = take_call(backend);
     bool conditional = req->verb == BE_CAS || req->verb == BE_CAS_DELETE;
-    CHECK(req->pool_index < backend->pool_count && req->placement_len <= req->key_len);
+    CHECK(req->pool_index < backend->pool_count);
     CHECK(!conditional || req->epoch != 0);
     call->req = req;
     call->exchange = (struct exchange){
@@ -158,6 +158,5 @@ void backend_submit(struct backend *backend, struct be_request *req)
         call->exchange.body_block = req->block;
         call->exchange.body_bare = true;
     }
-    pool_submit(backend->pools[req->pool_index], slice_make(req->key, req->placement_len),
-                &call->exchange);
+    pool_submit(backend->pools[req->pool_index], be_placement(req), &call->exchange);
 }

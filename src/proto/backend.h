@@ -19,11 +19,15 @@
 /* Longest key of a list: with "#", a run's name, "." and the number of a sublist behind it
  * (list/name.h) it is still a key for memcached. */
 #define LIST_KEY_BYTES_MAX 220
+/* Longest key of a request that goes where another key belongs. */
+#define BE_ROUTE_BYTES 16
 
+/* First those that change nothing. */
 enum be_verb {
     BE_GET,     /* value, flags, CAS, remaining TTL */
     BE_SIZE,    /* only the size of the value, and CAS (mg KEY s c): BE_HIT or BE_MISS */
     BE_PROBE,   /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
+    BE_TIME,    /* only remaining TTL and CAS (mg KEY t c): BE_HIT or BE_MISS */
     BE_ADD,     /* BE_STORED or BE_NOT_STORED */
     BE_REPLACE, /* BE_STORED or BE_NOT_STORED */
     BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
@@ -63,30 +67,39 @@ struct be_caps {
 };
 
 struct op; /* opaque to everybody but the list engine */
+struct expiry;
 
 struct be_request {
     STAILQ_ENTRY(be_request) link; /* for whoever holds the request */
     enum be_verb verb;
     uint8_t key_len;
-    uint8_t placement_len; /* the first bytes of key that choose the server */
+    uint8_t placement_at, placement_len; /* what chooses the server, see be_placement */
     uint32_t pool_index;
     uint32_t flags;
     int32_t exptime; /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
     uint64_t cas;
-    uint64_t delta;      /* BE_INCR */
-    uint64_t epoch;      /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
-    struct slice value;  /* lives in block */
-    struct block *block; /* holds a reference, or NULL */
-    struct op *op;       /* the submitter's */
-    uint64_t tag;        /* the submitter's */
-    char key[KEY_BYTES_MAX];
+    uint64_t delta;        /* BE_INCR */
+    uint64_t epoch;        /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
+    struct slice value;    /* lives in block */
+    struct block *block;   /* holds a reference, or NULL */
+    struct op *op;         /* the submitter's */
+    struct expiry *expiry; /* the submitter's */
+    uint64_t tag;          /* the submitter's */
+    char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
 };
 STAILQ_HEAD(be_queue, be_request);
+
+/* The bytes that choose the server and the connection: the first ones of the key, or those of
+ * another key, which stand behind it. */
+static inline struct slice be_placement(const struct be_request *request)
+{
+    return slice_make(request->key + request->placement_at, request->placement_len);
+}
 
 struct be_reply {
     enum be_status status;
     uint32_t flags;
-    int64_t ttl_s; /* BE_GET: seconds left, -1 = no expiry */
+    int64_t ttl_s; /* BE_GET, BE_TIME: seconds left, -1 = no expiry */
     uint64_t cas;
     uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a
                             server */

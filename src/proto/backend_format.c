@@ -8,11 +8,12 @@ static const struct {
     const char *rest; /* behind the key, or NULL: numbers follow */
 } forms[] = {
     [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s c\r\n"},
-    [BE_PROBE] = {"mg ", "\r\n"},       [BE_ADD] = {"add ", NULL},
-    [BE_REPLACE] = {"replace ", NULL},  [BE_SET] = {"set ", NULL},
-    [BE_APPEND] = {"append ", NULL},    [BE_PREPEND] = {"prepend ", NULL},
-    [BE_INCR] = {"incr ", NULL},        [BE_CAS] = {"cas ", NULL},
-    [BE_CAS_DELETE] = {"cas ", NULL},   [BE_DELETE] = {"delete ", "\r\n"},
+    [BE_PROBE] = {"mg ", "\r\n"},       [BE_TIME] = {"mg ", " t c\r\n"},
+    [BE_ADD] = {"add ", NULL},          [BE_REPLACE] = {"replace ", NULL},
+    [BE_SET] = {"set ", NULL},          [BE_APPEND] = {"append ", NULL},
+    [BE_PREPEND] = {"prepend ", NULL},  [BE_INCR] = {"incr ", NULL},
+    [BE_CAS] = {"cas ", NULL},          [BE_CAS_DELETE] = {"cas ", NULL},
+    [BE_DELETE] = {"delete ", "\r\n"},
 };
 
 static char *put(char *to, const char *text)

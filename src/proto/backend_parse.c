@@ -199,7 +199,7 @@ static int read_mg(enum be_verb verb, const struct backend_parsed *parsed, struc
         return -1;
     }
     (void)slice_take(&words, 2);
-    if (verb == BE_SIZE && words.len == 0) {
+    if ((verb == BE_SIZE || verb == BE_TIME) && words.len == 0) {
         return -1;
     }
     return read_meta_flags(words, reply);
@@ -279,7 +279,7 @@ int backend_reply_read(enum be_verb verb, const struct backend_parsed *parsed,
     if (read_error(parsed->line, &reply->status)) {
         return 0;
     }
-    if (verb == BE_GET || verb == BE_SIZE || verb == BE_PROBE) {
+    if (verb == BE_GET || verb == BE_SIZE || verb == BE_PROBE || verb == BE_TIME) {
         return read_mg(verb, parsed, reply);
     }
     return parsed->has_value ? -1 : read_change(verb, parsed->line, reply);

@@ -93,9 +93,8 @@ static void take_requests(struct world *w, struct proxy *p)
     while ((r = engine_take_request(p->engine)) != NULL) {
         struct flight *f = calloc(1, sizeof *f);
         CHECK(f != NULL);
-        struct slice placement = slice_make(r->key, r->placement_len);
         f->request = r;
-        f->server = (unsigned)(cluster_store(&w->cluster, placement) - w->stores);
+        f->server = (unsigned)(cluster_store(&w->cluster, be_placement(r)) - w->stores);
         f->epoch = p->epoch[f->server];
         f->step = step_name(r->op);
         TAILQ_INSERT_TAIL(&p->flights, f, link);

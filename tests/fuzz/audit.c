@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "list/entry.h"
+#include "list/expiry.h"
 
 /* A key taken apart. */
 struct parts {
@@ -58,7 +59,8 @@ static struct parts take_apart(const struct be_request *r)
     const char *mark = memchr(key.p, '#', key.len);
     CHECK(mark != NULL && r->key_len <= KEY_BYTES_MAX);
     size_t len = (size_t)(mark - key.p);
-    CHECK(len >= 1 && len <= AUDIT_LISTS && r->placement_len <= r->key_len);
+    CHECK(len >= 1 && len <= AUDIT_LISTS);
+    CHECK(r->placement_at == 0 && r->placement_len <= r->key_len);
     parts.list = (unsigned)len - 1;
     (void)slice_take(&key, len + 1);
     if (key.len > 0) {
@@ -368,8 +370,23 @@ static void sent_cas_delete(struct audit *a, const struct be_request *r, struct 
                               read->head.announcements.count == 0));
 }
 
+/* A clock item says when it expires, and goes where the list's head is. */
+static void sent_clock(const struct be_request *r)
+{
+    bool writes = r->verb == BE_ADD || r->verb == BE_CAS;
+    struct slice placement = be_placement(r);
+    CHECK(writes || r->verb == BE_GET);
+    CHECK(!writes || clock_value_read(r->value, r->flags) == r->exptime);
+    CHECK(placement.p == r->key + r->key_len && placement.len >= 2 &&
+          placement.len <= AUDIT_LISTS + 1 && placement.p[placement.len - 1] == '#');
+}
+
 void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
 {
+    if (clock_key_is(key_of(r))) {
+        sent_clock(r);
+        return;
+    }
     struct parts parts = take_apart(r);
     const struct audit_name *name = NULL;
     if (parts.name.len > 0) {
@@ -379,6 +396,7 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
     case BE_GET:
         return;
     case BE_SIZE:
+    case BE_TIME:
         CHECK(name == NULL);
         return;
     case BE_PROBE:
@@ -434,6 +452,9 @@ static void told_cas(struct audit *a, const struct be_request *r, unsigned list,
 
 void audit_told(struct audit *a, const struct be_request *r, const struct be_reply *reply)
 {
+    if (clock_key_is(key_of(r))) {
+        return;
+    }
     struct parts parts = take_apart(r);
     enum be_status status = reply->status;
     if (parts.name.len == 0) {

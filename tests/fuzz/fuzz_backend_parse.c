@@ -38,7 +38,7 @@ static void check_line_text(struct slice line)
 /* May a server give that answer to that verb? */
 static bool answers(enum be_verb verb, enum be_status status)
 {
-    bool reads = verb == BE_GET || verb == BE_SIZE || verb == BE_PROBE;
+    bool reads = verb < BE_ADD;
     bool compares = verb == BE_CAS || verb == BE_CAS_DELETE;
     switch (status) {
     case BE_HIT:

@@ -449,7 +449,7 @@ static void step(struct world *w)
 
 static enum lie end_lie(const struct world *w, const struct be_request *r)
 {
-    bool reads = r->verb == BE_GET || r->verb == BE_SIZE || r->verb == BE_PROBE;
+    bool reads = r->verb < BE_ADD;
     switch (w->ending) {
     case END_DOWN:
         return LIE_DOWN;

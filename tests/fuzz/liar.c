@@ -332,12 +332,14 @@ static void hit(struct liar *liar, const struct be_request *r, struct slice valu
 {
     *reply = (struct be_reply){
         .status = BE_HIT, .epoch = liar->epoch, .caps = &liar->store.caps, .size_bytes = value.len};
+    if (r->verb == BE_GET || r->verb == BE_TIME) {
+        reply->cas = ++liar->lies;
+        reply->ttl_s = ttl == 0 ? -1 : (int64_t)ttl * ttl * ttl * ttl;
+    }
     if (r->verb == BE_GET) {
         reply->block = block_new_exact(value.len + 1);
         block_append(&reply->block, value.len == 0 ? "" : value.p, value.len);
         reply->value = slice_make(reply->block->data, value.len);
-        reply->cas = ++liar->lies;
-        reply->ttl_s = ttl == 0 ? -1 : (int64_t)ttl * ttl * ttl * ttl;
     }
 }
 
@@ -349,10 +351,11 @@ static void change_status(struct liar *liar, const struct be_request *r, struct 
     static const enum be_status deletes[] = {BE_DELETED, BE_NOT_FOUND, BE_REFUSED, BE_NO_MEMORY};
     static const enum be_status counts[] = {BE_STORED, BE_NOT_FOUND, BE_REFUSED, BE_NO_MEMORY};
     static const enum be_status *const choices[VERBS] = {
-        [BE_GET] = reads,     [BE_SIZE] = reads,     [BE_PROBE] = reads,
-        [BE_ADD] = stores,    [BE_REPLACE] = stores, [BE_SET] = stores,
-        [BE_APPEND] = stores, [BE_PREPEND] = stores, [BE_INCR] = counts,
-        [BE_CAS] = compares,  [BE_DELETE] = deletes, [BE_CAS_DELETE] = compares};
+        [BE_GET] = reads,          [BE_SIZE] = reads,    [BE_PROBE] = reads,
+        [BE_TIME] = reads,         [BE_ADD] = stores,    [BE_REPLACE] = stores,
+        [BE_SET] = stores,         [BE_APPEND] = stores, [BE_PREPEND] = stores,
+        [BE_INCR] = counts,        [BE_CAS] = compares,  [BE_DELETE] = deletes,
+        [BE_CAS_DELETE] = compares};
     enum be_status status = choices[r->verb][input_below(liar->in, 4)];
     refuse(liar, status, "backend s: SERVER_ERROR as it likes", reply);
     if (status != BE_REFUSED) {
@@ -398,7 +401,7 @@ void liar_lie(struct liar *liar, enum lie lie, const struct be_request *r, struc
         change_status(liar, r, reply);
     } else if (lie == LIE_WIRE) {
         read_wire(liar, r, reply);
-    } else if (r->verb != BE_GET && r->verb != BE_SIZE && r->verb != BE_PROBE) {
+    } else if (r->verb >= BE_ADD) {
         change_status(liar, r, reply);
     } else if (lie == LIE_VALUE) {
         struct slice value = input_bytes(liar->in);

@@ -51,8 +51,10 @@ static void limit_life(struct world *w, unsigned server)
     struct slice key = any_key(w, server);
     int64_t now_s = world_now(w).wall_s;
     struct item *item = key.len == 0 ? NULL : store_find(&w->stores[server], key, now_s);
-    if (item != NULL && (is_head(key) || rng_below(&w->rng, 4) == 0)) {
-        item->expires_s = now_s + 1 + (int64_t)rng_below(&w->rng, 3);
+    if (item != NULL && item->end_count < ITEM_ENDS_MAX &&
+        (is_head(key) || rng_below(&w->rng, 4) == 0)) {
+        item->ends_s[item->end_count++] = item->expires_s;
+        item->expires_s = w->clocks_s[server] + 1 + (int64_t)rng_below(&w->rng, 3);
         trace(w, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
               (long long)item->expires_s);
     }

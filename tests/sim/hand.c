@@ -36,6 +36,8 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
         return BE_EXISTS; /* its connection has ended with the server that gave the number */
     }
     h->incarnation = store->incarnation;
+    m.server = (unsigned)(store - w->stores);
+    message_before(w, &m);
     store_execute(store, r, world_now(w).wall_s, &m.reply);
     char shown[96];
     trace(w, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number, (unsigned)(store - w->stores),

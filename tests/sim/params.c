@@ -118,8 +118,8 @@ static void mix_rarities(struct params *p, struct rng *rng)
         p->fault_us = 20000;
     }
     p->wrong_clocks = p->faults[FAULT_CRASH] > 0 && rng_below(rng, 4) == 0;
-    /* More than a month is sent as a moment, by the clock of whoever sends it. */
-    if (p->expiry_s > 0 && p->clock_skew_s == 0 && !p->wrong_clocks && rng_below(rng, 2) == 0) {
+    /* More than a month is sent as a moment. */
+    if (p->expiry_s > 0 && rng_below(rng, 2) == 0) {
         p->expiry_s = two_months_s;
     }
 }
@@ -136,7 +136,7 @@ static void mix_dialect(struct params *p, struct rng *rng)
     p->items = p->items == 800 ? 200 : p->items;
     /* What only the native one has. */
     p->spread = p->refuse = p->miss_damaged = false;
-    p->cache_bytes = p->expiry_s = p->touch_interval_s = p->fold_memory = 0;
+    p->cache_bytes = p->touch_interval_s = p->fold_memory = 0;
     p->faults[FAULT_EXPIRY] = 0;
     if (!params_linearizable(p) && p->faults[FAULT_RESTART] + p->faults[FAULT_EVICTION] > 0) {
         /* Nothing is promised for lists that lose a part. */

@@ -50,7 +50,7 @@ static void find_work(struct message *m, struct op *op)
 {
     struct intent *intent = &m->intent;
     struct list_call *call;
-    bool reads = m->request.verb == BE_GET || m->request.verb == BE_SIZE;
+    bool reads = m->request.verb < BE_ADD;
     intent->kind = reads ? INTENT_READ : INTENT_WORK;
     if (!reads) {
         TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
@@ -68,7 +68,7 @@ static void find_intent(struct message *m, struct op *op)
     struct list *list = op->list;
     struct list_call *call;
     enum be_verb verb = m->request.verb;
-    if (verb == BE_GET || verb == BE_SIZE) {
+    if (verb < BE_ADD) {
         intent->kind = INTENT_READ;
     } else if (list->round == op) {
         intent->kind = INTENT_ROUND;
@@ -159,6 +159,9 @@ static void send_message(struct world *w, struct message *m)
 static int list_of(const struct world *w, const struct be_request *r)
 {
     uint64_t list = 0;
+    if (clock_key_is(slice_make(r->key, r->key_len))) {
+        return -1;
+    }
     if (w->p.dialect != DIALECT_NATIVE) {
         enum format_part part;
         int found = format_list(&w->format, slice_make(r->key, r->key_len), &part, &list);
@@ -185,10 +188,11 @@ static void take_requests(struct proxy *p)
         }
         m->original = r;
         m->list = list_of(w, r);
-        struct slice placement = slice_make(r->key, r->placement_len);
-        m->server = (unsigned)(cluster_store(&w->oracle.cluster, placement) - w->stores);
+        m->server = (unsigned)(cluster_store(&w->oracle.cluster, be_placement(r)) - w->stores);
         m->step = step_name(r->op);
-        if (w->p.dialect != DIALECT_NATIVE) {
+        if (m->list < 0) {
+            m->intent.kind = INTENT_READ;
+        } else if (w->p.dialect != DIALECT_NATIVE) {
             find_work(m, r->op);
         } else if (r->op != NULL) {
             find_intent(m, r->op);
@@ -217,23 +221,86 @@ static void trace_message(struct world *w, const struct message *m)
           slice_escape(shown, value, sizeof value));
 }
 
-/* The list's expiry time survives every rewriting of its head, but for the time that passes between
- * reading and writing. */
+/* ---- times to live ---- */
+
+static struct item *item_of(struct world *w, const struct message *m)
+{
+    return store_find(&w->stores[m->server], slice_make(m->request.key, m->request.key_len),
+                      world_now(w).wall_s);
+}
+
+void message_before(struct world *w, struct message *m)
+{
+    const struct item *item = item_of(w, m);
+    m->end_count = 0;
+    if (item != NULL) {
+        memcpy(m->ends_s, item->ends_s, item->end_count * sizeof *item->ends_s);
+        m->end_count = item->end_count;
+        m->ends_s[m->end_count++] = item->expires_s;
+    }
+}
+
+/* Is that one of the seconds in which the item was to expire? -1: it has expired at once. */
+static bool was_to_expire(const struct world *w, const struct message *m, int64_t at_s)
+{
+    int64_t clock_s = w->clocks_s[m->server];
+    for (unsigned i = 0; i < m->end_count; i++) {
+        int64_t end_s = m->ends_s[i];
+        if (end_s == at_s || (at_s < 0 && end_s != 0 && end_s <= clock_s)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_end(const struct item *item, int64_t at_s)
+{
+    for (unsigned i = 0; i < item->end_count; i++) {
+        if (item->ends_s[i] == at_s) {
+            return true;
+        }
+    }
+    return item->expires_s == at_s;
+}
+
+/* flip, marker: a log that is made with a time to live has that of the other one, unless that has
+ * gone meanwhile. */
+static bool expires_as_other(const struct world *w, const struct message *m, int64_t at_s)
+{
+    struct slice key = slice_make(m->request.key, m->request.key_len);
+    if (w->p.dialect != DIALECT_FLIP && w->p.dialect != DIALECT_MARKER) {
+        return false;
+    }
+    for (enum format_part part = FORMAT_A; part <= FORMAT_B; part++) {
+        const struct item *other =
+            format_find(&w->format, (unsigned)m->list, part, 0, world_now(w).wall_s);
+        if (other != NULL && !slice_equal(item_key(other), key)) {
+            return may_end(other, at_s);
+        }
+    }
+    return true;
+}
+
+/* Rewriting keeps the very second of the server's clock. By hand it is not kept. What is made is
+ * given a time to live at once by somebody else. */
 static void check_expiry(struct world *w, const struct message *m)
 {
-    enum { DRIFT_S = 1000 };
-    int64_t now_s = world_now(w).wall_s;
-    struct item *item =
-        store_find(&w->stores[m->server], slice_make(m->request.key, m->request.key_len), now_s);
-    int64_t first_end_s = START_WALL_S + (int64_t)w->p.expiry_s; /* of a list made at once */
-    int64_t ends_s = now_s + w->p.expiry_s;
-    if (w->p.expiry_s == 0 || item == NULL) {
-        return;
+    struct item *item = item_of(w, m);
+    int64_t at_s = item == NULL ? -1 : item->expires_s;
+    if (m->request.verb == BE_CAS && m->proxy != NULL && !was_to_expire(w, m, at_s)) {
+        sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
+                      (int)m->request.key_len, m->request.key,
+                      (long long)m->ends_s[m->end_count - 1], (long long)at_s);
     }
-    if (m->request.verb == BE_ADD) {
-        item->expires_s = ends_s;
-    } else if (item->expires_s < first_end_s - DRIFT_S || item->expires_s > ends_s + DRIFT_S) {
-        sim_violation("L%d: its expiry time was changed", m->list);
+    if (m->request.verb == BE_ADD && m->request.exptime != 0 && !expires_as_other(w, m, at_s)) {
+        sim_violation("%.*s was made to expire at %lld, unlike what it was copied from",
+                      (int)m->request.key_len, m->request.key, (long long)at_s);
+    }
+    if (item != NULL) {
+        item->end_count = 0;
+    }
+    if (item != NULL && m->request.verb == BE_ADD && item->expires_s == 0 && w->p.expiry_s > 0) {
+        item->expires_s = w->clocks_s[m->server] + w->p.expiry_s;
     }
 }
 
@@ -246,6 +313,13 @@ void message_executed(struct world *w, struct message *m)
     bool changes = m->request.verb >= BE_ADD && (status == BE_STORED || status == BE_DELETED);
     bool refused_set =
         m->request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
+    if (m->list < 0) {
+        return;
+    }
+    head = head || w->p.dialect != DIALECT_NATIVE;
+    if (head && changes) {
+        check_expiry(w, m);
+    }
     if (w->oracle.outside != NULL && (changes || refused_set)) {
         outside_executed(w->oracle.outside, (unsigned)m->list, &m->request, changes, now_s);
         return;
@@ -253,9 +327,7 @@ void message_executed(struct world *w, struct message *m)
     if (!changes) {
         return;
     }
-    head = head || w->p.dialect != DIALECT_NATIVE;
     if (head) {
-        check_expiry(w, m);
         oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->request, now_s);
     } else if (m->request.verb != BE_ADD) {
         oracle_sublist_changed(&w->oracle, (unsigned)m->list, key, now_s);
@@ -289,6 +361,7 @@ static void execute(struct world *w, struct store *store, struct message *m)
     bool willing = is_willing(store, m, &m->proxy->connections[m->server].rng, &executes);
     error = m->reply;
     if (executes) {
+        message_before(w, m);
         store_execute(store, &m->request, world_now(w).wall_s, &m->reply);
     }
     m->reply.epoch = m->epoch;

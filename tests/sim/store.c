@@ -51,7 +51,7 @@ void store_fini(struct store *store)
 static struct item **find_live(struct store *store, struct slice key, int64_t now_s)
 {
     struct item **at = find(store, key);
-    if (*at != NULL && (*at)->expires_s != 0 && (*at)->expires_s <= now_s) {
+    if (*at != NULL && (*at)->expires_s != 0 && (*at)->expires_s <= store_clock(store, now_s)) {
         remove_at(store, at);
         at = find(store, key);
     }
@@ -80,13 +80,14 @@ void store_evict(struct store *store, struct slice key)
     }
 }
 
-static int64_t expiry(int32_t exptime, int64_t now_s)
+/* A moment that is over expires at once. clock_s: the server's. */
+static int64_t expiry(int32_t exptime, int64_t clock_s)
 {
     const int32_t relative_max = 60 * 60 * 24 * 30;
     if (exptime == 0) {
         return 0;
     }
-    return exptime > relative_max ? exptime : now_s + exptime;
+    return exptime > relative_max ? exptime : clock_s + exptime;
 }
 
 /* Takes over the caller's reference to value. */
@@ -107,7 +108,7 @@ static void put(struct store *store, const struct be_request *r, struct block *v
     (*at)->value = value;
     (*at)->on_disk = false;
     (*at)->flags = r->flags;
-    (*at)->expires_s = expiry(r->exptime, now_s);
+    (*at)->expires_s = expiry(r->exptime, store_clock(store, now_s));
     (*at)->cas = ++store->last_cas;
 }
 
@@ -204,17 +205,21 @@ static enum be_status increment(struct store *store, const struct be_request *r,
     return BE_STORED;
 }
 
-static enum be_status read_value(const struct item *item, const struct be_request *r, int64_t now_s,
-                                 struct be_reply *reply)
+/* clock_s: the server's. */
+static enum be_status read_value(const struct item *item, const struct be_request *r,
+                                 int64_t clock_s, struct be_reply *reply)
 {
     if (item == NULL) {
         return BE_MISS;
     }
     reply->size_bytes = item->value->used;
     reply->cas = item->cas;
+    reply->ttl_s = -1;
+    if ((r->verb == BE_GET || r->verb == BE_TIME) && item->expires_s != 0) {
+        reply->ttl_s = item->expires_s - clock_s;
+    }
     if (r->verb == BE_GET) {
         reply->flags = item->flags;
-        reply->ttl_s = item->expires_s == 0 ? -1 : item->expires_s - now_s;
         reply->block = block_ref(item->value);
         reply->value = item_value(item);
     }
@@ -243,7 +248,8 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
     case BE_GET:
     case BE_SIZE:
     case BE_PROBE:
-        reply->status = read_value(*at, r, now_s, reply);
+    case BE_TIME:
+        reply->status = read_value(*at, r, store_clock(store, now_s), reply);
         return;
     case BE_ADD:
     case BE_REPLACE:
@@ -268,18 +274,12 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
 
 const char *be_verb_name(enum be_verb verb)
 {
-    static const char *const names[] = {[BE_GET] = "get",
-                                        [BE_SIZE] = "size",
-                                        [BE_PROBE] = "probe",
-                                        [BE_ADD] = "add",
-                                        [BE_REPLACE] = "replace",
-                                        [BE_SET] = "set",
-                                        [BE_APPEND] = "append",
-                                        [BE_PREPEND] = "prepend",
-                                        [BE_INCR] = "incr",
-                                        [BE_CAS] = "cas",
-                                        [BE_CAS_DELETE] = "cas-delete",
-                                        [BE_DELETE] = "delete"};
+    static const char *const names[] = {
+        [BE_GET] = "get",      [BE_SIZE] = "size",     [BE_PROBE] = "probe",
+        [BE_TIME] = "time",    [BE_ADD] = "add",       [BE_REPLACE] = "replace",
+        [BE_SET] = "set",      [BE_APPEND] = "append", [BE_PREPEND] = "prepend",
+        [BE_INCR] = "incr",    [BE_CAS] = "cas",       [BE_CAS_DELETE] = "cas-delete",
+        [BE_DELETE] = "delete"};
     return names[verb];
 }
 

@@ -9,13 +9,19 @@
 #include "proto/backend.h"
 
 #define STORE_BUCKETS 4096
+/* Times of expiry of one item that are remembered between two writes of it. */
+#define ITEM_ENDS_MAX 8
 
 struct item {
     struct item *next; /* in the bucket */
     struct block *value;
     uint64_t cas;
-    int64_t expires_s; /* 0 = never */
+    int64_t expires_s; /* by its server's clock; 0 = never */
     uint32_t flags;
+    /* All that expires_s was since the item was written last, but for what it is now: where there
+     * is no room for more, the oldest are kept. For whoever gives it other times. */
+    unsigned end_count;
+    int64_t ends_s[ITEM_ENDS_MAX];
     bool on_disk; /* takes no appends */
     uint8_t key_len;
     char key[KEY_BYTES_MAX];
@@ -30,6 +36,7 @@ struct store {
     bool out_of_memory; /* nothing can be allocated for now */
     uint64_t small_max; /* larger items are refused for now, whatever caps say; 0 = none */
     bool refusing;      /* answers errors now and then, for now; see whoever executes */
+    int64_t lead_s;     /* what its clock shows, less what whoever asks calls now_s */
 };
 
 void store_init(struct store *store, uint64_t item_size_max, const char *name);
@@ -40,6 +47,12 @@ void store_restart(struct store *store);
 /* Executes one request. reply->block holds a reference, the caller's, when there is a value. */
 void store_execute(struct store *store, const struct be_request *request, int64_t now_s,
                    struct be_reply *reply);
+
+/* What the server's clock shows. */
+static inline int64_t store_clock(const struct store *store, int64_t now_s)
+{
+    return now_s + store->lead_s;
+}
 
 /* The item of that key, or NULL. Valid until the next change. */
 struct item *store_find(struct store *store, struct slice key, int64_t now_s);

@@ -161,14 +161,21 @@ static void handle(struct world *w, const struct event *event)
     }
 }
 
-/* What expires with this second is gone before anybody looks. */
-static void expire(struct world *w)
+/* The servers' clocks go on; what expires with a second that ends is gone before anybody looks. */
+static void tick(struct world *w)
 {
-    int64_t now_s = world_now(w).wall_s;
-    if (now_s != w->last_second && w->p.faults[FAULT_EXPIRY] > 0) {
-        oracle_look(&w->oracle, now_s);
+    int64_t now_us = START_WALL_S * 1000000LL + (int64_t)w->now_us;
+    bool ticked = false;
+    for (unsigned s = 0; s < w->p.servers; s++) {
+        struct store *store = &w->stores[s];
+        int64_t clock_s = (now_us + w->clock_offsets_us[s]) / 1000000;
+        ticked = ticked || clock_s != w->clocks_s[s];
+        w->clocks_s[s] = clock_s;
+        store->lead_s = clock_s - world_now(w).wall_s;
     }
-    w->last_second = now_s;
+    if (ticked && w->p.faults[FAULT_EXPIRY] > 0) {
+        oracle_look(&w->oracle, world_now(w).wall_s);
+    }
 }
 
 bool world_step(struct world *w)
@@ -179,7 +186,7 @@ bool world_step(struct world *w)
     }
     CHECK(event.at_us >= w->now_us);
     w->now_us = event.at_us;
-    expire(w);
+    tick(w);
     if (w->oracle.outside != NULL) {
         outside_time(w->oracle.outside, w->now_us);
     }
@@ -227,6 +234,17 @@ void world_rest(struct world *w, const char *when)
     }
 }
 
+/* How wrong a clock is. */
+static int64_t skew_s(struct world *w)
+{
+    int64_t most_s = (int64_t)w->p.clock_skew_s;
+    int64_t skew_s = (int64_t)rng_below(&w->rng, 2 * (uint64_t)most_s + 1) - most_s;
+    if (w->p.wrong_clocks && rng_below(&w->rng, 2) == 0) {
+        skew_s += rng_below(&w->rng, 3) == 0 ? -DAY_S : DAY_S;
+    }
+    return skew_s;
+}
+
 static void world_init(struct world *w, const struct params *params)
 {
     *w = (struct world){.p = *params};
@@ -235,6 +253,7 @@ static void world_init(struct world *w, const struct params *params)
     for (unsigned s = 0; s < params->servers; s++) {
         static const char *const names[SERVERS_MAX] = {"s0", "s1", "s2", "s3"};
         store_init(&w->stores[s], params->item_size_max, names[s]);
+        w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) * 1000000;
     }
     oracle_init(&w->oracle, (struct cluster){w->stores, params->servers, params->spread},
                 params->lists);
@@ -255,11 +274,7 @@ static void world_init(struct world *w, const struct params *params)
         p->world = w;
         p->number = i;
         p->config = make_config(w, i);
-        p->clock_skew_s = (int64_t)rng_below(&w->rng, 2 * params->clock_skew_s + 1) -
-                          (int64_t)params->clock_skew_s;
-        if (params->wrong_clocks && rng_below(&w->rng, 2) == 0) {
-            p->clock_skew_s += rng_below(&w->rng, 3) == 0 ? -DAY_S : DAY_S;
-        }
+        p->clock_skew_s = skew_s(w);
         for (unsigned s = 0; s < SERVERS_MAX; s++) {
             TAILQ_INIT(&p->connections[s].outstanding);
             p->connections[s].far = s + 1 == params->far_server;

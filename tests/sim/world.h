@@ -42,7 +42,9 @@ struct message {
     uint64_t epoch;
     struct be_reply reply;
     struct intent intent;
-    int list;         /* -1: not about a head */
+    int list;           /* -1: not about a list */
+    unsigned end_count; /* message_before's */
+    int64_t ends_s[ITEM_ENDS_MAX + 1];
     const char *step; /* the wait that it ends, by name */
 };
 
@@ -90,13 +92,14 @@ struct world {
     uint64_t now_us;
     struct events events;
     struct store stores[SERVERS_MAX];
+    int64_t clock_offsets_us[SERVERS_MAX]; /* the servers' clocks, against the world's */
+    int64_t clocks_s[SERVERS_MAX];         /* what they show */
     struct proxy proxies[PROXIES_MAX];
     struct oracle oracle;
     struct format format; /* of dialects */
     struct hand hands[HANDS_MAX];
     uint16_t entries_made[LISTS_MAX]; /* of rings: each has an item of its own */
     uint64_t last_epoch, faults_made;
-    int64_t last_second; /* up to which items have expired */
     uint64_t calls_made; /* with those that were left out */
     uint64_t calls_pending, last_answer_us;
     uint64_t statuses[5], abandoned;
@@ -183,6 +186,10 @@ void proxy_turn(struct proxy *proxy);
 void proxy_submit(struct proxy *proxy, struct sim_call *call);
 void message_arrive(struct world *w, struct message *m);
 void message_deliver(struct world *w, struct message *m);
+/* Before the request is executed: in which seconds its item was to expire since it was written
+ * last. More than one when somebody has touched it since: a touch in the moment of a rewriting may
+ * be undone. */
+void message_before(struct world *w, struct message *m);
 /* Tells the oracle what a request has changed. */
 void message_executed(struct world *w, struct message *m);
 /* The connection is gone; some of what is on its way still arrives when may_arrive. */

@@ -23,6 +23,7 @@ static void reads_ask_by_mg(void **state)
     expect((struct be_request){.verb = BE_GET}, "mg fruit v f c t\r\n");
     expect((struct be_request){.verb = BE_SIZE}, "mg fruit s c\r\n");
     expect((struct be_request){.verb = BE_PROBE}, "mg fruit\r\n");
+    expect((struct be_request){.verb = BE_TIME}, "mg fruit t c\r\n");
 }
 
 static void changes_are_classic(void **state)
@@ -84,6 +85,7 @@ static void a_value_follows_what_stores_one(void **state)
     assert_true(backend_has_body(BE_APPEND) && backend_has_body(BE_PREPEND) &&
                 backend_has_body(BE_CAS));
     assert_false(backend_has_body(BE_GET) || backend_has_body(BE_SIZE));
+    assert_false(backend_has_body(BE_TIME));
     assert_false(backend_has_body(BE_PROBE) || backend_has_body(BE_DELETE));
     assert_false(backend_has_body(BE_CAS_DELETE) || backend_has_body(BE_INCR));
 }

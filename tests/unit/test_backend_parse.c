@@ -180,6 +180,12 @@ static void sizes_and_probes_have_no_value(void **state)
     assert_true(r.status == BE_HIT && r.size_bytes == 12345);
     assert_int_equal(read_reply(BE_SIZE, "EN\r\n", &r), 0);
     assert_int_equal(r.status, BE_MISS);
+    assert_int_equal(read_reply(BE_TIME, "HD t59 c7\r\n", &r), 0);
+    assert_true(r.status == BE_HIT && r.ttl_s == 59 && r.cas == 7);
+    assert_int_equal(read_reply(BE_TIME, "HD t-1 c7\r\n", &r), 0);
+    assert_int_equal(r.ttl_s, -1);
+    assert_int_equal(read_reply(BE_TIME, "EN\r\n", &r), 0);
+    assert_int_equal(r.status, BE_MISS);
     assert_int_equal(read_reply(BE_PROBE, "HD\r\n", &r), 0);
     assert_int_equal(r.status, BE_HIT);
     assert_int_equal(read_reply(BE_PROBE, "EN\r\n", &r), 0);
@@ -267,6 +273,8 @@ static void answers_to_other_requests_are_noticed(void **state)
         {BE_GET, "VA 1 fx\r\na\r\n"},
         {BE_GET, "VA 1 t\r\na\r\n"},
         {BE_SIZE, "HD\r\n"},
+        {BE_TIME, "HD\r\n"},
+        {BE_TIME, "VA 1 t1\r\na\r\n"},
         {BE_SIZE, "VA 1\r\na\r\n"},
         {BE_PROBE, "HDX\r\n"},
         {BE_ADD, "DELETED\r\n"},

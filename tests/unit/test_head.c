@@ -326,34 +326,6 @@ static void test_announcements_and_withdrawals_are_found_by_name(void **state)
     assert_false(log_has_announcement(SLICE_LIT("+21:~17:" NAME_A ".5.9"), &a));
 }
 
-static void test_the_remaining_time_is_given_as_memcached_takes_it(void **state)
-{
-    (void)state;
-    const int64_t now = 1753000000, month = 60 * 60 * 24 * 30;
-    struct head head = {.ttl_s = -1};
-    assert_int_equal(exptime_of(head.ttl_s, now), 0);
-    head.ttl_s = 0;
-    assert_int_equal(exptime_of(head.ttl_s, now), 1);
-    head.ttl_s = 1;
-    assert_int_equal(exptime_of(head.ttl_s, now), 1);
-    head.ttl_s = month;
-    assert_int_equal(exptime_of(head.ttl_s, now), month);
-    head.ttl_s = month + 1;
-    assert_int_equal(exptime_of(head.ttl_s, now), now + month + 1);
-}
-
-/* Negative numbers mean "expired" to memcached: the list would be gone. */
-static void test_the_remaining_time_never_turns_negative(void **state)
-{
-    (void)state;
-    struct head head = {.ttl_s = INT32_MAX};
-    assert_int_equal(exptime_of(head.ttl_s, 1753000000), INT32_MAX);
-    head.ttl_s = 60 * 60 * 24 * 31;
-    assert_int_equal(exptime_of(head.ttl_s, INT32_MAX), INT32_MAX);
-    head.ttl_s = INT64_MAX;
-    assert_int_equal(exptime_of(head.ttl_s, 1753000000), INT32_MAX);
-}
-
 /* Anybody may write a head. */
 static void test_sizes_that_cannot_be_do_not_wrap(void **state)
 {
@@ -378,8 +350,6 @@ int main(void)
         cmocka_unit_test(test_announcements_survive_the_round_trip),
         cmocka_unit_test(test_announcements_from_beyond_time_are_malformed),
         cmocka_unit_test(test_announcements_and_withdrawals_are_found_by_name),
-        cmocka_unit_test(test_the_remaining_time_is_given_as_memcached_takes_it),
-        cmocka_unit_test(test_the_remaining_time_never_turns_negative),
         cmocka_unit_test(test_sizes_that_cannot_be_do_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,11 +45,11 @@ static void append_set_items(struct work *w, struct block **b)
 static void write_copy(struct engine *e, struct work *w)
 {
     int active = w->logs.active;
-    struct part *copy = &w->parts[1 - active];
+    struct part *copy = &w->parts[1 - active], *as = copy;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
     if (copy->state == PART_MISSING) {
         copy->flags = w->parts[active].flags;
-        copy->ttl_s = w->parts[active].ttl_s;
+        as = &w->parts[active];
     }
     w->logs.own = rng_next(e->rng);
     logs_append_note(&value, SLICE_NONE, w->logs.own, signs_in(w));
@@ -59,7 +59,7 @@ static void write_copy(struct engine *e, struct work *w)
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
     logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
-    part_write(e, &w->op, copy, value, 0);
+    part_write_as(e, &w->op, copy, as, value, 0);
     block_unref(&value);
 }
 

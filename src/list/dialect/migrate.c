@@ -273,8 +273,7 @@ static void add_head(struct engine *e, struct work *w, struct block *head)
 {
     struct be_request *r = request_new(e, w->op.list, BE_ADD);
     r->key_len = r->placement_len = head_key(r->key, list_key(w->op.list));
-    r->exptime = exptime_of(w->move.control.ttl_s, e->now.wall_s);
-    op_send(e, &w->op, r, head, 0);
+    expiry_send(e, &w->op, r, w->move.control.ttl_s, list_key(w->op.list), head, 0);
 }
 
 /* The head as the record has it. */

@@ -47,9 +47,14 @@ void part_take(struct part *part, const struct be_reply *reply);
 /* Emission, as in op.h: value is the block's filled part. */
 void part_send(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
                struct block *value, uint64_t tag);
-/* Replaces what was read, with the part's flags and remaining time; where nothing was, adds. */
+/* Replaces what was read, with the part's flags, and its expiry (expiry.h); where nothing was,
+ * adds.
+ */
 void part_write(struct engine *e, struct op *op, const struct part *part, struct block *value,
                 uint64_t tag);
+/* The same with the expiry of another part, which was read. */
+void part_write_as(struct engine *e, struct op *op, const struct part *part,
+                   const struct part *other, struct block *value, uint64_t tag);
 /* Removes what was read, unless it has changed. */
 void part_remove(struct engine *e, struct op *op, const struct part *part, uint64_t tag);
 void part_incr(struct engine *e, struct op *op, const struct part *part, uint64_t delta,

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rewriting what expires: the backend is the test, so that its clock shows what the test wants.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "list/expiry.h"
+#include "support_engine.h"
+
+/* What clock items of another proxy say, and what the server's clock shows. */
+#define FIRST_VALUE "mclistd-clock 2000000000"
+#define SECOND_VALUE "mclistd-clock 2000050000"
+#define NOW_S 1800000000
+#define FIRST_LEFT_S (2000000000 - NOW_S)
+#define SECOND_LEFT_S (2000050000 - NOW_S)
+#define HEAD "^1\n+1:a"
+
+struct script {
+    struct rig rig;
+    struct list_session session;
+    struct list_call call;
+    struct slice items[1];
+};
+
+static int setup(void **state)
+{
+    static struct script s;
+    s = (struct script){.items = {SLICE_LIT("b")}};
+    rig_init(&s.rig);
+    chain_init(&s.call.answer);
+    *state = &s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct script *s = *state;
+    rig_fini(&s->rig);
+    chain_fini(&s->call.answer);
+    return 0;
+}
+
+static void submit(struct script *s, enum list_verb verb)
+{
+    struct list_call *call = &s->call;
+    call->verb = verb;
+    call->key = SLICE_LIT("k");
+    call->policy = &s->rig.config->lists[0];
+    call->session = &s->session;
+    call->items = s->items;
+    call->item_count = verb == LIST_ADDX ? 1 : 0;
+    engine_submit(s->rig.engine, call, s->rig.now);
+}
+
+static struct be_request *expect(struct script *s, enum be_verb verb, const char *key)
+{
+    uint64_t next_us = engine_run(s->rig.engine, s->rig.now);
+    struct be_request *request = engine_take_request(s->rig.engine);
+    if (request == NULL && next_us != UINT64_MAX) {
+        s->rig.now.mono_us = next_us;
+        (void)engine_run(s->rig.engine, s->rig.now);
+        request = engine_take_request(s->rig.engine);
+    }
+    assert_non_null(request);
+    assert_int_equal(request->verb, verb);
+    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
+    return request;
+}
+
+static void answer(struct script *s, struct be_request *request, enum be_status status,
+                   const char *value, int64_t ttl_s)
+{
+    rig_answer(&s->rig, request, status, value, ttl_s);
+}
+
+/* The three questions, which go out together, to where the head is. */
+struct look {
+    struct be_request *first, *item, *second;
+};
+
+static struct look expect_look(struct script *s)
+{
+    struct look look;
+    look.first = expect(s, BE_GET, "mclistd#clock.0");
+    look.item = expect(s, BE_TIME, "k#");
+    look.second = expect(s, BE_GET, "mclistd#clock.1");
+    assert_true(slice_equal(be_placement(look.first), SLICE_LIT("k#")));
+    assert_true(slice_equal(be_placement(look.item), SLICE_LIT("k#")));
+    assert_true(slice_equal(be_placement(look.second), SLICE_LIT("k#")));
+    return look;
+}
+
+static void answer_look(struct script *s, struct look look, int64_t first_s, int64_t left_s,
+                        int64_t second_s)
+{
+    answer(s, look.first, BE_HIT, FIRST_VALUE, first_s);
+    answer(s, look.item, BE_HIT, NULL, left_s);
+    answer(s, look.second, BE_HIT, SECOND_VALUE, second_s);
+}
+
+/* An exact change of a list with so many seconds left, up to its write. */
+static void change(struct script *s, int64_t left_s)
+{
+    submit(s, LIST_ADDX);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, HEAD, left_s);
+}
+
+static void expect_write(struct script *s, int32_t exptime)
+{
+    struct be_request *cas = expect(s, BE_CAS, "k#");
+    assert_int_equal(cas->exptime, exptime);
+    assert_true(slice_equal(cas->value, SLICE_LIT(HEAD "+1:b")));
+    answer(s, cas, BE_STORED, NULL, -1);
+}
+
+static void expect_done(struct script *s, enum list_status status)
+{
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_null(engine_take_request(s->rig.engine));
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+    assert_int_equal(s->call.status, status);
+}
+
+static void expect_error(struct script *s, const char *text)
+{
+    expect_done(s, LIST_SERVER_ERROR);
+    assert_non_null(strstr(s->call.error, text));
+    assert_null(strstr(s->call.error, "unknown"));
+}
+
+static void a_list_without_a_time_asks_no_clock(void **state)
+{
+    struct script *s = *state;
+    change(s, -1);
+    expect_write(s, 0);
+    expect_done(s, LIST_OK);
+}
+
+/* What was left when the head was read is of no account, nor is the proxy's clock. */
+static void the_second_of_the_servers_clock_is_kept(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 98, SECOND_LEFT_S);
+    expect_write(s, NOW_S + 98);
+    expect_done(s, LIST_OK);
+}
+
+/* Else the moment of a touch would count. */
+static void a_time_that_was_taken_off_meanwhile_stays_off(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, -1, SECOND_LEFT_S);
+    expect_write(s, 0);
+    expect_done(s, LIST_OK);
+}
+
+/* memcached reads 32 bits. */
+static void no_time_is_beyond_what_memcached_reads(void **state)
+{
+    struct script *s = *state;
+    change(s, 400000000);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 400000000, SECOND_LEFT_S);
+    expect_write(s, INT32_MAX);
+    expect_done(s, LIST_OK);
+}
+
+static void expect_new_clock(struct script *s, enum be_verb verb, const char *key,
+                             enum be_status status)
+{
+    struct be_request *r = expect(s, verb, key);
+    assert_true(slice_equal(be_placement(r), SLICE_LIT("k#")));
+    assert_true(r->exptime > NOW_S);
+    assert_int_equal(clock_value_read(r->value, r->flags), r->exptime);
+    answer(s, r, status, NULL, -1);
+}
+
+static void missing_clock_items_are_made(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    struct look look = expect_look(s);
+    answer(s, look.first, BE_MISS, NULL, -1);
+    answer(s, look.item, BE_HIT, NULL, 100);
+    answer(s, look.second, BE_MISS, NULL, -1);
+    expect_new_clock(s, BE_ADD, "mclistd#clock.0", BE_STORED);
+    expect_new_clock(s, BE_ADD, "mclistd#clock.1", BE_NOT_STORED); /* another proxy was faster */
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 99, SECOND_LEFT_S);
+    expect_write(s, NOW_S + 99);
+    expect_done(s, LIST_OK);
+}
+
+/* The second ended between the two: which of them the item was read in is not known. */
+static void a_second_that_ends_in_between_is_noticed(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 100, SECOND_LEFT_S - 1);
+    answer_look(s, expect_look(s), FIRST_LEFT_S - 1, 99, SECOND_LEFT_S - 1);
+    expect_write(s, NOW_S + 1 + 99);
+    expect_done(s, LIST_OK);
+}
+
+/* Both were given the same time to live, by a program that touches all it finds. */
+static void clock_items_that_were_touched_are_written_anew(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    answer_look(s, expect_look(s), 3600, 100, 3600);
+    answer_look(s, expect_look(s), 3600, 100, 3600);
+    expect_new_clock(s, BE_CAS, "mclistd#clock.0", BE_STORED);
+    expect_new_clock(s, BE_CAS, "mclistd#clock.1", BE_STORED);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 100, SECOND_LEFT_S);
+    expect_write(s, NOW_S + 100);
+    expect_done(s, LIST_OK);
+}
+
+static void a_clock_that_never_agrees_is_given_up(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    for (int i = 0; i < 100; i++) {
+        (void)engine_run(s->rig.engine, s->rig.now);
+        if (s->call.status != LIST_OK) {
+            break;
+        }
+        struct be_request *r;
+        while ((r = engine_take_request(s->rig.engine)) != NULL) {
+            bool first = r->key[r->key_len - 1] == '0';
+            enum be_status status = r->verb < BE_ADD ? BE_HIT : BE_STORED;
+            answer(s, r, status, first ? FIRST_VALUE : SECOND_VALUE, 100);
+        }
+    }
+    expect_error(s, "the server's clock cannot be read, nothing done");
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_clock_errors), 1);
+}
+
+static void foreign_values_are_left_alone(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    struct look look = expect_look(s);
+    answer(s, look.first, BE_HIT, FIRST_VALUE, FIRST_LEFT_S);
+    answer(s, look.item, BE_HIT, NULL, 100);
+    answer(s, look.second, BE_HIT, "somebody's", SECOND_LEFT_S);
+    expect_error(s, "mclistd#clock.1 is not the server's clock: remove it. Nothing done");
+}
+
+static void a_server_that_goes_away_has_done_nothing(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    struct look look = expect_look(s);
+    answer(s, look.first, BE_LOST, NULL, -1);
+    answer(s, look.item, BE_LOST, NULL, -1);
+    answer(s, look.second, BE_LOST, NULL, -1);
+    expect_error(s, "nothing done");
+}
+
+static void no_memory_for_clock_items_is_said(void **state)
+{
+    struct script *s = *state;
+    change(s, 100);
+    struct look look = expect_look(s);
+    answer(s, look.first, BE_MISS, NULL, -1);
+    answer(s, look.item, BE_HIT, NULL, 100);
+    answer(s, look.second, BE_HIT, SECOND_VALUE, SECOND_LEFT_S);
+    expect_new_clock(s, BE_ADD, "mclistd#clock.0", BE_NO_MEMORY);
+    look = expect_look(s);
+    answer(s, look.first, BE_MISS, NULL, -1);
+    answer(s, look.item, BE_HIT, NULL, 100);
+    answer(s, look.second, BE_HIT, SECOND_VALUE, SECOND_LEFT_S);
+    expect_error(s, "backend out of memory, nothing done");
+}
+
+/* Another's write came between, or the list has expired: a conflict, as for the CAS itself, which
+ * need not be sent. */
+static void a_list_that_has_gone_meanwhile_is_not_written(void **state)
+{
+    struct script *s = *state;
+    change(s, 1);
+    struct look look = expect_look(s);
+    answer(s, look.first, BE_HIT, FIRST_VALUE, FIRST_LEFT_S);
+    answer(s, look.item, BE_MISS, NULL, -1);
+    answer(s, look.second, BE_HIT, SECOND_VALUE, SECOND_LEFT_S);
+    answer(s, expect(s, BE_GET, "k#"), BE_MISS, NULL, -1);
+    struct be_request *add = expect(s, BE_ADD, "k#");
+    assert_int_equal(add->exptime, 0);
+    answer(s, add, BE_STORED, NULL, -1);
+    expect_done(s, LIST_OK);
+}
+
+/* A head takes over the expiry of the item that stands in its place. */
+static void a_list_that_moves_takes_its_time_along(void **state)
+{
+    struct script *s = *state;
+    const char *moved = "\1mclistd moved 1 7 0\n^1\n+1:a";
+    s->rig.config->lists[0].dialect = DIALECT_SIMPLE;
+    s->rig.config->lists[0].migrate = MIGRATE_NATIVE;
+    submit(s, LIST_GET);
+    answer(s, expect(s, BE_GET, "k"), BE_HIT, moved, 100);
+    struct be_request *first = expect(s, BE_GET, "mclistd#clock.0");
+    struct be_request *item = expect(s, BE_TIME, "k");
+    struct be_request *second = expect(s, BE_GET, "mclistd#clock.1");
+    assert_true(slice_equal(be_placement(first), SLICE_LIT("k")));
+    answer_look(s, (struct look){first, item, second}, FIRST_LEFT_S, 97, SECOND_LEFT_S);
+    struct be_request *add = expect(s, BE_ADD, "k#");
+    assert_int_equal(add->exptime, NOW_S + 97);
+    answer(s, add, BE_STORED, NULL, -1);
+}
+
+static void values_of_clock_items_are_exact(void **state)
+{
+    (void)state;
+    assert_int_equal(clock_value_read(SLICE_LIT(FIRST_VALUE), 0), 2000000000);
+    assert_int_equal(clock_value_read(SLICE_LIT(FIRST_VALUE), 1), 0);
+    assert_int_equal(clock_value_read(SLICE_LIT(FIRST_VALUE " "), 0), 0);
+    assert_int_equal(clock_value_read(SLICE_LIT("mclistd-clock "), 0), 0);
+    assert_int_equal(clock_value_read(SLICE_LIT("mclistd-clock 2147483648"), 0), 0);
+    assert_int_equal(clock_value_read(SLICE_LIT("2000000000"), 0), 0);
+    assert_int_equal(clock_value_read(SLICE_NONE, 0), 0);
+    assert_true(clock_key_is(SLICE_LIT("mclistd#clock.1")));
+    assert_false(clock_key_is(SLICE_LIT("mclistd#clock.")));
+    assert_false(clock_key_is(SLICE_LIT("mclistd#")));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_list_without_a_time_asks_no_clock),
+        TEST(the_second_of_the_servers_clock_is_kept),
+        TEST(a_time_that_was_taken_off_meanwhile_stays_off),
+        TEST(no_time_is_beyond_what_memcached_reads),
+        TEST(missing_clock_items_are_made),
+        TEST(a_second_that_ends_in_between_is_noticed),
+        TEST(clock_items_that_were_touched_are_written_anew),
+        TEST(a_clock_that_never_agrees_is_given_up),
+        TEST(foreign_values_are_left_alone),
+        TEST(a_server_that_goes_away_has_done_nothing),
+        TEST(no_memory_for_clock_items_is_said),
+        TEST(a_list_that_has_gone_meanwhile_is_not_written),
+        TEST(a_list_that_moves_takes_its_time_along),
+        TEST(values_of_clock_items_are_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
