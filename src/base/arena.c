@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/memory.h"
 
 #define PAGE_MIN_BYTES ((size_t)4096)
 #define PAGE_MAX_BYTES ((size_t)262144)
@@ -28,6 +29,9 @@ void arena_fini(struct arena *a)
         a->pages = page->next;
         free(page);
     }
+    if (a->bytes > 0) {
+        memory_count_scratch(-(int64_t)a->bytes);
+    }
     a->bytes = 0;
 }
 
@@ -46,6 +50,7 @@ static void *alloc_aligned(struct arena *a, size_t len, size_t alignment)
         page->cap = cap;
         a->pages = page;
         a->bytes += cap;
+        memory_count_scratch((int64_t)cap);
         start = 0;
     }
     page->used = start + len;

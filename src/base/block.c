@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/memory.h"
 
 /* Spare ordinary blocks kept per thread: 4 MB, enough for a few hundred busy sockets. */
 #define SPARE_MAX 256
 
+static unsigned spare_max = SPARE_MAX;
 static _Thread_local struct block *spare;
 static _Thread_local unsigned spare_count;
 
@@ -17,8 +19,15 @@ static struct block *allocate(size_t cap)
 {
     struct block *b = malloc(sizeof *b + cap);
     CHECK(b != NULL);
+    memory_take(sizeof *b + cap);
     b->cap = cap;
     return b;
+}
+
+static void deallocate(struct block *b)
+{
+    memory_give(sizeof *b + b->cap);
+    free(b);
 }
 
 static struct block *begin(struct block *b)
@@ -68,12 +77,12 @@ void block_unref(struct block **slot)
     if (b == NULL || !drop_ref(b)) {
         return;
     }
-    if (b->cap == BLOCK_BYTES && spare_count < SPARE_MAX) {
+    if (b->cap == BLOCK_BYTES && spare_count < spare_max) {
         b->next_free = spare;
         spare = b;
         spare_count++;
     } else {
-        free(b);
+        deallocate(b);
     }
 }
 
@@ -101,12 +110,24 @@ void block_append(struct block **slot, const void *p, size_t len)
     }
 }
 
-void block_thread_fini(void)
+void block_limit_spare(size_t bytes)
+{
+    size_t blocks = bytes / (sizeof(struct block) + BLOCK_BYTES);
+    spare_max = blocks < SPARE_MAX ? (unsigned)blocks : SPARE_MAX;
+}
+
+void block_drop_spare(void)
 {
     while (spare != NULL) {
         struct block *b = spare;
         spare = b->next_free;
-        free(b);
+        deallocate(b);
     }
     spare_count = 0;
+}
+
+void block_thread_fini(void)
+{
+    block_drop_spare();
+    memory_settle();
 }

@@ -29,7 +29,8 @@ struct block {
 };
 
 /* Returns a block with room for at least cap bytes, used = 0, one reference, owned by the caller.
- * Never NULL: the process ends when memory is gone, since limits are enforced before. */
+ * Never NULL: the process ends when memory is gone, since limits are enforced before. Blocks count
+ * in base/memory.h, spare ones too. */
 struct block *block_new(size_t cap);
 
 /* The same with room for exactly cap bytes, for what is kept for long. */
@@ -54,7 +55,12 @@ static inline size_t block_room(const struct block *b)
     return b->cap - b->used;
 }
 
-/* Frees the calling thread's spare blocks. Call before a thread ends. */
+/* Threads keep no more than so many bytes in spare blocks; the default is 4 MB. Call it before
+ * there are threads. */
+void block_limit_spare(size_t bytes);
+/* Frees the calling thread's spare blocks. */
+void block_drop_spare(void);
+/* The same, at the end of a thread. */
 void block_thread_fini(void);
 
 #endif

@@ -17,7 +17,8 @@
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Writes the condition and its place to standard error and aborts. */
+/* Writes the condition and its place to standard error and aborts. When it was that an allocation
+ * gave a pointer, logs that memory is used up, and ends the process with EX_OSERR. */
 void check_failed(const char *condition, const char *file, int line)
     __attribute__((noreturn, cold));
 

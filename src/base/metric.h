@@ -33,6 +33,11 @@
            "times a client was not read from because it had too much unread or unanswered") \
     METRIC(clients_dropped_slow, \
            "clients closed because they left more than the hard limit unread") \
+    METRIC(clients_dropped_memory, \
+           "clients closed because memory_limit_bytes was reached and they held most") \
+    METRIC(memory_pressure, "times that memory came near memory_limit_bytes, per worker") \
+    METRIC(request_timeouts, \
+           "clients closed because a request took longer than request_timeout_ms") \
     METRIC(idle_kicks, "clients closed after idle_timeout_s") \
     METRIC(backend_requests, "requests sent to backends") \
     METRIC(backend_errors, "backend requests that ended without an answer") \

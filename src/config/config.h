@@ -21,7 +21,7 @@
 #define CONFIG_LISTS_MAX 256
 #define CONFIG_NAME_MAX 255
 /* Keys of all sections, at most. */
-#define CONFIG_KEYS_MAX 96
+#define CONFIG_KEYS_MAX 128
 /* A list's key and the prefix of a policy: room is left for the names of sublists in memcached's
  * 250 bytes. */
 #define CONFIG_PREFIX_MAX 220
@@ -73,7 +73,8 @@ struct pool_config {
     uint32_t eject_failures; /* time-outs in a row; 0 = never */
     uint32_t retry_min_ms;
     uint32_t retry_max_ms;
-    uint32_t max_pending; /* requests waiting or in flight per server connection */
+    uint64_t max_pending_bytes; /* of requests not sent yet, per server connection */
+    uint32_t max_pending;       /* requests waiting or in flight per server connection */
     enum down_reads down_reads;
     uint32_t line; /* where the section begins in the file; 0 = not from a file */
 };
@@ -147,6 +148,10 @@ struct config {
     uint32_t max_pipeline;        /* unanswered requests (keys, for multi-gets) of one client */
     uint32_t client_output_bytes; /* unread answer bytes above which a client is not read from any
                                      more */
+    uint32_t client_input_bytes;  /* memory of a client's requests under way above which it is not
+                                     read from any more */
+    uint64_t memory_limit_bytes;  /* of all clients' requests and answers */
+    uint32_t request_timeout_ms;  /* from a request's first byte to its last; 0 = any time */
     uint64_t client_hard_bytes;   /* unread answer bytes above which a client is closed */
     uint32_t idle_timeout_s;      /* 0 = never */
     uint32_t drain_timeout_ms;

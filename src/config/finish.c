@@ -129,6 +129,20 @@ static int check_proxy(struct config *config, char *error)
                       "), or no client could read its own value",
                       config->client_hard_bytes, config->max_value_bytes);
     }
+    if (config->memory_limit_bytes < config->client_hard_bytes) {
+        return refuse(&place,
+                      "memory_limit_bytes (%" PRIu64
+                      ") must not be below client_hard_bytes (%" PRIu64
+                      "), or clients are closed for what they may leave unread",
+                      config->memory_limit_bytes, config->client_hard_bytes);
+    }
+    if (config->memory_limit_bytes / 4 < config->max_value_bytes) {
+        return refuse(&place,
+                      "memory_limit_bytes (%" PRIu64
+                      ") must be at least four times max_value_bytes (%" PRIu32
+                      "), or clients are closed for one value each",
+                      config->memory_limit_bytes, config->max_value_bytes);
+    }
     if (config->pool_name[0] == '\0') {
         config->pool_index = 0;
     } else if (find_pool(config, config->pool_name, &config->pool_index) != 0) {

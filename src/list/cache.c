@@ -59,6 +59,7 @@ static void remove_entry(struct cache *c, struct cache_entry **at)
     TAILQ_REMOVE(&c->lru, e, lru);
     c->bytes -= e->bytes;
     c->entries--;
+    sublist_unkeep(e->sublist);
     sublist_unref(&e->sublist);
     free(e);
 }
@@ -145,6 +146,7 @@ size_t cache_put(struct cache *c, struct slice key, struct sublist *sublist)
     CHECK(e != NULL);
     *e = (struct cache_entry){
         .sublist = sublist_ref(sublist), .bytes = bytes, .hash = hash, .key_len = key.len};
+    sublist_keep(sublist);
     memcpy(e->key, key.p, key.len);
     pthread_mutex_lock(&c->lock);
     struct cache_entry **at = find(c, key, hash);

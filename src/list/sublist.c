@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 #define HEADER_MARK "^1 "
 
 /* Splits the stored value's header off; false when it is not one. */
@@ -54,6 +56,7 @@ struct sublist *sublist_decode(struct slice value, int delimiter)
     CHECK(s != NULL);
     atomic_init(&s->refs, 1);
     atomic_init(&s->index, NULL);
+    atomic_init(&s->keepers, 0);
     s->count = (uint32_t)count;
     s->ops = (char *)&s->starts[count + 1];
     /* An entry is at least two bytes longer than its item: the text with its delimiters is never
@@ -81,6 +84,20 @@ void sublist_unref(struct sublist **slot)
     block_unref(&s->text);
     free(atomic_load_explicit(&s->index, memory_order_relaxed));
     free(s);
+}
+
+void sublist_keep(struct sublist *s)
+{
+    if (atomic_fetch_add_explicit(&s->keepers, 1, memory_order_relaxed) == 0) {
+        memory_give(sizeof *s->text + s->text->cap);
+    }
+}
+
+void sublist_unkeep(struct sublist *s)
+{
+    if (atomic_fetch_sub_explicit(&s->keepers, 1, memory_order_relaxed) == 1) {
+        memory_take(sizeof *s->text + s->text->cap);
+    }
 }
 
 static uint32_t index_size(const struct sublist *s)

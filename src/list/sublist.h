@@ -23,7 +23,8 @@
 struct sublist {
     _Atomic uint32_t refs; /* shared by all workers through the cache */
     uint32_t count;
-    bool all_add; /* every op is '+': text may be sent as it is */
+    _Atomic uint32_t keepers; /* caches and views that count it in a limit of their own */
+    bool all_add;             /* every op is '+': text may be sent as it is */
     struct block *text;
     char *ops;                 /* count of them */
     _Atomic(uint32_t *) index; /* open addressing, position + 1; NULL until first used */
@@ -36,6 +37,11 @@ struct sublist {
 struct sublist *sublist_decode(struct slice value, int delimiter);
 struct sublist *sublist_ref(struct sublist *sublist);
 void sublist_unref(struct sublist **sublist);
+
+/* Whoever counts the sublist's memory in a limit of its own says so, besides holding a reference:
+ * then its text does not count in base/memory.h, where a text that only answers hold does. */
+void sublist_keep(struct sublist *sublist);
+void sublist_unkeep(struct sublist *sublist);
 
 static inline struct slice sublist_item(const struct sublist *s, uint32_t i)
 {

@@ -34,6 +34,7 @@ void view_run_init(struct view_run *run, const struct name *name, uint64_t items
 void view_run_fini(struct view_run *run)
 {
     for (uint32_t i = 0; i < run->part_count; i++) {
+        sublist_unkeep(run->parts[i].sublist);
         sublist_unref(&run->parts[i].sublist);
         free(run->parts[i].dead);
     }
@@ -110,6 +111,7 @@ struct view_part *view_run_push(struct view_run *run, struct sublist *s)
     run->parts = array_room(run->parts, run->part_count, &run->part_cap, sizeof *run->parts);
     struct view_part *part = &run->parts[run->part_count++];
     *part = (struct view_part){.sublist = sublist_ref(s), .first = first, .live = s->count};
+    sublist_keep(s);
     run->item_count += s->count;
     run->live += s->count;
     run->pinned_bytes += sublist_memory_bytes(s);

@@ -11,6 +11,8 @@
 #include "proto/backend_parse.h"
 
 #define TEXT_MAX 512
+/* Calls kept for reuse; more than so many are rarely on their way at once. */
+#define SPARE_MAX 1024
 
 /* A request on its way. */
 struct call {
@@ -27,6 +29,7 @@ struct backend {
     void *arg;
     size_t in_flight;
     SLIST_HEAD(, call) spare;
+    size_t spare_count;
 };
 
 struct backend *backend_create(struct pool **pools, size_t pool_count, backend_done_fn *done,
@@ -63,6 +66,7 @@ static struct call *take_call(struct backend *backend)
     struct call *call = SLIST_FIRST(&backend->spare);
     if (call != NULL) {
         SLIST_REMOVE_HEAD(&backend->spare, free_link);
+        backend->spare_count--;
     } else {
         call = malloc(sizeof *call);
         CHECK(call != NULL);
@@ -74,8 +78,14 @@ static struct call *take_call(struct backend *backend)
 
 static void give_call(struct call *call)
 {
-    call->backend->in_flight--;
-    SLIST_INSERT_HEAD(&call->backend->spare, call, free_link);
+    struct backend *backend = call->backend;
+    backend->in_flight--;
+    if (backend->spare_count >= SPARE_MAX) {
+        free(call);
+        return;
+    }
+    backend->spare_count++;
+    SLIST_INSERT_HEAD(&backend->spare, call, free_link);
 }
 
 /* text: room for what reply->text may point to. */

@@ -164,7 +164,13 @@ static enum fate refusal(const struct upstream *u, const struct exchange *x)
     if (x->needs_cas && u->state == UPSTREAM_UP && !server->caps.cas_enabled) {
         return FATE_NO_CAS;
     }
-    if (u->queued >= server->context->config->max_pending && !x->listing) {
+    const struct pool_config *config = server->context->config;
+    if (u->queued >= config->max_pending && !x->listing) {
+        return FATE_QUEUE_FULL;
+    }
+    /* One that is larger than the limit is taken when there is no other. */
+    size_t bytes = x->line.len + x->body.len;
+    if (u->out.bytes > 0 && u->out.bytes + bytes > config->max_pending_bytes && !x->listing) {
         return FATE_QUEUE_FULL;
     }
     if (u->favour == UPSTREAM_ON_TRIAL && u->queued > 0) {

@@ -82,6 +82,10 @@ static void make_room(struct upstream *u)
         atomic_load_explicit(&u->in->refs, memory_order_acquire) == 1) {
         u->in->used = u->in_parsed = 0;
     }
+    /* What a large value needed is not kept for small ones. */
+    if (u->in != NULL && pending == 0 && u->in->cap > BLOCK_BYTES && want <= BLOCK_BYTES) {
+        block_unref(&u->in);
+    }
     if (u->in != NULL && u->in->cap - u->in_parsed >= want) {
         return;
     }

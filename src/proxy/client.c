@@ -12,6 +12,8 @@
 
 #include "proxy/dispatch.h"
 #include "proxy/list_request.h"
+#include "proxy/pressure.h"
+#include "proxy/request_clock.h"
 #include "proxy/worker.h"
 
 /* A line of unknown length goes on in a new block when less than this is left in the old one. */
@@ -98,7 +100,8 @@ static size_t unparsed(const struct client *c)
 }
 
 /* Makes sure that in has room for what comes next: the rest of a request whose size is known goes
- * into one block, so that it can be parsed and forwarded in place. */
+ * into one block, so that it can be parsed and forwarded in place. The client may be closed, for
+ * want of memory. */
 static void make_room(struct client *c)
 {
     size_t kept = unparsed(c);
@@ -119,6 +122,12 @@ static void make_room(struct client *c)
         }
         if (kept > BLOCK_BYTES / 2) {
             cap = kept * 2;
+        }
+    }
+    if (cap > BLOCK_BYTES) {
+        pressure_make_room(c->worker, cap);
+        if (c->closed) {
+            return;
         }
     }
     struct block *bigger = block_new(cap);
@@ -144,6 +153,9 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     worker_woke(c->worker);
     make_room(c);
+    if (c->closed) {
+        return;
+    }
     ssize_t n = recv(fd, c->in->data + c->in->used, block_room(c->in), 0);
     if (n > 0) {
         c->in->used += (size_t)n;
@@ -184,6 +196,16 @@ void client_finish(struct client *c)
     client_touch(c);
 }
 
+void client_refuse_rest(struct client *c, struct slice text)
+{
+    if (c->swallow == 0) {
+        metric_inc(&c->worker->metrics, METRIC_client_errors);
+        pending_answer_fixed(c, text);
+    }
+    c->stop = true;
+    client_touch(c);
+}
+
 /* --- parsing and starting --- */
 
 static void count_refusal(struct client *c, struct slice reply)
@@ -216,6 +238,9 @@ static bool parse_one(struct client *c)
     c->in_pos += skip;
     len -= skip;
     if (len == 0) {
+        if (c->swallow > 0) {
+            request_clock_start(c);
+        }
         return false;
     }
     const struct config *config = c->worker->config;
@@ -226,8 +251,10 @@ static bool parse_one(struct client *c)
     if (result.status == PARSE_MORE) {
         c->need = result.need;
         c->scanned = result.need == 0 ? len : 0;
+        request_clock_start(c);
         return false;
     }
+    request_clock_stop(c);
     c->need = c->scanned = 0;
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
@@ -249,6 +276,24 @@ static bool parse_one(struct client *c)
 static bool blocked_front_may_go(const struct client *c)
 {
     return pending_front_waits(c) && window_drained(&c->window, c->out.bytes);
+}
+
+/* What the window and memory say of requests that are still in the input. */
+static bool may_take_request(const struct client *c)
+{
+    bool waits = c->window.unanswered > 0 || c->out.bytes > 0;
+    return window_admits(&c->window) && !(c->worker->pressed && waits);
+}
+
+/* Is there something that client_pump could do, of what it left undone? */
+static bool may_go_on(struct client *c)
+{
+    if (blocked_front_may_go(c)) {
+        return true;
+    }
+    const struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+    bool begun = c->postponed > 0 || (last != NULL && !last->all_started);
+    return window_open(&c->window, c->out.bytes) && (begun || may_take_request(c));
 }
 
 /* Tells the engine how much the client has still to take. Without requests there is no call that
@@ -279,12 +324,17 @@ void client_pump(struct client *c)
     while ((open = window_open(&c->window, c->out.bytes)) || blocked_front_may_go(c)) {
         if (c->postponed > 0) {
             pending_restart(c);
-        } else if (!start_part(c) && (c->stop || !parse_one(c))) {
+        } else if (start_part(c)) {
+            continue;
+        } else if (c->stop || !(open = may_take_request(c)) || !parse_one(c)) {
             break;
         }
     }
-    if (!open && c->reading) {
-        metric_inc(&c->worker->metrics, METRIC_client_pauses);
+    if (!open) {
+        request_clock_stop(c);
+        if (c->reading) {
+            metric_inc(&c->worker->metrics, METRIC_client_pauses);
+        }
     }
     c->parsed = open;
     if (c->stop) {
@@ -379,7 +429,7 @@ void client_write(struct client *c)
         if ((c->eof || c->stop) && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
             client_close(c);
         }
-    } else if (window_open(&c->window, c->out.bytes) || blocked_front_may_go(c)) {
+    } else if (may_go_on(c)) {
         client_touch(c);
     }
 }
@@ -428,6 +478,7 @@ void client_close(struct client *c)
     metric_add(&w->metrics, METRIC_curr_connections, (uint64_t)-1);
     chain_fini(&c->out);
     block_unref(&c->in);
+    request_clock_stop(c);
     pending_drop_answered(c);
     update_session(c);
     client_bury(c);
@@ -438,6 +489,7 @@ void client_bury(struct client *c)
     if (c->closed && !c->buried && TAILQ_EMPTY(&c->fifo)) {
         struct worker *w = c->worker;
         c->buried = true;
+        pressure_buried(c);
         TAILQ_REMOVE(&w->clients, c, link);
         if (c->touched) {
             TAILQ_REMOVE(&w->touched, c, touched_link);

@@ -58,6 +58,11 @@ struct client {
     bool stop;   /* nothing more will be parsed */
     bool closed; /* the socket is gone, parts in flight are waited for */
     bool buried; /* in worker.graveyard */
+
+    TAILQ_ENTRY(client) receiving_link;
+    bool receiving;        /* in worker.receiving: a part of a request is there */
+    uint64_t receiving_us; /* since when */
+    uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
 TAILQ_HEAD(client_list, client);
 
@@ -76,6 +81,10 @@ void client_write(struct client *client);
 
 /* No more reading; closes as soon as what was asked is answered. */
 void client_finish(struct client *client);
+
+/* The rest of the request that is arriving will not be heard: it is answered with the text, which
+ * is static, unless it was refused already; then the client is closed as by client_finish. */
+void client_refuse_rest(struct client *client, struct slice text);
 
 /* Closes at once. The struct lives on until the end of the turn, and as long as parts are in
  * flight. */

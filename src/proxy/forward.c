@@ -210,6 +210,11 @@ void forward_request(struct client *client, const struct request *r, struct bloc
     (void)pending_add(client, &single_handler, r, block);
 }
 
+void forward_init(struct worker *w, size_t spare_bytes)
+{
+    spare_init(&w->spare_exchanges, sizeof(struct forward_part), spare_bytes);
+}
+
 void forward_fini(struct worker *w)
 {
     spare_fini(&w->spare_exchanges);

@@ -22,7 +22,8 @@ void forward_request(struct client *client, const struct request *request, struc
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply);
 
-/* Gives the worker's spare exchanges back. */
+/* The worker keeps spare exchanges, in so many bytes at most; gives them back. */
+void forward_init(struct worker *worker, size_t spare_bytes);
 void forward_fini(struct worker *worker);
 
 #endif

@@ -31,7 +31,7 @@ static void on_reply(struct exchange *exchange, const struct exchange_reply *rep
 
 struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
 {
-    struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges, sizeof *f);
+    struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges);
     f->parked = false;
     f->next = NULL;
     part_add(p, &f->part, key, kind);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "proxy/list_reply.h"
 #include "proxy/worker.h"
 
@@ -14,6 +15,7 @@ struct call_part {
     struct part part;
     struct list_call call;
     struct slice *items; /* few, or from malloc */
+    size_t items_bytes;  /* of those from malloc */
     struct slice few[FEW_ITEMS];
 };
 
@@ -70,6 +72,17 @@ static RARE void grow_items(struct call_part *c, size_t count)
     c->items = grown;
 }
 
+/* An array that grew is cut to what it holds, and counted: for short items it takes several times
+ * as much as their line. */
+static RARE void own_items(struct call_part *c, size_t count)
+{
+    c->items_bytes = count * sizeof *c->items;
+    c->items = realloc(c->items, c->items_bytes);
+    CHECK(c->items != NULL);
+    memory_take(c->items_bytes);
+    pending_weigh(c->part.pending, c->items_bytes);
+}
+
 /* Gathers the request's items; they stay where they lie in its block. */
 static void set_items(struct call_part *c, const struct request *r)
 {
@@ -86,6 +99,9 @@ static void set_items(struct call_part *c, const struct request *r)
             }
             c->items[count++] = item;
         }
+    }
+    if (c->items != c->few) {
+        own_items(c, count);
     }
     c->call.items = c->items;
     c->call.item_count = count;
@@ -104,7 +120,7 @@ static void start_call(struct pending *p)
         p->all_started = p->next + 1 == r->arg_count;
     }
     const struct list_way *way = &ways[r->verb->verb];
-    struct call_part *c = spare_take(&w->spare_calls, sizeof *c);
+    struct call_part *c = spare_take(&w->spare_calls);
     /* Field by field: the rest is large, and the engine's to fill. */
     struct list_call *call = &c->call;
     call->verb = way->verb;
@@ -115,8 +131,8 @@ static void start_call(struct pending *p)
     call->from = r->from;
     call->to = r->to;
     call->owner = c;
-    set_items(c, r);
     part_add(p, &c->part, key, WINDOW_SHORT);
+    set_items(c, r);
     w->engine_dirty = true;
     engine_submit(w->engine, &c->call, w->now);
 }
@@ -151,11 +167,17 @@ static void emit_call(struct part *part, struct chain *out)
 static void free_call(struct part *part)
 {
     struct call_part *c = call_of(part);
-    chain_clear(&c->call.answer); /* an empty chain for the next call */
+    struct spare_list *spare = &part->pending->client->worker->spare_calls;
+    if (spare_has_room(spare)) {
+        chain_clear(&c->call.answer); /* an empty chain for the next call */
+    } else {
+        chain_fini(&c->call.answer);
+    }
     if (c->items != c->few) {
+        memory_give(c->items_bytes);
         free(c->items);
     }
-    spare_give(&part->pending->client->worker->spare_calls, c);
+    spare_give(spare, c);
 }
 
 static const struct handler list_handler = {
@@ -191,11 +213,16 @@ void list_request_done(struct list_call *call)
     part_answered(&c->part, call->answer.bytes);
 }
 
+void list_request_init(struct worker *w, size_t spare_bytes)
+{
+    spare_init(&w->spare_calls, sizeof(struct call_part), spare_bytes);
+}
+
 void list_request_fini(struct worker *w)
 {
-    while (w->spare_calls != NULL) {
-        struct call_part *c = spare_take(&w->spare_calls, sizeof *c);
+    while (w->spare_calls.first != NULL) {
+        struct call_part *c = spare_take(&w->spare_calls);
         chain_fini(&c->call.answer);
-        free(c);
+        spare_free(&w->spare_calls, c);
     }
 }

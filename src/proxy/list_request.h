@@ -18,7 +18,8 @@ const struct list_call *list_request_call(const struct part *part);
 /* The engine has finished the call, which list_request_start made. */
 void list_request_done(struct list_call *call);
 
-/* Gives the worker's spare calls back. */
+/* The worker keeps spare calls, in so many bytes at most; gives them back. */
+void list_request_init(struct worker *worker, size_t spare_bytes);
 void list_request_fini(struct worker *worker);
 
 #endif

@@ -223,7 +223,7 @@ static void ask_for_route(struct worker *w, struct multiget_route *route)
         }
         return;
     }
-    struct shared_exchange *shared = spare_take(&w->spare_shared, sizeof *shared);
+    struct shared_exchange *shared = spare_take(&w->spare_shared);
     shared->exchange = (struct exchange){.value = on_value, .done = on_end, .owner = shared};
     shared->worker = w;
     shared->first = f;
@@ -402,8 +402,9 @@ void multiget_request(struct client *client, const struct request *r, struct blo
     p->trailer = SLICE_LIT("END\r\n");
 }
 
-void multiget_init(struct worker *w)
+void multiget_init(struct worker *w, size_t spare_bytes)
 {
+    spare_init(&w->spare_shared, sizeof(struct shared_exchange), spare_bytes);
     w->routes = calloc(pool_route_count(plain_pool(w)), sizeof *w->routes);
     CHECK(w->routes != NULL);
 }

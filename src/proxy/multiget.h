@@ -17,8 +17,9 @@
 /* Queues a request of SHAPE_KEYS or SHAPE_GAT. */
 void multiget_request(struct client *client, const struct request *request, struct block *block);
 
-/* What the worker, whose pools must be there, keeps for this. */
-void multiget_init(struct worker *worker);
+/* What the worker, whose pools must be there, keeps for this: spare exchanges in so many bytes at
+ * most. */
+void multiget_init(struct worker *worker, size_t spare_bytes);
 void multiget_fini(struct worker *worker);
 
 #endif

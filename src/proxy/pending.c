@@ -9,7 +9,7 @@
 struct request *pending_room(struct worker *w)
 {
     if (w->next_pending == NULL) {
-        w->next_pending = spare_take(&w->spare_pendings, sizeof *w->next_pending);
+        w->next_pending = spare_take(&w->spare_pendings);
     }
     return &w->next_pending->request;
 }
@@ -21,6 +21,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     TAILQ_INIT(&p->parts);
     p->rest = SLICE_NONE;
     p->next = 0;
+    p->weight_bytes = 0;
     p->all_started = false;
     p->trailer = SLICE_NONE;
     p->failure = NULL;
@@ -38,13 +39,14 @@ struct pending *pending_add(struct client *client, const struct handler *handler
     w->next_pending = NULL;
     p->block = block_ref(block);
     enqueue(p, client, handler);
+    pending_weigh(p, request->line.len + request->data.len);
     return p;
 }
 
 /* Queues an answer of the proxy itself. */
 static struct pending *add_own(struct client *client)
 {
-    struct pending *p = spare_take(&client->worker->spare_pendings, sizeof *p);
+    struct pending *p = spare_take(&client->worker->spare_pendings);
     p->block = NULL;
     enqueue(p, client, NULL);
     p->all_started = true;
@@ -52,9 +54,16 @@ static struct pending *add_own(struct client *client)
     return p;
 }
 
+void pending_weigh(struct pending *p, size_t bytes)
+{
+    p->weight_bytes += bytes;
+    p->client->window.request_bytes += bytes;
+}
+
 static void pending_free(struct pending *p)
 {
     struct worker *w = p->client->worker;
+    p->client->window.request_bytes -= p->weight_bytes;
     TAILQ_REMOVE(&p->client->fifo, p, link);
     block_unref(&p->block);
     if (p->failure != NULL) {
@@ -302,8 +311,15 @@ void pending_drop_all(struct client *client)
     drop(client, true);
 }
 
+void pending_init(struct worker *worker, size_t spare_bytes)
+{
+    spare_init(&worker->spare_pendings, sizeof(struct pending), spare_bytes);
+}
+
 void pending_fini(struct worker *worker)
 {
-    free(worker->next_pending);
+    if (worker->next_pending != NULL) {
+        spare_free(&worker->spare_pendings, worker->next_pending);
+    }
     spare_fini(&worker->spare_pendings);
 }

@@ -67,6 +67,7 @@ struct pending {
     struct part_list parts; /* in flight or parked */
     struct slice rest;      /* keys whose parts are still to be started */
     size_t next;            /* how many parts were started */
+    size_t weight_bytes;    /* memory, as counted in the client's window */
     bool all_started;
     /* What stands behind the parts' answers. */
     struct slice trailer; /* static text with its line end, or nothing */
@@ -84,6 +85,8 @@ struct request *pending_room(struct worker *worker);
  * where its slices point. client_pump starts its parts. Never NULL. */
 struct pending *pending_add(struct client *client, const struct handler *handler,
                             const struct request *request, struct block *block);
+/* The request takes so many bytes more than its line and data, until it is over. */
+void pending_weigh(struct pending *pending, size_t bytes);
 /* Fills a new part and counts it in the client's window. Call it from handler.start before the part
  * is submitted. */
 void part_add(struct pending *pending, struct part *part, struct slice key, enum window_kind kind);
@@ -121,7 +124,8 @@ void pending_drop_answered(struct client *client);
 /* Frees everything, in flight or not: the worker ends and no answer will come any more. */
 void pending_drop_all(struct client *client);
 
-/* Gives the worker's spare pendings back. */
+/* The worker keeps spare pendings, in so many bytes at most; gives them back. */
+void pending_init(struct worker *worker, size_t spare_bytes);
 void pending_fini(struct worker *worker);
 
 #endif

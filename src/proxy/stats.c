@@ -95,12 +95,19 @@ static void show_caches(const struct shared *shared, struct chain *out)
     number(out, "cache_sublists", sum.sublists);
 }
 
+static void show_memory(const struct shared *shared, struct chain *out)
+{
+    number(out, "memory_bytes", memory_held());
+    number(out, "memory_limit_bytes", shared->config->memory_limit_bytes);
+}
+
 static void show_counters(struct worker *w, struct chain *out)
 {
     show_process(w, out);
     for (enum metric m = 0; m < METRIC_COUNT; m++) {
         number(out, metric_name(m), metric_shown(w->shared, m));
     }
+    show_memory(w->shared, out);
     show_caches(w->shared, out);
 }
 

@@ -13,6 +13,7 @@ void window_init(struct window *w, const struct config *config)
     *w = (struct window){
         .max_unanswered = config->max_pipeline,
         .soft_bytes = config->client_output_bytes,
+        .max_request_bytes = config->client_input_bytes,
     };
     uint64_t spare_bytes = config->client_hard_bytes - config->client_output_bytes;
     w->max_items = (size_t)(spare_bytes / (config->max_value_bytes + ITEM_LINE_MAX));

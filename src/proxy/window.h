@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of a client's input may be under way at once. A client is held back in four ways:
+ * How much of a client's input may be under way at once. A client is held back in five ways:
  *
  *     by count    requests (keys, for multi-gets) whose answer is not in the output yet
  *     by promise  bytes that the answers in flight are expected to have
  *     by fear     items in flight: were each as large as items can be, they must still fit the hard
  *                 limit, so that nobody is closed for what there was no chance to read yet
+ *     by weight   memory of requests whose answer is not in the output yet; one larger than the
+ *                 limit goes alone
  *     by debt     answers that wait: in the output to be read, or parked for their turn
  *
  * Answer sizes cannot be known beforehand, so each kind of request has an estimate: it jumps up
@@ -34,11 +36,13 @@ struct window {
     size_t max_unanswered;
     size_t max_items;
     size_t soft_bytes;
+    size_t max_request_bytes;
     /* What is under way. */
     size_t unanswered;     /* in flight or parked */
     size_t items;          /* of WINDOW_ITEM, in flight */
     size_t expected_bytes; /* sum over those in flight */
     size_t parked_bytes;   /* answers that wait for earlier ones */
+    size_t request_bytes;  /* memory of requests that are not over */
     size_t estimate[WINDOW_KINDS];
     bool item_seen; /* one answer has come: from now on more than four items at first */
     bool full;      /* debt rose above soft_bytes and has not come down to half of it yet */
@@ -93,6 +97,13 @@ static inline bool window_indebted(const struct window *w, size_t output_bytes)
 static inline bool window_drained(const struct window *w, size_t output_bytes)
 {
     return output_bytes <= w->soft_bytes / 2;
+}
+
+/* May one more request be taken from the input, when window_open? Keys of one that was taken may be
+ * started in any case. */
+static inline bool window_admits(const struct window *w)
+{
+    return w->request_bytes < w->max_request_bytes;
 }
 
 /* May one more request be started, with that many bytes in the output? Updates full. */

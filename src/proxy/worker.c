@@ -10,26 +10,42 @@
 #include "proxy/forward.h"
 #include "proxy/list_request.h"
 #include "proxy/multiget.h"
+#include "proxy/pressure.h"
+#include "proxy/request_clock.h"
 #include "proxy/run.h"
 
 /* How often idle clients are looked for. */
 #define IDLE_CHECK_S 1
+/* Each kind of spare memory, of all workers, may take this part of memory_limit_bytes, ... */
+#define SPARE_PART 64
+/* ... and no more than this in one worker. */
+#define SPARE_BYTES_MAX ((size_t)4 << 20)
 
 /* --- spare memory --- */
 
-void *spare_new(size_t size)
+void spare_init(struct spare_list *list, size_t size, size_t bytes_max)
 {
-    void *object = calloc(1, size);
+    *list = (struct spare_list){.size = size, .max = (uint32_t)(bytes_max / size)};
+}
+
+void *spare_new(const struct spare_list *list)
+{
+    void *object = calloc(1, list->size);
     CHECK(object != NULL);
+    memory_take(list->size);
     return object;
 }
 
-void spare_fini(struct spare **list)
+void spare_free(const struct spare_list *list, void *object)
 {
-    while (*list != NULL) {
-        struct spare *s = *list;
-        *list = s->next;
-        free(s);
+    memory_give(list->size);
+    free(object);
+}
+
+void spare_fini(struct spare_list *list)
+{
+    while (list->first != NULL) {
+        spare_free(list, spare_take(list));
     }
 }
 
@@ -100,6 +116,7 @@ static void flush(struct worker *w)
         w->engine_dirty = true;
     }
     do {
+        pressure_check(w);
         do {
             pump_clients(w);
         } while (run_engine(w));
@@ -110,6 +127,7 @@ static void flush(struct worker *w)
     while ((dead = TAILQ_FIRST(&w->graveyard)) != NULL) {
         client_destroy(&dead);
     }
+    pressure_check_trim(w);
 }
 
 static void start_draining(struct worker *w)
@@ -196,6 +214,21 @@ static int create_pools(struct worker *w, char error[CONFIG_ERROR_MAX])
     return 0;
 }
 
+size_t worker_spare_bytes(const struct config *config)
+{
+    uint64_t bytes = config->memory_limit_bytes / SPARE_PART / config->threads;
+    return bytes < SPARE_BYTES_MAX ? (size_t)bytes : SPARE_BYTES_MAX;
+}
+
+static void init_spares(struct worker *w)
+{
+    size_t bytes = worker_spare_bytes(w->config);
+    pending_init(w, bytes);
+    forward_init(w, bytes);
+    multiget_init(w, bytes);
+    list_request_init(w, bytes);
+}
+
 static void create_events(struct worker *w)
 {
     event_assign(&w->wake_event, w->base, w->wake_fd, EV_READ | EV_PERSIST, on_wake, w);
@@ -206,6 +239,8 @@ static void create_events(struct worker *w)
         struct timeval interval = {IDLE_CHECK_S, 0};
         event_add(&w->idle_timer, &interval);
     }
+    request_clock_init(w);
+    pressure_init(w);
 }
 
 struct worker *worker_create(struct shared *shared, size_t index, char error[CONFIG_ERROR_MAX])
@@ -234,7 +269,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
         worker_destroy(&w);
         return NULL;
     }
-    multiget_init(w);
+    init_spares(w);
     w->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
     w->engine = engine_create(w->config, shared->caches, &w->rng, &w->metrics);
     listener_start(w, shared->listen);
@@ -283,6 +318,8 @@ void worker_destroy(struct worker **slot)
             event_del(&w->wake_event);
             event_del(&w->timer);
             event_del(&w->idle_timer);
+            request_clock_fini(w);
+            pressure_fini(w);
         }
         event_base_free(w->base);
     }
@@ -306,8 +343,13 @@ int worker_start(struct worker *w)
 
 void worker_order(struct worker *w, enum worker_order order)
 {
-    uint64_t one = 1;
     atomic_store(&w->order, order);
+    worker_wake(w);
+}
+
+void worker_wake(struct worker *w)
+{
+    uint64_t one = 1;
     if (write(w->wake_fd, &one, sizeof one) < 0) {
         log_warn("cannot wake a worker: %s", strerror(errno));
     }

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/metric.h"
 #include "base/rng.h"
 #include "config/config.h"
@@ -38,12 +39,18 @@ struct shared {
     struct resolver *resolver;
     uint64_t started_us; /* on the clock that nothing sets back */
     _Atomic uint32_t connections;
+    _Atomic uint64_t doomed_bytes;           /* of requests of clients closed for want of memory */
     _Atomic uint64_t baseline[METRIC_COUNT]; /* what `stats reset` subtracts */
 };
 
-/* A freed object in a free list. */
+/* Freed objects of one size, kept for reuse; what is beyond max is freed. */
 struct spare {
     struct spare *next;
+};
+struct spare_list {
+    struct spare *first;
+    uint32_t count, max;
+    size_t size;
 };
 struct multiget_route;
 
@@ -86,18 +93,30 @@ struct worker {
     struct client_list touched;
     struct client_list unsent;
     struct client_list graveyard;
+    struct client_list receiving; /* a part of a request is there: request_clock.h */
+    struct event receive_timer;
+    bool receive_timer_set;
+
+    /* Memory: pressure.h. */
+    uint64_t pressure_bytes; /* held by all, above which */
+    bool pressed;            /* is set */
+    uint64_t woke_others_us;
+    struct event trim_timer;
+    bool trims; /* trim_timer is set */
 
     /* Spare memory. */
-    struct spare *spare_pendings;
+    struct spare_list spare_pendings;
     struct pending *next_pending; /* see pending_room, or NULL */
-    struct spare *spare_exchanges;
-    struct spare *spare_shared;
-    struct spare *spare_calls;
+    struct spare_list spare_exchanges;
+    struct spare_list spare_shared;
+    struct spare_list spare_calls;
     struct multiget_route *routes; /* by pool_route of the pool of plain keys */
     char *scratch;
     size_t scratch_cap;
 
     struct log_limit slow_limit;
+    struct log_limit memory_limit;
+    struct log_limit receive_limit;
     struct log_limit accept_limit;
 };
 
@@ -111,6 +130,8 @@ void worker_destroy(struct worker **worker);
 MUST_CHECK int worker_start(struct worker *worker);
 /* Tells the thread; returns at once. Thread-safe. */
 void worker_order(struct worker *worker, enum worker_order order);
+/* Makes its thread go round its loop once. Thread-safe. */
+void worker_wake(struct worker *worker);
 /* Waits for the end of a thread that was ordered to stop. */
 void worker_join(struct worker *worker);
 
@@ -124,27 +145,44 @@ static inline void worker_woke(struct worker *worker)
     }
 }
 
+/* What a worker keeps of each kind of spare memory, bytes at most. */
+size_t worker_spare_bytes(const struct config *config);
+
 /* At least len bytes of memory, valid until the next call. */
 char *worker_scratch(struct worker *worker, size_t len);
 
 /* Free lists of equal objects of size bytes: take returns a new one, all zeros, or one as it was
- * given, but for its first bytes. Never NULL. */
-void *spare_new(size_t size);
-static inline void *spare_take(struct spare **list, size_t size)
+ * given, but for its first bytes. Never NULL. What they hold counts in base/memory.h, spare ones
+ * too. */
+void spare_init(struct spare_list *list, size_t size, size_t bytes_max);
+void *spare_new(const struct spare_list *list);
+void spare_free(const struct spare_list *list, void *object);
+static inline void *spare_take(struct spare_list *list)
 {
-    struct spare *object = *list;
+    struct spare *object = list->first;
     if (object == NULL) {
-        return spare_new(size);
+        return spare_new(list);
     }
-    *list = object->next;
+    list->first = object->next;
+    list->count--;
     return object;
 }
-static inline void spare_give(struct spare **list, void *object)
+/* Is there room for one more? Where it is not, spare_free is for what objects hold themselves. */
+static inline bool spare_has_room(const struct spare_list *list)
+{
+    return list->count < list->max;
+}
+static inline void spare_give(struct spare_list *list, void *object)
 {
     struct spare *s = object;
-    s->next = *list;
-    *list = s;
+    if (!spare_has_room(list)) {
+        spare_free(list, object);
+        return;
+    }
+    s->next = list->first;
+    list->first = s;
+    list->count++;
 }
-void spare_fini(struct spare **list);
+void spare_fini(struct spare_list *list);
 
 #endif

@@ -184,6 +184,7 @@ void fake_world_init(struct fake_world *w)
         .retry_min_ms = 100,
         .retry_max_ms = 1000,
         .max_pending = 1000,
+        .max_pending_bytes = 128 << 20,
     };
     tick(w);
 }

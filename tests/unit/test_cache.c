@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "support_list.h"
 
 /* A sublist with one item, the number. */
@@ -304,6 +305,40 @@ static void test_two_threads_share_one_cache(void **state)
     cache_destroy(&c);
 }
 
+/* Runs last: what caches, views and readers took and gave is even, whoever was first or last. */
+static void test_memory_of_sublists_adds_up_to_nothing(void **state)
+{
+    (void)state;
+    block_drop_spare();
+    memory_settle();
+    assert_int_equal(memory_held(), 0);
+}
+
+/* What a cache counts itself is not clients' memory; what only readers hold is. */
+static void test_a_text_counts_while_no_cache_has_it(void **state)
+{
+    (void)state;
+    struct cache *c = cache_create(20 * bytes_of_one());
+    struct sublist *s = make(1);
+    memory_settle();
+    uint64_t with = memory_held();
+    assert_true(with > 0);
+    (void)cache_put(c, SLICE_LIT("a"), s);
+    (void)cache_put(c, SLICE_LIT("b"), s);
+    memory_settle();
+    uint64_t without = memory_held();
+    assert_int_equal(with - without, sizeof *s->text + s->text->cap);
+    cache_drop(c, SLICE_LIT("a"));
+    memory_settle();
+    assert_int_equal(memory_held(), without);
+    struct block *pinned = block_ref(s->text);
+    cache_destroy(&c);
+    sublist_unref(&s);
+    memory_settle();
+    assert_int_equal(memory_held(), with);
+    block_unref(&pinned);
+}
+
 static int fini(void **state)
 {
     (void)state;
@@ -322,6 +357,8 @@ int main(void)
         cmocka_unit_test(test_many_sublists_are_all_found),
         cmocka_unit_test(test_random_use_agrees_with_a_plain_model),
         cmocka_unit_test(test_two_threads_share_one_cache),
+        cmocka_unit_test(test_a_text_counts_while_no_cache_has_it),
+        cmocka_unit_test(test_memory_of_sublists_adds_up_to_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, fini);
 }

@@ -122,7 +122,7 @@ static void test_all_kinds_of_values(void **state)
                             "listen = unix:/run/x\n"
                             "max_line_bytes = 2k\n"
                             "max_value_bytes = 8M\n"
-                            "client_hard_bytes = 2g\n"
+                            "client_hard_bytes = 2g\nmemory_limit_bytes = 2g\n"
                             "allow_flush_all = no\n"
                             "socket_mode = 0640\n"
                             "log_level = debug\n"

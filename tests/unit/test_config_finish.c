@@ -63,6 +63,13 @@ static void test_proxy(void **state)
     refused("[proxy]\nclient_hard_bytes = 100m\nmax_value_bytes = 100m\n",
             ": [proxy]: client_hard_bytes (104857600) must be above max_value_bytes (104857600), "
             "or no client could read its own value");
+    refused("[proxy]\nmemory_limit_bytes = 255m\n",
+            ": [proxy]: memory_limit_bytes (267386880) must not be below client_hard_bytes "
+            "(268435456), or clients are closed for what they may leave unread");
+    refused("[proxy]\nmax_value_bytes = 64m\nmemory_limit_bytes = 255m\n"
+            "client_hard_bytes = 100m\n",
+            ": [proxy]: memory_limit_bytes (267386880) must be at least four times "
+            "max_value_bytes (67108864), or clients are closed for one value each");
     refused("[proxy]\npool = b\n" POOL, ": [proxy]: pool: there is no [pool b]");
     refused("[proxy]\nlisten = s:1\n" POOL,
             ": [proxy]: listen s:1 is a server of pool a too; the proxy would be its own client");

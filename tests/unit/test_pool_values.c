@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges with any number of values, and routes. */
+/* Exchanges with any number of values, routes, and bytes that wait to be sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -245,11 +245,39 @@ static void a_route_is_the_connection_that_the_key_has(void **state)
     assert_int_equal(w->server.accepted, 1);
 }
 
+/* Bytes count until they are sent; one request that is larger alone has nobody to wait behind. */
+static void the_queue_has_a_limit_in_bytes(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe p[4] = {0};
+    struct block *value = block_new(100000);
+    memset(value->data, 'x', 100000);
+    value->used = 100000;
+    w->config.max_pending_bytes = 90000;
+    for (size_t i = 0; i < 3; i++) {
+        p[i].x.body = slice_make(value->data, 100000);
+        p[i].x.body_block = value;
+        p[i].x.body_bare = true;
+        submit(w, &p[i], "set key 0 0 100000\r\n");
+    }
+    expect(w, &p[1], EXCHANGE_NOT_SENT, "backend fake: queue full");
+    expect(w, &p[2], EXCHANGE_NOT_SENT, "backend fake: queue full");
+    fake_until_got(w, 100022);
+    fake_say(&w->server, "STORED\r\n");
+    expect(w, &p[0], EXCHANGE_ANSWERED, "STORED");
+    submit(w, &p[3], "mg key v\r\n");
+    fake_until_got(w, 100032);
+    fake_say(&w->server, "EN\r\n");
+    expect(w, &p[3], EXCHANGE_ANSWERED, "EN");
+    block_unref(&value);
+}
+
 int main(void)
 {
 #define POOL_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         POOL_TEST(values_come_one_by_one_before_the_end),
+        POOL_TEST(the_queue_has_a_limit_in_bytes),
         POOL_TEST(a_connection_that_ends_between_values_keeps_what_came),
         POOL_TEST(errors_in_place_of_the_rest_leave_the_connection_in_step),
         POOL_TEST(garbage_between_values_ends_the_connection),

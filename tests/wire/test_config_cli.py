@@ -131,7 +131,7 @@ GOOD = {
         "[lists g]\ndialect = sublists\nsublist_limit_bytes = 64k\n"
         "[lists h]\ndialect = ring\ncapacity = 10\nstamp = yes\n"
     ),
-    "sizes": "[proxy]\nmax_value_bytes = 2m\nclient_hard_bytes = 1G\n" + SERVERS,
+    "sizes": "[proxy]\nmax_value_bytes = 2m\nclient_hard_bytes = 1G\nmemory_limit_bytes = 1G\n" + SERVERS,
     "windows line ends": "[proxy]\r\nthreads = 1\r\n" + SERVERS.replace("\n", "\r\n"),
 }
 

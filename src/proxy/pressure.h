@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens when the memory of all clients' requests and answers (base/memory.h) comes near
+ * memory_limit_bytes:
+ *
+ *     3/4 of it  spare memory is freed; a client that has anything under way or unread is not read
+ *                from until that is over, so each has one request at a time
+ *     all of it  clients are closed, those that hold most first, until the rest fits
+ *
+ * Each worker closes its own. One that holds less than the mean of all leaves it to the others,
+ * which it wakes, until the limit is exceeded by an eighth.
+ *
+ * The requests that a closed client has on their way to servers stay until they are answered. As
+ * they will go, no others are closed in their place; but no more than a quarter of the limit is
+ * waited for in this way.
+ */
+#ifndef PROXY_PRESSURE_H
+#define PROXY_PRESSURE_H
+
+#include "base/memory.h"
+#include "proxy/worker.h"
+
+/* Does all that when it is due. */
+void pressure_act(struct worker *worker);
+
+/* Call it often: looks at one number. */
+static inline void pressure_check(struct worker *worker)
+{
+    if (UNLIKELY(memory_held() > worker->pressure_bytes || worker->pressed)) {
+        pressure_act(worker);
+    }
+}
+
+/* Before so many bytes are taken at once for a client's input. Closes whom it must, which may be
+ * that client. */
+void pressure_make_room(struct worker *worker, size_t bytes);
+
+/* A closed client with requests on their way is buried: what pressure waited for is freed. */
+void pressure_buried(struct client *client);
+
+/* After a turn: has memory that was freed handed back to the system, a second later, if it was a
+ * lot and is not used again by then. */
+void pressure_trim_later(struct worker *worker);
+static inline void pressure_check_trim(struct worker *worker)
+{
+    if (UNLIKELY(memory_wants_trim() && !worker->trims)) {
+        pressure_trim_later(worker);
+    }
+}
+
+void pressure_init(struct worker *worker);
+void pressure_fini(struct worker *worker);
+
+#endif
