@@ -3,6 +3,7 @@
 not safe in a line are never written into one."""
 
 import base64
+import ipaddress
 import re
 import socket
 import time
@@ -32,10 +33,30 @@ def shown(data):
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-def addresses_of(host, port):
-    """As the proxies take them: IPv4 first, then the lowest."""
+def connect(host, port):
+    """A socket, connected to the address that the proxies use: IPv4 first, then the numerically
+    lowest. Another one may be another server. Only of the loopback interface, the other family is
+    taken where nothing listens."""
+
+    def address_of(entry):
+        return ipaddress.ip_address(entry[4][0].split("%")[0])
+
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return sorted({(f != socket.AF_INET, f, where[0]): where for f, _, _, _, where in found}.items())
+    found.sort(key=lambda entry: (entry[0] != socket.AF_INET, address_of(entry).packed))
+    chosen = found[:1]
+    if all(address_of(entry).is_loopback for entry in found):
+        chosen += [entry for entry in found if entry[0] != chosen[0][0]][:1]
+    for family, kind, protocol, _, where in chosen:
+        connection = socket.socket(family, kind, protocol)
+        connection.settimeout(TIMEOUT_S)
+        try:
+            connection.connect(where)
+            return connection
+        except OSError as fault:
+            connection.close()
+            if not isinstance(fault, ConnectionRefusedError) or where == chosen[-1][4]:
+                raise
+    raise OSError(f"{host} has no address")
 
 
 class Connection:
@@ -48,10 +69,7 @@ class Connection:
             self.socket.connect(address[5:])
         else:
             host, _, port = address.rpartition(":")
-            (_, family, _), where = addresses_of(host.strip("[]"), int(port))[0]
-            self.socket = socket.socket(family)
-            self.socket.settimeout(TIMEOUT_S)
-            self.socket.connect(where)
+            self.socket = connect(host.strip("[]"), int(port))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
 

@@ -14,8 +14,10 @@
  * /proc, and some to spare. */
 #define PROCESS_DESCRIPTORS 24
 /* Of a worker: its event loop (two), its wake-up, a connection that is accepted only to be refused,
- * look-ups of names. */
+ * and to spare. */
 #define WORKER_DESCRIPTORS 6
+/* Of a pool with names to look up, in each worker: what the resolver wakes it with. */
+#define POOL_DESCRIPTORS 1
 /* A listening address may be a name with an IPv4 and an IPv6 address. */
 #define ADDRESS_SOCKETS 2
 
@@ -35,7 +37,7 @@ uint64_t descriptors_reserved(const struct config *config)
     uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen_count * ADDRESS_SOCKETS;
     for (size_t i = 0; i < config->pool_count; i++) {
         const struct pool_config *pool = &config->pools[i];
-        each += (uint64_t)pool->server_count * pool->connections;
+        each += (uint64_t)pool->server_count * pool->connections + POOL_DESCRIPTORS;
     }
     if (config->pool_count == 0) {
         each++; /* to the embedded memcached */

@@ -80,6 +80,12 @@ static void wake(int fd)
     }
 }
 
+/* Is what is still being asked called back only to be freed? */
+static bool is_ending(const struct resolver *r)
+{
+    return r->dns == NULL;
+}
+
 /* --- decisions ------------------------------------------------------------------------------ */
 
 static void tell_watchers(struct resolver *r)
@@ -105,8 +111,8 @@ static void fail(struct resolver_name *name, int error)
 {
     const char *reason = evutil_gai_strerror(error);
     char text[ADDRESS_TEXT_MAX];
-    if (error == EVUTIL_EAI_CANCEL) {
-        /* The resolver ends. */
+    if (is_ending(name->resolver)) {
+        /* Nothing was found out. */
     } else if (name->failure_logged) {
         log_debug("server name %s: not resolved: %s", name->host, reason);
     } else if (name->known) {
@@ -224,9 +230,9 @@ static void on_no_ipv6(int result, char type, int count, int ttl, void *addresse
 
 /* libevent's getaddrinfo calls it a failure, as many others, when a name has no address of that
  * family. Asked again in another way, it tells. */
-static bool may_be_no_data(const struct answers *answers)
+static bool may_be_no_data(const struct resolver_name *name, const struct answers *answers)
 {
-    return answers->error == EVUTIL_EAI_FAIL;
+    return answers->error == EVUTIL_EAI_FAIL && !is_ending(name->resolver);
 }
 
 static void on_ipv6(int error, struct evutil_addrinfo *found, void *arg)
@@ -234,7 +240,7 @@ static void on_ipv6(int error, struct evutil_addrinfo *found, void *arg)
     struct resolver_name *name = arg;
     take_answers(name, &name->ipv6, error, found);
     free_answers(found);
-    if (!may_be_no_data(&name->ipv6) ||
+    if (!may_be_no_data(name, &name->ipv6) ||
         evdns_base_resolve_ipv6(name->resolver->dns, name->host, 0, on_no_ipv6, name) == NULL) {
         decide(name);
     }
@@ -243,7 +249,7 @@ static void on_ipv6(int error, struct evutil_addrinfo *found, void *arg)
 static void look_on(struct resolver_name *name)
 {
     bool v6_in_use = name->known && name->location.address.sa.ss_family == AF_INET6;
-    if (name->ipv4.error != 0) {
+    if (name->ipv4.error != 0 || is_ending(name->resolver)) {
         /* There may be IPv4 addresses, which would go first. */
         fail(name, name->ipv4.error);
     } else if (name->ipv4.count == 0 || v6_in_use || address_is_loopback(&name->ipv4.lowest)) {
@@ -269,7 +275,7 @@ static void on_ipv4(int error, struct evutil_addrinfo *found, void *arg)
     take_answers(name, &name->ipv4, error, found);
     free_answers(found);
     name->ipv6 = (struct answers){.error = 0};
-    if (!may_be_no_data(&name->ipv4) ||
+    if (!may_be_no_data(name, &name->ipv4) ||
         evdns_base_resolve_ipv4(name->resolver->dns, name->host, 0, on_no_ipv4, name) == NULL) {
         look_on(name);
     }
@@ -306,6 +312,8 @@ static struct evdns_base *open_dns(const struct resolver *r)
     CHECK(evdns_base_set_option(dns, "timeout:", seconds) == 0);
     set_option(dns, "attempts:", ATTEMPTS);
     set_option(dns, "max-inflight:", r->name_count + 1);
+    /* As the system's resolver asks: some DNS servers do not give a name back as it was written. */
+    set_option(dns, "randomize-case:", 0);
     /* All questions of a look-up may be lost before a server is given up for it. */
     set_option(dns, "max-timeouts:", 255);
     return dns;
@@ -466,10 +474,10 @@ static void stop_thread(struct resolver *r)
     pthread_mutex_unlock(&r->lock);
     wake(r->wake_fd);
     pthread_join(r->thread, NULL);
-    if (r->dns != NULL) {
-        /* What is still being asked is called back, which frees it. */
-        evdns_base_free(r->dns, 1);
-        r->dns = NULL;
+    struct evdns_base *dns = r->dns;
+    r->dns = NULL; /* see is_ending */
+    if (dns != NULL) {
+        evdns_base_free(dns, 1);
         (void)event_base_loop(r->base, EVLOOP_NONBLOCK);
     }
 }

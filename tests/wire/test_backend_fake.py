@@ -322,10 +322,12 @@ def test_a_server_that_hangs_is_ejected(start_daemon, start_fake, start_memcache
         stats = conn.stats("stats backends")
         assert stats[f"backend:{fake.address}:state"] == "ejected"
         assert int(stats[f"backend:{fake.address}:ejections"]) >= 1
-        assert daemon.log().count("3 requests in a row timed out") == 1
+        wait_until("it is logged", lambda: "3 requests in a row timed out" in daemon.log())
         fake.behave = answer_correctly
         wait_until("it is good", lambda: conn.cmd(f"delete {theirs[0]}") == b"DELETED")
         assert {conn.set(key, "x") for key, _ in answers} == {b"STORED"}
     with real.conn() as direct:
         assert all(direct.get(key) is None for key in theirs)
-    assert f"backend {fake.address}: answers requests again" in daemon.log()
+    again = f"backend {fake.address}: answers requests again"
+    wait_until("that is logged", lambda: again in daemon.log())
+    assert daemon.log().count("3 requests in a row timed out") == 1

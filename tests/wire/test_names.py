@@ -2,12 +2,13 @@
 """Names of servers: one address each, the same for all proxies; looked up without holding up
 anybody, and again when that may matter."""
 
+import importlib
 import socket
 
 import pytest
 
-from harness import HOST, SLOW, free_port, wait_until
-from test_names_support import FakeDns, name_config
+from harness import HOST, ROOT, SLOW, free_port, wait_until
+from test_names_support import TYPE_A, TYPE_AAAA, FakeDns, name_config
 
 SECOND = "127.0.0.2"
 
@@ -29,6 +30,11 @@ def pair(start_memcached):
 def state(daemon, server):
     with daemon.conn() as conn:
         return conn.stats("stats backends")[f"backend:{server}:state"]
+
+
+def logged(daemon, text):
+    """The log is written by a thread of its own."""
+    return wait_until(f"the log says {text!r}", lambda: text in daemon.log())
 
 
 def is_up(daemon, server):
@@ -55,7 +61,7 @@ def test_a_pause_does_not_split_a_list(start_daemon, dns, pair, order):
     with pair[1].conn() as direct:
         assert direct.get("fruit#") is None
     for daemon in (one, other):
-        assert f"server name mc.test: address {HOST}" in daemon.log()
+        logged(daemon, f"server name mc.test: address {HOST}")
         assert daemon.log().count("has 2 addresses of one family") == 1
 
 
@@ -109,7 +115,7 @@ def test_a_changed_address_is_another_server(start_daemon, dns, pair):
     with pair[0].conn() as direct:
         assert b"new" not in direct.get("fruit#")
         wait_until("both workers are gone", lambda: direct.stats()["curr_connections"] == alone)
-    assert f"its address was {HOST} and is {SECOND} now" in daemon.log()
+    logged(daemon, f"its address was {HOST} and is {SECOND} now")
 
 
 def test_a_failing_look_up_changes_nothing(start_daemon, dns, memcached):
@@ -148,7 +154,7 @@ def test_a_name_that_is_not_resolved_is_a_server_that_is_down(
         dns.silent = dns.fails = False
         is_up(daemon, name)
         assert {conn.set(f"key{i}", "x") for i in range(40)} == {b"STORED"}
-    assert "server name mc.test: not resolved" in daemon.log()
+    logged(daemon, "server name mc.test: not resolved")
 
 
 def test_a_late_answer_of_dns_is_waited_for(start_daemon, dns, memcached):
@@ -159,6 +165,16 @@ def test_a_late_answer_of_dns_is_waited_for(start_daemon, dns, memcached):
     daemon = start_daemon([f"mc.test:{memcached.port}"], config=config)
     with daemon.conn() as conn:
         assert conn.set("key", "x") == b"STORED"
+
+
+def test_the_end_does_not_wait_for_dns(start_daemon, dns, memcached):
+    dns.silent = True
+    config = name_config(dns)
+    config["proxy"]["resolve_timeout_ms"] = 600000
+    daemon = start_daemon([memcached, "mc.test:11211", "other.test:11211"], config=config)
+    wait_until("it is being looked up", lambda: dns.asked("mc.test") and dns.asked("other.test"))
+    daemon.stop()
+    assert "not resolved" not in daemon.log()
 
 
 def test_names_are_looked_up_side_by_side(start_daemon, dns, memcached):
@@ -225,7 +241,65 @@ def test_ipv4_goes_before_ipv6(start_daemon, start_memcached, dns):
     is_up(daemon, f"mc.test:{port}")
     with daemon.conn() as conn:
         assert conn.stats("stats backends")[f"backend:mc.test:{port}:address"] == f"[::1]:{port}"
-    assert f"server name both.test: address {SECOND}" in daemon.log()
+    logged(daemon, f"server name both.test: address {SECOND}")
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
+def test_half_an_answer_decides_nothing(start_daemon, start_memcached, dns):
+    """As long as nobody knows whether there are IPv4 addresses, the others are not used."""
+    memcached = start_memcached()
+    start_memcached(host="::1", port=memcached.port)
+    dns.names["mc.test"] = ["::1", HOST]
+    dns.silent_types = (TYPE_A,)
+    name = f"mc.test:{memcached.port}"
+    daemon = start_daemon([name], config=name_config(dns))
+    text = f"SERVER_ERROR backend {name} down: name not resolved".encode()
+    with daemon.conn() as conn:
+        for _ in range(3):
+            assert conn.set("key", "x") == text
+        dns.silent_types = (TYPE_AAAA,)
+        is_up(daemon, name)
+        assert conn.set("key", "x") == b"STORED"
+    with memcached.conn() as direct:
+        assert direct.get("key") == b"x"
+
+
+@pytest.mark.parametrize("order", [[9, 10], [10, 9]])
+def test_scripts_choose_as_proxies_do(monkeypatch, start_memcached, order):
+    """scripts/sweep and scripts/convert; numerically, 9 goes before 10."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    wire = importlib.import_module("mclistd_convert.wire")
+    low = start_memcached(host="127.0.0.9")
+    high = start_memcached(host="127.0.0.10", port=low.port)
+    real = socket.getaddrinfo
+
+    def answer(_host, port, **options):
+        return [real(f"127.0.0.{n}", port, **options)[0] for n in order]
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    with wire.connect("mc.test", low.port) as connection:
+        assert connection.getpeername() == (low.host, low.port)
+    low.stop()
+    with pytest.raises(ConnectionRefusedError):
+        wire.connect("mc.test", high.port)
+
+
+@pytest.mark.parametrize("host", [HOST, pytest.param("::1", marks=pytest.mark.skipif(
+    not has_ipv6(), reason="no IPv6 here"))])
+def test_scripts_find_localhost(monkeypatch, start_memcached, host):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    wire = importlib.import_module("mclistd_convert.wire")
+    memcached = start_memcached(host=host)
+
+    def both(_host, port, **_options):
+        return [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (HOST, port)),
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with wire.connect("localhost", memcached.port) as connection:
+        assert connection.getpeername()[:2] == (host, memcached.port)
 
 
 def test_servers_are_contacted_at_the_start(start_daemon, start_memcached):
@@ -235,5 +309,5 @@ def test_servers_are_contacted_at_the_start(start_daemon, start_memcached):
     daemon = start_daemon([up, down])
     is_up(daemon, up.address)
     wait_until("the other is seen to be down", lambda: state(daemon, down.address) == "down")
-    assert f"backend {up.address}: up, memcached" in daemon.log()
-    assert f"backend {down.address}: cannot connect" in daemon.log()
+    logged(daemon, f"backend {up.address}: up, memcached")
+    logged(daemon, f"backend {down.address}: cannot connect")

@@ -19,6 +19,7 @@ class FakeDns:
     def __init__(self, names=None):
         self.names = dict(names or {})
         self.silent = False
+        self.silent_types = ()  # TYPE_A, TYPE_AAAA
         self.fails = False
         self.delay_s = 0
         self.batch = 1  # answers wait until so many different names were asked for
@@ -58,7 +59,7 @@ class FakeDns:
             name, end = ".".join(labels), at + 5
             kind = struct.unpack("!H", question[at + 1 : at + 3])[0]
             self.questions.append((name, kind))
-            if self.silent:
+            if self.silent or kind in self.silent_types:
                 continue
             self.waiting.append((self._answer(question, end, name, kind), sender))
             if len({asked for asked, _ in self.questions}) < self.batch:
