@@ -24,6 +24,7 @@
     METRIC(cmd_list_write, "list verbs that change, exact ones aside") \
     METRIC(cmd_list_exact, "laddx, ldelx, lcreate") \
     METRIC(cmd_list_read, "list verbs that read, per list") \
+    METRIC(protected_writes, "plain writes to items of lists, refused (protect_lists)") \
     METRIC(get_hits, "keys found by pass-through reads") \
     METRIC(get_misses, "keys not found by pass-through reads") \
     METRIC(down_reads, "pass-through reads answered as misses because of down_reads = miss") \

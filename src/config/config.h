@@ -115,6 +115,7 @@ struct list_policy {
     uint64_t fold_memory_bytes; /* memory one fold or merge may take */
     uint32_t announcement_grace_s;
     uint32_t touch_interval_s; /* 0 = never */
+    bool protect_lists;        /* plain verbs do not write to the items of lists */
     enum on_missing on_missing;
     enum on_damaged on_damaged;
     enum placement placement;

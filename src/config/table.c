@@ -149,6 +149,9 @@ static const struct config_key keys[] = {
     {LISTS_OF(NATIVE, "touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,
      "how often the cached sublists of a list in use are touched on their server; 0: never"},
 
+    {LISTS_OF(NATIVE, "protect_lists", protect_lists), TYPE_YES_NO, 0, 0, "yes", "", NULL,
+     "whether plain verbs that write to KEY# and KEY#NAME.N, the items of lists, are refused"},
+
     {LISTS("dialect", dialect), TYPE_WORD, 0, 0, "native", "", dialects,
      "the format that lists are stored in: native, or one that applications keep by hand"},
     {LISTS("migrate", migrate), TYPE_WORD, 0, 0, "no", "", migrations,

@@ -39,6 +39,41 @@ uint8_t sublist_key(char out[KEY_BYTES_MAX], struct slice list_key, const struct
     return (uint8_t)n;
 }
 
+static bool name_takes(const char *text)
+{
+    for (size_t i = 0; i < NAME_BYTES; i++) {
+        char c = text[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= '2' && c <= '7'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool list_item_key(struct slice key, struct slice *list_key, bool *head)
+{
+    *head = key.len > 0 && key.p[key.len - 1] == '#';
+    if (*head) {
+        *list_key = slice_make(key.p, key.len - 1);
+        return list_key->len > 0 && list_key->len <= LIST_KEY_BYTES_MAX;
+    }
+    size_t n = key.len;
+    while (n > 0 && (unsigned char)(key.p[n - 1] - '0') <= 9) {
+        n--;
+    }
+    struct slice digits = slice_make(key.p + n, key.len - n);
+    uint64_t number;
+    /* As sublist_key writes it: no zeros in front. */
+    if (!slice_to_u64(digits, &number) || number > SUBLISTS_MAX ||
+        (digits.len > 1 && digits.p[0] == '0') || n < 1 + 1 + NAME_BYTES + 1) {
+        return false;
+    }
+    size_t name = n - 1 - NAME_BYTES;
+    *list_key = slice_make(key.p, name - 1);
+    return key.p[n - 1] == '.' && name_takes(key.p + name) && key.p[name - 1] == '#' &&
+           list_key->len <= LIST_KEY_BYTES_MAX;
+}
+
 size_t name_range_format(char *out, const struct name_range *range)
 {
     memcpy(out, range->name.text, NAME_BYTES);
@@ -57,14 +92,8 @@ bool number_take(struct slice *text, uint64_t *value)
 
 bool name_range_take(struct slice *text, struct name_range *range)
 {
-    if (text->len < NAME_BYTES + 2 || text->p[NAME_BYTES] != '.') {
+    if (text->len < NAME_BYTES + 2 || text->p[NAME_BYTES] != '.' || !name_takes(text->p)) {
         return false;
-    }
-    for (size_t i = 0; i < NAME_BYTES; i++) {
-        char c = text->p[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= '2' && c <= '7'))) {
-            return false;
-        }
     }
     memcpy(range->name.text, text->p, NAME_BYTES);
     (void)slice_take(text, NAME_BYTES + 1);

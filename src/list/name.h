@@ -38,6 +38,10 @@ uint8_t head_key(char out[KEY_BYTES_MAX], struct slice list_key);
 uint8_t sublist_key(char out[KEY_BYTES_MAX], struct slice list_key, const struct name *name,
                     uint32_t number);
 
+/* Is it the key of a list's item, KEY# or KEY#NAME.NUMBER? Then *list_key points to KEY in it, and
+ * *head says which of the two. */
+bool list_item_key(struct slice key, struct slice *list_key, bool *head);
+
 /* Sublist numbers above this are refused: seven digits keep the longest key within KEY_BYTES_MAX.
  */
 #define SUBLISTS_MAX 9999999u

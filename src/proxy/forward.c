@@ -3,6 +3,7 @@
 
 #include "proxy/forward_part.h"
 #include "proxy/multiget.h"
+#include "proxy/protect.h"
 
 /* --- one key, one reply --- */
 
@@ -188,9 +189,24 @@ void forward_flush_all(struct client *client, const struct request *request, str
     p->trailer = SLICE_LIT("OK\r\n");
 }
 
+/* Its data block was taken with it, so nothing of it is run as a command. */
+static RARE void refuse_protected(struct client *client, const struct request *r)
+{
+    struct metrics *m = &client->worker->metrics;
+    metric_inc(m, METRIC_protected_writes);
+    metric_inc(m, METRIC_client_errors);
+    if (!r->noreply) {
+        pending_answer_fixed(client, PROTECT_REPLY);
+    }
+}
+
 void forward_request(struct client *client, const struct request *r, struct block *block)
 {
     struct metrics *m = &client->worker->metrics;
+    if (UNLIKELY(protect_refuses(client->worker->config, r))) {
+        refuse_protected(client, r);
+        return;
+    }
     switch (r->verb->shape) {
     case SHAPE_KEYS:
     case SHAPE_GAT:

@@ -141,9 +141,53 @@ static void test_numbers_are_taken_up_to_the_first_other_byte(void **state)
     assert_true(value == UINT64_MAX && rest.len == 0);
 }
 
+static void test_keys_of_items_of_lists_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *list; /* NULL: none */
+        bool head;
+    } cases[] = {
+        {"l#", "l", true},
+        {"l##", "l#", true},
+        {"l#abcdefg234567.0", "l", false},
+        {"l#x#abcdefg234567.9999999", "l#x", false},
+        {"#", NULL, true},
+        {"", NULL, false},
+        {"l", NULL, false},
+        {"7", NULL, false},
+        {"1234567890", NULL, false},
+        {"user:1234.5", NULL, false},
+        {"l#abcdefg234567.", NULL, false},
+        {"l#abcdefg234567.01", NULL, false},
+        {"l#abcdefg234567.10000000", NULL, false},
+        {"l#abcdefg234567.99999999999999999999999", NULL, false},
+        {"l#abcdefg234567.-1", NULL, false},
+        {"l#abcdefg23456.0", NULL, false},
+        {"l#abcdefg2345678.0", NULL, false},
+        {"l#abcdefg234568.0", NULL, false},
+        {"l#Abcdefg234567.0", NULL, false},
+        {"l.abcdefg234567.0", NULL, false},
+        {"#abcdefg234567.0", NULL, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct slice list;
+        bool head, is = list_item_key(slice_of(cases[i].key), &list, &head);
+        if (is != (cases[i].list != NULL)) {
+            print_error("wrong: %s\n", cases[i].key);
+        }
+        assert_int_equal(is, cases[i].list != NULL);
+        if (is) {
+            assert_true(slice_equal(list, slice_of(cases[i].list)));
+            assert_int_equal(head, cases[i].head);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_of_items_of_lists_are_told),
         cmocka_unit_test(test_fresh_names_differ_and_can_be_read_back),
         cmocka_unit_test(test_every_bit_of_the_draw_is_in_the_name),
         cmocka_unit_test(test_keys_are_made_of_list_name_and_number),
