@@ -55,7 +55,7 @@ def test_times_of_heads_may_be_changed_those_of_sublists_not(conn, memcached):
         assert conn.cmd(f"touch {HEAD} 1000") == b"TOUCHED"
         assert conn.cmd(f"mg {HEAD} T2000") == b"HD"
         assert conn.cmd(f"gat 3000 {HEAD}") == b"VALUE f# 0 7"
-        assert conn.lines(2) == [b"^1", b"+1:a"]
+        assert conn.data(7) == b"^1\n+1:a"
         assert conn.line() == b"END"
         assert int(backend.cmd(f"mg {HEAD} t").split(b"t")[1]) > 2000
         for line in (f"touch {SUBLIST} 1", f"gat 1 a {SUBLIST}", f"gats 1 {SUBLIST}",
