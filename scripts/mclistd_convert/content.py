@@ -9,10 +9,22 @@ from mclistd_convert.settings import unescaped
 from mclistd_convert.wire import LIST_KEY, Answer, Connection
 
 WAITED = "earlier requests for this list took too long"
-PASSING = re.compile(f"busy|{WAITED}|timeout|down|lost|connect")
-# In the errors that a proxy answers about what it does not take for a list of the dialect.
-FOREIGN = re.compile(r"holds no list|no list of|not a list|foreign|flags")
+PASSING = re.compile(f"busy|{WAITED}|timeout|down|lost|connect|later")
+# In the error that a proxy answers about what it does not take for a list.
+FOREIGN = re.compile(r"is not of dialect|holds no list")
 TOO_LARGE = "max_answer_bytes"
+BYTES = "ask for lgetb"  # items that clients by hand have written may hold the delimiter
+
+
+def is_foreign(error):
+    return isinstance(error, Answer) and FOREIGN.search(str(error)) is not None
+
+
+def may_pass(error):
+    """May it be well when it is tried again?"""
+    if isinstance(error, Answer):
+        return not is_foreign(error) and PASSING.search(str(error)) is not None
+    return isinstance(error, OSError)
 
 
 def digest_of(items):
@@ -30,10 +42,10 @@ def is_within(some, all_of_them):
 
 class Content:
     """What a list held at one moment. in_parts: at several, since it is too large to be read at
-    once; then a change in between was not seen."""
+    once; then a change in between was not seen. apart: its items cannot be joined."""
 
-    def __init__(self, items, version=None, in_parts=False):
-        self.items, self.version, self.in_parts = items, version, in_parts
+    def __init__(self, items, version=None, in_parts=False, apart=False):
+        self.items, self.version, self.in_parts, self.apart = items, version, in_parts, apart
 
     def same(self, other):
         return self.version == other.version and self.items == other.items
@@ -69,6 +81,9 @@ class Reader:
         try:
             return self.take(connection)
         except Answer as error:
+            if BYTES in str(error):
+                connection.send(b"lgetb " + key)
+                return Content(connection.items(), apart=True)
             if TOO_LARGE not in str(error) or self.delimiter is None:
                 raise
         return self.read_parts(connection, key)
@@ -134,8 +149,7 @@ def judge(reader, connection, key, before, after):
 
 
 def convert(reader, connection, key):
-    """It is read in the same packet before and after, so that little can come in between; a large
-    one in parts."""
+    """It is read in the same packet before and after, so that little can come in between."""
     request = reader.request(key)
     connection.send(request, b"lconvert " + key, request)
     found, errors = [None, None, None], {}
@@ -146,16 +160,17 @@ def convert(reader, connection, key):
             errors[at] = error
     if 1 in errors:
         raise errors[1]
+    if 0 in errors and (TOO_LARGE in str(errors[0]) or BYTES in str(errors[0])):
+        return Outcome("unseen")  # it was not so a moment ago
     if 0 in errors:
         raise errors[0]
-    if 2 in errors and WAITED in str(errors[2]):  # for the conversion
+    if 2 in errors:  # it may have waited for the conversion, or have become too large
         found[2] = reader.read(connection, key)
-    elif 2 in errors:
-        raise errors[2]
     return judge(reader, connection, key, found[0], found[2])
 
 
-def convert_large(reader, connection, key):
+def convert_alone(reader, connection, key):
+    """The same for a list that lgets cannot answer."""
     before = reader.read(connection, key)
     connection.send(b"lconvert " + key)
     connection.line()

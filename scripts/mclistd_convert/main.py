@@ -188,7 +188,7 @@ def dry_run(options, inventory, failures, state):
 
 def convert(options, inventory, keys):
     state = files.State(None if options.dry_run else options.state, options.prefix)
-    large, failures = look(options, inventory, keys)
+    alone, failures = look(options, inventory, keys)
     warn_incomplete(options)
     if options.inventory:
         files.write_inventory(options.inventory, inventory)
@@ -208,11 +208,11 @@ def convert(options, inventory, keys):
             if not new:
                 break
             known.update(new)
-            run.large = large
+            run.alone = alone
             run.run(new)
             if keys.named is not None:
                 break
-            large, failures = look(options, inventory, keys)
+            alone, failures = look(options, inventory, keys)
     finally:
         run.summary()
         inventory.print_not_lists()

