@@ -207,7 +207,8 @@ static void show_backends(struct worker *w, struct chain *out)
 static void show_setting(void *arg, const char *section, const char *key, const char *value)
 {
     struct chain *out = arg;
-    char name[2 * CONFIG_NAME_MAX];
+    /* A prefix may hold bytes that are printed as four characters. */
+    char name[5 * CONFIG_NAME_MAX];
     snprintf(name, sizeof name, "%s%s%s", section, section[0] != '\0' ? ":" : "", key);
     /* A name must be one word. */
     for (char *p = name; *p != '\0'; p++) {
@@ -215,7 +216,12 @@ static void show_setting(void *arg, const char *section, const char *key, const 
             *p = ':';
         }
     }
-    line(out, "%s %s", name, value[0] != '\0' ? value : "NULL");
+    /* Not by line(): a pool of a hundred servers is longer than that. */
+    chain_copy_slice(out, SLICE_LIT("STAT "));
+    chain_copy(out, name, strlen(name));
+    chain_copy_slice(out, SLICE_LIT(" "));
+    chain_copy_slice(out, value[0] != '\0' ? slice_of(value) : SLICE_LIT("NULL"));
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
 }
 
 bool stats_answer(struct worker *w, struct slice group, struct chain *out)

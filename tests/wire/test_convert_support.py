@@ -108,9 +108,9 @@ class Fake:
 
 class Lister:
     """A way to a memcached that leaves out items when it names them: those of which
-    hides(name, n) says so, n from 0 for the first time."""
+    hides(name, n) says so, n from 0 for the first time. way: only when it is asked so."""
 
-    def __init__(self, memcached, hides):
+    def __init__(self, memcached, hides, way=b""):
         numbers = itertools.count()
 
         class Handler(socketserver.StreamRequestHandler):
@@ -120,7 +120,7 @@ class Lister:
                     reader.start()
                     for line in self.rfile:
                         if line.startswith(b"lru_crawler metadump"):
-                            self.dump(line, next(numbers))
+                            self.dump(line, next(numbers), way in line)
                         else:
                             conn.socket.sendall(line)
                     conn.socket.shutdown(socket.SHUT_RDWR)
@@ -133,13 +133,14 @@ class Lister:
                 except OSError:
                     pass
 
-            def dump(self, line, number):
+            def dump(self, line, number, hiding):
                 with memcached.conn() as conn:
                     conn.send(line)
                     with conn.socket.makefile("rb") as file:
                         for answer in file:
                             words = urllib.parse.unquote(answer.decode()).split()
-                            if words[0] == "END" or not hides(words[0][4:], number):
+                            name = words[0][4:]
+                            if words[0] == "END" or not (hiding and hides(name, number)):
                                 self.wfile.write(answer)
                             if words[0] == "END":
                                 return

@@ -219,3 +219,14 @@ def test_stats_in_a_pipeline_keep_their_place(conn):
         lines.append(conn.line())
     others = [line for line in lines if not line.startswith(b"STAT ")]
     assert others == [b"STORED", b"END", b"VALUE a 0 1", b"x", b"END", b"END", b"MN"]
+
+
+def test_stats_settings_cut_nothing_off(start_daemon):
+    servers = [f"unix:/tmp/no-such-memcached-{n}" for n in range(100)]
+    prefix = "\\xc3\\xa9" * 100
+    config = {f"lists {prefix}": {"delimiter": "|"}}
+    daemon = start_daemon(servers, config=config)
+    with daemon.conn() as conn:
+        settings = conn.stats("stats settings")
+    assert settings["pool:main:servers"] == ", ".join(servers)
+    assert settings[f"lists:{prefix}:delimiter"] == "|"

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from harness import ROOT, TIMEOUT_S, Conn, free_port, wait_until
+from test_convert_support import Lister
 
 TINY = {
     "max_item_bytes": 64,
@@ -97,6 +98,15 @@ def test_demo_can_be_run_again_on_what_it_left(daemon, packages):
         assert conn.lget("rdep:late-one") == [b"tool", b"library"]
 
 
+def test_demo_sends_no_line_ends_of_the_data(daemon, conn, tmp_path):
+    path = tmp_path / "packages"
+    names = ["Package: bad\x0b\x0bname", "Package: two words", "Package: good", "Package: better"]
+    path.write_text("".join(f"{name}\nDepends: libc6, a\x00b\n\n" for name in names))
+    out = run_well("demo", "--port", daemon.port, "--data", path, "--keep")
+    assert "2 packages, 2 dependencies on 1 names" in out
+    assert conn.lget("rdep:libc6") == [b"better"]  # every tenth is removed, from the first on
+
+
 @pytest.mark.config(lists=TINY)
 def test_demo_with_tiny_limits(daemon, packages):
     out = run_well("demo", "--port", daemon.port, "--data", packages)
@@ -180,6 +190,15 @@ def test_sweep_removes_the_orphan_and_nothing_else(conn, memcached):
     assert conn.lget("fruit") == items
     assert conn.lget("with#hash#aaaaaaaaaaaaa.0") == odd
     assert "0 removed" in sweep("--delete", memcached.address)
+
+
+def test_sweep_asks_the_hash_table_for_names(memcached):
+    """The LRU lists leave out what is used at that moment."""
+    with memcached.conn() as direct:
+        assert direct.set(ORPHAN, SUBLIST) == b"STORED"
+        with Lister(memcached, lambda name, _: name == ORPHAN, way=b"all") as lister:
+            assert "1 removed" in sweep("--delete", lister.address)
+        assert direct.get(ORPHAN) is None
 
 
 def test_sweep_keeps_what_a_head_names_in_any_way(memcached):
