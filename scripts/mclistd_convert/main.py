@@ -61,7 +61,7 @@ def make_parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("prefix", metavar="PREFIX", help="as in [lists PREFIX], with \\xNN as there")
+    add("prefix", metavar="PREFIX", help="as in [lists PREFIX], with \\xNN as there; '' for [lists]")
     add("--proxy", action="append", dest="proxies", default=[], metavar="HOST:PORT",
         help="all that serve the prefix; repeated")
     add("--server", action="append", dest="servers", metavar="HOST:PORT|unix:PATH",
@@ -99,8 +99,6 @@ def parse_options():
         parser.error("expected --proxy")
     if options.force and not options.restore:
         parser.error("--force is for --restore")
-    if not options.prefix:
-        parser.error("expected a prefix")
     return options
 
 
@@ -197,6 +195,8 @@ def convert(options, inventory, keys):
     refuse_empty(options, inventory, state)
     if state.done:
         print(f"{len(state.done)} lists were converted before", file=sys.stderr)
+    for key in sorted(inventory.kinds[NATIVE].keys() - inventory.kinds[LIST].keys() - state.done):
+        state.add(key + b"\n")  # also what a run has moved that was killed before it noted it
     backup = files.Backup(options.backup, inventory.section)
     run = Run(options, inventory, state, backup)
     known = set(state.done)

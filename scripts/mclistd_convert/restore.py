@@ -12,7 +12,7 @@ import time
 from mclistd_convert import names as layout
 from mclistd_convert.files import parse_backup, read_file
 from mclistd_convert.stored import Stored
-from mclistd_convert.wire import Answer, Item, Refused, shown
+from mclistd_convert.wire import Answer, Item, shown
 
 
 class Restore:
@@ -108,6 +108,4 @@ class Restore:
 
 
 def restore(options):
-    if not options.prefix:
-        raise Refused("expected a prefix")
     return Restore(options).run()

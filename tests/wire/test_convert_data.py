@@ -209,6 +209,27 @@ def test_a_ring_without_its_counter(start_daemon, memcached):
         assert conn.lget(KEY) == [b"apple", b"pear"]
 
 
+def test_the_lists_of_no_prefix_in_a_pool_of_their_own(start_memcached, start_daemon):
+    plain, own = start_memcached(), start_memcached()
+    config = {
+        "pool lists": {"servers": own.address},
+        "lists": {"dialect": "simple", "pool": "lists", **MOVING},
+        "lists other-": {"dialect": "native", "migrate": "no"},
+    }
+    daemon = start_daemon([plain], config=config)
+    for memcached in (plain, own):
+        store(memcached, "simple", "fruit", ["apple"])
+        store(memcached, "simple", "other-X", ["apple"])
+    done = convert([daemon], keys=["fruit"], prefix="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    store(own, "simple", "colours", ["red"])
+    done = convert([daemon], server(own), prefix="")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 lists converted, 1 items" in done.stdout
+    assert old_names(own) == ["other-X"]
+    assert old_names(plain) == ["fruit", "other-X"]
+
+
 # --- gates ---
 
 
