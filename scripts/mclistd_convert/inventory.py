@@ -243,7 +243,7 @@ class Inventory:
             return
         for name in found.keys() - own:
             self.note(OTHER, name)
-        if not own:
+        if not own or self.are_others(own, claims, key):
             return
         if not LIST_KEY.fullmatch(key):
             self.note(BAD_KEY, key)
@@ -254,15 +254,43 @@ class Inventory:
                     where = f"{shown(claim.owner)} of [lists {shown(claim.section.prefix)}]"
                     self.note(SHARED, key, f"{shown(name)} would be a part of {where}, too")
                     return
-        roles = {c.role for name in own for c in claims[name] if self.is_mine(c, key)}
-        if not roles & set(layout.PRIMARY) and not self.moves(key):
+        if not any(self.is_primary(claims[name], key) for name in own) and not self.moves(key):
             for name in own:
                 self.note(ORPHAN, name, f"of {shown(key)}")
             return
         self.note_list(key, {name: found[name] for name in own})
 
+    def are_others(self, own, claims, key):
+        """Slots that may be another list's as well, which has a counter, and this one has none."""
+        if self.section.dialect != "ring" or any(self.is_primary(claims[n], key) for n in own):
+            return False
+        owners = {claim.owner for name in own for claim in claims[name]} - {key}
+        counters = [layout.name_of(self.section, "seq_name", owner) for owner in owners]
+        return bool(self.stored.items(counters))
+
+    def is_primary(self, claims, key):
+        """Does the item alone say that there is a list? Where nothing stands before the number of a
+        slot, several lists may have it: only the counter does then."""
+        roles = {claim.role for claim in claims if self.is_mine(claim, key)}
+        if len({claim.owner for claim in claims}) > 1:
+            roles.discard("slot_name")
+        return bool(roles & set(layout.PRIMARY))
+
     def is_mine(self, claim, key):
         return claim.section.prefix == self.section.prefix and claim.owner == key
+
+    def look_again_at_parts(self):
+        """A sublist is made before the index names it, and deleted after that."""
+        found = self.stored.items(list(self.kinds[ORPHAN]))
+        for name in list(self.kinds[ORPHAN]):
+            copies = found.get(name)
+            if not copies:
+                del self.kinds[ORPHAN][name]
+            elif layout.keeps_key(self.section.dialect):
+                kind, owner = self.part_of(name, copies)
+                if kind == PART:
+                    del self.kinds[ORPHAN][name]
+                    self.note(PART, name, f"of {shown(owner)}")
 
     # --- shown and written ---
 

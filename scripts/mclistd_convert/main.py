@@ -188,6 +188,7 @@ def convert(options, inventory, keys):
     state = files.State(None if options.dry_run else options.state, options.prefix)
     alone, failures = look(options, inventory, keys)
     warn_incomplete(options)
+    inventory.look_again_at_parts()
     if options.inventory:
         files.write_inventory(options.inventory, inventory)
     if options.dry_run:
@@ -213,6 +214,7 @@ def convert(options, inventory, keys):
             if keys.named is not None:
                 break
             alone, failures = look(options, inventory, keys)
+        inventory.look_again_at_parts()
     finally:
         run.summary()
         inventory.print_not_lists()

@@ -59,9 +59,8 @@ class Settings:
             if kind == b"lists":
                 prefix = unescaped(section)
                 self.sections.setdefault(prefix, Section(prefix)).values[key] = value
-            elif kind == b"pool" and key == b"servers":
-                servers = [server.split()[0].decode() for server in value.split(b",")]
-                self.pools[section] = servers
+            elif kind == b"pool":
+                self.pools.setdefault(section, {})[key] = value
             elif name == b"proxy:pool" and value != b"NULL":
                 self.default_pool = value
 
@@ -74,10 +73,20 @@ class Settings:
         found = self.section_of(key)
         return found is not None and found.prefix == section.prefix
 
-    def servers_of(self, section):
+    def pool_of(self, section):
         name = section.text("pool")
         name = self.default_pool if name in (b"", b"NULL") else name
-        return self.pools.get(name) or next(iter(self.pools.values()), [])
+        return self.pools.get(name) or next(iter(self.pools.values()), {})
+
+    def servers_of(self, section):
+        servers = self.pool_of(section).get(b"servers", b"")
+        return [server.split()[0].decode() for server in servers.split(b",") if server.strip()]
+
+    def places_of(self, section):
+        """What decides on which server an item is."""
+        pool = self.pool_of(section)
+        servers = sorted(server.strip() for server in pool.get(b"servers", b"").split(b","))
+        return servers, pool.get(b"distribution"), pool.get(b"hash")
 
 
 def ask(address):
@@ -129,6 +138,12 @@ def check_proxies(addresses, prefix, must_convert=True, first=None):
         first = first or settings
         check_same_lists(address, settings, first, prefix)
         found.append(settings)
+        places = [s.places_of(s.sections[prefix]) for s in (settings, found[0])]
+        if places[0] != places[1]:
+            raise Refused(
+                f"{address}: the pool of [lists {shown(prefix)}] has other servers, or another "
+                f"distribution or hash, than the others'"
+            )
     return found
 
 

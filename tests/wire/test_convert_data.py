@@ -209,6 +209,30 @@ def test_a_ring_without_its_counter(start_daemon, memcached):
         assert conn.lget(KEY) == [b"apple", b"pear"]
 
 
+def test_slots_whose_names_several_rings_could_have(start_daemon, memcached):
+    """The slot X12 is the 12th of X, or the second of X1."""
+    daemon = start_daemon([memcached], config=sections("ring", slot_name="%s"))
+    entries = {f"topic-X{n}": f"{n} user.{n}" for n in range(1, 31)}
+    put(memcached, **entries, **{"topic-X.seq": "30"})
+    done = convert([daemon], server(memcached))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 lists converted, 30 items" in done.stdout
+    assert names_stored(memcached) == ["topic-X#"]
+    put(memcached, **{"topic-Y12": "12 ann"})  # whose is it?
+    done = convert([daemon], server(memcached), "--allow-empty")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert values_of(memcached, ["topic-Y12"]) == {"topic-Y12": b"12 ann"}
+
+
+def test_proxies_with_other_servers_are_refused(start_memcached, start_daemon):
+    memcacheds = [start_memcached(), start_memcached()]
+    daemons = [start_daemon(memcacheds[:n], config=sections("simple")) for n in (1, 2)]
+    store(memcacheds[0], "simple", KEY, ["apple"])
+    done = convert(daemons, keys=[KEY])
+    assert done.returncode == 2
+    assert "has other servers" in done.stderr
+
+
 def test_the_lists_of_no_prefix_in_a_pool_of_their_own(start_memcached, start_daemon):
     plain, own = start_memcached(), start_memcached()
     config = {
