@@ -8,9 +8,12 @@
 #include "base/check.h"
 
 const struct policy_spec policies[] = {
-    {"create-head", false, false, false, 1},     {"refuse-spread", true, true, false, 2},
-    {"create-spread", false, true, false, 2},    {"refuse-head", true, false, false, 1},
-    {"create-head-miss", false, false, true, 1},
+    {"create-head", false, false, false, 1, false},
+    {"refuse-spread", true, true, false, 2, false},
+    {"create-spread", false, true, false, 2, false},
+    {"refuse-head", true, false, false, 1, false},
+    {"create-head-miss", false, false, true, 1, false},
+    {"create-spread-expires", false, true, false, 2, true},
 };
 const unsigned policy_count = sizeof policies / sizeof policies[0];
 
@@ -78,6 +81,7 @@ static void add_item(struct builder *b, const char *key, const struct text *valu
     struct stored_item *item = &scene->items[scene->item_count++];
     item->key_len = (uint8_t)strlen(key);
     memcpy(item->key, key, item->key_len);
+    item->exptime = scene->policy->expires && key[item->key_len - 1] == '#' ? LIFE_S : 0;
     item->placement_len =
         scene->policy->spread ? item->key_len : (uint8_t)(strchr(key, '#') - key + 1);
     item->value = block_new_exact(value->used);
@@ -286,7 +290,11 @@ void scene_fini(struct scene *scene)
 void scene_put(const struct cluster *cluster, const struct stored_item *item)
 {
     struct be_request request = {
-        .verb = BE_SET, .key_len = item->key_len, .placement_len = item->placement_len};
+        .verb = BE_SET,
+        .key_len = item->key_len,
+        .placement_len = item->placement_len,
+        .exptime = item->exptime,
+    };
     struct be_reply reply = {0};
     memcpy(request.key, item->key, item->key_len);
     request.value = slice_make(item->value->data, item->value->used);

@@ -16,10 +16,14 @@
 #define START_US 1000000000ULL
 #define START_WALL_S ((int64_t)1700000000)
 
+/* Of heads that expire: none does so while a case lasts. */
+#define LIFE_S 1000000
+
 struct policy_spec {
     const char *name;
     bool refuse, spread, miss_damaged;
     unsigned servers;
+    bool expires; /* the head has a time to live */
 };
 
 extern const struct policy_spec policies[];
@@ -45,6 +49,7 @@ extern const unsigned scene_count;
 
 struct stored_item {
     uint8_t key_len, placement_len;
+    int32_t exptime;
     char key[KEY_BYTES_MAX];
     struct block *value;
 };

@@ -10,7 +10,7 @@ enum depth {
     DEEP, /* pairs of positions */
 };
 
-static const enum depth depths[] = {DEEP, WIDE, FLAT, FLAT, WIDE};
+static const enum depth depths[] = {DEEP, WIDE, FLAT, FLAT, WIDE, FLAT};
 
 struct sweep {
     struct tally *tally;

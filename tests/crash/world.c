@@ -223,9 +223,18 @@ static bool changed(const struct flight *f)
            (f->reply.status == BE_STORED || f->reply.status == BE_DELETED);
 }
 
+/* In which second the item expires; 0: never, or there is none. */
+static int64_t end_of(struct world *w, const struct flight *f)
+{
+    struct slice key = slice_make(f->request->key, f->request->key_len);
+    const struct item *item = store_find(&w->stores[f->server], key, world_now(w).wall_s);
+    return item == NULL ? 0 : item->expires_s;
+}
+
 void flight_execute(struct world *w, struct proxy *p, struct flight *f)
 {
     const struct be_request *r = f->request;
+    int64_t end_s = end_of(w, f);
     bool guarded = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
     w->now_us += STEP_US;
     f->executed = true;
@@ -240,6 +249,10 @@ void flight_execute(struct world *w, struct proxy *p, struct flight *f)
         f->reply.epoch = f->epoch;
         if (store->count > count) {
             keep_key(w, f->server, slice_make(r->key, r->key_len));
+        }
+        if (r->verb == BE_CAS && end_of(w, f) != end_s) {
+            world_violation(w, "a rewriting by %c (%s) has changed when %.*s expires", p->name,
+                            f->step, (int)r->key_len, r->key);
         }
     }
     flight_trace(w, p, f);
