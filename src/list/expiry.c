@@ -45,6 +45,7 @@ struct expiry {
 bool clock_key_is(struct slice key)
 {
     return key.len == sizeof CLOCK_KEY_PREFIX &&
+           (unsigned)(key.p[key.len - 1] - '0') < CLOCK_COUNT &&
            slice_starts_with(key, SLICE_LIT(CLOCK_KEY_PREFIX));
 }
 

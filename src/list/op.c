@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "list/engine_state.h"
-#include "list/expiry.h"
 
 /* A burnt name outlives every paused proxy that might still write to it. */
 #define BURNT_TTL_S (60 * 60 * 24)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/protect.h"
 
+#include "list/expiry.h"
 #include "list/name.h"
 #include "proto/backend.h"
 
@@ -56,14 +57,30 @@ static inline bool may_be_item(struct slice key)
     while (n > 0 && (unsigned char)(key.p[n - 1] - '0') <= 9) {
         n--;
     }
-    return n < key.len && n > 1 + NAME_BYTES && key.p[n - 1] == '.' &&
-           key.p[n - 2 - NAME_BYTES] == '#';
+    bool sublist = n < key.len && n > 1 + NAME_BYTES && key.p[n - 1] == '.' &&
+                   key.p[n - 2 - NAME_BYTES] == '#';
+    return sublist || clock_key_is(key);
+}
+
+/* Clock items are those of all lists on their server. */
+static bool protects_clocks(const struct config *config)
+{
+    for (size_t i = 0; i < config->list_count; i++) {
+        const struct list_policy *policy = &config->lists[i];
+        if (policy->protect_lists && policy->pool_index == config->pool_index) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool protects(const struct config *config, struct slice key, enum access access)
 {
     struct slice list_key;
     bool head;
+    if (clock_key_is(key)) {
+        return access >= ACCESS_TOUCHES && protects_clocks(config);
+    }
     if (!may_be_item(key) || !list_item_key(key, &list_key, &head) ||
         access < (head ? ACCESS_WRITES : ACCESS_TOUCHES)) {
         return false;

@@ -4,6 +4,7 @@
  *
  *     KEY#          the head     may be touched: that is how a list expires
  *     KEY#NAME.N    a sublist    may not even be touched: it would be missing in its list
+ *     mclistd#clock.N            may not be touched: it would not show the server's clock any more
  */
 #ifndef PROXY_PROTECT_H
 #define PROXY_PROTECT_H

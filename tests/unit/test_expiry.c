@@ -326,6 +326,7 @@ static void values_of_clock_items_are_exact(void **state)
     assert_int_equal(clock_value_read(SLICE_LIT("2000000000"), 0), 0);
     assert_int_equal(clock_value_read(SLICE_NONE, 0), 0);
     assert_true(clock_key_is(SLICE_LIT("mclistd#clock.1")));
+    assert_false(clock_key_is(SLICE_LIT("mclistd#clock.2")));
     assert_false(clock_key_is(SLICE_LIT("mclistd#clock.")));
     assert_false(clock_key_is(SLICE_LIT("mclistd#")));
 }

@@ -8,7 +8,8 @@ import pytest
 REFUSED = b"CLIENT_ERROR this key is of a list's item: use list verbs (protect_lists)"
 HEAD = "f#"
 SUBLIST = "f#abcdefg234567.0"
-B64 = {key: base64.b64encode(key.encode()).decode() for key in (HEAD, SUBLIST)}
+CLOCK = "mclistd#clock.1"
+B64 = {key: base64.b64encode(key.encode()).decode() for key in (HEAD, SUBLIST, CLOCK)}
 
 
 def writes(key):
@@ -22,7 +23,7 @@ def writes(key):
         yield line.format(B64[key]) + " b", None
 
 
-@pytest.mark.parametrize("key", (HEAD, SUBLIST))
+@pytest.mark.parametrize("key", (HEAD, SUBLIST, CLOCK))
 def test_writes_are_refused_and_nothing_is_touched(conn, memcached, key):
     """One line of error each, and the connection stays in step."""
     with memcached.conn() as backend:
@@ -52,16 +53,18 @@ def test_times_of_heads_may_be_changed_those_of_sublists_not(conn, memcached):
     conn.cmd("ladd f a")
     with memcached.conn() as backend:
         backend.set(SUBLIST, "x")
+        backend.set(CLOCK, "x")
         assert conn.cmd(f"touch {HEAD} 1000") == b"TOUCHED"
         assert conn.cmd(f"mg {HEAD} T2000") == b"HD"
         assert conn.cmd(f"gat 3000 {HEAD}") == b"VALUE f# 0 7"
         assert conn.data(7) == b"^1\n+1:a"
         assert conn.line() == b"END"
         assert int(backend.cmd(f"mg {HEAD} t").split(b"t")[1]) > 2000
-        for line in (f"touch {SUBLIST} 1", f"gat 1 a {SUBLIST}", f"gats 1 {SUBLIST}",
-                     f"mg {SUBLIST} T1", f"mg {B64[SUBLIST]} T1 b"):
-            assert conn.cmd(line) == REFUSED, line
-        assert backend.cmd(f"mg {SUBLIST} t") == b"HD t-1"
+        for key in (SUBLIST, CLOCK):
+            for line in (f"touch {key} 1", f"gat 1 a {key}", f"gats 1 {key}",
+                         f"mg {key} T1", f"mg {B64[key]} T1 b"):
+                assert conn.cmd(line) == REFUSED, line
+            assert backend.cmd(f"mg {key} t") == b"HD t-1"
 
 
 def test_reading_is_allowed(conn, memcached):
@@ -73,7 +76,7 @@ def test_reading_is_allowed(conn, memcached):
     assert conn.cmd(f"me {SUBLIST}") == b"EN"
 
 
-@pytest.mark.parametrize("key", ("page", "page:12", "a#b", "#", "#1", "a.0", "l#abcdefg234567.01",
+@pytest.mark.parametrize("key", ("mclistd#clock.2", "mclistd#clock.", "page", "page:12", "a#b", "#", "#1", "a.0", "l#abcdefg234567.01",
                                  "l#abcdefg234567.x", "l#ABCDEFG234567.0", "#abcdefg234567.0"))
 def test_other_keys_are_nobodys(conn, key):
     assert conn.set(key, "x") == b"STORED"
