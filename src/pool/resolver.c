@@ -20,7 +20,7 @@
 /* How long the result of a look-up counts as new, and the pause between two look-ups of a name. */
 #define FRESH_US ((uint64_t)1000000)
 /* How often names are looked at that may have to be looked up. */
-#define TICK_S 1
+#define TICK_US 250000
 /* Questions per DNS server and look-up; each waits for an equal part of resolve_timeout_ms. */
 #define ATTEMPTS 4
 
@@ -37,6 +37,7 @@ struct resolver_name {
     char host[CONFIG_NAME_MAX + 1];
     /* The thread's. */
     struct answers ipv4, ipv6;
+    uint64_t asked_us; /* when the newest question was sent */
     bool several_warned;
     bool failure_logged;
     /* Under the lock. */
@@ -86,6 +87,13 @@ static bool is_ending(const struct resolver *r)
     return r->dns == NULL;
 }
 
+/* libevent calls a time-out a failure like many others. Asked again it would take as long again. */
+static bool has_timed_out(const struct resolver_name *name)
+{
+    uint64_t timeout_us = (uint64_t)name->resolver->config->resolve_timeout_ms * 1000;
+    return now_us() - name->asked_us >= timeout_us * (ATTEMPTS - 1) / ATTEMPTS;
+}
+
 /* --- decisions ------------------------------------------------------------------------------ */
 
 static void tell_watchers(struct resolver *r)
@@ -109,7 +117,7 @@ static void finish(struct resolver_name *name, bool failed)
 
 static void fail(struct resolver_name *name, int error)
 {
-    const char *reason = evutil_gai_strerror(error);
+    const char *reason = has_timed_out(name) ? "no answer" : evutil_gai_strerror(error);
     char text[ADDRESS_TEXT_MAX];
     if (is_ending(name->resolver)) {
         /* Nothing was found out. */
@@ -203,6 +211,7 @@ static void free_answers(struct evutil_addrinfo *found)
 static void look_up(struct resolver_name *name, int family, evdns_getaddrinfo_cb done)
 {
     struct evutil_addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
+    name->asked_us = now_us();
     (void)evdns_getaddrinfo(name->resolver->dns, name->host, NULL, &hints, done, name);
 }
 
@@ -232,7 +241,7 @@ static void on_no_ipv6(int result, char type, int count, int ttl, void *addresse
  * family. Asked again in another way, it tells. */
 static bool may_be_no_data(const struct resolver_name *name, const struct answers *answers)
 {
-    return answers->error == EVUTIL_EAI_FAIL && !is_ending(name->resolver);
+    return answers->error == EVUTIL_EAI_FAIL && !has_timed_out(name) && !is_ending(name->resolver);
 }
 
 static void on_ipv6(int error, struct evutil_addrinfo *found, void *arg)
@@ -431,7 +440,7 @@ static void on_dns_log(int is_warning, const char *text)
 
 static int start_thread(struct resolver *r, char error[CONFIG_ERROR_MAX])
 {
-    static const struct timeval tick = {TICK_S, 0};
+    static const struct timeval tick = {0, TICK_US};
     evdns_set_log_fn(on_dns_log);
     r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     r->base = event_base_new();
