@@ -132,8 +132,8 @@ def look(options, inventory, keys):
 def warn_incomplete(options):
     for address in sorted(options.stored.incomplete):
         print(
-            f"memcached {address} cannot name its items from its hash table (older than 1.6.10): "
-            f"it may leave some out; give the keys by --keys if they are known elsewhere",
+            f"memcached {address} does not know `lru_crawler metadump hash`: it may leave out items; "
+            f"give the keys by --keys if they are known elsewhere",
             file=sys.stderr,
         )
 

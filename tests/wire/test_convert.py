@@ -164,6 +164,16 @@ def test_script_looks_again_for_what_memcached_left_out(start_daemon, memcached)
     assert old_names(memcached) == []
 
 
+def test_script_says_which_memcached_may_leave_out_items(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("signed"))
+    store(memcached, "signed", KEY, ["apple"])
+    with Lister(memcached, lambda name, number: False, knows_hash=False) as lister:
+        done = convert([daemon], f"--server={lister.address}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"memcached {lister.address} does not know" in done.stderr
+    assert "1 of 1 lists converted" in done.stdout
+
+
 @pytest.mark.parametrize("late", ["lgets 0", "lgets 1", "lgets 2", "lconvert 0"])
 def test_script_asks_again_who_has_waited_too_long(memcached, late):
     """A large list takes longer than timeout_ms, and what waits for it is answered so."""

@@ -84,6 +84,30 @@ def test_an_empty_memcached_is_filled_again(start_memcached, start_daemon, tmp_p
     assert everything(memcached) == before
 
 
+@EVERYWHERE
+def test_a_pool_of_several_memcacheds(start_memcached, start_daemon, tmp_path, dialect):
+    memcacheds = [start_memcached() for _ in range(3)]
+    config = sections(dialect)
+    daemon = start_daemon(memcacheds, config=config)
+    old = start_daemon(memcacheds, config=sections(dialect, migrate="no"))
+    keys = [f"topic-{n}" for n in range(12)]
+    with old.conn() as conn:
+        for key in keys:
+            assert conn.cmd(f"ladd {key} {' '.join(ITEMS)}") == b"STORED"
+    before = [everything(memcached) for memcached in memcacheds]
+    assert all(before)
+    path = tmp_path / "backup.txt"
+    servers = [server(memcached) for memcached in memcacheds]
+    done = convert([daemon], *servers, f"--backup={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 of 12 lists converted, 36 items" in done.stdout
+    assert "12 hold exactly" in done.stdout
+    done = convert([daemon], *servers, "--verify-only", f"--keys={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert restore(path, "--force").returncode == 0
+    assert [everything(memcached) for memcached in memcacheds] == before
+
+
 def test_what_is_newer_is_left_alone(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config=sections("sublists"))
     for n in range(3):

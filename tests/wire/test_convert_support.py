@@ -108,9 +108,10 @@ class Fake:
 
 class Lister:
     """A way to a memcached that leaves out items when it names them: those of which
-    hides(name, n) says so, n from 0 for the first time. way: only when it is asked so."""
+    hides(name, n) says so, n from 0 for the first time. way: only when it is asked so.
+    knows_hash: or it is an old one that has no such way."""
 
-    def __init__(self, memcached, hides, way=b""):
+    def __init__(self, memcached, hides, way=b"", knows_hash=True):
         numbers = itertools.count()
 
         class Handler(socketserver.StreamRequestHandler):
@@ -119,7 +120,9 @@ class Lister:
                     reader = threading.Thread(target=self.pass_back, args=(conn.socket,))
                     reader.start()
                     for line in self.rfile:
-                        if line.startswith(b"lru_crawler metadump"):
+                        if line == b"lru_crawler metadump hash\r\n" and not knows_hash:
+                            self.wfile.write(b"BADCLASS invalid class id\r\n")
+                        elif line.startswith(b"lru_crawler metadump"):
                             self.dump(line, next(numbers), way in line)
                         else:
                             conn.socket.sendall(line)
