@@ -119,6 +119,29 @@ def test_a_list_that_expires_is_gone_under_changes(proxies, backend, times):
     assert b"first" not in proxies[0].lget("l")
 
 
+@pytest.mark.memcacheds(3)
+@pytest.mark.config(**{"pool main": {"connections": 4}, "lists": {**TINY, "placement": "spread"}})
+def test_each_server_is_asked_for_its_own_clock(conn, memcacheds):
+    """Over the connection of the list's head, whatever servers and connections there are."""
+    servers = [server.conn() for server in memcacheds]
+    times = [Times(server) for server in servers]
+    ends_s = {}
+    for n in range(12):
+        assert conn.cmd(f"ladd l{n} first") == b"STORED"
+        [home] = [i for i, server in enumerate(servers) if server.cmd(f"mg l{n}#") == b"HD"]
+        ends_s[n] = home, times[home].give(f"l{n}#", YEAR_S + n)
+    assert len({home for home, _ in ends_s.values()}) == 3
+    for n in ends_s:
+        for m in range(40):
+            assert conn.cmd(f"laddx l{n} item-{m}") == b"1"
+        assert conn.cmd(f"lcompact l{n}") == b"OK"
+    for n, (home, end_s) in ends_s.items():
+        assert times[home].end(f"l{n}#") == end_s
+    for server in servers:
+        assert [server.cmd(f"mg {key}") for key in CLOCKS] == [b"HD", b"HD"]
+        server.close()
+
+
 def test_lists_without_a_time_ask_for_no_clock(proxies, backend):
     assert proxies[0].cmd("ladd l first") == b"STORED"
     change(proxies, range(100))
