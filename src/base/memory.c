@@ -8,6 +8,14 @@
  * few threads hold. */
 #define TRIM_BYTES (INT64_C(16) << 20)
 
+/* From this size on the allocator gives each piece a mapping of its own, which goes back to the
+ * system at once: so rarely that it costs nothing, while pieces of that size would leave large gaps
+ * elsewhere. glibc's own threshold rises to 32 MB by itself. */
+#define MAP_BYTES (4 << 20)
+/* What it keeps at the end of its memory without memory_trim; glibc's own choice for that
+ * threshold. */
+#define KEEP_BYTES (2 * MAP_BYTES)
+
 _Thread_local int64_t memory_untold, memory_scratch_untold;
 static _Thread_local int64_t told; /* by this thread */
 
@@ -15,6 +23,12 @@ static _Atomic int64_t held, scratch;
 /* The most that both were together since the last trim. Threads may overwrite each other's: it is
  * seen again at the next change. */
 static _Atomic int64_t peak;
+
+void memory_init(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, MAP_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+}
 
 static int64_t together(void)
 {

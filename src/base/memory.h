@@ -24,6 +24,9 @@
 /* What this thread has not told yet. For the functions below only. */
 extern _Thread_local int64_t memory_untold, memory_scratch_untold;
 
+/* Tells the allocator what suits large, short-lived blocks. Call it before there are threads. */
+void memory_init(void);
+
 /* Tells at once what this thread has changed. */
 void memory_settle(void);
 

@@ -99,6 +99,15 @@ static size_t unparsed(const struct client *c)
     return c->in == NULL ? 0 : c->in->used - c->in_pos;
 }
 
+/* For a line whose end has not come: twice as much as there is, but no more than a line may have.
+ */
+static size_t room_for_line(const struct client *c, size_t kept)
+{
+    size_t most = (size_t)c->worker->config->max_line_bytes + BLOCK_BYTES;
+    size_t twice = kept * 2 < most ? kept * 2 : most;
+    return twice > kept + ROOM_MIN ? twice : kept + BLOCK_BYTES;
+}
+
 /* Makes sure that in has room for what comes next: the rest of a request whose size is known goes
  * into one block, so that it can be parsed and forwarded in place. The client may be closed, for
  * want of memory. */
@@ -121,11 +130,11 @@ static void make_room(struct client *c)
             return;
         }
         if (kept > BLOCK_BYTES / 2) {
-            cap = kept * 2;
+            cap = room_for_line(c, kept);
         }
     }
     if (cap > BLOCK_BYTES) {
-        pressure_make_room(c->worker, cap);
+        pressure_make_room(c, cap);
         if (c->closed) {
             return;
         }
@@ -281,8 +290,8 @@ static bool blocked_front_may_go(const struct client *c)
 /* What the window and memory say of requests that are still in the input. */
 static bool may_take_request(const struct client *c)
 {
-    bool waits = c->window.unanswered > 0 || c->out.bytes > 0;
-    return window_admits(&c->window) && !(c->worker->pressed && waits);
+    return window_admits(&c->window) &&
+           (!c->worker->pressed || (c->window.unanswered == 0 && c->out.bytes == 0));
 }
 
 /* Is there something that client_pump could do, of what it left undone? */

@@ -5,10 +5,13 @@
 
 #include "base/memory.h"
 #include "proxy/list_reply.h"
+#include "proxy/pressure.h"
 #include "proxy/worker.h"
 
 /* Items of a call that need no memory of their own. */
 #define FEW_ITEMS 16
+/* Of longer lines the items, an array of several times their length, are counted beforehand. */
+#define LONG_LINE_BYTES ((size_t)65536)
 
 /* One call to the engine, and what it points to. */
 struct call_part {
@@ -61,6 +64,16 @@ static struct call_part *call_of(struct part *part)
     return (struct call_part *)((char *)part - offsetof(struct call_part, part));
 }
 
+static RARE size_t count_items(const struct request *r)
+{
+    size_t count = 0;
+    struct slice args = r->args, item;
+    while (item_next(&args, &item)) {
+        count++;
+    }
+    return count;
+}
+
 /* Makes room for as many items again as there are. */
 static RARE void grow_items(struct call_part *c, size_t count)
 {
@@ -70,6 +83,18 @@ static RARE void grow_items(struct call_part *c, size_t count)
         memcpy(grown, c->few, sizeof c->few);
     }
     c->items = grown;
+}
+
+/* At once as large as is needed: growing by and by would leave large gaps in memory. Returns the
+ * room. */
+static RARE size_t make_array(struct call_part *c, size_t count)
+{
+    if (count <= FEW_ITEMS) {
+        return FEW_ITEMS;
+    }
+    c->items = malloc(count * sizeof *c->items);
+    CHECK(c->items != NULL);
+    return count;
 }
 
 /* An array that grew is cut to what it holds, and counted: for short items it takes several times
@@ -92,6 +117,9 @@ static void set_items(struct call_part *c, const struct request *r)
         c->few[count++] = r->data;
     } else if (r->verb->shape == SHAPE_LIST) {
         struct slice args = r->args, item;
+        if (UNLIKELY(r->line.len > LONG_LINE_BYTES)) {
+            room = make_array(c, count_items(r));
+        }
         while (item_next(&args, &item)) {
             if (count == room) {
                 grow_items(c, count);
@@ -183,9 +211,22 @@ static void free_call(struct part *part)
 static const struct handler list_handler = {
     .start = start_call, .park = park_call, .emit = emit_call, .free = free_call};
 
+/* Is there memory for the array of the line's items? */
+static RARE bool items_have_room(struct worker *w, const struct request *r)
+{
+    return pressure_has_room(w, count_items(r) * sizeof(struct slice));
+}
+
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {
     const struct list_way *way = &ways[r->verb->verb];
+    if (UNLIKELY(r->line.len > LONG_LINE_BYTES) && r->verb->shape == SHAPE_LIST &&
+        !items_have_room(client->worker, r)) {
+        metric_inc(&client->worker->metrics, METRIC_server_errors);
+        pending_answer_fixed(client, SLICE_LIT("SERVER_ERROR out of memory: memory_limit_bytes "
+                                               "is reached, nothing done\r\n"));
+        return;
+    }
     struct pending *p = pending_add(client, &list_handler, r, block);
     uint64_t lists = 1;
     if (r->verb->shape == SHAPE_LIST_KEYS) {

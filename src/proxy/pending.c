@@ -39,7 +39,8 @@ struct pending *pending_add(struct client *client, const struct handler *handler
     w->next_pending = NULL;
     p->block = block_ref(block);
     enqueue(p, client, handler);
-    pending_weigh(p, request->line.len + request->data.len);
+    p->weight_bytes = request->line.len + request->data.len;
+    client->window.request_bytes += p->weight_bytes;
     return p;
 }
 
@@ -117,13 +118,19 @@ static void emit_trailer(struct pending *p, struct chain *out)
     }
 }
 
+/* What a parked answer of the proxy itself takes: its last block may be nearly empty. */
+static size_t text_memory(const struct pending *p)
+{
+    return p->text->bytes + BLOCK_BYTES;
+}
+
 /* An answer of the proxy itself. */
 static void emit_own(struct pending *p)
 {
     struct client *client = p->client;
     chain_copy_slice(&client->out, p->trailer);
     if (p->text != NULL) {
-        client->window.parked_bytes -= p->text->bytes;
+        client->window.parked_bytes -= text_memory(p);
         chain_move(&client->out, p->text);
     }
     window_emitted(&client->window);
@@ -277,7 +284,7 @@ void pending_answer_text(struct client *client, struct chain *text)
     CHECK(p->text != NULL);
     *p->text = *text;
     chain_init(text);
-    client->window.parked_bytes += p->text->bytes;
+    client->window.parked_bytes += text_memory(p);
 }
 
 /* Drops the parts that are answered, or all of them, and the requests that are left without any. */

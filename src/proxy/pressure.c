@@ -5,6 +5,9 @@
 
 /* A client that holds less is not worth closing: it has no input of its own. */
 #define VICTIM_BYTES_MIN BLOCK_BYTES
+/* Nor is one that holds less than this, when closed ones alone hold too much: small requests go on.
+ */
+#define LARGE_BYTES_MIN (4 * BLOCK_BYTES)
 /* Of those that hold nearly as much as the one that holds most, the ones that were silent for
  * longest go first: so one look at all clients serves for many. */
 #define NEARLY(bytes) ((bytes) - (bytes) / 8)
@@ -18,24 +21,30 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What is held by those that are not closed yet, if so many bytes more are taken. */
-static uint64_t needed(const struct worker *w, size_t more)
+/* What is held but for doomed bytes, if so many bytes more are taken. */
+static uint64_t held_besides(uint64_t doomed, size_t more)
 {
-    uint64_t doomed = atomic_load_explicit(&w->shared->doomed_bytes, memory_order_relaxed);
-    doomed = least(doomed, w->config->memory_limit_bytes / 4);
     uint64_t held = memory_held();
     return (held > doomed ? held - doomed : 0) + more;
 }
 
-/* Is it for this worker to close clients? */
+static uint64_t doomed_bytes(const struct worker *w)
+{
+    return atomic_load_explicit(&w->shared->doomed_bytes, memory_order_relaxed);
+}
+
+/* What counts against the limit. */
+static uint64_t needed(const struct worker *w, size_t more)
+{
+    return held_besides(least(doomed_bytes(w), w->config->memory_limit_bytes / 4), more);
+}
+
+/* Is it for this worker to close clients? One always holds as much as the mean. */
 static bool is_over(const struct worker *w, size_t more)
 {
-    uint64_t limit = w->config->memory_limit_bytes;
     size_t workers = w->shared->worker_count;
-    if (workers > 1 && memory_held_here() * workers < memory_held()) {
-        limit += limit / 8;
-    }
-    return needed(w, more) > limit;
+    bool holds_its_share = workers == 1 || memory_held_here() * workers >= memory_held();
+    return needed(w, more) > w->config->memory_limit_bytes && holds_its_share;
 }
 
 static void wake_others(struct worker *w)
@@ -117,9 +126,10 @@ void pressure_buried(struct client *c)
  * false when there is none to close. */
 static bool close_largest(struct worker *w, size_t more)
 {
+    bool closed_ones_hold_it = held_besides(doomed_bytes(w), more) <= w->config->memory_limit_bytes;
     uint64_t most = most_held(w);
     struct client *c, *next;
-    if (most < VICTIM_BYTES_MIN) {
+    if (most < (closed_ones_hold_it ? LARGE_BYTES_MIN : VICTIM_BYTES_MIN)) {
         return false;
     }
     for (c = TAILQ_FIRST(&w->clients); c != NULL && is_over(w, more); c = next) {
@@ -147,11 +157,26 @@ static void make_room(struct worker *w, size_t more)
     }
 }
 
-void pressure_make_room(struct worker *w, size_t bytes)
+void pressure_make_room(struct client *c, size_t bytes)
 {
-    if (UNLIKELY(memory_held() + bytes > w->config->memory_limit_bytes)) {
-        make_room(w, bytes);
+    struct worker *w = c->worker;
+    uint64_t limit = w->config->memory_limit_bytes;
+    if (LIKELY(memory_held() + bytes <= limit)) {
+        return;
     }
+    make_room(w, bytes);
+    if (!c->closed && needed(w, bytes) > limit + limit / 8) {
+        close_client(c);
+    }
+}
+
+bool pressure_has_room(struct worker *w, size_t bytes)
+{
+    if (LIKELY(memory_held() + bytes <= w->config->memory_limit_bytes)) {
+        return true;
+    }
+    memory_settle();
+    return memory_held() + bytes <= w->config->memory_limit_bytes;
 }
 
 void pressure_act(struct worker *w)

@@ -7,8 +7,9 @@
  *                from until that is over, so each has one request at a time
  *     all of it  clients are closed, those that hold most first, until the rest fits
  *
- * Each worker closes its own. One that holds less than the mean of all leaves it to the others,
- * which it wakes, until the limit is exceeded by an eighth.
+ * Each worker closes its own, as long as it holds as much as the mean of all; one that holds less
+ * wakes the others. Until they have acted, the limit may be exceeded by an eighth; a client that
+ * wants more then is closed itself.
  *
  * The requests that a closed client has on their way to servers stay until they are answered. As
  * they will go, no others are closed in their place; but no more than a quarter of the limit is
@@ -31,9 +32,12 @@ static inline void pressure_check(struct worker *worker)
     }
 }
 
-/* Before so many bytes are taken at once for a client's input. Closes whom it must, which may be
+/* Before so many bytes are taken at once for the client's input. Closes whom it must, which may be
  * that client. */
-void pressure_make_room(struct worker *worker, size_t bytes);
+void pressure_make_room(struct client *client, size_t bytes);
+
+/* May so many bytes be taken for a request that can still be refused? Closes nobody. */
+bool pressure_has_room(struct worker *worker, size_t bytes);
 
 /* A closed client with requests on their way is buried: what pressure waited for is freed. */
 void pressure_buried(struct client *client);

@@ -76,6 +76,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     struct rng rng;
     rng_init_system(&rng);
     hash_set_secret(rng_unique(&rng));
+    memory_init();
     block_limit_spare(worker_spare_bytes(config));
     create_caches(s);
     s->listen = listen_set_open(config, config->threads, error);

@@ -28,17 +28,19 @@ void spare_init(struct spare_list *list, size_t size, size_t bytes_max)
     *list = (struct spare_list){.size = size, .max = (uint32_t)(bytes_max / size)};
 }
 
-void *spare_new(const struct spare_list *list)
+void *spare_new(struct spare_list *list)
 {
     void *object = calloc(1, list->size);
     CHECK(object != NULL);
     memory_take(list->size);
+    list->made++;
     return object;
 }
 
-void spare_free(const struct spare_list *list, void *object)
+void spare_free(struct spare_list *list, void *object)
 {
     memory_give(list->size);
+    list->made--;
     free(object);
 }
 

@@ -43,13 +43,14 @@ struct shared {
     _Atomic uint64_t baseline[METRIC_COUNT]; /* what `stats reset` subtracts */
 };
 
-/* Freed objects of one size, kept for reuse; what is beyond max is freed. */
+/* Freed objects of one size, kept for reuse as long as there are no more than max of them in all,
+ * in use or not. */
 struct spare {
     struct spare *next;
 };
 struct spare_list {
     struct spare *first;
-    uint32_t count, max;
+    uint32_t made, max;
     size_t size;
 };
 struct multiget_route;
@@ -155,8 +156,8 @@ char *worker_scratch(struct worker *worker, size_t len);
  * given, but for its first bytes. Never NULL. What they hold counts in base/memory.h, spare ones
  * too. */
 void spare_init(struct spare_list *list, size_t size, size_t bytes_max);
-void *spare_new(const struct spare_list *list);
-void spare_free(const struct spare_list *list, void *object);
+void *spare_new(struct spare_list *list);
+void spare_free(struct spare_list *list, void *object);
 static inline void *spare_take(struct spare_list *list)
 {
     struct spare *object = list->first;
@@ -164,13 +165,12 @@ static inline void *spare_take(struct spare_list *list)
         return spare_new(list);
     }
     list->first = object->next;
-    list->count--;
     return object;
 }
-/* Is there room for one more? Where it is not, spare_free is for what objects hold themselves. */
+/* Will an object that is given now be kept? If not, what it holds itself must be freed before. */
 static inline bool spare_has_room(const struct spare_list *list)
 {
-    return list->count < list->max;
+    return LIKELY(list->made <= list->max);
 }
 static inline void spare_give(struct spare_list *list, void *object)
 {
@@ -181,7 +181,6 @@ static inline void spare_give(struct spare_list *list, void *object)
     }
     s->next = list->first;
     list->first = s;
-    list->count++;
 }
 void spare_fini(struct spare_list *list);
 
