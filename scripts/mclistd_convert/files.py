@@ -45,7 +45,7 @@ class KeyFile:
         text = read_file(None if path == "-" else path)
         first, _, rest = text.partition(b"\n")
         if first.startswith(b"mclistd backup "):
-            self.keys = [saved.key for saved in parse_backup(path, text, prefix)]
+            self.keys = [saved.key for saved in lists_in_backup(path, text, prefix)]
             self.says_converted = True
         elif first.startswith(b"mclistd inventory "):
             self.take_inventory(text, prefix)
@@ -209,28 +209,35 @@ def parse_backup(path, text, prefix):
             saved = None
 
 
+def lists_in_backup(path, text, prefix):
+    """Of each list what was saved last: a run that was killed may have saved some without
+    converting them, and they have changed since."""
+    return list({saved.key: saved for saved in parse_backup(path, text, prefix)}.values())
+
+
 class Backup(Log):
-    """Lists are added before they are converted; those that are in it stay as they were."""
+    """Lists are added before they are converted, once in a run."""
 
     def __init__(self, path, section):
-        self.section, self.keys = section, set()
+        self.section, self.saved = section, set()
         super().__init__(path, head_of("backup", section.prefix, section.dialect), self.take)
 
     def take(self, path, text):
         end = text.find(b"\n") + 1
         for saved in parse_backup(path, text, self.section.prefix):
-            self.keys.add(saved.key)
             end = saved.end
         return end
 
     def save(self, stored, key):
-        """All items of the list. Several threads may do so."""
-        if not self.file or key in self.keys:
+        """All items of the list. Several threads may do so, of different lists."""
+        if not self.file or key in self.saved:
             return
         names = stored.parts(self.section, key)
         found, now = stored.items([*names, key]), int(time.time())
         if any(record_before(item.value) is not None for _, item in found.get(key, [])):
             return  # some of its items are gone already
+        if not any(name in found for name in names):
+            return  # it has moved
         lines = []
         for name in names:
             for server, item in found.get(name, []):
@@ -242,3 +249,4 @@ class Backup(Log):
                 lines.append(f"absent {quote(name)}")
         head = f"list {quote(key)} {now} {len(lines)}"
         self.add("".join(f"{line}\n" for line in [head, *lines]).encode())
+        self.saved.add(key)

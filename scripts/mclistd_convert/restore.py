@@ -10,7 +10,7 @@ import collections
 import time
 
 from mclistd_convert import names as layout
-from mclistd_convert.files import parse_backup, read_file
+from mclistd_convert.files import lists_in_backup, read_file
 from mclistd_convert.stored import Stored
 from mclistd_convert.wire import Answer, Item, shown
 
@@ -18,7 +18,7 @@ from mclistd_convert.wire import Answer, Item, shown
 class Restore:
     def __init__(self, options):
         text = read_file(options.restore)
-        self.lists = list(parse_backup(options.restore, text, options.prefix))
+        self.lists = lists_in_backup(options.restore, text, options.prefix)
         addresses = [server for saved in self.lists for server, _, _ in saved.items]
         self.stored = Stored([*addresses, *(options.servers or [])])
         self.is_forced = options.force

@@ -170,6 +170,22 @@ def test_a_backup_is_added_to_and_never_written_over(start_daemon, memcached, tm
     assert restore(path, prefix="other-").returncode == 2
 
 
+def test_what_was_saved_last_counts(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    path = tmp_path / "backup.txt"
+    for item in ("older", "newer"):
+        with memcached.conn() as conn:
+            conn.cmd("delete topic-1#")
+        daemon.kill()
+        daemon.start()
+        store(memcached, "simple", "topic-1", [item])
+        assert convert([daemon], server(memcached), f"--backup={path}").returncode == 0
+    done = restore(path, "--force")
+    assert "1 lists in the backup: 1 restored" in done.stdout
+    with memcached.conn() as conn:
+        assert conn.get("topic-1") == b"newer,"
+
+
 # --- inventory ---
 
 

@@ -62,11 +62,12 @@ class Adder(threading.Thread):
             self.faults.append(repr(fault))
 
 
-def start_script(daemons, lister, state):
+def start_script(daemons, lister, folder):
     proxies = [f"--proxy=127.0.0.1:{daemon.port}" for daemon in daemons]
     return subprocess.Popen(
         [sys.executable, str(ROOT / "scripts/convert"), "topic-", *proxies,
-         f"--server={lister.address}", f"--state={state}", "--rate=100", "--allow-empty"],
+         f"--server={lister.address}", f"--state={folder / 'done.txt'}",
+         f"--backup={folder / 'backup.txt'}", "--rate=100", "--allow-empty"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -97,14 +98,15 @@ def test_nothing_is_lost_whoever_is_killed(start_daemon, memcached, tmp_path, di
     try:
         with Lister(memcached, lambda name, number: dice.random() < LEFT_OUT) as lister:
             for _ in range(KILLS):
-                script = start_script(daemons, lister, tmp_path / "done.txt")
+                script = start_script(daemons, lister, tmp_path)
                 time.sleep(dice.uniform(0.2, 0.8))
                 kill(script, whom, dice.choice(daemons[1:]))
     finally:
         adder.stopping.set()
         adder.join()
     assert adder.faults == []
-    done = convert(daemons, f"--server={memcached.address}", f"--state={tmp_path / 'done.txt'}")
+    files = [f"--state={tmp_path / 'done.txt'}", f"--backup={tmp_path / 'backup.txt'}"]
+    done = convert(daemons, f"--server={memcached.address}", *files)
     assert done.returncode in (0, 3), done.stdout + done.stderr
     native = start_daemon([memcached], config=sections("native"))
     with native.conn() as conn:
@@ -116,3 +118,7 @@ def test_nothing_is_lost_whoever_is_killed(start_daemon, memcached, tmp_path, di
             assert all(item.startswith("new.") for item in extra), key
     heads = {name[:-1] for name in names_stored(memcached) if name.endswith("#")}
     assert heads == set(LISTS), "a part became a list"
+    saved = (tmp_path / "backup.txt").read_text().split("\n")
+    assert {line.split()[1] for line in saved if line.startswith("list ")} == set(LISTS)
+    done = convert(daemons, "--verify-only", files[1].replace("backup=", "keys="))
+    assert done.returncode == 0, done.stdout + done.stderr
