@@ -61,6 +61,7 @@ struct list {
     enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept; /* migrate = native: where it is */
     bool wants_compaction;
     bool has_bar;      /* tombstone: deletions may be prepended */
+    bool apart;        /* paired: its items were read through several connections */
     int known_active;  /* flip, marker: the log that takes changes, from 1; 0 = not known */
     bool newest_known; /* sublists: the numbers of the first and the last */
     uint32_t oldest, newest;

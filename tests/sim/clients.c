@@ -28,7 +28,7 @@ static enum list_verb choose_blind(struct client *client)
 static enum list_verb choose_change(struct client *client)
 {
     uint64_t n = rng_below(&client->rng, 100);
-    if (!params_linearizable(&client->proxy->world->p)) {
+    if (!params_one_item(&client->proxy->world->p)) {
         return choose_blind(client);
     }
     if (rng_below(&client->rng, 100) < client->proxy->world->p.growth) {

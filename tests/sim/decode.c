@@ -26,12 +26,6 @@ void decoded_fini(struct decoded *c)
 
 /* ---- items between delimiters ---- */
 
-/* A number that a folding leaves among the deletions: @ and sixteen digits. */
-static bool is_number(struct slice item)
-{
-    return item.len == 17 && item.p[0] == '@' && memchr(item.p, '.', item.len) == NULL;
-}
-
 static void take_delimited(struct slice text, struct ids *out, struct decoded *c)
 {
     while (text.len > 0) {
@@ -40,9 +34,6 @@ static void take_delimited(struct slice text, struct ids *out, struct decoded *c
         uint16_t id = 0;
         if (end != NULL) {
             (void)slice_take(&text, 1);
-        }
-        if (out == &c->deletes && is_number(item)) {
-            continue;
         }
         if (item.len > 0 && !item_of_name(item, &id)) {
             c->malformed = "an item that nobody has";
@@ -481,13 +472,7 @@ void format_decode(const struct format *f, unsigned list, int64_t now_s, struct 
         replay_log(f, r, value, c);
         replay_end(r, c);
     } else if (f->dialect == DIALECT_PAIRED) {
-        struct slice deletes = format_value(f, list, FORMAT_DELETES, 0, now_s);
-        value = format_value(f, list, FORMAT_ADDS, 0, now_s);
-        take_delimited(value, &c->adds, c);
-        take_delimited(deletes, &c->deletes, c);
-        count_items(&c->adds, &c->deletes, &c->items);
-        c->parts = (value.p != NULL) + (deletes.p != NULL);
-        c->exists = c->parts > 0;
+        decode_paired(f, list, now_s, c);
     } else if (f->dialect == DIALECT_FLIP) {
         decode_flip(f, list, now_s, c);
     } else if (f->dialect == DIALECT_MARKER) {

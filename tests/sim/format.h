@@ -65,6 +65,9 @@ struct slice format_value(const struct format *format, unsigned list, enum forma
 /* Reads what is stored; content is kept from call to call for its memory. */
 void format_decode(const struct format *format, unsigned list, int64_t now_s,
                    struct decoded *content);
+/* The same for a pair; a part of format_decode. */
+void decode_paired(const struct format *format, unsigned list, int64_t now_s,
+                   struct decoded *content);
 /* What items amount to that were added and deleted so often. */
 void count_items(const struct ids *adds, const struct ids *deletes, struct ids *out);
 

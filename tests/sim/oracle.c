@@ -29,6 +29,8 @@ void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
         snprintf(o->list[i].head_key, sizeof o->list[i].head_key, "L%u#", i);
         push_version(&o->list[i], false, &none);
         o->list[i].tidy = true;
+        o->list[i].deleted_at = calloc(ITEMS_MAX, sizeof(uint64_t));
+        CHECK(o->list[i].deleted_at != NULL);
     }
     for (unsigned i = 0; i < SESSIONS_MAX; i++) {
         TAILQ_INIT(&o->sessions[i].calls);
@@ -53,6 +55,7 @@ void oracle_fini(struct oracle *o)
             ids_fini(&o->list[i].versions[v].items);
         }
         free(o->list[i].versions);
+        free(o->list[i].deleted_at);
         free(o->list[i].marks);
     }
     free(o->losses);

@@ -89,6 +89,7 @@ struct model_list {
     bool tidy;                /* nothing is left for an lcompact to do, or it cannot be known */
     uint64_t tidy_until;      /* the moment when it was that last, unless it still is */
     struct ids adds, deletes; /* where items are counted: all that are stored */
+    uint64_t *deleted_at;     /* the same: the moment of each item's last deletion */
 };
 
 TAILQ_HEAD(sim_calls, sim_call);

@@ -24,11 +24,20 @@ static void apply(struct oracle *o, unsigned list, struct ids *items, struct sim
 static void pass(struct oracle *o, unsigned list, const struct ids *items, struct sim_call *call)
 {
     uint32_t before = o->list[list].count;
-    oracle_set_current(o, list, call->call.verb != LIST_DROP, items);
+    bool pair = o->format->dialect == DIALECT_PAIRED;
+    oracle_set_current(o, list, pair ? items->count > 0 : call->call.verb != LIST_DROP, items);
     oracle_mark_applied(o, call, o->list[list].count > before);
 }
 
 /* ---- counted items ---- */
+
+static void note_deletions(const struct oracle *o, struct model_list *l,
+                           const struct sim_call *call)
+{
+    for (size_t i = 0; call->call.verb == LIST_DEL && i < call->call.item_count; i++) {
+        l->deleted_at[call->ids[i]] = o->moment;
+    }
+}
 
 static void push_items(struct model_list *l, const struct sim_call *call)
 {
@@ -58,7 +67,8 @@ static bool is_longer(const struct oracle *o, unsigned list, const struct intent
 {
     const struct decoded *now = &o->content;
     struct model_list longer = {0};
-    bool blind = intent->count > 0;
+    /* A mark changes nothing. */
+    bool blind = intent->count > 0 || o->format->dialect == DIALECT_PAIRED;
     ids_copy(&longer.adds, &o->list[list].adds);
     ids_copy(&longer.deletes, &o->list[list].deletes);
     for (size_t i = 0; i < intent->count; i++) {
@@ -79,8 +89,50 @@ static void count_calls(struct oracle *o, unsigned list, const struct intent *in
     struct model_list *l = &o->list[list];
     for (size_t i = 0; i < intent->count; i++) {
         push_items(l, intent->calls[i]);
+        note_deletions(o, l, intent->calls[i]);
         count_items(&l->adds, &l->deletes, items);
         pass(o, list, items, intent->calls[i]);
+    }
+}
+
+/* A deletion that came just before a pair's additions were written anew counts on, behind the mark:
+ * it is set against what lset has brought, and against one of each item, however often that was
+ * added. */
+static void allow_late_deletions(const struct decoded *now, struct ids *items)
+{
+    for (uint32_t i = 0; i < now->deletes.count; i++) {
+        if (!ids_has(&now->items, now->deletes.ids[i])) {
+            (void)ids_remove(items, now->deletes.ids[i]);
+        }
+    }
+}
+
+/* Folding forgets that an item was added more than once; but no deletion may be left that nothing
+ * was added for: it would take the next addition away. */
+static void check_counts(const struct model_list *l, const struct decoded *now)
+{
+    static int64_t before[ITEMS_MAX], after[ITEMS_MAX], deleted[ITEMS_MAX];
+    memset(before, 0, sizeof before);
+    memset(after, 0, sizeof after);
+    memset(deleted, 0, sizeof deleted);
+    for (uint32_t i = 0; i < l->adds.count; i++) {
+        before[l->adds.ids[i]]++;
+    }
+    for (uint32_t i = 0; i < l->deletes.count; i++) {
+        before[l->deletes.ids[i]]--;
+    }
+    for (uint32_t i = 0; i < now->adds.count; i++) {
+        after[now->adds.ids[i]]++;
+    }
+    for (uint32_t i = 0; i < now->deletes.count; i++) {
+        after[now->deletes.ids[i]]--;
+        deleted[now->deletes.ids[i]]++;
+    }
+    for (unsigned id = 0; id < ITEMS_MAX; id++) {
+        int64_t once = 1 - deleted[id], least = before[id] < once ? before[id] : once;
+        if (after[id] < least) {
+            sim_violation("%s: folding has left a deletion of item %u too much", l->key, id);
+        }
     }
 }
 
@@ -93,8 +145,9 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct intent *inte
     struct ids items = {0};
     bool removes = request->verb == BE_DELETE || request->verb == BE_CAS_DELETE;
     bool appends = request->verb == BE_APPEND || request->verb == BE_PREPEND;
-    bool counts = o->format->dialect == DIALECT_TOMBSTONE;
-    if (removes && (intent->count != 1 || intent->calls[0]->call.verb != LIST_DROP)) {
+    bool pair = o->format->dialect == DIALECT_PAIRED;
+    bool counts = pair || o->format->dialect == DIALECT_TOMBSTONE;
+    if (removes && !pair && (intent->count != 1 || intent->calls[0]->call.verb != LIST_DROP)) {
         sim_violation("L%u: removed, though nobody asked for it", list);
     }
     format_decode(o->format, list, now_s, &o->content);
@@ -107,7 +160,15 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct intent *inte
     } else {
         for (size_t i = 0; i < intent->count; i++) {
             apply(o, list, &items, intent->calls[i]);
+            if (pair) {
+                allow_late_deletions(&o->content, &items);
+            }
             pass(o, list, &items, intent->calls[i]);
+        }
+        if (pair && !removes && intent->count == 0) {
+            check_counts(l, &o->content);
+            allow_late_deletions(&o->content, &items);
+            oracle_set_current(o, list, items.count > 0, &items);
         }
     }
     ids_copy(&l->adds, &o->content.adds);

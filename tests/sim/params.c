@@ -138,7 +138,7 @@ static void mix_dialect(struct params *p, struct rng *rng)
     p->spread = p->refuse = p->miss_damaged = false;
     p->cache_bytes = p->touch_interval_s = p->fold_memory = 0;
     p->faults[FAULT_EXPIRY] = 0;
-    if (!params_linearizable(p) && p->faults[FAULT_RESTART] + p->faults[FAULT_EVICTION] > 0) {
+    if (!params_one_item(p) && p->faults[FAULT_RESTART] + p->faults[FAULT_EVICTION] > 0) {
         /* Nothing is promised for lists that lose a part. */
         p->faults[FAULT_RESTART] = p->faults[FAULT_EVICTION] = 0;
         p->faults[FAULT_LOSS] = p->faults[FAULT_CRASH] = p->faults[FAULT_PAUSE] = 1;

@@ -76,10 +76,15 @@ struct params {
 
 /* A seed means something else in each dialect. */
 void params_of_seed(struct params *params, uint64_t seed, enum list_dialect dialect);
-/* All changes of a list are ordered: those of the native dialect, and of those with one item. */
-static inline bool params_linearizable(const struct params *params)
+static inline bool params_one_item(const struct params *params)
 {
     return params->dialect <= DIALECT_SIGNED;
+}
+/* All changes of a list are ordered: those of the native dialect, of those with one item, and of
+ * pairs. */
+static inline bool params_linearizable(const struct params *params)
+{
+    return params_one_item(params) || params->dialect == DIALECT_PAIRED;
 }
 /* What one of them is called, and where it stands; NULL behind the last. */
 struct param {

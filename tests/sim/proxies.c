@@ -45,8 +45,22 @@ static void intent_add(struct intent *intent, struct list_call *call)
     intent->calls[intent->count++] = call->owner;
 }
 
+/* Pairs are folded in several steps: what lset and ldrop do is done by the first write of the
+ * additions that succeeds, and lcompact changes nothing. */
+static bool pair_carries(const struct world *w, const struct message *m,
+                         const struct list_call *call)
+{
+    enum format_part part;
+    uint64_t number;
+    struct slice key = slice_make(m->request.key, m->request.key_len);
+    (void)format_list(&w->format, key, &part, &number);
+    bool alone = call->verb == LIST_SET || call->verb == LIST_DROP;
+    return call->verb == LIST_ADD || call->verb == LIST_DEL ||
+           (alone && part == FORMAT_ADDS && ((struct sim_call *)call->owner)->applied == 0);
+}
+
 /* An lcreate that has found the list is answered so, whatever becomes of the others. */
-static void find_work(struct message *m, struct op *op)
+static void find_work(const struct world *w, struct message *m, struct op *op)
 {
     struct intent *intent = &m->intent;
     struct list_call *call;
@@ -55,7 +69,8 @@ static void find_work(struct message *m, struct op *op)
     if (!reads) {
         TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
         {
-            if (call->verb != LIST_CREATE || call->status == LIST_OK) {
+            bool carries = w->p.dialect != DIALECT_PAIRED || pair_carries(w, m, call);
+            if (carries && (call->verb != LIST_CREATE || call->status == LIST_OK)) {
                 intent_add(intent, call);
             }
         }
@@ -193,7 +208,7 @@ static void take_requests(struct proxy *p)
         if (m->list < 0) {
             m->intent.kind = INTENT_READ;
         } else if (w->p.dialect != DIALECT_NATIVE) {
-            find_work(m, r->op);
+            find_work(w, m, r->op);
         } else if (r->op != NULL) {
             find_intent(m, r->op);
         }

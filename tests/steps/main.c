@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "steps.h"
+#include "maybe.h"
 
 static const struct op_spec ops_a[] = {
     {"lconvert", LIST_CONVERT, NULL}, {"lcompact", LIST_COMPACT, NULL}, {"ladd x", LIST_ADD, "x"},
@@ -42,8 +42,9 @@ static const struct op_spec scenes[][4] = {
      {"ladd c", LIST_ADD, "c"}},
 };
 
-enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_DOWN, FAMILY_MEET, FAMILIES };
-static const char *const family_names[] = {"crash", "lost", "down", "meet"};
+/* FAMILY_WATCH: as FAMILY_MEET, and halfway others read and write. */
+enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_DOWN, FAMILY_MEET, FAMILY_WATCH, FAMILIES };
+static const char *const family_names[] = {"crash", "lost", "down", "meet", "watch"};
 
 struct one_case {
     enum list_dialect dialect;
@@ -74,92 +75,6 @@ static struct config *make_config(enum list_dialect dialect, bool migrates)
         exit(2);
     }
     return config;
-}
-
-/* ---- what may be there ---- */
-
-static letters letters_of(const char *items)
-{
-    letters set = 0;
-    for (; items != NULL && *items != '\0'; items++) {
-        set |= (letters)1 << (*items - 'a');
-    }
-    return set;
-}
-
-static letters applied(const struct op_spec *spec, letters set)
-{
-    switch (spec->verb) {
-    case LIST_ADD:
-        return set | letters_of(spec->items);
-    case LIST_DEL:
-        return set & ~letters_of(spec->items);
-    case LIST_SET:
-    case LIST_DROP:
-        return letters_of(spec->items);
-    default:
-        return set;
-    }
-}
-
-#define MAYBE_MAX 16
-struct maybe {
-    letters sets[MAYBE_MAX];
-    unsigned count;
-};
-
-static void maybe_add(struct maybe *maybe, letters set)
-{
-    CHECK(maybe->count < MAYBE_MAX);
-    maybe->sets[maybe->count++] = set;
-}
-
-static void maybe_after(struct maybe *maybe, letters first, const struct asked *one,
-                        const struct asked *two)
-{
-    letters after_one = applied(one->spec, first);
-    bool one_may = one->end != CALL_REFUSED, one_must = one->end == CALL_DONE;
-    bool two_may = two->end != CALL_REFUSED, two_must = two->end == CALL_DONE;
-    if (one_may && two_may) {
-        maybe_add(maybe, applied(two->spec, after_one));
-    }
-    if (one_may && !two_must) {
-        maybe_add(maybe, after_one);
-    }
-    if (!one_must && two_may) {
-        maybe_add(maybe, applied(two->spec, first));
-    }
-    if (!one_must && !two_must) {
-        maybe_add(maybe, first);
-    }
-}
-
-static bool replaces(const struct asked *asked)
-{
-    return asked->spec->verb == LIST_SET || asked->spec->verb == LIST_DROP;
-}
-
-/* In lists of several items what replaces the content is not done in one moment, and what is
- * deleted beside other changes, or beside the folding of a pair, may come back. */
-static bool is_weak(enum list_dialect dialect, const struct asked *a, const struct asked *b)
-{
-    bool several =
-        dialect != DIALECT_SIMPLE && dialect != DIALECT_TOMBSTONE && dialect != DIALECT_SIGNED;
-    bool folds = dialect == DIALECT_PAIRED &&
-                 (a->spec->verb == LIST_COMPACT || b->spec->verb == LIST_COMPACT);
-    return several && (replaces(a) || replaces(b) || folds);
-}
-
-static bool is_allowed(const struct maybe *maybe, letters set, bool weak)
-{
-    letters all = ~(letters)0;
-    for (unsigned i = 0; i < maybe->count; i++) {
-        if (maybe->sets[i] == set) {
-            return true;
-        }
-        all &= maybe->sets[i];
-    }
-    return weak && (all & ~set) == 0;
 }
 
 /* ---- one case ---- */
@@ -290,6 +205,75 @@ static letters make_scene(struct world *w, const struct one_case *c, struct conf
     return set;
 }
 
+/* While A and B have done some of their steps: readers see what a moment of both allows, a client
+ * by hand the same; and what that one does counts. */
+static void watch(struct world *w, letters first, struct outcome *outcome)
+{
+    const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
+    struct maybe maybe = {0};
+    bool strange;
+    maybe_after(&maybe, first, a, b);
+    maybe_after(&maybe, first, b, a);
+    const struct asked *asked = world_do(w, PROXY_C, &look);
+    letters by_hand = hand_sees(w, &strange);
+    if (answers_well(outcome, asked, false) && !is_allowed(&maybe, asked->held, false)) {
+        WRONG(outcome, "halfway it holds %s", asked->order);
+    }
+    if (by_hand != asked->held || strange) {
+        WRONG(outcome, "halfway it holds %s, a client by hand sees %x%s", asked->order, by_hand,
+              strange ? " and more" : "");
+    }
+    hand_append(w, "follow-" LIST_KEY, "y,");
+    hand_append(w, "unfollow-" LIST_KEY, "b,");
+    asked = world_do(w, PROXY_C, &look);
+    if (answers_well(outcome, asked, false) &&
+        (asked->held & letters_of("by")) != letters_of("y")) {
+        WRONG(outcome, "y was added by hand, b deleted, and it holds %s", asked->order);
+    }
+}
+
+/* A pair that nobody changes any more: it folds to what it needs, and a client by hand sees the
+ * same. */
+static void check_pair(struct world *w, const struct maybe *maybe, struct outcome *outcome)
+{
+    static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
+    static const struct op_spec stat = {"lstat", LIST_STAT, NULL};
+    enum { MARKS_BYTES = 2 * 18 };
+    bool strange;
+    const struct asked *asked = world_do(w, PROXY_C, &look);
+    letters held = asked->held;
+    if (!answers_well(outcome, asked, false) || asked->twice || !is_allowed(maybe, held, false)) {
+        WRONG(outcome, "it holds %s", asked->order);
+    }
+    if (hand_sees(w, &strange) != held || strange) {
+        WRONG(outcome, "a client by hand sees something else than %s", asked->order);
+    }
+    (void)answers_well(outcome, world_do(w, PROXY_C, &compact), false);
+    (void)answers_well(outcome, world_do(w, PROXY_C, &stat), false);
+    if (w->proxies[PROXY_C].asked.call.stat.log_bytes > 2 * count_letters(held) + MARKS_BYTES) {
+        WRONG(outcome, "%u items take %u bytes", count_letters(held),
+              (unsigned)w->proxies[PROXY_C].asked.call.stat.log_bytes);
+    }
+    if (world_do(w, PROXY_C, &look)->held != held || hand_sees(w, &strange) != held || strange) {
+        WRONG(outcome, "lcompact has changed what it holds");
+    }
+}
+
+/* What may be there when all is over. */
+static void expect_end(struct maybe *maybe, const struct one_case *c, letters first,
+                       const struct asked *a, const struct asked *b, bool a_before, bool b_before)
+{
+    if (c->family == FAMILY_WATCH) {
+        maybe_with_hand(maybe, first, a, b, a_before && b_before);
+        maybe_with_hand(maybe, first, b, a, a_before && b_before);
+        return;
+    }
+    maybe_after(maybe, first, a, b);
+    if (c->family == FAMILY_MEET || a->end != CALL_DONE) {
+        maybe_after(maybe, first, b, a);
+    }
+}
+
 /* False: A comes to rest before that step. */
 static bool run(struct world *w, const struct one_case *c, struct outcome *outcome,
                 struct config *setup)
@@ -297,16 +281,21 @@ static bool run(struct world *w, const struct one_case *c, struct outcome *outco
     const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
     struct maybe maybe = {0};
     letters first = make_scene(w, c, setup);
-    bool reached = true;
+    bool reached = true, a_before = false, b_before = false;
     if (w->proxies[PROXY_A].engine == NULL) {
         world_start(w, PROXY_A);
     }
     world_start(w, PROXY_B);
     world_ask(w, PROXY_A, &ops_a[c->a]);
-    if (c->family == FAMILY_MEET) {
+    if (c->family >= FAMILY_MEET) {
         reached = world_steps(w, PROXY_A, c->p);
         world_ask(w, PROXY_B, &ops_b[c->b]);
         reached = world_steps(w, PROXY_B, c->q) && reached;
+        a_before = a->end != CALL_OPEN;
+        b_before = b->end != CALL_OPEN;
+        if (c->family == FAMILY_WATCH) {
+            watch(w, first, outcome);
+        }
         world_rest(w, PROXY_A);
         world_rest(w, PROXY_B);
     } else {
@@ -332,22 +321,23 @@ static bool run(struct world *w, const struct one_case *c, struct outcome *outco
     if (!reached) {
         return false;
     }
-    maybe_after(&maybe, first, a, b);
-    if (c->family == FAMILY_MEET || a->end != CALL_DONE) {
-        maybe_after(&maybe, first, b, a);
-    }
-    if (a->spec->verb == LIST_GET && a->end == CALL_DONE && a->held != first &&
-        a->held != applied(b->spec, first) && !is_weak(c->dialect, a, b)) {
+    expect_end(&maybe, c, first, a, b, a_before, b_before);
+    if (c->family < FAMILY_WATCH && a->spec->verb == LIST_GET && a->end == CALL_DONE &&
+        a->held != first && a->held != applied(b->spec, first) && !is_weak(c->dialect, a, b)) {
         WRONG(outcome, "a reader saw %s", a->order);
     }
-    bool faultless = c->family == FAMILY_MEET;
+    bool faultless = c->family >= FAMILY_MEET;
     if (faultless && !a->busy && c->dialect != DIALECT_RING) {
         (void)answers_well(outcome, a, false);
     }
     if (faultless && !b->busy && c->dialect != DIALECT_RING) {
         (void)answers_well(outcome, b, false);
     }
-    check_end(w, c, &maybe, is_weak(c->dialect, a, b), outcome);
+    if (c->family == FAMILY_WATCH) {
+        check_pair(w, &maybe, outcome);
+    } else {
+        check_end(w, c, &maybe, is_weak(c->dialect, a, b), outcome);
+    }
     if (w->stuck) {
         WRONG(outcome, "somebody never comes to rest");
     }
@@ -374,7 +364,12 @@ struct sweep {
 static bool try_case(struct sweep *s, const struct one_case *c)
 {
     struct outcome outcome = {{0}};
-    world_init(&s->world, s->config, s->native);
+    /* A client by hand knows nothing of a list that moves. */
+    bool stays = c->family == FAMILY_WATCH;
+    if (stays && (ops_a[c->a].verb == LIST_CONVERT || ops_b[c->b].verb == LIST_CONVERT)) {
+        return false;
+    }
+    world_init(&s->world, stays ? s->setup : s->config, s->native);
     s->world.trace = s->trace;
     bool reached = run(&s->world, c, &outcome, s->setup);
     world_fini(&s->world);
@@ -416,8 +411,9 @@ static void sweep_steps(struct sweep *s, struct one_case c)
 /* With all that may go wrong. */
 static void sweep_operations(struct sweep *s, struct one_case c)
 {
-    for (c.family = 0; c.family < FAMILIES; c.family++) {
-        bool once = c.family == FAMILY_MEET || c.family == FAMILY_DOWN;
+    unsigned families = c.dialect == DIALECT_PAIRED ? FAMILIES : FAMILY_WATCH;
+    for (c.family = 0; c.family < families; c.family++) {
+        bool once = c.family >= FAMILY_DOWN;
         enum lost kinds = once ? 1 : LOST_KINDS;
         s->tally.shown = 0;
         for (c.lost = 0; c.lost < kinds; c.lost++) {

@@ -89,6 +89,11 @@ void world_rest(struct world *w, unsigned proxy);
 /* Starts it if need be, asks, and lets it come to rest. Returns what was asked. */
 const struct asked *world_do(struct world *w, unsigned proxy, const struct op_spec *spec);
 
+/* hand.c: appends to a stored item, or creates it. */
+void hand_append(struct world *w, const char *key, const char *text);
+/* What a client by hand sees of a pair. strange: something else than a letter is among it. */
+letters hand_sees(struct world *w, bool *strange);
+
 /* What to do with what is on its way when a connection goes. */
 enum lost { LOST_NONE, LOST_FIRST, LOST_ALL, LOST_LATE, LOST_KINDS };
 /* LOST_NONE: nothing of it is executed; LOST_FIRST: the first one is; LOST_LATE: all of it, when

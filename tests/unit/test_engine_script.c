@@ -427,6 +427,7 @@ static void test_change_beside_a_conversion_is_in_doubt(void **state)
     expect(s, BE_GET, "k#", BE_MISS, NULL);
     expect(s, BE_GET, "follow-k", BE_HIT, "a,b,");
     expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
+    expect(s, BE_SIZE, "follow-k", BE_HIT, "a,b,");
     expect(s, BE_APPEND, "follow-k", BE_STORED, NULL);
     expect(s, BE_GET, "k", BE_MISS, NULL);
     expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");

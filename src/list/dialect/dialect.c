@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "list/dialect/logs.h"
+#include "list/dialect/pair.h"
 
 static const struct dialect *const dialects[DIALECT_COUNT] = {
     [DIALECT_SIMPLE] = &dialect_simple,     [DIALECT_TOMBSTONE] = &dialect_tombstone,
@@ -80,6 +81,10 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
     for (size_t i = 0; i < call->item_count; i++) {
         if (has_logs && !logs_item_allowed(call->items[i])) {
             return "item has the form of what a log says of itself (@BYTES:HASH)";
+        }
+        if (policy->dialect == DIALECT_PAIRED &&
+            pair_is_mark(call->items[i], (char)policy->delimiter)) {
+            return "item has the form of a mark that foldings leave (@ and 16 hexadecimal digits)";
         }
         for (size_t b = 0; b < count; b++) {
             if (memchr(call->items[i].p, bytes[b], call->items[i].len) != NULL) {

@@ -302,7 +302,7 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
     for (;;) {
         while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
             const struct part *part = &w->parts[w->next_part++];
-            if (part->role != PART_KEY) {
+            if (part->role != PART_KEY && !part->bare) {
                 part_send(e, &w->op, part, BE_DELETE, NULL, 0);
             }
         }

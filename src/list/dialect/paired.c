@@ -2,38 +2,58 @@
 /*
  * Stored: follow-X holds what was added, unfollow-X what was deleted, both as delimited text. An
  * item that was deleted k times and added m times is in the list if m > k; the first k of its
- * places are void.
+ * places are void. Folding leaves marks in both (pair.h).
  *
  * Order of writes: an addition is an APPEND (or ADD) to the first item, a deletion to the second.
- * Folding writes the first before the second, so that the list reads the same at each instant, and
- * so that an addition that comes in between counts:
+ * Folding, each step by itself, and whoever looks afterwards goes on from what there is:
  *
- *   1. the first: an item that is in the list and was deleted k times, k + 1 times; one that is
- * not, as often as it was added
- *   2. the second: an item that is in the list, as often as it was deleted; one that is not, as
- * often as it was added
+ *   1. APPEND a mark to the deletions. It means nothing yet.
+ *   2. CAS the additions: what is in the list, by the deletions up to the mark, and the mark. From
+ *      here on these deletions do not count any more; those behind the mark do.
+ *   3. CAS the deletions: cut off what stands before the mark. The mark stays, so that a client by
+ *      hand, which subtracts the ones from the others, sees no mark.
+ *   4. Where an item was deleted and added again, it has copies after step 2, for such clients:
+ *      CAS the additions with each item once.
  *
- * What stays behind in both goes when the second is more than half of the first, or when lcompact
- * asks for it: the second is emptied but for a number, then the first has what is in the list, each
- * item once, and what came in between. If the process dies between these two, or another one folds
- * in that moment, what was deleted comes back; nothing is lost.
+ * Two that fold at once: the slower one's CAS in step 2 fails; it looks again, finds the mark of
+ * the other one, and takes what stands behind that. A late step 3 fails, or cuts what any fold
+ * since has taken into account. What lset and ldrop do is done by step 2, with other items or with
+ * none; ldrop removes both items then, the first one before the second.
  *
- * Cannot promise: what tombstone cannot; and two items cannot be read at one instant.
+ * A look is right when the additions were the same before and after the deletions were read. In a
+ * list that changes faster than that it is enough that they were read before, and that the marks
+ * fit: no deletion is missed then, but it may be set against a list without additions that were
+ * made before it.
+ *
+ * Cannot promise: that a deletion deletes, as tombstone.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include "list/dialect/pair.h"
 
 #include "list/dialect/dialect.h"
 
 #define TRIES_MAX 16
+/* Steps of one folding, most of which are tries. */
+#define ROUNDS_MAX 32
+/* Looks that want the additions to stay the same, before marks have to do. */
+#define EXACT_LOOKS 3
 
-enum { ADDS, DELETES };
+enum { ADDS, DELETES, ADDS_AGAIN };
 
+/* ---- looking ---- */
+
+/* One connection answers in the order in which it was asked: the additions once more, without their
+ * value, tell whether they were the same while the deletions were read. */
 static void paired_parts(struct work *w)
 {
     (void)work_add_part(w, PART_ADDS, 0);
     (void)work_add_part(w, PART_DELETES, 0);
-    w->read_again = false;
+    if (!w->op.list->apart) {
+        work_add_part(w, PART_ADDS, 0)->bare = true;
+    }
+    w->paired.checks = 0;
+    if (w->look_tries == 0) {
+        w->paired.torn_mark = 0;
+    }
 }
 
 static char delimiter_of(const struct work *w)
@@ -41,73 +61,105 @@ static char delimiter_of(const struct work *w)
     return (char)w->op.list->policy->delimiter;
 }
 
-/* Whoever empties the deletions leaves a number of its own there, as the deletion of what nobody
- * has:
- * @5d0c81f2a4b69e37 */
-#define NUMBER_BYTES 17
-
-static bool is_number(struct slice item)
+static void read_pair(const struct work *w, struct pair *pair)
 {
-    bool is = item.len == NUMBER_BYTES && item.p[0] == '@';
-    for (size_t i = 1; is && i < item.len; i++) {
-        is = memchr("0123456789abcdef", item.p[i], 16) != NULL;
+    pair_read(pair, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
+}
+
+static bool same_part(const struct part *a, const struct part *b)
+{
+    return a->state == b->state && a->cas == b->cas && a->epoch == b->epoch;
+}
+
+static enum look read_more(struct work *w)
+{
+    w->next_part = 0;
+    w->paired.checks++;
+    return LOOK_MORE;
+}
+
+/* Where the items come from different connections. LOOK_DONE: the additions were read before the
+ * deletions; *exact: and were the same afterwards. */
+static enum look look_apart(struct work *w, bool *exact)
+{
+    struct part *adds = &w->parts[ADDS], *deletes = &w->parts[DELETES];
+    if (w->paired.checks == 0) {
+        adds->check = deletes->check = true;
+        return read_more(w);
     }
-    return is;
-}
-
-static bool was_added(const struct work *w, struct slice item)
-{
-    struct slice rest = w->parts[ADDS].value, added;
-    while (text_next(&rest, delimiter_of(w), &added)) {
-        if (slice_equal(added, item)) {
-            return true;
-        }
+    *exact = w->paired.checks == 1 && adds->state != PART_UNREAD && deletes->state != PART_UNREAD;
+    if (*exact || w->paired.checks == 3) {
+        return LOOK_DONE;
     }
-    return false;
-}
-
-/* The deletions, without such a number: it stands first, and what was added is none, even if it
- * looks like one. */
-static size_t deleted_bytes(const struct work *w)
-{
-    struct slice rest = w->parts[DELETES].value, item;
-    size_t bytes = 0;
-    bool first = true;
-    while (text_next(&rest, delimiter_of(w), &item)) {
-        bytes += first && is_number(item) && !was_added(w, item) ? 0 : item.len + 1;
-        first = false;
+    if (w->look_tries < EXACT_LOOKS) {
+        return LOOK_AGAIN;
     }
-    return bytes;
+    if (w->paired.checks == 2 || adds->state != PART_UNREAD) {
+        w->paired.checks = 2;
+        part_forget(deletes);
+    }
+    return read_more(w);
 }
 
-static bool should_shrink(const struct work *w)
-{
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    size_t bytes = deleted_bytes(w);
-    return bytes > 0 &&
-           (bytes * 2 > w->parts[ADDS].value.len || (call != NULL && call->verb == LIST_COMPACT));
-}
-
-/* Deletions have to be read after the additions that they are set against: those read before may be
- * of additions that were folded away since. One connection answers in the order in which it was
- * asked; else the deletions are read once more. */
-static enum look paired_look(struct engine *e, struct work *w)
+/* The same for items from one connection, if they are. */
+static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
 {
     const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
     bool in_order = pool->connections == 1 && w->parts[ADDS].server == w->parts[DELETES].server;
-    if (!in_order && !w->read_again) {
-        w->read_again = true;
-        part_forget(&w->parts[DELETES]);
-        w->next_part = DELETES;
-        return LOOK_MORE;
+    bool asked = w->part_count > ADDS_AGAIN;
+    if (asked) {
+        *exact = in_order && same_part(&w->parts[ADDS], &w->parts[ADDS_AGAIN]);
+        w->part_count = ADDS_AGAIN; /* a part is named once */
     }
-    counted_fold(&w->items.fold, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
-    items_settle(&w->items);
-    /* Folded, the additions are what is in the list and one for each deletion. */
-    w->can_shrink = w->parts[ADDS].value.len > w->items.bytes + w->items.count + deleted_bytes(w) ||
-                    should_shrink(w);
+    if (!in_order) {
+        w->op.list->apart = true;
+        return look_apart(w, exact);
+    }
+    if (!asked) {
+        w->op.list->apart = false;
+        return LOOK_AGAIN;
+    }
     return LOOK_DONE;
 }
+
+/* Additions that were not the same all the time: do the marks fit? They never will where the
+ * deletions were lost, or replaced by hand; then the additions have the same mark in the next look,
+ * too. */
+static bool marks_fit(struct work *w, const struct pair *pair)
+{
+    uint64_t mark = text_hash(pair->mark, 0);
+    bool torn = pair_is_torn(pair), seen = w->paired.torn_mark == mark;
+    w->paired.torn_mark = torn ? mark : 0;
+    return !torn || seen;
+}
+
+/* Do the additions say more than that the items are there? */
+static bool has_copies(const struct work *w, const struct pair *pair)
+{
+    size_t mark_bytes = pair->mark_there ? PAIR_MARK_BYTES + 1 : 0;
+    return pair->adds.len > w->items.bytes + w->items.count + mark_bytes;
+}
+
+static enum look paired_look(struct engine *e, struct work *w)
+{
+    struct pair pair;
+    bool exact = false;
+    enum look look = look_in_order(e, w, &exact);
+    if (look != LOOK_DONE) {
+        return look;
+    }
+    read_pair(w, &pair);
+    if (!exact && (w->look_tries < EXACT_LOOKS || !marks_fit(w, &pair))) {
+        return LOOK_AGAIN;
+    }
+    pair_fold(&pair, SIZE_MAX, &w->items.fold);
+    items_settle(&w->items);
+    w->can_shrink =
+        pair.cut > 0 || pair.pending_bytes > 0 || pair.strays > 0 || has_copies(w, &pair);
+    return LOOK_DONE;
+}
+
+/* ---- adding and deleting ---- */
 
 static enum progress paired_change(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -128,255 +180,262 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
     CO_END(co);
 }
 
-static void append_times(struct block **text, struct slice item, uint32_t times, char delimiter)
-{
-    while (times-- > 0) {
-        text_append(text, item, delimiter);
-    }
-}
+/* ---- folding, replacing, dropping ---- */
 
-/* Pairs of items that are not in the list: as many deletions as additions. */
-static void append_pairs(const struct work *w, struct block **text, const struct counts *deletes)
-{
-    struct slice adds = w->parts[ADDS].value, item;
-    struct counts left;
-    counts_init(&left, w->parts[DELETES].value, delimiter_of(w));
-    while (text_next(&adds, delimiter_of(w), &item)) {
-        uint32_t *count = counts_find(deletes, item) != NULL ? counts_find(&left, item) : NULL;
-        if (!items_have(&w->items, item) && count != NULL && *count > 0) {
-            --*count;
-            text_append(text, item, delimiter_of(w));
-        }
-    }
-    counts_fini(&left);
-}
-
-/* What the two items are to hold. */
-static struct block *new_text(const struct work *w, int which)
-{
-    struct counts deletes;
-    struct block *text = block_new(w->stored_bytes + 16);
-    counts_init(&deletes, w->parts[DELETES].value, delimiter_of(w));
-    for (size_t i = 0; i < w->items.count; i++) {
-        const uint32_t *count = counts_find(&deletes, w->items.at[i]);
-        append_times(&text, w->items.at[i], (count != NULL ? *count : 0) + (which == ADDS),
-                     delimiter_of(w));
-    }
-    append_pairs(w, &text, &deletes);
-    counts_fini(&deletes);
-    return text;
-}
-
-/* True: a write was sent. */
-static bool write_text(struct engine *e, struct work *w, int which)
-{
-    const struct part *part = &w->parts[which];
-    struct block *text = new_text(w, which);
-    bool differs = !slice_equal(part->value, block_text(text));
-    if (differs) {
-        part_write(e, &w->op, part, text, 0);
-    }
-    block_unref(&text);
-    return differs;
-}
-
-/* lset: the new items in place of those found. */
-static bool is_set(const struct work *w)
+static bool is_asked(const struct work *w, enum list_verb verb)
 {
     const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return call != NULL && call->verb == LIST_SET;
+    return call != NULL && call->verb == verb;
 }
 
-static void apply_set(struct work *w)
+/* lset and ldrop, until it is done. */
+static bool replaces(const struct work *w)
 {
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    if (is_set(w)) {
-        fold_apply(&w->items.fold, ENTRY_CLEAR, SLICE_NONE);
-        for (size_t i = 0; i < call->item_count; i++) {
-            fold_apply(&w->items.fold, ENTRY_ADD, call->items[i]);
-        }
-        items_settle(&w->items);
-    }
+    return !w->paired.folded && (is_asked(w, LIST_SET) || is_asked(w, LIST_DROP));
 }
 
-/* Writes one after the other. Ends with conflict or failed set, or neither. */
-static enum progress write_both(struct engine *e, struct work *w, const struct op_event *event)
+/* A list that is too large to be read can be dropped: what it holds is not known then. */
+static bool is_unread(const struct work *w)
 {
-    struct co *co = &w->inner;
-    CO_BEGIN(co);
-    w->conflict = false;
-    for (w->next_part = ADDS; w->next_part <= DELETES; w->next_part++) {
-        if (!write_text(e, w, (int)w->next_part)) {
-            continue;
-        }
-        CO_AWAIT(co, "writing the folded items");
-        w->conflict = !work_written(e, w, event);
-        w->wrote_any = w->wrote_any || event->status == BE_STORED;
-        if (w->conflict || w->failed) {
-            break;
-        }
-    }
-    CO_END(co);
+    return w->read_bytes > w->op.list->policy->fold_memory_bytes;
 }
 
-/* Keeps what the first item held when it was read; what of it is in the list, each once; and what
- * the second is to hold. */
-static void keep_texts(struct engine *e, struct work *w)
+/* The mark up to which deletions can be taken into account: this operation's own, wherever it
+ * stands, or one that has no deletions behind it. Of length 0: there is none, and none is needed if
+ * nothing is pending. */
+static struct slice usable_mark(const struct work *w, const struct pair *pair)
 {
-    char number[NUMBER_BYTES + 1];
-    work_forget_texts(w);
-    w->texts = calloc(3, sizeof(struct block *));
-    CHECK(w->texts != NULL);
-    w->text_count = 3;
-    w->texts[2] = block_new(sizeof number);
-    (void)snprintf(number, sizeof number, "@%016llx", (unsigned long long)rng_next(e->rng));
-    text_append(&w->texts[2], slice_make(number, NUMBER_BYTES), delimiter_of(w));
-    w->texts[0] = block_new(w->parts[ADDS].value.len);
-    block_append(&w->texts[0], w->parts[ADDS].value.p, w->parts[ADDS].value.len);
-    w->texts[1] = block_new(w->items.bytes + w->items.count);
-    for (size_t i = 0; i < w->items.count; i++) {
-        text_append(&w->texts[1], w->items.at[i], delimiter_of(w));
+    struct slice own = slice_make(w->paired.own_mark, w->paired.marked ? PAIR_MARK_BYTES : 0);
+    if (pair->last.len > 0 || own.len == 0) {
+        return pair->last;
     }
+    size_t at = pair_find(pair, own);
+    return at == SIZE_MAX ? SLICE_NONE : slice_make(pair->deletes.p + at, PAIR_MARK_BYTES);
 }
 
-/* Has somebody else begun to fold since this one has emptied the deletions? Whoever folds says so
- * by a delimiter more, until the deletions are written anew; and then the number is gone. */
-static bool folding_began(const struct work *w)
+/* What is to be written next. folded: step 2 is done, what came since may stay. */
+static enum paired_step next_step(const struct work *w, const struct pair *pair)
 {
-    struct slice text = w->parts[DELETES].value, number = block_text(w->texts[2]);
-    char delimiter = delimiter_of(w), before = delimiter;
-    if (text.len < number.len || memcmp(text.p, number.p, number.len) != 0) {
-        return true;
+    bool drops = is_asked(w, LIST_DROP), folded = w->paired.folded;
+    if (is_unread(w)) {
+        return PAIR_REMOVE;
     }
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.p[i] == delimiter && before == delimiter) {
-            return true;
-        }
-        before = text.p[i];
+    if (drops && pair->cut == 0 && pair->pending_bytes == 0 && (!folded || w->items.count == 0)) {
+        return work_any_there(w) ? PAIR_REMOVE : PAIR_DONE;
     }
-    return false;
+    if (drops && folded && w->items.count > 0) {
+        return PAIR_DONE; /* it was added since */
+    }
+    if (pair->cut > 0) {
+        return PAIR_CUT;
+    }
+    if (pair->pending_bytes > 0) {
+        bool marked = usable_mark(w, pair).len > 0;
+        return folded && !drops ? PAIR_DONE : marked ? PAIR_ADDS : PAIR_MARK;
+    }
+    bool due = !folded && (replaces(w) || pair->strays > 0);
+    return due || has_copies(w, pair) ? PAIR_ADDS : PAIR_DONE;
 }
 
-/* The first item with what is in the list, and what came since. False: somebody else has folded. */
-static bool write_rest(struct engine *e, struct work *w)
-{
-    struct slice now = w->parts[ADDS].value, then = block_text(w->texts[0]);
-    struct slice kept = block_text(w->texts[1]);
-    if (now.len < then.len || memcmp(now.p, then.p, then.len) != 0) {
-        return false;
-    }
-    struct block *value = block_new(kept.len + now.len - then.len);
-    block_append(&value, kept.p, kept.len);
-    block_append(&value, now.p + then.len, now.len - then.len);
-    part_write(e, &w->op, &w->parts[ADDS], value, 0);
-    block_unref(&value);
-    return true;
-}
-
-/* Empties the second item, and takes out of the first what was deleted. The latter must succeed
- * once the former has: additions that come in between are carried over. */
-static enum progress shrink_both(struct engine *e, struct work *w, const struct op_event *event)
-{
-    struct co *co = &w->inner;
-    CO_BEGIN(co);
-    keep_texts(e, w);
-    part_write(e, &w->op, &w->parts[DELETES], w->texts[2], 0);
-    CO_AWAIT(co, "emptying the deletions");
-    w->conflict = !work_written(e, w, event);
-    if (w->conflict || w->failed) {
-        CO_RETURN(co);
-    }
-    part_forget(&w->parts[DELETES]);
-    for (w->rounds = 0; w->rounds < TRIES_MAX && write_rest(e, w); w->rounds++) {
-        CO_AWAIT(co, "taking out what was deleted");
-        if (work_written(e, w, event)) {
-            CO_RETURN(co);
-        }
-        part_send(e, &w->op, &w->parts[ADDS], BE_GET, NULL, 0);
-        CO_AWAIT(co, "reading what was added meanwhile");
-        if (event->status != BE_HIT) {
-            break;
-        }
-        part_take(&w->parts[ADDS], event->reply);
-        part_send(e, &w->op, &w->parts[DELETES], BE_GET, NULL, 0);
-        CO_AWAIT(co, "reading what was deleted meanwhile");
-        if (event->status != BE_HIT) {
-            break;
-        }
-        part_take(&w->parts[DELETES], event->reply);
-        if (folding_began(w)) {
-            break;
-        }
-    }
-    w->conflict = true;
-    CO_END(co);
-}
-
-/* Whoever folds says so: by a delimiter more behind the deletions, which means nothing else. */
-static void prepare_sign(struct work *w)
+/* The mark is written behind a delimiter, or it would become one item with a last one that has
+ * none. */
+static void prepare_mark(struct engine *e, struct work *w)
 {
     char delimiter = delimiter_of(w);
+    struct slice mark = slice_make(w->paired.own_mark, PAIR_MARK_BYTES);
     struct append *a = &w->append;
+    pair_make_mark(w->paired.own_mark, rng_next(e->rng), delimiter);
+    part_forget(&a->target);
+    block_unref(&a->value);
+    block_unref(&a->create);
     a->target = (struct part){.role = PART_DELETES};
     a->verb = BE_APPEND;
-    a->value = block_new(1);
+    a->value = block_new(PAIR_MARK_BYTES + 2);
     block_append(&a->value, &delimiter, 1);
+    text_append(&a->value, mark, delimiter);
     a->create = block_ref(a->value);
 }
 
-/* lcompact and lset. */
-static enum progress paired_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+/* The additions, by the deletions up to the mark. */
+static void write_adds(struct engine *e, struct work *w)
 {
-    struct co *co = &w->body;
-    CO_BEGIN(co);
-    CO_CALL(co, work_look(e, w, event));
-    if (!w->failed && (is_set(w) || w->can_shrink)) {
-        prepare_sign(w);
-        CO_CALL(co, work_append(e, w, event));
-        if (!w->failed && w->append.status != BE_STORED) {
-            work_note_text(w, "backend has no room for this list in one item, nothing done");
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    struct pair pair;
+    struct fold fold;
+    read_pair(w, &pair);
+    struct slice mark = usable_mark(w, &pair);
+    size_t until = mark.len > 0 ? (size_t)(mark.p - pair.deletes.p) : 0;
+    fold_init(&fold);
+    if (!replaces(w)) {
+        pair_fold(&pair, until, &fold);
+    } else {
+        for (size_t i = 0; i < call->item_count; i++) {
+            fold_apply(&fold, ENTRY_ADD, call->items[i]);
         }
     }
-    for (w->tries = 0; !w->failed && (is_set(w) || w->can_shrink) && w->tries < TRIES_MAX;
-         w->tries++) {
-        if (w->tries > 0 && w->conflict) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+    struct block *text = pair_folded(&pair, &fold, until, mark);
+    part_write(e, &w->op, &w->parts[ADDS], text, 0);
+    w->paired.cut_at = until;
+    block_unref(&text);
+    fold_fini(&fold);
+}
+
+/* The deletions, from the mark at that byte on. */
+static void write_rest(struct engine *e, struct work *w, size_t at)
+{
+    struct slice rest = w->parts[DELETES].value;
+    (void)slice_take(&rest, at);
+    struct block *text = block_new(rest.len);
+    block_append(&text, rest.p, rest.len);
+    part_write(e, &w->op, &w->parts[DELETES], text, 0);
+    block_unref(&text);
+}
+
+static enum progress append_mark(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    prepare_mark(e, w);
+    CO_CALL(co, work_append(e, w, event));
+    if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        work_note_text(w, "backend has no room for this list in one item, nothing done");
+    }
+    w->conflict = w->paired.marked; /* its mark was there before, and others have cut it off */
+    w->paired.marked = true;
+    CO_END(co);
+}
+
+static enum progress cut_deletions(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    write_rest(e, w, w->paired.cut_at);
+    CO_AWAIT(co, "cutting off the deletions that count no more");
+    w->conflict = !work_written(e, w, event);
+    CO_END(co);
+}
+
+static enum progress fold_additions(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    write_adds(e, w);
+    CO_AWAIT(co, "writing the folded additions");
+    w->conflict = !work_written(e, w, event);
+    if (w->failed || w->conflict) {
+        CO_RETURN(co);
+    }
+    metric_inc(e->metrics, METRIC_list_folds);
+    w->paired.folded = true;
+    if (is_asked(w, LIST_SET)) {
+        work_finish(e, w);
+    }
+    if (w->paired.cut_at > 0) {
+        CO_CALL(co, cut_deletions(e, w, event));
+    }
+    CO_END(co);
+}
+
+/* Nothing is deleted any more: the additions go first. Once they are dropped, only as they were
+ * read: what was added since stays, and so do the deletions. */
+static enum progress remove_both(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    if (w->parts[ADDS].state == PART_THERE) {
+        if (w->paired.folded) {
+            part_remove(e, &w->op, &w->parts[ADDS], 0);
+        } else {
+            part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
         }
+        CO_AWAIT(co, "removing the additions");
+        bool gone = event->status == BE_DELETED || event->status == BE_NOT_FOUND;
+        w->conflict = !gone && !work_written(e, w, event);
+        if (w->failed || w->conflict) {
+            CO_RETURN(co);
+        }
+    }
+    w->paired.folded = true;
+    if (w->parts[DELETES].state == PART_THERE) {
+        if (is_unread(w)) {
+            part_send(e, &w->op, &w->parts[DELETES], BE_DELETE, NULL, 0);
+        } else {
+            part_remove(e, &w->op, &w->parts[DELETES], 0);
+        }
+        CO_AWAIT(co, "removing the deletions");
+        if (event->status != BE_DELETED) {
+            (void)work_written(e, w, event);
+        }
+    }
+    w->paired.step = PAIR_DONE;
+    CO_END(co);
+}
+
+static enum progress take_step(struct engine *e, struct work *w, const struct op_event *event)
+{
+    switch (w->paired.step) {
+    case PAIR_MARK:
+        return append_mark(e, w, event);
+    case PAIR_CUT:
+        return cut_deletions(e, w, event);
+    case PAIR_ADDS:
+        return fold_additions(e, w, event);
+    case PAIR_REMOVE:
+        return remove_both(e, w, event);
+    default:
+        return PROGRESS_DONE;
+    }
+}
+
+static void choose_step(struct work *w)
+{
+    struct pair pair;
+    read_pair(w, &pair);
+    w->paired.cut_at = pair.cut;
+    w->paired.step = next_step(w, &pair);
+    w->conflict = false;
+}
+
+/* Takes one step after the other until there is nothing to do: ends with PAIR_DONE; or with failed;
+ * or others were faster each time. */
+static enum progress take_steps(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer_body;
+    CO_BEGIN(co);
+    w->paired.step = PAIR_CUT;
+    for (w->tries = w->rounds = 0; w->tries < TRIES_MAX && w->rounds < ROUNDS_MAX; w->rounds++) {
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {
             break;
         }
-        apply_set(w);
-        CO_CALL(co, write_both(e, w, event));
-        if (!w->failed && !w->conflict && is_set(w)) {
-            work_finish(e, w);
-        }
-        if (w->failed || (!w->conflict && !should_shrink(w))) {
+        choose_step(w);
+        CO_CALL(co, take_step(e, w, event));
+        if (w->failed || w->paired.step == PAIR_DONE) {
             break;
         }
-        if (!w->conflict) {
-            CO_CALL(co, work_look(e, w, event));
-            if (w->failed || !should_shrink(w)) {
-                break;
-            }
-            CO_CALL(co, shrink_both(e, w, event));
-        }
-        if (w->failed || !w->conflict) {
-            break;
+        if (w->conflict) {
+            w->tries++;
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
         }
     }
-    if (w->tries == TRIES_MAX) {
+    CO_END(co);
+}
+
+/* lcompact, lset and ldrop. */
+static enum progress paired_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, take_steps(e, w, event));
+    if (!w->failed && w->paired.step != PAIR_DONE && !w->paired.folded) {
         metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy: other writers were faster each time");
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
     }
-    if (w->failed && w->wrote_any) {
-        work_note_unknown(w);
-    }
-    if (w->failed) {
+    if (w->failed && !w->paired.folded) {
         work_fail(e, w, w->error);
     } else {
-        metric_inc(e->metrics, METRIC_list_folds);
+        w->failed = false; /* what is left to be done, another folding does */
         work_finish(e, w);
     }
     CO_END(co);
@@ -395,6 +454,6 @@ const struct dialect dialect_paired = {
     .look = paired_look,
     .change = paired_change,
     .set = paired_rewrite,
-    .drop = dialect_drop,
+    .drop = paired_rewrite,
     .compact = paired_rewrite,
 };

@@ -27,6 +27,7 @@ struct part {
     uint32_t number;
     enum part_state state;
     bool check;          /* is it still what was read? */
+    bool bare;           /* to be read without its value */
     bool listed;         /* sublists: the index has it */
     uint32_t flags;      /* 0 where nothing is */
     struct block *block; /* holds a reference when PART_THERE */

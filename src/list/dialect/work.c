@@ -201,6 +201,11 @@ void work_forget_texts(struct work *w)
     w->text_count = 0;
 }
 
+static enum be_verb verb_for(const struct part *part)
+{
+    return part->check || part->bare ? BE_SIZE : BE_GET;
+}
+
 static void ask_for_parts(struct engine *e, struct work *w)
 {
     while (!w->failed && w->next_part < w->part_count && w->op.due < PARTS_INFLIGHT_MAX) {
@@ -208,7 +213,7 @@ static void ask_for_parts(struct engine *e, struct work *w)
         struct part *part = &w->parts[i];
         if (part->state == PART_UNREAD || part->check) {
             metric_inc(e->metrics, METRIC_list_part_reads);
-            part_send(e, &w->op, part, part->check ? BE_SIZE : BE_GET, NULL, i);
+            part_send(e, &w->op, part, verb_for(part), NULL, i);
         }
     }
 }
@@ -282,7 +287,7 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
         keep_part(w, part);
     } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
         w->get_tries++;
-        part_send(e, &w->op, part, part->check ? BE_SIZE : BE_GET, NULL, event->tag);
+        part_send(e, &w->op, part, verb_for(part), NULL, event->tag);
     } else {
         w->failed = true;
         snprintf(w->error, sizeof w->error, "%s",

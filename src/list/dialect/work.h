@@ -67,6 +67,16 @@ struct ring_work {
     struct list_call *writing; /* whose items are written */
 };
 
+struct paired_work {
+    unsigned checks;    /* of a look: what was asked for behind the first reading */
+    uint64_t torn_mark; /* of the additions, when the look before did not fit; 0: it did */
+    char own_mark[17];  /* that this operation has appended to the deletions, */
+    bool marked;        /* if it has */
+    bool folded;        /* the additions were written with what was taken into account */
+    size_t cut_at;      /* bytes of deletions that do not count any more */
+    enum paired_step { PAIR_DONE, PAIR_MARK, PAIR_ADDS, PAIR_CUT, PAIR_REMOVE } step; /* the last */
+};
+
 /* See migrate.h. */
 struct move {
     struct part control; /* the item under the list's key */
@@ -134,7 +144,7 @@ struct work {
     struct logs logs;
     struct sublists_work sublists;
     struct ring_work ring;
-    bool read_again; /* paired: the deletions were read behind the additions */
+    struct paired_work paired;
     struct move move;
     struct call_queue written; /* calls that are done, if the list has not moved by now */
 };
