@@ -78,6 +78,16 @@ bool address_is_loopback(const struct address *a)
     return a->sa.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&ipv6(a)->sin6_addr);
 }
 
+bool address_is_host(const struct address *a)
+{
+    if (a->sa.ss_family == AF_INET) {
+        uint32_t host = ntohl(ipv4(a)->sin_addr.s_addr);
+        return host >> 24 != 0 && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
+    }
+    return a->sa.ss_family == AF_INET6 && !IN6_IS_ADDR_UNSPECIFIED(&ipv6(a)->sin6_addr) &&
+           !IN6_IS_ADDR_MULTICAST(&ipv6(a)->sin6_addr);
+}
+
 bool address_is_localhost(const char *host)
 {
     static const char suffix[] = ".localhost";

@@ -192,6 +192,9 @@ static void take_answers(const struct resolver_name *name, struct answers *answe
         CHECK(found->ai_addrlen <= sizeof a.sa);
         memcpy(&a.sa, found->ai_addr, found->ai_addrlen);
         address_set_port(&a, 0);
+        if (!address_is_host(&a)) {
+            continue;
+        }
         if (answers->count++ == 0 || address_compare(&a, &answers->lowest) < 0) {
             answers->lowest = a;
         }

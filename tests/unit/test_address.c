@@ -75,6 +75,22 @@ static void the_lowest_goes_first(void **state)
     assert_int_equal(address_compare(&a, &b), 0);
 }
 
+static void some_addresses_are_of_no_server(void **state)
+{
+    static const char *const good[] = {"1.0.0.0", "10.0.0.1", "127.0.0.1", "::1", "fd00::1"};
+    static const char *const bad[] = {"0.0.0.0",         "0.1.2.3", "224.0.0.1", "239.255.255.255",
+                                      "255.255.255.255", "::",      "ff02::1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct address address = read_address(good[i]);
+        assert_true(address_is_host(&address));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct address address = read_address(bad[i]);
+        assert_false(address_is_host(&address));
+    }
+}
+
 static void localhost_is_this_machine(void **state)
 {
     static const char *const names[] = {"localhost", "LOCALHOST", "a.localhost"};
@@ -101,8 +117,11 @@ static void localhost_is_this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_are_read_and_shown), cmocka_unit_test(names_are_no_addresses),
-        cmocka_unit_test(paths_have_a_longest),         cmocka_unit_test(the_lowest_goes_first),
+        cmocka_unit_test(addresses_are_read_and_shown),
+        cmocka_unit_test(names_are_no_addresses),
+        cmocka_unit_test(paths_have_a_longest),
+        cmocka_unit_test(the_lowest_goes_first),
+        cmocka_unit_test(some_addresses_are_of_no_server),
         cmocka_unit_test(localhost_is_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,6 +118,21 @@ def test_a_changed_address_is_another_server(start_daemon, dns, pair):
     logged(daemon, f"its address was {HOST} and is {SECOND} now")
 
 
+@pytest.mark.parametrize("blocked", ["0.0.0.0", "::", "255.255.255.255", "224.0.0.1"])
+def test_a_blocked_name_is_not_this_machine(start_daemon, dns, pair, blocked):
+    """Connecting to 0.0.0.0 would reach whatever listens here."""
+    dns.names["mc.test"] = [SECOND]
+    name = f"mc.test:{pair[0].port}"
+    daemon = start_daemon([name], config=name_config(dns))
+    with daemon.conn() as conn:
+        assert conn.set("key", "x") == b"STORED"
+        dns.names["mc.test"] = [blocked]
+        logged(daemon, f"{SECOND} stays in use")
+        dns.names["mc.test"] = [blocked, SECOND]
+        logged(daemon, f"resolved again, address {SECOND}")
+        assert conn.get("key") == b"x"
+
+
 def test_a_failing_look_up_changes_nothing(start_daemon, dns, memcached):
     dns.names["mc.test"] = [HOST]
     name = f"mc.test:{memcached.port}"

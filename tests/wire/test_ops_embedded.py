@@ -26,9 +26,9 @@ def is_alive(pid):
 
 def child_of(daemon):
     """Number of the last memcached that was started, and the path of its socket."""
+    path = wait_until("it is logged", lambda: re.search(r"at unix:(\S+) \(process", daemon.log()))
     starts = re.findall(r"memcached.*\(process (\d+)\)", daemon.log())
-    path = re.search(r"at unix:(\S+) \(process", daemon.log()).group(1)
-    return int(starts[-1]), pathlib.Path(path)
+    return int(starts[-1]), pathlib.Path(path.group(1))
 
 
 @pytest.fixture

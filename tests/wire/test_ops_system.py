@@ -109,7 +109,8 @@ def test_clients_leave_descriptors_for_servers(tmp_path, memcached):
     daemon = DaemonWithDescriptors(tmp_path, [memcached])
     clients = []
     try:
-        assert "max_connections is lowered from 10000" in daemon.log()
+        lowered = "max_connections is lowered from 10000"
+        wait_until("that is logged", lambda: lowered in daemon.log())
         for _ in range(100):
             clients.append(daemon.conn())
         alive = [client for client in clients if answers(client)]
