@@ -62,7 +62,7 @@ static bool take_flag(struct slice token, struct meta_flags *flags, struct reque
         }
         return true;
     case 'F':
-        if (!word_to_u32(value, &u32) && flags->error.len == 0) {
+        if (!word_to_flags(value, &u32) && flags->error.len == 0) {
             fault(flags, REPLY_BAD_FORMAT);
         }
         return true;
@@ -213,7 +213,7 @@ struct parse_result request_meta_set(const struct request_line *line, struct req
         return request_refuse_data(line, flags.error, false, len);
     }
     if (len > line->limits->max_value_bytes) {
-        return request_refuse_data(line, REPLY_TOO_LARGE, false, len);
+        return request_refuse_large(line, true, false, len); /* in each of its modes */
     }
     return request_take_data(line, len, false, out);
 }

@@ -51,7 +51,9 @@ static bool line_may_be_long(struct slice front)
 static RARE bool refuse_long_line(struct slice used, bool whole,
                                   const struct request_limits *limits, struct parse_result *result)
 {
-    *result = (struct parse_result){.status = PARSE_CLOSE, .consumed = used.len};
+    *result = (struct parse_result){.status = PARSE_CLOSE,
+                                    .consumed = used.len,
+                                    .reply = SLICE_LIT("CLIENT_ERROR line too long\r\n")};
     if (!line_may_be_long(used)) {
         return used.len > SHORT_LINE_BYTES;
     }
@@ -59,12 +61,11 @@ static RARE bool refuse_long_line(struct slice used, bool whole,
     if (!whole || used.p[len - 1] == '\r') {
         len--; /* its last byte is, or may turn out to be, part of the line end */
     }
-    result->reply = SLICE_LIT("CLIENT_ERROR line too long\r\n");
     return len > limits->max_line_bytes;
 }
 
-/* A web browser or a script that was tricked into talking to us: whatever it sends next must not be
- * run. */
+/* A web browser or a script that was tricked into talking to us, or a health check: whatever it
+ * sends next must not be run. */
 static bool is_http(struct slice line)
 {
     static const char *const methods[] = {"GET",     "POST",    "PUT",   "HEAD", "DELETE",
@@ -90,12 +91,56 @@ static bool is_http(struct slice line)
     return false;
 }
 
+/* Redis clients send arrays: *COUNT, and then their words. */
+static bool is_redis(struct slice line)
+{
+    uint64_t count;
+    struct slice digits = line;
+    return line.len > 1 && slice_take(&digits, 1).p[0] == '*' && slice_to_u64(digits, &count);
+}
+
+static struct parse_result close_stranger(enum stranger stranger, struct slice input,
+                                          struct slice reply)
+{
+    return (struct parse_result){
+        .status = PARSE_CLOSE, .consumed = input.len, .reply = reply, .stranger = stranger};
+}
+
+#define HTTP_BODY "This port speaks the text protocol of memcached, not HTTP.\n"
+_Static_assert(sizeof HTTP_BODY - 1 == 59, "Content-Length below");
+#define REPLY_HTTP \
+    SLICE_LIT("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 59\r\n" \
+              "Connection: close\r\n\r\n" HTTP_BODY)
+#define REPLY_REDIS SLICE_LIT("-ERR this port speaks the text protocol of memcached\r\n")
+/* An alert record: fatal, handshake_failure (RFC 5246, 7.2). */
+#define REPLY_TLS SLICE_LIT("\x15\x03\x01\x00\x02\x02\x28")
+
 static RARE struct parse_result refuse_unknown(const struct request_line *line)
 {
     if (is_http(line->line)) {
-        return request_close(line, SLICE_LIT(""), true);
+        return close_stranger(STRANGER_HTTP, line->input, REPLY_HTTP);
+    }
+    if (line->limits->is_first && is_redis(line->line)) {
+        return close_stranger(STRANGER_REDIS, line->input, REPLY_REDIS);
     }
     return request_refuse(line, REPLY_ERROR, false);
+}
+
+/* Does a connection begin with a byte that no verb begins with, but another protocol does? */
+static RARE bool refuse_stranger(struct slice input, struct parse_result *result)
+{
+    enum { BINARY_REQUEST = 0x80, TLS_HANDSHAKE = 0x16 };
+    unsigned char first = (unsigned char)(input.len > 0 ? *input.p : 0);
+    if (first == TLS_HANDSHAKE) {
+        *result = close_stranger(STRANGER_TLS, input, REPLY_TLS);
+        return true;
+    }
+    if (first == BINARY_REQUEST && input.len < STRANGER_BINARY_BYTES) {
+        *result = (struct parse_result){.status = PARSE_MORE, .need = STRANGER_BINARY_BYTES};
+        return true;
+    }
+    *result = close_stranger(STRANGER_BINARY, input, SLICE_LIT(""));
+    return first == BINARY_REQUEST;
 }
 
 static RARE struct parse_result refuse_verb(const struct request_line *line)
@@ -198,6 +243,10 @@ struct parse_result request_parse(struct slice input, size_t scanned,
                                   const struct request_limits *limits, struct request *out)
 {
     const char *newline = NULL;
+    struct parse_result stranger;
+    if (UNLIKELY(limits->is_first) && refuse_stranger(input, &stranger)) {
+        return stranger;
+    }
     if (scanned < input.len) {
         newline = memchr(input.p + scanned, '\n', input.len - scanned);
     }

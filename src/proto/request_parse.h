@@ -20,7 +20,20 @@ struct request_limits {
     size_t max_line_bytes;
     /* Of a data block; memcached answers "SERVER_ERROR object too large for cache". */
     size_t max_value_bytes;
+    /* Nothing came before on this connection: other protocols are known by their first bytes. */
+    bool is_first;
 };
+
+/* Protocols of clients that have come to the wrong port. */
+enum stranger {
+    STRANGER_NONE,
+    STRANGER_BINARY, /* memcached's binary protocol */
+    STRANGER_TLS,
+    STRANGER_HTTP,
+    STRANGER_REDIS
+};
+/* The header of a request of the binary protocol. */
+#define STRANGER_BINARY_BYTES 24
 
 struct request {
     const struct verb_info *verb;
@@ -64,6 +77,12 @@ struct parse_result {
                            they have not arrived */
     size_t need;        /* PARSE_MORE */
     struct slice reply; /* PARSE_ERROR, PARSE_CLOSE: static text with its line ends */
+    enum stranger stranger; /* PARSE_CLOSE: whose protocol it is. Reply is in its words; for
+                               STRANGER_BINARY it is left to the caller, and the input holds the
+                               request's header */
+    bool removes; /* PARSE_ERROR: a value that is too large: memcached takes away the item that
+                     it was to replace. The request's verb, key, base64 and noreply are
+                     filled; reply comes behind that */
 };
 
 /* Parses the request at the front of input. scanned: bytes known to hold no newline (0 when not

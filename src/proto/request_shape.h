@@ -66,6 +66,10 @@ static inline struct parse_result request_refuse(const struct request_line *line
 struct parse_result request_refuse_data(const struct request_line *line, struct slice reply,
                                         bool hide, size_t len);
 
+/* The same for one that is too large. removes: memcached does not leave the old value either. */
+struct parse_result request_refuse_large(const struct request_line *line, bool removes, bool hide,
+                                         size_t len);
+
 /* A data block of unknown length follows the refused line: whatever comes next must not be run as
  * commands. */
 static inline struct parse_result request_close(const struct request_line *line, struct slice reply,
@@ -86,6 +90,8 @@ size_t request_words(struct slice rest, struct slice *words, size_t max);
 /* Numbers as every memcached takes them: decimal, a sign where strtol would take one, no other
  * blanks or tails. */
 bool word_to_u32(struct slice word, uint32_t *value);
+/* The flags of an item: memcached takes 64 bits and keeps the lower 32. */
+bool word_to_flags(struct slice word, uint32_t *value);
 bool word_to_i32(struct slice word, int64_t *value);
 bool word_to_u64(struct slice word, uint64_t *value);
 bool word_to_i64(struct slice word, int64_t *value);

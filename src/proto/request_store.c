@@ -71,9 +71,17 @@ static bool store_words_valid(const struct request_line *line, const struct slic
                               struct request *out)
 {
     return !line_has_nul(line) && words[STORE_KEY].len <= KEY_BYTES_MAX &&
-           word_to_u32(words[STORE_FLAGS], &out->flags) &&
+           word_to_flags(words[STORE_FLAGS], &out->flags) &&
            word_to_i32(words[STORE_EXPTIME], &out->exptime) &&
            (line->verb->verb != VERB_CAS || word_to_u64(words[STORE_CAS], &out->cas));
+}
+
+struct parse_result request_refuse_large(const struct request_line *line, bool removes, bool hide,
+                                         size_t len)
+{
+    struct parse_result result = request_refuse_data(line, REPLY_TOO_LARGE, hide, len);
+    result.removes = removes;
+    return result;
 }
 
 struct parse_result request_store(const struct request_line *line, struct request *out)
@@ -97,10 +105,11 @@ struct parse_result request_store(const struct request_line *line, struct reques
     if (!store_words_valid(line, words, out)) {
         return request_refuse_data(line, REPLY_BAD_FORMAT, noreply, len);
     }
-    if (len > line->limits->max_value_bytes) {
-        return request_refuse_data(line, REPLY_TOO_LARGE, noreply, len);
-    }
     out->key = words[STORE_KEY];
+    if (len > line->limits->max_value_bytes) {
+        out->noreply = noreply;
+        return request_refuse_large(line, line->verb->verb == VERB_SET, noreply, len);
+    }
     out->args = slice_make(words[STORE_FLAGS].p,
                            (size_t)(line->line.p + line->line.len - words[STORE_FLAGS].p));
     out->arg_count = count - 1;

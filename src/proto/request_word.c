@@ -48,6 +48,16 @@ bool word_to_u32(struct slice word, uint32_t *value)
     return true;
 }
 
+bool word_to_flags(struct slice word, uint32_t *value)
+{
+    uint64_t v;
+    if (!word_to_u64(word, &v)) {
+        return false;
+    }
+    *value = (uint32_t)v;
+    return true;
+}
+
 bool word_to_i64(struct slice word, int64_t *value)
 {
     bool negative = false;

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "proxy/dispatch.h"
+#include "proxy/forward.h"
 #include "proxy/list_request.h"
 #include "proxy/pressure.h"
 #include "proxy/request_clock.h"
+#include "proxy/stranger.h"
 #include "proxy/worker.h"
 
 /* A line of unknown length goes on in a new block when less than this is left in the old one. */
@@ -253,7 +255,7 @@ static bool parse_one(struct client *c)
         return false;
     }
     const struct config *config = c->worker->config;
-    struct request_limits limits = {config->max_line_bytes, config->max_value_bytes};
+    struct request_limits limits = {config->max_line_bytes, config->max_value_bytes, !c->spoke};
     struct slice input = slice_make(c->in->data + c->in_pos, len);
     struct request *request = pending_room(c->worker);
     struct parse_result result = request_parse(input, c->scanned, &limits, request);
@@ -264,6 +266,7 @@ static bool parse_one(struct client *c)
         return false;
     }
     request_clock_stop(c);
+    c->spoke = true;
     c->need = c->scanned = 0;
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
@@ -274,6 +277,14 @@ static bool parse_one(struct client *c)
     }
     c->swallow = result.swallow;
     c->stop = result.status == PARSE_CLOSE;
+    if (result.removes) {
+        forward_remove(c, request, c->in, result.reply);
+        (void)start_part(c);
+        return true;
+    }
+    if (result.stranger != STRANGER_NONE) {
+        stranger_met(c, result.stranger, input);
+    }
     count_refusal(c, result.reply);
     if (result.reply.len > 0) {
         pending_answer_fixed(c, result.reply);

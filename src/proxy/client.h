@@ -44,6 +44,7 @@ struct client {
     size_t need;    /* bytes the request at in_pos will have, 0 when not known */
     size_t scanned; /* bytes from in_pos on known to hold no newline */
     size_t swallow; /* bytes to throw away before the next request */
+    bool spoke;     /* a request was parsed */
     bool parsed;    /* nothing whole is left in in: reading may go on */
 
     struct pending_list fifo;

@@ -5,6 +5,17 @@
 #include "proxy/multiget.h"
 #include "proxy/protect.h"
 
+/* Its data block was taken with it, so nothing of it is run as a command. */
+static RARE void refuse_protected(struct client *client, const struct request *r)
+{
+    struct metrics *m = &client->worker->metrics;
+    metric_inc(m, METRIC_protected_writes);
+    metric_inc(m, METRIC_client_errors);
+    if (!r->noreply) {
+        pending_answer_fixed(client, PROTECT_REPLY);
+    }
+}
+
 /* --- one key, one reply --- */
 
 /* The line without noreply. Extra words that memcached tolerates are left out as well. */
@@ -69,6 +80,20 @@ static struct slice line_to_send(struct worker *w, const struct request *r)
     return slice_make(out, r->line.len + 2);
 }
 
+/* To the server of the request's key. */
+static void submit_plain(struct worker *w, const struct request *r, struct exchange *x)
+{
+    char decoded[KEY_BYTES_MAX];
+    struct slice placement = r->key;
+    if (r->base64) {
+        size_t len = key_decode_base64(r->key, decoded);
+        if (len > 0) {
+            placement = slice_make(decoded, len);
+        }
+    }
+    pool_submit(plain_pool(w), placement, x);
+}
+
 static void start_single(struct pending *p)
 {
     struct worker *w = worker_of(p);
@@ -82,15 +107,7 @@ static void start_single(struct pending *p)
         x->body = r->data_crlf;
         x->body_block = p->block;
     }
-    char decoded[KEY_BYTES_MAX];
-    struct slice placement = r->key;
-    if (r->base64) {
-        size_t len = key_decode_base64(r->key, decoded);
-        if (len > 0) {
-            placement = slice_make(decoded, len);
-        }
-    }
-    pool_submit(plain_pool(w), placement, x);
+    submit_plain(w, r, x);
 }
 
 /* Does the client not want to see this reply? As memcached has it: q hides misses of mg and
@@ -149,6 +166,52 @@ static const struct handler single_handler = {.start = start_single,
                                               .emit = emit_single,
                                               .free = forward_part_free};
 
+/* --- values that are too large --- */
+
+static void start_remove(struct pending *p)
+{
+    struct worker *w = worker_of(p);
+    const struct request *r = &p->request;
+    struct forward_part *f = forward_part_new(p, r->key, WINDOW_SHORT);
+    struct exchange *x = forward_part_exchange(f);
+    char *start = worker_scratch(w, r->key.len + 16);
+    char *out = put(start, r->base64 ? SLICE_LIT("md") : SLICE_LIT("delete"));
+    out = put_word(out, r->key);
+    out = put(out, r->base64 ? SLICE_LIT(" b\r\n") : SLICE_LIT("\r\n"));
+    p->all_started = true;
+    x->line = slice_make(start, (size_t)(out - start));
+    submit_plain(w, r, x);
+}
+
+static void emit_remove(struct part *part, struct chain *out)
+{
+    struct forward_part *f = forward_of(part);
+    struct pending *p = part->pending;
+    (void)out;
+    if (f->failed) {
+        forward_part_fail(p, f); /* the old value may still be there */
+    } else {
+        metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
+    }
+}
+
+static const struct handler remove_handler = {.start = start_remove,
+                                              .park = forward_part_park,
+                                              .emit = emit_remove,
+                                              .free = forward_part_free};
+
+void forward_remove(struct client *client, const struct request *r, struct block *block,
+                    struct slice reply)
+{
+    if (protect_refuses(client->worker->config, r)) {
+        refuse_protected(client, r);
+        return;
+    }
+    metric_inc(&client->worker->metrics,
+               r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta);
+    pending_add(client, &remove_handler, r, block)->trailer = reply;
+}
+
 /* --- flush_all --- */
 
 /* All servers of all pools, one after the other. */
@@ -187,17 +250,6 @@ void forward_flush_all(struct client *client, const struct request *request, str
     struct pending *p = pending_add(client, &flush_handler, request, block);
     p->request.noreply = noreply;
     p->trailer = SLICE_LIT("OK\r\n");
-}
-
-/* Its data block was taken with it, so nothing of it is run as a command. */
-static RARE void refuse_protected(struct client *client, const struct request *r)
-{
-    struct metrics *m = &client->worker->metrics;
-    metric_inc(m, METRIC_protected_writes);
-    metric_inc(m, METRIC_client_errors);
-    if (!r->noreply) {
-        pending_answer_fixed(client, PROTECT_REPLY);
-    }
 }
 
 void forward_request(struct client *client, const struct request *r, struct block *block)

@@ -224,6 +224,20 @@ static void show_setting(void *arg, const char *section, const char *key, const 
     chain_copy_slice(out, SLICE_LIT("\r\n"));
 }
 
+/* What memcached shows of its own memory and connections: there is none here. Exporters ask all
+ * the same, and read up to an END. */
+static bool is_empty_group(struct slice group)
+{
+    static const char *const groups[] = {"items",    "slabs", "conns",      "cachedump",
+                                         "extstore", "proxy", "proxyfuncs", "proxybe"};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        if (slice_equal(group, slice_of(groups[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool stats_answer(struct worker *w, struct slice group, struct chain *out)
 {
     if (slice_equal(group, SLICE_LIT("reset"))) {
@@ -237,7 +251,9 @@ bool stats_answer(struct worker *w, struct slice group, struct chain *out)
         show_backends(w, out);
     } else if (slice_equal(group, SLICE_LIT("settings"))) {
         config_print(w->config, show_setting, out);
-    } else {
+    } else if (slice_equal(group, SLICE_LIT("sizes"))) {
+        line(out, "sizes_status disabled"); /* as a memcached that does not count them */
+    } else if (!is_empty_group(group)) {
         return false;
     }
     chain_copy_slice(out, SLICE_LIT("END\r\n"));

@@ -116,6 +116,7 @@ struct worker {
     size_t scratch_cap;
 
     struct log_limit slow_limit;
+    struct log_limit stranger_limit;
     struct log_limit memory_limit;
     struct log_limit receive_limit;
     struct log_limit accept_limit;

@@ -21,7 +21,6 @@ from framing import (
     PLAIN,
     SHORT_LINE_BYTES_MAX,
     STORAGE,
-    VALUE_BYTES_MAX,
     announced,
     decoded,
     hides_refusals,
@@ -58,7 +57,7 @@ def _long_line(request):
     blanks = len(used) - len(used.lstrip(b" "))
     first, separator, _ = used.lstrip(b" ").partition(b" ")
     if blanks > 100 or first not in MANY_KEYS or not separator:
-        return Own(NOTHING, closes=True)
+        return Own(rb"CLIENT_ERROR line too long\r\n", closes=True)
     if len(request.line) > LINE_BYTES_MAX:
         return Own(rb"CLIENT_ERROR line too long\r\n", closes=True)
     return None
@@ -67,10 +66,11 @@ def _long_line(request):
 def _http(request):
     words = request.words()
     methods = b"GET POST PUT HEAD DELETE OPTIONS CONNECT TRACE PATCH".split()
-    if len(words) < 2 or words[0] in KEYED | PLAIN | set(REFUSED_VERBS):
+    if not words or words[0] in KEYED | PLAIN | set(REFUSED_VERBS):
         return None
-    if (words[0] in methods and words[1].startswith(b"/")) or words[-1].startswith(b"HTTP/"):
-        return Own(NOTHING, closes=True)
+    asks = words[0] in methods and words[1:2] != [] and words[1].startswith(b"/")
+    if asks or words[-1].startswith(b"HTTP/"):
+        return Own(rb"HTTP/1\.1 400 Bad Request\r\n(?:.+\r\n)+\r\n.+\n", closes=True)
     return None
 
 
@@ -130,14 +130,6 @@ def _unknown_length(request):
     return Own(NOTHING if hides_refusals(request.line) else REFUSAL, closes=True)
 
 
-def _too_large(request):
-    length = announced(request.line)
-    if not isinstance(length, int) or length <= VALUE_BYTES_MAX:
-        return None
-    text = rb"SERVER_ERROR object too large for cache\r\n"
-    return Own(NOTHING if hides_refusals(request.line) else text)
-
-
 def _opaque(request):
     words = request.words()
     if len(words) < 3 or words[0] not in META - {b"me"} or b"\0" in request.line:
@@ -174,14 +166,13 @@ def numbers_of(words):
     """The words that are numbers: (word, bits, whether it has a sign)."""
     verb = words[0]
     if verb in STORAGE:
-        found = [(word, 32, n == 1) for n, word in enumerate(words[2:4])]
+        found = [(words[2], 64, False), *((word, 32, True) for word in words[3:4])]
         return found + [(word, 64, False) for word in words[5:6] if verb == b"cas"]
     if verb in (b"touch", b"incr", b"decr"):
         return [(words[2], 32, True) if verb == b"touch" else (words[2], 64, False)]
     if verb in (b"gat", b"gats"):
         return [(words[1], 32, True)]
-    kinds = {letter: (32, True) for letter in b"NTR"} | {letter: (64, False) for letter in b"CDEJ"}
-    kinds[ord("F")] = (32, False)
+    kinds = {letter: (32, True) for letter in b"NTR"} | {letter: (64, False) for letter in b"CDEFJ"}
     flags = meta_flags(words) if verb in META - {b"me"} else []
     return [(flag[1:], *kinds[flag[0]]) for flag in flags if flag[0] in kinds]
 
@@ -242,7 +233,7 @@ TABLE = [
     Row(
         "HTTP",
         "memcached runs what follows a request without HTTP/1.1 at its end",
-        "An HTTP request closes the connection, unanswered.",
+        "An HTTP request is answered with status 400, and closes the connection.",
         _http,
     ),
     Row(
@@ -315,12 +306,6 @@ TABLE = [
         "memcached looks at the first only",
         "`flush_all` with more words than a time and `noreply` is refused.",
         _flush_words,
-    ),
-    Row(
-        "large values",
-        "a memcached deletes the old value for some verbs",
-        "Values above `max_value_bytes` are refused here, whatever the server would take.",
-        _too_large,
     ),
     Row(
         "long opaques",

@@ -283,7 +283,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct request_limits choices[] = {
         {.max_line_bytes = 4096, .max_value_bytes = 1000},
-        {.max_line_bytes = 40, .max_value_bytes = 10}};
+        {.max_line_bytes = 40, .max_value_bytes = 10, .is_first = true}};
     if (size == 0) {
         return 0;
     }

@@ -68,16 +68,56 @@ static void test_what_is_no_verb_is_an_error(void **state)
     assert_refusals(rows);
 }
 
+#define HTTP_REPLY \
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 59\r\n" \
+    "Connection: close\r\n\r\nThis port speaks the text protocol of memcached, not HTTP.\n"
+
 static void test_http_closes(void **state)
 {
     (void)state;
     static const struct refusal rows[] = {
-        CLOSED("GET / HTTP/1.1", ""), CLOSED("GET /", ""),           CLOSED("POST /x HTTP/1.0", ""),
-        CLOSED("foo HTTP/1.1", ""),   CLOSED("PUT /x HTTP/1.1", ""),
+        CLOSED("GET / HTTP/1.1", HTTP_REPLY),   CLOSED("GET /", HTTP_REPLY),
+        CLOSED("POST /x HTTP/1.0", HTTP_REPLY), CLOSED("foo HTTP/1.1", HTTP_REPLY),
+        CLOSED("PUT /x HTTP/1.1", HTTP_REPLY),
     };
     assert_refusals(rows);
     assert_slice(take_request("get /\r\n").key, "/");
     assert_slice(take_request("get HTTP/1.1\r\n").key, "HTTP/1.1");
+}
+
+/* By the first bytes of a connection, and only there. */
+static void test_other_protocols_are_known_by_their_first_bytes(void **state)
+{
+    (void)state;
+    static const struct request_limits first = {8192, 1000, true};
+    static const struct {
+        struct slice input;
+        enum stranger stranger;
+    } rows[] = {
+        {SLICE_LIT("\x80\x0b\0\0\0\0\0\0\0\0\0\0abcd\0\0\0\0\0\0\0\0"), STRANGER_BINARY},
+        {SLICE_LIT("\x16"), STRANGER_TLS},
+        {SLICE_LIT("\x16\x03\x01\x02\0"), STRANGER_TLS},
+        {SLICE_LIT("*1\r\n$4\r\nPING\r\n"), STRANGER_REDIS},
+        {SLICE_LIT("GET / HTTP/1.1\r\n"), STRANGER_HTTP},
+    };
+    struct request r;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct parse_result p = request_parse(rows[i].input, 0, &first, &r);
+        assert_int_equal(p.status, PARSE_CLOSE);
+        assert_int_equal(p.stranger, rows[i].stranger);
+        assert_int_equal(p.consumed, rows[i].input.len);
+        assert_int_equal(p.reply.len == 0, p.stranger == STRANGER_BINARY);
+    }
+    for (size_t len = 1; len < 24; len++) {
+        struct parse_result p = request_parse(slice_make(rows[0].input.p, len), 0, &first, &r);
+        assert_int_equal(p.status, PARSE_MORE);
+        assert_int_equal(p.need, 24);
+    }
+    assert_int_equal(request_parse(SLICE_LIT("*\r\n"), 0, &first, &r).status, PARSE_ERROR);
+    assert_int_equal(request_parse(SLICE_LIT("get a\r\n"), 0, &first, &r).status, PARSE_OK);
+    static const struct refusal later[] = {
+        REFUSED("\x80\x0b", "ERROR\r\n"), REFUSED("\x16", "ERROR\r\n"), REFUSED("*1", "ERROR\r\n")};
+    assert_refusals(later);
 }
 
 static void test_refused_verbs_say_so(void **state)
@@ -117,7 +157,7 @@ static void test_long_lines_close_silently(void **state)
         assert_int_equal(parse_input(long_line(heads[i], "x", 2048, ""), &r).status, PARSE_MORE);
         struct parse_result p = parse_input(long_line(heads[i], "x", 2049, ""), &r);
         assert_int_equal(p.status, PARSE_CLOSE);
-        assert_slice(p.reply, "");
+        assert_slice(p.reply, LINE_LONG);
         assert_int_equal(parse_input(long_line(heads[i], "x", 2049, "\r\n"), &r).status,
                          PARSE_CLOSE);
     }
@@ -288,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_blanks_and_line_ends_are_tolerated),
         cmocka_unit_test(test_what_is_no_verb_is_an_error),
         cmocka_unit_test(test_http_closes),
+        cmocka_unit_test(test_other_protocols_are_known_by_their_first_bytes),
         cmocka_unit_test(test_refused_verbs_say_so),
         cmocka_unit_test(test_plain_verbs_keep_their_words),
         cmocka_unit_test(test_long_lines_close_silently),

@@ -27,6 +27,49 @@ static void test_set_takes_its_data(void **state)
     assert_slice(r.data_crlf, "ab\r\ncd\n\r\n");
 }
 
+/* memcached reads 64 bits of them and keeps 32. */
+static void test_flags_are_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(take_request("set a 4294967296 0 1\r\nx\r\n").flags, 0);
+    assert_int_equal(take_request("set a 99999999999 0 1\r\nx\r\n").flags, 1215752191);
+    assert_int_equal(take_request("set a 00000000000005 0 1\r\nx\r\n").flags, 5);
+    assert_true(take_request("add a 18446744073709551615 0 1\r\nx\r\n").flags == UINT32_MAX);
+    assert_int_equal(take_request("ms a 1 F4294967296\r\nx\r\n").arg_count, 2);
+}
+
+/* memcached takes the old value away with a set that is too large, and with any such ms. */
+static void test_too_large_values_remove(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        bool removes, noreply, base64;
+    } rows[] = {
+        {"set a 0 0 1001\r\n", true, false, false},
+        {"set a 0 0 1001 noreply\r\n", true, true, false},
+        {"add a 0 0 1001\r\n", false, false, false},
+        {"append a 0 0 1001\r\n", false, false, false},
+        {"cas a 0 0 1001 1\r\n", false, false, false},
+        {"ms a 1001 MA q\r\n", true, false, false},
+        {"ms YWFh 1001 b\r\n", true, false, true},
+        {"laddb a 1001\r\n", false, false, false},
+        {"set a x 0 1001\r\n", false, false, false},
+        {"ms a 1001 MX\r\n", false, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct request r;
+        struct parse_result p = parse_input(slice_of(rows[i].line), &r);
+        assert_int_equal(p.status, PARSE_ERROR);
+        assert_int_equal(p.removes, rows[i].removes);
+        if (p.removes) {
+            assert_int_equal(r.noreply, rows[i].noreply);
+            assert_int_equal(r.base64, rows[i].base64);
+            assert_slice(r.key, rows[i].base64 ? "YWFh" : "a");
+        }
+    }
+}
+
 static void test_data_may_be_empty_or_anything(void **state)
 {
     (void)state;
@@ -122,7 +165,7 @@ static void test_bad_set_lines(void **state)
         REFUSED("set", "ERROR\r\n"),
         REFUSED_BLOCK("set a 0 x 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a -1 0 5", 7, BAD_FORMAT),
-        REFUSED_BLOCK("set a 4294967296 0 5", 7, BAD_FORMAT),
+        REFUSED_BLOCK("set a 18446744073709551616 0 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a 0 2147483648 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a\0b 0 0 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a 0 0 5 no\0reply", 7, BAD_FORMAT),
@@ -165,6 +208,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_takes_its_data),
+        cmocka_unit_test(test_flags_are_cut),
+        cmocka_unit_test(test_too_large_values_remove),
         cmocka_unit_test(test_data_may_be_empty_or_anything),
         cmocka_unit_test(test_cas_takes_its_number),
         cmocka_unit_test(test_missing_data_is_waited_for),

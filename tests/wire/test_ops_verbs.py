@@ -30,7 +30,9 @@ def test_quit(daemon):
 @pytest.mark.parametrize("line", ["GET / HTTP/1.1", "POST /x HTTP/1.0", "OPTIONS * HTTP/1.1", "PUT /a"])
 def test_http_is_hung_up_on(daemon, line):
     answer = talk(daemon.port, line.encode() + b"\r\nset a 0 0 1\r\nx\r\n", half_close=False)
-    assert answer == b""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert f"Content-Length: {len(body)}".encode() in head and b"not HTTP" in body
     with daemon.conn() as conn:
         assert conn.get("a") is None
 
@@ -183,6 +185,17 @@ def test_stats_reset(conn):
     assert counters(conn, "cmd_set") == [1]
 
 
+GROUPS = "items slabs sizes conns cachedump extstore proxy proxyfuncs proxybe"
+
+
+@pytest.mark.parametrize("group", GROUPS.split())
+def test_stats_of_what_only_a_memcached_has_end(conn, group):
+    """Exporters and memcached-tool ask for them, and would wait for an END."""
+    for line in (f"stats {group}", f"stats {group} 1 0"):
+        conn.stats(line)
+        assert conn.cmd("mn") == b"MN"
+
+
 @pytest.mark.memcacheds(2)
 def test_stats_backends(conn, memcacheds):
     for i in range(20):
@@ -206,7 +219,7 @@ def test_stats_settings(conn, memcached):
     assert stats["lists:topic-:on_missing"] == "refuse"
 
 
-@pytest.mark.parametrize("group", ["items", "slabs", "sizes", "bogus", "detail dump"])
+@pytest.mark.parametrize("group", ["vbucket", "nonsense", "Backends"])
 def test_stats_of_groups_that_are_not_there(conn, group):
     assert conn.cmd(f"stats {group}") == b"ERROR"
     assert conn.cmd("mn") == b"MN"

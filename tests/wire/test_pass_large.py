@@ -55,6 +55,55 @@ def test_a_value_above_max_value_bytes_is_read_but_not_written(conn, memcached):
     assert conn.cmd("mn") == b"MN"
 
 
+def too_large(conn, line, length=2 * MIB):
+    conn.send(line.replace("LENGTH", str(length)), "\r\n", pattern(length), b"\r\n")
+
+
+REMOVING = ("set old 0 0 LENGTH", "ms old LENGTH", "ms old LENGTH MA", "ms old LENGTH ME",
+            "ms old LENGTH MR q", "ms old LENGTH MP O1 k", "ms b2xk LENGTH b")
+KEEPING = ("add old 0 0 LENGTH", "replace old 0 0 LENGTH", "append old 0 0 LENGTH",
+           "prepend old 0 0 LENGTH", "cas old 0 0 LENGTH 1", "set old x 0 LENGTH")
+
+
+@pytest.mark.parametrize("line", REMOVING + KEEPING)
+@pytest.mark.memcacheds(3)
+def test_a_value_that_is_too_large_takes_the_old_one_away(conn, memcacheds, line):
+    """As memcached has it for set and ms, so that nobody reads what is out of date."""
+    with memcacheds[0].conn() as direct:
+        assert direct.set("old", "value") == b"STORED"
+        too_large(direct, line)
+        assert b"_ERROR " in direct.line()
+        if line not in KEEPING[-1:]:  # memcached runs the data of a line that it refuses
+            assert (direct.get("old") is None) == (line in REMOVING)
+    assert conn.set("old", "value") == b"STORED"
+    conn.send("get old\r\n")
+    too_large(conn, line)
+    conn.send("get old\r\n")
+    assert conn.line() == b"VALUE old 0 5"
+    assert conn.lines(2) == [b"value", b"END"]
+    if line in KEEPING[-1:]:
+        assert conn.line() == b"CLIENT_ERROR bad command line format"
+    else:
+        assert conn.line() == b"SERVER_ERROR object too large for cache"
+    assert conn.line() == (b"END" if line in REMOVING else b"VALUE old 0 5")
+
+
+def test_a_too_large_value_without_an_answer(conn):
+    conn.set("old", "value")
+    too_large(conn, "set old 0 0 LENGTH noreply")
+    conn.send("get old\r\nmn\r\n")
+    assert conn.lines(2) == [b"END", b"MN"]
+
+
+def test_a_too_large_value_while_the_server_is_away(conn, memcached):
+    """The old value may still be there, so that is what is said."""
+    conn.set("old", "value")
+    memcached.stop()
+    too_large(conn, "set old 0 0 LENGTH")
+    assert conn.line().startswith(b"SERVER_ERROR backend ")
+    assert conn.cmd("mn") == b"MN"
+
+
 @pytest.mark.memcacheds(1, "-I", "512k")
 def test_a_value_that_only_the_server_finds_too_large(conn):
     """The answer is the server's own, and the connection to it stays in step."""

@@ -21,7 +21,13 @@ ERROR = b"ERROR\r\n"
 BAD_FORMAT = b"CLIENT_ERROR bad command line format\r\n"
 BAD_EXPTIME = b"CLIENT_ERROR invalid exptime argument\r\n"
 BAD_CHUNK = b"CLIENT_ERROR bad data chunk\r\n"
+LINE_LONG = b"CLIENT_ERROR line too long\r\n"
 TOO_LARGE = b"SERVER_ERROR object too large for cache\r\n"
+
+HTTP_REPLY = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 59\r\n"
+    b"Connection: close\r\n\r\nThis port speaks the text protocol of memcached, not HTTP.\n"
+)
 
 # Both answer the same.
 SAME = [
@@ -121,13 +127,16 @@ SAME = [
     b"get" + b" " * 3000 + b"a",
     b"get" + b" a" * 2000,
     b"gat 0" + b" a" * 2000,
-    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"POST / HTTP/1.0\r\n\r\nset a 0 0 1\r\nx",
+    b"set a 0 0 1048577\r\n" + LARGE + b"v",
+    b"set a 0 0 1048577 noreply\r\n" + LARGE + b"v",
+    b"ms a 1048577\r\n" + LARGE + b"v",
+    b"ms a 1048577 MA q\r\n" + LARGE + b"v",
 ]
 
 SWALLOWS = "the data of a refused request is never run as commands; the newest memcached does the same"
 CLOSES = "a data block of unknown length follows, which must not be run as commands: closed"
-KEEPS = "a refused value leaves the old one alone, as facts about large values demand"
+KEEPS = "some memcacheds run the command first and refuse it afterwards"
+HTTP = "memcached closes without a word; here it is said what is wrong"
 NEWER = "newer memcacheds refuse it, older ones take it; what one version refuses is not forwarded"
 NUL = "memcacheds differ in whether a NUL ends the line: such a line is never forwarded"
 LENGTH = "closed over 2,048 bytes of line, whole or not: the packets it came in must not matter"
@@ -140,7 +149,6 @@ DEVIATIONS = [
     (NEWER, b"gat a", ERROR, False),
     (NEWER, b"gats +5 a", BAD_EXPTIME, False),
     (NEWER, b"gat 99999999999 a", BAD_EXPTIME, False),
-    (NEWER, b"set a 4294967296 0 1\r\nx", BAD_FORMAT, False),
     (CLOSES, b"set a", ERROR, True),
     (CLOSES, b"set a 0", ERROR, True),
     (CLOSES, b"set a 0 0", ERROR, True),
@@ -175,21 +183,19 @@ DEVIATIONS = [
     (SWALLOWS, b"ms " + LONG_KEY + b" 1\r\nx", BAD_FORMAT, False),
     (SWALLOWS, b"ms a 3\r\nabcdef", BAD_CHUNK, False),
     (SWALLOWS, b"ms a 3 q\r\nabcdef", BAD_CHUNK, False),
-    (KEEPS, b"set a 0 0 1048577\r\n" + LARGE + b"v", TOO_LARGE, False),
-    (KEEPS, b"set a 0 0 1048577 noreply\r\n" + LARGE + b"v", b"", False),
-    (KEEPS, b"ms a 1048577\r\n" + LARGE + b"v", TOO_LARGE, False),
-    (KEEPS, b"ms a 1048577 q\r\n" + LARGE + b"v", TOO_LARGE, False),
     (KEEPS, b"ma n O" + OPAQUE + b"o", b"CLIENT_ERROR opaque token too long\r\n", False),
     (NUL, b"get a\0b", BAD_FORMAT, False),
     (NUL, b"mg a\0b v", BAD_FORMAT, False),
     (NUL, b"delete a\0", BAD_FORMAT, False),
     (NUL, b"set a\0b 0 0 1\r\nx", BAD_FORMAT, False),
-    (LENGTH, LONG_WORD, b"", True),
-    (LENGTH, b"set " + LONG_WORD, b"", True),
-    (LENGTH, b"delete " + LONG_WORD, b"", True),
-    (LENGTH, b"touch a " + LONG_WORD, b"", True),
-    (LENGTH, b"mg " + LONG_WORD, b"", True),
-    (LENGTH, b" " * 3000 + b"get a", b"", True),
+    (LENGTH, LONG_WORD, LINE_LONG, True),
+    (LENGTH, b"set " + LONG_WORD, LINE_LONG, True),
+    (LENGTH, b"delete " + LONG_WORD, LINE_LONG, True),
+    (LENGTH, b"touch a " + LONG_WORD, LINE_LONG, True),
+    (LENGTH, b"mg " + LONG_WORD, LINE_LONG, True),
+    (LENGTH, b" " * 3000 + b"get a", LINE_LONG, True),
+    (HTTP, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", HTTP_REPLY, True),
+    (HTTP, b"POST / HTTP/1.0\r\n\r\nset a 0 0 1\r\nx", HTTP_REPLY, True),
     (LOCAL, b"verbosity x", b"OK\r\n", False),
 ]
 
@@ -226,7 +232,8 @@ def test_refused_as_memcached_does(pair, request_line):
     script = request_line + b"\r\n" + BEHIND
     pair.wipe()
     direct = pair.ask_direct(script, SETUP)
-    assert direct.endswith(UNCHANGED) or direct == b"" or b"HTTP" in request_line
+    gone = UNCHANGED.replace(b"VALUE a 1 3\r\naaa\r\n", b"")
+    assert direct.endswith((UNCHANGED, gone)) or direct == b""
     check_in_pieces(pair, script, direct, name_of(request_line))
 
 
