@@ -88,6 +88,7 @@ UNFINISHED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.config(**small(64))
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_clients_with_a_part_of_a_request_are_bounded_together(daemon, start_clients, name):
@@ -135,6 +136,7 @@ def test_the_client_that_holds_most_is_told_and_closed(daemon, start_clients):
     assert told > 0
 
 
+@pytest.mark.slow
 @pytest.mark.memcacheds(2, "-m", "256")
 @pytest.mark.config(**small(64), **{"pool main": {"timeout_ms": 60000}})
 def test_unread_answers_of_many_clients_are_bounded_together(daemon, memcacheds, start_clients):
@@ -146,6 +148,7 @@ def test_unread_answers_of_many_clients_are_bounded_together(daemon, memcacheds,
     assert_bounded(daemon, 64)
 
 
+@pytest.mark.slow
 @pytest.mark.memcacheds(1, "-m", "256", "-I", "2m")
 @pytest.mark.config(**small(64), **{"pool main": {"timeout_ms": 60000, "max_pending_bytes": "8m"}})
 def test_values_for_a_server_that_hangs_are_bounded(daemon, memcached, start_clients):
@@ -187,6 +190,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.config(**small(64), **{"pool main": {"timeout_ms": 60000}})
 @pytest.mark.parametrize("name", FLOODS)
 def test_floods_before_a_server_that_hangs_are_bounded(daemon, memcached, start_clients, name):
@@ -234,6 +238,7 @@ def test_near_the_limit_clients_have_one_request_at_a_time(daemon, memcached, st
     assert stats["clients_dropped_memory"] == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNFINISHED)
 def test_where_the_system_gives_little_the_limit_acts_first(memcached, start_daemon, kind):
     """With threads, code and arenas, 700 MB of addresses are enough for a limit of 128 MB."""
@@ -286,12 +291,13 @@ LONG_LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.config(proxy={"threads": 1}, **{"pool main": {"timeout_ms": 60000}})
 @pytest.mark.parametrize("name", LONG_LINES)
 def test_long_lines_in_a_pipeline_count_by_their_size(daemon, memcached, name):
     """The one whose answer is waited for, and what client_input_bytes (4 MB) allows beside it."""
     line, answer = LONG_LINES[name]
-    count = 60
+    count = 30
     with daemon.conn(timeout_s=60 * SLOW) as conn:
         assert conn.cmd("ladd some thing") == b"STORED"
         memcached.pause()
