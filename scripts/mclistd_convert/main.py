@@ -194,6 +194,7 @@ def convert(options, inventory, keys):
     if options.dry_run:
         return dry_run(options, inventory, failures, state)
     refuse_empty(options, inventory, state)
+    inventory.print()
     if state.done:
         print(f"{len(state.done)} lists were converted before", file=sys.stderr)
     for key in sorted(inventory.kinds[NATIVE].keys() - inventory.kinds[LIST].keys() - state.done):

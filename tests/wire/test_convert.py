@@ -147,6 +147,8 @@ def test_script_finds_the_lists(start_daemon, memcached, dialect):
     assert f"5 of 5 lists converted, {10} items" in done.stdout
     assert [name for name in old_names(memcached) if "other-1" not in name] == []
     other = start_daemon([memcached], config=sections(dialect))
+    done = convert([daemon], "--allow-empty", keys=[*keys, "topic-missing"])
+    assert "5 native lists\n1 keys given under which there is nothing" in done.stdout
     done = convert([daemon, other], "--verify-only", keys=keys)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 of 5 lists read" in done.stdout

@@ -195,9 +195,11 @@ def test_lists_are_held_against_the_inventory(start_daemon, memcached, tmp_path,
     for n in range(4):
         store(memcached, dialect, f"topic-{n}", items_of(n + 1))
     path = tmp_path / "before.txt"
-    done = convert(daemons, server(memcached), "--dry-run", f"--inventory={path}")
+    before = start_daemon([memcached], config=sections(dialect, migrate="no"))
+    done = convert([before], server(memcached), "--dry-run", f"--inventory={path}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 lists of the dialect, 10 items" in done.stdout
+    before.stop()
     done = convert(daemons, "--verify-only", f"--keys={path}")
     assert done.returncode == 1
     assert "failed: topic-1: it is stored in the old layout" in done.stdout
