@@ -14,6 +14,7 @@ Backup:     "mclistd backup 1 PREFIX DIALECT TIME", then per list:
 """
 
 import base64
+import contextlib
 import os
 import sys
 import threading
@@ -113,30 +114,37 @@ class Log:
         if not path:
             return
         try:
-            self.file = open(path, "a+b")
+            self.file = open(path, "a+b", buffering=0)
             self.file.seek(0)
             text = self.file.read()
         except OSError as error:
             raise Refused(f"{path}: {error.strerror}") from None
+        self.size = whole(path, text) if text else 0
+        if self.size < len(text):
+            self.file.truncate(self.size)
         if not text:
-            self.file.write(head)
-        else:
-            size = whole(path, text)
-            if size < len(text):
-                self.file.truncate(size)
+            self.add(head)
         self.sync(always=True)
 
     def add(self, data):
+        """All of it, or the run ends: half an entry must not stand in front of others."""
         with self.lock:
-            if self.file:
-                self.file.write(data)
-                self.file.flush()
-                self.dirty = True
+            if not self.file:
+                return
+            rest = data
+            try:
+                while rest:
+                    rest = rest[self.file.write(rest) :]
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    self.file.truncate(self.size)
+                raise Refused(f"{self.path}: {error.strerror}") from None
+            self.size += len(data)
+            self.dirty = True
 
     def sync(self, always=False):
         if self.file and (self.dirty or always):
             self.dirty = False
-            self.file.flush()
             os.fsync(self.file.fileno())
 
 

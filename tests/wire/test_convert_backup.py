@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scripts/convert: inventory, backup and restore."""
 
+import resource
 import subprocess
 import sys
 
@@ -184,6 +185,33 @@ def test_what_was_saved_last_counts(start_daemon, memcached, tmp_path):
     assert "1 lists in the backup: 1 restored" in done.stdout
     with memcached.conn() as conn:
         assert conn.get("topic-1") == b"newer,"
+
+
+def test_a_full_disk_ends_the_run_before_the_list_is_touched(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    for n in range(4):
+        store(memcached, "simple", f"topic-{n}", items_of(100))
+    before = everything(memcached)
+    path = tmp_path / "backup.txt"
+    command = [sys.executable, str(ROOT / "scripts/convert"), "topic-", server(memcached)]
+    done = subprocess.run(
+        [*command, f"--proxy=127.0.0.1:{daemon.port}", f"--backup={path}", "--parallel=1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)),
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "backup.txt: File too large" in done.stderr
+    text = path.read_text()
+    saved = {line.split()[1] for line in text.split("\n") if line.startswith("list ")}
+    assert text.endswith("\n") and 0 < len(saved) < 4
+    left = everything(memcached)
+    assert {name for name in before if name not in left} == saved
+    done = convert([daemon], server(memcached), f"--backup={path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert restore(path, "--force").returncode == 0
+    assert everything(memcached) == before
 
 
 # --- inventory ---
