@@ -139,8 +139,21 @@ static RARE bool refuse_stranger(struct slice input, struct parse_result *result
         *result = (struct parse_result){.status = PARSE_MORE, .need = STRANGER_BINARY_BYTES};
         return true;
     }
-    *result = close_stranger(STRANGER_BINARY, input, SLICE_LIT(""));
-    return first == BINARY_REQUEST;
+    if (first != BINARY_REQUEST) {
+        return false;
+    }
+    /* Its clients that wait for an answer fail at once with each, but some hang on a connection
+     * that is closed. */
+    size_t body = 0, arrived = input.len - STRANGER_BINARY_BYTES;
+    for (size_t i = 8; i < 12; i++) {
+        body = body << 8 | (unsigned char)input.p[i];
+    }
+    arrived = arrived < body ? arrived : body;
+    *result = (struct parse_result){.status = PARSE_ERROR,
+                                    .stranger = STRANGER_BINARY,
+                                    .consumed = STRANGER_BINARY_BYTES + arrived,
+                                    .swallow = body - arrived};
+    return true;
 }
 
 static RARE struct parse_result refuse_verb(const struct request_line *line)

@@ -77,9 +77,9 @@ struct parse_result {
                            they have not arrived */
     size_t need;        /* PARSE_MORE */
     struct slice reply; /* PARSE_ERROR, PARSE_CLOSE: static text with its line ends */
-    enum stranger stranger; /* PARSE_CLOSE: whose protocol it is. Reply is in its words; for
-                               STRANGER_BINARY it is left to the caller, and the input holds the
-                               request's header */
+    enum stranger stranger; /* PARSE_CLOSE: whose protocol it is. Reply is in its words.
+                               PARSE_ERROR: STRANGER_BINARY, to which the caller replies; the input
+                               holds the request's header */
     bool removes; /* PARSE_ERROR: a value that is too large: memcached takes away the item that
                      it was to replace. The request's verb, key, base64 and noreply are
                      filled; reply comes behind that */

@@ -266,7 +266,7 @@ static bool parse_one(struct client *c)
         return false;
     }
     request_clock_stop(c);
-    c->spoke = true;
+    c->spoke = result.stranger != STRANGER_BINARY; /* the next one will be of that kind, too */
     c->need = c->scanned = 0;
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;

@@ -41,11 +41,12 @@ struct client {
     /* Input: in->data[in_pos .. in->used) is not parsed yet. */
     struct block *in;
     size_t in_pos;
-    size_t need;    /* bytes the request at in_pos will have, 0 when not known */
-    size_t scanned; /* bytes from in_pos on known to hold no newline */
-    size_t swallow; /* bytes to throw away before the next request */
-    bool spoke;     /* a request was parsed */
-    bool parsed;    /* nothing whole is left in in: reading may go on */
+    size_t need;      /* bytes the request at in_pos will have, 0 when not known */
+    size_t scanned;   /* bytes from in_pos on known to hold no newline */
+    size_t swallow;   /* bytes to throw away before the next request */
+    bool spoke;       /* a request was parsed */
+    bool is_stranger; /* of another protocol: said and counted */
+    bool parsed;      /* nothing whole is left in in: reading may go on */
 
     struct pending_list fifo;
     uint64_t last_order;  /* of the part started last */

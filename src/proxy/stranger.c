@@ -44,9 +44,13 @@ void stranger_met(struct client *c, enum stranger kind, struct slice input)
     if (kind == STRANGER_BINARY) {
         answer_binary(c, input);
     }
+    if (c->is_stranger) {
+        return;
+    }
+    c->is_stranger = true;
     metric_inc(&w->metrics, METRIC_other_protocols);
     if (log_limit_pass(&w->stranger_limit, w->now.wall_s, &suppressed)) {
-        log_warn("client %s closed: it %s (%llu more such clients since the last message)",
+        log_warn("client %s refused: it %s (%llu more such clients since the last message)",
                  client_peer(c, peer, sizeof peer), advice[kind], (unsigned long long)suppressed);
     }
 }

@@ -8,7 +8,7 @@
 #include "proxy/client.h"
 
 /* The client speaks that protocol; input: its request, as request_parse has it. Answers what the
- * parser has no answer for, logs and counts. The client is closed by the caller. */
+ * parser has no answer for, logs and counts the client once. */
 void stranger_met(struct client *client, enum stranger kind, struct slice input);
 
 #endif

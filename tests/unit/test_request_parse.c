@@ -103,11 +103,18 @@ static void test_other_protocols_are_known_by_their_first_bytes(void **state)
     struct request r;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct parse_result p = request_parse(rows[i].input, 0, &first, &r);
-        assert_int_equal(p.status, PARSE_CLOSE);
+        bool binary = rows[i].stranger == STRANGER_BINARY;
+        assert_int_equal(p.status, binary ? PARSE_ERROR : PARSE_CLOSE);
         assert_int_equal(p.stranger, rows[i].stranger);
         assert_int_equal(p.consumed, rows[i].input.len);
         assert_int_equal(p.reply.len == 0, p.stranger == STRANGER_BINARY);
     }
+    /* A body is thrown away, however long. */
+    struct parse_result body = request_parse(
+        SLICE_LIT("\x80\1\0\1\0\0\0\0\xff\0\0\2abcd\0\0\0\0\0\0\0\0k"), 0, &first, &r);
+    assert_int_equal(body.status, PARSE_ERROR);
+    assert_int_equal(body.consumed, 25);
+    assert_true(body.swallow == 0xff000001);
     for (size_t len = 1; len < 24; len++) {
         struct parse_result p = request_parse(slice_make(rows[0].input.p, len), 0, &first, &r);
         assert_int_equal(p.status, PARSE_MORE);

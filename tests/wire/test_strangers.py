@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clients of other protocols are answered in their own words and closed at once."""
+"""Clients of other protocols are answered in their own words."""
 
 import http.client
 import socket
@@ -22,6 +22,8 @@ def ask(daemon, data, cut=None):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for start in range(0, len(data), cut or len(data)):
             sock.sendall(data[start : start + (cut or len(data))])
+        if data[0] == 0x80:
+            sock.shutdown(socket.SHUT_WR)
         answer = b""
         while piece := sock.recv(65536):
             answer += piece
@@ -42,6 +44,17 @@ def test_binary_protocol(daemon, opcode, cut):
     with daemon.conn() as conn:
         assert conn.stats()["other_protocols"] == "1"
     logged(daemon, "speaks memcached's binary protocol; switch it off there (PHP: ")
+
+
+def test_each_request_of_the_binary_protocol_is_answered(daemon):
+    """Bodies are no commands, and no text is spoken behind them."""
+    body = b"\r\nset victim 0 0 1\r\nx\r\n"
+    one = BINARY.pack(0x80, 1, 3, 0, 0, 0, len(body), 7, 0) + body
+    answer = ask(daemon, one * 3)
+    assert answer == answer[: len(answer) // 3] * 3 and answer.startswith(b"\x81\x01")
+    with daemon.conn() as conn:
+        assert conn.get("victim") is None
+        assert conn.stats()["other_protocols"] == "1"
 
 
 def test_a_header_of_the_binary_protocol_that_is_cut_short(daemon):
