@@ -75,6 +75,8 @@
     METRIC(list_busy, "operations answered busy") \
     METRIC(list_damaged, "damaged lists met") \
     METRIC(list_foreign, "heads that are no lists or of an unknown version") \
+    METRIC(list_foreign_parts, \
+           "items under the names of dialects' lists that are not of their format") \
     METRIC(list_out_of_memory, "operations refused by a backend without memory") \
     METRIC(list_clock_errors, "rewritings given up because the server's clock could not be read") \
     METRIC(list_touches, "cached sublists touched in the backend") \

@@ -138,8 +138,10 @@ void fetch_reply(struct engine *e, struct be_request *request, const struct be_r
 
     struct op_event event = {.status = reply->status, .text = reply->text};
     if (reply->status == BE_HIT) {
-        event.sublist = sublist_decode(reply->value, fetch->policy->delimiter);
-        /* A burnt name (empty) and bytes that are no sublist are as good as nothing. */
+        event.sublist =
+            reply->flags == 0 ? sublist_decode(reply->value, fetch->policy->delimiter) : NULL;
+        /* A burnt name (empty), bytes that are no sublist, and flags, which none has, are as good
+         * as nothing. */
         event.status = event.sublist == NULL ? BE_MISS : BE_HIT;
     }
     if (event.sublist != NULL && fetch->keep) {

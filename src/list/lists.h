@@ -60,10 +60,12 @@ struct list {
     /* Of a dialect (dialect/): what was found out on the way. */
     enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept; /* migrate = native: where it is */
     bool wants_compaction;
-    bool has_bar;      /* tombstone: deletions may be prepended */
-    bool apart;        /* paired: its items were read through several connections */
-    int known_active;  /* flip, marker: the log that takes changes, from 1; 0 = not known */
-    bool newest_known; /* sublists: the numbers of the first and the last */
+    uint32_t known_parts;   /* a bit per role: appended to without a look first; and of the last */
+    uint32_t known_sublist; /* role of all, sublists, this one (dialect/foreign.h) */
+    bool has_bar;           /* tombstone: deletions may be prepended */
+    bool apart;             /* paired: its items were read through several connections */
+    int known_active;       /* flip, marker: the log that takes changes, from 1; 0 = not known */
+    bool newest_known;      /* sublists: the numbers of the first and the last */
     uint32_t oldest, newest;
     uint64_t settled_note, active_life; /* flip, marker: see dialect/logs.c */
 

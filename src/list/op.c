@@ -288,7 +288,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
                  event->text != NULL ? event->text : "backend refused to read the list");
         return GOT_ERROR;
     }
-    if (head_read(event->reply, head) != HEAD_OK) {
+    if (event->reply->flags != 0 || head_read(event->reply, head) != HEAD_OK) {
         metric_inc(e->metrics, METRIC_list_foreign);
         char key[128];
         snprintf(error, LIST_ERROR_MAX, "%s# holds no list of a version known here",

@@ -167,6 +167,7 @@ static void test_a_change_that_was_written_while_the_list_moved(void **state)
     struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
     answer(t, BE_HIT, "+0"); /* where is it? */
     answer(t, BE_HIT, "+0"); /* which sublist is the newest? */
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "+other", -1); /* is it one? */
     rig_answer(&t->rig, take_request(t, BE_APPEND), BE_STORED, NULL, -1);
     struct be_request *size = take_request(t, BE_SIZE);
     answer(t, BE_HIT, record);
@@ -190,7 +191,11 @@ static void test_a_ring_that_takes_half_of_a_call(void **state)
     struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
     call->items = items;
     call->item_count = 2;
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "5", -1);
     rig_answer(&t->rig, take_request(t, BE_INCR), BE_STORED, NULL, -1);
+    for (int slot = 0; slot < 2; slot++) {
+        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
+    }
     struct be_request *first = take_request(t, BE_SET), *second = take_request(t, BE_SET);
     rig_answer(&t->rig, first, BE_STORED, NULL, -1);
     rig_answer(&t->rig, second, BE_TOO_LARGE, NULL, -1);
@@ -233,6 +238,63 @@ static void test_such_a_list_can_be_dropped(void **state)
     expect_done(t, call, LIST_OK);
 }
 
+/* Whatever stands there: an append sees nothing of it. */
+static void test_a_list_that_is_not_known_is_looked_at_before_it_is_appended_to(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
+    answer(t, BE_HIT, "12345");
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_string_equal(call->error,
+                        "key is not of dialect signed: no sign at the beginning, nothing done; "
+                        "ldrop key removes it");
+    assert_int_equal(metric_get(&t->rig.metrics, METRIC_list_foreign_parts), 1);
+    assert_false(engine_busy(t->rig.engine));
+    /* It is looked at again, and then not any more. */
+    call = submit(t, 0, LIST_ADD, &t->writer);
+    answer(t, BE_HIT, "+12345");
+    for (int n = 0; n < 2; n++) {
+        rig_answer(&t->rig, take_request(t, BE_APPEND), BE_STORED, NULL, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+        expect_done(t, call, LIST_OK);
+        call = submit(t, 0, LIST_ADD, &t->writer);
+    }
+    rig_answer(&t->rig, take_request(t, BE_APPEND), BE_STORED, NULL, -1);
+}
+
+/* A read that finds something else there has the next append look again. */
+static void test_a_list_that_became_something_else_is_not_known_any_more(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    struct list_call *call = submit(t, 0, LIST_LEN, &t->reader);
+    answer(t, BE_HIT, "+1");
+    expect_done(t, call, LIST_OK);
+    call = submit(t, 0, LIST_LEN, &t->reader);
+    answer(t, BE_HIT, "[5,1,1,3]");
+    expect_done(t, call, LIST_SERVER_ERROR);
+    call = submit(t, 0, LIST_ADD, &t->writer);
+    answer(t, BE_HIT, "[5,1,1,3]");
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_false(engine_busy(t->rig.engine));
+}
+
+/* An append that finds no item looks for the reason; what it finds is not joined either. */
+static void test_what_came_in_place_of_a_list_is_not_written_whole(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    struct list_call *call = submit(t, 0, LIST_LEN, &t->reader);
+    answer(t, BE_HIT, "+1");
+    expect_done(t, call, LIST_OK);
+    call = submit(t, 0, LIST_ADD, &t->writer);
+    rig_answer(&t->rig, take_request(t, BE_APPEND), BE_NOT_STORED, NULL, -1);
+    answer(t, BE_HIT, "12345");
+    expect_done(t, call, LIST_SERVER_ERROR);
+    assert_false(engine_busy(t->rig.engine));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +311,12 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_key_without_room_for_names_is_not_converted, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_list_that_is_not_known_is_looked_at_before_it_is_appended_to, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_list_that_became_something_else_is_not_known_any_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_came_in_place_of_a_list_is_not_written_whole,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

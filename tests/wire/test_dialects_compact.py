@@ -16,7 +16,7 @@ KEY = "topic-X"
 
 # What is there by hand, what it amounts to, what is there when it is folded.
 FOLDED = [
-    ("simple", {KEY: "a,b,a,,c,b,"}, "a,b,c", {KEY: "a,b,c,"}),
+    ("simple", {KEY: "a,b,a,c,b,"}, "a,b,c", {KEY: "a,b,c,"}),
     ("tombstone", {KEY: "b,z,|a,b,c,a,b,"}, "a,c,b", {KEY: "|a,c,b,"}),
     ("tombstone", {KEY: "b,b,|a,b,"}, "a", {KEY: "|a,"}),
     ("signed", {KEY: "+a+b-a+c+a-b"}, "c,a", {KEY: "+c+a"}),
@@ -201,10 +201,11 @@ class AlwaysExists:
         for line, _ in fake.requests(sock):
             word, *flags = line.split()
             if word == b"mg":
-                known = {b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(self.value)}
+                value = KEY.encode() + b".a" if b".active " in line else self.value
+                known = {b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(value)}
                 told = b" ".join(known[flag] for flag in flags[1:] if flag != b"v")
                 if b"v" in flags[1:]:
-                    sock.sendall(b"VA %d %s\r\n%s\r\n" % (len(self.value), told, self.value))
+                    sock.sendall(b"VA %d %s\r\n%s\r\n" % (len(value), told, value))
                 else:
                     sock.sendall(b"HD %s\r\n" % told)
             elif word == b"cas":

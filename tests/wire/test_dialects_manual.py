@@ -24,7 +24,6 @@ def stored(hand, names):
 
 READS = [
     ("simple", {"topic-X": "user-1234,user-222,user-987,"}, "user-1234,user-222,user-987"),
-    ("simple", {"topic-X": "user-1234,user-222,user-987"}, "user-1234,user-222,user-987"),
     (
         "simple",
         {"topic-X": "user-1234,user-222,user-1234,user-987,user-222,"},

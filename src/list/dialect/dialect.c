@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "list/dialect/grammar.h"
 #include "list/dialect/logs.h"
 #include "list/dialect/pair.h"
 
@@ -44,6 +45,29 @@ static size_t meaning_bytes(const struct list_policy *policy, char out[4])
     return count;
 }
 
+static const char *item_refusal(const struct list_policy *policy, struct slice item,
+                                char text[LIST_ERROR_MAX])
+{
+    char bytes[4];
+    size_t count = meaning_bytes(policy, bytes);
+    const char *name = dialect_of(policy)->name, *control = grammar_bad_byte(item);
+    for (size_t b = 0; b < count; b++) {
+        if (memchr(item.p, bytes[b], item.len) != NULL) {
+            snprintf(text, LIST_ERROR_MAX,
+                     "item holds the byte \\x%02x, which has a meaning in lists of dialect %s",
+                     (unsigned char)bytes[b], name);
+            return text;
+        }
+    }
+    if (control != NULL) {
+        snprintf(text, LIST_ERROR_MAX,
+                 "item holds the byte \\x%02x, and lists of dialect %s hold text",
+                 (unsigned char)*control, name);
+        return text;
+    }
+    return NULL;
+}
+
 static const char *verb_word(enum list_verb verb)
 {
     static const char *const words[LIST_VERB_COUNT] = {
@@ -60,7 +84,6 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
 {
     const struct list_policy *policy = call->policy;
     const struct dialect *dialect = dialect_of(policy);
-    char bytes[4];
     if (call->verb == LIST_CONVERT && policy->migrate != MIGRATE_NATIVE) {
         return "lconvert: this prefix has no migrate = native";
     }
@@ -76,7 +99,6 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
     if (list_verb_reads(call->verb)) {
         return NULL;
     }
-    size_t count = meaning_bytes(policy, bytes);
     bool has_logs = policy->dialect == DIALECT_FLIP || policy->dialect == DIALECT_MARKER;
     for (size_t i = 0; i < call->item_count; i++) {
         if (has_logs && !logs_item_allowed(call->items[i])) {
@@ -86,14 +108,9 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
             pair_is_mark(call->items[i], (char)policy->delimiter)) {
             return "item has the form of a mark that foldings leave (@ and 16 hexadecimal digits)";
         }
-        for (size_t b = 0; b < count; b++) {
-            if (memchr(call->items[i].p, bytes[b], call->items[i].len) != NULL) {
-                snprintf(text, LIST_ERROR_MAX,
-                         "item holds the byte \\x%02x, which has a meaning "
-                         "in lists of dialect %s",
-                         (unsigned char)bytes[b], dialect->name);
-                return text;
-            }
+        const char *why = item_refusal(policy, call->items[i], text);
+        if (why != NULL) {
+            return why;
         }
     }
     return NULL;

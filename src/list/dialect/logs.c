@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "list/dialect/foreign.h"
+
 /* So many bytes at the beginning and at the end are hashed: each log that was copied begins with a
  * number of its own. */
 #define HASHED_BYTES ((size_t)64)
@@ -388,6 +390,9 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
         part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
         CO_AWAIT(co, "reading which log is active");
         list->known_active = event->status == BE_HIT ? flip_active(list, event->reply->value) : 0;
+        if (!foreign_refuse_reply(e, w, PART_ACTIVE, 0, event->reply)) {
+            CO_RETURN(co);
+        }
     }
     if (list->known_active != 0) {
         aim(w, list->known_active - 1, false);

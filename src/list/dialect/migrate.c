@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#include "list/dialect/foreign.h"
+#include "list/dialect/sublists.h"
+
 #define TRIES_MAX 16
 #define INFLIGHT_MAX 256
 
@@ -302,7 +305,7 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
     for (;;) {
         while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
             const struct part *part = &w->parts[w->next_part++];
-            if (part->role != PART_KEY && !part->bare) {
+            if (part->role != PART_KEY && !part->bare && !part->foreign) {
                 part_send(e, &w->op, part, BE_DELETE, NULL, 0);
             }
         }
@@ -324,11 +327,18 @@ enum progress migrate_clean(struct engine *e, struct work *w, const struct op_ev
     work_forget_parts(w);
     if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
         (void)work_add_part(w, PART_SUBLIST, w->sublists.newest);
-        (void)work_add_part(w, PART_SUBLIST, w->sublists.newest + 1);
+        if (w->sublists.newest < SUBLIST_NUMBER_MAX) {
+            (void)work_add_part(w, PART_SUBLIST, w->sublists.newest + 1);
+        }
     } else {
         dialect_of(w->op.list->policy)->parts(w);
     }
-    CO_CALL(co, delete_parts(e, w, event));
+    w->failed = false;
+    w->move.completing = true;
+    CO_CALL(co, work_gather(e, w, event));
+    if (!w->failed && foreign_refuse_parts(e, w, 0, w->part_count)) {
+        CO_CALL(co, delete_parts(e, w, event));
+    }
     CO_END(co);
 }
 
@@ -484,6 +494,9 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     CO_BEGIN(co);
     w->conflict = false;
     CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && foreign_delimiter_within(w)) {
+        work_note_text(w, "not converted: %s", foreign_delimiter_text);
+    }
     if (!w->failed && !w->move.has_import) {
         import_begin(e, w);
         w->move.has_import = true;

@@ -56,6 +56,7 @@ void part_take(struct part *part, const struct be_reply *reply)
 {
     part_forget(part);
     part->state = PART_MISSING;
+    part->proved = part->foreign = false;
     part->flags = 0;
     part->server = reply->caps;
     part->ttl_s = -1;

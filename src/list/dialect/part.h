@@ -29,6 +29,8 @@ struct part {
     bool check;          /* is it still what was read? */
     bool bare;           /* to be read without its value */
     bool listed;         /* sublists: the index has it */
+    bool proved;         /* what was read is of the format; see foreign.h */
+    bool foreign;        /* it is not, and is to be left out: the value is not kept */
     uint32_t flags;      /* 0 where nothing is */
     struct block *block; /* holds a reference when PART_THERE */
     struct slice value;

@@ -4,6 +4,7 @@
  * removes them.
  */
 #include "list/answer.h"
+#include "list/dialect/foreign.h"
 #include "list/dialect/migrate.h"
 #include "list/dialect/ring.h"
 
@@ -59,9 +60,21 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     }
 }
 
+/* Several items are answered in one text. One item alone needs no delimiter. */
+static bool is_joined(const struct list_call *call)
+{
+    bool several = call->verb == LIST_GET || call->verb == LIST_RANGE ||
+                   (call->verb == LIST_HAS && call->item_count > 1);
+    return several && call->form == LIST_FORM_JOINED;
+}
+
 void answer_read(struct engine *e, struct work *w, struct list_call *call)
 {
     call->version = work_version(w, true);
+    if (is_joined(call) && foreign_delimiter_within(w)) {
+        call_fail(e, w->op.list, call, "%s", foreign_delimiter_text);
+        return;
+    }
     switch (call->verb) {
     case LIST_LEN:
         call->number = w->items.count;
@@ -122,7 +135,7 @@ static void send_drops(struct engine *e, struct work *w)
     unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
     while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
         const struct part *part = &w->parts[w->part_count - ++w->next_part];
-        if (part->role != PART_SEQ || ring_counter_broken(part)) {
+        if (part->role != PART_SEQ || part->foreign || ring_counter_broken(part)) {
             part_send(e, &w->op, part, BE_DELETE, NULL, 0);
         }
     }

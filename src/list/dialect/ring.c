@@ -7,6 +7,9 @@
  * Order of writes: INCR the counter by the number of entries, then SET their slots. Where there is
  * no counter, it is made as large as the largest number in a slot.
  *
+ * A slot is written without a look at what stands there. Before the first entry that this worker
+ * adds to a ring it looks at the counter, and at the slots that the call is about to write.
+ *
  * Cannot promise: a process that dies between the two leaves a gap, as does a writer that falls
  * behind by a whole lap: its late entry overwrites a newer one. Readers skip it. When N changes,
  * entries in slots that are not used any more are not found.
@@ -17,6 +20,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "list/dialect/foreign.h"
 
 #define TRIES_MAX 4
 /* Slots written at the same time. */
@@ -55,16 +59,16 @@ static int newest_first(const void *a, const void *b)
     return left->number > right->number ? -1 : left->number < right->number;
 }
 
-static bool slot_parse(struct slice value, struct entry_at *out)
+bool ring_slot_parse(struct slice value, uint64_t *number, struct slice *entry)
 {
     const char *blank = value.len > 0 ? memchr(value.p, ' ', value.len) : NULL;
     if (blank == NULL) {
         return false;
     }
-    struct slice number = slice_take(&value, (size_t)(blank - value.p));
+    struct slice digits = slice_take(&value, (size_t)(blank - value.p));
     (void)slice_take(&value, 1);
-    out->entry = value;
-    return value.len > 0 && slice_to_u64(number, &out->number);
+    *entry = value;
+    return value.len > 0 && slice_to_u64(digits, number);
 }
 
 /* memcached pads a number that has become shorter with blanks. */
@@ -94,7 +98,7 @@ static enum look ring_look(struct engine *e, struct work *w)
         w->ring.last = 0;
     }
     for (size_t i = 1; i < w->part_count; i++) {
-        if (slot_parse(w->parts[i].value, &found[count])) {
+        if (ring_slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
             if (found[count].number > w->ring.last) {
                 w->ring.last = found[count].number;
             }
@@ -125,6 +129,41 @@ static size_t count_items(const struct work *w)
     return count;
 }
 
+static const struct part counter = {.role = PART_SEQ};
+
+/* Ends with failed, or the counter may be counted. */
+static enum progress look_at_counter(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    metric_inc(e->metrics, METRIC_list_part_reads);
+    part_send(e, &w->op, &counter, BE_GET, NULL, 0);
+    CO_AWAIT(co, "looking at a counter that is not known");
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        work_note_error(w, event);
+    } else if (foreign_refuse_reply(e, w, PART_SEQ, 0, event->reply)) {
+        foreign_note_known(w->op.list, &counter);
+    }
+    CO_END(co);
+}
+
+/* Before the first write to slots: ends with failed when one of them holds something else. */
+static enum progress look_at_slots(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    uint32_t capacity = w->op.list->policy->capacity;
+    CO_BEGIN(co);
+    work_forget_parts(w);
+    for (uint64_t i = 0; i < u64_least(count_items(w), capacity); i++) {
+        (void)work_add_part(w, PART_SLOT, (uint32_t)((w->ring.last - i) % capacity));
+    }
+    CO_CALL(co, work_gather(e, w, event));
+    if (!w->failed) {
+        w->failed = !foreign_refuse_parts(e, w, 0, w->part_count);
+    }
+    CO_END(co);
+}
+
 /* The number of the last entry, in w->ring.last. */
 static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -133,7 +172,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
     char digits[24];
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        part_incr(e, &w->op, &(struct part){.role = PART_SEQ}, count_items(w), 0);
+        part_incr(e, &w->op, &counter, count_items(w), 0);
         CO_AWAIT(co, "taking numbers");
         if (event->status == BE_STORED) {
             w->ring.last = event->reply->number;
@@ -149,7 +188,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
         }
         value = block_new(sizeof digits);
         block_append(&value, digits, format_u64(digits, w->ring.last));
-        part_send(e, &w->op, &(struct part){.role = PART_SEQ}, BE_ADD, value, 0);
+        part_send(e, &w->op, &counter, BE_ADD, value, 0);
         block_unref(&value);
         CO_AWAIT(co, "making the counter");
         if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
@@ -209,7 +248,17 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
-    CO_CALL(co, take_numbers(e, w, event));
+    w->failed = false;
+    w->ring.is_new = !foreign_knows(w->op.list, &counter);
+    if (w->ring.is_new) {
+        CO_CALL(co, look_at_counter(e, w, event));
+    }
+    if (!w->failed) {
+        CO_CALL(co, take_numbers(e, w, event));
+    }
+    if (!w->failed && w->ring.is_new) {
+        CO_CALL(co, look_at_slots(e, w, event));
+    }
     if (!w->failed) {
         w->ring.number = w->ring.last - count_items(w);
         w->ring.writing = TAILQ_FIRST(&w->calls);

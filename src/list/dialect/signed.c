@@ -12,10 +12,14 @@
 
 static enum look signed_look(struct engine *e, struct work *w)
 {
+    struct slice text = w->parts[0].value;
+    struct signs signs = signs_of(w->op.list->policy);
     (void)e;
-    signed_fold(&w->items.fold, w->parts[0].value, signs_of(w->op.list->policy));
+    signed_fold(&w->items.fold, text, signs);
     items_settle(&w->items);
-    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count;
+    /* Without one addition it may as well be a number with a minus. */
+    w->can_shrink =
+        text.len > w->items.bytes + w->items.count && memchr(text.p, signs.add, text.len) != NULL;
     return LOOK_DONE;
 }
 

@@ -15,12 +15,13 @@
 
 #include <stdlib.h>
 
+#include "list/dialect/foreign.h"
+#include "list/dialect/grammar.h"
 #include "list/dialect/migrate.h"
 
-/* Longer numbers are somebody else's. */
-#define DIGITS_MAX 9
-_Static_assert(SUBLIST_NUMBER_MAX == 999999999, "as many digits");
 #define TRIES_MAX 8
+/* Names in a row that may be taken by something that is not the list's. */
+#define ORPHANS_MAX 16
 
 enum { TAG_INDEX = 1, TAG_SIZE };
 
@@ -29,10 +30,11 @@ static struct signs signs_in(const struct work *w)
     return signs_of(w->op.list->policy);
 }
 
-static bool number_of(struct slice text, uint32_t *number)
+bool sublists_number(struct slice text, uint32_t *number)
 {
     uint64_t value;
-    if (text.len > DIGITS_MAX || !slice_to_u64(text, &value)) {
+    bool leading_zero = text.len > 1 && text.p[0] == '0';
+    if (leading_zero || !slice_to_u64(text, &value) || value > SUBLIST_NUMBER_MAX) {
         return false;
     }
     *number = (uint32_t)value;
@@ -50,7 +52,7 @@ static bool newest_in(const struct list *list, struct slice index, uint32_t *new
     fold_init(&fold);
     signed_fold(&fold, index, signs_of(list->policy));
     while (fold_next(&fold, true, &at, &op, &item)) {
-        if (number_of(item, &number) && (!found || number > *newest)) {
+        if (sublists_number(item, &number) && (!found || number > *newest)) {
             *newest = number;
             found = true;
         }
@@ -77,8 +79,8 @@ static void sublists_parts(struct work *w)
     w->sublists.in_order = list->newest_known;
     if (list->newest_known) {
         w->first_part = 1; /* the index last, see sublists_look */
-        for (uint32_t n = list->oldest; n <= list->newest; n++) {
-            (void)work_add_part(w, PART_SUBLIST, n);
+        for (uint64_t n = list->oldest; n <= list->newest; n++) {
+            (void)work_add_part(w, PART_SUBLIST, (uint32_t)n);
         }
     }
 }
@@ -96,7 +98,7 @@ static struct part *find_part(struct work *w, size_t count, uint32_t number)
     return bsearch(&wanted, w->parts + 1, count - 1, sizeof *w->parts, by_number);
 }
 
-/* Puts new ones where they belong, each once: "1" and "01" are the same. */
+/* Puts new ones where they belong, each once. */
 static void sort_parts(struct work *w)
 {
     size_t kept = 2;
@@ -121,7 +123,7 @@ static bool list_parts(struct work *w)
     fold_init(&index);
     signed_fold(&index, w->parts[0].value, signs_in(w));
     while (fold_next(&index, true, &at, &op, &item)) {
-        if (number_of(item, &number)) {
+        if (sublists_number(item, &number)) {
             struct part *part = find_part(w, before, number);
             part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
             part->listed = true;
@@ -220,6 +222,9 @@ static enum look sublists_look(struct engine *e, struct work *w)
     uint64_t stored = 0;
     bool empty = false;
     enum look look;
+    if (w->parts[0].state == PART_THERE && !foreign_refuse_parts(e, w, 0, 1)) {
+        return LOOK_FAILED;
+    }
     if (!all_read(w) || !list_parts(w)) {
         w->sublists.in_order = false;
         w->next_part = 0;
@@ -228,6 +233,9 @@ static enum look sublists_look(struct engine *e, struct work *w)
     if (!drop_unlisted(w)) {
         w->op.list->newest_known = false;
         return LOOK_AGAIN;
+    }
+    if (!foreign_refuse_parts(e, w, 1, w->part_count)) {
+        return LOOK_FAILED;
     }
     if (w->part_count > 1 && !is_sound(e, w, &look)) {
         return look;
@@ -245,13 +253,17 @@ static enum look sublists_look(struct engine *e, struct work *w)
 
 /* ---- changing ---- */
 
-/* Takes an index as it was read. False: the list has moved to another layout. */
-static bool take_index(struct work *w, const struct op_event *event, bool *found, uint32_t *newest)
+/* Takes an index as it was read. False: the list has moved to another layout, or it is none. */
+static bool take_index(struct engine *e, struct work *w, const struct op_event *event, bool *found,
+                       uint32_t *newest)
 {
     struct record record;
     struct slice value = event->status == BE_HIT ? event->reply->value : SLICE_NONE;
     if (list_migrates(w->op.list) && record_parse(value, &record)) {
         w->failed = w->move.moved = true;
+        return false;
+    }
+    if (!foreign_refuse_reply(e, w, PART_KEY, 0, event->reply)) {
         return false;
     }
     *found = newest_in(w->op.list, value, newest);
@@ -267,7 +279,7 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
-        if (!take_index(w, event, &list->newest_known, &w->sublists.newest)) {
+        if (!take_index(e, w, event, &list->newest_known, &w->sublists.newest)) {
             CO_RETURN(co);
         }
         w->sublists.index_there = event->status == BE_HIT;
@@ -281,18 +293,69 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
-/* There is no list: its index comes first, so that no sublist is without. */
-static void create_index(struct engine *e, struct work *w)
+/* It holds nothing, not even a value of another kind. */
+static bool is_free(const struct be_reply *reply)
+{
+    return reply->value.len == 0 && grammar_flags_of_text(reply->flags);
+}
+
+static void send_next(struct engine *e, struct work *w, enum be_verb verb)
+{
+    struct part next = {.role = PART_SUBLIST, .number = (uint32_t)w->sublists.next};
+    struct block *nothing = block_new(16);
+    part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
+    block_unref(&nothing);
+}
+
+/* May the first sublist be that one? X.0 may have been written before the index; of the others only
+ * one that is not in use. */
+static bool may_begin_with(const struct work *w, const struct be_reply *reply)
+{
+    uint32_t number = (uint32_t)w->sublists.next;
+    return reply->status == BE_MISS ||
+           (number == 0 ? foreign_allows(w->op.list, PART_SUBLIST, number, reply) : is_free(reply));
+}
+
+static void send_index(struct engine *e, struct work *w)
 {
     struct block *value = block_new(16);
-    sublists_append_number(&value, ENTRY_ADD, 0, signs_in(w));
+    sublists_append_number(&value, ENTRY_ADD, (uint32_t)w->sublists.next, signs_in(w));
     part_send(e, &w->op, &(struct part){.role = PART_KEY},
               w->sublists.index_there ? BE_APPEND : BE_ADD, value, 0);
     block_unref(&value);
 }
 
+/* There is no list: its index comes first, so that no sublist is without. But nothing else may
+ * stand where the sublist is to be. */
+static enum progress create_index(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    for (w->sublists.next = 0; w->sublists.next < ORPHANS_MAX; w->sublists.next++) {
+        send_next(e, w, BE_GET);
+        CO_AWAIT(co, "looking where the first sublist is to be");
+        if (event->status != BE_HIT && event->status != BE_MISS) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+        if (may_begin_with(w, event->reply)) {
+            break;
+        }
+    }
+    if (w->sublists.next == ORPHANS_MAX) {
+        work_note_text(w, "the names of the list's first %d sublists are taken, nothing done",
+                       ORPHANS_MAX);
+        CO_RETURN(co);
+    }
+    send_index(e, w);
+    CO_AWAIT(co, "writing a list's index");
+    (void)work_written(e, w, event); /* if somebody else was faster, it is there now */
+    w->sublists.missed = w->sublists.next + 1;
+    CO_END(co);
+}
+
 /* Takes the index. False: the one that has become too long is not the newest any more. */
-static bool take_newest(struct work *w, const struct op_event *event)
+static bool take_newest(struct engine *e, struct work *w, const struct op_event *event)
 {
     uint32_t newest;
     bool found;
@@ -301,7 +364,7 @@ static bool take_newest(struct work *w, const struct op_event *event)
         return false;
     }
     part_take(&w->move.control, event->reply);
-    if (!take_index(w, event, &found, &newest)) {
+    if (!take_index(e, w, event, &found, &newest)) {
         return false;
     }
     /* Somebody else may have named it. */
@@ -313,17 +376,9 @@ static void name_next(struct engine *e, struct work *w)
 {
     struct block *value = block_new(w->move.control.value.len + 16);
     block_append(&value, w->move.control.value.p, w->move.control.value.len);
-    sublists_append_number(&value, ENTRY_ADD, w->sublists.next, signs_in(w));
+    sublists_append_number(&value, ENTRY_ADD, (uint32_t)w->sublists.next, signs_in(w));
     part_write(e, &w->op, &w->move.control, value, 0);
     block_unref(&value);
-}
-
-static void send_next(struct engine *e, struct work *w, enum be_verb verb)
-{
-    struct part next = {.role = PART_SUBLIST, .number = w->sublists.next};
-    struct block *nothing = block_new(16);
-    part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
-    block_unref(&nothing);
 }
 
 /* A sublist that was added and not named: by CAS, since somebody else may have named it, and
@@ -336,10 +391,11 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
         CO_RETURN(co);
     }
     part_forget(&w->sublists.not_named);
-    w->sublists.not_named = (struct part){.role = PART_SUBLIST, .number = w->sublists.next};
+    w->sublists.not_named =
+        (struct part){.role = PART_SUBLIST, .number = (uint32_t)w->sublists.next};
     send_next(e, w, BE_GET);
     CO_AWAIT(co, "reading a sublist that is not needed");
-    if (event->status != BE_HIT || event->reply->value.len > 0) {
+    if (event->status != BE_HIT || !is_free(event->reply)) {
         CO_RETURN(co);
     }
     part_take(&w->sublists.not_named, event->reply);
@@ -353,12 +409,11 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
  * by somebody who died: it stays without. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
-    enum { ORPHANS_MAX = 16 };
     struct co *co = &w->outer;
     CO_BEGIN(co);
     w->failed = false;
-    for (w->sublists.next = w->sublists.newest + 1;
-         w->sublists.next <= w->sublists.newest + ORPHANS_MAX; w->sublists.next++) {
+    for (w->sublists.next = (uint64_t)w->sublists.newest + 1;
+         w->sublists.next <= (uint64_t)w->sublists.newest + ORPHANS_MAX; w->sublists.next++) {
         if (w->sublists.next > SUBLIST_NUMBER_MAX) {
             break;
         }
@@ -373,11 +428,11 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         if (event->status == BE_NOT_STORED) {
             send_next(e, w, BE_GET);
             CO_AWAIT(co, "looking into a sublist that is there");
-            w->sublists.orphan = event->status == BE_HIT && event->reply->value.len > 0;
+            w->sublists.orphan = event->status == BE_HIT && !is_free(event->reply);
         }
         part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
         CO_AWAIT(co, "reading the index to name the new sublist");
-        if (!take_newest(w, event)) {
+        if (!take_newest(e, w, event)) {
             CO_CALL(co, take_back_added(e, w, event));
             CO_RETURN(co);
         }
@@ -389,7 +444,9 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         if (!work_written(e, w, event)) {
             CO_CALL(co, take_back_added(e, w, event));
         } else if (!w->failed) {
-            w->op.list->newest = w->sublists.newest = w->sublists.next;
+            w->op.list->newest = w->sublists.newest = (uint32_t)w->sublists.next;
+            foreign_note_known(w->op.list,
+                               &(struct part){.role = PART_SUBLIST, .number = w->sublists.newest});
         }
         CO_RETURN(co);
     }
@@ -414,7 +471,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
             w->sublists.newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
             w->sublists.rolled =
-                !take_index(w, event, &found, &newest) || !found || newest != w->sublists.newest;
+                !take_index(e, w, event, &found, &newest) || !found || newest != w->sublists.newest;
         } else if (event->status == BE_MISS) {
             w->sublists.rolled = true;
         } else {
@@ -444,27 +501,24 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
         CO_RETURN(co);
     }
     if (!list->newest_known) {
-        create_index(e, w);
-        w->sublists.missed = 1;
-        CO_AWAIT(co, "writing a list's index");
-        (void)work_written(e, w, event); /* if somebody else was faster, it is there now */
+        CO_CALL(co, create_index(e, w, event));
         w->sublists.rolled = true;
         CO_RETURN(co);
     }
     part_forget(&w->append.target);
     w->append.target = (struct part){.role = PART_SUBLIST, .number = w->sublists.newest};
     /* One that is not there may have been replaced: it is created if the index still names it. */
-    w->append.only_there = w->sublists.missed != w->sublists.newest + 1;
+    w->append.only_there = w->sublists.missed != (uint64_t)w->sublists.newest + 1;
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
-        w->sublists.missed = w->sublists.newest + 1;
+        w->sublists.missed = (uint64_t)w->sublists.newest + 1;
         w->sublists.rolled = true;
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
         if (w->sublists.room_from != 0 && w->sublists.newest >= w->sublists.room_from) {
             work_note_text(w, "backend has no room for these items in one sublist, nothing done");
             CO_RETURN(co);
         }
-        w->sublists.room_from = w->sublists.newest + 1;
+        w->sublists.room_from = (uint64_t)w->sublists.newest + 1;
         CO_CALL(co, roll_over(e, w, event));
         w->sublists.rolled = true;
     } else if (!w->failed) {

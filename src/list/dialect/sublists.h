@@ -7,8 +7,12 @@
 
 #include "list/dialect/dialect.h"
 
-/* Sublists have numbers up to this one. */
-#define SUBLIST_NUMBER_MAX 999999999u
+/* Sublists have numbers up to this one: time stamps in seconds are. Of more digits than ten no name
+ * was reserved by the configuration. */
+#define SUBLIST_NUMBER_MAX 4294967295u
+/* Reads the number as an index has it. False: it is none, or too large, or has another name than
+ * the one that is written for it ("007"). */
+bool sublists_number(struct slice text, uint32_t *number);
 
 /* Appends an entry to an index. */
 void sublists_append_number(struct block **b, enum entry_op op, uint32_t number,

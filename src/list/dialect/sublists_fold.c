@@ -191,11 +191,12 @@ static struct block *index_text(const struct work *w)
     return text;
 }
 
-/* The index itself is a log. False: it is as short as can be. */
+/* The index itself is a log. False: it is as short as can be; or it names nothing, as a number with
+ * a minus would, too. */
 static bool write_index(struct engine *e, struct work *w)
 {
     struct block *text = index_text(w);
-    bool shorter = text->used < w->parts[0].value.len;
+    bool shorter = text->used > 0 && text->used < w->parts[0].value.len;
     if (shorter) {
         part_write(e, &w->op, &w->parts[0], text, 0);
     }
@@ -334,7 +335,16 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 
 static bool nothing_to_drop(const struct work *w)
 {
-    return w->part_count == 1 && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+    return w->part_count == 1 && !w->parts[0].foreign && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+}
+
+/* ldrop where something else stands in the index's place: it is replaced, but not continued. */
+static void disown_index(struct work *w)
+{
+    if (w->parts[0].foreign) {
+        w->parts[0].flags = 0;
+        w->parts[0].ttl_s = -1;
+    }
 }
 
 /* lset, and ldrop as an lset without items. */
@@ -351,6 +361,7 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;
         if (!w->failed && !nothing_to_drop(w)) {
+            disown_index(w);
             CO_CALL(co, set_once(e, w, event));
         }
         if (w->failed || !w->conflict) {

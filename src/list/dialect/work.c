@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "list/dialect/dialect.h"
+#include "list/dialect/foreign.h"
 #include "list/dialect/migrate.h"
 
 /* Parts asked for at the same time: more than most lists have, and a bounded amount of memory in
@@ -313,6 +314,10 @@ static enum look look_at_parts(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
     items_reset(&w->items);
+    /* Of sublists only those that the index names: their look sees to it. */
+    if (policy->dialect != DIALECT_SUBLISTS && !foreign_refuse_parts(e, w, 0, w->part_count)) {
+        return LOOK_FAILED;
+    }
     enum look look = dialect_of(policy)->look(e, w);
     if (look == LOOK_DONE && list_migrates(w->op.list) && !w->move.completing && migrate_left(w)) {
         w->failed = w->move.moved = true;
@@ -331,6 +336,9 @@ static void note_extent(struct work *w)
     w->stored_bytes = 0;
     for (size_t i = 0; i < w->part_count; i++) {
         w->stored_bytes += w->parts[i].value.len;
+        if (!w->parts[i].foreign && !w->parts[i].bare) {
+            foreign_note_known(list, &w->parts[i]);
+        }
     }
     list->extent = (struct list_extent){.bytes = w->stored_bytes, .items = w->items.count};
     list_note_size(list, w->stored_bytes);
@@ -425,16 +433,37 @@ static bool append_settled(struct work *w, const struct op_event *event)
     }
 }
 
-/* The reply to a look at the target. False: it could not be read. */
-static bool append_looked(struct work *w, const struct op_event *event)
+static void look_at_target(struct engine *e, struct work *w)
 {
-    if (event->status == BE_HIT || event->status == BE_MISS) {
-        part_take(&w->append.target, event->reply);
-        return true;
+    metric_inc(e->metrics, METRIC_list_part_reads);
+    part_send(e, &w->op, &w->append.target, BE_GET, NULL, TAG_APPENDED);
+}
+
+/* The reply to that. False: it could not be read, or is not the list's. */
+static bool append_looked(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct append *a = &w->append;
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        work_note_text(w, "%s",
+                       event->text != NULL ? event->text : "backend refused to read the list");
+        a->status = event->status;
+        return false;
     }
-    work_note_text(w, "%s", event->text != NULL ? event->text : "backend refused to read the list");
-    w->append.status = event->status;
-    return false;
+    part_take(&a->target, event->reply);
+    if (!foreign_refuse(e, w, &a->target)) {
+        a->status = BE_REFUSED;
+        return false;
+    }
+    foreign_note_known(w->op.list, &a->target);
+    return true;
+}
+
+/* Nothing is there, and nothing is to be made. */
+static bool append_misses(struct append *a)
+{
+    bool misses = a->target.state == PART_MISSING && (a->create == NULL || a->only_there);
+    a->status = misses ? BE_MISS : a->status;
+    return misses;
 }
 
 enum progress work_append(struct engine *e, struct work *w, const struct op_event *event)
@@ -444,19 +473,17 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
     CO_BEGIN(co);
     w->failed = false;
     for (a->tries = 0; a->tries < APPEND_TRIES_MAX; a->tries++) {
-        metric_inc(e->metrics, METRIC_list_appends);
-        part_send(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
-        CO_AWAIT(co, "appending");
-        if (append_settled(w, event)) {
-            CO_RETURN(co);
+        if (foreign_knows(w->op.list, &a->target)) {
+            metric_inc(e->metrics, METRIC_list_appends);
+            part_send(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
+            CO_AWAIT(co, "appending");
+            if (append_settled(w, event)) {
+                CO_RETURN(co);
+            }
         }
-        part_send(e, &w->op, &a->target, BE_GET, NULL, TAG_APPENDED);
-        CO_AWAIT(co, "looking why the append was not stored");
-        if (!append_looked(w, event)) {
-            CO_RETURN(co);
-        }
-        if (a->target.state == PART_MISSING && (a->create == NULL || a->only_there)) {
-            a->status = BE_MISS;
+        look_at_target(e, w);
+        CO_AWAIT(co, "looking at the item: it is not known, or the append was not stored");
+        if (!append_looked(e, w, event) || append_misses(a)) {
             CO_RETURN(co);
         }
         if (a->target.state == PART_MISSING) {
@@ -464,7 +491,7 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
         } else if (a->tries > 0) {
             write_whole(e, w);
         } else {
-            continue; /* it was created in between */
+            continue; /* it was created in between, or is known now */
         }
         CO_AWAIT(co, "creating the item, or writing it whole");
         if (append_settled(w, event)) {

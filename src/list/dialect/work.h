@@ -50,14 +50,14 @@ struct logs {
 struct sublists_work {
     uint32_t newest; /* the number that was appended to */
     uint64_t newest_bytes;
-    uint32_t room_from; /* the first number of a sublist in which there should be room; 0: any */
-    uint32_t missed;    /* the one that was not there, from 1; 0: none */
+    uint64_t room_from; /* the first number of a sublist in which there should be room; 0: any */
+    uint64_t missed;    /* the one that was not there, from 1; 0: none */
     unsigned checks;
     bool in_order;    /* the parts were asked for once, oldest first */
     bool checked_all; /* at last all of them, and not the index alone */
     bool adds;        /* the calls do: where no list is, they make one */
     bool index_there, rolled, wrote_last;
-    uint32_t next;         /* the number of the one that is added */
+    uint64_t next;         /* the number of the one that is added */
     bool added, orphan;    /* it was; or nobody has named it, and it holds something */
     struct part not_named; /* that was added and is to be removed again */
 };
@@ -65,6 +65,7 @@ struct sublists_work {
 struct ring_work {
     uint64_t last, number;     /* the last one, and the one being written */
     struct list_call *writing; /* whose items are written */
+    bool is_new;               /* to this worker: it looks first */
 };
 
 struct paired_work {
