@@ -222,10 +222,13 @@ static void decode(struct oracle *o, unsigned list, int64_t now_s, struct ids *i
     }
     format_decode(o->format, list, now_s, content);
     ids_copy(items, &content->items);
+    /* One deletion alone might be a number with a minus, and stays. */
+    bool number = o->format->dialect == DIALECT_SIGNED && content->adds.count == 0 &&
+                  content->deletes.count == 1;
     *out = (struct stored){.exists = content->exists,
                            .malformed = content->malformed != NULL,
                            .adds = content->adds.count,
-                           .garbage = content->deletes.count};
+                           .garbage = number ? 0 : content->deletes.count};
 }
 
 /* Compares what is stored with the current version. */

@@ -10,6 +10,16 @@
  */
 #include "list/dialect/dialect.h"
 
+/* One deletion alone may as well be a number with a minus: it is left as it is. */
+static bool may_be_number(struct slice text, struct signs signs)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len && count < 2; i++) {
+        count += text.p[i] == signs.add || text.p[i] == signs.delete;
+    }
+    return count == 1 && text.p[0] == signs.delete;
+}
+
 static enum look signed_look(struct engine *e, struct work *w)
 {
     struct slice text = w->parts[0].value;
@@ -17,9 +27,7 @@ static enum look signed_look(struct engine *e, struct work *w)
     (void)e;
     signed_fold(&w->items.fold, text, signs);
     items_settle(&w->items);
-    /* Without one addition it may as well be a number with a minus. */
-    w->can_shrink =
-        text.len > w->items.bytes + w->items.count && memchr(text.p, signs.add, text.len) != NULL;
+    w->can_shrink = text.len > w->items.bytes + w->items.count && !may_be_number(text, signs);
     return LOOK_DONE;
 }
 
