@@ -433,6 +433,7 @@ static void test_change_beside_a_conversion_is_in_doubt(void **state)
     expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
     expect(s, BE_GET, "follow-k", BE_HIT, "a,b,x,"); /* is it the list's? */
     expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
+    expect(s, BE_SIZE, "follow-k", BE_HIT, "");
     struct be_request *adds = expect_request(s, BE_DELETE, "follow-k");
     struct be_request *deletes = expect_request(s, BE_DELETE, "unfollow-k");
     answer(s, adds, BE_DELETED, NULL);

@@ -194,10 +194,12 @@ static bool replaces(const struct work *w)
     return !w->paired.folded && (is_asked(w, LIST_SET) || is_asked(w, LIST_DROP));
 }
 
-/* A list that is too large to be read can be dropped: what it holds is not known then. */
+/* A list that is too large to be read can be dropped, and so can what is none (foreign.h): what it
+ * holds is not known then. */
 static bool is_unread(const struct work *w)
 {
-    return w->read_bytes > w->op.list->policy->fold_memory_bytes;
+    return w->read_bytes > w->op.list->policy->fold_memory_bytes || w->parts[ADDS].foreign ||
+           w->parts[DELETES].foreign;
 }
 
 /* The mark up to which deletions can be taken into account: this operation's own, wherever it
