@@ -183,7 +183,7 @@ static void write_at(struct engine *e, struct expiry *x, int64_t end_s)
 /* Has the item changed since it was read, so that the write is in vain? */
 static bool item_changed(const struct expiry *x)
 {
-    return x->own && (x->item == BE_MISS || x->cas != x->write->cas || x->epoch != x->write->epoch);
+    return x->own && (x->cas != x->write->cas || x->epoch != x->write->epoch);
 }
 
 static bool clocks_agree(const struct expiry *x)
@@ -216,10 +216,10 @@ static void decide(struct engine *e, struct expiry *x)
         give_up(e, x, BE_EXISTS, NULL); /* nobody waits for it any more */
     } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
         give_up(e, x, x->failed, x->text);
+    } else if (x->item == BE_MISS) {
+        give_up(e, x, BE_NOT_FOUND, NULL);
     } else if (item_changed(x)) {
-        give_up(e, x, x->item == BE_MISS ? BE_NOT_FOUND : BE_EXISTS, NULL);
-    } else if (!x->own && x->item == BE_MISS) {
-        give_up(e, x, BE_REFUSED, "an item of the list has just gone, nothing done");
+        give_up(e, x, BE_EXISTS, NULL);
     } else if (x->ttl_s < 0) {
         write_at(e, x, 0);
     } else if (c[0].foreign || c[1].foreign) {

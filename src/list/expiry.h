@@ -39,9 +39,9 @@ TAILQ_HEAD(expiries, expiry);
  * expiry is to be taken over, when that is not request's own; else SLICE_NONE.
  *
  * The operation gets one event, as from op_send. Besides what the server answers to the write:
- * BE_EXISTS or BE_NOT_FOUND when request's own item has changed or is gone meanwhile; BE_DOWN,
- * BE_REFUSED or BE_NO_MEMORY, with a text, when source is gone or the server's clock cannot be
- * read. Nothing was written then.
+ * BE_EXISTS when request's own item has changed meanwhile; BE_NOT_FOUND when that or source has
+ * gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's clock cannot be read.
+ * Nothing was written then.
  */
 void expiry_send(struct engine *e, struct op *op, struct be_request *request, int64_t ttl_s,
                  struct slice source, struct block *value, uint64_t tag);

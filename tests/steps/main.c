@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "list/expiry.h"
 #include "maybe.h"
 
 static const struct op_spec ops_a[] = {
@@ -37,10 +38,12 @@ static const struct op_spec scenes[][4] = {
     {{0}},
     {{"ladd a b c", LIST_ADD, "abc"}, {"ldel c", LIST_DEL, "c"}},
     {{"ladd a b c", LIST_ADD, "abc"}, {"ldrop", LIST_DROP, NULL}},
+    {{"ladd a b c", LIST_ADD, "abc"}, {"ldel c", LIST_DEL, "c"}}, /* and expires */
     {{"ladd a to l", LIST_ADD, "abcdefghijkl"},
      {"ldel c e", LIST_DEL, "ce"},
      {"ladd c", LIST_ADD, "c"}},
 };
+#define SCENE_EXPIRES 3
 
 /* FAMILY_WATCH: as FAMILY_MEET, and halfway others read and write. */
 enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_DOWN, FAMILY_MEET, FAMILY_WATCH, FAMILIES };
@@ -100,6 +103,9 @@ static void check_item(void *arg, const struct item *item)
 {
     struct left_over *left = arg;
     struct slice key = item_key(item);
+    if (clock_key_is(key)) {
+        return;
+    }
     left->sublists += key.len > 2 && item->value->used > 0;
     if (key.len < 2 || key.p[0] != LIST_KEY[0] || key.p[1] != '#') {
         WRONG(left->outcome, "left over: %.*s", (int)key.len, key.p);
@@ -202,6 +208,9 @@ static letters make_scene(struct world *w, const struct one_case *c, struct conf
         world_crash(w, PROXY_B, LOST_NONE);
     }
     w->config = config;
+    if (c->scene == SCENE_EXPIRES) {
+        world_touch(w);
+    }
     return set;
 }
 
@@ -340,6 +349,9 @@ static bool run(struct world *w, const struct one_case *c, struct outcome *outco
     }
     if (w->stuck) {
         WRONG(outcome, "somebody never comes to rest");
+    }
+    if (w->mistimed) {
+        WRONG(outcome, "an item does not expire when it was to expire");
     }
     return true;
 }

@@ -73,6 +73,9 @@ struct world {
     struct flights late; /* of connections that are gone: they may still arrive */
     bool trace;
     bool stuck; /* somebody never comes to rest */
+    /* Whoever rewrites an item, or makes one that expires, must keep this; 0: nothing expires. */
+    int64_t end_s;
+    bool mistimed; /* somebody has not */
 };
 
 /* config: of a dialect, native: of the same list when it is converted. Both outlive the world. */
@@ -102,5 +105,7 @@ void world_lose(struct world *w, unsigned proxy, enum lost lost);
 /* The proxy is gone, after its connection. */
 void world_crash(struct world *w, unsigned proxy, enum lost lost);
 void world_arrive(struct world *w);
+/* All that is stored is given a time to live. */
+void world_touch(struct world *w);
 
 #endif

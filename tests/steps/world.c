@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "list/expiry.h"
 
 /* A request and its answer take so long. */
 #define STEP_US 10
@@ -73,10 +74,28 @@ static void take_requests(struct world *w, struct proxy *p)
     take_answers(w, p);
 }
 
+/* In which second the item expires; 0: never, or there is none. */
+static int64_t end_of(struct world *w, const struct be_request *r)
+{
+    const struct item *item =
+        store_find(&w->store, slice_make(r->key, r->key_len), world_now(w).wall_s);
+    return item == NULL ? 0 : item->expires_s;
+}
+
+static void check_time(struct world *w, const struct be_request *r, int64_t before_s)
+{
+    int64_t end_s = end_of(w, r);
+    bool keeps = r->verb == BE_CAS && end_s == before_s;
+    bool takes = r->verb == BE_ADD && (end_s == 0 || end_s == w->end_s);
+    bool clock = clock_key_is(slice_make(r->key, r->key_len));
+    w->mistimed = w->mistimed || !(clock || keeps || takes);
+}
+
 static void execute(struct world *w, const struct proxy *p, struct be_request *r,
                     struct be_reply *reply)
 {
     bool guarded = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
+    int64_t before_s = end_of(w, r);
     w->now_us += STEP_US;
     *reply = (struct be_reply){0};
     if (p->down) {
@@ -86,6 +105,9 @@ static void execute(struct world *w, const struct proxy *p, struct be_request *r
     } else {
         store_execute(&w->store, r, world_now(w).wall_s, reply);
         reply->epoch = p->epoch;
+    }
+    if (reply->status == BE_STORED && (r->verb == BE_CAS || r->verb == BE_ADD)) {
+        check_time(w, r, before_s);
     }
     if (w->trace) {
         char shown[200];
@@ -281,6 +303,18 @@ void world_arrive(struct world *w)
     drop_flights(&w->late);
 }
 
+static void touch(void *arg, const struct item *item)
+{
+    struct world *w = arg;
+    store_find(&w->store, item_key(item), world_now(w).wall_s)->expires_s = w->end_s;
+}
+
+void world_touch(struct world *w)
+{
+    w->end_s = world_now(w).wall_s + 1000000;
+    store_each(&w->store, touch, w);
+}
+
 void world_init(struct world *w, const struct config *config, const struct config *native)
 {
     memset(w->proxies, 0, sizeof w->proxies);
@@ -288,7 +322,8 @@ void world_init(struct world *w, const struct config *config, const struct confi
     w->native = native;
     w->now_us = 1000000000;
     w->last_epoch = 0;
-    w->stuck = false;
+    w->stuck = w->mistimed = false;
+    w->end_s = 0;
     TAILQ_INIT(&w->late);
 }
 

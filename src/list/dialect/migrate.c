@@ -454,11 +454,22 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
     add_head(e, w, w->move.head);
     block_unref(&w->move.head);
     CO_AWAIT(co, "adding the native head");
-    if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+    w->move.taken = event->status == BE_NOT_STORED;
+    if (event->status == BE_NOT_FOUND) {
+        /* The record went while its expiry was asked for: it was carried out, or has expired. */
+        emit_get(e, &w->op, TAG_HEAD);
+        CO_AWAIT(co, "looking whether another has added the native head");
+        w->move.taken = event->status == BE_HIT;
+    }
+    if (event->status == BE_MISS) {
+        work_note_text(w, "the list has just gone, nothing done");
+        CO_RETURN(co);
+    }
+    if (event->status != BE_STORED && !w->move.taken) {
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    if (event->status == BE_NOT_STORED) {
+    if (w->move.taken) {
         CO_CALL(co, take_back(e, w, event));
     }
     CO_CALL(co, delete_old(e, w, event));

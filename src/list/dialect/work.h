@@ -83,6 +83,7 @@ struct move {
     struct part control; /* the item under the list's key */
     bool met_record, head_there, moved;
     bool completing;            /* a look takes what it finds: whether there is a list is known */
+    bool taken;                 /* there is a head, and it is another's */
     bool imported_again;        /* for a head in place of the record's */
     struct name_range replaced; /* the run of the record's; count 0: none */
     bool has_import;            /* the sublists of import were written */
