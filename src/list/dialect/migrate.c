@@ -373,21 +373,6 @@ static struct name_range recorded_run(const struct work *w)
     return range;
 }
 
-/* Somebody else's head was there first: does it do without that run? */
-static bool head_lacks(const struct be_reply *reply, const struct name_range *range)
-{
-    struct head *head = NULL;
-    if (reply->status != BE_HIT || head_read(reply, &head) != HEAD_OK) {
-        return false;
-    }
-    bool lacks = true;
-    for (size_t i = 0; i < head->run_count; i++) {
-        lacks = lacks && !name_equal(&head->runs[i].range.name, &range->name);
-    }
-    head_unref(&head);
-    return lacks;
-}
-
 /* A head that is not the record's was there before: no other will ever name the sublists. */
 static enum progress take_back(struct engine *e, struct work *w, const struct op_event *event)
 {

@@ -78,4 +78,7 @@ work_step import_undo;
  */
 struct block *import_head(const struct work *w);
 
+/* Is the reply a head that does without that run? */
+bool head_lacks(const struct be_reply *reply, const struct name_range *range);
+
 #endif
