@@ -71,7 +71,8 @@
     METRIC(list_sweeps, "announcements of dead proxies swept") \
     METRIC(list_purges_cut, "purges that left names in a head: more than can have been stored") \
     METRIC(list_log_full, "appends refused at log_hard_limit_bytes") \
-    METRIC(list_timeouts, "list calls not started because earlier ones took too long") \
+    METRIC(deadlines_over, "requests that ended at their deadline") \
+    METRIC(list_timeouts, "of these, list calls not started because earlier ones took too long") \
     METRIC(list_busy, "operations answered busy") \
     METRIC(list_damaged, "damaged lists met") \
     METRIC(list_foreign, "heads that are no lists or of an unknown version") \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/deadline.h"
 #include "list/dialect/dialect.h"
 #include "list/engine_state.h"
 #include "list/op_compact.h"
@@ -33,6 +34,10 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     STAILQ_INIT(&e->outbox);
     STAILQ_INIT(&e->spare_requests);
     TAILQ_INIT(&e->done);
+    TAILQ_INIT(&e->due);
+    TAILQ_INIT(&e->due_long);
+    TAILQ_INIT(&e->nobody.held);
+    e->nobody.gone = true;
     return e;
 }
 
@@ -145,9 +150,13 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
         call->stat = (struct list_stat){0};
     }
     call->error[0] = '\0';
-    call->submitted_us = now.mono_us;
+    call->time_us = call->deadline_us > now.mono_us ? call->deadline_us - now.mono_us : 0;
     call->head = NULL;
-    call->held = call->in_doubt = false;
+    call->op = NULL;
+    call->list = NULL;
+    call->held = call->in_doubt = call->ghost = false;
+    call->due_in = NULL;
+    call->given_items = NULL;
     call->charged_bytes = call->wanted_bytes = 0;
     bool is_change = changes(call);
     size_t log_bytes;
@@ -159,7 +168,9 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
         return;
     }
     e->calls++;
+    call->list = list;
     TAILQ_INSERT_TAIL(&list->queue, call, link);
+    deadline_start(e, call);
     lists_mark_ready(&e->lists, list);
 }
 
@@ -216,6 +227,9 @@ static void run_runnable(struct engine *e)
 uint64_t engine_run(struct engine *e, struct now now)
 {
     e->now = now;
+    if (deadline_is_due(e)) {
+        deadline_pass(e);
+    }
     run_due_timers(e);
     run_runnable(e);
     struct list *list;

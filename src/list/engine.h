@@ -82,7 +82,9 @@ struct list_call {
     const struct slice *items;
     size_t item_count;
     int64_t from, to;
-    void *owner; /* the submitter's */
+    uint64_t deadline_us; /* mono_us by which it is answered, whatever happens; 0: never mind. While
+                             the engine waits for the client (session.h) it does not come nearer */
+    void *owner;          /* the submitter's */
 
     /* Filled by the engine before the call is done. */
     enum list_status status;
@@ -96,11 +98,18 @@ struct list_call {
     struct list_stat stat; /* LIST_STAT */
     char error[LIST_ERROR_MAX];
 
-    TAILQ_ENTRY(list_call) link;    /* the engine's until the call is done, then the submitter's */
-    TAILQ_ENTRY(list_call) active;  /* the engine's */
-    uint64_t submitted_us;          /* the engine's */
-    struct head *head;              /* the engine's: what a read is answered from */
-    bool held;                      /* the engine's: see session.h */
+    TAILQ_ENTRY(list_call) link;     /* the engine's until the call is done, then the submitter's */
+    TAILQ_ENTRY(list_call) active;   /* the engine's */
+    TAILQ_ENTRY(list_call) due;      /* the engine's: those with deadlines, see deadline.h */
+    uint64_t time_us;                /* the engine's: from submission to deadline */
+    struct due_queue *due_in;        /* the engine's */
+    bool ghost;                      /* the engine's: stands for one that was answered, see
+                                        dialect/late.c */
+    const struct slice *given_items; /* the engine's: the submitter's, while items are a copy */
+    struct list *list;               /* the engine's */
+    struct op *op;                   /* the engine's: the operation that carries it, or NULL */
+    struct head *head;               /* the engine's: what a read is answered from */
+    bool held;                       /* the engine's: see session.h */
     bool in_doubt;                  /* the engine's: it was done where it does not count any more */
     TAILQ_ENTRY(list_call) holding; /* the engine's */
     uint64_t charged_bytes;         /* the engine's */
@@ -109,6 +118,8 @@ struct list_call {
 
 struct engine;
 struct cache;
+struct list;
+struct due_queue;
 
 /* Returns an engine, owned by the caller until engine_destroy. caches is indexed by
  * list_policy.index, shared by all workers, and outlives the engine, as do config, metrics and rng.
@@ -119,7 +130,8 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
  * freed. No reply may come in afterwards. */
 void engine_destroy(struct engine **engine);
 
-/* Checks the call against its policy and queues it; done at the earliest in the next engine_run. */
+/* Checks the call against its policy and queues it; done at the earliest in the next engine_run,
+ * and at the latest in the first one at or after its deadline. */
 void engine_submit(struct engine *engine, struct list_call *call, struct now now);
 /* What the submitter says of itself in the session is new, and session_holds. */
 void engine_session_changed(struct engine *engine, struct list_session *session);
@@ -135,7 +147,8 @@ uint64_t engine_run(struct engine *engine, struct now now);
 /* The next request to send, or NULL. It stays the engine's memory, to be given back by
  * engine_reply. */
 struct be_request *engine_take_request(struct engine *engine);
-/* The next finished call, or NULL; from here on the submitter's alone. */
+/* The next finished call, or NULL; from here on the submitter's alone. What was begun for a call
+ * that ended at its deadline may go on without it. */
 struct list_call *engine_take_done(struct engine *engine);
 
 /* True while calls or background operations (flips, merges) are under way. */

@@ -12,6 +12,8 @@
 
 enum timer_kind { TIMER_OP, TIMER_HOLD_BACK };
 
+TAILQ_HEAD(due_queue, list_call);
+
 struct engine {
     const struct config *config;
     struct cache *const *caches; /* by list_policy.index */
@@ -21,6 +23,9 @@ struct engine {
 
     struct lists lists;
     struct timers timers;
+    struct due_queue due, due_long; /* calls in the order of their deadlines, see deadline.h */
+    struct timer deadline_timer;    /* set for the first of them, or earlier */
+    struct list_session nobody;     /* of calls that were answered */
     TAILQ_HEAD(, op) all_ops;
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
@@ -34,7 +39,7 @@ struct engine {
     unsigned spare_request_count;
     struct call_queue done;
     struct log_limit damaged_log;
-    struct log_limit expired_log;
+    struct log_limit late_log;
 };
 
 static inline struct cache *engine_cache(const struct engine *e, const struct list *list)

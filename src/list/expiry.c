@@ -68,6 +68,16 @@ static void drop(struct engine *e, struct expiry *x)
     free(x);
 }
 
+const struct be_request *expiries_next(const struct engine *e, const struct be_request *last)
+{
+    const struct expiry *x = TAILQ_FIRST(&e->expiries);
+    while (x != NULL && last != NULL && x->write != last) {
+        x = TAILQ_NEXT(x, link);
+    }
+    x = x != NULL && last != NULL ? TAILQ_NEXT(x, link) : x;
+    return x == NULL ? NULL : x->write;
+}
+
 void expiries_fini(struct engine *e)
 {
     while (!TAILQ_EMPTY(&e->expiries)) {

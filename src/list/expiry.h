@@ -49,6 +49,10 @@ void expiry_send(struct engine *e, struct op *op, struct be_request *request, in
 /* Takes the reply to a request of this file's: one with be_request.expiry. */
 void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);
 
+/* The writes that wait for the clock, one after the other: the first, or the one behind last; NULL
+ * behind the last of them. For traces. */
+const struct be_request *expiries_next(const struct engine *e, const struct be_request *last);
+
 /* Drops what is under way, as a crash would. */
 void expiries_fini(struct engine *e);
 

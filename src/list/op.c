@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/deadline.h"
 #include "list/engine_state.h"
 
 /* A burnt name outlives every paused proxy that might still write to it. */
@@ -76,6 +77,12 @@ static void op_finish(struct engine *e, struct op *op)
     if (op->outstanding == 0) {
         op_free(e, op);
     }
+}
+
+void op_abort(struct engine *e, struct op *op)
+{
+    op_leave_queues(e, op);
+    op_finish(e, op);
 }
 
 static void op_step_once(struct engine *e, struct op *op, const struct op_event *event)
@@ -164,6 +171,7 @@ void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64
     }
     r->op = op;
     r->tag = tag;
+    op->has_written = op->has_written || r->verb >= BE_ADD;
     op->outstanding++;
     op->due++;
 }
@@ -313,6 +321,12 @@ void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])
 void call_finish(struct engine *e, struct list *list, struct list_call *call,
                  enum list_status status)
 {
+    if (call->ghost) {
+        free(call);
+        return;
+    }
+    deadline_stop(call);
+    call_leave(call);
     TAILQ_REMOVE(&list->active, call, active);
     e->calls--;
     /* What the same session asked for next may have waited for this. */

@@ -18,6 +18,14 @@
 struct list;
 struct op;
 
+/* What is known of a call when its time is over. */
+enum list_known {
+    KNOWN_NOTHING, /* it was not done and never will be */
+    KNOWN_UNKNOWN, /* it was done, or will be, or never is */
+    KNOWN_EMPTIED, /* ldrop: the list is empty, but not removed */
+    KNOWN_DONE,
+};
+
 TAILQ_HEAD(call_queue, list_call);
 
 /* What an operation is stepped with; NULL at its start, after a sleep or a yield. */
@@ -33,16 +41,21 @@ typedef enum progress op_step(struct engine *e, struct op *op, const struct op_e
 /* Frees what the operation holds besides its struct; its calls were finished before, unless all is
  * being dropped. */
 typedef void op_fini(struct engine *e, struct op *op);
+/* The time of one of its calls is over: lets go of the call, whose items may be gone afterwards,
+ * and says what is known of it. The operation may end by this (op_abort). */
+typedef enum list_known op_late(struct engine *e, struct op *op, struct list_call *call);
 
 struct op {
     struct co co;
     op_step *step;
     op_fini *fini;
+    op_late *late; /* NULL: it carries no calls */
     struct list *list;
     unsigned outstanding; /* requests and fetches whose answers are to come */
     unsigned due;         /* of these, the operation's own requests */
     bool finished;        /* stays only for answers still to come */
     bool runnable;
+    bool has_written;         /* it has sent something that changes an item */
     bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
     uint64_t wake_us;         /* while it sleeps */
@@ -57,6 +70,8 @@ struct op {
 /* Allocates a zeroed operation struct of size bytes that begins with a struct op, and registers it
  * with the list. */
 void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini);
+/* Ends it where it stands, as a crash would; its calls must be others' by then. */
+void op_abort(struct engine *e, struct op *op);
 /* Steps it for the first time. The operation may be gone afterwards. */
 void op_start(struct engine *e, struct op *op);
 /* Steps an operation that waits for something other than a reply. */
@@ -106,6 +121,21 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
 /* The text for a change that did not end well: says whether it may have been done. */
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX]);
 
+/* Puts calls at the end of an operation's queue; it must know how to let go of them. */
+static inline void call_enter(struct op *op, struct call_queue *queue, struct list_call *call)
+{
+    call->op = op;
+    TAILQ_INSERT_TAIL(queue, call, link);
+}
+/* The operation has nothing to do with it any more. */
+static inline void call_leave(struct list_call *call)
+{
+    call->op = NULL;
+    if (call->given_items != NULL) {
+        call->items = call->given_items;
+        call->given_items = NULL;
+    }
+}
 /* Ends calls. The call is the submitter's again once engine_take_done gave it. */
 void call_finish(struct engine *e, struct list *list, struct list_call *call,
                  enum list_status status);

@@ -7,8 +7,6 @@
 
 /* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
 #define STEPS_MAX 64
-/* How long a compaction that a client waits for tries to get through. */
-#define PATIENCE_US 1000000u
 /* Conflicts that an automatic one accepts before it leaves the work to others or to later. */
 #define AUTO_CONFLICTS_MAX 3
 /* CAS attempts of one publication. */
@@ -38,6 +36,11 @@ void compact_release(struct engine *e, struct op_compact *c)
     list_check_quiet(e, list);
 }
 
+bool compact_over(const struct engine *e, const struct op_compact *c)
+{
+    return e->now.mono_us >= c->until_us;
+}
+
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     head_unref(&c->head);
@@ -59,6 +62,7 @@ static void settle_cas(struct engine *e, struct op_compact *c, const struct op_e
     } else if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
         metric_inc(e->metrics, METRIC_list_conflicts);
         c->result = STEP_CONFLICT;
+        c->sent = false;
     } else {
         op_error_text(event, c->error);
         c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
@@ -89,6 +93,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             c->result = STEP_CONFLICT;
             break;
         }
+        c->sent = c->sent || (c->drops && c->plan.kind == PLAN_CLEAR);
         emit_cas(e, op, c->head, c->value, TAG_CAS);
         CO_AWAIT(co, "publishing");
         settle_cas(e, c, event, c->value);
@@ -155,16 +160,14 @@ static bool leave_merge(struct op_compact *c)
 /* May it go on after a step that did not get through? */
 static bool may_go_on(const struct engine *e, const struct op_compact *c)
 {
-    if (c->result == STEP_FAILED || c->result == STEP_UNKNOWN || c->steps >= STEPS_MAX) {
+    if (c->result == STEP_FAILED || c->result == STEP_UNKNOWN || c->steps >= STEPS_MAX ||
+        compact_over(e, c) || c->withdrawn) {
         return false;
     }
     if (c->result == STEP_DONE) {
         return true;
     }
-    if (c->call != NULL) {
-        return e->now.mono_us - c->started_us < PATIENCE_US;
-    }
-    return c->conflicts < AUTO_CONFLICTS_MAX;
+    return c->call != NULL || c->conflicts < AUTO_CONFLICTS_MAX;
 }
 
 typedef enum progress plan_step(struct engine *e, struct op_compact *c,
@@ -202,15 +205,17 @@ static void emit_drop(struct engine *e, struct op_compact *c)
 {
     struct block *clear = block_new(8);
     entry_append(&clear, ENTRY_CLEAR, SLICE_NONE);
+    c->sent = true;
     emit_append(e, &c->op, clear, TAG_DROP);
     block_unref(&clear);
 }
 
 static void settle_drop(struct op_compact *c, const struct op_event *event)
 {
+    c->sent = event->status == BE_LOST;
     if (event->status == BE_STORED) {
         c->dropped = true;
-    } else if (event->status == BE_NOT_STORED) {
+    } else if (event->status == BE_NOT_STORED && !c->withdrawn) {
         /* No head, most likely; if there is one after all (no memory for the append), it is cleared
          * by CAS. */
         c->goal = COMPACT_CLEAR;
@@ -233,6 +238,9 @@ static enum progress drop_step(struct engine *e, struct op_compact *c, const str
             c->foreign = event->status == BE_HIT;
             c->result = STEP_FAILED;
         }
+    }
+    if (c->withdrawn) {
+        c->result = STEP_FAILED;
     }
     if (c->result != STEP_FAILED) {
         emit_drop(e, c);
@@ -274,8 +282,8 @@ static void choose(struct engine *e, struct op_compact *c)
 static void note_cleared(struct op_compact *c)
 {
     if (c->plan.kind == PLAN_CLEAR && c->result == STEP_DONE) {
-        bool asked_for = c->call != NULL && c->call->verb == LIST_DROP;
-        c->goal = asked_for ? COMPACT_DROP : COMPACT_TIDY;
+        c->goal = c->drops && !c->withdrawn ? COMPACT_DROP : COMPACT_TIDY;
+        c->sent = false;
         c->dropped = true;
     }
 }
@@ -286,7 +294,6 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
     struct co *co = &op->co;
 
     CO_BEGIN(co);
-    c->started_us = e->now.mono_us;
     if (c->goal == COMPACT_DROP && op->list->policy->on_missing == ON_MISSING_CREATE) {
         CO_CALL(co, drop_step(e, c, event));
         if (c->result == STEP_FAILED) {
@@ -305,6 +312,9 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             break;
         }
         choose(e, c);
+        if (c->withdrawn && !c->dropped) {
+            break;
+        }
         if (c->plan.kind == PLAN_MERGE && c->call == NULL && op->list->merge != NULL) {
             c->plan.kind = PLAN_NOTHING; /* somebody is at it */
         }
@@ -317,12 +327,16 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             do {
                 leave_place(e, c);
                 CO_SLEEP(&c->op, co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
-            } while (!take_place(c));
+            } while (!take_place(c) && !compact_over(e, c));
+            if (compact_over(e, c)) {
+                c->result = STEP_CONFLICT;
+                break;
+            }
             continue;
         }
         c->outer.resume = c->inner.resume = c->innermost.resume = 0;
         CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
-        while (c->plan.kind == PLAN_MERGE && !leave_merge(c)) {
+        while (c->plan.kind == PLAN_MERGE && !leave_merge(c) && !compact_over(e, c)) {
             CO_SLEEP(&c->op, co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
         }
         c->steps++;
@@ -347,6 +361,24 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
     CO_END(co);
 }
 
+/* An lcompact ends as soon as the list is in order. An ldrop that has emptied the list is tidied up
+ * behind; one that has not is not to do it any more. */
+static enum list_known compact_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_compact *c = (struct op_compact *)op;
+    bool refuse = op->list->policy->on_missing == ON_MISSING_REFUSE;
+    c->call = NULL;
+    if (call->verb == LIST_COMPACT) {
+        c->until_us = e->now.mono_us;
+        return KNOWN_NOTHING;
+    }
+    c->withdrawn = refuse || !c->dropped;
+    if (c->dropped) {
+        return refuse || c->foreign ? KNOWN_EMPTIED : KNOWN_DONE;
+    }
+    return c->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+}
+
 static void compact_fini(struct engine *e, struct op *op)
 {
     struct op_compact *c = (struct op_compact *)op;
@@ -369,6 +401,7 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
 {
     struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
     c->goal = goal;
+    c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
     log_fold_init(&c->log);
     list->compaction = &c->op;
     return c;
@@ -382,7 +415,15 @@ void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
         return;
     }
     struct op_compact *c = create(e, list, goal);
-    c->call = call;
+    if (call != NULL) {
+        c->call = call;
+        c->drops = call->verb == LIST_DROP;
+        c->op.late = compact_late;
+        if (call->deadline_us > c->until_us || call->verb == LIST_COMPACT) {
+            c->until_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
+        }
+        call->op = &c->op;
+    }
     op_start(e, &c->op);
 }
 

@@ -54,7 +54,10 @@ struct op_compact {
     struct op op;
     enum compact_goal goal;
     struct list_call *call; /* the ldrop or lcompact that waits for the end, or NULL */
-    uint64_t started_us;
+    uint64_t until_us;      /* it gives up then: the lcompact's deadline, or long_timeout_ms */
+    bool drops;             /* an ldrop asked for it */
+    bool sent;              /* what the ldrop asks for is on its way, or may have been done */
+    bool withdrawn;         /* the ldrop's time was over before that: nothing may be cleared */
     unsigned steps, conflicts;
     bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
     bool foreign;     /* what stands in the head's place is no list */
@@ -115,6 +118,8 @@ void compact_release(struct engine *e, struct op_compact *c);
         CO_AWAIT(co, "waiting for own changes"); \
     }
 
+/* Is its time over? */
+bool compact_over(const struct engine *e, const struct op_compact *c);
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or
  * it cannot be read. */
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);

@@ -34,15 +34,7 @@ static bool refuse_up_to_set(struct engine *e, struct op_round *round)
     if (call == NULL) {
         return false;
     }
-    size_t bytes = 0;
-    TAILQ_FOREACH(call, &round->writes, link)
-    {
-        bytes += round_call_bytes(call);
-    }
-    struct block *rest = block_new(bytes);
-    block_append(&rest, round->batch->data + round->batch->used - bytes, bytes);
-    block_unref(&round->batch);
-    round->batch = rest;
+    round_renew_batch(round);
     return true;
 }
 
@@ -151,6 +143,10 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             got = op_take_head(e, op, event, &round->found, round->error);
         }
         round->has_looked = false;
+        if (TAILQ_EMPTY(&round->writes)) {
+            break; /* their time was over */
+        }
+        round_forget_late(round);
         if (got == GOT_ERROR) {
             round_fail_writes(e, round, round->error);
             break;
@@ -159,6 +155,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             if (settle_missing(e, round)) {
                 break;
             }
+            round->sent = true;
             emit_new_head(e, round);
             CO_AWAIT(co, "creating the head");
             if (event->status == BE_STORED) {
@@ -170,6 +167,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             if (log_full(e, round)) {
                 break;
             }
+            round->sent = true;
             if (!round->appended_again) {
                 round->appended_again = true;
                 emit_append(e, op, round->batch, TAG_CREATE);
@@ -179,6 +177,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
                 CO_AWAIT(co, "writing a folded head");
             }
         }
+        round->sent = event->status == BE_LOST;
         if (settled(e, round, event)) {
             break;
         }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/arena.h"
 #include "list/content.h"
 #include "list/engine_state.h"
 #include "list/members.h"
@@ -15,11 +16,21 @@
 
 enum { TAG_GET = 1, TAG_WRITE };
 
+/* A call's share of the items. */
+struct share {
+    struct list_call *call; /* NULL: its time was over */
+    size_t items;
+};
+
 struct op_exact {
     struct op op;
     struct call_queue calls;
+    struct share *shares; /* of all that were added, in the order of the items */
+    size_t share_count;
     struct slice *items; /* of all calls, one after the other */
     size_t item_count;
+    struct arena kept; /* items of those whose time was over */
+    bool sent;         /* a write is on its way, or may have been done */
     struct head *head;
     struct members members;
     struct content content;
@@ -64,25 +75,32 @@ static void refuse_all(struct engine *e, struct op_exact *x)
     }
 }
 
+/* at: of its first item. */
+static void decide_call(struct op_exact *x, struct list_call *call, size_t at, struct fold *changes)
+{
+    enum entry_op op = call->verb == LIST_ADDX ? ENTRY_ADD : ENTRY_DEL;
+    call->number = 0;
+    for (size_t i = 0; i < call->item_count; i++) {
+        char outcome = fold_outcome(changes, call->items[i]);
+        bool in = outcome != 0 ? outcome != ENTRY_DEL : members_has(&x->members, at + i);
+        if (in != (op == ENTRY_ADD)) {
+            fold_apply(changes, op, call->items[i]);
+            entry_append(&x->entries, op, call->items[i]);
+            call->number++;
+        }
+    }
+}
+
 /* Decides call by call, each on top of those before it. */
 static void decide_changes(struct op_exact *x)
 {
     struct fold changes;
-    struct list_call *call;
     size_t at = 0;
     fold_init(&changes);
-    TAILQ_FOREACH(call, &x->calls, link)
-    {
-        call->number = 0;
-        for (size_t i = 0; i < call->item_count; i++, at++) {
-            char outcome = fold_outcome(&changes, call->items[i]);
-            bool in = outcome != 0 ? outcome != ENTRY_DEL : members_has(&x->members, at);
-            enum entry_op op = call->verb == LIST_ADDX ? ENTRY_ADD : ENTRY_DEL;
-            if (in != (op == ENTRY_ADD)) {
-                fold_apply(&changes, op, call->items[i]);
-                entry_append(&x->entries, op, call->items[i]);
-                call->number++;
-            }
+    for (size_t n = 0; n < x->share_count; at += x->shares[n++].items) {
+        struct list_call *call = x->shares[n].call;
+        if (call != NULL) {
+            decide_call(x, call, at, &changes);
         }
     }
     fold_fini(&changes);
@@ -208,6 +226,7 @@ static void append_created_items(struct op_exact *x)
 /* True when the write's reply settles the calls; else somebody was faster. */
 static bool write_settled(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
+    x->sent = false;
     if (event->status == BE_STORED) {
         if (x->head == NULL) {
             metric_inc(e->metrics, METRIC_list_creates);
@@ -315,6 +334,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         if (log_full(e, x)) {
             break;
         }
+        x->sent = true;
         emit_change(e, x);
         CO_AWAIT(co, "writing exact change");
         if (write_settled(e, x, event)) {
@@ -329,6 +349,33 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
     CO_END(co);
 }
 
+/* The scan goes on with its items: they are kept. */
+static void leave_items(struct op_exact *x, const struct list_call *call)
+{
+    size_t n = 0, at = 0;
+    while (x->shares[n].call != call) {
+        at += x->shares[n++].items;
+    }
+    for (size_t i = at; i < at + x->shares[n].items; i++) {
+        x->items[i] = arena_copy(&x->kept, x->items[i]);
+    }
+    x->shares[n].call = NULL;
+}
+
+static enum list_known exact_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_exact *x = (struct op_exact *)op;
+    leave_items(x, call);
+    TAILQ_REMOVE(&x->calls, call, link);
+    if (x->sent) {
+        return KNOWN_UNKNOWN;
+    }
+    if (TAILQ_EMPTY(&x->calls)) {
+        op_abort(e, op);
+    }
+    return KNOWN_NOTHING;
+}
+
 static void exact_fini(struct engine *e, struct op *op)
 {
     struct op_exact *x = (struct op_exact *)op;
@@ -341,11 +388,15 @@ static void exact_fini(struct engine *e, struct op *op)
     head_unref(&x->head);
     block_unref(&x->entries);
     free(x->items);
+    free(x->shares);
+    arena_fini(&x->kept);
 }
 
 struct op_exact *exact_create(struct engine *e, struct list *list)
 {
     struct op_exact *x = op_create(e, list, sizeof *x, exact_step, exact_fini);
+    x->op.late = exact_late;
+    arena_init(&x->kept);
     TAILQ_INIT(&x->calls);
     x->entries = block_new(BLOCK_BYTES);
     list->exact = &x->op;
@@ -354,7 +405,10 @@ struct op_exact *exact_create(struct engine *e, struct list *list)
 
 void exact_add(struct op_exact *x, struct list_call *call)
 {
-    TAILQ_INSERT_TAIL(&x->calls, call, link);
+    call_enter(&x->op, &x->calls, call);
+    x->shares = realloc(x->shares, (x->share_count + 1) * sizeof *x->shares);
+    CHECK(x->shares != NULL);
+    x->shares[x->share_count++] = (struct share){call, call->item_count};
     x->items = realloc(x->items, (x->item_count + call->item_count + 1) * sizeof *x->items);
     CHECK(x->items != NULL);
     if (call->item_count > 0) {

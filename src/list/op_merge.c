@@ -179,6 +179,12 @@ static enum progress fold_newer(struct engine *e, struct op_compact *c,
     CO_END(co);
 }
 
+/* Its time is over: what was read is not all, and nothing of it is published. */
+static void give_up(struct op_compact *c)
+{
+    c->scan.state = SCAN_YIELD;
+}
+
 /* Takes the scan as far as it can go now. True when it is over, well or not. */
 static bool stream_over(struct engine *e, struct op_compact *c, struct merge_base *base)
 {
@@ -186,6 +192,10 @@ static bool stream_over(struct engine *e, struct op_compact *c, struct merge_bas
     c->scan.state = scan_step(e, &c->op, &c->scan);
     if (c->scan.visit.index == c->scan.total) {
         c->scan.state = SCAN_END;
+        return true;
+    }
+    if (compact_over(e, c)) {
+        give_up(c);
         return true;
     }
     return c->scan.state == SCAN_MISSING || c->scan.state == SCAN_ERROR || writer_failed(c);
@@ -281,6 +291,9 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     }
     if (begin(c)) {
         CO_CALL(co, fold_newer(e, c, event));
+        if (compact_over(e, c)) {
+            give_up(c);
+        }
         if (c->scan.state == SCAN_END && !c->content.too_large) {
             CO_CALL(co, stream_oldest(e, c, event));
         }

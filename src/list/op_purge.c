@@ -113,7 +113,7 @@ static void send_drop(struct engine *e, struct op_compact *c, struct drop drop)
 /* Sends deletions up to the window; true while there are more to send or to wait for. */
 static bool delete_more(struct engine *e, struct op_compact *c)
 {
-    while (c->garbage_at < c->garbage_count && c->op.due < WINDOW) {
+    while (c->garbage_at < c->garbage_count && c->op.due < WINDOW && !compact_over(e, c)) {
         const struct garbage *g = &c->garbage[c->garbage_at];
         if (c->garbage_number >= c->garbage_end && c->op.due > 0) {
             break; /* an answer under way may say that there is more */
@@ -174,7 +174,7 @@ static struct block *build_purged(struct engine *e, struct op_compact *c)
     struct layout layout;
     layout_init(&layout, c->head);
     for (size_t i = 0; i < c->garbage_count; i++) {
-        if (!c->garbage_failed[i]) {
+        if (!c->garbage_failed[i] && i < c->garbage_at) {
             (void)layout_remove_garbage(&layout, &c->garbage[i]);
         }
     }
@@ -242,7 +242,7 @@ static bool still_damaged(struct op_compact *c)
 
 static struct block *build_folded(struct engine *e, struct op_compact *c)
 {
-    if (c->plan.kind == PLAN_CLEAR && c->about_run && !still_damaged(c)) {
+    if (c->plan.kind == PLAN_CLEAR && (c->withdrawn || (c->about_run && !still_damaged(c)))) {
         return NULL;
     }
     struct carry carry = {
@@ -279,9 +279,16 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
     struct co *co = &c->inner;
     CO_BEGIN(co);
     COMPACT_HOLD(co, c);
+    if (c->withdrawn) {
+        compact_release(e, c);
+        c->result = STEP_CONFLICT;
+        CO_RETURN(co);
+    }
+    c->sent = c->drops;
     emit_cas_delete(e, &c->op, c->head, TAG_CAS);
     CO_AWAIT(co, "removing the empty head");
     c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
+    c->sent = c->drops && event->status == BE_LOST;
     if (event->status == BE_STORED || event->status == BE_NOT_FOUND) {
         metric_inc(e->metrics, METRIC_list_removes);
         list_note_size(c->op.list, 0);

@@ -307,6 +307,13 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
     CO_END(co);
 }
 
+static enum list_known read_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    (void)call;
+    op_abort(e, op);
+    return KNOWN_NOTHING;
+}
+
 static void read_fini(struct engine *e, struct op *op)
 {
     struct op_read *r = (struct op_read *)op;
@@ -341,7 +348,9 @@ void read_start(struct engine *e, struct list *list, struct list_call *call, str
         return;
     }
     struct op_read *r = op_create(e, list, sizeof *r, read_step, read_fini);
+    r->op.late = read_late;
     r->call = call;
+    call->op = &r->op;
     r->head = head_ref(head);
     op_start(e, &r->op);
 }

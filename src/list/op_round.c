@@ -41,13 +41,25 @@ void round_add_write(struct op_round *round, struct list_call *call)
         round->batch = block_new_exact(BATCH_BYTES);
     }
     append_call(&round->batch, call);
-    TAILQ_INSERT_TAIL(&round->writes, call, link);
+    call_enter(&round->op, &round->writes, call);
     round->op.list->round_writes = true;
+}
+
+void round_renew_batch(struct op_round *round)
+{
+    const struct list_call *call;
+    round->fewer = false;
+    block_unref(&round->batch);
+    round->batch = block_new_exact(BATCH_BYTES);
+    TAILQ_FOREACH(call, &round->writes, link)
+    {
+        append_call(&round->batch, call);
+    }
 }
 
 void round_add_read(struct op_round *round, struct list_call *call)
 {
-    TAILQ_INSERT_TAIL(&round->reads, call, link);
+    call_enter(&round->op, &round->reads, call);
 }
 
 static void end_writes(struct engine *e, struct op_round *round)
@@ -87,6 +99,7 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
         emit_size(e, op, TAG_SIZE);
     }
     if (with_append) {
+        round->sent = true;
         emit_append(e, op, round->batch, TAG_APPEND);
         if (TAILQ_EMPTY(&round->reads) && wants_size(round)) {
             emit_size(e, op, TAG_SIZE);
@@ -103,6 +116,8 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
     struct list *list = round->op.list;
     if (event->tag == TAG_APPEND) {
         round->write_outcome = *event;
+        round->sent = event->status == BE_LOST;
+        round->stored = event->status == BE_STORED;
         if (event->status != BE_STORED) {
             op_error_text(event, round->error);
         }
@@ -160,6 +175,8 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         round->looked = op_take_head(e, op, event, &round->found, round->error);
         round->has_looked = round->looked != GOT_HEAD;
         head_unref(&round->found);
+        round_forget_late(round);
+        list->round_writes = !TAILQ_EMPTY(&round->writes);
     }
     if (!round->has_looked) {
         send_round(e, round, list->round_writes);
@@ -189,6 +206,22 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
     CO_END(co);
 }
 
+static enum list_known round_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_round *round = (struct op_round *)op;
+    (void)e;
+    if (list_verb_reads(call->verb)) {
+        TAILQ_REMOVE(&round->reads, call, link);
+        return KNOWN_NOTHING;
+    }
+    TAILQ_REMOVE(&round->writes, call, link);
+    if (round->stored) {
+        return KNOWN_DONE;
+    }
+    round->fewer = true;
+    return round->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+}
+
 static void round_fini(struct engine *e, struct op *op)
 {
     struct op_round *round = (struct op_round *)op;
@@ -201,6 +234,7 @@ static void round_fini(struct engine *e, struct op *op)
 struct op_round *round_create(struct engine *e, struct list *list)
 {
     struct op_round *round = op_create(e, list, sizeof *round, round_step, round_fini);
+    round->op.late = round_late;
     TAILQ_INIT(&round->writes);
     TAILQ_INIT(&round->reads);
     list->round = &round->op;

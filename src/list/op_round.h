@@ -18,6 +18,9 @@ struct op_round {
     enum head_result got;
     bool has_looked; /* before it appended: the item was not known, and is no list */
     enum head_result looked;
+    bool sent;   /* the changes are on their way, or may have been done */
+    bool stored; /* the append was, its answer is kept for the read's */
+    bool fewer;  /* a change that is in the batch is not to be done any more */
     bool probe;  /* carries nothing: asks for the size, since the log may be full */
     bool reread; /* the head read was overtaken by the change's second try */
     unsigned tries;
@@ -36,6 +39,14 @@ struct op_round {
 struct op_round *round_create(struct engine *e, struct list *list);
 void round_add_write(struct op_round *round, struct list_call *call);
 void round_add_read(struct op_round *round, struct list_call *call);
+/* Makes the batch anew, of the writes that are left; or only if there are fewer than before. */
+void round_renew_batch(struct op_round *round);
+static inline void round_forget_late(struct op_round *round)
+{
+    if (round->fewer) {
+        round_renew_batch(round);
+    }
+}
 /* Bytes of the entries in the batch. */
 static inline size_t round_bytes(const struct op_round *round)
 {

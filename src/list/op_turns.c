@@ -102,6 +102,7 @@ static void give_back(struct engine *e, struct op_turns *t)
         struct list_call *call = TAILQ_LAST(&t->calls, call_queue);
         TAILQ_REMOVE(&t->calls, call, link);
         TAILQ_REMOVE(&list->active, call, active);
+        call_leave(call);
         TAILQ_INSERT_HEAD(&list->queue, call, link);
     }
     if (!list->view_lags) {
@@ -122,6 +123,7 @@ static void emit_changes(struct engine *e, struct op_turns *t)
 
 static void settle_cas(struct engine *e, struct op_turns *t, const struct op_event *event)
 {
+    t->sent = false;
     if (event->status == BE_STORED) {
         list_note_size(t->op.list, t->head->value.len + t->entries->used);
         finish_all(e, t);
@@ -164,6 +166,7 @@ static enum progress turns_step(struct engine *e, struct op *op, const struct op
         if (!list_has_room(op->list, t->head, t->entries->used)) {
             break;
         }
+        t->sent = true;
         emit_changes(e, t);
         CO_AWAIT(co, "writing changes");
         settle_cas(e, t, event);
@@ -175,6 +178,14 @@ static enum progress turns_step(struct engine *e, struct op *op, const struct op
     }
     list_consider_compaction(e, op->list, 0);
     CO_END(co);
+}
+
+static enum list_known turns_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_turns *t = (struct op_turns *)op;
+    (void)e;
+    TAILQ_REMOVE(&t->calls, call, link);
+    return t->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
 }
 
 static void turns_fini(struct engine *e, struct op *op)
@@ -189,6 +200,7 @@ static void turns_fini(struct engine *e, struct op *op)
 struct op_turns *turns_create(struct engine *e, struct list *list)
 {
     struct op_turns *t = op_create(e, list, sizeof *t, turns_step, turns_fini);
+    t->op.late = turns_late;
     TAILQ_INIT(&t->calls);
     view_init(&t->own);
     t->entries = block_new(BLOCK_BYTES);
@@ -199,5 +211,5 @@ struct op_turns *turns_create(struct engine *e, struct list *list)
 
 void turns_add(struct op_turns *turns, struct list_call *call)
 {
-    TAILQ_INSERT_TAIL(&turns->calls, call, link);
+    call_enter(&turns->op, &turns->calls, call);
 }

@@ -26,6 +26,7 @@ struct op_turns {
     struct view own;       /* of a list that has no runs, and no view */
     struct block *entries; /* what the calls change */
     unsigned tries;
+    bool sent; /* the changes are on their way */
     bool over; /* the calls are answered */
     char error[LIST_ERROR_MAX];
 };

@@ -171,6 +171,16 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
     CO_END(co);
 }
 
+/* The view is made all the same: the next read has it. */
+static enum list_known view_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_view *o = (struct op_view *)op;
+    (void)e;
+    TAILQ_REMOVE(&o->calls, call, link);
+    head_unref(&call->head);
+    return KNOWN_NOTHING;
+}
+
 static void view_op_fini(struct engine *e, struct op *op)
 {
     struct op_view *o = (struct op_view *)op;
@@ -190,6 +200,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
     bool starts = o == NULL;
     if (starts) {
         o = op_create(e, list, sizeof *o, view_step, view_op_fini);
+        o->op.late = view_late;
         o->lists = &e->lists;
         TAILQ_INIT(&o->calls);
         list->viewing = &o->op;
@@ -198,7 +209,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
         struct list_call *call = TAILQ_FIRST(calls);
         TAILQ_REMOVE(calls, call, link);
         call->head = head_ref(head);
-        TAILQ_INSERT_TAIL(&o->calls, call, link);
+        call_enter(&o->op, &o->calls, call);
     }
     if (starts) {
         op_start(e, &o->op);

@@ -23,13 +23,11 @@ struct pass {
     struct list *list;
     /* Starts the call, or returns false: it stays in the queue. */
     bool (*take)(struct pass *pass, struct list_call *call);
-    /* Why a call waited for too long, as the text behind SERVER_ERROR. */
-    const char *(*late)(const struct pass *pass, const struct list_call *call, enum metric *metric);
 };
 
 /* Notes what is under way. */
 void pass_begin(struct pass *pass);
-/* Offers each waiting call to take, but for those whose time is over or whose client is gone. */
+/* Offers each waiting call to take, but for reads whose client is gone. */
 void pass_queue(struct pass *pass);
 
 static inline enum phase pass_phase(const struct pass *pass, const struct list_call *call)
@@ -48,8 +46,5 @@ static inline void pass_set_phase(const struct pass *pass, struct list_call *cal
 void pass_activate(const struct pass *pass, struct list_call *call);
 /* A read whose answer there is no room for: see session.h. */
 void pass_hold(const struct pass *pass, struct list_call *call);
-/* A call that waited longer than its pool's timeout is not started any more: every request ends
- * within its time. True: it was ended. */
-bool pass_expired(struct pass *pass, struct list_call *call);
 
 #endif

@@ -202,9 +202,6 @@ static void take_turns(struct start *start)
             pass_set_phase(&start->pass, call, PHASE_BLOCKED);
             continue;
         }
-        if (pass_expired(&start->pass, call)) {
-            continue;
-        }
         bytes += call_bytes;
         list->has_turns = list->has_turns || (change && phase == PHASE_LOOKING);
         if (turns == NULL) {
@@ -219,19 +216,19 @@ static void take_turns(struct start *start)
     }
 }
 
-static const char *late(const struct pass *pass, const struct list_call *call, enum metric *metric)
+const char *schedule_late(const struct list *list, const struct list_call *call,
+                          enum metric *metric)
 {
     enum kind kind = kind_of(call);
     if (kind == KIND_COMPACTION) {
         *metric = METRIC_list_busy;
         return "busy: this list is being compacted";
     }
-    if (kind == KIND_CHANGE && round_call_bytes(call) > list_log_room(pass->list)) {
+    if (kind == KIND_CHANGE && round_call_bytes(call) > list_log_room(list)) {
         *metric = METRIC_list_log_full;
         return "list log full, nothing done: compaction is behind, try again";
     }
-    *metric = METRIC_list_timeouts;
-    return "timeout, nothing done: earlier requests for this list took too long";
+    return NULL;
 }
 
 /* What is native needs no conversion: that is to say how many items there are. */
@@ -249,7 +246,7 @@ void schedule_list(struct engine *e, struct list *list)
     if (list->policy->migrate != MIGRATE_NO) {
         answer_conversions(list);
     }
-    struct start start = {.pass = {.e = e, .list = list, .take = take, .late = late}};
+    struct start start = {.pass = {.e = e, .list = list, .take = take}};
     if (TAILQ_EMPTY(&list->queue)) {
         return;
     }
@@ -287,6 +284,7 @@ void schedule_hold_large(struct engine *e, struct list *list, struct call_queue 
         session_discharge(call);
         pass_hold(&pass, call);
         TAILQ_REMOVE(reads, call, link);
+        call_leave(call);
         TAILQ_REMOVE(&list->active, call, active);
         if (last_back == NULL) {
             TAILQ_INSERT_HEAD(&list->queue, call, link);

@@ -461,6 +461,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     worker_woke(c->worker);
     c->writing = false;
+    c->took_us = c->worker->now.mono_us;
     want_write(c);
 }
 

@@ -35,8 +35,9 @@ struct client {
     int fd;
     struct event read_event;
     struct event write_event;
-    bool reading; /* read_event is added */
-    bool writing; /* write_event is added: the socket is full */
+    bool reading;     /* read_event is added */
+    uint64_t took_us; /* when it last took answers that it had left lying */
+    bool writing;     /* write_event is added: the socket is full */
 
     /* Input: in->data[in_pos .. in->used) is not parsed yet. */
     struct block *in;

@@ -2,6 +2,7 @@
 #include "proxy/forward.h"
 
 #include "proxy/forward_part.h"
+#include "proxy/late.h"
 #include "proxy/multiget.h"
 #include "proxy/protect.h"
 
@@ -164,7 +165,9 @@ static void emit_single(struct part *part, struct chain *out)
 static const struct handler single_handler = {.start = start_single,
                                               .park = forward_part_park,
                                               .emit = emit_single,
-                                              .free = forward_part_free};
+                                              .free = forward_part_free,
+                                              .abandon = forward_part_abandon,
+                                              .late = forward_late};
 
 /* --- values that are too large --- */
 
@@ -240,8 +243,18 @@ static void emit_flush(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler flush_handler = {
-    .start = start_flush, .park = forward_part_park, .emit = emit_flush, .free = forward_part_free};
+static const char *late_flush(const struct pending *p)
+{
+    (void)p;
+    return "deadline over, outcome unknown";
+}
+
+static const struct handler flush_handler = {.start = start_flush,
+                                             .park = forward_part_park,
+                                             .emit = emit_flush,
+                                             .free = forward_part_free,
+                                             .abandon = forward_part_abandon,
+                                             .late = late_flush};
 
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply)
@@ -250,6 +263,7 @@ void forward_flush_all(struct client *client, const struct request *request, str
     struct pending *p = pending_add(client, &flush_handler, request, block);
     p->request.noreply = noreply;
     p->trailer = SLICE_LIT("OK\r\n");
+    late_watch(p);
 }
 
 void forward_request(struct client *client, const struct request *r, struct block *block)
@@ -275,7 +289,10 @@ void forward_request(struct client *client, const struct request *r, struct bloc
         metric_inc(m, METRIC_cmd_other);
         break;
     }
-    (void)pending_add(client, &single_handler, r, block);
+    struct pending *p = pending_add(client, &single_handler, r, block);
+    if (late_watches_all(client->worker)) {
+        late_watch(p);
+    }
 }
 
 void forward_init(struct worker *w, size_t spare_bytes)

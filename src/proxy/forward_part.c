@@ -9,6 +9,11 @@
 
 void forward_part_reply(struct forward_part *f, const struct exchange_reply *reply)
 {
+    if (f->left_by != NULL) {
+        block_unref(&f->key_block);
+        spare_give(&f->left_by->spare_exchanges, f);
+        return;
+    }
     f->failed = reply->status != EXCHANGE_ANSWERED;
     f->line = reply->line;
     f->has_value = !f->failed && reply->has_value;
@@ -33,6 +38,7 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
 {
     struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges);
     f->parked = false;
+    f->left_by = NULL;
     f->next = NULL;
     part_add(p, &f->part, key, kind);
     return f;
@@ -68,6 +74,27 @@ void forward_part_free(struct part *part)
         }
     }
     spare_give(&worker_of(part->pending)->spare_exchanges, f);
+}
+
+void forward_part_abandon(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    f->left_by = worker_of(part->pending);
+    f->key_block = block_ref(part->pending->block);
+    part->pending = NULL;
+}
+
+const char *forward_late_read(const struct pending *p)
+{
+    (void)p;
+    return "deadline over";
+}
+
+const char *forward_late(const struct pending *p)
+{
+    struct part *part = TAILQ_FIRST(&p->parts);
+    bool harmless = part != NULL && !forward_of(part)->exchange.changes;
+    return harmless ? "deadline over" : "deadline over, outcome unknown";
 }
 
 void forward_count_error(struct worker *w, struct slice line)

@@ -158,6 +158,9 @@ static void start_call(struct pending *p)
     call->session = &p->client->session;
     call->from = r->from;
     call->to = r->to;
+    bool is_long = way->verb == LIST_COMPACT || way->verb == LIST_CONVERT;
+    uint32_t ms = is_long ? w->config->long_timeout_ms : w->config->deadline_ms;
+    call->deadline_us = pending_since_us(p) + (uint64_t)ms * 1000;
     call->owner = c;
     part_add(p, &c->part, key, WINDOW_SHORT);
     set_items(c, r);

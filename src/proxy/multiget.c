@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "proxy/forward_part.h"
+#include "proxy/late.h"
 
 /* Values up to this size are copied with their line into one piece of the output. */
 #define SMALL_REPLY_MAX ((size_t)4096)
@@ -373,18 +374,26 @@ static const struct handler key_handler = {.start = start_key,
                                            .park = forward_part_park,
                                            .restart = restart_key,
                                            .emit = emit_key,
-                                           .free = forward_part_free};
+                                           .free = forward_part_free,
+                                           .abandon = forward_part_abandon,
+                                           .late = forward_late_read};
 
 static const struct handler keys_handler = {.start = start_keys,
                                             .park = forward_part_park,
                                             .restart = restart_key,
                                             .emit = emit_key,
-                                            .free = forward_part_free};
+                                            .free = forward_part_free,
+                                            .abandon = forward_part_abandon,
+                                            .late = forward_late_read};
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
-static const struct handler touch_keys_handler = {
-    .start = start_key, .park = forward_part_park, .emit = emit_key, .free = forward_part_free};
+static const struct handler touch_keys_handler = {.start = start_key,
+                                                  .park = forward_part_park,
+                                                  .emit = emit_key,
+                                                  .free = forward_part_free,
+                                                  .abandon = forward_part_abandon,
+                                                  .late = forward_late};
 
 static const struct handler *handler_of(const struct request *r)
 {
@@ -400,6 +409,9 @@ void multiget_request(struct client *client, const struct request *r, struct blo
     struct pending *p = pending_add(client, handler_of(r), r, block);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
+    if (r->arg_count > 1 || late_watches_all(client->worker)) {
+        late_watch(p);
+    }
 }
 
 void multiget_init(struct worker *w, size_t spare_bytes)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "proxy/client.h"
+#include "proxy/late.h"
 #include "proxy/worker.h"
 
 struct request *pending_room(struct worker *w)
@@ -17,6 +18,8 @@ struct request *pending_room(struct worker *w)
 static void enqueue(struct pending *p, struct client *client, const struct handler *handler)
 {
     p->client = client;
+    p->read_us = client->worker->now.mono_us;
+    p->due_us = 0;
     p->handler = handler;
     TAILQ_INIT(&p->parts);
     p->rest = SLICE_NONE;
@@ -64,6 +67,7 @@ void pending_weigh(struct pending *p, size_t bytes)
 static void pending_free(struct pending *p)
 {
     struct worker *w = p->client->worker;
+    late_forget(p);
     p->client->window.request_bytes -= p->weight_bytes;
     TAILQ_REMOVE(&p->client->fifo, p, link);
     block_unref(&p->block);
@@ -262,6 +266,51 @@ void pending_fail(struct pending *p, const char *line)
 void pending_settle(struct client *client)
 {
     emit_ready(client);
+}
+
+uint64_t pending_since_us(const struct pending *p)
+{
+    const struct client *client = p->client;
+    if (client->writing) {
+        return client->worker->now.mono_us;
+    }
+    return client->took_us > p->read_us ? client->took_us : p->read_us;
+}
+
+/* Takes an unanswered part off the request. */
+static void abandon(struct part *part)
+{
+    struct pending *p = part->pending;
+    struct client *client = p->client;
+    if (part->postponed) {
+        part_free(part);
+        return;
+    }
+    window_answered(&client->window, part->kind, part->expected_bytes, 0);
+    window_emitted(&client->window);
+    TAILQ_REMOVE(&p->parts, part, link);
+    p->handler->abandon(part);
+}
+
+bool pending_expire(struct pending *p, const char *line)
+{
+    struct client *client = p->client;
+    struct part *part, *next;
+    bool waits = !p->all_started;
+    for (part = TAILQ_FIRST(&p->parts); part != NULL; part = next) {
+        next = TAILQ_NEXT(part, link);
+        if (!part->answered) {
+            waits = true;
+            abandon(part);
+        }
+    }
+    if (!waits) {
+        return false;
+    }
+    pending_fail(p, line);
+    emit_ready(client);
+    client_touch(client);
+    return true;
 }
 
 void pending_answer_fixed(struct client *client, struct slice text)

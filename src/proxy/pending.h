@@ -42,6 +42,11 @@ struct handler {
     /* Gives back the part's memory and what it holds. It may not have been answered when the worker
      * ends. */
     void (*free)(struct part *part);
+    /* Nobody waits for the part's answer any more: what is in flight frees it when it comes. */
+    void (*abandon)(struct part *part);
+    /* What is known of the request then, behind SERVER_ERROR. These two: of requests that
+     * late_watch is told of. */
+    const char *(*late)(const struct pending *pending);
 };
 
 struct part {
@@ -60,6 +65,9 @@ TAILQ_HEAD(part_list, part);
 struct pending {
     TAILQ_ENTRY(pending) link; /* client.fifo */
     struct client *client;
+    uint64_t read_us;              /* when it was read */
+    TAILQ_ENTRY(pending) watch;    /* late.h */
+    uint64_t due_us;               /* 0: it is not watched */
     const struct handler *handler; /* NULL: an answer of the proxy itself */
     struct request request;        /* slices point into block */
     struct block *block;           /* holds a reference */
@@ -114,6 +122,13 @@ void pending_fail(struct pending *pending, const char *line);
 /* To be called when a request's last parts were passed over instead of started: answers what is in
  * turn. */
 void pending_settle(struct client *client);
+
+/* From when on the request's time is counted: since it was read or, where its client has left
+ * answers lying, since it has taken them. */
+uint64_t pending_since_us(const struct pending *pending);
+/* Ends the request with what is answered so far, and that line behind it. False: it has all its
+ * answers already, and waits for its turn. */
+bool pending_expire(struct pending *pending, const char *line);
 
 /* Answers in turn with static text, or with text (which is emptied). */
 void pending_answer_fixed(struct client *client, struct slice text);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "proxy/forward.h"
+#include "proxy/late.h"
 #include "proxy/list_request.h"
 #include "proxy/multiget.h"
 #include "proxy/pressure.h"
@@ -236,6 +237,7 @@ static void create_events(struct worker *w)
     event_assign(&w->wake_event, w->base, w->wake_fd, EV_READ | EV_PERSIST, on_wake, w);
     event_add(&w->wake_event, NULL);
     evtimer_assign(&w->timer, w->base, on_timer, w);
+    late_init(w);
     event_assign(&w->idle_timer, w->base, -1, EV_PERSIST, on_idle_timer, w);
     if (w->config->idle_timeout_s != 0) {
         struct timeval interval = {IDLE_CHECK_S, 0};
@@ -319,6 +321,7 @@ void worker_destroy(struct worker **slot)
         if (event_initialized(&w->wake_event)) {
             event_del(&w->wake_event);
             event_del(&w->timer);
+            late_fini(w);
             event_del(&w->idle_timer);
             request_clock_fini(w);
             pressure_fini(w);

@@ -83,6 +83,9 @@ struct worker {
     bool engine_dirty;       /* wants engine_run in this turn */
     uint64_t engine_next_us; /* when engine_run asked to be called again */
     struct event timer;
+    TAILQ_HEAD(, pending) watched; /* late.h */
+    struct event watch_timer;      /* the first one's deadline, or earlier */
+    bool watch_timer_set;
     uint64_t timer_us; /* what timer is set to, UINT64_MAX = not set */
 
     /* Clients. */

@@ -110,6 +110,12 @@ static unsigned changes_of_others(const struct world *w, const struct proxy *p)
     return changes;
 }
 
+static uint64_t deadline_us(const struct world *w, enum list_verb verb)
+{
+    const struct config *config = w->scene->config;
+    return 1000 * (uint64_t)(verb == LIST_COMPACT ? config->long_timeout_ms : config->deadline_ms);
+}
+
 static void submit_next(struct world *w, struct proxy *p)
 {
     while (p->op != NULL && p->asked < p->op->count && (p->open == 0 || p->op->pipelined)) {
@@ -118,6 +124,7 @@ static void submit_next(struct world *w, struct proxy *p)
         p->open++;
         p->met = changes_of_others(w, p);
         call->call.key = slice_of(LIST_KEY);
+        call->call.deadline_us = w->now_us + deadline_us(w, call->call.verb);
         engine_submit(p->engine, &call->call, world_now(w));
     }
 }
@@ -132,11 +139,10 @@ static bool log_is_full(const struct world *w)
            head->value->used + MUCH_BYTES > w->scene->config->lists[0].log_hard_limit_bytes;
 }
 
-/* Has it waited so long that it need not be started any more? */
+/* Is its time over? */
 static bool is_late(const struct world *w, const struct list_call *call)
 {
-    uint64_t timeout_us = (uint64_t)w->scene->config->pools[0].timeout_ms * 1000;
-    return w->now_us - call->submitted_us >= timeout_us;
+    return w->now_us >= call->deadline_us;
 }
 
 /* Errors need a fault, a part of the list that is missing, others who changed it meanwhile, a full
@@ -152,7 +158,7 @@ static bool may_be_answered(const struct world *w, const struct proxy *p,
     }
     bool full = slice_starts_with(slice_of(call->error), SLICE_LIT("list log full"));
     bool busy = slice_starts_with(slice_of(call->error), SLICE_LIT("busy"));
-    bool timeout = slice_starts_with(slice_of(call->error), SLICE_LIT("timeout, nothing done"));
+    bool timeout = slice_starts_with(slice_of(call->error), SLICE_LIT("deadline over"));
     return (timeout && is_late(w, call)) || (full && log_is_full(w)) ||
            ((full || busy) && changes_of_others(w, p) > p->met);
 }

@@ -121,7 +121,7 @@ static struct config *make_config(void)
     CHECK(config_add_pool(config, "test", "127.0.0.1:11211", error) == 0);
     CHECK(config_finish(config, error) == 0);
     config->tracked_lists = 16;
-    config->pools[0].timeout_ms = 100; /* a full log is looked at once per millisecond so long */
+    config->deadline_ms = 100; /* a full log is looked at once per millisecond so long */
     return config;
 }
 
@@ -248,6 +248,7 @@ static void submit(struct world *w)
     chain_init(&c->call.answer);
     w->open_calls++;
     trace_call(w, "submit", &c->call);
+    c->call.deadline_us = w->now.mono_us + (uint64_t)w->config->deadline_ms * 1000;
     engine_submit(w->engine, &c->call, w->now);
 }
 

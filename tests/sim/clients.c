@@ -83,6 +83,14 @@ struct sim_call *call_create(struct world *w, struct client *client, enum list_v
     return call;
 }
 
+void call_set_deadline(struct world *w, struct sim_call *call)
+{
+    enum { LONG_US = 60000000 };
+    bool is_long = w->quiet || call->call.verb == LIST_COMPACT;
+    call->due_us = w->now_us + (is_long ? LONG_US : w->p.deadline_us);
+    call->call.deadline_us = call->due_us;
+}
+
 void call_choose_items(struct world *w, struct rng *rng, struct sim_call *call)
 {
     enum list_verb verb = call->call.verb;
@@ -170,6 +178,20 @@ bool client_takes(struct client *client, uint64_t bytes)
     return session_holds(session);
 }
 
+/* Nothing but its client, or a pause of its proxy, keeps a call from being answered in time. */
+static void check_deadline(struct world *w, const struct sim_call *call)
+{
+    enum { TURN_US = 2 };
+    const struct proxy *p = &w->proxies[call->proxy];
+    uint64_t due_us = call->due_us > p->paused_until_us ? call->due_us : p->paused_until_us;
+    if (w->p.session_limit == 0 && w->now_us > due_us + TURN_US) {
+        char text[320];
+        call_describe(call, text, sizeof text);
+        sim_violation("answered %llu us after its deadline: %s",
+                      (unsigned long long)(w->now_us - due_us), text);
+    }
+}
+
 bool call_done(struct world *w, struct sim_call *call)
 {
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
@@ -180,8 +202,14 @@ bool call_done(struct world *w, struct sim_call *call)
     w->statuses[call->call.status]++;
     call->done = true;
     trace_call(w, call);
+    check_deadline(w, call);
     uint64_t bytes = call->call.answer.bytes;
     call->settled_us = w->proxies[call->proxy].last_arrival_us;
+    if (strstr(call->call.error, "deadline over, outcome unknown") != NULL) {
+        /* It may be in a batch that is not written yet. */
+        call->settled_us = UINT64_MAX;
+        w->proxies[call->proxy].unsettled++;
+    }
     oracle_done(&w->oracle, call);
     if (client->waits) {
         client->waits = false;

@@ -113,6 +113,13 @@ static void run_short(struct world *w, unsigned server)
     events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 20000), EVENT_PLENTY, w, server);
 }
 
+static void stall(struct world *w, unsigned server)
+{
+    uint64_t until_us = w->now_us + 1 + rng_below(&w->rng, 4 * w->p.deadline_us);
+    trace(w, "s%u stalls until %.6f", server, (double)until_us / 1e6);
+    w->stalled_until_us[server] = until_us;
+}
+
 static void harm_store(struct world *w, enum fault fault, unsigned server)
 {
     if (fault == FAULT_EVICTION) {
@@ -123,6 +130,8 @@ static void harm_store(struct world *w, enum fault fault, unsigned server)
         restart(w, server);
     } else if (fault == FAULT_DISK) {
         move_to_disk(w, server);
+    } else if (fault == FAULT_STALL) {
+        stall(w, server);
     } else {
         run_short(w, server);
     }

@@ -27,6 +27,7 @@ struct sim_call {
     struct slice items[CALL_ITEMS_MAX];
     uint64_t asked, answered; /* moments, counted by the oracle */
     struct ids answer;        /* what it read */
+    uint64_t due_us;          /* its deadline */
     bool done;
     bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
 

@@ -87,6 +87,24 @@ static void mix_faults(struct params *p, unsigned kind, struct rng *rng)
     }
 }
 
+/* By an own draw, so that all else of a seed stays as it was. */
+static void mix_deadlines(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 104729);
+    p->deadline_us = 1000000;
+    if (rng_below(&rng, 3) > 0) {
+        return;
+    }
+    /* Operations of several steps do not come to their end. */
+    p->deadline_us = p->delay_us << (2 + rng_below(&rng, 6));
+    bool faults = p->fault_us > 0;
+    p->faults[FAULT_STALL] = faults ? 2 : 0;
+    if (p->faults[FAULT_EVICTION] == 0 && rng_below(&rng, 2) == 0) {
+        p->long_ms = 10u << rng_below(&rng, 6);
+    }
+}
+
 /* What shows only in few worlds. */
 static void mix_rarities(struct params *p, struct rng *rng)
 {
@@ -160,6 +178,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_rarities(p, &rng);
     p->session_limit = rng_below(&rng, 4) == 0 ? 64u << rng_below(&rng, 5) : 0;
     p->history = seed / KIND_COUNT % 10 == 1;
+    mix_deadlines(p);
     p->dialect = dialect;
     if (dialect != DIALECT_NATIVE) {
         mix_dialect(p, &rng);
@@ -204,6 +223,8 @@ static const struct param table[] = {
     PARAM(clock_skew_s, 100),
     PARAM(wrong_clocks, 1),
     PARAM(pause_us, 100000000),
+    PARAM_FROM(deadline_us, 1, 100000000),
+    PARAM(long_ms, 100000000),
     PARAM(refuse, 1),
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
@@ -223,6 +244,7 @@ static const struct param table[] = {
     FAULT("restarts", FAULT_RESTART),
     FAULT("disk", FAULT_DISK),
     FAULT("shortages", FAULT_SHORTAGE),
+    FAULT("stalls", FAULT_STALL),
     FAULT("losses", FAULT_LOSS),
     FAULT("crashes", FAULT_CRASH),
     FAULT("pauses", FAULT_PAUSE),

@@ -24,6 +24,7 @@ enum fault {
     FAULT_RESTART,
     FAULT_DISK,     /* an item moves to disk */
     FAULT_SHORTAGE, /* a server has no memory, or refuses, for a while */
+    FAULT_STALL,    /* a server answers nothing for a while */
     FAULT_LOSS,     /* of a connection */
     FAULT_CRASH,
     FAULT_PAUSE,
@@ -58,6 +59,8 @@ struct params {
     uint64_t clock_skew_s;        /* wall clocks of proxies are off by as much at most */
     bool wrong_clocks;            /* some of them by a day */
     uint64_t pause_us;            /* how long proxies pause at most */
+    uint64_t deadline_us;         /* of a call; those of lcompact are as long as in the daemon */
+    uint32_t long_ms;             /* of compactions; 0 = as in the daemon */
     bool history;                 /* the checker of histories sees it, too */
     bool views;                   /* decoded content is kept */
     bool mixed_limits;            /* proxies are configured differently */

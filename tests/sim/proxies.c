@@ -8,6 +8,7 @@
 
 #include "list/dialect/work.h"
 #include "list/engine_state.h"
+#include "list/expiry.h"
 #include "list/op_compact.h"
 #include "list/op_round.h"
 #include "list/op_turns.h"
@@ -34,91 +35,6 @@ static void plan_message(struct world *w, uint64_t at_us, int kind, struct messa
 {
     m->holds++;
     events_plan(&w->events, at_us, kind, m, 0);
-}
-
-/* ---- what a request is meant to do ---- */
-
-static void intent_add(struct intent *intent, struct list_call *call)
-{
-    intent->calls = realloc(intent->calls, (intent->count + 1) * sizeof(struct sim_call *));
-    CHECK(intent->calls != NULL);
-    intent->calls[intent->count++] = call->owner;
-}
-
-/* Pairs are folded in several steps: what lset and ldrop do is done by the first write of the
- * additions that succeeds, and lcompact changes nothing. */
-static bool pair_carries(const struct world *w, const struct message *m,
-                         const struct list_call *call)
-{
-    enum format_part part;
-    uint64_t number;
-    struct slice key = slice_make(m->request.key, m->request.key_len);
-    (void)format_list(&w->format, key, &part, &number);
-    bool alone = call->verb == LIST_SET || call->verb == LIST_DROP;
-    return call->verb == LIST_ADD || call->verb == LIST_DEL ||
-           (alone && part == FORMAT_ADDS && ((struct sim_call *)call->owner)->applied == 0);
-}
-
-/* An lcreate that has found the list is answered so, whatever becomes of the others. */
-static void find_work(const struct world *w, struct message *m, struct op *op)
-{
-    struct intent *intent = &m->intent;
-    struct list_call *call;
-    bool reads = m->request.verb < BE_ADD;
-    intent->kind = reads ? INTENT_READ : INTENT_WORK;
-    if (!reads) {
-        TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
-        {
-            bool carries = w->p.dialect != DIALECT_PAIRED || pair_carries(w, m, call);
-            if (carries && (call->verb != LIST_CREATE || call->status == LIST_OK)) {
-                intent_add(intent, call);
-            }
-        }
-    }
-}
-
-static void find_intent(struct message *m, struct op *op)
-{
-    struct intent *intent = &m->intent;
-    struct list *list = op->list;
-    struct list_call *call;
-    enum be_verb verb = m->request.verb;
-    if (verb < BE_ADD) {
-        intent->kind = INTENT_READ;
-    } else if (list->round == op) {
-        intent->kind = INTENT_ROUND;
-        TAILQ_FOREACH(call, &((struct op_round *)op)->writes, link)
-        {
-            intent_add(intent, call);
-        }
-    } else if (list->turns == op) {
-        intent->kind = INTENT_TURNS;
-        TAILQ_FOREACH(call, &((struct op_turns *)op)->calls, link)
-        {
-            if (call->verb != LIST_HAS) {
-                intent_add(intent, call);
-            }
-        }
-    } else if (list->exact == op) {
-        intent->kind = INTENT_EXACT;
-        TAILQ_FOREACH(call, &list->active, active)
-        {
-            if (call->verb == LIST_ADDX || call->verb == LIST_DELX || call->verb == LIST_CREATE) {
-                intent_add(intent, call);
-            }
-        }
-    } else if (list->compaction == op || list->merge == op) {
-        const struct op_compact *c = (const struct op_compact *)op;
-        bool drop = c->call != NULL && c->call->verb == LIST_DROP;
-        bool append_clear = verb == BE_APPEND && slice_equal(m->request.value, SLICE_LIT("!0:"));
-        intent->kind = append_clear ? INTENT_DROP : INTENT_COMPACT;
-        intent->clears = verb == BE_CAS && c->plan.kind == PLAN_CLEAR;
-        intent->may_remove =
-            c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY;
-        if (drop && (append_clear || intent->clears || verb == BE_CAS_DELETE)) {
-            intent_add(intent, c->call);
-        }
-    }
 }
 
 void proxy_pause(struct proxy *p)
@@ -205,13 +121,7 @@ static void take_requests(struct proxy *p)
         m->list = list_of(w, r);
         m->server = (unsigned)(cluster_store(&w->oracle.cluster, be_placement(r)) - w->stores);
         m->step = step_name(r->op);
-        if (m->list < 0) {
-            m->intent.kind = INTENT_READ;
-        } else if (w->p.dialect != DIALECT_NATIVE) {
-            find_work(w, m, r->op);
-        } else if (r->op != NULL) {
-            find_intent(m, r->op);
-        }
+        intent_find(w, m, r);
         send_message(w, m);
         bool compacts = m->intent.kind == INTENT_COMPACT ||
                         (m->intent.kind == INTENT_WORK && m->request.verb != BE_APPEND);
@@ -219,6 +129,7 @@ static void take_requests(struct proxy *p)
             proxy_pause(p);
         }
     }
+    intents_note(p);
 }
 
 /* ---- arriving ---- */
@@ -391,10 +302,30 @@ static void execute(struct world *w, struct store *store, struct message *m)
     }
 }
 
+/* Does it wait for a server that is stalled, or behind what does? */
+static bool held_up(struct world *w, struct message *m)
+{
+    struct connection *c = &m->proxy->connections[m->server];
+    uint64_t until_us = w->stalled_until_us[m->server];
+    if (m->was_held || (until_us <= w->now_us && c->held_us < w->now_us)) {
+        return false;
+    }
+    m->was_held = true;
+    c->held_us = until_us > c->held_us ? until_us : c->held_us + 1;
+    if (m->proxy->last_arrival_us < c->held_us) {
+        m->proxy->last_arrival_us = c->held_us;
+    }
+    events_plan(&w->events, c->held_us, EVENT_ARRIVE, m, 0);
+    return true;
+}
+
 void message_arrive(struct world *w, struct message *m)
 {
     struct store *store = &w->stores[m->server];
     struct connection *c = &m->proxy->connections[m->server];
+    if (held_up(w, m)) {
+        return;
+    }
     if (m->dropped || store->incarnation != m->incarnation) {
         message_release(m);
         return;
@@ -416,6 +347,8 @@ static void give_back(struct message *m)
     TAILQ_REMOVE(&p->connections[m->server].outstanding, m, link);
     engine_reply(p->engine, r, &m->reply, proxy_now(p));
     message_release(m);
+    /* Before calls end at their deadlines: what is sent carries those that are there now. */
+    take_requests(p);
 }
 
 void message_deliver(struct world *w, struct message *m)
@@ -496,6 +429,7 @@ void proxy_start(struct proxy *p)
     p->life++;
     rng_init_seed(&p->rng, rng_next(&w->rng));
     p->cache = cache_create(w->p.cache_bytes);
+    TAILQ_INIT(&p->waiting);
     p->engine = engine_create(p->config, &p->cache, &p->rng, &p->metrics);
     p->wake_us = UINT64_MAX;
     for (unsigned s = 0; s < w->p.servers; s++) {
@@ -510,11 +444,24 @@ void proxy_start(struct proxy *p)
     }
 }
 
+void proxy_settle(struct proxy *p)
+{
+    struct world *w = p->world;
+    for (struct sim_call *call = w->all_calls; call != NULL && p->unsettled > 0;
+         call = call->next) {
+        if (call->proxy == p->number && call->settled_us == UINT64_MAX) {
+            call->settled_us = p->last_arrival_us;
+            p->unsettled--;
+        }
+    }
+}
+
 void proxy_crash(struct proxy *p)
 {
     struct world *w = p->world;
     trace(w, "p%u crashes", p->number);
     engine_destroy(&p->engine);
+    proxy_forget(p);
     cache_destroy(&p->cache);
     for (unsigned s = 0; s < w->p.servers; s++) {
         struct connection *c = &p->connections[s];
@@ -541,6 +488,7 @@ void proxy_crash(struct proxy *p)
             oracle_done(&w->oracle, call);
         }
     }
+    proxy_settle(p);
     p->paused_until_us = 0;
     p->pause_due = false;
     events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 100000), EVENT_BOOT, p, 0);
@@ -560,6 +508,9 @@ void proxy_turn(struct proxy *p)
             more = call_done(w, call->owner) || more;
         }
     } while (more);
+    if (p->unsettled > 0 && !engine_busy(p->engine)) {
+        proxy_settle(p);
+    }
     next_us = next_us <= w->now_us ? w->now_us + 1 : next_us;
     if (next_us < p->wake_us) {
         p->wake_us = next_us;
@@ -577,6 +528,7 @@ void proxy_submit(struct proxy *p, struct sim_call *call)
     oracle_submitted(&w->oracle, call);
     trace_call(w, call);
     (void)client_takes(&p->clients[call->session % CLIENTS_MAX], 0);
+    call_set_deadline(w, call);
     engine_submit(p->engine, &call->call, proxy_now(p));
     proxy_turn(p);
 }

@@ -74,6 +74,9 @@ static struct config *make_config(const struct world *w, unsigned proxy)
     if (!p->views) {
         config->view_bytes = 0;
     }
+    if (p->long_ms != 0) {
+        config->long_timeout_ms = p->long_ms;
+    }
     config->tracked_lists = p->lists > 2 ? p->lists - 1 : 2;
     if (config_finish(config, error) != 0) {
         sim_violation("config: %s", error);
@@ -304,6 +307,7 @@ static void world_fini(struct world *w)
     }
     for (unsigned i = 0; i < w->p.proxies; i++) {
         engine_destroy(&w->proxies[i].engine);
+        proxy_forget(&w->proxies[i]);
         cache_destroy(&w->proxies[i].cache);
         config_destroy(&w->proxies[i].config);
     }
@@ -326,10 +330,10 @@ static void world_fini(struct world *w)
 static void print_summary(struct world *w)
 {
     static const enum metric shown[] = {
-        METRIC_list_appends, METRIC_list_turns,        METRIC_list_folds,    METRIC_list_flips,
-        METRIC_list_merges,  METRIC_list_heals,        METRIC_list_removes,  METRIC_list_conflicts,
-        METRIC_list_giveups, METRIC_list_sweeps,       METRIC_list_log_full, METRIC_list_busy,
-        METRIC_list_damaged, METRIC_list_out_of_memory};
+        METRIC_list_appends, METRIC_list_turns,         METRIC_list_folds,    METRIC_list_flips,
+        METRIC_list_merges,  METRIC_list_heals,         METRIC_list_removes,  METRIC_list_conflicts,
+        METRIC_list_giveups, METRIC_list_sweeps,        METRIC_list_log_full, METRIC_list_busy,
+        METRIC_list_damaged, METRIC_list_out_of_memory, METRIC_deadlines_over};
     printf("seed %llu: %.3f s, calls: %llu ok, %llu missing, %llu not stored, %llu client errors, "
            "%llu errors, "
            "%llu abandoned\n ",
@@ -342,7 +346,8 @@ static void print_summary(struct world *w)
         for (unsigned p = 0; p < w->p.proxies; p++) {
             sum += metric_get(&w->proxies[p].metrics, shown[i]);
         }
-        printf(" %s %llu", metric_name(shown[i]) + 5, (unsigned long long)sum);
+        printf(" %s %llu", metric_name(shown[i]) + (shown[i] == METRIC_deadlines_over ? 0 : 5),
+               (unsigned long long)sum);
     }
     printf("\n");
 }

@@ -19,8 +19,9 @@
 #define DAY_S (60 * 60 * 24)
 
 struct connection {
-    struct rng rng; /* its delays */
-    bool far;       /* they are long */
+    struct rng rng;   /* its delays */
+    bool far;         /* they are long */
+    uint64_t held_us; /* when the last of those arrives that a stalled server has kept waiting */
     uint64_t epoch;
     bool up;
     bool broken; /* the proxy has not noticed yet */
@@ -38,6 +39,7 @@ struct message {
     unsigned server;
     uint64_t incarnation;
     bool dropped;   /* will not reach the server */
+    bool was_held;  /* by a stalled server */
     bool connected; /* went out over the connection */
     uint64_t epoch;
     struct be_reply reply;
@@ -68,10 +70,12 @@ struct proxy {
     struct metrics metrics;
     uint64_t life; /* counts starts */
     uint64_t paused_until_us, wake_us;
+    unsigned unsettled; /* calls that ended at their deadlines, and may still be carried out */
     uint64_t last_arrival_us; /* of what it has sent, over all connections */
     bool pause_due;           /* with the next write of a compaction */
     struct connection connections[SERVERS_MAX];
     struct client clients[CLIENTS_MAX];
+    TAILQ_HEAD(, waiting) waiting; /* writes that the engine holds until it knows the time */
 };
 
 /* A client without a proxy: hand.c. */
@@ -92,6 +96,7 @@ struct world {
     uint64_t now_us;
     struct events events;
     struct store stores[SERVERS_MAX];
+    uint64_t stalled_until_us[SERVERS_MAX];
     int64_t clock_offsets_us[SERVERS_MAX]; /* the servers' clocks, against the world's */
     int64_t clocks_s[SERVERS_MAX];         /* what they show */
     struct proxy proxies[PROXIES_MAX];
@@ -180,6 +185,7 @@ void world_finish(struct world *w);
 /* proxies.c */
 void proxy_start(struct proxy *proxy);
 void proxy_crash(struct proxy *proxy);
+
 void proxy_pause(struct proxy *proxy);
 /* Lets the engine run and carries out what it wants. */
 void proxy_turn(struct proxy *proxy);
@@ -192,10 +198,19 @@ void message_deliver(struct world *w, struct message *m);
 void message_before(struct world *w, struct message *m);
 /* Tells the oracle what a request has changed. */
 void message_executed(struct world *w, struct message *m);
+/* What the proxy has begun is over: so are the calls that ended before. */
+void proxy_settle(struct proxy *proxy);
 /* The connection is gone; some of what is on its way still arrives when may_arrive. */
 void connection_break(struct proxy *proxy, unsigned server, bool may_arrive);
 void connection_lost(struct proxy *proxy, unsigned server);
 void connection_up(struct proxy *proxy, unsigned server);
+
+/* intent.c: of a request that is sent now. */
+void intent_find(struct world *w, struct message *m, const struct be_request *r);
+/* Notes what the engine keeps waiting; before calls can end at their deadlines. */
+void intents_note(struct proxy *proxy);
+/* Frees what is noted of an engine that is gone. */
+void proxy_forget(struct proxy *proxy);
 
 /* clients.c */
 void client_think(struct client *client);
@@ -203,6 +218,8 @@ void client_think(struct client *client);
 void client_plan(struct client *client);
 struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
                              unsigned list);
+/* When it must be answered, from now on. */
+void call_set_deadline(struct world *w, struct sim_call *call);
 /* The same without a proxy. */
 struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list);
 /* Gives it items. */

@@ -341,6 +341,7 @@ static void test_log_says_what_calls_waited_for(void **state)
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(log_open(path, LOG_INFO_LEVEL), 0);
+    s->call.deadline_us = s->rig.now.mono_us + 1000000;
     submit(s, LIST_LEN, NULL, 0);
     s->rig.now.mono_us += 5000000;
     expect_done(s, LIST_SERVER_ERROR);

@@ -178,12 +178,12 @@ def test_script_says_which_memcached_may_leave_out_items(start_daemon, memcached
 
 @pytest.mark.parametrize("late", ["lgets 0", "lgets 1", "lgets 2", "lconvert 0"])
 def test_script_asks_again_who_has_waited_too_long(memcached, late):
-    """A large list takes longer than timeout_ms, and what waits for it is answered so."""
+    """A large list takes longer than deadline_ms, and what waits for it is answered so."""
 
     def answer(line, number):
         verb = line.split()[0]
         if f"{verb} {number}" == late:
-            return "SERVER_ERROR timeout, nothing done: earlier requests for this list took too long\r\n"
+            return "SERVER_ERROR deadline over, nothing done: earlier requests for this list took too long\r\n"
         if verb == "stats":
             pairs = [("dialect", "signed"), ("migrate", "native"), ("delimiter", ",")]
             return "".join(f"STAT lists:topic-:{k} {v}\r\n" for k, v in pairs) + "END\r\n"

@@ -2,6 +2,7 @@
 #include "list/dialect/migrate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "list/dialect/foreign.h"
 #include "list/dialect/sublists.h"
@@ -83,10 +84,13 @@ void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
     struct list_call *call;
     while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
         TAILQ_REMOVE(calls, call, link);
+        call_leave(call);
+        if (call->ghost) {
+            free(call);
+            continue;
+        }
         TAILQ_REMOVE(&list->active, call, active);
         TAILQ_INSERT_HEAD(&list->queue, call, link);
-        /* It did not wait for its turn, it was at work; and may have done something. */
-        call->submitted_us = e->now.mono_us;
     }
     list->kept = KEPT_UNKNOWN;
     list->newest_known = false;

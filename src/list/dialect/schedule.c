@@ -108,17 +108,9 @@ static bool take(struct pass *pass, struct list_call *call)
     return lane == LANE_READ ? take_read(start, call) : take_change(start, call, lane);
 }
 
-static const char *late(const struct pass *pass, const struct list_call *call, enum metric *metric)
-{
-    (void)pass;
-    (void)call;
-    *metric = METRIC_list_timeouts;
-    return "timeout, nothing done: earlier requests for this list took too long";
-}
-
 void dialect_schedule(struct engine *e, struct list *list)
 {
-    struct start start = {.pass = {.e = e, .list = list, .take = take, .late = late},
+    struct start start = {.pass = {.e = e, .list = list, .take = take},
                           .dialect = dialect_of(list->policy)};
     if (list_migrates(list) && list->kept == KEPT_UNKNOWN) {
         if (list->writer == NULL && list->reader == NULL && !TAILQ_EMPTY(&list->queue)) {

@@ -63,7 +63,10 @@ void items_settle(struct items *items)
 
 void work_add(struct work *w, struct list_call *call)
 {
-    TAILQ_INSERT_TAIL(&w->calls, call, link);
+    call_enter(&w->op, &w->calls, call);
+    if (w->lane != LANE_READ && call->item_count > 0) {
+        work_keep_items(w, call);
+    }
     for (size_t i = 0; i < call->item_count; i++) {
         w->call_bytes += entry_bytes(call->items[i].len);
     }
@@ -557,6 +560,8 @@ static void work_fini(struct engine *e, struct op *op)
 {
     struct work *w = (struct work *)op;
     (void)e;
+    work_free_ghosts(w);
+    arena_fini(&w->kept);
     work_forget_parts(w);
     work_forget_texts(w);
     fold_fini(&w->items.fold);
@@ -574,6 +579,8 @@ struct work *work_create(struct engine *e, struct list *list, enum lane lane, wo
     struct work *w = op_create(e, list, sizeof *w, work_step_all, work_fini);
     w->lane = lane;
     w->run = run;
+    w->op.late = work_late;
+    arena_init(&w->kept);
     TAILQ_INIT(&w->calls);
     TAILQ_INIT(&w->written);
     fold_init(&w->move.imported);

@@ -7,6 +7,7 @@
 #ifndef LIST_DIALECT_WORK_H
 #define LIST_DIALECT_WORK_H
 
+#include "base/arena.h"
 #include "list/dialect/part.h"
 #include "list/fold.h"
 
@@ -118,6 +119,7 @@ struct work {
     work_step *run;
     struct call_queue calls; /* not answered yet */
     size_t call_bytes;       /* of their items */
+    struct arena kept;       /* the items of those that change something */
 
     struct part *parts;
     size_t part_count, part_cap;
@@ -154,6 +156,11 @@ struct work {
 /* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
 struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run);
 void work_add(struct work *w, struct list_call *call);
+
+/* late.c: the op's late; items of a call that is added; ghosts that were not carried out. */
+op_late work_late;
+void work_keep_items(struct work *w, struct list_call *call);
+void work_free_ghosts(struct work *w);
 
 /* Ends the first call, or all, and takes them off. */
 void work_finish_first(struct engine *e, struct work *w, enum list_status status);
