@@ -229,6 +229,51 @@ def test_a_list_does_not_begin_where_something_else_stands(memcached, start_daem
         assert hand.get("topic-Y") is None
 
 
+NATIVE = b"it looks like a head or a sublist of a native list"
+
+
+@pytest.mark.parametrize("dialect", ONE_ITEM)
+def test_parts_of_other_lists_are_not_advised_to_be_dropped(memcached, start_daemon, dialect):
+    """The key may be the name of a native list's head, or of a sublist: that list would lose it."""
+    config = {"lists topic-": {"dialect": dialect}, "lists topic-n": {}}
+    daemon = start_daemon([memcached], config=config)
+    with daemon.conn() as conn:
+        assert conn.cmd("ladd topic-n a b") == b"STORED"
+    other = start_daemon([memcached], config=settings(dialect))
+    with other.conn() as conn:
+        line = conn.cmd("lget topic-n#")
+        assert line.startswith(b"SERVER_ERROR topic-n# is not of dialect " + dialect.encode())
+        assert line.endswith(b", nothing done; " + NATIVE)
+
+
+def test_a_sublist_is_not_advised_to_be_dropped(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=settings("sublists"))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        assert conn.cmd(f"ladd {KEY} a b") == b"STORED"
+        assert conn.cmd(f"lget {KEY}.0") == (
+            b"SERVER_ERROR topic-X.0 is not of dialect sublists: no number of a sublist at byte 1, "
+            b"nothing done; it may be a sublist of another list"
+        )
+        assert hand.store("set", KEY, b"\1mclistd moved 1 3 7\n^1\n+0")
+        line = conn.cmd(f"lget {KEY}")
+        assert line.endswith(b", nothing done; it is the record of a list that moves"), line
+
+
+def test_a_ring_counts_a_counter_that_a_client_made_as_an_integer(memcached, start_daemon):
+    """pylibmc and pymemcache give integers the flags 2; INCR keeps them."""
+    daemon = start_daemon([memcached], config=settings("ring"))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        assert hand.conn.set(f"{KEY}.seq", "7", flags=2) == b"STORED"
+        assert conn.cmd(f"ladd {KEY} a") == b"STORED"
+        assert conn.lget(KEY) == [b"a"]
+        assert conn.cmd(f"lcompact {KEY}") == b"OK"
+        assert hand.conn.values(f"get {KEY}.seq") == [(f"{KEY}.seq".encode(), [2, 1], b"8")]
+        assert hand.conn.set(f"{KEY}.seq", "7x", flags=2) == b"STORED"
+        assert b" is not of dialect ring: no number" in conn.cmd(f"lget {KEY}")
+        assert hand.conn.set(f"{KEY}.seq", "7", flags=4) == b"STORED"
+        assert b" is not of dialect ring: flags 4" in conn.cmd(f"lget {KEY}")
+
+
 def test_native_heads_and_sublists_have_no_flags(memcached, start_daemon):
     """The proxy writes none: what has some is somebody's."""
     daemon = start_daemon([memcached], config={"lists": {}})

@@ -3,6 +3,7 @@
 
 #include "list/dialect/dialect.h"
 #include "list/dialect/grammar.h"
+#include "list/dialect/migrate.h"
 
 /* Names are bytes of clients: escaped, and cut so that the reason has room. */
 #define SHOWN_MAX 64
@@ -10,19 +11,36 @@
 const char foreign_delimiter_text[] =
     "an item of this list holds the delimiter: ask for lgetb, which keeps them apart";
 
+/* What the item may be to another list: nobody is advised to drop that. NULL: nothing known. */
+static const char *use_elsewhere(const struct list *list, const struct part *part)
+{
+    struct record record;
+    if (slice_starts_with(part->value, SLICE_LIT("^1"))) {
+        return "it looks like a head or a sublist of a native list";
+    }
+    if (record_parse(part->value, &record)) {
+        return "it is the record of a list that moves";
+    }
+    bool named = list->policy->dialect == DIALECT_SUBLISTS && part->role == PART_KEY;
+    return named && owner_is_possible(list) ? "it may be a sublist of another list" : NULL;
+}
+
 static void note_refusal(struct engine *e, struct work *w, const struct part *part,
                          const char *reason)
 {
     struct list *list = w->op.list;
     char name[KEY_BYTES_MAX], shown[SHOWN_MAX], key[SHOWN_MAX];
     struct slice stored = slice_make(name, part_name(list, part->role, part->number, name));
+    const char *use = use_elsewhere(list, part);
     metric_inc(e->metrics, METRIC_list_foreign_parts);
     list->known_parts = 0;
     list->newest_known = list->has_bar = false;
     list->known_active = 0;
-    work_note_text(w, "%s is not of dialect %s: %s, nothing done; ldrop %s removes it",
-                   slice_escape(stored, shown, sizeof shown), dialect_of(list->policy)->name,
-                   reason, slice_escape(list_key(list), key, sizeof key));
+    (void)slice_escape(stored, shown, sizeof shown);
+    (void)slice_escape(list_key(list), key, sizeof key);
+    work_note_text(w, "%s is not of dialect %s: %s, nothing done; %s%s%s", shown,
+                   dialect_of(list->policy)->name, reason, use != NULL ? use : "ldrop ",
+                   use != NULL ? "" : key, use != NULL ? "" : " removes it");
 }
 
 bool foreign_refuse(struct engine *e, struct work *w, const struct part *part)

@@ -15,6 +15,9 @@
 /* A blank and 20 digits behind a ring's item: its time. */
 #define STAMP_BYTES_MAX 21
 
+/* What pylibmc and pymemcache give to integers. */
+#define FLAGS_OF_INTEGERS 2
+
 struct check {
     const struct list_policy *policy;
     struct slice value;
@@ -170,7 +173,10 @@ const char *grammar_reason(const struct list *list, const struct part *part,
                            char reason[GRAMMAR_REASON_MAX])
 {
     const struct check c = {list->policy, part->value, reason};
-    if (!grammar_flags_of_text(part->flags)) {
+    /* INCR keeps the flags of the number that it counts, and no proxy writes a counter that is
+     * there: what a client made as an integer stays one. */
+    bool integer = part->role == PART_SEQ && part->flags == FLAGS_OF_INTEGERS;
+    if (!integer && !grammar_flags_of_text(part->flags)) {
         snprintf(reason, GRAMMAR_REASON_MAX, "flags %u, which are not those of text", part->flags);
         return reason;
     }

@@ -29,6 +29,16 @@ static struct slice owner_of(const struct list *list, size_t digits, uint64_t *n
     return is_name ? slice_make(key.p + before, key.len - before - after - digits) : SLICE_NONE;
 }
 
+bool owner_is_possible(const struct list *list)
+{
+    uint64_t number;
+    bool possible = false;
+    for (size_t digits = 1; digits <= DIGITS_MAX && !possible; digits++) {
+        possible = owner_of(list, digits, &number).len > 0;
+    }
+    return possible;
+}
+
 /* Does the index, or what a record of a move has in its place, list that number? */
 static bool lists_number(const struct list *list, struct slice index, uint64_t number)
 {
