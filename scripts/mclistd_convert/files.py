@@ -240,12 +240,12 @@ class Backup(Log):
         """All items of the list. Several threads may do so, of different lists."""
         if not self.file or key in self.saved:
             return
-        names = stored.parts(self.section, key)
-        found, now = stored.items([*names, key]), int(time.time())
+        names, found = stored.list_items(self.section, key)
+        now = int(time.time())
         if any(record_before(item.value) is not None for _, item in found.get(key, [])):
             return  # some of its items are gone already
-        if not any(name in found for name in names):
-            return  # it has moved
+        if not any(name in found for name in names) or stored.has_head(key):
+            return  # it has moved, and what is there now came later
         lines = []
         for name in names:
             for server, item in found.get(name, []):

@@ -139,8 +139,7 @@ class Inventory:
     # --- one item, one list ---
 
     def has_head(self, key):
-        copies = self.stored.items([key + b"#"]).get(key + b"#", [])
-        return any(layout.HEAD.match(item.value) for _, item in copies)
+        return self.stored.has_head(key)
 
     def moves(self, key):
         """Is its move to the native layout half done?"""

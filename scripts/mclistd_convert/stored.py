@@ -3,11 +3,17 @@
 them. Which of them owns a name is the proxies' business; what lies elsewhere is seen, too."""
 
 import threading
+import time
 
 from mclistd_convert import names as layout
 from mclistd_convert.wire import Answer, Refused, Server, dump
 
 PASSES_MAX = 10
+PAUSES_S = (0, 0.01, 0.02, 0.05, 0.1, 0.2)  # before a list that changes is read once more
+
+
+def versions(found):
+    return {name: [(address, item.cas) for address, item in copies] for name, copies in found.items()}
 
 
 class Stored:
@@ -68,6 +74,27 @@ class Stored:
                 if item is not None:
                     found.setdefault(key, []).append((address, item))
         return found
+
+    def has_head(self, key):
+        """Is there a native list of that key?"""
+        copies = self.items([key + b"#"]).get(key + b"#", [])
+        return any(layout.HEAD.match(item.value) for _, item in copies)
+
+    def list_items(self, section, key):
+        """(names, {name: [(address, Item)]}) of a list's items, and of its key, as they were at one
+        moment: they are read until nothing has changed in between, since a folding moves what they
+        hold from one to another. A ring's slots are independent of each other."""
+        several = layout.ROLES.get(section.dialect) and section.dialect != "ring"
+        for pause_s in PAUSES_S:
+            time.sleep(pause_s)
+            names = self.parts(section, key)
+            found = self.items([*names, key])
+            if not several or (
+                self.parts(section, key) == names
+                and versions(self.items([*names, key])) == versions(found)
+            ):
+                return names, found
+        raise Answer("busy, not saved: others changed the list each time")
 
     def parts(self, section, key, numbers=()):
         """The names of the items of a list, whether they are there or not, those without which

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scripts/convert: inventory, backup and restore."""
 
+import importlib
 import resource
 import subprocess
 import sys
 
 import pytest
 
-from harness import ROOT
+from harness import ROOT, wait_until
 from test_convert_support import (
     DIALECTS,
     convert,
@@ -185,6 +186,68 @@ def test_what_was_saved_last_counts(start_daemon, memcached, tmp_path):
     assert "1 lists in the backup: 1 restored" in done.stdout
     with memcached.conn() as conn:
         assert conn.get("topic-1") == b"newer,"
+
+
+@pytest.mark.parametrize("reads", [1, 2, 3])
+@pytest.mark.parametrize("dialect", ["paired", "flip", "marker", "sublists"])
+def test_a_list_that_is_folded_while_it_is_saved(
+    start_memcached, start_daemon, tmp_path, monkeypatch, dialect, reads
+):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    files, settings, stored = (
+        importlib.import_module(f"mclistd_convert.{name}") for name in ("files", "settings", "stored")
+    )
+    memcached = start_memcached()
+    daemon = start_daemon([memcached], config=sections(dialect, migrate="no"))
+    with daemon.conn() as conn:
+        assert conn.cmd(f"ladd {KEY} {' '.join(ITEMS)}") == b"STORED"
+        assert conn.cmd(f"ldel {KEY} apple") == b"DELETED"
+
+    class Folding(stored.Stored):
+        """The items come one after the other, as from several servers, and the list is folded
+        behind one of them."""
+
+        reads = 0
+
+        def items(self, keys):
+            found = {}
+            for name in keys:
+                found.update(super().items([name]))
+                self.reads += 1
+                if self.reads == reads:
+                    with daemon.conn() as conn:
+                        assert conn.cmd(f"ladd {KEY} late") == b"STORED"
+                        assert conn.cmd(f"lcompact {KEY}") == b"OK"
+                        assert conn.cmd(f"ladd {KEY} apple") == b"STORED"
+                        assert conn.cmd(f"ldel {KEY} pear") == b"DELETED"
+            return found
+
+    section = settings.Section(b"topic-")
+    section.values[b"dialect"] = dialect.encode()
+    path = tmp_path / "backup.txt"
+    files.Backup(path, section).save(Folding([memcached.address]), KEY.encode())
+    memcached.restart()
+    assert restore(path).returncode == 0
+    with daemon.conn() as conn:
+        wait_until("the proxy is connected", lambda: conn.cmd(f"llen {KEY}").isdigit())
+        assert conn.lget(KEY) in ([b"pear", b"plum"], [b"plum", b"late", b"apple"])
+
+
+@pytest.mark.parametrize("dialect", ["simple", "sublists"])
+def test_what_comes_after_a_conversion_is_not_saved_for_it(start_daemon, memcached, tmp_path, dialect):
+    daemon = start_daemon([memcached], config=sections(dialect))
+    store(memcached, dialect, KEY, ITEMS)
+    before = everything(memcached)
+    path = tmp_path / "backup.txt"
+    assert convert([daemon], server(memcached), f"--backup={path}").returncode == 0
+    store(memcached, dialect, KEY, ["straggler"])  # a client that does not know of the move
+    daemon.kill()
+    daemon.start()
+    done = convert([daemon], server(memcached), f"--backup={path}")
+    assert done.returncode == 1
+    assert "both a native list and an old one are stored" in done.stdout
+    assert restore(path, "--force").returncode == 0
+    assert everything(memcached) == before
 
 
 def test_a_full_disk_ends_the_run_before_the_list_is_touched(start_daemon, memcached, tmp_path):
