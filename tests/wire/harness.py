@@ -314,6 +314,8 @@ class Daemon:
         self.port = free_port()
         listen = f"{HOST}:{self.port}"
         self.sections = {"proxy": {"listen": listen, "threads": 2, "allow_flush_all": True}}
+        if SLOW > 1:
+            self.sections["proxy"]["deadline_ms"] = int(2000 * SLOW)
         if servers:
             addresses = [getattr(server, "address", server) for server in servers]
             self.sections["pool main"] = {"servers": addresses}

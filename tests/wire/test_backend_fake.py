@@ -288,7 +288,9 @@ def test_only_well_formed_requests_are_forwarded(start_daemon, start_fake):
         conn.send(script)
         while conn.line() != b"MN":
             pass
-    assert fake.all_received() == b"ms a 2\r\nxx\r\nset b 0 0 1\r\nx\r\nmg c v f\r\n"
+    # The value that is too large takes the old one away.
+    expected = b"delete a\r\nms a 2\r\nxx\r\nset b 0 0 1\r\nx\r\nmg c v f\r\n"
+    assert fake.all_received() == expected
 
 
 def test_the_handshake_asks_nothing_else(start_daemon, start_fake):

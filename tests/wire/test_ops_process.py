@@ -216,7 +216,9 @@ def test_idle_timeout(daemon):
 
 
 @pytest.mark.slow
-@pytest.mark.config(proxy={"idle_timeout_s": 1}, **{"pool main": {"timeout_ms": 60000}})
+@pytest.mark.config(
+    proxy={"idle_timeout_s": 1, "deadline_ms": 60000}, **{"pool main": {"timeout_ms": 60000}}
+)
 def test_idle_timeout_spares_those_who_wait_for_an_answer(daemon, memcached):
     with daemon.conn() as conn:
         assert conn.set("key", "x") == b"STORED"

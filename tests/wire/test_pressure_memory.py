@@ -128,7 +128,9 @@ LARGE_ANSWERS = {
 }
 
 # That the servers' answers take their time is not what these tests are about.
-NO_TIMEOUT = pytest.mark.config(**{"pool main": {"timeout_ms": 60000}})
+NO_TIMEOUT = pytest.mark.config(
+    proxy={"deadline_ms": 60000}, **{"pool main": {"timeout_ms": 60000}}
+)
 
 
 def check_memory(daemon, start_readers, name, script, limit_mib):
@@ -174,7 +176,9 @@ def test_client_hard_bytes_bounds_the_memory(daemon, memcacheds, start_readers, 
 
 @pytest.mark.slow
 @pytest.mark.memcacheds(2, "-m", "1024")
-@pytest.mark.config(**{"pool main": {"timeout_ms": 3000}})
+@pytest.mark.config(
+    proxy={"deadline_ms": 60000}, **{"pool main": {"timeout_ms": 3000}}
+)
 def test_answers_that_wait_for_a_slow_server_are_bounded(daemon, memcacheds, start_readers):
     """The first key's server is silent: what others have answered has to be kept."""
     fill(memcacheds, 200, 100_000)
