@@ -18,6 +18,8 @@
 /* Room at the end of a batch for the line about dropped lines. */
 #define NOTICE_BYTES 192
 
+static const char TOO_SLOW[] = "it is not read or written fast enough";
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t more;    /* there is something to write */
@@ -116,33 +118,39 @@ static size_t take_lines(char *batch)
     return len;
 }
 
+/* A line for the log about lines that are missing from it. Returns its length. */
+static size_t format_notice(char out[NOTICE_BYTES], uint64_t lines, const char *reason)
+{
+    struct timespec ts;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    gmtime_r(&ts.tv_sec, &tm);
+    size_t len = strftime(out, NOTICE_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    int n = snprintf(out + len, NOTICE_BYTES - len,
+                     ".%03ldZ warn  %" PRIu64 " lines of the log were dropped: %.80s\n",
+                     ts.tv_nsec / 1000000, lines, reason);
+    return len + (size_t)n;
+}
+
 /* Once the ring is empty: what was dropped came after all that was in it. */
 static size_t add_notice(char *batch, size_t len)
 {
     if (ring.used > 0 || ring.untold == 0) {
         return len;
     }
-    struct timespec ts;
-    struct tm tm;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    gmtime_r(&ts.tv_sec, &tm);
-    len += strftime(batch + len, NOTICE_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
-    int n = snprintf(batch + len, NOTICE_BYTES - 32,
-                     ".%03ldZ warn  %" PRIu64 " lines of the log were dropped: it is not read or "
-                     "written fast enough\n",
-                     ts.tv_nsec / 1000000, ring.untold);
+    len += format_notice(batch + len, ring.untold, TOO_SLOW);
     ring.untold = 0;
-    return len + (size_t)n;
+    return len;
 }
 
-/* Waits as long as it takes. What cannot be written at all (a full disk, a pipe without a reader)
- * is dropped. */
-static void write_batch(const char *batch, size_t len)
+/* Waits as long as it takes. Returns the bytes written; fewer than len, with errno, where no more
+ * can be written at all (a full disk, a pipe without a reader). */
+static size_t write_all(const char *bytes, size_t len)
 {
     size_t done = 0;
     while (done < len) {
         int fd = atomic_load_explicit(ring.fd, memory_order_relaxed);
-        ssize_t n = write(fd, batch + done, len - done);
+        ssize_t n = write(fd, bytes + done, len - done);
         if (n >= 0) {
             done += (size_t)n;
         } else if (errno == EAGAIN) {
@@ -150,16 +158,59 @@ static void write_batch(const char *batch, size_t len)
             struct pollfd room = {.fd = fd, .events = POLLOUT};
             (void)poll(&room, 1, -1);
         } else if (errno != EINTR) {
-            size_t lost = count_lines(batch + done, len - done);
-            atomic_fetch_add_explicit(&ring.dropped, lost, memory_order_relaxed);
-            return;
+            break;
         }
+    }
+    return done;
+}
+
+/* What could not be written, the thread's own. */
+struct gap {
+    uint64_t lines; /* not told of yet */
+    int error;
+    bool torn; /* the log ends in the middle of a line */
+};
+
+/* Says what is missing, on a line of its own, in front of the first lines that can be written
+ * again. Returns false when they cannot be written either. */
+static bool close_gap(struct gap *gap)
+{
+    char notice[NOTICE_BYTES + 1] = "\n";
+    char reason[64];
+    size_t start = gap->torn ? 0 : 1;
+    if (gap->lines == 0) {
+        return true;
+    }
+    size_t len = 1 + format_notice(notice + 1, gap->lines,
+                                   strerror_r(gap->error, reason, sizeof reason));
+    size_t done = write_all(notice + start, len - start);
+    if (done < len - start) {
+        gap->torn = done > 0 ? notice[start + done - 1] != '\n' : gap->torn;
+        return false;
+    }
+    *gap = (struct gap){.lines = 0};
+    return true;
+}
+
+static void write_batch(struct gap *gap, const char *batch, size_t len)
+{
+    size_t done = 0;
+    if (close_gap(gap)) {
+        done = write_all(batch, len);
+        gap->torn = done > 0 && batch[done - 1] != '\n';
+    }
+    if (done < len) {
+        gap->error = errno;
+        size_t lost = count_lines(batch + done, len - done);
+        gap->lines += lost;
+        atomic_fetch_add_explicit(&ring.dropped, lost, memory_order_relaxed);
     }
 }
 
 static void *run(void *arg)
 {
     static char batch[BATCH_BYTES];
+    struct gap gap = {.lines = 0};
     (void)arg;
     pthread_mutex_lock(&ring.lock);
     for (;;) {
@@ -171,7 +222,7 @@ static void *run(void *arg)
         ring.writing = true;
         size_t len = add_notice(batch, take_lines(batch));
         pthread_mutex_unlock(&ring.lock);
-        write_batch(batch, len);
+        write_batch(&gap, batch, len);
         pthread_mutex_lock(&ring.lock);
     }
     return NULL;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -114,6 +115,49 @@ static void test_a_reader_that_has_gone_costs_only_lines(void **state)
     assert_true(log_dropped() > before);
 }
 
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* A file that may not grow is like a full disk: the last line that still fits is written in part. */
+static void test_a_full_disk_leaves_a_notice_of_what_is_missing(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_log_ring.XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) == 0);
+    assert_true(dup2(fd, STDERR_FILENO) >= 0);
+    log_info("before"); /* and what the test before this one lost */
+    log_flush(60000);
+    uint64_t before = log_dropped();
+    limit_files(1000);
+    for (int i = 0; i < 50; i++) {
+        log_info("a line for a full disk, number %d", i);
+        log_flush(60000);
+    }
+    limit_files(RLIM_INFINITY);
+    log_info("room again");
+    log_flush(60000);
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    assert_true(n > 1000);
+    text[n] = '\0';
+    char want[64];
+    snprintf(want, sizeof want, " warn  %d lines of the log were dropped: File too large\n",
+             (int)(log_dropped() - before));
+    assert_true(log_dropped() > before);
+    const char *notice = strstr(text, want);
+    assert_non_null(notice);
+    static const char time_text[] = "\n2000-01-01T00:00:00.000Z";
+    assert_int_equal(notice[-(int)(sizeof time_text - 1)], '\n'); /* on a line of its own */
+    assert_non_null(strstr(notice, "room again\n"));
+    (void)unlink(path);
+    close(fd);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -142,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_a_pipe_that_is_not_read_stops_no_caller),
         cmocka_unit_test(test_flush_waits_until_all_is_written),
         cmocka_unit_test(test_a_reader_that_has_gone_costs_only_lines),
+        cmocka_unit_test(test_a_full_disk_leaves_a_notice_of_what_is_missing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
