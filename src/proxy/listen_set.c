@@ -14,7 +14,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/log.h"
+
+/* How long another process may hold the lock on the folder of a unix socket. A daemon that starts
+ * holds it for less than a millisecond; any process that may read the folder can hold it longer. */
+#define LOCK_TRIES 100
+#define LOCK_PAUSE_MS 10
 
 struct listen_address {
     char name[CONFIG_NAME_MAX + 16];
@@ -173,7 +181,7 @@ static bool is_answered(const struct sockaddr_un *address)
 
 /* Locks the folder that path is in, so that of two daemons that start at the same time one takes
  * over what a killed one left, and the other then meets a socket that is answered. Returns a
- * descriptor, to be closed, or -1: then nothing is locked. */
+ * descriptor, to be closed, or -1: then nothing is locked, which matters to such daemons only. */
 static int lock_folder(const char *path)
 {
     char folder[CONFIG_NAME_MAX + 2];
@@ -184,11 +192,20 @@ static int lock_folder(const char *path)
         (void)snprintf(folder, sizeof folder, "%.*s", (int)(slash - path + 1), path);
     }
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX) != 0) {
-        close(fd);
-        fd = -1;
+    if (fd < 0) {
+        return -1;
     }
-    return fd;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            return fd;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    log_warn("another process keeps %s locked; unix:%s is listened on without that lock", folder,
+             path);
+    close(fd);
+    return -1;
 }
 
 /* Whom the file is for: socket_group and socket_mode. Returns NULL, or what went wrong. */

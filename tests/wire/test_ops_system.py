@@ -2,6 +2,7 @@
 """The daemon and its system: a log that is not read, few descriptors, other daemons that start at
 the same time, users, permissions, signals of other programs."""
 
+import fcntl
 import grp
 import os
 import pathlib
@@ -16,7 +17,7 @@ import pytest
 
 from harness import HOST, Daemon, free_port, wait_for_exit, wait_until, write_ini
 from test_backend_support import correct_answer, run_to_the_end
-from test_ops_process import EX_UNAVAILABLE, start_in_vain
+from test_ops_process import EX_UNAVAILABLE, start_in_vain, start_unix
 
 EX_NOUSER = 67
 EX_OSERR = 71
@@ -221,6 +222,17 @@ def test_of_two_daemons_that_start_together_one_has_the_address(tmp_path, memcac
 
 
 # --- users and permissions ---
+
+
+def test_a_folder_that_another_process_locks_does_not_stop_the_start(
+    start_daemon, memcached, tmp_path
+):
+    lock = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    path = tmp_path / "a.sock"
+    daemon = start_unix(start_daemon, memcached, path)
+    os.close(lock)
+    wait_until("that is logged", lambda: "without that lock" in daemon.log())
 
 
 def mode_of(path):
