@@ -109,6 +109,7 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
     bool asked = w->part_count > ADDS_AGAIN;
     if (asked) {
         *exact = in_order && same_part(&w->parts[ADDS], &w->parts[ADDS_AGAIN]);
+        part_forget(&w->parts[ADDS_AGAIN]);
         w->part_count = ADDS_AGAIN; /* a part is named once */
     }
     if (!in_order) {
