@@ -181,8 +181,8 @@ static bool close_gap(struct gap *gap)
     if (gap->lines == 0) {
         return true;
     }
-    size_t len = 1 + format_notice(notice + 1, gap->lines,
-                                   strerror_r(gap->error, reason, sizeof reason));
+    size_t len =
+        1 + format_notice(notice + 1, gap->lines, strerror_r(gap->error, reason, sizeof reason));
     size_t done = write_all(notice + start, len - start);
     if (done < len - start) {
         gap->torn = done > 0 ? notice[start + done - 1] != '\n' : gap->torn;

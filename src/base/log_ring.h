@@ -6,8 +6,8 @@
  *
  * Only the thread ever waits for the descriptor. A pipe that its reader has stopped reading, or a
  * disk that hangs, therefore stops the thread and nothing else. Lines that find the ring full are
- * dropped and counted; the thread says how many as soon as it can write again. So it does with lines
- * that could not be written, a full disk's for example, in front of the next one that can.
+ * dropped and counted; the thread says how many as soon as it can write again. So it does with
+ * lines that could not be written, a full disk's for example, in front of the next one that can.
  */
 #ifndef BASE_LOG_RING_H
 #define BASE_LOG_RING_H

@@ -123,7 +123,8 @@ static void limit_files(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* A file that may not grow is like a full disk: the last line that still fits is written in part. */
+/* A file that may not grow is like a full disk: the last line that still fits is written in part.
+ */
 static void test_a_full_disk_leaves_a_notice_of_what_is_missing(void **state)
 {
     (void)state;
