@@ -102,7 +102,7 @@ all: $(if $(MAIN_OBJ),$(BIN),$(OBJ)) ## build the daemon: build/mclistd
 run: ## install what is missing, build, run in the foreground on 127.0.0.1:11220 (ARGS=...)
 	scripts/install-deps
 	$(MAKE) $(JOBS) all
-	$(BIN) -p 11220 -l 127.0.0.1 $(ARGS)
+	$(BIN) -p 11220 $(if $(filter -l --listen,$(ARGS)),,-l 127.0.0.1) $(ARGS)
 
 # Everything that has to be compiled, without running any of it.
 .PHONY: programs

@@ -23,6 +23,7 @@
 #include "embedded/embedded.h"
 #include "os/descriptors.h"
 #include "os/user.h"
+#include "proxy/listen_set.h"
 #include "proxy/proxy.h"
 
 #ifndef MCLISTD_VERSION
@@ -95,6 +96,18 @@ static int parse_port(const char *text, uint16_t *port)
     return EX_OK;
 }
 
+/* Of two values one would be ignored without a word: `-s A -s B` would look for all keys on B. */
+static int take_list(const char **option, char letter, const char *value)
+{
+    if (*option != NULL) {
+        fprintf(stderr, "mclistd: -%c is given twice; expected one list, with commas in it\n",
+                letter);
+        return EX_USAGE;
+    }
+    *option = value;
+    return EX_OK;
+}
+
 /* Returns EX_OK to go on, -1 when all is done (help, version), or the exit code of an error. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
@@ -120,10 +133,14 @@ static int parse_options(int argc, char **argv, struct options *options)
             }
             break;
         case 'l':
-            options->addresses = optarg;
+            if (take_list(&options->addresses, 'l', optarg) != EX_OK) {
+                return EX_USAGE;
+            }
             break;
         case 's':
-            options->servers = optarg;
+            if (take_list(&options->servers, 's', optarg) != EX_OK) {
+                return EX_USAGE;
+            }
             break;
         case 'T':
             options->threads = optarg;
@@ -211,6 +228,22 @@ static void print_setting(void *arg, const char *section, const char *key, const
         (void)snprintf(printer->section, sizeof printer->section, "%s", section);
     }
     printf("%s = %s\n", key, value);
+}
+
+/* What a start would refuse as well, though the file itself is in order. */
+static int check_names(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    int code = EX_OK;
+    if (os_user_find(m->config, &m->user, error) != 0) {
+        code = EX_NOUSER;
+    } else if (listen_set_check_group(m->config, error) != 0) {
+        code = EX_UNAVAILABLE;
+    }
+    if (code != EX_OK) {
+        fprintf(stderr, "mclistd: %s\n", error);
+    }
+    return code;
 }
 
 static int report_config(const struct mclistd *m)
@@ -495,7 +528,8 @@ int main(int argc, char **argv)
     }
     code = read_config(&m);
     if (code == EX_OK && m.options.test_only) {
-        code = report_config(&m);
+        code = check_names(&m);
+        code = code == EX_OK ? report_config(&m) : code;
     } else if (code == EX_OK) {
         code = start(&m);
         if (code == EX_OK) {

@@ -208,6 +208,15 @@ static int lock_folder(const char *path)
     return -1;
 }
 
+int listen_set_check_group(const struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    if (config->socket_group[0] == '\0' || getgrnam(config->socket_group) != NULL) {
+        return 0;
+    }
+    snprintf(error, CONFIG_ERROR_MAX, "socket_group: there is no group %s", config->socket_group);
+    return -1;
+}
+
 /* Whom the file is for: socket_group and socket_mode. Returns NULL, or what went wrong. */
 static const char *give_file(const struct config *config, const char *path)
 {

@@ -22,6 +22,8 @@ struct listen_set;
  * the caller until listen_set_close, or NULL with a text in error. */
 MUST_CHECK struct listen_set *listen_set_open(const struct config *config, size_t workers,
                                               char error[CONFIG_ERROR_MAX]);
+/* Looks config's socket_group up. Returns 0, or -1 with a text in error: there is none. */
+MUST_CHECK int listen_set_check_group(const struct config *config, char error[CONFIG_ERROR_MAX]);
 /* Closes what is still open, removes unix sockets that are still ours and frees the set. The
  * workers' threads must be over. NULL is fine. */
 void listen_set_close(struct listen_set **set);

@@ -91,6 +91,8 @@ def test_version_and_help():
         ["-s", "host:99999"],
         ["-s", "::1:11211"],
         ["-s", ""],
+        ["-s", "a:1", "-s", "b:1"],
+        ["-l", "127.0.0.1:1", "--listen", "127.0.0.1:2"],
     ],
     ids=" ".join,
 )
@@ -257,6 +259,23 @@ def test_a_configuration_that_cannot_be_read(tmp_path):
     assert code == EX_CONFIG
     assert err == f"mclistd: {tmp_path}/missing.ini: cannot be opened: No such file or directory\n"
     assert run("-c", tmp_path)[0] == EX_CONFIG
+
+
+def test_a_group_that_a_start_would_not_find(tmp_path):
+    path = tmp_path / "group.ini"
+    path.write_text("[proxy]\nsocket_group = no-such-group\n" + SERVERS)
+    code, _, err = run("-t", "-c", path)
+    assert code == os.EX_UNAVAILABLE
+    assert err == "mclistd: socket_group: there is no group no-such-group\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_user_that_a_start_would_not_find(tmp_path):
+    path = tmp_path / "user.ini"
+    path.write_text("[proxy]\nuser = no-such-user\n" + SERVERS)
+    code, _, err = run("-t", "-c", path)
+    assert code == os.EX_NOUSER
+    assert err == "mclistd: user: there is no user no-such-user\n"
 
 
 def test_flags_alone_are_enough(start, start_memcached):
