@@ -6,6 +6,7 @@ may be a part of is asked for by name; and each item is read, for its flags and 
 with. Whether a value is a list of the dialect is decided by the proxies, which refuse others."""
 
 import collections
+import re
 import threading
 import urllib.parse
 
@@ -13,6 +14,7 @@ from mclistd_convert import names as layout
 from mclistd_convert.wire import LIST_KEY, shown
 
 TEXT_FLAGS = (0, 16)  # 16 is what pylibmc and pymemcache give to text
+ADVICE = re.compile(r", nothing done; ldrop .* removes it$")
 BATCH = 256
 SHOWN_MAX = 100        # of each kind; a file has them all
 
@@ -26,8 +28,8 @@ TITLES = {
     PART: "items that are parts of lists",
     OTHER: "items that have nothing to do with lists",
     MISSING: "keys given under which there is nothing",
-    FLAGS: "values with flags: no lists",
-    FORM: "values that the dialect cannot have: no lists",
+    FLAGS: "values with flags",
+    FORM: "values that the dialect cannot have",
     BAD_KEY: "items whose keys no list can have",
     SHARED: "items that lists of two prefixes would have",
     ORPHAN: "parts of lists that are not there",
@@ -56,7 +58,8 @@ class Inventory:
         return sorted(self.kinds[LIST])
 
     def refuse(self, key, reason):
-        """The proxies say that it is no list."""
+        """The proxies say that it is no list. What they advise clients to do is not repeated."""
+        reason = ADVICE.sub("", reason.removeprefix("SERVER_ERROR "))
         with self.lock:
             self.kinds[LIST].pop(key, None)
             self.kinds[FORM][key] = reason

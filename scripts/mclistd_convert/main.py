@@ -9,7 +9,7 @@ from mclistd_convert import files
 from mclistd_convert.inventory import LIST, MISSING, NATIVE, Inventory
 from mclistd_convert.restore import restore
 from mclistd_convert.run import Run, take_inventory
-from mclistd_convert.settings import check_distinct, check_proxies, unescaped
+from mclistd_convert.settings import check_distinct, check_proxies, check_servers, unescaped
 from mclistd_convert.stored import Stored
 from mclistd_convert.wire import ADDRESS, LIST_KEY, Answer, Refused, shown
 
@@ -195,13 +195,16 @@ def convert(options, inventory, keys):
         return dry_run(options, inventory, failures, state)
     refuse_empty(options, inventory, state)
     inventory.print()
+    again = state.done & set(inventory.lists())  # a backup was restored since, for example
     if state.done:
-        print(f"{len(state.done)} lists were converted before", file=sys.stderr)
+        print(f"{len(state.done - again)} lists were converted before", file=sys.stderr)
+    if again:
+        print(f"{len(again)} others were, and are in the old layout again", file=sys.stderr)
     for key in sorted(inventory.kinds[NATIVE].keys() - inventory.kinds[LIST].keys() - state.done):
         state.add(key + b"\n")  # also what a run has moved that was killed before it noted it
     backup = files.Backup(options.backup, inventory.section)
     run = Run(options, inventory, state, backup)
-    known = set(state.done)
+    known = state.done - again
     try:
         for _ in range(ROUNDS_MAX):
             run.failures += [(key, failures[key]) for key in failures.keys() - known]
@@ -232,7 +235,16 @@ def start(options):
     worlds = check_proxies(options.proxies, options.prefix, must_convert)
     check_distinct(options.proxies)
     section = worlds[0].sections[options.prefix]
-    options.stored = Stored(options.servers or worlds[0].servers_of(section))
+    pool = worlds[0].servers_of(section)
+    unknown, left = check_servers(options.servers or pool, pool)
+    if unknown and left:
+        print(
+            f"--server {', '.join(unknown)}: the proxies know no memcached of that name, but have "
+            f"{', '.join(left)}: lists on a memcached that is not named are not "
+            "found",
+            file=sys.stderr,
+        )
+    options.stored = Stored(options.servers or pool)
     options.stored.check()
     keys = Keys(options, section, worlds)
     inventory = Inventory(options.stored, worlds, section)

@@ -229,7 +229,14 @@ class Run:
     def convert(self, connections, number, key):
         self.backup.save(self.options.stored, key)
         how = content.convert_alone if key in self.alone else content.convert
-        self.done(key, how(self.reader, connections.proxy(number), key))
+        outcome = how(self.reader, connections.proxy(number), key)
+        if outcome.kind != "failed":
+            # A proxy that has met the list in the native layout does not look for the old one.
+            reason = self.inventory.why_not_native(key, 0)
+            if reason:
+                reason += "; restart the proxies and try again"
+                outcome = content.Outcome("failed", reason=reason)
+        self.done(key, outcome)
 
     def verify(self, connections, number, key):
         proxies = [connections.proxy(number + i) for i in range(len(self.options.proxies))]

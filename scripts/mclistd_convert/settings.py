@@ -147,6 +147,19 @@ def check_proxies(addresses, prefix, must_convert=True, first=None):
     return found
 
 
+def check_servers(given, pool):
+    """--server must name all memcacheds of the pool: lists on others would not be found. Whether
+    other names mean the same memcacheds cannot be seen from here; returns those as (given, pool's).
+    """
+    given, pool = list(dict.fromkeys(given)), list(dict.fromkeys(pool))
+    if len(given) < len(pool):
+        raise Refused(
+            f"--server names {len(given)} of the {len(pool)} memcacheds of the pool; expected all: "
+            + ", ".join(pool)
+        )
+    return [s for s in given if s not in pool], [s for s in pool if s not in given]
+
+
 # --- one proxy under two names ---------------------------------------------------------------------
 
 

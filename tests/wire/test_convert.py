@@ -187,7 +187,11 @@ def test_script_asks_again_who_has_waited_too_long(memcached, late):
         if verb == "stats":
             pairs = [("dialect", "signed"), ("migrate", "native"), ("delimiter", ",")]
             return "".join(f"STAT lists:topic-:{k} {v}\r\n" for k, v in pairs) + "END\r\n"
-        return "2\r\n" if verb == "lconvert" else f"VALUE {KEY} 0 3 {number}\r\na,b\r\nEND\r\n"
+        if verb == "lconvert":
+            with memcached.conn() as conn:
+                conn.cmd(f"delete {KEY}")
+            return "2\r\n"
+        return f"VALUE {KEY} 0 3 {number}\r\na,b\r\nEND\r\n"
 
     store(memcached, "signed", KEY, ["a", "b"])
     with Fake(answer) as proxy:

@@ -142,7 +142,7 @@ def test_values_with_flags_are_named_and_kept(start_daemon, memcached, dialect):
             assert conn.set(text, value, 16) == b"STORED"
     done = convert([daemon], server(memcached))
     assert done.returncode == 3, done.stdout + done.stderr
-    assert f"left alone: topic-php: values with flags: no lists: {name} has flags 4" in done.stdout
+    assert f"left alone: topic-php: values with flags: {name} has flags 4" in done.stdout
     assert "2 of 2 lists converted, 3 items" in done.stdout
     assert values_of(memcached, foreign) == {n: v.encode() for n, v in foreign.items()}
 
@@ -257,6 +257,26 @@ def test_the_lists_of_no_prefix_in_a_pool_of_their_own(start_memcached, start_da
 # --- gates ---
 
 
+def test_all_memcacheds_of_the_pool_have_to_be_named(start_memcached, start_daemon):
+    memcacheds = [start_memcached() for _ in range(3)]
+    daemon = start_daemon(memcacheds[:2], config=sections("simple"))
+    with daemon.conn() as conn:
+        for n in range(20):
+            assert conn.set(f"topic-{n}", "apple,") == b"STORED"
+    one = server(memcacheds[0])
+    for args in ([one], [one, one], [one, "--keys=-"]):
+        done = convert([daemon], *args, keys=["topic-0"])
+        assert done.returncode == 2, done.stdout
+        assert "--server names 1 of the 2 memcacheds of the pool; expected all: " in done.stderr
+        assert memcacheds[1].address in done.stderr
+    done = convert([daemon], one, server(memcacheds[2]), "--dry-run")
+    assert f"no memcached of that name, but have {memcacheds[1].address}" in done.stderr
+    done = convert([daemon], *map(server, memcacheds[:2]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "20 of 20 lists converted" in done.stdout
+    assert "of that name" not in done.stderr
+
+
 def test_no_lists_is_a_failure(start_daemon, memcached):
     daemon = start_daemon([memcached], config=sections("simple"))
     for args in ([server(memcached)], [server(memcached), "--dry-run"], ["--keys=-"]):
@@ -281,7 +301,8 @@ def test_one_proxy_is_not_compared_with_itself(start_daemon, memcached):
 
 
 def test_the_state_is_taken_for_keys(start_daemon, memcached, tmp_path):
-    daemons = [start_daemon([memcached], config=sections("simple")) for _ in range(2)]
+    config = {"proxy": {"threads": 1}, **sections("simple")}
+    daemons = [start_daemon([memcached], config=config) for _ in range(2)]
     keys = ["topic-1", "topic-2"]
     for key in keys:
         store(memcached, "simple", key, ["apple"])
@@ -297,6 +318,17 @@ def test_the_state_is_taken_for_keys(start_daemon, memcached, tmp_path):
     done = convert(daemons, "--verify-only", f"--keys={state}")
     assert done.returncode == 1, done.stdout
     assert "failed: topic-2: it is stored in the old layout" in done.stdout
+    done = convert(daemons, f"--state={state}", keys=keys)
+    assert done.returncode == 1, done.stdout  # these proxies remember that it was native
+    assert "failed: topic-2: it is stored in the old layout; restart the proxies" in done.stdout
+    for daemon in daemons:
+        daemon.stop()
+    daemons = [start_daemon([memcached], config=config) for _ in range(2)]
+    done = convert(daemons, f"--state={state}", keys=keys)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 lists were converted before" in done.stderr
+    assert "1 others were, and are in the old layout again" in done.stderr
+    assert old_names(memcached) == []
 
 
 @pytest.mark.parametrize("dialect", ["simple", "sublists", "ring"])
