@@ -98,6 +98,14 @@ def test_demo_can_be_run_again_on_what_it_left(daemon, packages):
         assert conn.lget("rdep:late-one") == [b"tool", b"library"]
 
 
+def test_demo_drops_no_lists_of_others(daemon, conn, packages):
+    assert conn.cmd("ladd rdep:libc6 perl mine") == b"STORED"
+    done = run("demo", "--port", daemon.port, "--data", packages)
+    assert done.returncode == 1
+    assert "rdep:libc6 holds 'mine', which is not of this package data" in done.stderr
+    assert conn.lget("rdep:libc6") == [b"perl", b"mine"]
+
+
 def test_demo_sends_no_line_ends_of_the_data(daemon, conn, tmp_path):
     path = tmp_path / "packages"
     names = ["Package: bad\x0b\x0bname", "Package: two words", "Package: good", "Package: better"]
