@@ -192,7 +192,9 @@ static int apply_options(struct config *config, const struct options *options)
             return EX_USAGE;
         }
     }
-    for (unsigned i = 0; i < options->more_log && config->log_level < LOG_DEBUG_LEVEL; i++) {
+    /* Beside -t it asks for the settings, which it must not change. */
+    unsigned more_log = options->test_only ? 0 : options->more_log;
+    for (unsigned i = 0; i < more_log && config->log_level < LOG_DEBUG_LEVEL; i++) {
         config->log_level++;
     }
     return EX_OK;

@@ -45,6 +45,11 @@ static enum handshake_result take_version(struct handshake *hs, struct slice lin
 {
     uint64_t parts[3];
     struct slice version = line;
+    /* What a memcached says to a connection above its -c, before it closes it. */
+    if (slice_equal(line, SLICE_LIT("ERROR Too many open connections"))) {
+        snprintf(error, HANDSHAKE_ERROR_MAX, "too many open connections, raise its -c");
+        return HANDSHAKE_REFUSED;
+    }
     if (!slice_starts_with(line, SLICE_LIT("VERSION "))) {
         char answer[64];
         snprintf(error, HANDSHAKE_ERROR_MAX, "no memcached, it answers \"%s\"",

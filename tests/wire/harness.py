@@ -366,6 +366,11 @@ class Daemon:
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
+    def wait_for_log(self, pattern):
+        """Returns the match of the regular expression. A thread of its own writes the log, so what
+        has happened may not be in it yet."""
+        return wait_until(f"{pattern} in the log", lambda: re.search(pattern, self.log()))
+
     def is_running(self):
         return self.process.poll() is None
 

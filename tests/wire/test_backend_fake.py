@@ -70,7 +70,7 @@ def test_garbage(start_daemon, start_fake, start_memcached, name):
             line = other.set(f"key{i}", "x")
             assert line == b"STORED" or error_of(fake, line) is not None, line
         assert other.cmd("mn") == b"MN"
-    assert f"backend {fake.address}: " in daemon.log()
+    daemon.wait_for_log(f"backend {fake.address}: ")
 
 
 HALVES = {
@@ -138,6 +138,16 @@ def test_a_server_that_never_answers_requests(start_daemon, start_fake, start_me
         assert ": timeout, outcome unknown" in errors
 
 
+def test_a_server_that_has_no_connection_left_is_said_to_be_full(start_daemon, start_fake):
+    fake = start_fake(answer_correctly, handshake=b"ERROR Too many open connections\r\n")
+    daemon = start_daemon([fake], config=CONFIG)
+    with daemon.conn() as conn:
+        text = error_of(fake, conn.cmd("get key"))
+        assert "too many open connections, raise its -c" in text
+        assert "no memcached" not in text
+    daemon.wait_for_log("raise its -c")
+
+
 @pytest.mark.parametrize("answer", [b"ERROR\r\n", b"VERSION 1.4.15\r\nEND\r\n", b"220 mail ESMTP\r\n"])
 def test_what_is_no_memcached_is_said_to_be_none(start_daemon, start_fake, answer):
     fake = start_fake(answer_correctly, handshake=answer)
@@ -145,7 +155,7 @@ def test_what_is_no_memcached_is_said_to_be_none(start_daemon, start_fake, answe
     with daemon.conn() as conn:
         text = error_of(fake, conn.cmd("get key"))
         assert "no memcached" in text or "memcached 1.6.10 or newer is needed" in text
-    assert any(" error " in line for line in daemon.log().splitlines())
+    daemon.wait_for_log(" error ")
 
 
 CHANGES = [

@@ -163,7 +163,7 @@ def test_a_server_that_is_down_from_the_start(start_daemon, start_memcached):
         assert all(names(dead, line) for line in answers if line != b"STORED")
         dead.start()
         wait_until("all are stored", lambda: {conn.set(key, "x") for key in KEYS} == {b"STORED"})
-    assert f"backend {dead.address}" in daemon.log()
+    daemon.wait_for_log(f"backend {dead.address}")
 
 
 @pytest.mark.memcacheds(2)
@@ -271,7 +271,7 @@ def test_traffic_while_servers_come_and_go(daemon, memcacheds):
         thread.join(20 * SLOW)
     assert not any(thread.is_alive() for thread in threads)
     assert faults == []
-    assert any("backend" in line for line in daemon.log().splitlines())
+    daemon.wait_for_log("backend")
 
 
 @pytest.mark.memcacheds(2)
@@ -305,7 +305,7 @@ def test_a_server_without_cas_serves_plain_keys(daemon, conn):
     assert conn.set("key", "x") == b"STORED"
     assert conn.get("key") == b"x"
     assert conn.cmd("ladd list item").startswith(b"SERVER_ERROR backend ")
-    assert "without CAS" in daemon.log()
+    daemon.wait_for_log("without CAS")
 
 
 @pytest.mark.config(**{"pool main": {**FAST, "max_pending": 10}})

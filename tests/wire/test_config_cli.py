@@ -158,6 +158,11 @@ def test_the_default_configuration_is_good():
     assert run("-t")[0] == 0
 
 
+def test_v_does_not_change_the_settings_that_it_prints():
+    _, printed, _ = run("-t", "-v")
+    assert "\nlog_level = info\n" in printed
+
+
 # name: (text, line that is named, words that the message must have)
 BAD = {
     "a key that does not exist": ("[proxy]\n\nthread = 1\n", 3, ["thread", "expected"]),

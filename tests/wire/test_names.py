@@ -62,6 +62,7 @@ def test_a_pause_does_not_split_a_list(start_daemon, dns, pair, order):
         assert direct.get("fruit#") is None
     for daemon in (one, other):
         logged(daemon, f"server name mc.test: address {HOST}")
+        daemon.wait_for_log("has 2 addresses of one family")
         assert daemon.log().count("has 2 addresses of one family") == 1
 
 

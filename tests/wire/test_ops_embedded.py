@@ -113,8 +113,8 @@ def test_it_is_started_again_when_it_is_killed(alone):
             )
             assert child_of(alone) != (pid, path)
             assert child_of(alone)[1] == path
-    assert re.search(r"warn .*memcached ended \(signal 9\).* are gone", alone.log())
-    assert "runs again" in alone.log()
+    alone.wait_for_log(r"warn .*memcached ended \(signal 9\).* are gone")
+    alone.wait_for_log("runs again")
 
 
 def test_errors_name_it_while_it_is_stopped(start_daemon):

@@ -159,6 +159,7 @@ def test_a_flood_of_signals(daemon, conn):
 
 def test_log_lines_have_time_and_level(daemon, conn):
     conn.set("key", "x")
+    daemon.wait_for_log(" up, memcached .*\n")
     for line in daemon.log().splitlines():
         when, level, _ = line.split(None, 2)
         assert time.strptime(when[:19], "%Y-%m-%dT%H:%M:%S")

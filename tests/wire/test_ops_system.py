@@ -311,7 +311,7 @@ def test_the_embedded_memcached_runs_as_the_same_user(start_daemon):
     with daemon.conn() as conn:
         assert conn.set("key", "x") == b"STORED"
         # It can be started again, and cleaned up, without root's rights.
-        child = daemon.log().rsplit("(process ", 1)[1].split(")")[0]
+        child = daemon.wait_for_log(r"\(process (\d+)\)")[1]
         os.kill(int(child), signal.SIGKILL)
         wait_until("it runs again", lambda: "runs again" in daemon.log())
         wait_until("it serves", lambda: conn.set("key", "x") == b"STORED")
@@ -323,7 +323,7 @@ def test_the_embedded_memcached_runs_as_the_same_user(start_daemon):
 
 @as_root
 def test_root_without_a_user_is_warned(daemon):
-    assert "runs as root" in daemon.log()
+    daemon.wait_for_log("runs as root")
 
 
 @as_root

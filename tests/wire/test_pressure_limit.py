@@ -101,7 +101,7 @@ def test_clients_with_a_part_of_a_request_are_bounded_together(daemon, start_cli
     assert int(stats["clients_dropped_memory"]) > 50
     assert int(stats["memory_bytes"]) < 66 * MIB
     assert stats["memory_limit_bytes"] == str(64 * MIB)
-    assert "memory_limit_bytes (67108864) is reached" in daemon.log()
+    daemon.wait_for_log(r"memory_limit_bytes \(67108864\) is reached")
     print(f"{name}: {memory_mib(daemon, 'VmHWM'):.0f} MiB at most")
     assert_bounded(daemon, 64)
     for client in clients:
@@ -380,7 +380,7 @@ def test_a_request_that_arrives_too_slowly_is_refused_and_its_client_closed(daem
                 time.sleep(0.02)
         stats = other.stats()
         assert stats["request_timeouts"] == "1"
-        assert "did not arrive within request_timeout_ms (300)" in daemon.log()
+        daemon.wait_for_log(r"did not arrive within request_timeout_ms \(300\)")
         # Who has nothing on the way is not concerned.
         assert idle.get("before") == b"1"
 

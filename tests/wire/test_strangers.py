@@ -101,4 +101,5 @@ def test_many_are_one_line_of_log_a_second(daemon):
         ask(daemon, b"\x16\x03\x01")
     with daemon.conn() as conn:
         assert conn.stats()["other_protocols"] == "50"
+    daemon.wait_for_log("TLS handshake")
     assert daemon.log().count("TLS handshake") < 50
