@@ -47,6 +47,9 @@ struct list {
     size_t view_bytes;  /* memory it was counted with */
     struct op *viewing; /* the operation that brings it up to date */
     bool view_lags;     /* a head was seen whose runs it does not have; reads bring them in */
+    /* A sublist of that run was missing when a read asked for it last; zero: none was. Names never
+     * return, so while a head names the run, the list may be damaged. */
+    struct name suspect;
     TAILQ_ENTRY(list) view_lru;
 
     struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */

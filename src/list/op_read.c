@@ -18,8 +18,11 @@
  * in all. */
 #define CLEAR_POLL_US 500u
 
-/* Sublists of which lstat looks whether they are cached: more than any list of a cache has. */
+/* Sublists of which lstat looks whether they are cached or stored: more than any list of a cache
+ * has. */
 #define STAT_LOOKS_MAX 100000u
+/* Of these looks, requests to servers under way at a time. */
+#define STAT_WINDOW 8
 
 enum { TAG_GET = 1 };
 
@@ -33,10 +36,15 @@ struct op_read {
     struct members members;
     struct content content;
     bool content_ready;
+    bool counted_by_head; /* no sublist was read for the number of items */
+    size_t look_run;      /* lstat: the place in the runs up to which it has looked */
+    uint32_t look_number;
+    uint64_t looks;
     bool answered;
     char damage[LIST_ERROR_MAX]; /* on_damaged = miss: what is being cleared, or "" */
     struct co inner;
     struct co inner2;
+    struct co counting;
 };
 
 void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
@@ -47,6 +55,7 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
     snprintf(error, LIST_ERROR_MAX, "list damaged: sublist %s missing",
              slice_escape(slice_make(key, len), text, sizeof text));
     metric_inc(e->metrics, METRIC_list_damaged);
+    list->suspect = missing->name;
     uint64_t suppressed;
     if (log_limit_pass(&e->damaged_log, e->now.wall_s, &suppressed)) {
         log_error("%s (%llu more such events in between)", error, (unsigned long long)suppressed);
@@ -88,6 +97,7 @@ static bool scan_failed(struct engine *e, struct op_read *r)
             return false;
         }
         r->missed = r->scan.missing;
+        r->op.list->suspect = r->missed.name;
     }
     return false;
 }
@@ -198,6 +208,93 @@ static bool needs_count(const struct list_call *call)
            (call->verb == LIST_RANGE && (call->from < 0 || call->to < 0));
 }
 
+/* Asks for the next sublists that are not cached; true while answers are to come. */
+static bool look_more(struct engine *e, struct op_read *r)
+{
+    const struct content *c = &r->content;
+    while (r->scan.state == SCAN_END && r->look_run < c->run_count && r->looks < STAT_LOOKS_MAX &&
+           r->op.due < STAT_WINDOW) {
+        const struct name_range *range = &c->runs[r->look_run].range;
+        if (r->look_number == range->count) {
+            r->look_run++;
+            r->look_number = 0;
+            continue;
+        }
+        char key[KEY_BYTES_MAX];
+        uint8_t len = sublist_key(key, list_key(r->op.list), &range->name, r->look_number);
+        if (!cache_has(engine_cache(e, r->op.list), slice_make(key, len))) {
+            emit_probe_sublist(e, &r->op, &range->name, r->look_number,
+                               (uint64_t)r->look_run << 32 | r->look_number);
+        }
+        r->look_number++;
+        r->looks++;
+    }
+    return r->op.due > 0;
+}
+
+static void take_look(struct op_read *r, const struct op_event *event)
+{
+    if (event->status == BE_HIT || r->scan.state != SCAN_END) {
+        return;
+    }
+    if (event->status == BE_MISS) {
+        const struct run *run = &r->content.runs[event->tag >> 32];
+        r->scan.state = SCAN_MISSING;
+        r->scan.missing = (struct name_range){run->range.name, (uint32_t)event->tag};
+        return;
+    }
+    r->scan.state = SCAN_ERROR;
+    snprintf(r->scan.error, sizeof r->scan.error, "%s",
+             event->text != NULL ? event->text : "backend refused a read");
+}
+
+/* lstat that was counted by the head: are its sublists there? Ends with scan.state. */
+static enum progress look_step(struct engine *e, struct op_read *r, const struct op_event *event)
+{
+    struct co *co = &r->inner2;
+    CO_BEGIN(co);
+    r->scan.state = SCAN_END;
+    r->look_run = 0;
+    r->look_number = 0;
+    r->looks = 0;
+    while (look_more(e, r)) {
+        CO_AWAIT(co, "looking for sublists");
+        take_look(r, event);
+    }
+    CO_END(co);
+}
+
+/* Was one of its sublists missing lately? Then the head is not believed without a look. */
+static bool is_suspect(const struct op_read *r)
+{
+    for (size_t i = 0; i < r->content.run_count; i++) {
+        if (name_equal(&r->content.runs[i].range.name, &r->op.list->suspect)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Counts the items when the answer needs that, by the head alone if it says enough. Ends with
+ * scan.state. */
+static enum progress count_step(struct engine *e, struct op_read *r, const struct op_event *event)
+{
+    struct co *co = &r->counting;
+    struct content *c = &r->content;
+    CO_BEGIN(co);
+    r->counted_by_head = false;
+    if (!needs_count(r->call)) {
+        CO_RETURN(co);
+    }
+    r->counted_by_head = !is_suspect(r) && content_known_count(c, &c->output.position);
+    if (!r->counted_by_head) {
+        CO_CALL(co, pass_step(e, r, event));
+    } else if (r->call->verb == LIST_STAT) {
+        CO_CALL(co, look_step(e, r, event));
+    }
+    CO_END(co);
+}
+
 /* llen, lget, lrange, lstat: ends with the call answered, or with scan.state = SCAN_MISSING or
  * SCAN_ERROR. */
 static enum progress content_step(struct engine *e, struct op_read *r, const struct op_event *event)
@@ -217,15 +314,19 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
         fail(e, r, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
     } else if (r->scan.state == SCAN_END) {
         content_fold_log(c, r->head->log);
-        if (needs_count(r->call) && !content_known_count(c, &c->output.position)) {
-            CO_CALL(co, pass_step(e, r, event));
-        }
+        CO_CALL(co, count_step(e, r, event));
     }
     if (r->answered || r->scan.state != SCAN_END) {
         CO_RETURN(co);
     }
     if (r->call->verb == LIST_RANGE && needs_count(r->call)) {
         if (!answer_range(r->call, c->output.position, &c->output)) {
+            if (r->counted_by_head) {
+                CO_CALL(co, pass_step(e, r, event)); /* nothing is an answer of a whole list too */
+                if (r->scan.state != SCAN_END) {
+                    CO_RETURN(co);
+                }
+            }
             c->output.written = 0;
             finish_content(e, r);
             CO_RETURN(co);

@@ -157,6 +157,9 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
         scan_stop(op, &o->scan);
         if (o->scan.state != SCAN_END || !view_has_runs(op->list->view, o->head)) {
             /* The other way finds out whether the list is damaged, or no list at all. */
+            if (o->scan.state == SCAN_MISSING) {
+                op->list->suspect = o->scan.missing.name;
+            }
             view_clear(op->list->view);
             break;
         }

@@ -192,6 +192,14 @@ static void check_deadline(struct world *w, const struct sim_call *call)
     }
 }
 
+/* Its items are the client's again: the engine must not look at them any more. */
+static void forget_items(struct sim_call *call)
+{
+    for (size_t i = 0; i < call->call.item_count; i++) {
+        call->items[i] = SLICE_LIT("not-an-item");
+    }
+}
+
 bool call_done(struct world *w, struct sim_call *call)
 {
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
@@ -202,6 +210,7 @@ bool call_done(struct world *w, struct sim_call *call)
     w->statuses[call->call.status]++;
     call->done = true;
     trace_call(w, call);
+    forget_items(call);
     check_deadline(w, call);
     uint64_t bytes = call->call.answer.bytes;
     call->settled_us = w->proxies[call->proxy].last_arrival_us;

@@ -90,7 +90,7 @@ static uint64_t hint_of_loss(const struct world *w, const struct loss *loss)
 
 static void record_call(struct history *history, const struct world *w, const struct sim_call *call)
 {
-    static struct slice answer[ITEMS_MAX];
+    static struct slice answer[ITEMS_MAX], items[CALL_ITEMS_MAX];
     const struct list_call *c = &call->call;
     bool unknown = call_unknown(call);
     bool reads = c->verb == LIST_GET || c->verb == LIST_HAS || c->verb == LIST_LEN ||
@@ -104,7 +104,7 @@ static void record_call(struct history *history, const struct world *w, const st
         .verb = verbs[c->verb],
         .outcome = unknown ? HISTORY_UNKNOWN : outcome_of(call),
         .list = slice_of(w->oracle.list[call->list].key),
-        .items = call->items,
+        .items = items,
         .item_count = c->item_count,
         .from = c->from,
         .to = c->to,
@@ -117,6 +117,9 @@ static void record_call(struct history *history, const struct world *w, const st
     };
     for (uint32_t i = 0; i < call->answer.count; i++) {
         answer[i] = item_text(call->answer.ids[i]);
+    }
+    for (size_t i = 0; i < c->item_count; i++) {
+        items[i] = item_text(call->ids[i]);
     }
     add(history, &op);
 }

@@ -191,7 +191,7 @@ def test_a_damaged_list_says_so_with_the_name_of_what_is_missing(conn, memcached
     compact(conn, "l")
     name = lose_sublist(memcacheds, "l", how)
     damaged = f"SERVER_ERROR list damaged: sublist {name} missing".encode()
-    requests = ["lget l", "lgets l", "lgetb l", "lhas l nothing", "lrange l 0 -1", "lrange l -1 -1"]
+    requests = ["llen l", *READS, "lrange l -1 -1", "lrange l 100 -1", "lrange l 100 200"]
     for request in [*requests, "laddx l new", "ldelx l item-1", "lcreate l a"]:
         assert conn.cmd(request) == damaged, request
     conn.send("lget l nolist\r\n")
@@ -199,6 +199,22 @@ def test_a_damaged_list_says_so_with_the_name_of_what_is_missing(conn, memcached
     assert conn.cmd("ladd l new") == b"STORED"
     assert conn.cmd("ldel l item-1") == b"DELETED"
     assert int(conn.stats()["list_damaged"]) >= 7
+
+
+@pytest.mark.config(proxy={"view_bytes": 0}, lists={**TINY, "cache_bytes": 0})
+def test_llen_alone_counts_what_is_lost_until_a_read_has_met_it(conn, memcacheds):
+    fill(conn, "l", 100)
+    compact(conn, "l")
+    assert conn.cmd("lstat l").startswith(b"STAT items 100")
+    while conn.line() != b"END":
+        pass
+    name = lose_sublist(memcacheds, "l")
+    damaged = f"SERVER_ERROR list damaged: sublist {name} missing".encode()
+    assert conn.llen("l") == 100
+    for request in ["lrange l 100 -1", "lstat l", "llen l"]:
+        assert conn.cmd(request) == damaged, request
+    assert conn.cmd("lset l a") == b"STORED"
+    assert conn.llen("l") == 1
 
 
 @uncached
@@ -223,7 +239,7 @@ def test_a_damaged_list_can_be_replaced_or_dropped(conn, memcacheds, verb, answe
 
 
 @pytest.mark.config(lists={**TINY, "cache_bytes": 0, "on_damaged": "miss"})
-@pytest.mark.parametrize("request_line", ["lget l", "lgetb l", "lhas l nothing", "lrange l 0 1"])
+@pytest.mark.parametrize("request_line", ["lget l", "lgetb l", "lhas l nothing", "lrange l 0 1", "llen l", "lstat l"])
 def test_on_damaged_miss_makes_it_a_miss(conn, memcacheds, request_line):
     fill(conn, "l", 100)
     compact(conn, "l")
