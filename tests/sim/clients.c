@@ -2,6 +2,7 @@
 /*
  * What clients ask for.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,11 @@ struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list)
     CHECK(call != NULL);
     call->number = ++w->calls_made;
     call->list = list;
-    memcpy(call->key, w->oracle.list[list].key, sizeof call->key);
+    if (is_foreign_list((int)list)) {
+        snprintf(call->key, sizeof call->key, "L%u", list);
+    } else {
+        memcpy(call->key, w->oracle.list[list].key, sizeof call->key);
+    }
     call->call = (struct list_call){
         .verb = verb,
         .form = LIST_FORM_JOINED,
@@ -203,6 +208,11 @@ static void forget_items(struct sim_call *call)
 bool call_done(struct world *w, struct sim_call *call)
 {
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
+    if (is_foreign_list((int)call->list)) {
+        check_deadline(w, call);
+        foreign_done(w, call);
+        return false;
+    }
     CHECK(!call->done && client->number == call->session);
     client->pending--;
     w->calls_pending--;

@@ -36,7 +36,7 @@ static struct sim_call *ask(struct world *w, struct proxy *p, enum list_verb ver
     return call;
 }
 
-static void let_pass(struct world *w, uint64_t us)
+void world_let_pass(struct world *w, uint64_t us)
 {
     uint64_t until_us = w->now_us + us;
     events_plan(&w->events, until_us, EVENT_PLENTY, w, 0);
@@ -55,7 +55,7 @@ static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_ve
         if (call->call.status == LIST_OK || call->call.status == LIST_MISSING) {
             break;
         }
-        let_pass(w, 1000000);
+        world_let_pass(w, 1000000);
     }
     return call;
 }
@@ -116,7 +116,7 @@ static void check_healing(struct world *w, unsigned list)
             sim_violation("%s: p%u has the lost sublist, but has not healed the list", l->key,
                           p->number);
         }
-        let_pass(w, (w->p.touch_interval_s + 1) * 1000000ULL);
+        world_let_pass(w, (w->p.touch_interval_s + 1) * 1000000ULL);
         (void)ask(w, p, LIST_GET, list);
     }
 }
@@ -242,8 +242,9 @@ static void finish_list(struct world *w, unsigned list)
 void world_finish(struct world *w)
 {
     /* Beyond this, announcements belong to dead proxies. */
-    let_pass(w, (w->p.grace_s + 2 + 2 * (uint64_t)w->p.clock_skew_s) * 1000000ULL);
+    world_let_pass(w, (w->p.grace_s + 2 + 2 * (uint64_t)w->p.clock_skew_s) * 1000000ULL);
     world_rest(w, "after the grace period");
+    foreign_finish(w);
     for (unsigned list = 0; list < w->p.lists; list++) {
         if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
             check_healing(w, list);
@@ -259,7 +260,7 @@ void world_finish(struct world *w)
         return;
     }
     /* Only what is not needed any more is forgotten by itself. */
-    let_pass(w, 2 * DAY_S * 1000000ULL);
+    world_let_pass(w, 2 * DAY_S * 1000000ULL);
     oracle_look(&w->oracle, world_now(w).wall_s);
     if (!world_loses(w)) {
         struct leftovers leftovers = {.w = w};

@@ -254,6 +254,10 @@ static uint64_t run_dialect(const struct options *o)
         printf("%s: %llu sights of deleted items that have come back\n", dialect_name(o->dialect),
                (unsigned long long)t->came_back);
     }
+    if (t->refused > 0) {
+        printf("%s: %llu calls met values that are no lists\n", dialect_name(o->dialect),
+               (unsigned long long)t->refused);
+    }
     return failed;
 }
 

@@ -165,6 +165,14 @@ static void mix_dialect(struct params *p, struct rng *rng)
                  p->hands == 0;
 }
 
+/* By an own draw, so that all other seeds stay as they were. */
+static void mix_foreign(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 15485863 + p->dialect);
+    p->foreign = rng_below(&rng, 5) == 0 ? 1 + (unsigned)rng_below(&rng, 2) : 0;
+}
+
 void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
@@ -183,6 +191,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     if (dialect != DIALECT_NATIVE) {
         mix_dialect(p, &rng);
     }
+    mix_foreign(p);
 }
 
 /* ---- by name ---- */
@@ -234,6 +243,7 @@ static const struct param table[] = {
     PARAM(history, 1),
     PARAM(manual_format, 1),
     PARAM(hands, 8),
+    PARAM(foreign, FOREIGN_MAX),
     PARAM(drops, 1),
     PARAM(compact_chance, 1000),
     PARAM(capacity, CAPACITY_MAX),

@@ -16,6 +16,7 @@
 #define CLIENTS_MAX 16 /* per proxy */
 #define RANGES_MAX 256
 #define CAPACITY_MAX 128 /* of a ring */
+#define FOREIGN_MAX 4
 
 /* Those of a proxy come from FAULT_LOSS on, those of a server before. */
 enum fault {
@@ -68,6 +69,7 @@ struct params {
     /* Of dialects. */
     bool manual_format;      /* names and signs as the manual has them, or others */
     unsigned hands;          /* clients without a proxy */
+    unsigned foreign;        /* lists under whose names others put values */
     bool drops;              /* lset and ldrop are among the changes */
     uint32_t compact_chance; /* as configured */
     uint32_t capacity;       /* of a ring */

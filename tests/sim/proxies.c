@@ -122,6 +122,9 @@ static void take_requests(struct proxy *p)
         m->server = (unsigned)(cluster_store(&w->oracle.cluster, be_placement(r)) - w->stores);
         m->step = step_name(r->op);
         intent_find(w, m, r);
+        if (is_foreign_list(m->list)) {
+            foreign_sent(w, m);
+        }
         send_message(w, m);
         bool compacts = m->intent.kind == INTENT_COMPACT ||
                         (m->intent.kind == INTENT_WORK && m->request.verb != BE_APPEND);
@@ -159,6 +162,9 @@ void message_before(struct world *w, struct message *m)
 {
     const struct item *item = item_of(w, m);
     m->end_count = 0;
+    if (is_foreign_list(m->list)) {
+        foreign_before(w, m);
+    }
     if (item != NULL) {
         memcpy(m->ends_s, item->ends_s, item->end_count * sizeof *item->ends_s);
         m->end_count = item->end_count;
@@ -240,6 +246,10 @@ void message_executed(struct world *w, struct message *m)
     bool refused_set =
         m->request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
     if (m->list < 0) {
+        return;
+    }
+    if (is_foreign_list(m->list)) {
+        foreign_executed(w, m);
         return;
     }
     head = head || w->p.dialect != DIALECT_NATIVE;
@@ -442,6 +452,7 @@ void proxy_start(struct proxy *p)
         c->waits = false;
         client_plan(c);
     }
+    foreign_proxy_started(p);
 }
 
 void proxy_settle(struct proxy *p)
@@ -485,7 +496,11 @@ void proxy_crash(struct proxy *p)
             w->abandoned++;
             w->calls_pending--;
             chain_clear(&call->call.answer);
-            oracle_done(&w->oracle, call);
+            if (is_foreign_list((int)call->list)) {
+                call->done = true;
+            } else {
+                oracle_done(&w->oracle, call);
+            }
         }
     }
     proxy_settle(p);

@@ -164,7 +164,9 @@ void world_check_history(const struct world *w)
     struct history *history = history_create(&options);
     /* The calls are kept newest first. */
     for (const struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
-        record_call(history, w, call);
+        if (!is_foreign_list((int)call->list)) {
+            record_call(history, w, call);
+        }
     }
     record_losses(history, w);
     enum history_verdict verdict = history_check(history, stdout, NULL);

@@ -33,6 +33,7 @@ void world_report(void)
         __atomic_fetch_add(&totals->calls, running->calls_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->faults, running->faults_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->checked, running->oracle.checked, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&totals->refused, running->foreign_refused, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->came_back, outside == NULL ? 0 : outside->came_back,
                            __ATOMIC_RELAXED);
     }
@@ -129,6 +130,15 @@ static void client_event(struct world *w, const struct event *event)
     }
 }
 
+static void asker_event(struct world *w, const struct event *event)
+{
+    struct asker *asker = event->what;
+    struct proxy *p = asker->proxy;
+    if (p->life == event->number && !postponed(w, event, p)) {
+        foreign_ask(asker);
+    }
+}
+
 static void crash(struct world *w, const struct event *event)
 {
     struct proxy *p = event->what;
@@ -153,6 +163,10 @@ static void handle(struct world *w, const struct event *event)
         crash(w, event);
     } else if (event->kind == EVENT_HAND) {
         hand_act(event->what);
+    } else if (event->kind == EVENT_FOREIGN) {
+        foreign_act(event->what);
+    } else if (event->kind == EVENT_ASKER) {
+        asker_event(w, event);
     } else if (event->kind == EVENT_BOOT) {
         proxy_start(event->what);
     } else if (event->kind == EVENT_PLENTY) {
@@ -291,6 +305,7 @@ static void world_init(struct world *w, const struct params *params)
         proxy_start(p);
     }
     hands_start(w);
+    foreign_start(w);
     if (params->fault_us != 0) {
         events_plan(&w->events, w->now_us + params->fault_us, EVENT_FAULT, w, 0);
     }
@@ -322,6 +337,7 @@ static void world_fini(struct world *w)
         store_fini(&w->stores[s]);
     }
     hands_fini(w);
+    foreign_fini(w);
     outside_destroy(&w->oracle.outside);
     oracle_fini(&w->oracle);
     events_fini(&w->events);

@@ -10,6 +10,7 @@
 #define SIM_WORLD_H
 
 #include "events.h"
+#include "foreign.h"
 #include "list/cache.h"
 #include "oracle.h"
 #include "outside.h"
@@ -48,6 +49,8 @@ struct message {
     unsigned end_count; /* message_before's */
     int64_t ends_s[ITEM_ENDS_MAX + 1];
     const char *step; /* the wait that it ends, by name */
+    uint64_t sent;    /* foreign_sent's: the moment, and */
+    bool may_write;   /* it may write to what is foreign, if it does so blindly */
 };
 
 struct client {
@@ -103,6 +106,8 @@ struct world {
     struct oracle oracle;
     struct format format; /* of dialects */
     struct hand hands[HANDS_MAX];
+    struct foreign_world foreign;
+    uint64_t foreign_refused;         /* calls */
     uint16_t entries_made[LISTS_MAX]; /* of rings: each has an item of its own */
     uint64_t last_epoch, faults_made;
     uint64_t calls_made; /* with those that were left out */
@@ -142,6 +147,7 @@ struct sim_totals {
     uint64_t checked; /* answers held against the model */
     uint64_t histories, undecided;
     uint64_t came_back; /* deleted items that were seen again, where that may happen */
+    uint64_t refused;   /* calls that met a foreign value */
 };
 extern struct sim_totals *sim_totals; /* by dialect */
 void world_report(void);
@@ -151,6 +157,8 @@ bool world_step(struct world *w);
 /* On until all calls are answered and all engines idle. when: for the message if that takes too
  * long. */
 void world_rest(struct world *w, const char *when);
+/* finish.c: that time goes by. */
+void world_let_pass(struct world *w, uint64_t us);
 
 /* faults.c: one fault now, and the next one planned. */
 void fault_happen(struct world *w);
@@ -243,6 +251,8 @@ enum {
     EVENT_CRASH,
     EVENT_BOOT,
     EVENT_HAND,
+    EVENT_FOREIGN,
+    EVENT_ASKER,
     EVENT_PLENTY
 };
 

@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "list/dialect/foreign.h"
 #include "list/dialect/sublists.h"
 
 #define TRIES_MAX 16
@@ -347,6 +348,31 @@ static void disown_index(struct work *w)
     }
 }
 
+/* A sublist that was replaced goes as it was read, or with what slow writers have appended to it
+ * since; what another client has put in its place since stays. */
+static enum progress remove_replaced(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct part *part = &w->parts[w->next_part];
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        part_remove(e, &w->op, part, 0);
+        CO_AWAIT(co, "deleting a sublist that was replaced");
+        if (event->status != BE_EXISTS) {
+            break;
+        }
+        part_send(e, &w->op, part, BE_GET, NULL, 0);
+        CO_AWAIT(co, "looking at a sublist that was replaced");
+        if (event->status != BE_HIT ||
+            !foreign_allows(w->op.list, part->role, part->number, event->reply)) {
+            break;
+        }
+        part_forget(part);
+        part_take(part, event->reply);
+    }
+    CO_END(co);
+}
+
 /* lset, and ldrop as an lset without items. */
 enum progress sublists_set(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -377,10 +403,15 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }
+    w->sublists.drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
     work_finish(e, w);
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
-        CO_AWAIT(co, "deleting the sublists that were replaced");
+        if (w->sublists.drops) { /* whatever is there */
+            part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
+            CO_AWAIT(co, "deleting the sublists of a list that is dropped");
+        } else {
+            CO_CALL(co, remove_replaced(e, w, event));
+        }
     }
     CO_END(co);
 }

@@ -57,6 +57,7 @@ struct sublists_work {
     bool in_order;    /* the parts were asked for once, oldest first */
     bool checked_all; /* at last all of them, and not the index alone */
     bool adds;        /* the calls do: where no list is, they make one */
+    bool drops;       /* it is an ldrop */
     bool index_there, rolled, wrote_last;
     uint64_t next;         /* the number of the one that is added */
     bool added, orphan;    /* it was; or nobody has named it, and it holds something */

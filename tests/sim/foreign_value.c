@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What stands under the name of a list, and is none: as an application may have put it there.
+ */
+#include "world.h"
+
+/* An item of so many bytes is longer than max_item_bytes, with a ring's time behind it, too. */
+#define LONG_BYTES 60
+
+enum kind { ARRAY, OBJECT, WORD, NUMBER, FLAGGED, CONTROL, LONG, KINDS };
+
+/* A value of the list's own format, but for what stands in place of its item. */
+static void put_own(const struct foreign_list *f, struct slice item, struct block **b)
+{
+    const struct world *w = f->world;
+    const struct format *format = &w->format;
+    bool sign = w->p.dialect == DIALECT_SIGNED || w->p.dialect == DIALECT_SUBLISTS ||
+                f->part == FORMAT_A || f->part == FORMAT_B;
+    bool delimiter = w->p.dialect == DIALECT_SIMPLE || w->p.dialect == DIALECT_TOMBSTONE ||
+                     w->p.dialect == DIALECT_PAIRED;
+    if (w->p.dialect == DIALECT_NATIVE) {
+        block_append(b, "^1", 2);
+    } else if (sign) {
+        block_append(b, &format->plus, 1);
+    } else if (f->part == FORMAT_SLOT) {
+        block_append(b, "7 ", 2);
+    }
+    block_append(b, item.p, item.len);
+    if (delimiter || w->p.dialect == DIALECT_NATIVE) {
+        block_append(b, delimiter ? "," : "\n", 1);
+    }
+}
+
+static struct slice own_item(const struct foreign_list *f, char name[KEY_BYTES_MAX + 1])
+{
+    if (f->part == FORMAT_ACTIVE) {
+        return slice_make(name, format_key(&f->world->format, f->list, FORMAT_A, 0, name));
+    }
+    bool number = f->part == FORMAT_SEQ || f->world->p.dialect == DIALECT_SUBLISTS;
+    return f->world->p.dialect == DIALECT_NATIVE ? SLICE_NONE
+           : number                              ? SLICE_LIT("7")
+                                                 : item_text(3);
+}
+
+struct block *foreign_value(struct foreign_list *f, uint32_t *flags)
+{
+    static const char *const texts[] = {"[5,1,1,3]", "{\"a\":1,\"b\":[2,3]}", "hello", "12345"};
+    static const uint32_t other_flags[] = {1, 4, 8, 32};
+    char item[LONG_BYTES], name[KEY_BYTES_MAX + 1];
+    enum kind kind = (enum kind)rng_below(&f->rng, KINDS);
+    struct block *b = block_new(64);
+    *flags = 0;
+    memset(item, '9', sizeof item);
+    if (kind == NUMBER && f->part == FORMAT_SEQ) {
+        kind = WORD;
+    }
+    if (kind == FLAGGED) {
+        *flags = other_flags[rng_below(&f->rng, 4)];
+        put_own(f, own_item(f, name), &b);
+    } else if (kind == CONTROL) {
+        put_own(f, SLICE_LIT(" a\x03"), &b);
+    } else if (kind == LONG) {
+        put_own(f, slice_make(item, sizeof item), &b);
+    } else {
+        block_append(&b, texts[kind], strlen(texts[kind]));
+    }
+    return b;
+}
