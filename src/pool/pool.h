@@ -75,6 +75,7 @@ struct exchange {
     void (*value)(struct exchange *exchange, const struct exchange_reply *reply);
     void (*done)(struct exchange *exchange, const struct exchange_reply *reply);
     void *owner; /* the submitter's */
+    bool told;   /* the submitter has said, and counted, that the outcome is unknown */
 
     /* The pool's, until done(). */
     TAILQ_ENTRY(exchange) link;

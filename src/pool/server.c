@@ -222,7 +222,7 @@ static void count_fate(struct server *server, const struct exchange *x, enum fat
         metric_inc(metrics, METRIC_backend_timeouts);
         server_count(&server->timeouts, 1);
     }
-    if (fates[fate].lost && x->changes) {
+    if (fates[fate].lost && x->changes && !x->told) {
         metric_inc(metrics, METRIC_outcomes_unknown);
     }
 }

@@ -80,6 +80,7 @@ void forward_part_abandon(struct part *part)
 {
     struct forward_part *f = forward_of(part);
     f->left_by = worker_of(part->pending);
+    f->exchange.told = part->pending->told_unknown;
     f->key_block = block_ref(part->pending->block);
     part->pending = NULL;
 }

@@ -47,6 +47,7 @@ static void expire(struct worker *w, struct pending *p)
     const char *text = p->handler->late(p);
     bool unknown = strstr(text, "unknown") != NULL;
     snprintf(line, sizeof line, "SERVER_ERROR %s", text);
+    p->told_unknown = unknown;
     if (pending_expire(p, line)) {
         metric_inc(&w->metrics, METRIC_deadlines_over);
         metric_inc(&w->metrics, METRIC_server_errors);

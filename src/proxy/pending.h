@@ -68,6 +68,7 @@ struct pending {
     uint64_t read_us;              /* when it was read */
     TAILQ_ENTRY(pending) watch;    /* late.h */
     uint64_t due_us;               /* 0: it is not watched */
+    bool told_unknown;             /* at its deadline: that the outcome is */
     const struct handler *handler; /* NULL: an answer of the proxy itself */
     struct request request;        /* slices point into block */
     struct block *block;           /* holds a reference */

@@ -93,6 +93,18 @@ def test_they_are_counted(paused):
 
 
 @deadline
+@pytest.mark.config(**{"pool main": {"timeout_ms": 400}})
+def test_a_plain_change_is_counted_once(paused):
+    """Its exchange is given up behind the answer."""
+    before = paused.stats()
+    paused.send("set k 0 0 1\r\nx\r\ntouch warm 0\r\n")
+    assert paused.lines(2) == [UNKNOWN, UNKNOWN]
+    wait_until("the server is given up", lambda: int(paused.stats()["backend_timeouts"]) > 0)
+    wait_until("nothing is pending", lambda: int(paused.stats()["backend_errors"]) >= 2)
+    assert int(paused.stats()["outcomes_unknown"]) - int(before["outcomes_unknown"]) == 2
+
+
+@deadline
 @pytest.mark.memcacheds(2)
 def test_values_that_are_there_are_shown(conn, memcacheds):
     """Of a get of several keys what came by the deadline stands in front of the line."""
