@@ -106,6 +106,11 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
     for (int i = 0; i < len; i++) {
         good = good && (unsigned char)bytes[i] > ' ' && bytes[i] != 0x7f;
     }
+    /* As other programs write it; a key that has quotes is rather unlikely, and \x22 is left. */
+    if (prefix.len > 1 && prefix.p[0] == '"' && prefix.p[prefix.len - 1] == '"') {
+        (void)config_fail(error, "the prefix is in quotes; expected it without (or \\x22)");
+        return NULL;
+    }
     if (!good) {
         char shown[80];
         (void)config_fail(error,

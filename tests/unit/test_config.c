@@ -303,6 +303,8 @@ static void test_bad_sections(void **state)
     bad("[lists a b]\n",
         ":1: [lists a b]: 'a b' is no prefix of a list's key; expected 1 to 220 bytes without "
         "blanks and control characters (\\xNN is allowed)");
+    bad("[lists \"topic-\"]\n",
+        ":1: [lists \"topic-\"]: the prefix is in quotes; expected it without (or \\x22)");
 }
 
 /* The text, and behind it the names of all keys of [proxy]. */
