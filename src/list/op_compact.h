@@ -145,8 +145,8 @@ bool writer_failed(const struct op_compact *c);
  * go well. name: of the wait. */
 enum progress announce_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                             const char *name);
-/* Deletes what was written and withdraws the announcement; only after a definite refusal (storage
- * rule 4). */
+/* Deletes what was written and withdraws the announcement, where a list was last seen; only after
+ * a definite refusal (storage rule 4). */
 enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 void writer_fini(struct op_compact *c);
 

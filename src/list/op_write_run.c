@@ -193,7 +193,8 @@ enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_
             w->unknown = true;
         }
     }
-    if (!w->unknown) {
+    /* What was last seen in the head's place may be no list: then the announcement is gone, too. */
+    if (!w->unknown && c->op.list->has_head) {
         emit_withdrawal(e, c);
         CO_AWAIT(co, "withdrawing the announcement");
     }

@@ -186,6 +186,51 @@ static void test_create_does_not_guess_when_memory_is_short(void **state)
     assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
 }
 
+/* Begins a flip: announced, and its sublist on its way, under that name. */
+static void begin_flip(struct script *s, char run[32])
+{
+    const char *log = "+1:a+1:b+1:c+1:d+1:e+1:f+1:g+1:h+1:i+1:j";
+    char head[160];
+    s->rig.config->lists[0].log_limit_bytes = 32;
+    snprintf(head, sizeof head, "^1\n%s", log);
+    submit(s, LIST_COMPACT, NULL, 0);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *append = expect_request(s, BE_APPEND, "k#");
+    snprintf(head, sizeof head, "^1\n%s%.*s", log, (int)append->value.len, append->value.p);
+    snprintf(run, 32, "k#%.13s.0", strchr(strchr(head, '~'), ':') + 1);
+    answer(s, append, BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, head);
+    expect(s, BE_ADD, run, BE_STORED, NULL);
+}
+
+/* Somebody has stored something else in the list's place, and the flip has seen it: its own sublist
+ * goes, and nothing is appended to what is no list. */
+static void test_flip_that_meets_what_is_no_list_leaves_it_alone(void **state)
+{
+    struct script *s = *state;
+    char run[32];
+    begin_flip(s, run);
+    expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "[5,1,1,3]");
+    expect(s, BE_DELETE, run, BE_DELETED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "[5,1,1,3]");
+    expect_done(s, LIST_SERVER_ERROR);
+}
+
+/* Of another list it cannot know whether the announcement is in it. */
+static void test_flip_that_meets_another_list_withdraws(void **state)
+{
+    struct script *s = *state;
+    char run[32];
+    begin_flip(s, run);
+    expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:z");
+    expect(s, BE_DELETE, run, BE_DELETED, NULL);
+    expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:z");
+    expect_done(s, LIST_OK);
+}
+
 /* Nor is such a list counted as far as it was read. */
 static void test_read_does_not_guess_when_memory_is_short(void **state)
 {
@@ -474,6 +519,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_drop_clears_only_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_change_of_what_is_no_list_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_change_of_a_known_list_does_not_look, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_flip_that_meets_what_is_no_list_leaves_it_alone, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_flip_that_meets_another_list_withdraws, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_drop_that_was_overtaken_found_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_drop_that_came_half_way_says_so, setup, teardown),
