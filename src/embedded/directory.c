@@ -152,6 +152,38 @@ int directory_create(struct directory *directory, uid_t owner, bool changes_user
     return -1;
 }
 
+/* A file that is there is not believed: everybody may make it while it is missing, under /tmp. */
+static int check_found(const struct directory *directory, uid_t owner)
+{
+    int fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool good = fd >= 0 && is_ours(fd, owner);
+    if (fd >= 0) {
+        close(fd);
+        errno = EPERM;
+    }
+    return good ? 0 : -1;
+}
+
+int directory_restore(struct directory *directory, uid_t owner, char error[CONFIG_ERROR_MAX])
+{
+    int rc;
+    if (mkdir(directory->path, 0700) == 0) {
+        close(directory->lock_fd);
+        directory->lock_fd = -1;
+        rc = take_lock(directory);
+        if (rc == 0 && geteuid() == 0) {
+            rc = chown(directory->path, owner, (gid_t)-1);
+        }
+    } else {
+        rc = errno == EEXIST ? check_found(directory, owner) : -1;
+    }
+    if (rc != 0) {
+        (void)snprintf(error, CONFIG_ERROR_MAX, "its directory %s: %s", directory->path,
+                       strerror(errno));
+    }
+    return rc;
+}
+
 void directory_remove(struct directory *directory)
 {
     int dir_fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -159,6 +191,8 @@ void directory_remove(struct directory *directory)
         empty_and_remove(AT_FDCWD, directory->path, dir_fd);
         close(dir_fd);
     }
-    close(directory->lock_fd); /* and with it the lock */
-    directory->lock_fd = -1;
+    if (directory->lock_fd >= 0) {
+        close(directory->lock_fd); /* and with it the lock */
+        directory->lock_fd = -1;
+    }
 }

@@ -27,6 +27,11 @@ struct directory {
  * then be able to remove the directory. Returns 0, or -1 with the reason in error. */
 MUST_CHECK int directory_create(struct directory *directory, uid_t owner, bool changes_user,
                                 bool *given, char error[CONFIG_ERROR_MAX]);
+/* Makes the directory again, under the same name, if it has been removed (by what tidies /tmp, for
+ * example). owner: as for directory_create, or the process's own user when that was not possible.
+ * Returns 0, or -1 with the reason in error. */
+MUST_CHECK int directory_restore(struct directory *directory, uid_t owner,
+                                 char error[CONFIG_ERROR_MAX]);
 /* Removes it with what is in it. */
 void directory_remove(struct directory *directory);
 

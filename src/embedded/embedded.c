@@ -177,7 +177,8 @@ static void on_restart(evutil_socket_t fd, short what, void *arg)
     char error[CONFIG_ERROR_MAX];
     (void)fd;
     (void)what;
-    if (start_child(e, error) != 0) {
+    uid_t owner = e->process.change_user ? e->process.uid : geteuid();
+    if (directory_restore(&e->directory, owner, error) != 0 || start_child(e, error) != 0) {
         log_error("embedded memcached cannot be started again: %s; next attempt in %u ms", error,
                   e->pause_ms);
         schedule_restart(e);
@@ -281,7 +282,7 @@ void embedded_stop(struct embedded **embedded)
         (void)kill(e->pid, SIGKILL);
         (void)waitpid(e->pid, NULL, 0);
     }
-    if (e->directory.lock_fd >= 0) {
+    if (e->directory.socket_path[0] != '\0') {
         directory_remove(&e->directory);
     }
     free(e);

@@ -5,6 +5,7 @@ ends itself."""
 import os
 import pathlib
 import re
+import shutil
 import signal
 
 import pytest
@@ -115,6 +116,18 @@ def test_it_is_started_again_when_it_is_killed(alone):
             assert child_of(alone)[1] == path
     alone.wait_for_log(r"warn .*memcached ended \(signal 9\).* are gone")
     alone.wait_for_log("runs again")
+
+
+def test_it_is_started_again_when_its_directory_is_gone(alone):
+    with alone.conn() as conn:
+        pid, path = child_of(alone)
+        shutil.rmtree(path.parent)
+        os.kill(pid, signal.SIGKILL)
+        wait_until("it works again", lambda: conn.set("key", "x") == b"STORED")
+        assert path.is_socket()
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    alone.stop()
+    assert not path.parent.exists()
 
 
 def test_errors_name_it_while_it_is_stopped(start_daemon):
