@@ -91,7 +91,8 @@ struct list_call {
     uint64_t number;     /* LIST_ADDX, LIST_DELX, LIST_LEN; LIST_GET, LIST_HAS, LIST_RANGE: how many
                             items */
     uint64_t version;    /* LIST_GET, LIST_HAS, LIST_RANGE: differs whenever the content may have
-                            changed */
+                            changed. 0: the list is missing, or an LIST_HAS was answered together
+                            with changes, and the version that they made is not known */
     struct chain answer; /* LIST_GET, LIST_HAS, LIST_RANGE: the items in the form asked for.
                             Submitter runs chain_init before submission and chain_fini or chain_move
                             afterwards */

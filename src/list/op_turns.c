@@ -82,11 +82,13 @@ static void forget_decisions(struct op_turns *t)
 static void finish_all(struct engine *e, struct op_turns *t)
 {
     struct list *list = t->op.list;
+    /* What was written has a number of its own, which no answer has told. */
+    const struct head *seen = t->entries->used == 0 ? t->head : NULL;
     while (!TAILQ_EMPTY(&t->calls)) {
         struct list_call *call = TAILQ_FIRST(&t->calls);
         TAILQ_REMOVE(&t->calls, call, link);
         bool found = call->verb != LIST_HAS || call->number > 0;
-        answer_call(e, list, call, t->head, found ? LIST_OK : LIST_MISSING);
+        answer_call(e, list, call, seen, found ? LIST_OK : LIST_MISSING);
     }
     t->over = true;
     list->turns_failures = 0;

@@ -119,6 +119,9 @@ static void test_turns_are_written_by_one_cas(void **state)
     (void)engine_run(t->rig.engine, t->rig.now);
     take_done(t);
     assert_false(engine_busy(t->rig.engine));
+    /* The number that was read is not that of what was written, where b is. */
+    assert_int_equal(t->calls[3].number, 1);
+    assert_int_equal(t->calls[3].version, 0);
 }
 
 /* Sessions that go on without a pause must not keep an exact change from its turn. */

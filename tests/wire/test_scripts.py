@@ -115,6 +115,16 @@ def test_demo_sends_no_line_ends_of_the_data(daemon, conn, tmp_path):
     assert conn.lget("rdep:libc6") == [b"better"]  # every tenth is removed, from the first on
 
 
+def test_demo_whose_largest_list_has_one_item(daemon, conn, tmp_path):
+    path = tmp_path / "packages"
+    path.write_text("Package: good\nDepends: libc6\n")
+    out = run_well("demo", "--port", daemon.port, "--data", path, "--keep")
+    assert "1 of 1 removed, 0 left" in out
+    assert "lstat: nothing is stored" in out
+    assert "everything equal" in out
+    assert conn.lget("rdep:libc6") == []
+
+
 @pytest.mark.config(lists=TINY)
 def test_demo_with_tiny_limits(daemon, packages):
     out = run_well("demo", "--port", daemon.port, "--data", packages)
