@@ -8,14 +8,9 @@
 #include "list/deadline.h"
 #include "list/dialect/dialect.h"
 #include "list/engine_state.h"
-#include "list/op_compact.h"
 #include "list/schedule.h"
 
 _Static_assert(CONFIG_PREFIX_MAX == LIST_KEY_BYTES_MAX, "a prefix is as long as a key may be");
-
-/* How long appends are held back at twice the line, and at the most. */
-#define HOLD_BACK_US 300u
-#define HOLD_BACK_MAX_US 30000u
 
 struct engine *engine_create(const struct config *config, struct cache *const *caches,
                              struct rng *rng, struct metrics *metrics)
@@ -305,39 +300,4 @@ void list_note_head(struct list *list, const struct head *head)
     list->header_bytes = head_header_bytes(head);
     list->extent = session_extent(head);
     list->has_no_runs = head->run_count == 0;
-}
-
-void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us)
-{
-    if (!timer_is_set(&list->hold_back)) {
-        list->hold_back.owner = list;
-        list->hold_back.kind = TIMER_HOLD_BACK;
-        timer_set(&e->timers, &list->hold_back, e->now.mono_us + delay_us);
-        metric_inc(e->metrics, METRIC_list_holdbacks);
-    }
-}
-
-void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before)
-{
-    uint64_t limit = list_log_limit(list);
-    uint64_t log = list_log_bytes(list);
-    /* Whose append carried the log over the line compacts; others when it is far over: then nobody
-     * seems to. */
-    bool crossed = log_bytes_before < limit && log >= limit;
-    bool far_over = log >= 2 * limit;
-    if (!crossed && !far_over) {
-        return;
-    }
-    if (list->compaction == NULL && e->now.mono_us >= list->compact_after_us) {
-        compact_start(e, list, COMPACT_AUTO, NULL);
-    }
-    /* A compaction of this worker keeps appends back itself when it needs to. */
-    bool nearly_full = log > list_log_hard_limit(list) / 2;
-    if ((far_over || nearly_full) && list->compaction == NULL) {
-        /* Another's CAS needs a moment without appends: without this, two busy proxies starve every
-         * flip. */
-        uint64_t over = log / limit;
-        uint64_t delay_us = HOLD_BACK_US * over * over;
-        list_hold_back(e, list, delay_us < HOLD_BACK_MAX_US ? delay_us : HOLD_BACK_MAX_US);
-    }
 }

@@ -60,10 +60,5 @@ void list_check_quiet(struct engine *e, struct list *list);
 /* The head was seen with this size and header. */
 void list_note_size(struct list *list, uint64_t size_bytes);
 void list_note_head(struct list *list, const struct head *head);
-/* Keeps this worker's appends back for a while. */
-void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us);
-/* After a change or a read: starts a compaction or holds appends back where the log's size asks for
- * it. */
-void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);
 
 #endif

@@ -53,6 +53,9 @@ struct list {
     TAILQ_ENTRY(list) view_lru;
 
     struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */
+    uint32_t trip_us;       /* round trip of the head's server; 0 = not known. See holdback.h */
+    uint64_t crowded_us;    /* when the log was first seen over holdback.c's line; 0 = it is not */
+    uint64_t patience_us;   /* until then another worker's compaction of it is waited for */
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
     uint64_t touch_after_us;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "list/engine_state.h"
+#include "list/holdback.h"
 
 /* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
 #define STEPS_MAX 64
@@ -11,8 +12,12 @@
 #define AUTO_CONFLICTS_MAX 3
 /* CAS attempts of one publication. */
 #define PUBLISH_TRIES_MAX 8
+/* The same where the server is far: the worker's own changes wait two round trips for each. */
+#define PUBLISH_TRIES_FAR 3
 /* First pause after a conflict; doubles each time. */
 #define BACKOFF_US 100u
+/* A flip to a server that is far takes half a second; and announcements tell whole seconds. */
+#define ANNOUNCED_LATELY_S 2
 /* How often it looks whether the place it needs is free. */
 #define PLACE_POLL_US 1000u
 
@@ -69,6 +74,12 @@ static void settle_cas(struct engine *e, struct op_compact *c, const struct op_e
     }
 }
 
+static unsigned publish_tries(const struct op_compact *c)
+{
+    bool few = list_is_far(c->op.list) && c->call == NULL;
+    return few ? PUBLISH_TRIES_FAR : PUBLISH_TRIES_MAX;
+}
+
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build)
 {
@@ -76,7 +87,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
     struct op *op = &c->op;
 
     CO_BEGIN(co);
-    for (c->tries = 0; c->tries < PUBLISH_TRIES_MAX; c->tries++) {
+    for (c->tries = 0; c->tries < publish_tries(c); c->tries++) {
         if (c->tries > 0) {
             CO_SLEEP(&c->op, co, "backing off before publishing again",
                      e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << c->tries));
@@ -167,7 +178,8 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     if (c->result == STEP_DONE) {
         return true;
     }
-    return c->call != NULL || c->conflicts < AUTO_CONFLICTS_MAX;
+    /* Where the server is far, others have compacted meanwhile, or will. */
+    return c->call != NULL || (c->conflicts < AUTO_CONFLICTS_MAX && !list_is_far(c->op.list));
 }
 
 typedef enum progress plan_step(struct engine *e, struct op_compact *c,
@@ -267,11 +279,30 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
     list->compact_after_us = e->now.mono_us + (2000u << shift) + rng_below(e->rng, 2000);
 }
 
+/* Has another proxy announced a run that it may be about to publish? */
+static bool announced_lately(const struct engine *e, const struct head *head)
+{
+    struct slice rest = head->announcements;
+    struct entry entry;
+    while (entry_next(&rest, &entry) == ENTRY_OK) {
+        struct announcement a;
+        if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &a) &&
+            !announcement_is_dead(&a, e->now.wall_s, ANNOUNCED_LATELY_S) &&
+            log_has_announcement(head->announcements, &a.range.name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void choose(struct engine *e, struct op_compact *c)
 {
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
     c->plan = plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
                           c->goal, about_run ? &c->run : NULL, e->now.wall_s);
+    if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
+        c->plan.kind = PLAN_NOTHING;
+    }
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
         c->run = (struct name){{0}}; /* once */
     }
@@ -424,6 +455,13 @@ void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
         }
         call->op = &c->op;
     }
+    op_start(e, &c->op);
+}
+
+void compact_start_late(struct engine *e, struct list *list)
+{
+    struct op_compact *c = create(e, list, COMPACT_AUTO);
+    c->is_late = true;
     op_start(e, &c->op);
 }
 

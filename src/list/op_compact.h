@@ -24,6 +24,9 @@
  * for it, or NULL. */
 void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
                    struct list_call *call);
+/* An automatic one, in the place of a proxy that should compact the list and does not seem to:
+ * where an announcement of another is that young, it is left to that proxy after all. */
+void compact_start_late(struct engine *e, struct list *list);
 /* The same for a goal that is about one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
                       const struct name *run);
@@ -74,6 +77,7 @@ struct op_compact {
     unsigned tries;
     struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
     bool about_run;
+    bool is_late; /* compact_start_late */
     char error[LIST_ERROR_MAX];
 
     struct run_writer writer;

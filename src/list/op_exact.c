@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "list/content.h"
 #include "list/engine_state.h"
+#include "list/holdback.h"
 #include "list/members.h"
 #include "list/op_read.h"
 #include "list/scan.h"

@@ -16,6 +16,7 @@
  * before 1 until after 3, so that they cannot starve the CAS.
  */
 #include "list/engine_state.h"
+#include "list/holdback.h"
 #include "list/layout.h"
 #include "list/op_compact.h"
 #include "list/view.h"
@@ -86,6 +87,15 @@ static bool prepare(struct engine *e, struct op_compact *c)
     return true;
 }
 
+static void take_written(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    if (event->tag != TAG_HEAD) {
+        writer_take_reply(c, event);
+    } else if (!compact_take_head(e, c, event)) {
+        c->foreign = event->status == BE_HIT;
+    }
+}
+
 static bool same_runs(const struct head *a, const struct head *b)
 {
     if (a->run_count != b->run_count) {
@@ -146,12 +156,16 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     c->result = STEP_FAILED;
     CO_CALL(co, announce_step(e, c, event, "announcing a flip"));
     if (c->head != NULL && prepare(e, c)) {
+        if (list_is_far(op->list)) {
+            /* The head behind the sublists: fewer round trips for others to append in. */
+            emit_get(e, op, TAG_HEAD);
+        }
         while (op->due > 0) {
             CO_AWAIT(co, "writing the log's sublists");
-            writer_take_reply(c, event);
+            take_written(e, c, event);
         }
         c->result = c->writer.unknown ? STEP_UNKNOWN : STEP_FAILED;
-        if (!writer_failed(c)) {
+        if (!writer_failed(c) && c->head != NULL) {
             CO_CALL(co, publish_step(e, c, event, build_flip));
         }
         if (c->result != STEP_DONE && c->result != STEP_UNKNOWN) {

@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 #include "list/engine_state.h"
+#include "list/holdback.h"
 #include "list/op_view.h"
 #include "list/schedule.h"
 
-enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET };
+enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_SIZE_BEFORE };
 
 #define READ_TRIES_MAX 3
 /* Room of a batch at first: most lists have one change at a time, and hundreds of lists may have
@@ -89,17 +90,22 @@ void round_fail_writes(struct engine *e, struct op_round *round, const char *tex
 static bool wants_size(const struct op_round *round)
 {
     const struct list *list = round->op.list;
-    return !list->size_known || list_log_bytes(list) + round_bytes(round) >= list_log_limit(list);
+    return !list->size_known || list_is_far(list) ||
+           list_log_bytes(list) + round_bytes(round) >= list_log_limit(list);
 }
 
 static void send_round(struct engine *e, struct op_round *round, bool with_append)
 {
     struct op *op = &round->op;
+    round->sent_us = e->now.mono_us;
     if (round->probe && TAILQ_EMPTY(&round->reads)) {
         emit_size(e, op, TAG_SIZE);
     }
     if (with_append) {
         round->sent = true;
+        if (list_is_far(op->list)) {
+            emit_size(e, op, TAG_SIZE_BEFORE);
+        }
         emit_append(e, op, round->batch, TAG_APPEND);
         if (TAILQ_EMPTY(&round->reads) && wants_size(round)) {
             emit_size(e, op, TAG_SIZE);
@@ -114,6 +120,9 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
 static void take_reply(struct engine *e, struct op_round *round, const struct op_event *event)
 {
     struct list *list = round->op.list;
+    if (event->status != BE_LOST && event->status != BE_DOWN) {
+        list_note_trip(list, e->now.mono_us - round->sent_us);
+    }
     if (event->tag == TAG_APPEND) {
         round->write_outcome = *event;
         round->sent = event->status == BE_LOST;
@@ -121,6 +130,9 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
         if (event->status != BE_STORED) {
             op_error_text(event, round->error);
         }
+    } else if (event->tag == TAG_SIZE_BEFORE) {
+        round->size_before = event->status == BE_HIT ? event->reply->size_bytes : 0;
+        round->has_size_before = event->status == BE_HIT;
     } else if (event->tag == TAG_SIZE) {
         if (event->status == BE_HIT) {
             list_note_size(list, event->reply->size_bytes);
@@ -161,6 +173,20 @@ static void start_reads(struct engine *e, struct op_round *round)
     view_start_reads(e, round->op.list, &round->reads, head);
 }
 
+/* The log right before the append, as far as known. A probe finds out about others' appends: near,
+ * it takes the log for one that nobody compacts. */
+static uint64_t log_bytes_before(const struct op_round *round)
+{
+    const struct list *list = round->op.list;
+    if (!list_is_far(list)) {
+        return round->probe ? 0 : round->log_bytes_before;
+    }
+    if (!round->has_size_before || !round->stored) {
+        return UINT64_MAX;
+    }
+    return round->size_before > list->header_bytes ? round->size_before - list->header_bytes : 0;
+}
+
 static enum progress round_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_round *round = (struct op_round *)op;
@@ -194,12 +220,13 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
     }
     while (!TAILQ_EMPTY(&round->reads) && round->reread && round->tries < READ_TRIES_MAX) {
         round->tries++;
+        round->sent_us = e->now.mono_us;
         emit_get(e, op, TAG_GET);
         CO_AWAIT(co, "reading head again");
         take_reply(e, round, event);
     }
     start_reads(e, round);
-    list_consider_compaction(e, list, round->probe ? 0 : round->log_bytes_before);
+    list_consider_compaction(e, list, log_bytes_before(round));
     if (round->probe) {
         list_hold_back(e, list, PROBE_PAUSE_US); /* a server that is down answers at once */
     }

@@ -24,6 +24,9 @@ struct op_round {
     bool probe;  /* carries nothing: asks for the size, since the log may be full */
     bool reread; /* the head read was overtaken by the change's second try */
     unsigned tries;
+    uint64_t sent_us; /* when its requests were sent */
+    bool has_size_before;
+    uint64_t size_before; /* the head's, right before the append */
     uint64_t log_bytes_before;
     struct op_event write_outcome; /* of the append; its text copied to error */
     char error[LIST_ERROR_MAX];

@@ -3,6 +3,7 @@
 
 #include "list/answer.h"
 #include "list/engine_state.h"
+#include "list/holdback.h"
 #include "list/op_touch.h"
 #include "list/op_view.h"
 
@@ -20,7 +21,7 @@ bool turns_possible(const struct engine *e, const struct list *list)
     bool viewed =
         list->view != NULL ? list->viewing == NULL && !list->view_lags : list->has_no_runs;
     return viewed && list->hold == NULL && !list_writing(list) && !timer_is_set(&list->hold_back) &&
-           e->now.mono_us >= list->turns_after_us;
+           !list_is_crowded_far(list) && e->now.mono_us >= list->turns_after_us;
 }
 
 /* The view that shows the head, or NULL. */

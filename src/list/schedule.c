@@ -15,6 +15,7 @@
 
 #include "base/number.h"
 #include "list/engine_state.h"
+#include "list/holdback.h"
 #include "list/op_compact.h"
 #include "list/op_exact.h"
 #include "list/op_round.h"
@@ -79,7 +80,7 @@ static bool take_change(struct start *start, struct list_call *call)
     }
     size_t bytes = round_call_bytes(call);
     size_t batched = start->round != NULL ? round_bytes(start->round) : 0;
-    if (batched + bytes > list_log_room(list)) {
+    if (batched + bytes > list_log_room(list) || list_keeps_back(start->pass.e, list, call)) {
         /* It waits until a compaction makes room, or until its time is over. */
         start->log_full = true;
         return false;
@@ -126,6 +127,11 @@ static bool take_exact(struct start *start, struct list_call *call)
     bool create = call->verb == LIST_CREATE;
     bool free_place =
         list->exact == NULL || (start->exact != NULL && !create && !start->exact_is_create);
+    if (list_keeps_back(start->pass.e, list, call)) {
+        start->log_full = true;
+        start->change_waits = true;
+        return false;
+    }
     if (list->hold || list_writing(list) != (start->exact != NULL) || !free_place ||
         pass_phase(&start->pass, call) != PHASE_FREE) {
         start->change_waits = true;

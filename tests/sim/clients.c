@@ -49,6 +49,9 @@ static enum list_verb choose_verb(struct client *client)
     static const enum list_verb reads[] = {LIST_GET, LIST_GET,   LIST_HAS,   LIST_HAS,
                                            LIST_LEN, LIST_RANGE, LIST_RANGE, LIST_STAT};
     uint64_t n = rng_below(&client->rng, 100);
+    if (client->proxy->world->p.only_adds) {
+        return LIST_ADD;
+    }
     if (n < 60) {
         return choose_change(client);
     }
@@ -205,6 +208,16 @@ static void forget_items(struct sim_call *call)
     }
 }
 
+/* Where nothing fails, and proxies have to get along with one another only. */
+static void check_answered_well(struct world *w, const struct sim_call *call)
+{
+    if (w->p.no_errors && call->call.status == LIST_SERVER_ERROR) {
+        char text[320];
+        call_describe(call, text, sizeof text);
+        sim_violation("failed, though no server did: %s", text);
+    }
+}
+
 bool call_done(struct world *w, struct sim_call *call)
 {
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
@@ -222,6 +235,7 @@ bool call_done(struct world *w, struct sim_call *call)
     trace_call(w, call);
     forget_items(call);
     check_deadline(w, call);
+    check_answered_well(w, call);
     uint64_t bytes = call->call.answer.bytes;
     call->settled_us = w->proxies[call->proxy].last_arrival_us;
     if (strstr(call->call.error, "deadline over, outcome unknown") != NULL) {

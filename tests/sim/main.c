@@ -19,6 +19,15 @@
 /* Run without arguments, and of each other dialect. */
 #define SEEDS_DEFAULT 200
 #define SEEDS_DIALECT 25
+/* And of a crowd of proxies that add to one list of servers that are far. */
+#define SEEDS_CROWD 2
+static const char crowd[] =
+    "ops=24000 proxies=20 clients=8 depth=4 only_adds=1 no_errors=1 way_us=49000 delay_us=2000 "
+    "think_us=2 deadline_us=2000000 long_ms=0 lists=1 items=4000 servers=1 log_limit=16384 "
+    "log_hard_limit=131072 sublist_limit=131072 item_size_max=1048576 cache_bytes=1048576 "
+    "fold_memory=0 answer_limit=0 session_limit=0 grace_s=100 touch_interval_s=0 expiry_s=0 "
+    "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 refuse=0 spread=0 "
+    "history=0 views=1 foreign=0";
 /* Calls as the seed says. */
 #define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
@@ -278,6 +287,13 @@ int main(int argc, char **argv)
     o.seeds = SEEDS_DIALECT;
     for (unsigned d = DIALECT_NATIVE + 1; o.all_dialects && d < DIALECT_COUNT; d++) {
         o.dialect = d;
+        seeds += o.seeds;
+        failed += run_dialect(&o);
+    }
+    if (o.all_dialects) {
+        o.dialect = DIALECT_NATIVE;
+        o.seeds = SEEDS_CROWD;
+        o.changes = o.changes == NULL ? crowd : o.changes;
         seeds += o.seeds;
         failed += run_dialect(&o);
     }

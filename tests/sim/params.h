@@ -12,7 +12,7 @@
 #include "base/slice.h"
 #include "config/config.h"
 
-#define PROXIES_MAX 8
+#define PROXIES_MAX 40
 #define CLIENTS_MAX 16 /* per proxy */
 #define RANGES_MAX 256
 #define CAPACITY_MAX 128 /* of a ring */
@@ -52,6 +52,9 @@ struct params {
     bool refuse, spread, miss_damaged;
     uint32_t expiry_s; /* somebody gives every list so long to live, which must stay; 0 = no */
     uint64_t delay_us, think_us;
+    uint64_t way_us;     /* what each way takes at least */
+    bool only_adds;      /* clients ask for nothing but ladd */
+    bool no_errors;      /* each call must be answered well */
     unsigned far_server; /* its number and 1: all its delays are long; 0 = none */
     unsigned depth;      /* calls of one client under way */
     unsigned growth;     /* of 100 changes, how many only add: the larger, the longer the lists */

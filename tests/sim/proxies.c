@@ -18,7 +18,7 @@
 static uint64_t delay(const struct world *w, struct connection *c)
 {
     uint64_t us = 5 + rng_below(&c->rng, w->p.delay_us);
-    return c->far || rng_below(&c->rng, 64) == 0 ? us * 20 : us;
+    return w->p.way_us + (c->far || rng_below(&c->rng, 64) == 0 ? us * 20 : us);
 }
 
 static void message_release(struct message *m)

@@ -346,14 +346,17 @@ static void world_fini(struct world *w)
 static void print_summary(struct world *w)
 {
     static const enum metric shown[] = {
-        METRIC_list_appends, METRIC_list_turns,         METRIC_list_folds,    METRIC_list_flips,
-        METRIC_list_merges,  METRIC_list_heals,         METRIC_list_removes,  METRIC_list_conflicts,
-        METRIC_list_giveups, METRIC_list_sweeps,        METRIC_list_log_full, METRIC_list_busy,
-        METRIC_list_damaged, METRIC_list_out_of_memory, METRIC_deadlines_over};
-    printf("seed %llu: %.3f s, calls: %llu ok, %llu missing, %llu not stored, %llu client errors, "
+        METRIC_list_appends,  METRIC_list_turns,         METRIC_list_folds,
+        METRIC_list_flips,    METRIC_list_merges,        METRIC_list_heals,
+        METRIC_list_removes,  METRIC_list_conflicts,     METRIC_list_giveups,
+        METRIC_list_sweeps,   METRIC_list_log_full,      METRIC_list_busy,
+        METRIC_list_damaged,  METRIC_list_out_of_memory, METRIC_deadlines_over,
+        METRIC_list_timeouts, METRIC_list_holdbacks};
+    printf("seed %llu: %.3f s (%.3f s of calls), calls: %llu ok, %llu missing, %llu not stored, "
+           "%llu client errors, "
            "%llu errors, "
            "%llu abandoned\n ",
-           (unsigned long long)w->p.seed, (double)w->now_us / 1e6,
+           (unsigned long long)w->p.seed, (double)w->now_us / 1e6, (double)w->quiet_us / 1e6,
            (unsigned long long)w->statuses[0], (unsigned long long)w->statuses[1],
            (unsigned long long)w->statuses[2], (unsigned long long)w->statuses[3],
            (unsigned long long)w->statuses[4], (unsigned long long)w->abandoned);
@@ -380,6 +383,7 @@ void world_run(const struct params *params)
         }
         if (w->calls_made >= w->p.ops && !w->quiet) {
             w->quiet = true;
+            w->quiet_us = w->now_us;
             world_rest(w, "once clients and faults have ended");
         }
     }

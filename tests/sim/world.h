@@ -113,7 +113,8 @@ struct world {
     uint64_t calls_made; /* with those that were left out */
     uint64_t calls_pending, last_answer_us;
     uint64_t statuses[5], abandoned;
-    bool quiet; /* no more calls and faults */
+    bool quiet;        /* no more calls and faults */
+    uint64_t quiet_us; /* since when */
     struct sim_call *all_calls;
     struct metrics metrics; /* of crashed engines, added up */
 };
