@@ -96,7 +96,14 @@ static const struct value no_empty_items[] = {
 static void test_delimited_text(void **state)
 {
     static const struct value marked[] = {
-        {",", NULL}, {"@5d0c81f2a4b69e37,a,,", NULL}, {NULL, NULL}};
+        {",", NULL},
+        {"@5d0c81f2a4b69e37,a,,", NULL},
+        {"a,,@5d0c81f2a4b69e37,b,,@5d0c81f2a4b69e38,", NULL},
+        {",@5d0c81f2a4b69e37,", NULL},
+        /* The mark was appended to what a client had put there in that very moment. */
+        {"{\"a\":[5,1]},@5d0c81f2a4b69e37,", "no delimiter before the mark at byte 12"},
+        {"hello,@5d0c81f2a4b69e37,b,", "no delimiter before the mark at byte 6"},
+        {NULL, NULL}};
     (void)state;
     check(DIALECT_SIMPLE, PART_KEY, delimited);
     check(DIALECT_TOMBSTONE, PART_KEY, delimited);

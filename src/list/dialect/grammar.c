@@ -55,10 +55,13 @@ static const char *check_item(const struct check *c, struct slice item, size_t m
     return NULL;
 }
 
-/* Items, each with the delimiter behind it. */
+/* Items, each with the delimiter behind it. A folding appends its mark with a delimiter in front,
+ * so that a mark is the first item or follows an empty one. Else a value without a delimiter at its
+ * end stood there, which was no list and only looks like one since the mark was appended. */
 static const char *check_delimited(const struct check *c, struct slice text, bool empty_ones)
 {
     char delimiter = (char)c->policy->delimiter;
+    bool mark_may_follow = true;
     while (text.len > 0) {
         const char *end = memchr(text.p, delimiter, text.len);
         if (end == NULL) {
@@ -73,6 +76,10 @@ static const char *check_delimited(const struct check *c, struct slice text, boo
         if (reason != NULL) {
             return reason;
         }
+        if (empty_ones && !mark_may_follow && pair_is_mark(item, delimiter)) {
+            return says(c, "no delimiter before the mark", item.p);
+        }
+        mark_may_follow = item.len == 0;
     }
     return NULL;
 }
