@@ -404,6 +404,9 @@ static enum list_known compact_late(struct engine *e, struct op *op, struct list
         return KNOWN_NOTHING;
     }
     c->withdrawn = refuse || !c->dropped;
+    if (c->dropped && refuse && c->plan.kind == PLAN_REMOVE) {
+        return KNOWN_UNKNOWN; /* emptied; whether the head is removed, the answer under way says */
+    }
     if (c->dropped) {
         return refuse || c->foreign ? KNOWN_EMPTIED : KNOWN_DONE;
     }
