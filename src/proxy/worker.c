@@ -98,6 +98,8 @@ static void pump_clients(struct worker *w)
         TAILQ_REMOVE(&w->touched, c, touched_link);
         c->touched = false;
         client_pump(c);
+        /* Here, not once a turn: what the requests of many clients draw at once adds up. */
+        pressure_check(w);
     }
 }
 

@@ -29,10 +29,10 @@ FOLDED = [
     ("paired", {f"follow-{KEY}": "a,b,c,a,", f"unfollow-{KEY}": "@5d0c81f2a4b69e37,b,"}, "a,c",
      {f"follow-{KEY}": "a,c,", f"unfollow-{KEY}": ""}),
     ("paired", {f"follow-{KEY}": "a,b,@5d0c81f2a4b69e37,b,c,",
-                f"unfollow-{KEY}": "b,@5d0c81f2a4b69e37,c,"}, "a,b",
+                f"unfollow-{KEY}": "b,,@5d0c81f2a4b69e37,c,"}, "a,b",
      {f"follow-{KEY}": "a,b,", f"unfollow-{KEY}": ""}),
     ("paired", {f"follow-{KEY}": "a,@5d0c81f2a4b69e37,",
-                f"unfollow-{KEY}": "@0000000000000000,@5d0c81f2a4b69e37,"}, "a",
+                f"unfollow-{KEY}": "@0000000000000000,,@5d0c81f2a4b69e37,"}, "a",
      {f"follow-{KEY}": "a,", f"unfollow-{KEY}": ""}),
     ("sublists", {KEY: "+0+1+2+3-3", f"{KEY}.0": "+a+b", f"{KEY}.1": "-a-b", f"{KEY}.2": "+c"},
      "c", {KEY: "+2", f"{KEY}.0": None, f"{KEY}.1": None, f"{KEY}.2": "+c"}),
@@ -202,6 +202,8 @@ class AlwaysExists:
             word, *flags = line.split()
             if word == b"mg":
                 value = KEY.encode() + b".a" if b".active " in line else self.value
+                if b" unfollow-" in line:  # a mark stands there as a folding appends it
+                    value = value.replace(b",@", b",,@")
                 known = {b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(value)}
                 told = b" ".join(known[flag] for flag in flags[1:] if flag != b"v")
                 if b"v" in flags[1:]:

@@ -4,7 +4,7 @@
  * a mark, and the same mark stands among the deletions:
  *
  *     additions:  a,b,b,@5d0c81f2a4b69e37,d,a,     folded: a, b; added since: d, a
- *     deletions:  c,b,@5d0c81f2a4b69e37,d,         taken into account: c, b; not yet: d
+ *     deletions:  c,b,,@5d0c81f2a4b69e37,d,        taken into account: c, b; not yet: d
  *
  * Before the mark of the additions, copies of an item that stand together are one: each of the
  * deletions that are not cut off yet has its copy there, so that a client by hand, which knows no
