@@ -244,7 +244,11 @@ def test_on_damaged_miss_makes_it_a_miss(conn, memcacheds, request_line):
     fill(conn, "l", 100)
     compact(conn, "l")
     lose_sublist(memcacheds, "l")
-    assert conn.cmd(request_line) in (b"END", b"0")
+    if request_line == "lstat l":
+        # Nothing, or the emptied head, which is about to be removed.
+        assert conn.stats(request_line).get("items", "0") == "0"
+    else:
+        assert conn.cmd(request_line) in (b"END", b"0")
     wait_until("the list is dropped", lambda: sublists(memcacheds, "l") == [])
     items = fill(conn, "l", 100)
     assert conn.lget("l") == items
