@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,11 @@
  * holds it for less than a millisecond; any process that may read the folder can hold it longer. */
 #define LOCK_TRIES 100
 #define LOCK_PAUSE_MS 10
+
+/* How often, and after which pauses, a socket that another starting daemon is in the way of is
+ * tried again: a second in all. */
+#define JOIN_TRIES 100
+#define JOIN_PAUSE_MS 10
 
 struct listen_address {
     char name[CONFIG_NAME_MAX + 16];
@@ -103,6 +109,18 @@ static void name_tcp(struct listen_address *a, const struct addrinfo *where)
     snprintf(a->name, sizeof a->name, "%s%.200s%s:%.16s", v6 ? "[" : "", host, v6 ? "]" : "", port);
 }
 
+/* A socket that joins one of ours. Another daemon that starts at this moment may have bound the
+ * address without listening on it: it will be refused and give up, so that is waited for. */
+static int join_tcp(const struct addrinfo *where)
+{
+    int fd = start_listening(bind_tcp(where, true));
+    for (int i = 0; fd < 0 && errno == EADDRINUSE && i < JOIN_TRIES; i++) {
+        (void)poll(NULL, 0, JOIN_PAUSE_MS);
+        fd = start_listening(bind_tcp(where, true));
+    }
+    return fd;
+}
+
 /* Returns 0, or -1 with errno.
  *
  * SO_REUSEPORT alone would let a second daemon of the same user in without a word. So the first
@@ -124,7 +142,7 @@ static int open_tcp(struct listen_set *set, const struct addrinfo *where)
         return -1;
     }
     for (size_t i = 1; i < set->workers; i++) {
-        a->fds[i] = start_listening(bind_tcp(where, true));
+        a->fds[i] = join_tcp(where);
         if (a->fds[i] < 0) {
             return -1;
         }
