@@ -77,17 +77,10 @@ bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role,
     return foreign_refuse(e, w, &part);
 }
 
-/* Whatever is there is to go. */
-static bool is_drop(const struct work *w)
-{
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return call != NULL && call->verb == LIST_DROP;
-}
-
 bool foreign_refuse_parts(struct engine *e, struct work *w, size_t from, size_t to)
 {
     char text[GRAMMAR_REASON_MAX];
-    bool goes_on = is_drop(w) || w->move.completing;
+    bool goes_on = work_is_asked(w, LIST_DROP) || w->move.completing;
     for (size_t i = from; i < to; i++) {
         struct part *part = &w->parts[i];
         if (part->state != PART_THERE || part->proved) {

@@ -183,16 +183,10 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
 
 /* ---- folding, replacing, dropping ---- */
 
-static bool is_asked(const struct work *w, enum list_verb verb)
-{
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return call != NULL && call->verb == verb;
-}
-
 /* lset and ldrop, until it is done. */
 static bool replaces(const struct work *w)
 {
-    return !w->paired.folded && (is_asked(w, LIST_SET) || is_asked(w, LIST_DROP));
+    return !w->paired.folded && (work_is_asked(w, LIST_SET) || work_is_asked(w, LIST_DROP));
 }
 
 /* A list that is too large to be read can be dropped, and so can what is none (foreign.h): what it
@@ -219,7 +213,7 @@ static struct slice usable_mark(const struct work *w, const struct pair *pair)
 /* What is to be written next. folded: step 2 is done, what came since may stay. */
 static enum paired_step next_step(const struct work *w, const struct pair *pair)
 {
-    bool drops = is_asked(w, LIST_DROP), folded = w->paired.folded;
+    bool drops = work_is_asked(w, LIST_DROP), folded = w->paired.folded;
     if (is_unread(w)) {
         return PAIR_REMOVE;
     }
@@ -330,7 +324,7 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
     }
     metric_inc(e->metrics, METRIC_list_folds);
     w->paired.folded = true;
-    if (is_asked(w, LIST_SET)) {
+    if (work_is_asked(w, LIST_SET)) {
         work_finish(e, w);
     }
     if (w->paired.cut_at > 0) {

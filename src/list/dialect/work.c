@@ -248,11 +248,16 @@ static void check_part(struct work *w, struct part *part, const struct op_event 
     }
 }
 
+bool work_is_asked(const struct work *w, enum list_verb verb)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == verb;
+}
+
 /* Does it do without what the list holds? A list that is too large to be read can be dropped. */
 static bool is_drop(const struct work *w)
 {
-    const struct list_call *call = TAILQ_FIRST(&w->calls);
-    return call != NULL && call->verb == LIST_DROP;
+    return work_is_asked(w, LIST_DROP);
 }
 
 static const char too_large[] = "list needs more than fold_memory_bytes to be read";

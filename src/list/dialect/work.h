@@ -176,6 +176,9 @@ void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 /* Takes the reply to a part_write or part_remove. False: somebody else has written in between. */
 bool work_written(struct engine *e, struct work *w, const struct op_event *event);
 
+/* Is the first of its calls of that verb? lset and ldrop travel alone. */
+bool work_is_asked(const struct work *w, enum list_verb verb);
+
 /* The parts, by position; those added are to be read. */
 struct part *work_add_part(struct work *w, enum part_role role, uint32_t number);
 void work_forget_parts(struct work *w);
