@@ -5,20 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "list/deadline.h"
-#include "list/dialect/dialect.h"
-#include "list/engine_state.h"
+#include "list/core/deadline.h"
+#include "list/core/engine_state.h"
+#include "list/plugin.h"
 #include "list/schedule.h"
 
 _Static_assert(CONFIG_PREFIX_MAX == LIST_KEY_BYTES_MAX, "a prefix is as long as a key may be");
 
 struct engine *engine_create(const struct config *config, struct cache *const *caches,
-                             struct rng *rng, struct metrics *metrics)
+                             const struct list_plugin *plugin, struct rng *rng,
+                             struct metrics *metrics)
 {
     struct engine *e = calloc(1, sizeof *e);
     CHECK(e != NULL);
     e->config = config;
     e->caches = caches;
+    e->plugin = plugin;
     e->rng = rng;
     e->metrics = metrics;
     lists_init(&e->lists, config->tracked_lists, config->view_bytes);
@@ -110,7 +112,7 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
     }
     if (policy->dialect != DIALECT_NATIVE || call->verb == LIST_CONVERT) {
         char text[LIST_ERROR_MAX];
-        const char *why = dialect_refusal(call, text);
+        const char *why = e->plugin->refusal(call, text);
         if (why != NULL) {
             return reject(e, call, "%s", why);
         }
@@ -232,7 +234,7 @@ uint64_t engine_run(struct engine *e, struct now now)
         if (list_is_native(list)) {
             schedule_list(e, list);
         } else {
-            dialect_schedule(e, list);
+            e->plugin->schedule(e, list);
         }
     }
     return TAILQ_EMPTY(&e->runnable) ? timers_next(&e->timers) : now.mono_us;

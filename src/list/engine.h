@@ -21,7 +21,7 @@
 #include "base/rng.h"
 #include "base/slice.h"
 #include "config/config.h"
-#include "list/session.h"
+#include "list/core/session.h"
 #include "proto/backend.h"
 
 enum list_verb {
@@ -105,7 +105,7 @@ struct list_call {
     uint64_t time_us;                /* the engine's: from submission to deadline */
     struct due_queue *due_in;        /* the engine's */
     bool ghost;                      /* the engine's: stands for one that was answered, see
-                                        dialect/late.c */
+                                        dialect/shared/late.c */
     const struct slice *given_items; /* the engine's: the submitter's, while items are a copy */
     struct list *list;               /* the engine's */
     struct op *op;                   /* the engine's: the operation that carries it, or NULL */
@@ -120,13 +120,15 @@ struct list_call {
 struct engine;
 struct cache;
 struct list;
+struct list_plugin;
 struct due_queue;
 
 /* Returns an engine, owned by the caller until engine_destroy. caches is indexed by
- * list_policy.index, shared by all workers, and outlives the engine, as do config, metrics and rng.
- */
+ * list_policy.index and shared by all workers; plugin knows the lists of other layouts (plugin.h).
+ * All that is handed in outlives the engine. */
 struct engine *engine_create(const struct config *config, struct cache *const *caches,
-                             struct rng *rng, struct metrics *metrics);
+                             const struct list_plugin *plugin, struct rng *rng,
+                             struct metrics *metrics);
 /* Drops everything at once, as a crash would: calls are not answered, requests not taken back are
  * freed. No reply may come in afterwards. */
 void engine_destroy(struct engine **engine);

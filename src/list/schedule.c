@@ -4,9 +4,9 @@
  *
  *     blind changes, reads   into one round: the changes in one APPEND, the reads behind it on
  *                            one head read
- *     the same, in turns     where sessions have sent several such pairs at once: op_turns.h
- *     exact changes          into one exact operation
- *     ldrop, lcompact        one at a time
+ *     the same, in turns     where sessions have sent several such pairs at once:
+ * change/interleaved.h exact changes          into one exact operation ldrop, lcompact        one
+ * at a time
  *
  * Within a round a session's changes come before its reads, so a read may join changes, but a
  * change may not join an earlier read.
@@ -14,13 +14,13 @@
 #include "list/schedule.h"
 
 #include "base/number.h"
-#include "list/engine_state.h"
-#include "list/holdback.h"
-#include "list/op_compact.h"
-#include "list/op_exact.h"
-#include "list/op_round.h"
-#include "list/op_turns.h"
-#include "list/pass.h"
+#include "list/change/exact.h"
+#include "list/change/interleaved.h"
+#include "list/change/round.h"
+#include "list/compact/compact.h"
+#include "list/core/engine_state.h"
+#include "list/core/holdback.h"
+#include "list/core/pass.h"
 
 enum kind { KIND_CHANGE, KIND_READ, KIND_EXACT, KIND_COMPACTION };
 

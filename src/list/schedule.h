@@ -5,7 +5,7 @@
 #ifndef LIST_SCHEDULE_H
 #define LIST_SCHEDULE_H
 
-#include "list/lists.h"
+#include "list/core/lists.h"
 
 /* Starts what can be started on this list. */
 void schedule_list(struct engine *e, struct list *list);

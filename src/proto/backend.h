@@ -17,7 +17,7 @@
 /* memcached's limit on keys. */
 #define KEY_BYTES_MAX 250
 /* Longest key of a list: with "#", a run's name, "." and the number of a sublist behind it
- * (list/name.h) it is still a key for memcached. */
+ * (list/format/name.h) it is still a key for memcached. */
 #define LIST_KEY_BYTES_MAX 220
 /* Longest key of a request that goes where another key belongs. */
 #define BE_ROUTE_BYTES 16

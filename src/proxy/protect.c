@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/protect.h"
 
-#include "list/expiry.h"
-#include "list/name.h"
+#include "list/core/expiry.h"
+#include "list/format/name.h"
 #include "proto/backend.h"
 
 /* What a verb does to the items that it names. */

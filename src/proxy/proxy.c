@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "pool/resolver.h"
 #include "proxy/listen_set.h"
 #include "proxy/worker.h"

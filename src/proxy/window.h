@@ -26,7 +26,7 @@
 
 enum window_kind {
     WINDOW_NONE,  /* answered by the proxy itself: never in flight */
-    WINDOW_SHORT, /* one line, or a list: for those see list/session.h */
+    WINDOW_SHORT, /* one line, or a list: for those see list/core/session.h */
     WINDOW_ITEM,  /* may bring an item's value */
     WINDOW_KINDS,
 };

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "dialect/dialects.h"
 #include "proxy/forward.h"
 #include "proxy/late.h"
 #include "proxy/list_request.h"
@@ -277,7 +278,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
     }
     init_spares(w);
     w->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
-    w->engine = engine_create(w->config, shared->caches, &w->rng, &w->metrics);
+    w->engine = engine_create(w->config, shared->caches, &dialects, &w->rng, &w->metrics);
     listener_start(w, shared->listen);
     return w;
 }

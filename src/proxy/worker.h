@@ -22,7 +22,7 @@
 #include "base/metric.h"
 #include "base/rng.h"
 #include "config/config.h"
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "list/engine.h"
 #include "pool/pool.h"
 #include "proxy/client.h"

@@ -4,7 +4,7 @@
  * the dead have grown old, a compaction by somebody who has seen nothing leaves that, and nothing
  * else.
  */
-#include "list/expiry.h"
+#include "list/core/expiry.h"
 #include "world.h"
 
 /* The server has it back: nobody can tell what a list holds while a part of it is missing. If the

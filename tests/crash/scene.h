@@ -6,8 +6,8 @@
 #ifndef CRASH_SCENE_H
 #define CRASH_SCENE_H
 
-#include "history.h"
 #include "config/config.h"
+#include "history.h"
 
 #define LIST_KEY "L"
 #define GRACE_S 2

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "list/engine_state.h"
+#include "dialect/dialects.h"
+#include "list/core/engine_state.h"
 
 #include "../sim/step.h"
 
@@ -407,7 +408,7 @@ void world_start(struct world *w, unsigned proxy)
     rng_init_seed(&p->rng, 1000 + proxy);
     p->name = (char)('A' + proxy);
     p->cache = cache_create(w->scene->config->lists[0].cache_bytes);
-    p->engine = engine_create(w->scene->config, &p->cache, &p->rng, &p->metrics);
+    p->engine = engine_create(w->scene->config, &p->cache, &dialects, &p->rng, &p->metrics);
     p->wake_us = UINT64_MAX;
     for (unsigned s = 0; s < SERVERS; s++) {
         p->epoch[s] = ++w->last_epoch;

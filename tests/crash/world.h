@@ -10,7 +10,7 @@
 #define CRASH_WORLD_H
 
 #include "history.h"
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "scene.h"
 
 #define SERVERS 2

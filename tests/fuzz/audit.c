@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "list/entry.h"
-#include "list/expiry.h"
+#include "list/core/expiry.h"
+#include "list/format/entry.h"
 
 /* A key taken apart. */
 struct parts {

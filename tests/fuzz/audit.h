@@ -18,7 +18,7 @@
 #define FUZZ_AUDIT_H
 
 #include "list/engine.h"
-#include "list/name.h"
+#include "list/format/name.h"
 #include "reference.h"
 
 /* Keys of lists are told apart by their length: "k", "kk". */

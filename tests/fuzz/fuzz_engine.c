@@ -15,8 +15,9 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "dialect/dialects.h"
 #include "liar.h"
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "list/engine.h"
 
 #define CALLS_MAX 40
@@ -129,7 +130,7 @@ static void start_engine(struct world *w)
 {
     static const uint64_t cache_sizes[] = {1 << 20, 0, 4096, 512};
     w->cache = cache_create(cache_sizes[w->policy->cache_bytes & 3]);
-    w->engine = engine_create(w->config, &w->cache, &w->rng, &w->metrics);
+    w->engine = engine_create(w->config, &w->cache, &dialects, &w->rng, &w->metrics);
     memset(w->sessions, 0, sizeof w->sessions);
     STAILQ_INIT(&w->pending);
     w->pending_count = 0;

@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "input.h"
-#include "list/layout.h"
-#include "list/log_fold.h"
-#include "list/plan.h"
-#include "list/sublist.h"
+#include "list/compact/plan.h"
+#include "list/format/layout.h"
+#include "list/format/log_fold.h"
+#include "list/format/sublist.h"
 #include "reference.h"
 
 #define LOG_LIMIT 256

@@ -13,10 +13,10 @@
 
 #include "base/check.h"
 #include "input.h"
-#include "list/content.h"
-#include "list/layout.h"
-#include "list/members.h"
-#include "list/view.h"
+#include "list/content/content.h"
+#include "list/content/members.h"
+#include "list/content/view.h"
+#include "list/format/layout.h"
 #include "reference.h"
 
 #define RUNS_MAX 7
@@ -365,7 +365,7 @@ static void write_rest(struct made_run *r, const struct fold *fold, bool oldest)
     end_sublist(r);
 }
 
-/* As op_merge.c does it: runs first to last become one. */
+/* As compact/merge.c does it: runs first to last become one. */
 static void check_merge(const struct made *m, const struct ref_items *want, size_t first,
                         size_t last)
 {
@@ -406,7 +406,7 @@ static void check_merge(const struct made *m, const struct ref_items *want, size
     free_run(&merged);
 }
 
-/* As op_flip.c does it: the log becomes the newest run. */
+/* As compact/flip.c does it: the log becomes the newest run. */
 static void check_flip(const struct made *m, const struct ref_items *want)
 {
     struct made after = {.log = block_new(1)};

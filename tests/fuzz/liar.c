@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "list/head.h"
-#include "list/sublist.h"
+#include "list/format/head.h"
+#include "list/format/sublist.h"
 #include "proto/backend_parse.h"
 
 #define VERBS (BE_DELETE + 1)

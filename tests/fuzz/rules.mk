@@ -16,7 +16,7 @@ FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter tests/fuzz/fuzz_%,$(FU
 FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
 FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
 # What is fuzzed: all that needs no sockets, and the one pure function of the pool.
-FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
+FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
 	src/pool/handshake.c tests/sim/store.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)

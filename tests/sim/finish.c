@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "list/expiry.h"
+#include "list/core/expiry.h"
 #include "world.h"
 
 struct leftovers {

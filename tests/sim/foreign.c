@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "list/engine_state.h"
+#include "list/core/engine_state.h"
 #include "world.h"
 
 static struct foreign_list *list_at(struct world *w, unsigned list)

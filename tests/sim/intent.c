@@ -5,12 +5,12 @@
  */
 #include <stdlib.h>
 
-#include "list/dialect/work.h"
-#include "list/engine_state.h"
-#include "list/expiry.h"
-#include "list/op_compact.h"
-#include "list/op_round.h"
-#include "list/op_turns.h"
+#include "dialect/shared/work.h"
+#include "list/change/interleaved.h"
+#include "list/change/round.h"
+#include "list/compact/compact.h"
+#include "list/core/engine_state.h"
+#include "list/core/expiry.h"
 #include "world.h"
 
 static void intent_add(struct intent *intent, struct list_call *call)

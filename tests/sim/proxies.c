@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "list/dialect/work.h"
-#include "list/engine_state.h"
-#include "list/expiry.h"
-#include "list/op_compact.h"
-#include "list/op_round.h"
-#include "list/op_turns.h"
+#include "dialect/dialects.h"
+#include "dialect/shared/work.h"
+#include "list/change/interleaved.h"
+#include "list/change/round.h"
+#include "list/compact/compact.h"
+#include "list/core/engine_state.h"
+#include "list/core/expiry.h"
 #include "step.h"
 #include "world.h"
 
@@ -440,7 +441,7 @@ void proxy_start(struct proxy *p)
     rng_init_seed(&p->rng, rng_next(&w->rng));
     p->cache = cache_create(w->p.cache_bytes);
     TAILQ_INIT(&p->waiting);
-    p->engine = engine_create(p->config, &p->cache, &p->rng, &p->metrics);
+    p->engine = engine_create(p->config, &p->cache, &dialects, &p->rng, &p->metrics);
     p->wake_us = UINT64_MAX;
     for (unsigned s = 0; s < w->p.servers; s++) {
         connection_up(p, s);

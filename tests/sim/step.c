@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "step.h"
 
-#include "list/engine_state.h"
-#include "list/op_compact.h"
-#include "list/op_round.h"
+#include "list/change/round.h"
+#include "list/compact/compact.h"
+#include "list/core/engine_state.h"
 
 const char *step_name(const struct op *op)
 {

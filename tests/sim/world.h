@@ -11,7 +11,7 @@
 
 #include "events.h"
 #include "foreign.h"
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "oracle.h"
 #include "outside.h"
 #include "params.h"

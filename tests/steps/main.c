@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "list/expiry.h"
+#include "list/core/expiry.h"
 #include "maybe.h"
 
 static const struct op_spec ops_a[] = {

@@ -8,7 +8,7 @@
 #define STEPS_STEPS_H
 
 #include "../sim/store.h"
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "list/engine.h"
 
 #define LIST_KEY "k"

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "list/expiry.h"
+#include "dialect/dialects.h"
+#include "list/core/expiry.h"
 
 /* A request and its answer take so long. */
 #define STEP_US 10
@@ -170,7 +171,7 @@ void world_start(struct world *w, unsigned proxy)
     rng_init_seed(&p->rng, 1000 + w->last_epoch);
     TAILQ_INIT(&p->flights);
     p->cache = cache_create(0);
-    p->engine = engine_create(config, &p->cache, &p->rng, &p->metrics);
+    p->engine = engine_create(config, &p->cache, &dialects, &p->rng, &p->metrics);
     p->epoch = ++w->last_epoch;
     chain_init(&p->asked.call.answer);
     TAILQ_INIT(&p->session.held);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "dialect/dialects.h"
+
 void rig_init(struct rig *rig)
 {
     char error[CONFIG_ERROR_MAX];
@@ -16,7 +18,7 @@ void rig_init(struct rig *rig)
     assert_int_equal(config_finish(rig->config, error), 0);
     rig->cache = cache_create(0);
     rng_init_seed(&rig->rng, 1);
-    rig->engine = engine_create(rig->config, &rig->cache, &rig->rng, &rig->metrics);
+    rig->engine = engine_create(rig->config, &rig->cache, &dialects, &rig->rng, &rig->metrics);
 }
 
 void rig_fini(struct rig *rig)

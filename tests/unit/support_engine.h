@@ -3,7 +3,7 @@
 #ifndef SUPPORT_ENGINE_H
 #define SUPPORT_ENGINE_H
 
-#include "list/cache.h"
+#include "list/core/cache.h"
 #include "list/engine.h"
 
 struct rig {

@@ -7,9 +7,9 @@
 #define SUPPORT_LIST_H
 
 #include "base/rng.h"
-#include "list/fold.h"
-#include "list/head.h"
-#include "list/sublist.h"
+#include "list/format/fold.h"
+#include "list/format/head.h"
+#include "list/format/sublist.h"
 
 /* How many different items there are to play with. */
 #define ITEMS_MAX 300

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/cache.h"
+#include "list/core/cache.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/content.h"
+#include "list/content/content.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

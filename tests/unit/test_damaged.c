@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "dialect/dialects.h"
 #include "support_engine.h"
 
 #define FIRST_RUN "aaaaaaaaaaaaa"
@@ -92,7 +93,8 @@ static void without_views(struct test *t)
 {
     t->rig.config->view_bytes = 0;
     engine_destroy(&t->rig.engine);
-    t->rig.engine = engine_create(t->rig.config, &t->rig.cache, &t->rig.rng, &t->rig.metrics);
+    t->rig.engine =
+        engine_create(t->rig.config, &t->rig.cache, &dialects, &t->rig.rng, &t->rig.metrics);
 }
 
 /* What a read has found missing is not counted by the head right afterwards. */

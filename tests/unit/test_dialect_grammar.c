@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "list/dialect/grammar.h"
+#include "dialect/shared/grammar.h"
 
 static struct list *list;
 static struct list_policy policy;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/dialect/text.h"
+#include "dialect/shared/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

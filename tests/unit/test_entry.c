@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/entry.h"
+#include "list/format/entry.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "list/expiry.h"
+#include "list/core/expiry.h"
 #include "support_engine.h"
 
 /* What clock items of another proxy say, and what the server's clock shows. */

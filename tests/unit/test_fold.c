@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/fold.h"
+#include "list/format/fold.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

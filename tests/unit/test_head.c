@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/head.h"
+#include "list/format/head.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/layout.h"
+#include "list/format/layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/lists.h"
+#include "list/core/lists.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

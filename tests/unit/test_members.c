@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/members.h"
+#include "list/content/members.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/name.h"
+#include "list/format/name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

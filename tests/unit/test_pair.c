@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "list/dialect/pair.h"
+#include "dialect/paired/pair.h"
 
 #define M1 "@5d0c81f2a4b69e37"
 #define M2 "@0123456789abcdef"

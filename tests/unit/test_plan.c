@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/plan.h"
+#include "list/compact/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "list/layout.h"
-#include "list/log_fold.h"
+#include "list/format/layout.h"
+#include "list/format/log_fold.h"
 #include "support_list.h"
 
 #define NAME_A "aaaaaaaaaaaaa"

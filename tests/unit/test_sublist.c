@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/sublist.h"
+#include "list/format/sublist.h"
 
 #include <pthread.h>
 #include <setjmp.h>

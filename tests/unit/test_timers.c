@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/timers.h"
+#include "list/core/timers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

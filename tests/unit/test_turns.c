@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "list/engine_state.h"
+#include "list/core/engine_state.h"
 #include "support_engine.h"
 
 #define CALLS_MAX 16

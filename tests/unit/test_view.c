@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/view.h"
+#include "list/content/view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

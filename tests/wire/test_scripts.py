@@ -396,8 +396,8 @@ def test_docs_have_every_error_text_of_the_proxy():
 
 def test_docs_have_every_error_text_of_the_engine():
     docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
-    texts = texts_in(r'(?:fail\w*\([^;"]*|\btext = )"([a-z][^"%]+)"', "list/*.c")
-    texts += texts_in(r'note_text\(w, "([a-z][^"%]+)"', "list/dialect/*.c")
+    texts = texts_in(r'(?:fail\w*\([^;"]*|\btext = )"([a-z][^"%]+)"', "list/**/*.c")
+    texts += texts_in(r'note_text\(w, "([a-z][^"%]+)"', "dialect/**/*.c")
     texts.remove("backend has no room for this list in its last sublist, nothing done")
     assert len(texts) > 15
     assert [text for text in texts if text not in docs] == []

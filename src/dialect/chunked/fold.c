@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Folding sublists in place, oldest first, each by CAS, so that the list reads the same after every
+ * write:
+ *
+ *     of an item only the newest mention stays, so an item that was added again moves to the end:
+ * an older one may be gone by the time when a repeat would go for its sake a deletion goes when no
+ * older sublist adds the item; so one whose addition this round removes stays until the next a
+ * sublist that holds nothing, but for the newest, is removed by CAS, then its number is taken out
+ * of the index
+ *
+ * lset, ldrop: ADD new sublists, then the index by CAS, which is the moment when it counts; then
+ * the old ones are deleted.
+ */
+#include <stdlib.h>
+
+#include "dialect/chunked/chunked.h"
+#include "dialect/shared/foreign.h"
+
+#define TRIES_MAX 16
+/* Rounds until nothing is left to remove: deletions go in the one after their additions. */
+#define ROUNDS_MAX 4
+
+static struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
+
+/* ---- what is to stand in each sublist ---- */
+
+struct plan {
+    size_t count;
+    struct fold *own;          /* of each sublist */
+    unsigned char **add_below; /* of each item of each fold: does an older sublist add it? */
+    struct fold adds;          /* of the sublists before the current one */
+    struct fold later;         /* what those behind it mention */
+};
+
+static void plan_init(struct plan *plan, const struct work *w)
+{
+    *plan = (struct plan){.count = w->part_count - 1};
+    plan->own = calloc(plan->count + 1, sizeof *plan->own);
+    plan->add_below = calloc(plan->count + 1, sizeof *plan->add_below);
+    CHECK(plan->own != NULL && plan->add_below != NULL);
+    for (size_t i = 0; i < plan->count; i++) {
+        fold_init(&plan->own[i]);
+        signed_fold(&plan->own[i], w->parts[i + 1].value, signs_in(w));
+    }
+    fold_init(&plan->adds);
+    fold_init(&plan->later);
+}
+
+static void plan_fini(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        fold_fini(&plan->own[i]);
+        free(plan->add_below[i]);
+    }
+    free(plan->own);
+    free(plan->add_below);
+    fold_fini(&plan->adds);
+    fold_fini(&plan->later);
+}
+
+static void note_below(struct plan *plan, size_t i, struct slice text, struct signs signs)
+{
+    const struct fold *own = &plan->own[i];
+    enum entry_op op;
+    struct slice item;
+    plan->add_below[i] = calloc(own->count + 1, 1);
+    CHECK(plan->add_below[i] != NULL);
+    for (uint32_t at = 0; at < own->count; at++) {
+        plan->add_below[i][at] = fold_outcome(&plan->adds, own->items[at].item) != 0;
+    }
+    while (signed_next(&text, signs, &op, &item)) {
+        if (op == ENTRY_ADD) {
+            fold_apply(&plan->adds, ENTRY_ADD, item);
+        }
+    }
+}
+
+/* What is to stand in that sublist; those behind it were asked for before. deletes_stay: older ones
+ * may have got something since they were read, though this one was read later. */
+static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay, struct signs signs)
+{
+    struct fold *own = &plan->own[i];
+    struct block *text = block_new(64);
+    for (uint32_t at = 0; at < own->count; at++) {
+        const struct fold_item *item = &own->items[at];
+        if (item->outcome == 0 || fold_outcome(&plan->later, item->item) != 0) {
+            continue;
+        }
+        fold_apply(&plan->later, ENTRY_ADD, item->item);
+        if (item->outcome != ENTRY_DEL) {
+            signed_append(&text, ENTRY_ADD, item->item, signs);
+        } else if (plan->add_below[i][at] || deletes_stay) {
+            signed_append(&text, ENTRY_DEL, item->item, signs);
+        }
+    }
+    return text;
+}
+
+/* The texts that are to replace the sublists', in w->texts. */
+static void plan_texts(struct work *w)
+{
+    struct plan plan;
+    plan_init(&plan, w);
+    work_forget_texts(w);
+    w->texts = calloc(plan.count + 1, sizeof *w->texts);
+    CHECK(w->texts != NULL);
+    w->text_count = plan.count;
+    for (size_t i = 0; i < plan.count; i++) {
+        note_below(&plan, i, w->parts[i + 1].value, signs_in(w));
+    }
+    for (size_t i = plan.count; i-- > 0;) {
+        bool read_last = i > 0 && i + 1 == plan.count && !w->sublists.checked_all;
+        w->texts[i] = kept_text(&plan, i, read_last, signs_in(w));
+    }
+    plan_fini(&plan);
+}
+
+/* ---- folding ---- */
+
+/* Sends what is to be done with that sublist in this round. False: nothing. */
+static bool write_sublist(struct engine *e, struct work *w, size_t i)
+{
+    const struct part *part = &w->parts[i];
+    struct block *text = w->texts[i - 1];
+    if (!slice_equal(part->value, block_text(text))) {
+        part_write(e, &w->op, part, text, 0);
+        return true;
+    }
+    if (part->value.len == 0 && part->state == PART_THERE && i + 1 < w->part_count) {
+        part_remove(e, &w->op, part, 0);
+        return true;
+    }
+    return false;
+}
+
+/* It is gone, and not the newest: nothing will come to it any more. */
+static bool is_gone(const struct work *w, size_t i)
+{
+    const struct part *part = &w->parts[i];
+    return i + 1 < w->part_count && part->value.len == 0 && w->texts[i - 1]->used == 0 &&
+           (part->state == PART_MISSING || w->sublists.wrote_last);
+}
+
+static void strike_number(struct engine *e, struct work *w, uint32_t number)
+{
+    struct block *value = block_new(16);
+    sublists_append_number(&value, ENTRY_DEL, number, signs_in(w));
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
+    block_unref(&value);
+}
+
+/* One round over all sublists. Ends with conflict or failed, or wrote_any. */
+static enum progress fold_round(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    plan_texts(w);
+    w->wrote_any = false;
+    for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
+        w->sublists.wrote_last = write_sublist(e, w, w->next_part);
+        if (w->sublists.wrote_last) {
+            CO_AWAIT(co, "folding a sublist");
+            w->conflict = !work_written(e, w, event);
+            w->wrote_any = true;
+        }
+        if (w->conflict || w->failed) {
+            break;
+        }
+        if (is_gone(w, w->next_part)) {
+            strike_number(e, w, w->parts[w->next_part].number);
+            CO_AWAIT(co, "taking a sublist out of the index");
+            if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+                work_note_error(w, event);
+                break;
+            }
+            w->wrote_any = true;
+        }
+    }
+    CO_END(co);
+}
+
+static struct block *index_text(const struct work *w)
+{
+    struct block *text = block_new(64);
+    for (size_t i = 1; i < w->part_count; i++) {
+        sublists_append_number(&text, ENTRY_ADD, w->parts[i].number, signs_in(w));
+    }
+    return text;
+}
+
+/* The index itself is a log. False: it is as short as can be; or it names nothing, as a number with
+ * a minus would, too. */
+static bool write_index(struct engine *e, struct work *w)
+{
+    struct block *text = index_text(w);
+    bool shorter = text->used > 0 && text->used < w->parts[0].value.len;
+    if (shorter) {
+        part_write(e, &w->op, &w->parts[0], text, 0);
+    }
+    block_unref(&text);
+    return shorter;
+}
+
+enum progress sublists_compact(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    w->wrote_any = true;
+    for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
+        if (w->conflict) {
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
+            w->conflict = false;
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            break;
+        }
+        if (w->can_shrink) {
+            CO_CALL(co, fold_round(e, w, event));
+        } else {
+            w->wrote_any = false;
+        }
+        if (!w->wrote_any && !w->conflict && write_index(e, w)) {
+            CO_AWAIT(co, "folding the index");
+            w->conflict = w->wrote_any = !work_written(e, w, event);
+        }
+        if (w->failed) {
+            break;
+        }
+        w->tries += w->conflict;
+        w->rounds += !w->conflict;
+    }
+    if (w->tries == TRIES_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: other writers were faster each time");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        metric_inc(e->metrics, METRIC_list_folds);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+/* ---- lset ---- */
+
+/* The items of the call as texts of sublists, in w->texts. */
+static void set_texts(struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    uint64_t limit = list_sublist_limit(w->op.list);
+    struct fold fold;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&fold);
+    for (size_t i = 0; i < call->item_count; i++) {
+        fold_apply(&fold, ENTRY_ADD, call->items[i]);
+    }
+    work_forget_texts(w);
+    w->texts = calloc(call->item_count + 1, sizeof *w->texts);
+    CHECK(w->texts != NULL);
+    while (fold_next(&fold, true, &at, &op, &item)) {
+        if (w->text_count == 0 || w->texts[w->text_count - 1]->used + item.len + 1 > limit) {
+            w->texts[w->text_count++] = block_new(1024);
+        }
+        signed_append(&w->texts[w->text_count - 1], ENTRY_ADD, item, signs_in(w));
+    }
+    if (w->text_count == 0) {
+        w->texts[w->text_count++] = block_new(16);
+    }
+    fold_fini(&fold);
+}
+
+/* Numbers that nobody else takes: the next ones are for sublists that have become too long. At half
+ * of what there are they begin anew, since the old sublists go; one that is still there is met as a
+ * conflict. */
+static uint32_t free_number(struct engine *e, const struct work *w)
+{
+    uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
+    newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
+    return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
+}
+
+static void write_new_index(struct engine *e, struct work *w)
+{
+    struct block *text = block_new(64);
+    for (size_t i = 0; i < w->text_count; i++) {
+        sublists_append_number(&text, ENTRY_ADD, w->sublists.newest + (uint32_t)i, signs_in(w));
+    }
+    part_write(e, &w->op, &w->parts[0], text, 0);
+    block_unref(&text);
+}
+
+static void send_numbered(struct engine *e, struct work *w, uint32_t number, enum be_verb verb,
+                          struct block *value)
+{
+    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = number}, verb, value, 0);
+}
+
+/* One attempt. Ends with conflict or failed, or the new content stands. */
+static enum progress set_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->sublists.newest = free_number(e, w);
+    for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
+        send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_ADD,
+                      w->texts[w->next_part]);
+        CO_AWAIT(co, "adding new sublists");
+        w->conflict = !work_written(e, w, event);
+        if (w->conflict || w->failed) {
+            break;
+        }
+    }
+    if (!w->conflict && !w->failed) {
+        write_new_index(e, w);
+        CO_AWAIT(co, "replacing the index");
+        w->conflict = !work_written(e, w, event);
+        if (!w->conflict) {
+            CO_RETURN(co); /* an index whose answer was lost may name them: then they stay */
+        }
+    }
+    while (w->next_part-- > 0) {
+        send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_DELETE, NULL);
+        CO_AWAIT(co, "taking back what was added");
+    }
+    CO_END(co);
+}
+
+static bool nothing_to_drop(const struct work *w)
+{
+    return w->part_count == 1 && !w->parts[0].foreign && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+}
+
+/* ldrop where something else stands in the index's place: it is replaced, but not continued. */
+static void disown_index(struct work *w)
+{
+    if (w->parts[0].foreign) {
+        w->parts[0].flags = 0;
+        w->parts[0].ttl_s = -1;
+    }
+}
+
+/* A sublist that was replaced goes as it was read, or with what slow writers have appended to it
+ * since; what another client has put in its place since stays. */
+static enum progress remove_replaced(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct part *part = &w->parts[w->next_part];
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        part_remove(e, &w->op, part, 0);
+        CO_AWAIT(co, "deleting a sublist that was replaced");
+        if (event->status != BE_EXISTS) {
+            break;
+        }
+        part_send(e, &w->op, part, BE_GET, NULL, 0);
+        CO_AWAIT(co, "looking at a sublist that was replaced");
+        if (event->status != BE_HIT ||
+            !foreign_allows(w->op.list, part->role, part->number, event->reply)) {
+            break;
+        }
+        part_forget(part);
+        part_take(part, event->reply);
+    }
+    CO_END(co);
+}
+
+/* lset, and ldrop as an lset without items. */
+enum progress sublists_set(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    set_texts(w);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        if (w->tries > 0) {
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
+        }
+        CO_CALL(co, work_look(e, w, event));
+        w->conflict = false;
+        if (!w->failed && !nothing_to_drop(w)) {
+            disown_index(w);
+            CO_CALL(co, set_once(e, w, event));
+        }
+        if (w->failed || !w->conflict) {
+            break;
+        }
+    }
+    if (w->tries == TRIES_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    }
+    w->op.list->newest_known = false;
+    if (w->failed) {
+        work_fail(e, w, w->error);
+        CO_RETURN(co);
+    }
+    w->sublists.drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+    work_finish(e, w);
+    for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
+        if (w->sublists.drops) { /* whatever is there */
+            part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
+            CO_AWAIT(co, "deleting the sublists of a list that is dropped");
+        } else {
+            CO_CALL(co, remove_replaced(e, w, event));
+        }
+    }
+    CO_END(co);
+}

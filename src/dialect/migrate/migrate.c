@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dialect/migrate/migrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "dialect/chunked/chunked.h"
+#include "dialect/shared/foreign.h"
+
+#define TRIES_MAX 16
+#define INFLIGHT_MAX 256
+
+static const char foreign_key[] = "something else is stored under the list's key";
+static const char record_word[] = "\1mclistd moved 1 ";
+
+enum { TAG_KEY = 1, TAG_HEAD };
+
+/* ---- the record ---- */
+
+static void record_append(struct block **b, struct slice head, struct slice before,
+                          uint64_t version)
+{
+    char line[80];
+    int len = snprintf(line, sizeof line, "%s%zu %llu\n", record_word, head.len,
+                       (unsigned long long)version);
+    block_append(b, line, (size_t)len);
+    block_append(b, head.p, head.len);
+    block_append(b, before.p, before.len);
+}
+
+bool record_parse(struct slice value, struct record *record)
+{
+    struct slice rest = value;
+    uint64_t head_bytes;
+    size_t word_len = sizeof record_word - 1;
+    if (rest.len < word_len || memcmp(rest.p, record_word, word_len) != 0) {
+        return false;
+    }
+    (void)slice_take(&rest, word_len);
+    if (!number_take(&rest, &head_bytes) || rest.len == 0 || *rest.p != ' ') {
+        return false;
+    }
+    (void)slice_take(&rest, 1);
+    if (!number_take(&rest, &record->version) || rest.len == 0 || *rest.p != '\n' ||
+        head_bytes > rest.len - 1) {
+        return false;
+    }
+    (void)slice_take(&rest, 1);
+    record->head = slice_take(&rest, head_bytes);
+    record->before = rest;
+    return true;
+}
+
+/* ---- where a list is ---- */
+
+static bool keeps_key(const struct list *list)
+{
+    const struct dialect *dialect = dialect_of(list->policy);
+    return dialect->encode != NULL || list->policy->dialect == DIALECT_SUBLISTS;
+}
+
+/* The part without which there is no list. */
+static bool is_primary(const struct part *part)
+{
+    return part->role != PART_DELETES && part->role != PART_ACTIVE && part->role != PART_SLOT;
+}
+
+bool migrate_left(const struct work *w)
+{
+    if (keeps_key(w->op.list)) {
+        return w->parts[0].state != PART_THERE || w->move.met_record;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_THERE && is_primary(&w->parts[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
+{
+    struct list *list = w->op.list;
+    struct list_call *call;
+    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
+        TAILQ_REMOVE(calls, call, link);
+        call_leave(call);
+        if (call->ghost) {
+            free(call);
+            continue;
+        }
+        TAILQ_REMOVE(&list->active, call, active);
+        TAILQ_INSERT_HEAD(&list->queue, call, link);
+    }
+    list->kept = KEPT_UNKNOWN;
+    list->newest_known = false;
+    lists_mark_ready(&e->lists, list);
+}
+
+static void send_key_get(struct engine *e, struct work *w)
+{
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_KEY);
+}
+
+/* The reply to a look at the key, or at the head. */
+static void take_place(struct work *w, const struct op_event *event)
+{
+    struct record record;
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        work_note_error(w, event);
+    } else if (event->tag == TAG_HEAD) {
+        w->move.head_there = event->status == BE_HIT;
+    } else {
+        part_take(&w->move.control, event->reply);
+        w->move.met_record =
+            event->status == BE_HIT && record_parse(w->move.control.value, &record);
+    }
+}
+
+enum progress migrate_verify(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->verifying;
+    CO_BEGIN(co);
+    w->failed = w->move.moved = w->move.met_record = w->move.head_there = false;
+    send_key_get(e, w);
+    CO_AWAIT(co, "looking whether the list has moved");
+    take_place(w, event);
+    if (!w->failed && w->move.control.state == PART_MISSING) {
+        /* Not earlier: there is a head before the record goes. */
+        emit_get(e, &w->op, TAG_HEAD);
+        CO_AWAIT(co, "looking for a native head");
+        take_place(w, event);
+    }
+    w->move.moved = !w->failed && (w->move.met_record || w->move.head_there);
+    CO_END(co);
+}
+
+/* The next waiting call, which is to end now, also one that is held; NULL: there is none. */
+static struct list_call *take_waiting(struct list *list)
+{
+    struct list_call *call = TAILQ_FIRST(&list->queue);
+    if (call != NULL) {
+        session_release(call);
+        TAILQ_REMOVE(&list->queue, call, link);
+        TAILQ_INSERT_TAIL(&list->active, call, active);
+    }
+    return call;
+}
+
+static void fail_queue(struct engine *e, struct work *w)
+{
+    struct list_call *call;
+    while ((call = take_waiting(w->op.list)) != NULL) {
+        call_fail(e, w->op.list, call, "%s", w->error);
+    }
+}
+
+static void settle(struct list *list, enum list_kept kept)
+{
+    list->kept = kept;
+    if (kept == KEPT_NATIVE) {
+        /* What was known is of the dialect's items. */
+        list->size_known = false;
+        list->size_bytes = list->appended_bytes = list->header_bytes = 0;
+        list->extent = (struct list_extent){0};
+        list->wants_compaction = false;
+    }
+}
+
+/* Does the call make a list where there is none? */
+static bool makes_list(const struct list_call *call)
+{
+    return call->verb == LIST_ADD || call->verb == LIST_SET || call->verb == LIST_ADDX ||
+           call->verb == LIST_CREATE;
+}
+
+/* Is a native list to be made where none is? Also to get rid of items without a list. */
+static bool is_wanted(const struct work *w)
+{
+    const struct list_call *call;
+    bool left_over = work_any_there(w);
+    TAILQ_FOREACH(call, &w->op.list->queue, link)
+    {
+        if (makes_list(call) || (call->verb == LIST_CONVERT && left_over)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* There is no list, and nobody wants one. */
+static void answer_queue(struct engine *e, struct work *w)
+{
+    struct list *list = w->op.list;
+    struct list_call *call;
+    while ((call = take_waiting(list)) != NULL) {
+        if (list_verb_reads(call->verb)) {
+            answer_read(e, w, call);
+        } else {
+            call_finish(e, list, call, LIST_OK);
+        }
+    }
+}
+
+static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event);
+
+/* There is nothing of the list, and it is to become a native one. Others may take it for one of the
+ * dialect at the same time: so it begins as a record, which they look for. Ends with failed, or
+ * something is there. */
+static enum progress found(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer_body;
+    CO_BEGIN(co);
+    if (w->move.control.state == PART_THERE) {
+        work_note_text(w, "%s", foreign_key);
+        CO_RETURN(co);
+    }
+    w->move.completing = true;
+    CO_CALL(co, convert_once(e, w, event));
+    w->move.completing = false;
+    if (w->failed || w->conflict) {
+        CO_RETURN(co);
+    }
+    CO_CALL(co, migrate_verify(e, w, event));
+    if (!w->failed && w->move.met_record) {
+        CO_CALL(co, migrate_complete(e, w, event));
+    }
+    CO_END(co);
+}
+
+/* No part was found without which there is no list. Ends with moved or failed, or there is none. */
+static enum progress resolve_left(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->lost;
+    CO_BEGIN(co);
+    /* It may have moved while the parts were read. */
+    CO_CALL(co, migrate_verify(e, w, event));
+    if (w->failed || w->move.moved) {
+        CO_RETURN(co); /* looked for anew */
+    }
+    if (is_wanted(w)) {
+        CO_CALL(co, found(e, w, event));
+    } else {
+        answer_queue(e, w);
+    }
+    CO_END(co);
+}
+
+enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    struct list *list = w->op.list;
+    CO_BEGIN(co);
+    CO_CALL(co, migrate_verify(e, w, event));
+    if (!w->failed && w->move.met_record) {
+        CO_CALL(co, migrate_complete(e, w, event));
+    }
+    if (!w->failed && w->move.moved) {
+        settle(list, KEPT_NATIVE);
+    } else if (!w->failed && keeps_key(list)) {
+        settle(list, w->move.control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
+    } else if (!w->failed) {
+        CO_CALL(co, work_look(e, w, event));
+        if (!w->failed) {
+            settle(list, KEPT_OLD);
+        } else if (w->move.moved) {
+            CO_CALL(co, resolve_left(e, w, event));
+        }
+    }
+    if (w->failed) {
+        fail_queue(e, w);
+    }
+    lists_mark_ready(&e->lists, list);
+    CO_END(co);
+}
+
+/* ---- carrying out a record ---- */
+
+static void add_head(struct engine *e, struct work *w, struct block *head)
+{
+    struct be_request *r = request_new(e, w->op.list, BE_ADD);
+    r->key_len = r->placement_len = head_key(r->key, list_key(w->op.list));
+    expiry_send(e, &w->op, r, w->move.control.ttl_s, list_key(w->op.list), head, 0);
+}
+
+/* The head as the record has it. */
+static struct block *recorded_head(const struct work *w)
+{
+    struct record record;
+    CHECK(record_parse(w->move.control.value, &record));
+    struct block *head = block_new(record.head.len);
+    block_append(&head, record.head.p, record.head.len);
+    return head;
+}
+
+static bool came_more(const struct work *w)
+{
+    struct record record;
+    CHECK(record_parse(w->move.control.value, &record));
+    return work_version(w, false) != record.version;
+}
+
+/* Ends with failed, or all parts but the one under the list's key are gone. */
+static enum progress delete_parts(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->next_part = 0;
+    for (;;) {
+        while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
+            const struct part *part = &w->parts[w->next_part++];
+            if (part->role != PART_KEY && !part->bare && !part->foreign) {
+                part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+            }
+        }
+        if (w->op.due == 0) {
+            break;
+        }
+        CO_AWAIT(co, "deleting the items of the old layout");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+        }
+    }
+    CO_END(co);
+}
+
+enum progress migrate_clean(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    work_forget_parts(w);
+    if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
+        (void)work_add_part(w, PART_SUBLIST, w->sublists.newest);
+        if (w->sublists.newest < SUBLIST_NUMBER_MAX) {
+            (void)work_add_part(w, PART_SUBLIST, w->sublists.newest + 1);
+        }
+    } else {
+        dialect_of(w->op.list->policy)->parts(w);
+    }
+    w->failed = false;
+    w->move.completing = true;
+    CO_CALL(co, work_gather(e, w, event));
+    if (!w->failed && foreign_refuse_parts(e, w, 0, w->part_count)) {
+        CO_CALL(co, delete_parts(e, w, event));
+    }
+    CO_END(co);
+}
+
+static enum progress delete_old(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    CO_CALL(co, delete_parts(e, w, event));
+    if (!w->failed) {
+        part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_DELETE, NULL, 0);
+        CO_AWAIT(co, "deleting the record of the move");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+        }
+    }
+    CO_END(co);
+}
+
+/* The run of the head in the record; count 0: it has none. */
+static struct name_range recorded_run(const struct work *w)
+{
+    struct record record;
+    struct head *head = NULL;
+    struct name_range range = {.count = 0};
+    CHECK(record_parse(w->move.control.value, &record));
+    struct be_reply reply = {
+        .status = BE_HIT, .value = record.head, .block = w->move.control.block};
+    if (head_read(&reply, &head) == HEAD_OK && head->run_count > 0) {
+        range = head->runs[0].range;
+    }
+    head_unref(&head);
+    return range;
+}
+
+/* A head that is not the record's was there before: no other will ever name the sublists. */
+static enum progress take_back(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    if (w->move.imported_again) {
+        CO_CALL(co, import_undo(e, w, event));
+    }
+    w->move.replaced = recorded_run(w);
+    if (w->move.replaced.count == 0) {
+        CO_RETURN(co);
+    }
+    emit_get(e, &w->op, TAG_HEAD);
+    CO_AWAIT(co, "looking at the native head that was there before");
+    if (!head_lacks(event->reply, &w->move.replaced)) {
+        CO_RETURN(co);
+    }
+    for (w->next_part = 0; w->next_part < w->move.replaced.count; w->next_part++) {
+        emit_delete_sublist(e, &w->op, &w->move.replaced.name, (uint32_t)w->next_part, 0);
+        CO_AWAIT(co, "deleting sublists that nobody names");
+    }
+    CO_END(co);
+}
+
+/* The items as they are now; what was written to them since counts. */
+static enum progress look_again(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->folding;
+    CO_BEGIN(co);
+    w->move.completing = true;
+    CO_CALL(co, work_look(e, w, event));
+    w->move.completing = false;
+    if (!w->failed && came_more(w)) {
+        w->move.head = NULL;
+        if (w->move.has_import) {
+            w->move.head = import_head(w);
+        }
+        if (w->move.head == NULL) {
+            w->move.replaced = recorded_run(w);
+            w->move.imported_again = true;
+            import_begin(e, w);
+            CO_CALL(co, import_write(e, w, event));
+            w->move.head = w->failed ? NULL : import_head(w);
+        }
+    }
+    CO_END(co);
+}
+
+enum progress migrate_complete(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->completion;
+    CO_BEGIN(co);
+    work_forget_parts(w);
+    w->move.imported_again = false;
+    if (dialect_of(w->op.list->policy)->encode == NULL) {
+        CO_CALL(co, look_again(e, w, event));
+    }
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    if (w->move.head == NULL) {
+        w->move.head = recorded_head(w);
+    }
+    add_head(e, w, w->move.head);
+    block_unref(&w->move.head);
+    CO_AWAIT(co, "adding the native head");
+    w->move.taken = event->status == BE_NOT_STORED;
+    if (event->status == BE_NOT_FOUND) {
+        /* The record went while its expiry was asked for: it was carried out, or has expired. */
+        emit_get(e, &w->op, TAG_HEAD);
+        CO_AWAIT(co, "looking whether another has added the native head");
+        w->move.taken = event->status == BE_HIT;
+    }
+    if (event->status == BE_MISS) {
+        work_note_text(w, "the list has just gone, nothing done");
+        CO_RETURN(co);
+    }
+    if (event->status != BE_STORED && !w->move.taken) {
+        work_note_error(w, event);
+        CO_RETURN(co);
+    }
+    if (w->move.taken) {
+        CO_CALL(co, take_back(e, w, event));
+    }
+    CO_CALL(co, delete_old(e, w, event));
+    w->move.moved = true;
+    CO_END(co);
+}
+
+/* ---- lconvert ---- */
+
+/* The place of the record as it was read, and what is to stand there. False: the head would be too
+ * long. */
+static bool write_record(struct engine *e, struct work *w)
+{
+    struct block *head = import_head(w);
+    if (head == NULL) {
+        return false;
+    }
+    bool single = dialect_of(w->op.list->policy)->encode != NULL;
+    struct part *place = keeps_key(w->op.list) ? &w->parts[0] : &w->move.control;
+    struct slice before = single || !keeps_key(w->op.list) ? SLICE_NONE : place->value;
+    struct block *record = block_new(head->used + before.len + 80);
+    record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
+    part_write(e, &w->op, place, record, 0);
+    block_unref(&record);
+    block_unref(&head);
+    return true;
+}
+
+/* One attempt. Ends with conflict or failed, or the record stands. */
+static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->conflict = false;
+    CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && foreign_delimiter_within(w)) {
+        work_note_text(w, "not converted: %s", foreign_delimiter_text);
+    }
+    if (!w->failed && !w->move.has_import) {
+        import_begin(e, w);
+        w->move.has_import = true;
+        CO_CALL(co, import_write(e, w, event));
+    }
+    if (w->failed && w->move.has_import) {
+        CO_CALL(co, import_undo(e, w, event));
+        w->move.has_import = false;
+    }
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    w->conflict = !write_record(e, w);
+    if (w->conflict) {
+        CO_CALL(co, import_undo(e, w, event));
+        w->move.has_import = false;
+        CO_RETURN(co);
+    }
+    CO_AWAIT(co, "writing the record of the move");
+    w->conflict = !work_written(e, w, event);
+    if (w->failed && event->status != BE_LOST) {
+        CO_CALL(co, import_undo(e, w, event)); /* the record is not there, for sure */
+        w->move.has_import = false;
+    }
+    CO_END(co);
+}
+
+/* There must be no native head that would count instead; and where the dialect keeps nothing under
+ * the list's key, nobody else may. */
+static enum progress check_free(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    w->failed = w->move.head_there = false;
+    emit_get(e, &w->op, TAG_HEAD);
+    CO_AWAIT(co, "looking for a native list beside the old one");
+    take_place(w, event);
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    /* Not earlier: a head that was there before the key was read is no reason to refuse if the list
+     * has been converted in between. */
+    send_key_get(e, w);
+    CO_AWAIT(co, "looking at the list's key");
+    take_place(w, event);
+    if (w->failed) {
+        CO_RETURN(co);
+    }
+    bool key_there = w->move.control.state == PART_THERE;
+    if (w->move.met_record || (w->move.head_there && !key_there)) {
+        w->failed = w->move.moved = true;
+    } else if (w->move.head_there) {
+        work_note_text(w, "both a native list and an old one are stored: delete one of them");
+    } else if (!keeps_key(w->op.list) && key_there) {
+        work_note_text(w, "%s", foreign_key);
+    }
+    CO_END(co);
+}
+
+enum progress migrate_convert(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    w->failed = false;
+    if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
+        CO_CALL(co, owner_check(e, w, event));
+    }
+    if (!w->failed) {
+        CO_CALL(co, check_free(e, w, event));
+    }
+    for (w->tries = 0; !w->failed && w->tries < TRIES_MAX; w->tries++) {
+        if (w->tries > 0) {
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
+        }
+        CO_CALL(co, convert_once(e, w, event));
+        if (w->failed || !w->conflict) {
+            break;
+        }
+    }
+    if (!w->failed && w->conflict) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, not converted: other writers were faster each time");
+        CO_CALL(co, import_undo(e, w, event));
+    }
+    if (!w->failed) {
+        /* The record is there: carried out like any other's, and the call asked again. */
+        CO_CALL(co, migrate_verify(e, w, event));
+    }
+    if (!w->failed && w->move.met_record) {
+        metric_inc(e->metrics, METRIC_list_conversions);
+        CO_CALL(co, migrate_complete(e, w, event));
+    }
+    w->move.moved = w->move.moved || !w->failed;
+    work_fail(e, w, w->error);
+    CO_END(co);
+}

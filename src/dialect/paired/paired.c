@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stored: follow-X holds what was added, unfollow-X what was deleted, both as delimited text. An
+ * item that was deleted k times and added m times is in the list if m > k; the first k of its
+ * places are void. Folding leaves marks in both (pair.h).
+ *
+ * Order of writes: an addition is an APPEND (or ADD) to the first item, a deletion to the second.
+ * Folding, each step by itself, and whoever looks afterwards goes on from what there is:
+ *
+ *   1. APPEND a mark to the deletions. It means nothing yet.
+ *   2. CAS the additions: what is in the list, by the deletions up to the mark, and the mark. From
+ *      here on these deletions do not count any more; those behind the mark do.
+ *   3. CAS the deletions: cut off what stands before the mark. The mark stays, so that a client by
+ *      hand, which subtracts the ones from the others, sees no mark.
+ *   4. Where an item was deleted and added again, it has copies after step 2, for such clients:
+ *      CAS the additions with each item once.
+ *
+ * Two that fold at once: the slower one's CAS in step 2 fails; it looks again, finds the mark of
+ * the other one, and takes what stands behind that. A late step 3 fails, or cuts what any fold
+ * since has taken into account. What lset and ldrop do is done by step 2, with other items or with
+ * none; ldrop removes both items then, the first one before the second.
+ *
+ * A look is right when the additions were the same before and after the deletions were read. In a
+ * list that changes faster than that it is enough that they were read before, and that the marks
+ * fit: no deletion is missed then, but it may be set against a list without additions that were
+ * made before it.
+ *
+ * Cannot promise: that a deletion deletes, as tombstone.
+ */
+#include "dialect/paired/pair.h"
+
+#include "dialect/shared/dialect.h"
+
+#define TRIES_MAX 16
+/* Steps of one folding, most of which are tries. */
+#define ROUNDS_MAX 32
+/* Looks that want the additions to stay the same, before marks have to do. */
+#define EXACT_LOOKS 3
+
+enum { ADDS, DELETES, ADDS_AGAIN };
+
+/* ---- looking ---- */
+
+/* One connection answers in the order in which it was asked: the additions once more, without their
+ * value, tell whether they were the same while the deletions were read. */
+static void paired_parts(struct work *w)
+{
+    (void)work_add_part(w, PART_ADDS, 0);
+    (void)work_add_part(w, PART_DELETES, 0);
+    if (!w->op.list->apart) {
+        work_add_part(w, PART_ADDS, 0)->bare = true;
+    }
+    w->paired.checks = 0;
+    if (w->look_tries == 0) {
+        w->paired.torn_mark = 0;
+    }
+}
+
+static char delimiter_of(const struct work *w)
+{
+    return (char)w->op.list->policy->delimiter;
+}
+
+static void read_pair(const struct work *w, struct pair *pair)
+{
+    pair_read(pair, w->parts[ADDS].value, w->parts[DELETES].value, delimiter_of(w));
+}
+
+static bool same_part(const struct part *a, const struct part *b)
+{
+    return a->state == b->state && a->cas == b->cas && a->epoch == b->epoch;
+}
+
+static enum look read_more(struct work *w)
+{
+    w->next_part = 0;
+    w->paired.checks++;
+    return LOOK_MORE;
+}
+
+/* Where the items come from different connections. LOOK_DONE: the additions were read before the
+ * deletions; *exact: and were the same afterwards. */
+static enum look look_apart(struct work *w, bool *exact)
+{
+    struct part *adds = &w->parts[ADDS], *deletes = &w->parts[DELETES];
+    if (w->paired.checks == 0) {
+        adds->check = deletes->check = true;
+        return read_more(w);
+    }
+    *exact = w->paired.checks == 1 && adds->state != PART_UNREAD && deletes->state != PART_UNREAD;
+    if (*exact || w->paired.checks == 3) {
+        return LOOK_DONE;
+    }
+    if (w->look_tries < EXACT_LOOKS) {
+        return LOOK_AGAIN;
+    }
+    if (w->paired.checks == 2 || adds->state != PART_UNREAD) {
+        w->paired.checks = 2;
+        part_forget(deletes);
+    }
+    return read_more(w);
+}
+
+/* The same for items from one connection, if they are. */
+static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
+{
+    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
+    bool in_order = pool->connections == 1 && w->parts[ADDS].server == w->parts[DELETES].server;
+    bool asked = w->part_count > ADDS_AGAIN;
+    if (asked) {
+        *exact = in_order && same_part(&w->parts[ADDS], &w->parts[ADDS_AGAIN]);
+        part_forget(&w->parts[ADDS_AGAIN]);
+        w->part_count = ADDS_AGAIN; /* a part is named once */
+    }
+    if (!in_order) {
+        w->op.list->apart = true;
+        return look_apart(w, exact);
+    }
+    if (!asked) {
+        w->op.list->apart = false;
+        return LOOK_AGAIN;
+    }
+    return LOOK_DONE;
+}
+
+/* Additions that were not the same all the time: do the marks fit? They never will where the
+ * deletions were lost, or replaced by hand; then the additions have the same mark in the next look,
+ * too. */
+static bool marks_fit(struct work *w, const struct pair *pair)
+{
+    uint64_t mark = text_hash(pair->mark, 0);
+    bool torn = pair_is_torn(pair), seen = w->paired.torn_mark == mark;
+    w->paired.torn_mark = torn ? mark : 0;
+    return !torn || seen;
+}
+
+/* Do the additions say more than that the items are there? */
+static bool has_copies(const struct work *w, const struct pair *pair)
+{
+    size_t mark_bytes = pair->mark_there ? PAIR_MARK_BYTES + 1 : 0;
+    return pair->adds.len > w->items.bytes + w->items.count + mark_bytes;
+}
+
+static enum look paired_look(struct engine *e, struct work *w)
+{
+    struct pair pair;
+    bool exact = false;
+    enum look look = look_in_order(e, w, &exact);
+    if (look != LOOK_DONE) {
+        return look;
+    }
+    read_pair(w, &pair);
+    if (!exact && (w->look_tries < EXACT_LOOKS || !marks_fit(w, &pair))) {
+        return LOOK_AGAIN;
+    }
+    pair_fold(&pair, SIZE_MAX, &w->items.fold);
+    items_settle(&w->items);
+    w->can_shrink =
+        pair.cut > 0 || pair.pending_bytes > 0 || pair.strays > 0 || has_copies(w, &pair);
+    return LOOK_DONE;
+}
+
+/* ---- adding and deleting ---- */
+
+static enum progress paired_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    delimited_batch(w);
+    w->append.target.role = w->lane == LANE_ADD ? PART_ADDS : PART_DELETES;
+    CO_CALL(co, work_append(e, w, event));
+    if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        work_note_text(w, "backend has no room for this list in one item, nothing done");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        dialect_appended(e, w->op.list, w->append.value->used);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+/* ---- folding, replacing, dropping ---- */
+
+/* lset and ldrop, until it is done. */
+static bool replaces(const struct work *w)
+{
+    return !w->paired.folded && (work_is_asked(w, LIST_SET) || work_is_asked(w, LIST_DROP));
+}
+
+/* A list that is too large to be read can be dropped, and so can what is none (foreign.h): what it
+ * holds is not known then. */
+static bool is_unread(const struct work *w)
+{
+    return w->read_bytes > w->op.list->policy->fold_memory_bytes || w->parts[ADDS].foreign ||
+           w->parts[DELETES].foreign;
+}
+
+/* The mark up to which deletions can be taken into account: this operation's own, wherever it
+ * stands, or one that has no deletions behind it. Of length 0: there is none, and none is needed if
+ * nothing is pending. */
+static struct slice usable_mark(const struct work *w, const struct pair *pair)
+{
+    struct slice own = slice_make(w->paired.own_mark, w->paired.marked ? PAIR_MARK_BYTES : 0);
+    if (pair->last.len > 0 || own.len == 0) {
+        return pair->last;
+    }
+    size_t at = pair_find(pair, own);
+    return at == SIZE_MAX ? SLICE_NONE : slice_make(pair->deletes.p + at, PAIR_MARK_BYTES);
+}
+
+/* What is to be written next. folded: step 2 is done, what came since may stay. */
+static enum paired_step next_step(const struct work *w, const struct pair *pair)
+{
+    bool drops = work_is_asked(w, LIST_DROP), folded = w->paired.folded;
+    if (is_unread(w)) {
+        return PAIR_REMOVE;
+    }
+    if (drops && pair->cut == 0 && pair->pending_bytes == 0 && (!folded || w->items.count == 0)) {
+        return work_any_there(w) ? PAIR_REMOVE : PAIR_DONE;
+    }
+    if (drops && folded && w->items.count > 0) {
+        return PAIR_DONE; /* it was added since */
+    }
+    if (pair->cut > 0) {
+        return PAIR_CUT;
+    }
+    if (pair->pending_bytes > 0) {
+        bool marked = usable_mark(w, pair).len > 0;
+        return folded && !drops ? PAIR_DONE : marked ? PAIR_ADDS : PAIR_MARK;
+    }
+    bool due = !folded && (replaces(w) || pair->strays > 0);
+    return due || has_copies(w, pair) ? PAIR_ADDS : PAIR_DONE;
+}
+
+/* The mark is written behind a delimiter, or it would become one item with a last one that has
+ * none. */
+static void prepare_mark(struct engine *e, struct work *w)
+{
+    char delimiter = delimiter_of(w);
+    struct slice mark = slice_make(w->paired.own_mark, PAIR_MARK_BYTES);
+    struct append *a = &w->append;
+    pair_make_mark(w->paired.own_mark, rng_next(e->rng), delimiter);
+    part_forget(&a->target);
+    block_unref(&a->value);
+    block_unref(&a->create);
+    a->target = (struct part){.role = PART_DELETES};
+    a->verb = BE_APPEND;
+    a->value = block_new(PAIR_MARK_BYTES + 2);
+    block_append(&a->value, &delimiter, 1);
+    text_append(&a->value, mark, delimiter);
+    a->create = block_ref(a->value);
+}
+
+/* The additions, by the deletions up to the mark. */
+static void write_adds(struct engine *e, struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    struct pair pair;
+    struct fold fold;
+    read_pair(w, &pair);
+    struct slice mark = usable_mark(w, &pair);
+    size_t until = mark.len > 0 ? (size_t)(mark.p - pair.deletes.p) : 0;
+    fold_init(&fold);
+    if (!replaces(w)) {
+        pair_fold(&pair, until, &fold);
+    } else {
+        for (size_t i = 0; i < call->item_count; i++) {
+            fold_apply(&fold, ENTRY_ADD, call->items[i]);
+        }
+    }
+    struct block *text = pair_folded(&pair, &fold, until, mark);
+    part_write(e, &w->op, &w->parts[ADDS], text, 0);
+    w->paired.cut_at = until;
+    block_unref(&text);
+    fold_fini(&fold);
+}
+
+/* The deletions, from the mark at that byte on. */
+static void write_rest(struct engine *e, struct work *w, size_t at)
+{
+    struct slice rest = w->parts[DELETES].value;
+    (void)slice_take(&rest, at);
+    struct block *text = block_new(rest.len);
+    block_append(&text, rest.p, rest.len);
+    part_write(e, &w->op, &w->parts[DELETES], text, 0);
+    block_unref(&text);
+}
+
+static enum progress append_mark(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    prepare_mark(e, w);
+    CO_CALL(co, work_append(e, w, event));
+    if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        work_note_text(w, "backend has no room for this list in one item, nothing done");
+    }
+    w->conflict = w->paired.marked; /* its mark was there before, and others have cut it off */
+    w->paired.marked = true;
+    CO_END(co);
+}
+
+static enum progress cut_deletions(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    write_rest(e, w, w->paired.cut_at);
+    CO_AWAIT(co, "cutting off the deletions that count no more");
+    w->conflict = !work_written(e, w, event);
+    CO_END(co);
+}
+
+static enum progress fold_additions(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    write_adds(e, w);
+    CO_AWAIT(co, "writing the folded additions");
+    w->conflict = !work_written(e, w, event);
+    if (w->failed || w->conflict) {
+        CO_RETURN(co);
+    }
+    metric_inc(e->metrics, METRIC_list_folds);
+    w->paired.folded = true;
+    if (work_is_asked(w, LIST_SET)) {
+        work_finish(e, w);
+    }
+    if (w->paired.cut_at > 0) {
+        CO_CALL(co, cut_deletions(e, w, event));
+    }
+    CO_END(co);
+}
+
+/* Nothing is deleted any more: the additions go first. Once they are dropped, only as they were
+ * read: what was added since stays, and so do the deletions. */
+static enum progress remove_both(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    if (w->parts[ADDS].state == PART_THERE) {
+        if (w->paired.folded) {
+            part_remove(e, &w->op, &w->parts[ADDS], 0);
+        } else {
+            part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
+        }
+        CO_AWAIT(co, "removing the additions");
+        bool gone = event->status == BE_DELETED || event->status == BE_NOT_FOUND;
+        w->conflict = !gone && !work_written(e, w, event);
+        if (w->failed || w->conflict) {
+            CO_RETURN(co);
+        }
+    }
+    w->paired.folded = true;
+    if (w->parts[DELETES].state == PART_THERE) {
+        if (is_unread(w)) {
+            part_send(e, &w->op, &w->parts[DELETES], BE_DELETE, NULL, 0);
+        } else {
+            part_remove(e, &w->op, &w->parts[DELETES], 0);
+        }
+        CO_AWAIT(co, "removing the deletions");
+        if (event->status != BE_DELETED) {
+            (void)work_written(e, w, event);
+        }
+    }
+    w->paired.step = PAIR_DONE;
+    CO_END(co);
+}
+
+static enum progress take_step(struct engine *e, struct work *w, const struct op_event *event)
+{
+    switch (w->paired.step) {
+    case PAIR_MARK:
+        return append_mark(e, w, event);
+    case PAIR_CUT:
+        return cut_deletions(e, w, event);
+    case PAIR_ADDS:
+        return fold_additions(e, w, event);
+    case PAIR_REMOVE:
+        return remove_both(e, w, event);
+    default:
+        return PROGRESS_DONE;
+    }
+}
+
+static void choose_step(struct work *w)
+{
+    struct pair pair;
+    read_pair(w, &pair);
+    w->paired.cut_at = pair.cut;
+    w->paired.step = next_step(w, &pair);
+    w->conflict = false;
+}
+
+/* Takes one step after the other until there is nothing to do: ends with PAIR_DONE; or with failed;
+ * or others were faster each time. */
+static enum progress take_steps(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer_body;
+    CO_BEGIN(co);
+    w->paired.step = PAIR_CUT;
+    for (w->tries = w->rounds = 0; w->tries < TRIES_MAX && w->rounds < ROUNDS_MAX; w->rounds++) {
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            break;
+        }
+        choose_step(w);
+        CO_CALL(co, take_step(e, w, event));
+        if (w->failed || w->paired.step == PAIR_DONE) {
+            break;
+        }
+        if (w->conflict) {
+            w->tries++;
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
+        }
+    }
+    CO_END(co);
+}
+
+/* lcompact, lset and ldrop. */
+static enum progress paired_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, take_steps(e, w, event));
+    if (!w->failed && w->paired.step != PAIR_DONE && !w->paired.folded) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    }
+    if (w->failed && !w->paired.folded) {
+        work_fail(e, w, w->error);
+    } else {
+        w->failed = false; /* what is left to be done, another folding does */
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+const struct dialect dialect_paired = {
+    .name = "paired",
+    .lanes = {[LIST_ADD] = LANE_ADD,
+              [LIST_DEL] = LANE_DELETE,
+              [LIST_SET] = LANE_ALONE,
+              DIALECT_READS,
+              [LIST_DROP] = LANE_ALONE,
+              [LIST_COMPACT] = LANE_ALONE},
+    .never = dialect_not_exact,
+    .parts = paired_parts,
+    .look = paired_look,
+    .change = paired_change,
+    .set = paired_rewrite,
+    .drop = paired_rewrite,
+    .compact = paired_rewrite,
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stored: X.seq, a counter, and X.0 ... X.N-1, one entry each: "17 user-4", with its number in
+ * front and, if stamp = yes, the proxy's time in seconds behind it. An entry's slot is its number
+ * modulo N.
+ *
+ * Order of writes: INCR the counter by the number of entries, then SET their slots. Where there is
+ * no counter, it is made as large as the largest number in a slot.
+ *
+ * A slot is written without a look at what stands there. Before the first entry that this worker
+ * adds to a ring it looks at the counter, and at the slots that the call is about to write.
+ *
+ * Cannot promise: a process that dies between the two leaves a gap, as does a writer that falls
+ * behind by a whole lap: its late entry overwrites a newer one. Readers skip it. When N changes,
+ * entries in slots that are not used any more are not found.
+ */
+#include "dialect/ring/ring.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/number.h"
+#include "dialect/shared/foreign.h"
+
+#define TRIES_MAX 4
+/* Slots written at the same time. */
+#define INFLIGHT_MAX 256
+
+static void ring_parts(struct work *w)
+{
+    (void)work_add_part(w, PART_SEQ, 0);
+    for (uint32_t n = 0; n < w->op.list->policy->capacity; n++) {
+        (void)work_add_part(w, PART_SLOT, n);
+    }
+}
+
+struct slice ring_item(const struct list_policy *policy, struct slice entry)
+{
+    if (policy->dialect == DIALECT_RING && policy->stamp) {
+        for (size_t i = entry.len; i-- > 0;) {
+            if (entry.p[i] == ' ') {
+                return slice_make(entry.p, i);
+            }
+        }
+    }
+    return entry;
+}
+
+/* ---- reading ---- */
+
+struct entry_at {
+    uint64_t number;
+    struct slice entry;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct entry_at *left = a, *right = b;
+    return left->number > right->number ? -1 : left->number < right->number;
+}
+
+bool ring_slot_parse(struct slice value, uint64_t *number, struct slice *entry)
+{
+    const char *blank = value.len > 0 ? memchr(value.p, ' ', value.len) : NULL;
+    if (blank == NULL) {
+        return false;
+    }
+    struct slice digits = slice_take(&value, (size_t)(blank - value.p));
+    (void)slice_take(&value, 1);
+    *entry = value;
+    return value.len > 0 && slice_to_u64(digits, number);
+}
+
+/* memcached pads a number that has become shorter with blanks. */
+static bool counter_parse(const struct part *part, uint64_t *number)
+{
+    struct slice text = part->value;
+    while (text.len > 0 && text.p[text.len - 1] == ' ') {
+        text.len--;
+    }
+    return slice_to_u64(text, number);
+}
+
+bool ring_counter_broken(const struct part *part)
+{
+    uint64_t number;
+    return part->role == PART_SEQ && part->state == PART_THERE && !counter_parse(part, &number);
+}
+
+static enum look ring_look(struct engine *e, struct work *w)
+{
+    uint32_t capacity = w->op.list->policy->capacity;
+    struct entry_at *found = malloc((w->part_count + 1) * sizeof *found);
+    size_t count = 0;
+    (void)e;
+    CHECK(found != NULL);
+    if (!counter_parse(&w->parts[0], &w->ring.last)) {
+        w->ring.last = 0;
+    }
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (ring_slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
+            if (found[count].number > w->ring.last) {
+                w->ring.last = found[count].number;
+            }
+            count++;
+        }
+    }
+    qsort(found, count, sizeof *found, newest_first);
+    for (size_t i = 0; i < count && w->ring.last - found[i].number < capacity; i++) {
+        if (i == 0 || found[i].number != found[i - 1].number) {
+            items_push(&w->items, found[i].entry);
+        }
+    }
+    free(found);
+    w->can_shrink = false;
+    return LOOK_DONE;
+}
+
+/* ---- adding ---- */
+
+static size_t count_items(const struct work *w)
+{
+    const struct list_call *call;
+    size_t count = 0;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        count += call->item_count;
+    }
+    return count;
+}
+
+static const struct part counter = {.role = PART_SEQ};
+
+/* Ends with failed, or the counter may be counted. */
+static enum progress look_at_counter(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    metric_inc(e->metrics, METRIC_list_part_reads);
+    part_send(e, &w->op, &counter, BE_GET, NULL, 0);
+    CO_AWAIT(co, "looking at a counter that is not known");
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        work_note_error(w, event);
+    } else if (foreign_refuse_reply(e, w, PART_SEQ, 0, event->reply)) {
+        foreign_note_known(w->op.list, &counter);
+    }
+    CO_END(co);
+}
+
+/* Before the first write to slots: ends with failed when one of them holds something else. */
+static enum progress look_at_slots(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    uint32_t capacity = w->op.list->policy->capacity;
+    CO_BEGIN(co);
+    work_forget_parts(w);
+    for (uint64_t i = 0; i < u64_least(count_items(w), capacity); i++) {
+        (void)work_add_part(w, PART_SLOT, (uint32_t)((w->ring.last - i) % capacity));
+    }
+    CO_CALL(co, work_gather(e, w, event));
+    if (!w->failed) {
+        w->failed = !foreign_refuse_parts(e, w, 0, w->part_count);
+    }
+    CO_END(co);
+}
+
+/* The number of the last entry, in w->ring.last. */
+static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct block *value;
+    char digits[24];
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        part_incr(e, &w->op, &counter, count_items(w), 0);
+        CO_AWAIT(co, "taking numbers");
+        if (event->status == BE_STORED) {
+            w->ring.last = event->reply->number;
+            CO_RETURN(co);
+        }
+        if (event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        value = block_new(sizeof digits);
+        block_append(&value, digits, format_u64(digits, w->ring.last));
+        part_send(e, &w->op, &counter, BE_ADD, value, 0);
+        block_unref(&value);
+        CO_AWAIT(co, "making the counter");
+        if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+    }
+    work_note_text(w, "busy, nothing done: the ring's counter is removed each time");
+    CO_END(co);
+}
+
+static void send_slot(struct engine *e, struct work *w, uint64_t number, struct slice item)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    char text[32];
+    struct part slot = {.role = PART_SLOT, .number = (uint32_t)(number % policy->capacity)};
+    struct block *value = block_new(item.len + 2 * sizeof text);
+    block_append(&value, text, format_u64(text, number));
+    block_append(&value, " ", 1);
+    block_append(&value, item.p, item.len);
+    if (policy->stamp) {
+        int len = snprintf(text, sizeof text, " %lld", (long long)e->now.wall_s);
+        block_append(&value, text, (size_t)len);
+    }
+    part_send(e, &w->op, &slot, BE_SET, value, 0);
+    block_unref(&value);
+}
+
+/* The next item of the calls that has a number. */
+static bool next_item(struct work *w, struct slice *item)
+{
+    while (w->ring.writing != NULL) {
+        if (w->next_part < w->ring.writing->item_count) {
+            *item = w->ring.writing->items[w->next_part++];
+            return true;
+        }
+        w->ring.writing = TAILQ_NEXT(w->ring.writing, link);
+        w->next_part = 0;
+    }
+    return false;
+}
+
+/* Those that later ones of the same batch would overwrite are not written at all. */
+static void send_slots(struct engine *e, struct work *w)
+{
+    uint32_t capacity = w->op.list->policy->capacity;
+    struct slice item;
+    while (w->op.due < INFLIGHT_MAX && next_item(w, &item)) {
+        uint64_t number = ++w->ring.number;
+        if (w->ring.last - number < capacity) {
+            send_slot(e, w, number, item);
+        }
+    }
+}
+
+static enum progress ring_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    w->failed = false;
+    w->ring.is_new = !foreign_knows(w->op.list, &counter);
+    if (w->ring.is_new) {
+        CO_CALL(co, look_at_counter(e, w, event));
+    }
+    if (!w->failed) {
+        CO_CALL(co, take_numbers(e, w, event));
+    }
+    if (!w->failed && w->ring.is_new) {
+        CO_CALL(co, look_at_slots(e, w, event));
+    }
+    if (!w->failed) {
+        w->ring.number = w->ring.last - count_items(w);
+        w->ring.writing = TAILQ_FIRST(&w->calls);
+        w->next_part = 0;
+        send_slots(e, w);
+        while (w->op.due > 0) {
+            CO_AWAIT(co, "writing slots");
+            if (event->status != BE_STORED) {
+                work_note_error(w, event);
+            }
+            w->wrote_any = w->wrote_any || event->status == BE_STORED || event->status == BE_LOST;
+            send_slots(e, w);
+        }
+    }
+    if (w->failed && w->wrote_any) {
+        work_note_unknown(w);
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+/* Nothing is ever left to fold. */
+static enum progress ring_compact(struct engine *e, struct work *w, const struct op_event *event)
+{
+    (void)event;
+    work_finish(e, w);
+    return PROGRESS_DONE;
+}
+
+const struct dialect dialect_ring = {
+    .name = "ring",
+    .lanes = {[LIST_ADD] = LANE_ADD,
+              DIALECT_READS,
+              [LIST_DROP] = LANE_ALONE,
+              [LIST_COMPACT] = LANE_ALONE},
+    .never = "a ring takes ladd alone, and forgets by itself",
+    .parts = ring_parts,
+    .look = ring_look,
+    .change = ring_change,
+    .drop = dialect_drop,
+    .compact = ring_compact,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dialect/shared/foreign.h"
+
+#include "dialect/migrate/migrate.h"
+#include "dialect/shared/dialect.h"
+#include "dialect/shared/grammar.h"
+
+/* Names are bytes of clients: escaped, and cut so that the reason has room. */
+#define SHOWN_MAX 64
+
+const char foreign_delimiter_text[] =
+    "an item of this list holds the delimiter: ask for lgetb, which keeps them apart";
+
+/* What the item may be to another list: nobody is advised to drop that. NULL: nothing known. */
+static const char *use_elsewhere(const struct list *list, const struct part *part)
+{
+    struct record record;
+    if (slice_starts_with(part->value, SLICE_LIT("^1"))) {
+        return "it looks like a head or a sublist of a native list";
+    }
+    if (record_parse(part->value, &record)) {
+        return "it is the record of a list that moves";
+    }
+    bool named = list->policy->dialect == DIALECT_SUBLISTS && part->role == PART_KEY;
+    return named && owner_is_possible(list) ? "it may be a sublist of another list" : NULL;
+}
+
+static void note_refusal(struct engine *e, struct work *w, const struct part *part,
+                         const char *reason)
+{
+    struct list *list = w->op.list;
+    char name[KEY_BYTES_MAX], shown[SHOWN_MAX], key[SHOWN_MAX];
+    struct slice stored = slice_make(name, part_name(list, part->role, part->number, name));
+    const char *use = use_elsewhere(list, part);
+    metric_inc(e->metrics, METRIC_list_foreign_parts);
+    list->known_parts = 0;
+    list->newest_known = list->has_bar = false;
+    list->known_active = 0;
+    (void)slice_escape(stored, shown, sizeof shown);
+    (void)slice_escape(list_key(list), key, sizeof key);
+    work_note_text(w, "%s is not of dialect %s: %s, nothing done; %s%s%s", shown,
+                   dialect_of(list->policy)->name, reason, use != NULL ? use : "ldrop ",
+                   use != NULL ? "" : key, use != NULL ? "" : " removes it");
+}
+
+bool foreign_refuse(struct engine *e, struct work *w, const struct part *part)
+{
+    char text[GRAMMAR_REASON_MAX];
+    const char *reason = part->state == PART_THERE ? grammar_reason(w->op.list, part, text) : NULL;
+    if (reason != NULL) {
+        note_refusal(e, w, part, reason);
+    }
+    return reason == NULL;
+}
+
+static struct part part_of(enum part_role role, uint32_t number, const struct be_reply *reply)
+{
+    return (struct part){.role = role,
+                         .number = number,
+                         .state = reply->status == BE_HIT ? PART_THERE : PART_MISSING,
+                         .flags = reply->flags,
+                         .value = reply->value};
+}
+
+bool foreign_allows(const struct list *list, enum part_role role, uint32_t number,
+                    const struct be_reply *reply)
+{
+    char text[GRAMMAR_REASON_MAX];
+    const struct part part = part_of(role, number, reply);
+    return part.state != PART_THERE || grammar_reason(list, &part, text) == NULL;
+}
+
+bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role, uint32_t number,
+                          const struct be_reply *reply)
+{
+    const struct part part = part_of(role, number, reply);
+    return foreign_refuse(e, w, &part);
+}
+
+bool foreign_refuse_parts(struct engine *e, struct work *w, size_t from, size_t to)
+{
+    char text[GRAMMAR_REASON_MAX];
+    bool goes_on = work_is_asked(w, LIST_DROP) || w->move.completing;
+    for (size_t i = from; i < to; i++) {
+        struct part *part = &w->parts[i];
+        if (part->state != PART_THERE || part->proved) {
+            continue;
+        }
+        const char *reason = part->foreign ? NULL : grammar_reason(w->op.list, part, text);
+        part->proved = reason == NULL && !part->foreign;
+        if (reason != NULL && !goes_on) {
+            note_refusal(e, w, part, reason);
+            return false;
+        }
+        if (reason != NULL) {
+            part->foreign = true;
+            part->value = SLICE_NONE;
+        }
+    }
+    return true;
+}
+
+bool foreign_knows(const struct list *list, const struct part *part)
+{
+    bool known = (list->known_parts & 1u << part->role) != 0;
+    return known && (part->role != PART_SUBLIST || part->number == list->known_sublist);
+}
+
+void foreign_note_known(struct list *list, const struct part *part)
+{
+    list->known_parts |= 1u << part->role;
+    if (part->role == PART_SUBLIST) {
+        list->known_sublist = part->number;
+    }
+}
+
+bool foreign_delimiter_within(const struct work *w)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    bool delimited = policy->dialect == DIALECT_SIMPLE || policy->dialect == DIALECT_TOMBSTONE ||
+                     policy->dialect == DIALECT_PAIRED;
+    int delimiter = delimited ? -1 : policy->delimiter; /* it ends them anyway */
+    for (size_t i = 0; delimiter >= 0 && i < w->items.count; i++) {
+        if (memchr(w->items.at[i].p, delimiter, w->items.at[i].len) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}

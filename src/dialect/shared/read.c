@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every dialect does in the same way: reads are answered from one look at the parts, ldrop
+ * removes them.
+ */
+#include "dialect/migrate/migrate.h"
+#include "dialect/ring/ring.h"
+#include "dialect/shared/foreign.h"
+#include "list/core/answer.h"
+
+static bool holds(const struct list_policy *policy, const struct items *items, struct slice item)
+{
+    if (items->fold.table_used > 0) {
+        return items_have(items, item);
+    }
+    for (size_t i = 0; i < items->count; i++) {
+        if (slice_equal(ring_item(policy, items->at[i]), item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_has(const struct work *w, struct list_call *call)
+{
+    for (size_t i = 0; i < call->item_count; i++) {
+        if (holds(call->policy, &w->items, call->items[i])) {
+            answer_member(w->op.list, call, call->items[i]);
+        }
+    }
+}
+
+static void answer_items(struct engine *e, struct work *w, struct list_call *call)
+{
+    const struct items *items = &w->items;
+    struct output output = {.to = UINT64_MAX};
+    answer_begin(w->op.list, call, &output);
+    if (call->verb != LIST_RANGE || answer_range(call, items->count, &output)) {
+        output.position = output.from;
+        for (size_t i = output.from; i < items->count && !output_satisfied(&output); i++) {
+            output_item(&output, items->at[i]);
+        }
+    }
+    answer_content(e, w->op.list, call, NULL, &output);
+}
+
+static void fill_stat(const struct work *w, struct list_stat *stat)
+{
+    stat->log_bytes = w->stored_bytes;
+    stat->items = w->items.count;
+    stat->head_server = w->op.list->head_server;
+    stat->ttl_s = -1;
+    for (size_t i = 0; i < w->part_count; i++) {
+        const struct part *part = &w->parts[i];
+        if (part->state == PART_THERE) {
+            stat->sublists += part->role == PART_SUBLIST;
+            stat->head_cas = stat->head_cas == 0 ? part->cas : stat->head_cas;
+            stat->ttl_s = stat->ttl_s < 0 ? part->ttl_s : stat->ttl_s;
+        }
+    }
+}
+
+/* Several items are answered in one text. One item alone needs no delimiter. */
+static bool is_joined(const struct list_call *call)
+{
+    bool several = call->verb == LIST_GET || call->verb == LIST_RANGE ||
+                   (call->verb == LIST_HAS && call->item_count > 1);
+    return several && call->form == LIST_FORM_JOINED;
+}
+
+void answer_read(struct engine *e, struct work *w, struct list_call *call)
+{
+    call->version = work_version(w, true);
+    if (is_joined(call) && foreign_delimiter_within(w)) {
+        call_fail(e, w->op.list, call, "%s", foreign_delimiter_text);
+        return;
+    }
+    switch (call->verb) {
+    case LIST_LEN:
+        call->number = w->items.count;
+        answer_call(e, w->op.list, call, NULL, LIST_OK);
+        return;
+    case LIST_HAS:
+        answer_has(w, call);
+        answer_call(e, w->op.list, call, NULL, call->number > 0 ? LIST_OK : LIST_MISSING);
+        return;
+    case LIST_STAT:
+        fill_stat(w, &call->stat);
+        answer_call(e, w->op.list, call, NULL, work_any_there(w) ? LIST_OK : LIST_MISSING);
+        return;
+    default:
+        answer_items(e, w, call);
+        return;
+    }
+}
+
+/* Who reads pays for what others left, now and then. */
+static void consider_compaction(struct engine *e, struct work *w)
+{
+    struct list *list = w->op.list;
+    uint32_t chance = list->policy->compact_chance;
+    if (w->can_shrink && chance > 0 && rng_below(e->rng, chance) == 0) {
+        list->wants_compaction = true;
+        lists_mark_ready(&e->lists, list);
+    }
+}
+
+enum progress dialect_read(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && list_migrates(w->op.list)) {
+        /* Then the parts belonged to the list all the time while they were read. */
+        CO_CALL(co, migrate_verify(e, w, event));
+    }
+    if (w->failed || w->move.moved) {
+        work_fail(e, w, w->error);
+        CO_RETURN(co);
+    }
+    while (!TAILQ_EMPTY(&w->calls)) {
+        struct list_call *call = TAILQ_FIRST(&w->calls);
+        TAILQ_REMOVE(&w->calls, call, link);
+        answer_read(e, w, call);
+    }
+    consider_compaction(e, w);
+    CO_END(co);
+}
+
+/* One after the other, in the order of the dialect; a ring's slots are all alike, and its numbers
+ * go on, if there are any. */
+static void send_drops(struct engine *e, struct work *w)
+{
+    enum { INFLIGHT_MAX = 256 };
+    unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
+    while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
+        const struct part *part = &w->parts[w->part_count - ++w->next_part];
+        if (part->role != PART_SEQ || part->foreign || ring_counter_broken(part)) {
+            part_send(e, &w->op, part, BE_DELETE, NULL, 0);
+        }
+    }
+}
+
+enum progress dialect_drop(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (!w->failed && list_migrates(w->op.list) && w->part_count == 1) {
+        CO_CALL(co, single_remove(e, w, event));
+        CO_RETURN(co);
+    }
+    w->next_part = 0;
+    send_drops(e, w);
+    while (w->op.due > 0) {
+        CO_AWAIT(co, "dropping the list's items");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            work_note_error(w, event);
+            if (w->part_count > 1) {
+                work_note_unknown(w);
+            }
+        }
+        send_drops(e, w);
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

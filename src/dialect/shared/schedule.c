@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One pass over the queue of a list of a dialect: at most one operation that writes and one that
+ * reads are under way, each with all calls that may travel in it. A session's read waits for its
+ * changes and the other way round.
+ */
+#include "dialect/migrate/migrate.h"
+#include "list/core/pass.h"
+#include "list/schedule.h"
+
+struct start {
+    struct pass pass;
+    const struct dialect *dialect;
+    struct work *writer, *reader;
+    bool writer_waits; /* a change could not start: those behind it wait, or it would never get
+                          through */
+};
+
+static work_step *run_of(const struct dialect *dialect, enum lane lane, enum list_verb verb)
+{
+    if (lane == LANE_READ) {
+        return dialect_read;
+    }
+    if (lane == LANE_EXACT) {
+        return single_exact;
+    }
+    if (verb == LIST_CONVERT) {
+        return migrate_convert;
+    }
+    if (lane == LANE_ALONE) {
+        return verb == LIST_DROP  ? dialect->drop
+               : verb == LIST_SET ? dialect->set
+                                  : dialect->compact;
+    }
+    return dialect->change;
+}
+
+static bool take_read(struct start *start, struct list_call *call)
+{
+    struct pass *pass = &start->pass;
+    struct list *list = pass->list;
+    enum phase phase = pass_phase(pass, call);
+    if ((list->reader != NULL && start->reader == NULL) ||
+        (phase != PHASE_FREE && phase != PHASE_READING)) {
+        return false;
+    }
+    if (!session_admit(call, list->extent)) {
+        pass_hold(pass, call);
+        return false;
+    }
+    if (start->reader == NULL) {
+        start->reader = work_create(pass->e, list, LANE_READ, dialect_read);
+    } else {
+        metric_inc(pass->e->metrics, METRIC_list_head_reads_combined);
+    }
+    pass_activate(pass, call);
+    work_add(start->reader, call);
+    pass_set_phase(pass, call, PHASE_READING);
+    return true;
+}
+
+/* May the call travel with those that the writer has? A batch stays far below what one item can
+ * take. */
+static bool joins(const struct start *start, enum lane lane)
+{
+    const struct work *writer = start->writer;
+    return writer->lane == lane && lane != LANE_ALONE &&
+           writer->call_bytes < list_log_hard_limit(start->pass.list) / 2;
+}
+
+static bool take_change(struct start *start, struct list_call *call, enum lane lane)
+{
+    struct pass *pass = &start->pass;
+    struct list *list = pass->list;
+    enum phase phase = pass_phase(pass, call);
+    bool free_place = list->writer == NULL || (start->writer != NULL && joins(start, lane));
+    if (start->writer_waits || !free_place || (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
+        start->writer_waits = start->writer_waits || phase == PHASE_FREE;
+        return false;
+    }
+    if (start->writer == NULL) {
+        start->writer = work_create(pass->e, list, lane, run_of(start->dialect, lane, call->verb));
+    } else {
+        metric_inc(pass->e->metrics, METRIC_list_appends_combined);
+    }
+    pass_activate(pass, call);
+    work_add(start->writer, call);
+    pass_set_phase(pass, call, PHASE_CHANGED);
+    return true;
+}
+
+/* A single item that may move is changed by CAS alone. */
+static enum lane lane_of(const struct start *start, const struct list_call *call)
+{
+    enum lane lane = start->dialect->lanes[call->verb];
+    bool blind = lane == LANE_ADD || lane == LANE_DELETE || lane == LANE_CHANGE;
+    if (call->verb == LIST_CONVERT) {
+        return LANE_ALONE;
+    }
+    return blind && start->dialect->encode != NULL && list_migrates(start->pass.list) ? LANE_EXACT
+                                                                                      : lane;
+}
+
+static bool take(struct pass *pass, struct list_call *call)
+{
+    struct start *start = (struct start *)pass;
+    enum lane lane = lane_of(start, call);
+    return lane == LANE_READ ? take_read(start, call) : take_change(start, call, lane);
+}
+
+void dialect_schedule(struct engine *e, struct list *list)
+{
+    struct start start = {.pass = {.e = e, .list = list, .take = take},
+                          .dialect = dialect_of(list->policy)};
+    if (list_migrates(list) && list->kept == KEPT_UNKNOWN) {
+        if (list->writer == NULL && list->reader == NULL && !TAILQ_EMPTY(&list->queue)) {
+            op_start(e, &work_create(e, list, LANE_ALONE, migrate_resolve)->op);
+        }
+        return;
+    }
+    if (list->wants_compaction && list->writer == NULL) {
+        list->wants_compaction = false;
+        start.writer = work_create(e, list, LANE_ALONE, start.dialect->compact);
+    }
+    if (!TAILQ_EMPTY(&list->queue)) {
+        pass_begin(&start.pass);
+        pass_queue(&start.pass);
+    }
+    if (start.writer != NULL) {
+        op_start(e, &start.writer->op);
+    }
+    if (start.reader != NULL) {
+        op_start(e, &start.reader->op);
+    }
+}
+
+void dialect_appended(struct engine *e, struct list *list, uint64_t bytes)
+{
+    list->appended_bytes += bytes;
+    uint64_t known = list->size_known ? list->size_bytes / 2 : 0;
+    uint64_t limit = list->policy->log_limit_bytes;
+    if (list->appended_bytes >= (known > limit ? known : limit)) {
+        list->appended_bytes = 0;
+        list->wants_compaction = true;
+        lists_mark_ready(&e->lists, list);
+    }
+}

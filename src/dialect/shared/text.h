@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two texts that the dialects' items hold, as pure functions:
+ *
+ *     user-1234,user-222,        delimited: a delimiter behind each item
+ *     +1234+222+987-222          signed: a sign in front of each item
+ */
+#ifndef DIALECT_SHARED_TEXT_H
+#define DIALECT_SHARED_TEXT_H
+
+#include "list/format/fold.h"
+
+/* Takes the next item from a delimited text. Empty ones are passed over; the last one needs no
+ * delimiter. False at the end. */
+bool text_next(struct slice *rest, char delimiter, struct slice *item);
+/* Appends the item and its delimiter. */
+void text_append(struct block **b, struct slice item, char delimiter);
+
+struct signs {
+    char add, delete;
+};
+/* Takes the next item from a signed text, and its op (ENTRY_ADD or ENTRY_DEL). What stands before
+ * the first sign, and signs without an item, are passed over. False at the end. */
+bool signed_next(struct slice *rest, struct signs signs, enum entry_op *op, struct slice *item);
+void signed_append(struct block **b, enum entry_op op, struct slice item, struct signs signs);
+
+/* Applies a signed text: the later sign of an item wins, and one that was deleted and added again
+ * stands where it was added again. */
+void signed_fold(struct fold *fold, struct slice text, struct signs signs);
+
+/* Applies delimited texts whose items are counted: an item that was added m times and deleted k
+ * times is in when m > k; the first k of its places are void. */
+void counted_fold(struct fold *fold, struct slice adds, struct slice deletes, char delimiter);
+
+/* FNV-1a, 64 bits: the same in every process, so that it may be stored. seed: 0, or the hash of
+ * what stands before. */
+uint64_t text_hash(struct slice text, uint64_t seed);
+
+/* How often items occur. */
+struct counts {
+    struct count {
+        struct slice item; /* lives in the text */
+        uint32_t times;
+    } * table;     /* open addressing */
+    uint32_t size; /* a power of two, or 0 */
+    uint32_t used;
+};
+void counts_init(struct counts *counts, struct slice text, char delimiter);
+void counts_fini(struct counts *counts);
+/* The item's count, or NULL when it does not occur. Valid until counts_fini. */
+uint32_t *counts_find(const struct counts *counts, struct slice item);
+
+#endif

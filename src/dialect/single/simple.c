@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stored: user-1234,user-222,user-987,   under the list's key; the delimiter is any byte.
+ *
+ * Order of writes: one item, one write. An addition is an APPEND, or an ADD where nothing is. All
+ * else reads, decides and writes by CAS: deletions, too, since every occurrence has to go.
+ *
+ * Cannot promise: deletions from a busy list contend, and may end with "busy". The list has to fit
+ * one item. An item that was added twice takes its room twice until it is folded.
+ */
+#include "dialect/shared/dialect.h"
+
+static enum look simple_look(struct engine *e, struct work *w)
+{
+    struct slice rest = w->parts[0].value, item;
+    char delimiter = (char)w->op.list->policy->delimiter;
+    (void)e;
+    while (text_next(&rest, delimiter, &item)) {
+        fold_apply(&w->items.fold, ENTRY_ADD, item);
+    }
+    items_settle(&w->items);
+    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count;
+    return LOOK_DONE;
+}
+
+static void simple_encode(const struct list_policy *policy, const struct fold *fold,
+                          struct block **out)
+{
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    while (fold_next(fold, true, &at, &op, &item)) {
+        text_append(out, item, (char)policy->delimiter);
+    }
+}
+
+const struct dialect dialect_simple = {
+    .name = "simple",
+    .lanes = {[LIST_ADD] = LANE_ADD,
+              [LIST_DEL] = LANE_EXACT,
+              [LIST_SET] = LANE_EXACT,
+              [LIST_ADDX] = LANE_EXACT,
+              [LIST_DELX] = LANE_EXACT,
+              [LIST_CREATE] = LANE_EXACT,
+              DIALECT_READS,
+              [LIST_DROP] = LANE_ALONE,
+              [LIST_COMPACT] = LANE_ALONE},
+    .parts = single_parts,
+    .look = simple_look,
+    .change = single_change,
+    .drop = dialect_drop,
+    .compact = single_compact,
+    .batch = delimited_batch,
+    .encode = simple_encode,
+};

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists in one item: what read, decide, CAS makes exact. A conflict means that somebody else has
+ * written: again, after a pause that grows, and at its end "busy".
+ */
+#include "dialect/shared/dialect.h"
+
+#define TRIES_MAX 16
+
+void single_parts(struct work *w)
+{
+    (void)work_add_part(w, PART_KEY, 0);
+}
+
+/* Adds or deletes the call's items. Returns how many that changed. */
+static uint64_t apply_items(struct items *items, const struct list_call *call)
+{
+    bool deletes = call->verb == LIST_DEL || call->verb == LIST_DELX;
+    uint64_t changed = 0;
+    for (size_t i = 0; i < call->item_count; i++) {
+        if (items_have(items, call->items[i]) == deletes) {
+            fold_apply(&items->fold, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+            changed++;
+        }
+    }
+    return changed;
+}
+
+static bool is_empty(const struct fold *fold)
+{
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    return !fold_next(fold, true, &at, &op, &item);
+}
+
+/* Lays the calls over what was found, one after the other. True: something has to be written. */
+static bool apply_calls(struct work *w)
+{
+    struct fold *fold = &w->items.fold;
+    struct list_call *call;
+    bool changes = false;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        if (call->verb == LIST_CREATE && !is_empty(fold)) {
+            call->status = LIST_NOT_STORED;
+            continue;
+        }
+        call->status = LIST_OK;
+        if (call->verb == LIST_SET) {
+            fold_apply(fold, ENTRY_CLEAR, SLICE_NONE);
+            changes = true;
+        }
+        call->number = apply_items(&w->items, call);
+        changes = changes || call->number > 0;
+    }
+    return changes;
+}
+
+static void finish_calls(struct engine *e, struct work *w)
+{
+    while (!TAILQ_EMPTY(&w->calls)) {
+        work_finish_first(e, w, TAILQ_FIRST(&w->calls)->status);
+    }
+}
+
+static void send_content(struct engine *e, struct work *w)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
+    dialect_of(policy)->encode(policy, &w->items.fold, &value);
+    part_write(e, &w->op, &w->parts[0], value, 0);
+    block_unref(&value);
+}
+
+/* Sends the one write that follows from what was read. False: nothing is to be written, the answers
+ * hold as of the reading. */
+typedef bool send_write(struct engine *e, struct work *w);
+
+static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
+                                   send_write *send, const char *waiting)
+{
+    struct co *co = &w->inner;
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        if (w->tries > 0) {
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed || !send(e, w)) {
+            break;
+        }
+        CO_AWAIT(co, waiting);
+        if (work_written(e, w, event)) {
+            w->wrote_any = !w->failed;
+            break;
+        }
+    }
+    if (w->tries == TRIES_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        finish_calls(e, w);
+    }
+    CO_END(co);
+}
+
+static bool send_exact(struct engine *e, struct work *w)
+{
+    if (!apply_calls(w)) {
+        return false;
+    }
+    send_content(e, w);
+    return true;
+}
+
+enum progress single_exact(struct engine *e, struct work *w, const struct op_event *event)
+{
+    return write_as_read(e, w, event, send_exact, "writing the list");
+}
+
+static bool send_folded(struct engine *e, struct work *w)
+{
+    if (w->can_shrink) {
+        send_content(e, w);
+    }
+    return w->can_shrink;
+}
+
+enum progress single_compact(struct engine *e, struct work *w, const struct op_event *event)
+{
+    enum progress progress = write_as_read(e, w, event, send_folded, "writing the folded list");
+    if (progress == PROGRESS_DONE && w->wrote_any) {
+        metric_inc(e->metrics, METRIC_list_folds);
+    }
+    return progress;
+}
+
+enum progress single_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    w->append.target = (struct part){.role = PART_KEY};
+    dialect_of(w->op.list->policy)->batch(w);
+    CO_CALL(co, work_append(e, w, event));
+    if (w->append.status == BE_TOO_LARGE) {
+        /* Folded it may fit. */
+        CO_CALL(co, single_exact(e, w, event));
+    } else if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        dialect_appended(e, w->op.list, w->append.value->used);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}
+
+static bool send_removal(struct engine *e, struct work *w)
+{
+    part_remove(e, &w->op, &w->parts[0], 0);
+    return true;
+}
+
+/* A list that may move is removed as it was read, or not at all: what says that it has moved must
+ * stay. */
+enum progress single_remove(struct engine *e, struct work *w, const struct op_event *event)
+{
+    return write_as_read(e, w, event, send_removal, "removing the list");
+}

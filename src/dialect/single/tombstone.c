@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stored: user-222,|user-1234,user-222,user-987,   under the list's key: what stands before the bar
+ * is deleted. An item that was deleted k times and added m times is in the list if m > k; the first
+ * k of its places are void.
+ *
+ * Order of writes: one item, one write. Additions are an APPEND, deletions a PREPEND; where nothing
+ * is, an ADD that begins with the bar. All else reads, decides and writes by CAS.
+ *
+ * Cannot promise: that a deletion deletes. An item that was added twice survives one, and one that
+ * was deleted while it was not there swallows the next addition: only laddx and ldelx look first. A
+ * value without a bar, which clients by hand may have written, is all additions; a PREPEND to it
+ * would be one, too, so the value is looked at before this worker's first deletion.
+ */
+#include "dialect/shared/dialect.h"
+
+static char delimiter_of(const struct work *w)
+{
+    return (char)w->op.list->policy->delimiter;
+}
+
+static enum look tombstone_look(struct engine *e, struct work *w)
+{
+    struct slice adds = w->parts[0].value, deletes = SLICE_NONE;
+    const char *bar =
+        adds.len == 0 ? NULL : memchr(adds.p, w->op.list->policy->deleted_delimiter, adds.len);
+    (void)e;
+    if (bar != NULL) {
+        deletes = slice_take(&adds, (size_t)(bar - adds.p));
+        (void)slice_take(&adds, 1);
+    }
+    w->op.list->has_bar = bar != NULL;
+    counted_fold(&w->items.fold, adds, deletes, delimiter_of(w));
+    items_settle(&w->items);
+    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count + 1;
+    return LOOK_DONE;
+}
+
+static void tombstone_batch(struct work *w)
+{
+    char bar = (char)w->op.list->policy->deleted_delimiter;
+    struct append *a = &w->append;
+    delimited_batch(w);
+    block_unref(&a->create);
+    a->verb = w->lane == LANE_ADD ? BE_APPEND : BE_PREPEND;
+    if (w->lane == LANE_ADD) {
+        a->create = block_new(a->value->used + 1);
+        block_append(&a->create, &bar, 1);
+        block_append(&a->create, a->value->data, a->value->used);
+    } /* else deleting from nothing */
+}
+
+static enum progress tombstone_change(struct engine *e, struct work *w,
+                                      const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    if (w->lane == LANE_DELETE && !w->op.list->has_bar) {
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            work_fail(e, w, w->error);
+            CO_RETURN(co);
+        }
+        if (!w->op.list->has_bar) {
+            CO_CALL(co, single_exact(e, w, event));
+            CO_RETURN(co);
+        }
+    }
+    CO_CALL(co, single_change(e, w, event));
+    if (w->append.status == BE_MISS) {
+        w->op.list->has_bar = false; /* whoever makes it anew may do without */
+    }
+    CO_END(co);
+}
+
+static void tombstone_encode(const struct list_policy *policy, const struct fold *fold,
+                             struct block **out)
+{
+    char bar = (char)policy->deleted_delimiter;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    block_append(out, &bar, 1);
+    while (fold_next(fold, true, &at, &op, &item)) {
+        text_append(out, item, (char)policy->delimiter);
+    }
+}
+
+const struct dialect dialect_tombstone = {
+    .name = "tombstone",
+    .lanes = {[LIST_ADD] = LANE_ADD,
+              [LIST_DEL] = LANE_DELETE,
+              [LIST_SET] = LANE_EXACT,
+              [LIST_ADDX] = LANE_EXACT,
+              [LIST_DELX] = LANE_EXACT,
+              [LIST_CREATE] = LANE_EXACT,
+              DIALECT_READS,
+              [LIST_DROP] = LANE_ALONE,
+              [LIST_COMPACT] = LANE_ALONE},
+    .parts = single_parts,
+    .look = tombstone_look,
+    .change = tombstone_change,
+    .drop = dialect_drop,
+    .compact = single_compact,
+    .batch = tombstone_batch,
+    .encode = tombstone_encode,
+};

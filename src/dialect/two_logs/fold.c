@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Folding a list in two logs, and putting other items in its place. Each round looks at the parts
+ * and writes one of them; what to write follows from what is there, whoever began.
+ *
+ *   1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
+ *   2. copying:   CAS the copy with what the active one got since; then make the copy active
+ *   3. draining:  CAS the active log with what the other one got besides; when there is nothing
+ *                 more, remove the other one by CAS
+ *
+ * Nothing is removed before what it held stands elsewhere. A process that dies leaves a state in
+ * which readers find the same, and from which anybody goes on.
+ */
+#include "dialect/two_logs/two_logs.h"
+
+/* Whatever others do: so many rounds are enough. */
+#define ROUNDS_MAX 64
+/* A log that grows all the time is flipped with the rest to drain. */
+#define CATCH_UPS_MAX 3
+
+static struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
+
+static struct list_call *set_call(const struct work *w)
+{
+    struct list_call *call = TAILQ_FIRST(&w->calls);
+    return call != NULL && call->verb == LIST_SET ? call : NULL;
+}
+
+static void append_set_items(struct work *w, struct block **b)
+{
+    const struct list_call *call = set_call(w);
+    struct fold fold;
+    fold_init(&fold);
+    for (size_t i = 0; i < call->item_count; i++) {
+        fold_apply(&fold, ENTRY_ADD, call->items[i]);
+    }
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* The other log as a copy of the active one, or with the items that are to replace it. */
+static void write_copy(struct engine *e, struct work *w)
+{
+    int active = w->logs.active;
+    struct part *copy = &w->parts[1 - active], *as = copy;
+    struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
+    if (copy->state == PART_MISSING) {
+        copy->flags = w->parts[active].flags;
+        as = &w->parts[active];
+    }
+    w->logs.own = rng_next(e->rng);
+    logs_append_note(&value, SLICE_NONE, w->logs.own, signs_in(w));
+    if (set_call(w) != NULL) {
+        append_set_items(w, &value);
+    } else {
+        signed_encode(w->op.list->policy, &w->items.fold, &value);
+    }
+    logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
+    part_write_as(e, &w->op, copy, as, value, 0);
+    block_unref(&value);
+}
+
+/* Nothing is there to copy: the items can be written at once. */
+static void write_first(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->call_bytes + 16);
+    append_set_items(w, &value);
+    part_write(e, &w->op, &w->parts[w->logs.active], value, 0);
+    block_unref(&value);
+    w->logs.step = LOGS_SWITCH;
+}
+
+/* What the text of a log amounts to, deletions and all, without what it says of itself. */
+static void append_folded(const struct work *w, struct slice text, struct block **b)
+{
+    struct fold fold;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&fold);
+    signed_fold(&fold, text, signs_in(w));
+    while (fold_next(&fold, false, &at, &op, &item)) {
+        if (op == ENTRY_DEL && !logs_item_allowed(item)) {
+            continue;
+        }
+        signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
+    }
+    fold_fini(&fold);
+}
+
+/* Is all that the active log holds in its copy, or to be replaced? */
+static bool is_taken(const struct work *w)
+{
+    return w->logs.state == LOGS_COPYING && (set_call(w) != NULL || logs_late(w).len == 0);
+}
+
+/* A log that takes no PREPEND, since it is on disk, or at the limit, or there is no memory in this
+ * moment, is written anew, as short as can be: by CAS, so that it is what was read. */
+static void close_log(struct engine *e, struct work *w, int which)
+{
+    const struct part *part = &w->parts[which];
+    char mark = (char)w->op.list->policy->closed_mark;
+    struct block *value = block_new(1);
+    block_append(&value, &mark, 1);
+    if (!w->logs.close_whole) {
+        part_send(e, &w->op, part, BE_PREPEND, value, 0);
+    } else {
+        if (w->logs.squeeze && !is_taken(w)) {
+            append_folded(w, logs_text(w, which), &value);
+        } else if (!is_taken(w)) {
+            block_append(&value, part->value.p, part->value.len);
+        }
+        part_write(e, &w->op, part, value, 0);
+    }
+    w->logs.close_whole = !w->logs.close_whole;
+    block_unref(&value);
+}
+
+static void make_active(struct engine *e, struct work *w)
+{
+    if (w->op.list->policy->dialect == DIALECT_FLIP) {
+        logs_write_pointer(e, w, 1 - w->logs.active);
+    } else {
+        close_log(e, w, w->logs.active);
+    }
+    w->logs.step = LOGS_SWITCH;
+}
+
+/* Appends the entries that came to the other log since it was copied, without what it says of
+ * itself. */
+static void append_late(const struct work *w, struct block **b)
+{
+    struct slice rest = logs_late(w), item;
+    enum entry_op op;
+    while (signed_next(&rest, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            signed_append(b, op, item, signs_in(w));
+        }
+    }
+}
+
+struct revived {
+    struct block **out;
+    struct signs signs;
+};
+
+static void append_revived(void *arg, struct slice item)
+{
+    struct revived *revived = arg;
+    signed_append(revived->out, ENTRY_ADD, item, revived->signs);
+}
+
+/* What the past before the note amounts to, and what came late. While copying, the copy may say
+ * what is to replace that. */
+static void append_past(const struct work *w, struct block **b)
+{
+    const struct logs *logs = &w->logs;
+    struct fold fold;
+    fold_init(&fold);
+    if (logs->state == LOGS_COPYING) {
+        signed_fold(&fold, logs_text(w, logs->active), signs_in(w));
+    } else {
+        signed_fold(&fold, slice_make(logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
+        signed_fold(&fold, logs_late(w), signs_in(w));
+    }
+    signed_encode(w->op.list->policy, &fold, b);
+    fold_fini(&fold);
+}
+
+/* The same where that is too long: what stands before the note and what stands behind are folded,
+ * each by itself. */
+static void squeeze(struct engine *e, struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct block *value = block_new(w->stored_bytes + 128);
+    struct revived revived = {&value, signs_in(w)};
+    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    append_past(w, &value);
+    logs_append_note(&value, logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    append_folded(w, logs_tail(w), &value);
+    logs_each_revived(w, append_revived, &revived);
+    part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    block_unref(&value);
+}
+
+/* Gives the copy what came late, where its beginning ends: what stands behind is newer. False:
+ * nothing came. */
+static bool catch_up(struct engine *e, struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct slice copy = logs_text(w, logs->copy), other = logs_text(w, 1 - logs->copy);
+    struct slice tail = logs_tail(w);
+    struct block *value = block_new(copy.len + other.len + 64);
+    struct revived revived = {&value, signs_in(w)};
+    block_append(&value, copy.p, logs->note_start);
+    append_late(w, &value);
+    bool came = value->used > logs->note_start;
+    if (came && logs->squeeze && set_call(w) == NULL) {
+        squeeze(e, w);
+    } else if (came) {
+        logs_append_note(&value, other, 0, signs_in(w));
+        block_append(&value, tail.p, tail.len);
+        logs_each_revived(w, append_revived, &revived);
+        part_write(e, &w->op, &w->parts[logs->copy], value, 0);
+    }
+    block_unref(&value);
+    return came;
+}
+
+static void drain(struct engine *e, struct work *w)
+{
+    if (!catch_up(e, w)) {
+        part_remove(e, &w->op, &w->parts[1 - w->logs.active], 0);
+    }
+}
+
+/* Brings the copy up to date, or makes it active. */
+static void advance_copy(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    bool ours = set_call(w) == NULL || logs_number(w, logs->copy) == logs->own;
+    if (!ours) {
+        write_copy(e, w);
+    } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
+        make_active(e, w);
+    }
+}
+
+/* By hand: the active log gets what both amount to. */
+static void take_in(struct engine *e, struct work *w)
+{
+    int active = w->logs.active;
+    struct block *value = block_new(w->stored_bytes + 128);
+    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    signed_encode(w->op.list->policy, &w->items.fold, &value);
+    logs_append_note(&value, logs_text(w, 1 - active), 0, signs_in(w));
+    part_write(e, &w->op, &w->parts[active], value, 0);
+    block_unref(&value);
+}
+
+static void reopen(struct engine *e, struct work *w)
+{
+    struct slice text = logs_text(w, w->logs.active);
+    struct block *value = block_new(text.len);
+    block_append(&value, text.p, text.len);
+    part_write(e, &w->op, &w->parts[w->logs.active], value, 0);
+    block_unref(&value);
+}
+
+/* Somebody else's copy that was found and made active may leave much to fold. */
+static bool is_due(const struct work *w)
+{
+    return set_call(w) != NULL || (w->logs.own == 0 && w->can_shrink);
+}
+
+/* False: nothing is left to do. */
+static bool write_next(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct slice active = logs_text(w, logs->active);
+    logs->step = LOGS_STEP;
+    if (logs_closed(w, logs->active)) {
+        reopen(e, w);
+    } else if (logs->state == LOGS_UNKNOWN && w->op.list->policy->dialect == DIALECT_MARKER &&
+               !logs_closed(w, 1 - logs->active)) {
+        /* Else the active one would become a copy in the making of the other. */
+        close_log(e, w, 1 - logs->active);
+    } else if (logs->state == LOGS_UNKNOWN) {
+        take_in(e, w);
+    } else if (logs->state == LOGS_DRAINING) {
+        drain(e, w);
+    } else if (logs->state == LOGS_COPYING) {
+        advance_copy(e, w);
+    } else if (is_due(w) && active.len == 0) {
+        write_first(e, w);
+    } else if (is_due(w)) {
+        write_copy(e, w);
+    } else if (w->parts[1 - logs->active].state == PART_THERE) {
+        part_remove(e, &w->op, &w->parts[1 - logs->active], 0); /* it holds nothing */
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Somebody else may have made our copy active. */
+static void note_flip(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    if (logs->own != 0 && logs_number(w, logs->active) == logs->own) {
+        logs->flipped = true;
+    }
+    if (logs->flipped && set_call(w) != NULL) {
+        work_finish(e, w);
+    }
+}
+
+static bool is_too_large(const struct op_event *event)
+{
+    return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
+}
+
+enum progress logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->folding;
+    CO_BEGIN(co);
+    w->conflicts = 0;
+    for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < LOGS_TRIES_MAX; w->rounds++) {
+        if (w->conflict) {
+            CO_SLEEP(&w->op, co, "backing off after a conflict",
+                     e->now.mono_us + work_backoff_us(e, w));
+            w->conflict = false;
+        }
+        CO_CALL(co, work_look(e, w, event));
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        note_flip(e, w);
+        if (!write_next(e, w)) {
+            CO_RETURN(co);
+        }
+        CO_AWAIT(co, "folding: writing one of the logs");
+        w->conflict = !work_written(e, w, event);
+        w->conflicts += w->conflict;
+        if (w->failed && !w->logs.squeeze && is_too_large(event)) {
+            w->failed = false;
+            w->logs.squeeze = true;
+            continue;
+        }
+        if (w->failed) {
+            CO_RETURN(co);
+        }
+        w->logs.flipped = w->logs.flipped || (!w->conflict && w->logs.step == LOGS_SWITCH);
+        if (w->logs.flipped && set_call(w) != NULL) {
+            work_finish(e, w);
+        }
+    }
+    metric_inc(e->metrics, METRIC_list_busy);
+    work_note_text(w, "busy: other writers were faster each time");
+    CO_END(co);
+}
+
+enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    CO_CALL(co, logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && w->logs.own != 0) {
+        work_note_unknown(w); /* whoever goes on makes the new items count */
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        metric_inc(e->metrics, METRIC_list_folds);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

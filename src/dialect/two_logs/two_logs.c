@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dialect/two_logs/two_logs.h"
+
+#include <stdio.h>
+
+#include "dialect/shared/foreign.h"
+
+/* So many bytes at the beginning and at the end are hashed: each log that was copied begins with a
+ * number of its own. */
+#define HASHED_BYTES ((size_t)64)
+#define NOTE_MAX 64
+
+/* ---- notes ---- */
+
+/* Reads "@BYTES:HASH". False: it is something else. */
+static bool note_parse(struct slice item, struct note *note)
+{
+    if (item.len < 19 || item.p[0] != '@') {
+        return false;
+    }
+    struct slice digits = slice_make(item.p + 1, item.len - 18);
+    if (item.p[item.len - 17] != ':' || !slice_to_u64(digits, &note->bytes)) {
+        return false;
+    }
+    static const char digits16[] = "0123456789abcdef";
+    note->hash = 0;
+    for (size_t i = item.len - 16; i < item.len; i++) {
+        const char *digit = memchr(digits16, item.p[i], 16);
+        if (digit == NULL) {
+            return false;
+        }
+        note->hash = note->hash << 4 | (uint64_t)(digit - digits16);
+    }
+    return true;
+}
+
+bool logs_item_allowed(struct slice item)
+{
+    struct note note;
+    return !note_parse(item, &note);
+}
+
+static void note_append(struct block **b, struct note note, struct signs signs)
+{
+    char text[NOTE_MAX];
+    int len = snprintf(text, sizeof text, "@%llu:%016llx", (unsigned long long)note.bytes,
+                       (unsigned long long)note.hash);
+    signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
+}
+
+/* The last entry that says what the log has taken. */
+static bool note_last(struct slice text, struct signs signs, struct note *last)
+{
+    const char *start = text.p;
+    enum entry_op op;
+    struct slice item;
+    struct note note;
+    bool found = false;
+    while (signed_next(&text, signs, &op, &item)) {
+        if (op == ENTRY_DEL && note_parse(item, &note) && note.bytes > 0) {
+            note.start = (size_t)(item.p - 1 - start);
+            note.end = (size_t)(item.p + item.len - start);
+            *last = note;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static uint64_t prefix_hash(struct slice text, uint64_t bytes)
+{
+    size_t count = bytes < HASHED_BYTES ? bytes : HASHED_BYTES;
+    uint64_t hash = text_hash(slice_make(text.p, count), 0);
+    return text_hash(slice_make(text.p + bytes - count, count), hash);
+}
+
+void logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
+{
+    struct note note = {.bytes = text.len, .hash = number};
+    if (text.len > 0) {
+        note.hash = prefix_hash(text, text.len);
+    }
+    note_append(b, note, signs);
+}
+
+uint64_t logs_number(const struct work *w, int which)
+{
+    struct slice text = logs_text(w, which), item;
+    enum entry_op op;
+    struct note note;
+    bool begins = signed_next(&text, signs_of(w->op.list->policy), &op, &item) && op == ENTRY_DEL &&
+                  note_parse(item, &note) && note.bytes == 0;
+    return begins ? note.hash : 0;
+}
+
+/* ---- looking ---- */
+
+static struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
+
+struct slice logs_text(const struct work *w, int which)
+{
+    struct slice text = w->parts[which].value;
+    const struct list_policy *policy = w->op.list->policy;
+    while (policy->dialect == DIALECT_MARKER && text.len > 0 &&
+           text.p[0] == (char)policy->closed_mark) {
+        (void)slice_take(&text, 1);
+    }
+    return text;
+}
+
+bool logs_closed(const struct work *w, int which)
+{
+    return logs_text(w, which).len < w->parts[which].value.len;
+}
+
+bool logs_has_taken(const struct work *w, int which, struct note *note)
+{
+    struct slice other = logs_text(w, 1 - which);
+    return other.len > 0 && note_last(logs_text(w, which), signs_in(w), note) &&
+           note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash;
+}
+
+static struct slice behind(struct slice text, uint64_t bytes)
+{
+    return slice_make(text.p + bytes, text.len - bytes);
+}
+
+struct slice logs_late(const struct work *w)
+{
+    return behind(logs_text(w, 1 - w->logs.copy), w->logs.taken);
+}
+
+struct slice logs_tail(const struct work *w)
+{
+    return behind(logs_text(w, w->logs.copy), w->logs.note_end);
+}
+
+/* The parts are read one by one. Where the other log is gone, the active one may have been read
+ * before it took over the last of it: what it says of itself must be the same in a look that began
+ * afterwards. */
+static bool settled(struct work *w)
+{
+    struct list *list = w->op.list;
+    struct note note;
+    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note) ||
+        note.hash == list->settled_note) {
+        return true;
+    }
+    bool again = note.hash == w->logs.seen_note;
+    w->logs.seen_note = note.hash;
+    if (again) {
+        list->settled_note = note.hash;
+    }
+    return again;
+}
+
+static enum logs_state state_of(struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct note note = {0};
+    enum logs_state state = LOGS_UNKNOWN;
+    logs->copy = logs->active;
+    if (logs_text(w, 1 - logs->active).len == 0) {
+        state = LOGS_REST;
+    } else if (logs_has_taken(w, logs->active, &note)) {
+        state = LOGS_DRAINING;
+    } else if (logs_has_taken(w, 1 - logs->active, &note)) {
+        state = LOGS_COPYING;
+        logs->copy = 1 - logs->active;
+    }
+    logs->taken = note.bytes;
+    logs->note_start = note.start;
+    logs->note_end = note.end;
+    return state;
+}
+
+/* Applies a log. Returns how many of its entries are about items. */
+static size_t fold_log(struct work *w, struct slice text)
+{
+    enum entry_op op;
+    struct slice item;
+    size_t count = 0;
+    while (signed_next(&text, signs_in(w), &op, &item)) {
+        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+            fold_apply(&w->items.fold, op, item);
+            count++;
+        }
+    }
+    return count;
+}
+
+void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item), void *arg)
+{
+    struct fold late, newer;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    fold_init(&late);
+    fold_init(&newer);
+    signed_fold(&late, logs_late(w), signs_in(w));
+    signed_fold(&newer, logs_tail(w), signs_in(w));
+    while (fold_next(&late, true, &at, &op, &item)) {
+        if (fold_outcome(&newer, item) == ENTRY_DEL) {
+            visit(arg, item);
+        }
+    }
+    fold_fini(&late);
+    fold_fini(&newer);
+}
+
+static void revive(void *arg, struct slice item)
+{
+    fold_apply(arg, ENTRY_ADD, item);
+}
+
+/* Both hold something, and neither says what it has of the other. One that was made as a copy is
+ * the newer; what is there besides was added by somebody who had stood still for long: it is not
+ * lost, but deletes nothing. Else the active one is the newer. */
+static void fold_unknown(struct work *w)
+{
+    struct slice active = logs_text(w, w->logs.active), other = logs_text(w, 1 - w->logs.active);
+    struct slice item;
+    if (logs_number(w, w->logs.active) == 0) {
+        (void)fold_log(w, other);
+        (void)fold_log(w, active);
+        return;
+    }
+    struct fold added;
+    uint32_t at = 0;
+    char outcome;
+    fold_init(&added);
+    signed_fold(&added, other, signs_in(w));
+    (void)fold_log(w, active);
+    while (fold_next(&added, true, &at, &outcome, &item)) {
+        fold_apply(&w->items.fold, ENTRY_ADD, item);
+    }
+    fold_fini(&added);
+}
+
+static void fold_both(struct work *w)
+{
+    const struct logs *logs = &w->logs;
+    struct slice copy = logs_text(w, logs->copy);
+    if (logs->state == LOGS_COPYING) {
+        /* What the copy says of the past may be what is to replace it. */
+        (void)fold_log(w, logs_text(w, logs->active));
+    } else {
+        (void)fold_log(w, slice_make(copy.p, logs->note_end));
+        (void)fold_log(w, logs_late(w));
+    }
+    (void)fold_log(w, logs_tail(w));
+    logs_each_revived(w, revive, &w->items.fold);
+}
+
+/* Nothing says yet which log is active. */
+static bool wants_pointer(const struct work *w)
+{
+    return w->op.list->policy->dialect == DIALECT_FLIP &&
+           w->parts[LOGS_POINTER].state == PART_MISSING;
+}
+
+/* How many looks in a row must have found the same, for what was found to be believed. The parts
+ * are read one by one: an active log that is not there may have been read before it was, and the
+ * other one when it was not any more; and two that know nothing of each other may have been read
+ * with somebody's writing in between. */
+static unsigned looks_needed(const struct work *w)
+{
+    bool flip = w->op.list->policy->dialect == DIALECT_FLIP;
+    bool there = w->parts[w->logs.active].state == PART_THERE;
+    if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
+        return 3;
+    }
+    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ||
+                  (w->logs.state == LOGS_REST && w->op.list->known_active != w->logs.active + 1);
+    return unsure || w->logs.squeeze ? 2 : 1;
+}
+
+static bool is_torn(struct work *w)
+{
+    struct logs *logs = &w->logs;
+    uint64_t version = work_version(w, true);
+    logs->same_looks = version == logs->last_version ? logs->same_looks + 1 : 1;
+    logs->last_version = version;
+    if (logs->same_looks < looks_needed(w)) {
+        return true;
+    }
+    return logs->state == LOGS_REST && w->parts[logs->active].state == PART_THERE && !settled(w);
+}
+
+/* Logs come and go under the same names: one that was read before it was removed must not be taken
+ * for what the pointer names, or for what is open, since. So the pointer, or the active log's
+ * number, has to be the one that was seen by the look before: then it has been all the time. */
+static bool is_same_life(struct work *w)
+{
+    struct list *list = w->op.list;
+    uint64_t life = logs_number(w, w->logs.active);
+    if (list->policy->dialect == DIALECT_FLIP) {
+        life = wants_pointer(w) ? 0 : w->parts[LOGS_POINTER].cas;
+    }
+    bool same = life == list->active_life;
+    list->active_life = life;
+    return same;
+}
+
+enum look logs_look(struct engine *e, struct work *w)
+{
+    struct logs *logs = &w->logs;
+    struct slice active = logs_text(w, logs->active);
+    size_t entries = 0;
+    (void)e;
+    logs->state = state_of(w);
+    if (!is_same_life(w) || is_torn(w)) {
+        return LOOK_AGAIN;
+    }
+    if (logs->state == LOGS_REST) {
+        entries = fold_log(w, active);
+    } else if (logs->state == LOGS_UNKNOWN) {
+        fold_unknown(w);
+    } else {
+        fold_both(w);
+    }
+    items_settle(&w->items);
+    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
+    bool active_there = w->parts[logs->active].state == PART_THERE;
+    w->op.list->known_active = active_there ? logs->active + 1 : 0;
+    return LOOK_DONE;
+}
+
+/* ---- changing ---- */
+
+void logs_write_pointer(struct engine *e, struct work *w, int which)
+{
+    char name[KEY_BYTES_MAX];
+    uint8_t len = part_name(w->op.list, logs_role(which), 0, name);
+    struct block *value = block_new(len);
+    block_append(&value, name, len);
+    part_write(e, &w->op, &w->parts[LOGS_POINTER], value, 0);
+    block_unref(&value);
+}
+
+static void aim(struct work *w, int which, bool may_create)
+{
+    struct append *a = &w->append;
+    part_forget(&a->target);
+    a->target = (struct part){.role = logs_role(which)};
+    a->only_there = !may_create;
+}
+
+/* Where the log that was known is gone: looks for the active one, and creates it if need be. */
+static enum progress append_after_look(struct engine *e, struct work *w,
+                                       const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    bool found;
+    CO_BEGIN(co);
+    CO_CALL(co, work_look(e, w, event));
+    if (w->failed || (w->append.create == NULL && w->stored_bytes == 0)) {
+        CO_RETURN(co); /* deleting from nothing */
+    }
+    if (wants_pointer(w)) {
+        logs_write_pointer(e, w, w->logs.active);
+        CO_AWAIT(co, "writing which log is active");
+        w->conflict = !work_written(e, w, event);
+        if (w->failed || w->conflict) {
+            CO_RETURN(co);
+        }
+    }
+    /* One that was found may be gone by now: then the list is somewhere else. */
+    found = w->parts[w->logs.active].state == PART_THERE;
+    aim(w, w->logs.active, !found);
+    CO_CALL(co, work_append(e, w, event));
+    w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
+    CO_END(co);
+}
+
+/* Ends with append.status, conflict or failed. */
+static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct list *list = w->op.list;
+    CO_BEGIN(co);
+    w->failed = w->conflict = false;
+    w->append.status = BE_MISS;
+    if (list->policy->dialect == DIALECT_FLIP) {
+        /* The pointer is small, and read before each append as clients by hand do. That a log was
+         * closed is found out when it is gone. */
+        part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
+        CO_AWAIT(co, "reading which log is active");
+        list->known_active = event->status == BE_HIT ? flip_active(list, event->reply->value) : 0;
+        if (!foreign_refuse_reply(e, w, PART_ACTIVE, 0, event->reply)) {
+            CO_RETURN(co);
+        }
+    }
+    if (list->known_active != 0) {
+        aim(w, list->known_active - 1, false);
+        CO_CALL(co, work_append(e, w, event));
+    }
+    if (!w->failed && w->append.status == BE_MISS) {
+        CO_CALL(co, append_after_look(e, w, event));
+    }
+    CO_END(co);
+}
+
+enum progress logs_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    signed_batch(w);
+    for (w->tries = 0; w->tries < LOGS_TRIES_MAX; w->tries++) {
+        CO_CALL(co, change_once(e, w, event));
+        if (!w->failed && w->append.status == BE_TOO_LARGE && !w->logs.flipped) {
+            /* Folded it may fit. */
+            CO_CALL(co, logs_fold(e, w, event));
+            w->conflict = true;
+            w->logs.flipped = true;
+        }
+        if (w->failed || !w->conflict) {
+            break;
+        }
+    }
+    if (!w->failed && w->tries == LOGS_TRIES_MAX) {
+        work_note_text(w, "busy, nothing done: other writers were faster each time");
+    } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        work_note_text(w, "backend has no room for this list in one item, nothing done");
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        dialect_appended(e, w->op.list, w->append.value->used);
+        work_finish(e, w);
+    }
+    CO_END(co);
+}

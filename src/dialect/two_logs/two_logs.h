@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists in two signed logs that change places (flip, marker). One is active: it takes the changes.
+ * Folding copies what it amounts to into the other one, makes that one active, takes over what
+ * still came to the old one, and removes it:
+ *
+ *     rest       the active one alone
+ *     copying    the other one is a copy of the active one, and begins to count when it is active
+ *     draining   the active one is a copy; what the other one got since belongs to it, too
+ *     unknown    both hold something, and neither says of the other what it has: by hand
+ *
+ * A copy says what it has taken, in an entry that deletes what nobody has, so that readers by hand
+ * pass over it, and whoever finds the job half done can go on with it:
+ *
+ *     -@2048:9c1f0a77d3b2e845     I have the first 2048 bytes of the other log, which has this hash
+ *     -@0:5d0c81f2a4b69e37        I begin here; the number makes this log different from all others
+ */
+#ifndef DIALECT_TWO_LOGS_TWO_LOGS_H
+#define DIALECT_TWO_LOGS_TWO_LOGS_H
+
+#include "dialect/shared/dialect.h"
+
+/* Takes the log of the part: without marks, which are counted. */
+struct slice logs_text(const struct work *w, int which);
+bool logs_closed(const struct work *w, int which);
+struct note;
+/* Has that log taken the beginning of the other one? *note says how much of it, then. */
+bool logs_has_taken(const struct work *w, int which, struct note *note);
+/* What came to the other log since the copy was made. Valid while the parts are. */
+struct slice logs_late(const struct work *w);
+/* What came to the copy itself. */
+struct slice logs_tail(const struct work *w);
+
+/* The look: w->logs.active is set by the caller. */
+enum look logs_look(struct engine *e, struct work *w);
+
+/* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
+work_step logs_fold;
+
+/* Of the table: changes go to the log that is known to be active. */
+work_step logs_change, logs_rewrite;
+
+/* Since the copy was made both may have got entries, from writers who read the pointer before it
+ * flipped, or before it flipped back: what is late, and the tail. Nobody can say which came first.
+ * Nothing may be lost: an item is in if either of them ends with + for it. Late entries count as of
+ * the copy, the tail is newer; so visit is called for those that late says + of and the tail -. */
+void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                       void *arg);
+
+/* May this item be in such a list? Entries of the kind above may not. */
+bool logs_item_allowed(struct slice item);
+
+/* flip: the position of the part that says which log is active; and which one that value names,
+ * counted from 1, or 0. */
+enum { LOGS_POINTER = 2 };
+void logs_write_pointer(struct engine *e, struct work *w, int which);
+int flip_active(const struct list *list, struct slice value);
+
+/* So many conflicts are enough. */
+#define LOGS_TRIES_MAX 16
+
+struct note {
+    uint64_t bytes, hash;
+    size_t start, end; /* where it stands in its log */
+};
+/* Appends the entry that says: the first bytes of this text were taken; or, with none, that a log
+ * of this number begins. */
+void logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
+/* The number that the log begins with, or 0. */
+uint64_t logs_number(const struct work *w, int which);
+
+static inline enum part_role logs_role(int which)
+{
+    return which == 0 ? PART_A : PART_B;
+}
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/change/exact.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "list/content/content.h"
+#include "list/content/members.h"
+#include "list/core/engine_state.h"
+#include "list/core/holdback.h"
+#include "list/core/scan.h"
+#include "list/read/from_sublists.h"
+
+#define TRIES_MAX 16
+/* First pause after a conflict; doubles up to 2^8 times that: 50 ms. */
+#define BACKOFF_US 200u
+
+enum { TAG_GET = 1, TAG_WRITE };
+
+/* A call's share of the items. */
+struct share {
+    struct list_call *call; /* NULL: its time was over */
+    size_t items;
+};
+
+struct op_exact {
+    struct op op;
+    struct call_queue calls;
+    struct share *shares; /* of all that were added, in the order of the items */
+    size_t share_count;
+    struct slice *items; /* of all calls, one after the other */
+    size_t item_count;
+    struct arena kept; /* items of those whose time was over */
+    bool sent;         /* a write is on its way, or may have been done */
+    struct head *head;
+    struct members members;
+    struct content content;
+    bool content_ready;
+    struct scan scan;
+    struct block *entries; /* what the calls change */
+    unsigned tries;
+    bool missed_any;
+    struct name missed; /* the run of which a sublist was missing last time */
+    bool unsure;        /* reading failed: look at the head again */
+    struct co inner;
+    char error[LIST_ERROR_MAX];
+};
+
+static void fail_all(struct engine *e, struct op_exact *x, const char *text)
+{
+    calls_fail(e, x->op.list, &x->calls, text);
+}
+
+static struct list_call *only_create(const struct op_exact *x)
+{
+    struct list_call *call = TAILQ_FIRST(&x->calls);
+    return call != NULL && call->verb == LIST_CREATE ? call : NULL;
+}
+
+static void finish_all(struct engine *e, struct op_exact *x)
+{
+    while (!TAILQ_EMPTY(&x->calls)) {
+        struct list_call *call = TAILQ_FIRST(&x->calls);
+        TAILQ_REMOVE(&x->calls, call, link);
+        call_finish(e, x->op.list, call, LIST_OK);
+    }
+}
+
+/* on_missing = refuse and there is no list. */
+static void refuse_all(struct engine *e, struct op_exact *x)
+{
+    while (!TAILQ_EMPTY(&x->calls)) {
+        struct list_call *call = TAILQ_FIRST(&x->calls);
+        TAILQ_REMOVE(&x->calls, call, link);
+        call_finish(e, x->op.list, call, call->verb == LIST_ADDX ? LIST_NOT_STORED : LIST_MISSING);
+    }
+}
+
+/* at: of its first item. */
+static void decide_call(struct op_exact *x, struct list_call *call, size_t at, struct fold *changes)
+{
+    enum entry_op op = call->verb == LIST_ADDX ? ENTRY_ADD : ENTRY_DEL;
+    call->number = 0;
+    for (size_t i = 0; i < call->item_count; i++) {
+        char outcome = fold_outcome(changes, call->items[i]);
+        bool in = outcome != 0 ? outcome != ENTRY_DEL : members_has(&x->members, at + i);
+        if (in != (op == ENTRY_ADD)) {
+            fold_apply(changes, op, call->items[i]);
+            entry_append(&x->entries, op, call->items[i]);
+            call->number++;
+        }
+    }
+}
+
+/* Decides call by call, each on top of those before it. */
+static void decide_changes(struct op_exact *x)
+{
+    struct fold changes;
+    size_t at = 0;
+    fold_init(&changes);
+    for (size_t n = 0; n < x->share_count; at += x->shares[n++].items) {
+        struct list_call *call = x->shares[n].call;
+        if (call != NULL) {
+            decide_call(x, call, at, &changes);
+        }
+    }
+    fold_fini(&changes);
+}
+
+/* Finds out which of the items are in the list. Ends with scan.state. */
+static enum progress members_step(struct engine *e, struct op_exact *x,
+                                  const struct op_event *event)
+{
+    struct co *co = &x->inner;
+    CO_BEGIN(co);
+    members_fini(&x->members);
+    members_init(&x->members, x->items, x->item_count);
+    x->scan.state = SCAN_END;
+    if (x->head != NULL) {
+        members_feed_log(&x->members, x->head->log);
+        if (x->members.unknown > 0) {
+            scan_start(&x->op, &x->scan, x->head->runs, x->head->run_count, true, true,
+                       members_feed_sublist, &x->members);
+            SCAN_RUN(co, e, &x->op, &x->scan, "reading sublists");
+            scan_stop(&x->op, &x->scan);
+        }
+    }
+    CO_END(co);
+}
+
+/* Counts the items of a list that exists, up to the first. Ends with scan.state and
+ * content.output.position. */
+static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    struct co *co = &x->inner;
+    const struct run *runs;
+    size_t count;
+    CO_BEGIN(co);
+    if (x->content_ready) {
+        content_fini(&x->content);
+    }
+    content_init(&x->content, x->head, x->op.list->policy);
+    x->content_ready = true;
+    x->content.output.to = 0;
+    runs = content_overlay_runs(&x->content, &count);
+    scan_start(&x->op, &x->scan, runs, count, false, true, content_fold_visit, &x->content);
+    SCAN_RUN(co, e, &x->op, &x->scan, "reading newer runs");
+    scan_stop(&x->op, &x->scan);
+    if (x->scan.state == SCAN_END && !x->content.too_large) {
+        content_fold_log(&x->content, x->head->log);
+        runs = content_base_run(&x->content, &count);
+        scan_start(&x->op, &x->scan, runs, count, false, true, content_base_visit, &x->content);
+        SCAN_RUN(co, e, &x->op, &x->scan, "reading the oldest run");
+        scan_stop(&x->op, &x->scan);
+    }
+    if (x->scan.state == SCAN_END && !x->content.too_large) {
+        content_rest(&x->content);
+    }
+    CO_END(co);
+}
+
+static void emit_change(struct engine *e, struct op_exact *x)
+{
+    struct block *value = block_new(x->entries->used + (x->head != NULL ? x->head->value.len : 8));
+    if (x->head == NULL) {
+        head_append_header(&value, NULL, 0, NULL, 0);
+    } else {
+        block_append(&value, x->head->value.p, x->head->value.len);
+    }
+    block_append(&value, x->entries->data, x->entries->used);
+    if (x->head == NULL) {
+        emit_add_head(e, &x->op, value, TAG_WRITE);
+    } else {
+        emit_cas(e, &x->op, x->head, value, TAG_WRITE);
+    }
+    block_unref(&value);
+}
+
+/* The scan ended early. True when all is over with that; else the head is to be read again. */
+static bool scan_failed(struct engine *e, struct op_exact *x)
+{
+    if (x->content.too_large) {
+        fail_all(e, x,
+                 "list needs more than fold_memory_bytes to be read: compact it with lcompact");
+        return true;
+    }
+    if (x->scan.state == SCAN_ERROR) {
+        fail_all(e, x, x->scan.error);
+        return true;
+    }
+    /* The head was read again after that and still names the run: names never return, so it is
+     * really gone. */
+    if (x->missed_any && name_equal(&x->missed, &x->scan.missing.name)) {
+        list_report_damage(e, x->op.list, &x->scan.missing, x->error);
+        if (x->op.list->policy->on_damaged == ON_DAMAGED_MISS && x->tries + 1 < TRIES_MAX) {
+            return false; /* it is being cleared */
+        }
+        fail_all(e, x, x->error);
+        return true;
+    }
+    x->missed_any = true;
+    x->missed = x->scan.missing.name;
+    return false;
+}
+
+/* lcreate on a list that exists. True when that settles it. */
+static bool create_settled(struct engine *e, struct op_exact *x)
+{
+    struct list_call *call = only_create(x);
+    if (x->content.output.position == 0) {
+        entry_append(&x->entries, ENTRY_CLEAR, SLICE_NONE);
+        return false;
+    }
+    TAILQ_REMOVE(&x->calls, call, link);
+    call_finish(e, x->op.list, call, LIST_NOT_STORED);
+    return true;
+}
+
+static void append_created_items(struct op_exact *x)
+{
+    const struct list_call *call = only_create(x);
+    for (size_t i = 0; i < call->item_count; i++) {
+        entry_append(&x->entries, ENTRY_ADD, call->items[i]);
+    }
+}
+
+/* True when the write's reply settles the calls; else somebody was faster. */
+static bool write_settled(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    x->sent = false;
+    if (event->status == BE_STORED) {
+        if (x->head == NULL) {
+            metric_inc(e->metrics, METRIC_list_creates);
+            x->op.list->has_head = true;
+        }
+        list_note_size(x->op.list, (x->head == NULL ? 0 : x->head->value.len) + x->entries->used);
+        finish_all(e, x);
+        return true;
+    }
+    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
+        (event->status == BE_NOT_STORED && x->tries < TRIES_MAX / 2)) {
+        metric_inc(e->metrics, METRIC_list_conflicts);
+        return false;
+    }
+    if (event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE ||
+        event->status == BE_NOT_STORED) {
+        metric_inc(e->metrics, METRIC_list_out_of_memory);
+        fail_all(e, x, "backend out of memory, nothing done");
+        return true;
+    }
+    op_error_text(event, x->error);
+    fail_all(e, x, x->error);
+    return true;
+}
+
+static bool log_full(struct engine *e, struct op_exact *x)
+{
+    if (x->head == NULL || list_has_room(x->op.list, x->head, x->entries->used)) {
+        return false;
+    }
+    metric_inc(e->metrics, METRIC_list_log_full);
+    fail_all(e, x, "list log full, nothing done: compaction is behind, try again");
+    return true;
+}
+
+/* Takes the head's reply; true when the calls are settled by it. */
+static bool head_settled(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    enum head_result got = op_take_head(e, &x->op, event, &x->head, x->error);
+    if (got == GOT_ERROR) {
+        fail_all(e, x, x->error);
+        return true;
+    }
+    if (got == GOT_NOTHING && x->op.list->policy->on_missing == ON_MISSING_REFUSE &&
+        only_create(x) == NULL) {
+        refuse_all(e, x);
+        return true;
+    }
+    if (got == GOT_HEAD && only_create(x) != NULL &&
+        x->op.list->policy->on_missing == ON_MISSING_REFUSE) {
+        struct list_call *call = only_create(x);
+        TAILQ_REMOVE(&x->calls, call, link);
+        call_finish(e, x->op.list, call, LIST_NOT_STORED);
+        return true;
+    }
+    return false;
+}
+
+static enum progress exact_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_exact *x = (struct op_exact *)op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    for (x->tries = 0; x->tries < TRIES_MAX && !TAILQ_EMPTY(&x->calls); x->tries++) {
+        if (x->tries > 0 && !x->unsure) {
+            CO_SLEEP(op, co, "backing off after a conflict",
+                     e->now.mono_us + 1 +
+                         rng_below(e->rng, BACKOFF_US << (x->tries < 8 ? x->tries : 8)));
+        }
+        head_unref(&x->head);
+        x->entries->used = 0;
+        x->unsure = false;
+        emit_get(e, op, TAG_GET);
+        CO_AWAIT(co, "reading head");
+        if (head_settled(e, x, event)) {
+            break;
+        }
+        if (only_create(x) == NULL) {
+            CO_CALL(co, members_step(e, x, event));
+        } else if (x->head != NULL) {
+            CO_CALL(co, count_step(e, x, event));
+        } else {
+            x->scan.state = SCAN_END;
+        }
+        if (x->scan.state != SCAN_END || x->content.too_large) {
+            if (scan_failed(e, x)) {
+                break;
+            }
+            x->unsure = x->error[0] == '\0';
+            continue;
+        }
+        if (only_create(x) == NULL) {
+            decide_changes(x);
+        } else if (x->head != NULL && create_settled(e, x)) {
+            break;
+        } else {
+            append_created_items(x);
+        }
+        if (x->entries->used == 0 && !(x->head == NULL && only_create(x) != NULL &&
+                                       op->list->policy->on_missing == ON_MISSING_REFUSE)) {
+            finish_all(e, x); /* nothing changes: the answer holds as of the head's reading */
+            break;
+        }
+        if (log_full(e, x)) {
+            break;
+        }
+        x->sent = true;
+        emit_change(e, x);
+        CO_AWAIT(co, "writing exact change");
+        if (write_settled(e, x, event)) {
+            break;
+        }
+    }
+    if (!TAILQ_EMPTY(&x->calls)) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        fail_all(e, x, "busy, nothing done: other writers were faster each time");
+    }
+    list_consider_compaction(e, op->list, 0);
+    CO_END(co);
+}
+
+/* The scan goes on with its items: they are kept. */
+static void leave_items(struct op_exact *x, const struct list_call *call)
+{
+    size_t n = 0, at = 0;
+    while (x->shares[n].call != call) {
+        at += x->shares[n++].items;
+    }
+    for (size_t i = at; i < at + x->shares[n].items; i++) {
+        x->items[i] = arena_copy(&x->kept, x->items[i]);
+    }
+    x->shares[n].call = NULL;
+}
+
+static enum list_known exact_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_exact *x = (struct op_exact *)op;
+    leave_items(x, call);
+    TAILQ_REMOVE(&x->calls, call, link);
+    if (x->sent) {
+        return KNOWN_UNKNOWN;
+    }
+    if (TAILQ_EMPTY(&x->calls)) {
+        op_abort(e, op);
+    }
+    return KNOWN_NOTHING;
+}
+
+static void exact_fini(struct engine *e, struct op *op)
+{
+    struct op_exact *x = (struct op_exact *)op;
+    (void)e;
+    scan_stop(op, &x->scan);
+    members_fini(&x->members);
+    if (x->content_ready) {
+        content_fini(&x->content);
+    }
+    head_unref(&x->head);
+    block_unref(&x->entries);
+    free(x->items);
+    free(x->shares);
+    arena_fini(&x->kept);
+}
+
+struct op_exact *exact_create(struct engine *e, struct list *list)
+{
+    struct op_exact *x = op_create(e, list, sizeof *x, exact_step, exact_fini);
+    x->op.late = exact_late;
+    arena_init(&x->kept);
+    TAILQ_INIT(&x->calls);
+    x->entries = block_new(BLOCK_BYTES);
+    list->exact = &x->op;
+    return x;
+}
+
+void exact_add(struct op_exact *x, struct list_call *call)
+{
+    call_enter(&x->op, &x->calls, call);
+    x->shares = realloc(x->shares, (x->share_count + 1) * sizeof *x->shares);
+    CHECK(x->shares != NULL);
+    x->shares[x->share_count++] = (struct share){call, call->item_count};
+    x->items = realloc(x->items, (x->item_count + call->item_count + 1) * sizeof *x->items);
+    CHECK(x->items != NULL);
+    if (call->item_count > 0) {
+        memcpy(x->items + x->item_count, call->items, call->item_count * sizeof *x->items);
+    }
+    x->item_count += call->item_count;
+}
+
+void exact_start(struct engine *e, struct op_exact *exact)
+{
+    op_start(e, &exact->op);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Exact changes: laddx and ldelx (how many items were new, were removed) and lcreate. Waiting ones
+ * travel together. Order of writes: read the head (and sublists, as far as membership needs them),
+ * decide, then ONE CAS of the same head with entries added, or an ADD when there was none. Somebody
+ * else was faster: all over again, with growing back-off.
+ */
+#ifndef LIST_CHANGE_EXACT_H
+#define LIST_CHANGE_EXACT_H
+
+#include "list/core/op.h"
+
+struct op_exact;
+
+/* Makes the operation and takes the list's place for it; fill it with exact_add, then exact_start.
+ * An lcreate goes alone. */
+struct op_exact *exact_create(struct engine *e, struct list *list);
+void exact_add(struct op_exact *exact, struct list_call *call);
+void exact_start(struct engine *e, struct op_exact *exact);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions that change a list and look into it in turns, without waiting for answers:
+ *
+ *     ladd hot a   lhas hot b   ladd hot c   lhas hot c   ...
+ *
+ * A round (round.h) takes no change behind a read of the same session, so each pair would cost a
+ * round trip. Here all of them travel together: read the head, decide call by call, each on top of
+ * those before it, then ONE CAS of the same head with the entries added that change something; none
+ * when nothing changes. Membership comes from the list's view.
+ *
+ * Whatever is out of the ordinary (no list, runs that the view does not have, a full log, another
+ * writer who was faster) changes nothing: the calls go back to where they came from, and for a
+ * while they travel in rounds.
+ */
+#ifndef LIST_CHANGE_INTERLEAVED_H
+#define LIST_CHANGE_INTERLEAVED_H
+
+#include "list/content/view.h"
+#include "list/core/op.h"
+
+struct op_turns {
+    struct op op;
+    struct call_queue calls; /* in their order */
+    struct head *head;
+    struct view own;       /* of a list that has no runs, and no view */
+    struct block *entries; /* what the calls change */
+    unsigned tries;
+    bool sent; /* the changes are on their way */
+    bool over; /* the calls are answered */
+    char error[LIST_ERROR_MAX];
+};
+
+/* May the list's calls go this way now? */
+bool turns_possible(const struct engine *e, const struct list *list);
+/* Can a call of that verb? */
+static inline bool turns_take(enum list_verb verb)
+{
+    return verb == LIST_ADD || verb == LIST_DEL || verb == LIST_HAS;
+}
+
+/* Makes the operation and takes the list's place for it; fill it with turns_add, in the order of
+ * the calls, then op_start. */
+struct op_turns *turns_create(struct engine *e, struct list *list);
+void turns_add(struct op_turns *turns, struct list_call *call);
+
+#endif

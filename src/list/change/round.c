@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/change/round.h"
+
+#include <stdio.h>
+
+#include "list/core/engine_state.h"
+#include "list/core/holdback.h"
+#include "list/read/from_view.h"
+#include "list/schedule.h"
+
+enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_SIZE_BEFORE };
+
+#define READ_TRIES_MAX 3
+/* Room of a batch at first: most lists have one change at a time, and hundreds of lists may have
+ * one at once. */
+#define BATCH_BYTES ((size_t)256)
+/* Between two looks at a log that has no room. */
+#define PROBE_PAUSE_US 1000
+
+static void append_call(struct block **batch, const struct list_call *call)
+{
+    if (call->verb == LIST_SET) {
+        entry_append(batch, ENTRY_CLEAR, SLICE_NONE);
+    }
+    for (size_t i = 0; i < call->item_count; i++) {
+        entry_append(batch, call->verb == LIST_DEL ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+    }
+}
+
+size_t round_call_bytes(const struct list_call *call)
+{
+    size_t sum = call->verb == LIST_SET ? entry_bytes(0) : 0;
+    for (size_t i = 0; i < call->item_count; i++) {
+        sum += entry_bytes(call->items[i].len);
+    }
+    return sum;
+}
+
+void round_add_write(struct op_round *round, struct list_call *call)
+{
+    if (round->batch == NULL) {
+        round->batch = block_new_exact(BATCH_BYTES);
+    }
+    append_call(&round->batch, call);
+    call_enter(&round->op, &round->writes, call);
+    round->op.list->round_writes = true;
+}
+
+void round_renew_batch(struct op_round *round)
+{
+    const struct list_call *call;
+    round->fewer = false;
+    block_unref(&round->batch);
+    round->batch = block_new_exact(BATCH_BYTES);
+    TAILQ_FOREACH(call, &round->writes, link)
+    {
+        append_call(&round->batch, call);
+    }
+}
+
+void round_add_read(struct op_round *round, struct list_call *call)
+{
+    call_enter(&round->op, &round->reads, call);
+}
+
+static void end_writes(struct engine *e, struct op_round *round)
+{
+    round->op.list->round_writes = false;
+    list_check_quiet(e, round->op.list);
+}
+
+void round_finish_writes(struct engine *e, struct op_round *round)
+{
+    while (!TAILQ_EMPTY(&round->writes)) {
+        struct list_call *call = TAILQ_FIRST(&round->writes);
+        TAILQ_REMOVE(&round->writes, call, link);
+        call_finish(e, round->op.list, call, LIST_OK);
+    }
+    end_writes(e, round);
+}
+
+void round_fail_writes(struct engine *e, struct op_round *round, const char *text)
+{
+    calls_fail(e, round->op.list, &round->writes, text);
+    end_writes(e, round);
+}
+
+/* The size is asked for only when what this worker appended since it last knew could have crossed
+ * the line. */
+static bool wants_size(const struct op_round *round)
+{
+    const struct list *list = round->op.list;
+    return !list->size_known || list_is_far(list) ||
+           list_log_bytes(list) + round_bytes(round) >= list_log_limit(list);
+}
+
+static void send_round(struct engine *e, struct op_round *round, bool with_append)
+{
+    struct op *op = &round->op;
+    round->sent_us = e->now.mono_us;
+    if (round->probe && TAILQ_EMPTY(&round->reads)) {
+        emit_size(e, op, TAG_SIZE);
+    }
+    if (with_append) {
+        round->sent = true;
+        if (list_is_far(op->list)) {
+            emit_size(e, op, TAG_SIZE_BEFORE);
+        }
+        emit_append(e, op, round->batch, TAG_APPEND);
+        if (TAILQ_EMPTY(&round->reads) && wants_size(round)) {
+            emit_size(e, op, TAG_SIZE);
+        }
+        op->list->appended_bytes += round->batch->used;
+    }
+    if (!TAILQ_EMPTY(&round->reads)) {
+        emit_get(e, op, TAG_GET);
+    }
+}
+
+static void take_reply(struct engine *e, struct op_round *round, const struct op_event *event)
+{
+    struct list *list = round->op.list;
+    if (event->status != BE_LOST && event->status != BE_DOWN) {
+        list_note_trip(list, e->now.mono_us - round->sent_us);
+    }
+    if (event->tag == TAG_APPEND) {
+        round->write_outcome = *event;
+        round->sent = event->status == BE_LOST;
+        round->stored = event->status == BE_STORED;
+        if (event->status != BE_STORED) {
+            op_error_text(event, round->error);
+        }
+    } else if (event->tag == TAG_SIZE_BEFORE) {
+        round->size_before = event->status == BE_HIT ? event->reply->size_bytes : 0;
+        round->has_size_before = event->status == BE_HIT;
+    } else if (event->tag == TAG_SIZE) {
+        if (event->status == BE_HIT) {
+            list_note_size(list, event->reply->size_bytes);
+        } else if (event->status == BE_MISS) {
+            list_note_size(list, 0);
+            list->has_head = false;
+        }
+    } else {
+        head_unref(&round->head);
+        round->got = op_take_head(e, &round->op, event, &round->head, round->read_error);
+        round->reread = event->status == BE_LOST;
+    }
+}
+
+static void settle_append(struct engine *e, struct op_round *round)
+{
+    if (round->write_outcome.status == BE_STORED) {
+        round_finish_writes(e, round);
+        return;
+    }
+    if (round->write_outcome.status == BE_NO_MEMORY) {
+        metric_inc(e->metrics, METRIC_list_out_of_memory);
+        snprintf(round->error, sizeof round->error, "backend out of memory");
+    }
+    round_fail_writes(e, round, round->error);
+}
+
+static void start_reads(struct engine *e, struct op_round *round)
+{
+    if (round->got == GOT_ERROR) {
+        calls_fail(e, round->op.list, &round->reads, round->read_error);
+        return;
+    }
+    struct head *head = round->got == GOT_HEAD ? round->head : NULL;
+    if (head != NULL) {
+        schedule_hold_large(e, round->op.list, &round->reads);
+    }
+    view_start_reads(e, round->op.list, &round->reads, head);
+}
+
+/* The log right before the append, as far as known. A probe finds out about others' appends: near,
+ * it takes the log for one that nobody compacts. */
+static uint64_t log_bytes_before(const struct op_round *round)
+{
+    const struct list *list = round->op.list;
+    if (!list_is_far(list)) {
+        return round->probe ? 0 : round->log_bytes_before;
+    }
+    if (!round->has_size_before || !round->stored) {
+        return UINT64_MAX;
+    }
+    return round->size_before > list->header_bytes ? round->size_before - list->header_bytes : 0;
+}
+
+static enum progress round_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_round *round = (struct op_round *)op;
+    struct co *co = &op->co;
+    struct list *list = op->list;
+
+    CO_BEGIN(co);
+    round->log_bytes_before = list_log_bytes(list);
+    if (list->round_writes && !list->has_head) {
+        emit_get(e, op, TAG_GET);
+        CO_AWAIT(co, "looking whether it is a list");
+        round->looked = op_take_head(e, op, event, &round->found, round->error);
+        round->has_looked = round->looked != GOT_HEAD;
+        head_unref(&round->found);
+        round_forget_late(round);
+        list->round_writes = !TAILQ_EMPTY(&round->writes);
+    }
+    if (!round->has_looked) {
+        send_round(e, round, list->round_writes);
+    }
+    while (op->due > 0) {
+        CO_AWAIT(co, list->round_writes ? "appending" : "reading head");
+        take_reply(e, round, event);
+    }
+    if (round->has_looked || (list->round_writes && round->write_outcome.status == BE_NOT_STORED)) {
+        list->appended_bytes = 0;
+        CO_CALL(co, create_step(e, round, event));
+        round->reread = true;
+    } else if (list->round_writes) {
+        settle_append(e, round);
+    }
+    while (!TAILQ_EMPTY(&round->reads) && round->reread && round->tries < READ_TRIES_MAX) {
+        round->tries++;
+        round->sent_us = e->now.mono_us;
+        emit_get(e, op, TAG_GET);
+        CO_AWAIT(co, "reading head again");
+        take_reply(e, round, event);
+    }
+    start_reads(e, round);
+    list_consider_compaction(e, list, log_bytes_before(round));
+    if (round->probe) {
+        list_hold_back(e, list, PROBE_PAUSE_US); /* a server that is down answers at once */
+    }
+    CO_END(co);
+}
+
+static enum list_known round_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_round *round = (struct op_round *)op;
+    (void)e;
+    if (list_verb_reads(call->verb)) {
+        TAILQ_REMOVE(&round->reads, call, link);
+        return KNOWN_NOTHING;
+    }
+    TAILQ_REMOVE(&round->writes, call, link);
+    if (round->stored) {
+        return KNOWN_DONE;
+    }
+    round->fewer = true;
+    return round->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+}
+
+static void round_fini(struct engine *e, struct op *op)
+{
+    struct op_round *round = (struct op_round *)op;
+    (void)e;
+    block_unref(&round->batch);
+    head_unref(&round->head);
+    head_unref(&round->found);
+}
+
+struct op_round *round_create(struct engine *e, struct list *list)
+{
+    struct op_round *round = op_create(e, list, sizeof *round, round_step, round_fini);
+    round->op.late = round_late;
+    TAILQ_INIT(&round->writes);
+    TAILQ_INIT(&round->reads);
+    list->round = &round->op;
+    list->round_writes = false;
+    return round;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A round: all blind changes of a list that wait together, in ONE append, and behind them ONE head
+ * read for all waiting reads. Order of writes: the append; when the head is missing, what op_create
+ * says.
+ */
+#ifndef LIST_CHANGE_ROUND_H
+#define LIST_CHANGE_ROUND_H
+
+#include "list/core/op.h"
+
+struct op_round {
+    struct op op;
+    struct call_queue writes; /* in the order of their entries in batch */
+    struct call_queue reads;
+    struct block *batch; /* the entries of all writes, NULL while there is none */
+    struct head *head;   /* for the reads */
+    enum head_result got;
+    bool has_looked; /* before it appended: the item was not known, and is no list */
+    enum head_result looked;
+    bool sent;   /* the changes are on their way, or may have been done */
+    bool stored; /* the append was, its answer is kept for the read's */
+    bool fewer;  /* a change that is in the batch is not to be done any more */
+    bool probe;  /* carries nothing: asks for the size, since the log may be full */
+    bool reread; /* the head read was overtaken by the change's second try */
+    unsigned tries;
+    uint64_t sent_us; /* when its requests were sent */
+    bool has_size_before;
+    uint64_t size_before; /* the head's, right before the append */
+    uint64_t log_bytes_before;
+    struct op_event write_outcome; /* of the append; its text copied to error */
+    char error[LIST_ERROR_MAX];
+    char read_error[LIST_ERROR_MAX];
+    struct co create; /* op_create's */
+    struct head *found;
+    bool appended_again; /* op_create: this head refused the append a second time, or is about to */
+    bool conflict;       /* op_create: the last write met somebody else's */
+};
+
+/* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and
+ * reads, then op_start. */
+struct op_round *round_create(struct engine *e, struct list *list);
+void round_add_write(struct op_round *round, struct list_call *call);
+void round_add_read(struct op_round *round, struct list_call *call);
+/* Makes the batch anew, of the writes that are left; or only if there are fewer than before. */
+void round_renew_batch(struct op_round *round);
+static inline void round_forget_late(struct op_round *round)
+{
+    if (round->fewer) {
+        round_renew_batch(round);
+    }
+}
+/* Bytes of the entries in the batch. */
+static inline size_t round_bytes(const struct op_round *round)
+{
+    return round->batch == NULL ? 0 : round->batch->used;
+}
+/* Bytes that the call's entries take. */
+size_t round_call_bytes(const struct list_call *call);
+
+/* create.c: there is no head, or the append answered NOT_STORED. Ends with all writes answered.
+ */
+enum progress create_step(struct engine *e, struct op_round *round, const struct op_event *event);
+/* Answers all writes well. */
+void round_finish_writes(struct engine *e, struct op_round *round);
+void round_fail_writes(struct engine *e, struct op_round *round, const char *text);
+
+#endif

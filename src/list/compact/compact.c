@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/compact/compact.h"
+
+#include <stdlib.h>
+
+#include "list/core/engine_state.h"
+#include "list/core/holdback.h"
+
+/* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
+#define STEPS_MAX 64
+/* Conflicts that an automatic one accepts before it leaves the work to others or to later. */
+#define AUTO_CONFLICTS_MAX 3
+/* CAS attempts of one publication. */
+#define PUBLISH_TRIES_MAX 8
+/* The same where the server is far: the worker's own changes wait two round trips for each. */
+#define PUBLISH_TRIES_FAR 3
+/* First pause after a conflict; doubles each time. */
+#define BACKOFF_US 100u
+/* A flip to a server that is far takes half a second; and announcements tell whole seconds. */
+#define ANNOUNCED_LATELY_S 2
+/* How often it looks whether the place it needs is free. */
+#define PLACE_POLL_US 1000u
+
+bool compact_hold(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->hold == NULL) {
+        list->hold = &c->op;
+    }
+    c->op.waits_quiet = list->hold != &c->op || list_writing(list);
+    return !c->op.waits_quiet;
+}
+
+void compact_release(struct engine *e, struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    c->op.waits_quiet = false;
+    if (list->hold == &c->op) {
+        list->hold = NULL;
+    }
+    list_check_quiet(e, list);
+}
+
+bool compact_over(const struct engine *e, const struct op_compact *c)
+{
+    return e->now.mono_us >= c->until_us;
+}
+
+bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    head_unref(&c->head);
+    return op_take_head(e, &c->op, event, &c->head, c->error) == GOT_HEAD;
+}
+
+const struct fold *compact_log(struct op_compact *c)
+{
+    (void)log_fold_take(&c->log, c->head);
+    return &c->log.fold;
+}
+
+static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event,
+                       struct block *value)
+{
+    if (event->status == BE_STORED) {
+        list_note_size(c->op.list, value->used);
+        c->result = STEP_DONE;
+    } else if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
+        metric_inc(e->metrics, METRIC_list_conflicts);
+        c->result = STEP_CONFLICT;
+        c->sent = false;
+    } else {
+        op_error_text(event, c->error);
+        c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
+    }
+}
+
+static unsigned publish_tries(const struct op_compact *c)
+{
+    bool few = list_is_far(c->op.list) && c->call == NULL;
+    return few ? PUBLISH_TRIES_FAR : PUBLISH_TRIES_MAX;
+}
+
+enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                           publish_build *build)
+{
+    struct co *co = &c->innermost;
+    struct op *op = &c->op;
+
+    CO_BEGIN(co);
+    for (c->tries = 0; c->tries < publish_tries(c); c->tries++) {
+        if (c->tries > 0) {
+            CO_SLEEP(&c->op, co, "backing off before publishing again",
+                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << c->tries));
+            emit_get(e, op, TAG_HEAD);
+            CO_AWAIT(co, "reading head to publish again");
+            if (!compact_take_head(e, c, event)) {
+                c->foreign = event->status == BE_HIT;
+                break;
+            }
+        }
+        block_unref(&c->value);
+        c->value = build(e, c);
+        if (c->value == NULL) {
+            c->result = STEP_CONFLICT;
+            break;
+        }
+        c->sent = c->sent || (c->drops && c->plan.kind == PLAN_CLEAR);
+        emit_cas(e, op, c->head, c->value, TAG_CAS);
+        CO_AWAIT(co, "publishing");
+        settle_cas(e, c, event, c->value);
+        if (c->result != STEP_CONFLICT) {
+            break;
+        }
+    }
+    CO_END(co);
+}
+
+/* Takes the list's place for merges and leaves the one for short steps. False while the former is
+ * taken. */
+static bool enter_merge(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->merge != NULL) {
+        return false;
+    }
+    list->compaction = NULL;
+    list->merge = &c->op;
+    return true;
+}
+
+bool compact_found_nothing(const struct op_compact *c)
+{
+    return !c->dropped && (c->goal != COMPACT_FULL || !c->did_something);
+}
+
+static void leave_place(struct engine *e, struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->compaction == &c->op) {
+        list->compaction = NULL;
+        lists_mark_ready(&e->lists, list);
+    }
+}
+
+/* Takes the place for short steps back when no merge is under way; false while that is not so. */
+static bool take_place(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->merge != NULL || list->compaction != NULL) {
+        return false;
+    }
+    list->compaction = &c->op;
+    return true;
+}
+
+/* Leaves the place for merges, at once: whoever has the one for short steps may be waiting for it.
+ * Then takes that one; false while it is taken. */
+static bool leave_merge(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    if (list->merge == &c->op) {
+        list->merge = NULL;
+    }
+    if (list->compaction != NULL) {
+        return false;
+    }
+    list->compaction = &c->op;
+    return true;
+}
+
+/* May it go on after a step that did not get through? */
+static bool may_go_on(const struct engine *e, const struct op_compact *c)
+{
+    if (c->result == STEP_FAILED || c->result == STEP_UNKNOWN || c->steps >= STEPS_MAX ||
+        compact_over(e, c) || c->withdrawn) {
+        return false;
+    }
+    if (c->result == STEP_DONE) {
+        return true;
+    }
+    /* Where the server is far, others have compacted meanwhile, or will. */
+    return c->call != NULL || (c->conflicts < AUTO_CONFLICTS_MAX && !list_is_far(c->op.list));
+}
+
+typedef enum progress plan_step(struct engine *e, struct op_compact *c,
+                                const struct op_event *event);
+
+static plan_step *const plan_steps[] = {
+    [PLAN_FOLD] = fold_step,   [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
+    [PLAN_MERGE] = merge_step, [PLAN_PURGE] = purge_step, [PLAN_REMOVE] = remove_step,
+};
+
+static void finish_call(struct engine *e, struct op_compact *c, bool finished)
+{
+    struct list_call *call = c->call;
+    c->call = NULL;
+    if (call == NULL) {
+        return;
+    }
+    bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
+    if (c->was_missing) {
+        call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
+    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
+        /* A dropped list is empty from the append on; what is left of it is tidied up sooner or
+         * later. */
+        call_finish(e, c->op.list, call, LIST_OK);
+    } else if (c->result == STEP_CONFLICT || c->error[0] == '\0') {
+        metric_inc(e->metrics, METRIC_list_busy);
+        call_fail(e, c->op.list, call, c->dropped ? "busy: list emptied, but not removed" : "busy");
+    } else {
+        call_fail(e, c->op.list, call, "%s%s",
+                  c->dropped && !c->foreign ? "list emptied, then: " : "", c->error);
+    }
+}
+
+static void emit_drop(struct engine *e, struct op_compact *c)
+{
+    struct block *clear = block_new(8);
+    entry_append(&clear, ENTRY_CLEAR, SLICE_NONE);
+    c->sent = true;
+    emit_append(e, &c->op, clear, TAG_DROP);
+    block_unref(&clear);
+}
+
+static void settle_drop(struct op_compact *c, const struct op_event *event)
+{
+    c->sent = event->status == BE_LOST;
+    if (event->status == BE_STORED) {
+        c->dropped = true;
+    } else if (event->status == BE_NOT_STORED && !c->withdrawn) {
+        /* No head, most likely; if there is one after all (no memory for the append), it is cleared
+         * by CAS. */
+        c->goal = COMPACT_CLEAR;
+    } else {
+        op_error_text(event, c->error);
+        c->result = STEP_FAILED;
+    }
+}
+
+/* ldrop empties the list by one append; everything after is tidying up. An item that is no list is
+ * not appended to. Ends with STEP_FAILED when the call is settled by that. */
+static enum progress drop_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->outer;
+    CO_BEGIN(co);
+    if (!c->op.list->has_head) {
+        emit_get(e, &c->op, TAG_HEAD);
+        CO_AWAIT(co, "reading head before dropping it");
+        if (!compact_take_head(e, c, event) && event->status != BE_MISS) {
+            c->foreign = event->status == BE_HIT;
+            c->result = STEP_FAILED;
+        }
+    }
+    if (c->withdrawn) {
+        c->result = STEP_FAILED;
+    }
+    if (c->result != STEP_FAILED) {
+        emit_drop(e, c);
+        CO_AWAIT(co, "dropping");
+        settle_drop(c, event);
+    }
+    if (c->result == STEP_FAILED) {
+        finish_call(e, c, false);
+    }
+    CO_END(co);
+}
+
+static void note_end(struct engine *e, struct op_compact *c, bool finished)
+{
+    struct list *list = c->op.list;
+    if (finished) {
+        list->compact_failures = 0;
+        return;
+    }
+    /* Others are at it, or the backend is in trouble: leave it alone for a while, longer each time.
+     */
+    unsigned shift = list->compact_failures < 8 ? list->compact_failures : 8;
+    list->compact_failures++;
+    list->compact_after_us = e->now.mono_us + (2000u << shift) + rng_below(e->rng, 2000);
+}
+
+/* Has another proxy announced a run that it may be about to publish? */
+static bool announced_lately(const struct engine *e, const struct head *head)
+{
+    struct slice rest = head->announcements;
+    struct entry entry;
+    while (entry_next(&rest, &entry) == ENTRY_OK) {
+        struct announcement a;
+        if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &a) &&
+            !announcement_is_dead(&a, e->now.wall_s, ANNOUNCED_LATELY_S) &&
+            log_has_announcement(head->announcements, &a.range.name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void choose(struct engine *e, struct op_compact *c)
+{
+    bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
+    c->plan = plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
+                          c->goal, about_run ? &c->run : NULL, e->now.wall_s);
+    if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
+        c->plan.kind = PLAN_NOTHING;
+    }
+    if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
+        c->run = (struct name){{0}}; /* once */
+    }
+}
+
+/* A list is cleared once: what is added from here on stays. (Not so in an ldrop with on_missing =
+ * refuse: it goes on until the head is gone.) */
+static void note_cleared(struct op_compact *c)
+{
+    if (c->plan.kind == PLAN_CLEAR && c->result == STEP_DONE) {
+        c->goal = c->drops && !c->withdrawn ? COMPACT_DROP : COMPACT_TIDY;
+        c->sent = false;
+        c->dropped = true;
+    }
+}
+
+static enum progress compact_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_compact *c = (struct op_compact *)op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    if (c->goal == COMPACT_DROP && op->list->policy->on_missing == ON_MISSING_CREATE) {
+        CO_CALL(co, drop_step(e, c, event));
+        if (c->result == STEP_FAILED) {
+            CO_RETURN(co);
+        }
+    }
+    for (;;) {
+        c->error[0] = '\0';
+        emit_get(e, op, TAG_HEAD);
+        CO_AWAIT(co, "reading head to compact it");
+        if (!compact_take_head(e, c, event)) {
+            c->foreign = event->status == BE_HIT;
+            c->was_missing = event->status == BE_MISS && compact_found_nothing(c);
+            c->plan.kind = PLAN_NOTHING;
+            c->result = event->status == BE_MISS ? STEP_DONE : STEP_FAILED;
+            break;
+        }
+        choose(e, c);
+        if (c->withdrawn && !c->dropped) {
+            break;
+        }
+        if (c->plan.kind == PLAN_MERGE && c->call == NULL && op->list->merge != NULL) {
+            c->plan.kind = PLAN_NOTHING; /* somebody is at it */
+        }
+        if (c->plan.kind == PLAN_NOTHING) {
+            c->result = STEP_DONE;
+            break;
+        }
+        if (c->plan.kind == PLAN_MERGE && !enter_merge(c)) {
+            /* Flips must go on meanwhile: the place for them is given up. */
+            do {
+                leave_place(e, c);
+                CO_SLEEP(&c->op, co, "waiting for another merge", e->now.mono_us + PLACE_POLL_US);
+            } while (!take_place(c) && !compact_over(e, c));
+            if (compact_over(e, c)) {
+                c->result = STEP_CONFLICT;
+                break;
+            }
+            continue;
+        }
+        c->outer.resume = c->inner.resume = c->innermost.resume = 0;
+        CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
+        while (c->plan.kind == PLAN_MERGE && !leave_merge(c) && !compact_over(e, c)) {
+            CO_SLEEP(&c->op, co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
+        }
+        c->steps++;
+        c->did_something = c->did_something || c->result == STEP_DONE;
+        note_cleared(c);
+        c->conflicts += c->result == STEP_CONFLICT;
+        if (c->plan.kind == PLAN_REMOVE && c->result == STEP_DONE) {
+            c->plan.kind = PLAN_NOTHING;
+            break;
+        }
+        if (!may_go_on(e, c)) {
+            break;
+        }
+        if (c->result == STEP_CONFLICT) {
+            CO_SLEEP(&c->op, co, "backing off before looking again",
+                     e->now.mono_us + 1 +
+                         rng_below(e->rng, BACKOFF_US << (c->conflicts < 8 ? c->conflicts : 8)));
+        }
+    }
+    finish_call(e, c, c->plan.kind == PLAN_NOTHING && c->result == STEP_DONE);
+    note_end(e, c, c->plan.kind == PLAN_NOTHING && c->result == STEP_DONE);
+    CO_END(co);
+}
+
+/* An lcompact ends as soon as the list is in order. An ldrop that has emptied the list is tidied up
+ * behind; one that has not is not to do it any more. */
+static enum list_known compact_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_compact *c = (struct op_compact *)op;
+    bool refuse = op->list->policy->on_missing == ON_MISSING_REFUSE;
+    c->call = NULL;
+    if (call->verb == LIST_COMPACT) {
+        c->until_us = e->now.mono_us;
+        return KNOWN_NOTHING;
+    }
+    c->withdrawn = refuse || !c->dropped;
+    if (c->dropped && refuse && c->plan.kind == PLAN_REMOVE) {
+        return KNOWN_UNKNOWN; /* emptied; whether the head is removed, the answer under way says */
+    }
+    if (c->dropped) {
+        return refuse || c->foreign ? KNOWN_EMPTIED : KNOWN_DONE;
+    }
+    return c->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+}
+
+static void compact_fini(struct engine *e, struct op *op)
+{
+    struct op_compact *c = (struct op_compact *)op;
+    (void)e;
+    scan_stop(op, &c->scan);
+    if (c->content_ready) {
+        content_fini(&c->content);
+    }
+    writer_fini(c);
+    block_unref(&c->value);
+    log_fold_fini(&c->log);
+    head_unref(&c->head);
+    head_unref(&c->folded);
+    free(c->inputs);
+    free(c->garbage);
+    free(c->garbage_failed);
+}
+
+static struct op_compact *create(struct engine *e, struct list *list, enum compact_goal goal)
+{
+    struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
+    c->goal = goal;
+    c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
+    log_fold_init(&c->log);
+    list->compaction = &c->op;
+    return c;
+}
+
+void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
+                   struct list_call *call)
+{
+    if (list->compaction != NULL) {
+        CHECK(call == NULL);
+        return;
+    }
+    struct op_compact *c = create(e, list, goal);
+    if (call != NULL) {
+        c->call = call;
+        c->drops = call->verb == LIST_DROP;
+        c->op.late = compact_late;
+        if (call->deadline_us > c->until_us || call->verb == LIST_COMPACT) {
+            c->until_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
+        }
+        call->op = &c->op;
+    }
+    op_start(e, &c->op);
+}
+
+void compact_start_late(struct engine *e, struct list *list)
+{
+    struct op_compact *c = create(e, list, COMPACT_AUTO);
+    c->is_late = true;
+    op_start(e, &c->op);
+}
+
+void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
+                      const struct name *run)
+{
+    if (list->compaction != NULL) {
+        return;
+    }
+    struct op_compact *c = create(e, list, goal);
+    c->run = *run;
+    c->about_run = true;
+    op_start(e, &c->op);
+}

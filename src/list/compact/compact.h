@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A compaction: looks at the head, does what plan.h says, and looks again, until nothing is left to
+ * do. Any proxy may do any of it at any time, no lock is taken: each step publishes by one CAS of
+ * the head, and gives up when the head has moved on in a way that matters.
+ *
+ * Within a worker a list has two places, list.compaction for the short steps and list.merge. Who
+ * merges leaves the first, so that logs are flipped meanwhile, and takes it again afterwards. Only
+ * one of the two publishes at a time (list.hold).
+ *
+ * The order of writes is each step's: flip.c, merge.c, purge.c. An ldrop has one more,
+ * before them all: with on_missing = create it empties the list by an append of '!'.
+ */
+#ifndef LIST_COMPACT_COMPACT_H
+#define LIST_COMPACT_COMPACT_H
+
+#include "list/compact/plan.h"
+#include "list/content/content.h"
+#include "list/core/op.h"
+#include "list/core/scan.h"
+#include "list/format/log_fold.h"
+
+/* Starts a compaction unless one is under way on this list. call: the ldrop or lcompact that asks
+ * for it, or NULL. */
+void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
+                   struct list_call *call);
+/* An automatic one, in the place of a proxy that should compact the list and does not seem to:
+ * where an announcement of another is that young, it is left to that proxy after all. */
+void compact_start_late(struct engine *e, struct list *list);
+/* The same for a goal that is about one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
+void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
+                      const struct name *run);
+
+/* ---- for the files that make it up ---- */
+
+enum step_result {
+    STEP_DONE,
+    STEP_CONFLICT, /* gave up, nothing changed: the head had moved on */
+    STEP_FAILED,   /* gave up, nothing changed: see error */
+    STEP_UNKNOWN,  /* the outcome of a write is not known: nothing may be deleted */
+};
+
+enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_CAS, TAG_DELETE, TAG_DROP };
+
+/* A run being written: sublists go out as they fill. */
+struct run_writer {
+    struct announcement announcement; /* its name, and how many sublists it may have */
+    uint64_t limit_bytes;             /* of a sublist */
+    struct block *sublist;            /* being filled, or NULL */
+    uint32_t sublist_entries;
+    struct run run; /* what was written so far */
+    bool refused;   /* a write was definitely not done */
+    bool unknown;   /* a write's outcome is not known, or its name is burnt */
+};
+
+struct op_compact {
+    struct op op;
+    enum compact_goal goal;
+    struct list_call *call; /* the ldrop or lcompact that waits for the end, or NULL */
+    uint64_t until_us;      /* it gives up then: the lcompact's deadline, or long_timeout_ms */
+    bool drops;             /* an ldrop asked for it */
+    bool sent;              /* what the ldrop asks for is on its way, or may have been done */
+    bool withdrawn;         /* the ldrop's time was over before that: nothing may be cleared */
+    unsigned steps, conflicts;
+    bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
+    bool foreign;     /* what stands in the head's place is no list */
+    bool was_missing; /* there was none, and that is not this compaction's doing */
+    bool did_something;
+    struct head *head;   /* as last read */
+    struct log_fold log; /* compact_log's */
+    struct block *value; /* the head being published */
+    struct plan plan;
+    enum step_result result;
+    struct co outer;     /* of the step in progress, where it has steps of its own */
+    struct co inner;     /* of the step in progress */
+    struct co innermost; /* of publishing, undoing */
+    unsigned tries;
+    struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
+    bool about_run;
+    bool is_late; /* compact_start_late */
+    char error[LIST_ERROR_MAX];
+
+    struct run_writer writer;
+    /* A flip: the head that was folded. A merge: the runs it merges. */
+    struct head *folded;
+    bool cleared;
+    struct run *inputs;
+    size_t input_count;
+    bool oldest;  /* nothing lies below the inputs */
+    bool inlined; /* what was written is little: it goes back into the log */
+    struct content content;
+    bool content_ready;
+    struct scan scan;
+    uint32_t rest_at; /* how far the overlay's rest has been written */
+
+    struct garbage *garbage; /* a purge: what it deletes */
+    bool *garbage_failed;
+    size_t garbage_count, garbage_at;
+    uint32_t garbage_number, garbage_end;
+    bool garbage_cut; /* some of it was left for another compaction */
+    /* By all its purges: names burnt where nothing was, deletions that found nothing. */
+    uint64_t burnt_free, deleted_none;
+};
+
+/* Builds the head to be published from the one read last (c->head), in a fresh block. NULL: the
+ * head has moved on in a way that matters. */
+typedef struct block *publish_build(struct engine *e, struct op_compact *c);
+
+enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress merge_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress purge_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Folds the log in place, or drops all content (PLAN_CLEAR). */
+enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+
+/* Keeps this worker's changes, and its other compaction's publishing, back until compact_release.
+ * True when none is under way any more; COMPACT_HOLD waits for that. */
+bool compact_hold(struct op_compact *c);
+void compact_release(struct engine *e, struct op_compact *c);
+#define COMPACT_HOLD(co, c) \
+    while (!compact_hold(c)) { \
+        CO_AWAIT(co, "waiting for own changes"); \
+    }
+
+/* Is its time over? */
+bool compact_over(const struct engine *e, const struct op_compact *c);
+/* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or
+ * it cannot be read. */
+bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* What the log of c->head amounts to; valid until the next call. */
+const struct fold *compact_log(struct op_compact *c);
+/* There is no list: is that news, or this compaction's own doing? */
+bool compact_found_nothing(const struct op_compact *c);
+/* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
+enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                           publish_build *build);
+
+/* write_run.c: writing a run's sublists under a name announced before. */
+void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max);
+void writer_put(struct engine *e, struct op_compact *c, char op, struct slice item);
+void writer_flush(struct engine *e, struct op_compact *c);
+/* Bytes of what was put so far, as stored; UINT64_MAX when a part of it is on its way. */
+uint64_t writer_bytes(const struct op_compact *c);
+/* The entries that were put and are not on their way. */
+struct slice writer_entries(const struct op_compact *c);
+void writer_take_reply(struct op_compact *c, const struct op_event *event);
+bool writer_failed(const struct op_compact *c);
+/* Announces the run and reads the head behind the announcement; c->head is NULL when that did not
+ * go well. name: of the wait. */
+enum progress announce_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                            const char *name);
+/* Deletes what was written and withdraws the announcement, where a list was last seen; only after
+ * a definite refusal (storage rule 4). */
+enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+void writer_fini(struct op_compact *c);
+
+#endif

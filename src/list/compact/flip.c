@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The flip: the log becomes a run, an empty log becomes active. Order of writes:
+ *
+ *   1. APPEND the announcement of a fresh name, and read the head behind it.
+ *   2. ADD the sublists: the log up to there, folded. Nobody refers to them yet.
+ *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and
+ *      every other announcement.
+ *
+ * Where a view has the list's runs, entries that change nothing in them are left out. When little
+ * is left, it stays in the log, in front of what came in after 1, and no run is made.
+ *
+ * A crash after 1 or 2 leaves names that the announcement tells. When the CAS is refused, the head
+ * is read again, and the next try is made only if it still holds the announcement, the same runs
+ * and the log that was folded, whatever was appended to that. This worker's own appends wait from
+ * before 1 until after 3, so that they cannot starve the CAS.
+ */
+#include "list/compact/compact.h"
+#include "list/content/view.h"
+#include "list/core/engine_state.h"
+#include "list/core/holdback.h"
+#include "list/format/layout.h"
+
+/* The list's view, if it can tell what the head's runs hold; else NULL. */
+static struct view *view_below(const struct op_compact *c)
+{
+    const struct list *list = c->op.list;
+    bool below = !c->cleared && c->head->run_count > 0;
+    return below && list->view != NULL && list->viewing == NULL &&
+                   view_has_runs(list->view, c->head)
+               ? list->view
+               : NULL;
+}
+
+/* Entries of a fold that are looked up together. */
+struct batch {
+    size_t count;
+    char ops[64];
+    struct slice items[64];
+};
+
+static bool take_batch(const struct fold *fold, bool oldest, uint32_t *at, struct batch *batch)
+{
+    batch->count = 0;
+    while (batch->count < sizeof batch->ops &&
+           fold_next(fold, oldest, at, &batch->ops[batch->count], &batch->items[batch->count])) {
+        batch->count++;
+    }
+    return batch->count > 0;
+}
+
+static void write_folded(struct engine *e, struct op_compact *c, const struct fold *fold)
+{
+    c->cleared = fold->cleared;
+    struct view *view = view_below(c);
+    bool oldest = c->cleared || c->head->run_count == 0;
+    uint32_t at = 0;
+    struct batch batch;
+    while (take_batch(fold, oldest, &at, &batch)) {
+        if (view != NULL) {
+            view_expect(view, batch.items, batch.count);
+        }
+        for (size_t i = 0; i < batch.count; i++) {
+            if (view == NULL || view_changes(view, batch.ops[i], batch.items[i])) {
+                writer_put(e, c, batch.ops[i], batch.items[i]);
+            }
+        }
+    }
+    bool little = view != NULL && writer_bytes(c) <= list_log_limit(c->op.list) / 4;
+    c->inlined = little && c->goal == COMPACT_AUTO; /* an lcompact leaves nothing in the log */
+    if (!c->inlined) {
+        writer_flush(e, c);
+    }
+}
+
+/* Folds the log of c->head and sends its sublists. False when there is nothing to do or the head is
+ * not as it should be. */
+static bool prepare(struct engine *e, struct op_compact *c)
+{
+    if (!log_has_announcement(c->head->announcements, &c->writer.announcement.range.name)) {
+        c->result = STEP_CONFLICT;
+        return false;
+    }
+    head_unref(&c->folded);
+    c->folded = head_ref(c->head);
+    write_folded(e, c, compact_log(c));
+    return true;
+}
+
+static void take_written(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    if (event->tag != TAG_HEAD) {
+        writer_take_reply(c, event);
+    } else if (!compact_take_head(e, c, event)) {
+        c->foreign = event->status == BE_HIT;
+    }
+}
+
+static bool same_runs(const struct head *a, const struct head *b)
+{
+    if (a->run_count != b->run_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->run_count; i++) {
+        if (!name_equal(&a->runs[i].range.name, &b->runs[i].range.name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct block *build_flip(struct engine *e, struct op_compact *c)
+{
+    const struct head *head = c->head;
+    const struct head *folded = c->folded;
+    if (!log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
+        !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
+        return NULL;
+    }
+    struct slice tail = head->log;
+    (void)slice_take(&tail, folded->log.len);
+    struct carry carry = {
+        .own = &c->writer.announcement.range.name,
+        .now_s = e->now.wall_s,
+        .grace_s = c->op.list->policy->announcement_grace_s,
+        .keep_ops = false,
+    };
+    struct layout layout;
+    layout_init(&layout, head);
+    if (c->cleared) {
+        layout_drop_runs(&layout, 0, layout.run_count);
+    }
+    if (c->writer.run.range.count > 0) {
+        layout_insert_run(&layout, layout.run_count, &c->writer.run);
+    }
+    if (c->inlined) {
+        struct slice entries = writer_entries(c);
+        block_append(&layout.log, entries.p, entries.len);
+    }
+    size_t swept = layout_carry(&layout, folded->announcements, &carry);
+    metric_add(e->metrics, METRIC_list_sweeps, swept);
+    block_append(&layout.log, tail.p, tail.len);
+    struct block *value = layout_value(&layout);
+    layout_fini(&layout);
+    return value;
+}
+
+enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->inner;
+    struct op *op = &c->op;
+
+    CO_BEGIN(co);
+    COMPACT_HOLD(co, c);
+    writer_init(e, c, c->head->log.len + 2 * list_log_hard_limit(op->list));
+    c->result = STEP_FAILED;
+    CO_CALL(co, announce_step(e, c, event, "announcing a flip"));
+    if (c->head != NULL && prepare(e, c)) {
+        if (list_is_far(op->list)) {
+            /* The head behind the sublists: fewer round trips for others to append in. */
+            emit_get(e, op, TAG_HEAD);
+        }
+        while (op->due > 0) {
+            CO_AWAIT(co, "writing the log's sublists");
+            take_written(e, c, event);
+        }
+        c->result = c->writer.unknown ? STEP_UNKNOWN : STEP_FAILED;
+        if (!writer_failed(c) && c->head != NULL) {
+            CO_CALL(co, publish_step(e, c, event, build_flip));
+        }
+        if (c->result != STEP_DONE && c->result != STEP_UNKNOWN) {
+            compact_release(e, c);
+            CO_CALL(co, undo_step(e, c, event));
+        }
+    }
+    if (c->result == STEP_DONE) {
+        metric_inc(e->metrics, METRIC_list_flips);
+    }
+    compact_release(e, c);
+    CO_END(co);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/compact/plan.h"
+
+/* Fewer runs than this are not worth a merge: each level of sizes holds up to three runs and is
+ * rewritten once. */
+#define MERGE_RUNS_MIN 4
+/* More runs than this are merged whatever their sizes: headers stay short. */
+#define RUNS_MAX 32
+
+/* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the
+ * table. */
+#define FOLD_ENTRY_BYTES 64u
+
+struct log_facts {
+    bool has_ops;
+    bool cleared;
+    bool has_announcements;
+    bool has_dead; /* announcements to be swept or taken off */
+    size_t dead_bytes;
+    size_t op_bytes;
+    size_t folded_bytes; /* what the ops amount to */
+};
+
+struct plan_input {
+    const struct head *head;
+    const struct list_policy *policy;
+    size_t log_limit_bytes;
+    enum compact_goal goal;
+    bool dropping;
+    struct log_facts facts;
+};
+
+static struct log_facts look_at_log(const struct head *head, const struct fold *fold, int64_t now_s,
+                                    int64_t grace_s)
+{
+    struct log_facts facts = {.cleared = fold->cleared, .op_bytes = head->log.len};
+    struct slice rest = head->announcements;
+    struct entry entry;
+    for (size_t left = rest.len; entry_next(&rest, &entry) == ENTRY_OK; left = rest.len) {
+        struct announcement announcement;
+        if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement)) {
+            bool dead = announcement.range.count == 0 ||
+                        announcement_is_dead(&announcement, now_s, grace_s);
+            facts.has_announcements = true;
+            facts.has_dead = facts.has_dead || dead;
+            facts.dead_bytes += dead ? left - rest.len : 0;
+            facts.op_bytes -= left - rest.len; /* its length may have been written with zeros */
+        }
+    }
+    facts.has_ops = facts.op_bytes > 0;
+    bool oldest = head->run_count == 0 || fold->cleared;
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    while (fold_next(fold, oldest, &at, &op, &item)) {
+        facts.folded_bytes += entry_bytes(item.len);
+    }
+    return facts;
+}
+
+bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size_t *merge_count)
+{
+    if (count < MERGE_RUNS_MIN) {
+        return false;
+    }
+    /* The widest window at the new end whose oldest run is not larger than all that is newer in it.
+     */
+    uint64_t newer = 0;
+    size_t widest = count;
+    for (size_t i = count; i-- > 0;) {
+        if (count - i >= MERGE_RUNS_MIN && runs[i].bytes <= newer) {
+            widest = i;
+        }
+        newer += runs[i].bytes;
+    }
+    if (widest == count && count > RUNS_MAX) {
+        widest = count / 2;
+    }
+    *first = widest;
+    *merge_count = count - widest;
+    return widest < count;
+}
+
+/* Memory that a run takes when it lies over an older one, in a merge or a read. */
+static uint64_t overlay_bytes(const struct run *run)
+{
+    uint64_t entries = run->bytes / ENTRY_BYTES_TYPICAL;
+    return run->bytes + FOLD_ENTRY_BYTES * (run->items > entries ? run->items : entries);
+}
+
+/* What may lie over the oldest input, so that the merge fits fold_memory_bytes. */
+static uint64_t overlay_limit(const struct list_policy *policy)
+{
+    return policy->fold_memory_bytes / 4 * 3;
+}
+
+/* Reads hold all runs but the oldest in memory: before these become too much, the oldest takes them
+ * in. */
+static bool overlay_is_large(const struct head *head, const struct list_policy *policy)
+{
+    uint64_t newer = 0;
+    for (size_t i = 1; i < head->run_count; i++) {
+        newer += overlay_bytes(&head->runs[i]);
+    }
+    return newer > overlay_limit(policy) / 2;
+}
+
+/* Takes off the newest inputs that do not fit the memory; two are left at least. */
+static void fit_memory(const struct head *head, const struct list_policy *policy, struct plan *plan)
+{
+    uint64_t newer = 0;
+    size_t count = plan->count < 2 ? plan->count : 1;
+    while (count < plan->count) {
+        newer += overlay_bytes(&head->runs[plan->first + count]);
+        if (count >= 2 && newer > overlay_limit(policy)) {
+            break;
+        }
+        count++;
+    }
+    plan->count = count;
+}
+
+/* What is left when the content is as it should be. */
+static struct plan plan_rest(const struct plan_input *in)
+{
+    const struct head *head = in->head;
+    /* An automatic compaction takes dead announcements along when it folds; alone they only matter
+     * when they fill the log. */
+    bool dead =
+        in->facts.has_dead && (in->goal != COMPACT_AUTO || head->log.len > in->log_limit_bytes);
+    if (head->garbage_count > 0 || dead) {
+        return (struct plan){.kind = PLAN_PURGE};
+    }
+    /* Where lists come from another layout, a late head of theirs must find one. */
+    bool may_go = (in->policy->on_missing == ON_MISSING_CREATE || in->dropping) &&
+                  in->policy->migrate == MIGRATE_NO;
+    if (may_go && head->run_count == 0 && head->log.len == 0) {
+        return (struct plan){.kind = PLAN_REMOVE};
+    }
+    return (struct plan){.kind = PLAN_NOTHING};
+}
+
+static struct plan plan_auto(const struct plan_input *in)
+{
+    const struct head *head = in->head;
+    const struct log_facts *facts = &in->facts;
+    struct plan plan = {.kind = PLAN_NOTHING};
+    size_t limit = in->log_limit_bytes;
+    /* A small list never leaves its head; a list with runs is folded in place only when that wins
+     * much. */
+    bool alone = head->run_count == 0 || facts->cleared;
+    bool fold = facts->folded_bytes <= (alone ? limit / 4 * 3 : limit / 4);
+    /* What is folded already is above the limit only for young announcements: they go by
+     * themselves. */
+    bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead;
+    if (facts->dead_bytes > limit / 4) {
+        /* Flips that failed leave these; another that fails would leave more. */
+        plan.kind = PLAN_PURGE;
+    } else if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
+        plan.kind = fold ? PLAN_FOLD : PLAN_FLIP;
+    } else if (overlay_is_large(head, in->policy)) {
+        plan = (struct plan){PLAN_MERGE, 0, head->run_count};
+    } else if (plan_merge_window(head->runs, head->run_count, &plan.first, &plan.count)) {
+        plan.kind = PLAN_MERGE;
+    }
+    return plan;
+}
+
+static struct plan plan_full(const struct plan_input *in)
+{
+    const struct head *head = in->head;
+    const struct log_facts *facts = &in->facts;
+    struct plan plan = {.kind = PLAN_NOTHING};
+    if (facts->has_ops && (head->run_count == 0 || facts->cleared) &&
+        facts->folded_bytes <= in->log_limit_bytes) {
+        bool folded = facts->op_bytes == facts->folded_bytes && !facts->cleared;
+        plan.kind = folded ? PLAN_NOTHING : PLAN_FOLD;
+    } else if (facts->has_ops) {
+        plan.kind = PLAN_FLIP;
+    } else if (head->run_count > 1 || (head->run_count == 1 && head->runs[0].items == 0)) {
+        /* A single run without items has lost what lay below it to a merge that left nothing. */
+        plan = (struct plan){PLAN_MERGE, 0, head->run_count};
+    }
+    return plan;
+}
+
+/* Where the run stands in the head; run_count when it is not named, or not any more: a '!' in the
+ * log takes it away. */
+static size_t find_run(const struct plan_input *in, const struct name *run)
+{
+    size_t i = 0;
+    while (i < in->head->run_count && !name_equal(&in->head->runs[i].range.name, run)) {
+        i++;
+    }
+    return in->facts.cleared ? in->head->run_count : i;
+}
+
+static struct plan plan_heal(const struct plan_input *in, const struct name *run)
+{
+    size_t at = run != NULL ? find_run(in, run) : in->head->run_count;
+    return at < in->head->run_count ? (struct plan){PLAN_MERGE, at, 1}
+                                    : (struct plan){.kind = PLAN_NOTHING};
+}
+
+static struct plan plan_clear(const struct plan_input *in, const struct name *run)
+{
+    bool names_nothing =
+        in->head->run_count == 0 && in->head->garbage_count == 0 && !in->facts.has_announcements;
+    if (run != NULL && find_run(in, run) == in->head->run_count) {
+        return (struct plan){.kind = PLAN_NOTHING}; /* what was damaged has gone by other ways */
+    }
+    if (run == NULL && names_nothing) {
+        return (struct plan){.kind = PLAN_REMOVE}; /* content and head go in one step */
+    }
+    bool holds = in->facts.has_ops || in->head->run_count > 0;
+    return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
+}
+
+struct plan plan_choose(const struct head *head, const struct fold *log,
+                        const struct list_policy *policy, size_t log_limit_bytes,
+                        enum compact_goal goal, const struct name *run, int64_t now_s)
+{
+    struct plan_input in = {
+        .head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
+    struct plan plan = {.kind = PLAN_NOTHING};
+    /* A list that is dropped waits for nobody: young announcements are swept as well. */
+    in.dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
+    in.facts =
+        look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
+    bool cleared_below =
+        in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
+    if (goal == COMPACT_AUTO) {
+        plan = plan_auto(&in);
+    } else if (goal == COMPACT_FULL) {
+        plan = plan_full(&in);
+    } else if (goal == COMPACT_HEAL) {
+        plan = plan_heal(&in, run);
+    } else if (goal == COMPACT_CLEAR ||
+               (goal == COMPACT_DROP && policy->on_missing == ON_MISSING_REFUSE)) {
+        plan = plan_clear(&in, run);
+    } else if (cleared_below) {
+        plan.kind = PLAN_FOLD;
+    }
+    if (plan.kind == PLAN_MERGE) {
+        fit_memory(head, policy, &plan);
+    }
+    return plan.kind != PLAN_NOTHING ? plan : plan_rest(&in);
+}

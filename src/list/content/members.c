@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/content/members.h"
+
+#include <stdlib.h>
+
+#include "list/format/fold.h"
+
+/* Up to this many items are compared with each entry in turn; for more a fold of the log is
+ * cheaper. */
+#define COMPARE_MAX 8
+
+void members_init(struct members *m, const struct slice *items, size_t count)
+{
+    *m = (struct members){.items = items, .count = count, .unknown = count};
+    m->verdict = m->few;
+    if (count > MEMBERS_FEW) {
+        m->verdict = calloc(count, 1);
+        CHECK(m->verdict != NULL);
+    }
+}
+
+void members_fini(struct members *m)
+{
+    if (m->verdict != m->few) {
+        free(m->verdict);
+    }
+    *m = (struct members){0};
+}
+
+static void decide_rest(struct members *m, char verdict)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        if (m->verdict[i] == 0) {
+            m->verdict[i] = verdict;
+        }
+    }
+    m->unknown = 0;
+}
+
+static void count_unknown(struct members *m)
+{
+    m->unknown = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        m->unknown += m->verdict[i] == 0;
+    }
+}
+
+/* Items of one list often begin alike: the last byte tells most of them apart. */
+static bool same_item(struct slice a, struct slice b)
+{
+    return a.len == b.len &&
+           (a.len == 0 || (a.p[a.len - 1] == b.p[b.len - 1] && memcmp(a.p, b.p, a.len) == 0));
+}
+
+static bool compare_all(struct members *m, struct slice log)
+{
+    bool cleared = false;
+    struct entry entry;
+    while (entry_next(&log, &entry) == ENTRY_OK) {
+        if (entry.op == ENTRY_ANNOUNCE) {
+            continue;
+        }
+        if (entry.op == ENTRY_CLEAR) {
+            memset(m->verdict, 0, m->count);
+            cleared = true;
+            continue;
+        }
+        for (size_t i = 0; i < m->count; i++) {
+            if (same_item(m->items[i], entry.bytes)) {
+                m->verdict[i] = entry.op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD;
+            }
+        }
+    }
+    return cleared;
+}
+
+static bool fold_all(struct members *m, struct slice log)
+{
+    struct fold fold;
+    fold_init(&fold);
+    bool whole = fold_apply_entries(&fold, log);
+    CHECK(whole); /* head_read checked it */
+    for (size_t i = 0; i < m->count; i++) {
+        char outcome = fold_outcome(&fold, m->items[i]);
+        m->verdict[i] = outcome == ENTRY_READD ? ENTRY_ADD : outcome;
+    }
+    bool cleared = fold.cleared;
+    fold_fini(&fold);
+    return cleared;
+}
+
+void members_feed_log(struct members *m, struct slice log)
+{
+    bool cleared = m->count <= COMPARE_MAX ? compare_all(m, log) : fold_all(m, log);
+    if (cleared) {
+        decide_rest(m, ENTRY_DEL);
+    } else {
+        count_unknown(m);
+    }
+}
+
+bool members_feed_sublist(void *arg, struct sublist *sublist)
+{
+    struct members *m = arg;
+    for (size_t i = 0; i < m->count && m->unknown > 0; i++) {
+        if (m->verdict[i] == 0) {
+            char op = sublist_find(sublist, m->items[i]);
+            if (op != 0) {
+                m->verdict[i] = op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD;
+                m->unknown--;
+            }
+        }
+    }
+    return m->unknown > 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/content/output.h"
+
+#include "proto/list_format.h"
+
+/* Writes items first..last-1 of the sublist, which stand side by side in its text. */
+static void write_joined(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
+{
+    if (o->written > 0) {
+        char delimiter = (char)o->delimiter;
+        chain_copy(o->out, &delimiter, 1);
+    }
+    chain_add(o->out, s->text, s->text->data + s->starts[first],
+              s->starts[last] - s->starts[first] - 1);
+}
+
+void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
+{
+    uint64_t start = o->position;
+    o->position += last - first;
+    if (o->out == NULL || first == last || start > o->to || o->position <= o->from) {
+        return;
+    }
+    uint32_t skip = o->from > start ? (uint32_t)(o->from - start) : 0;
+    uint32_t over = o->position - 1 > o->to ? (uint32_t)(o->position - 1 - o->to) : 0;
+    first += skip;
+    last -= over;
+    if (o->items_form) {
+        for (uint32_t i = first; i < last; i++) {
+            list_format_item(o->out, o->key, sublist_item(s, i));
+        }
+    } else {
+        write_joined(o, s, first, last);
+    }
+    o->written += last - first;
+    o->too_large = o->out->bytes > o->limit_bytes;
+}
+
+void output_item(struct output *o, struct slice item)
+{
+    uint64_t position = o->position++;
+    if (o->out == NULL || position < o->from || position > o->to) {
+        return;
+    }
+    if (o->items_form) {
+        list_format_item(o->out, o->key, item);
+    } else {
+        if (o->written > 0) {
+            char delimiter = (char)o->delimiter;
+            chain_copy(o->out, &delimiter, 1);
+        }
+        chain_copy_slice(o->out, item);
+    }
+    o->written++;
+    o->too_large = o->out->bytes > o->limit_bytes;
+}

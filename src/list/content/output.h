@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the items of a read go: those at wanted positions, joined or as ITEM lines; stretches of a
+ * sublist by reference, single items as copies.
+ */
+#ifndef LIST_CONTENT_OUTPUT_H
+#define LIST_CONTENT_OUTPUT_H
+
+#include "base/chain.h"
+#include "list/format/sublist.h"
+
+struct output {
+    uint64_t position; /* of the next item, from 0 */
+    uint64_t from, to; /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
+    struct chain *out; /* NULL: only count */
+    int delimiter;
+    bool items_form;  /* "ITEM KEY BYTES" lines instead of joined */
+    struct slice key; /* for them */
+    uint64_t written; /* items written */
+    uint64_t limit_bytes;
+    bool too_large; /* the answer outgrew the limit */
+};
+
+/* Passes on items first..last-1 of the sublist, all of which are in the list. */
+void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t last);
+void output_item(struct output *o, struct slice item);
+
+/* Does nothing more need to come? */
+static inline bool output_satisfied(const struct output *o)
+{
+    return o->too_large || o->position > o->to;
+}
+
+/* Begins another pass: positions and what was written start again. */
+static inline void output_rewind(struct output *o)
+{
+    o->position = 0;
+    o->written = 0;
+    o->too_large = false;
+}
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/content/view_run.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+
+#define GUIDE_ITEMS 1024u
+#define SLOTS_MIN 16u
+#define SLOTS_MAX (1u << 31)
+
+/* Most of the slots that are used. */
+static uint32_t fill_max(uint32_t slot_count)
+{
+    return slot_count / 4 * 3;
+}
+
+static void make_slots(struct view_run *run, uint64_t items)
+{
+    run->slot_count = SLOTS_MIN;
+    while (fill_max(run->slot_count) < items && run->slot_count < SLOTS_MAX) {
+        run->slot_count *= 2;
+    }
+    run->slots = calloc(run->slot_count, sizeof *run->slots);
+    CHECK(run->slots != NULL);
+}
+
+void view_run_init(struct view_run *run, const struct name *name, uint64_t items)
+{
+    *run = (struct view_run){.name = *name};
+    make_slots(run, items);
+}
+
+void view_run_fini(struct view_run *run)
+{
+    for (uint32_t i = 0; i < run->part_count; i++) {
+        sublist_unkeep(run->parts[i].sublist);
+        sublist_unref(&run->parts[i].sublist);
+        free(run->parts[i].dead);
+    }
+    free(run->parts);
+    free(run->hides);
+    free(run->slots);
+    free(run->guide);
+    *run = (struct view_run){0};
+}
+
+uint64_t view_run_memory_bytes(const struct view_run *run)
+{
+    return run->pinned_bytes + run->part_cap * sizeof *run->parts +
+           run->hide_cap * sizeof *run->hides + run->slot_count * sizeof *run->slots +
+           run->guide_cap * sizeof *run->guide;
+}
+
+void view_run_hide(struct view_run *run, struct view_place place)
+{
+    run->hides = array_room(run->hides, run->hide_count, &run->hide_cap, sizeof *run->hides);
+    run->hides[run->hide_count++] = place;
+}
+
+/* ---- void items ---- */
+
+void view_run_set_dead(struct view_run *run, struct view_part *part, uint32_t position)
+{
+    if (part->dead == NULL) {
+        part->dead = calloc(part->sublist->count / 64 + 1, sizeof *part->dead);
+        CHECK(part->dead != NULL);
+        run->pinned_bytes += (part->sublist->count / 64 + 1) * sizeof *part->dead;
+    }
+    part->dead[position / 64] |= 1ULL << position % 64;
+    part->live--;
+    run->live--;
+}
+
+void view_run_set_live(struct view_run *run, struct view_part *part, uint32_t position)
+{
+    part->dead[position / 64] &= ~(1ULL << position % 64);
+    part->live++;
+    run->live++;
+}
+
+/* ---- the index ---- */
+
+static void put_slot(struct view_run *run, struct view_slot slot)
+{
+    uint32_t mask = run->slot_count - 1;
+    uint32_t at = slot.hash & mask;
+    while (run->slots[at].item != 0) {
+        at = (at + 1) & mask;
+    }
+    run->slots[at] = slot;
+}
+
+static void grow_slots(struct view_run *run, uint32_t items)
+{
+    struct view_slot *old = run->slots;
+    uint32_t old_count = run->slot_count;
+    make_slots(run, items);
+    for (uint32_t i = 0; i < old_count; i++) {
+        if (old[i].item != 0) {
+            put_slot(run, old[i]);
+        }
+    }
+    free(old);
+}
+
+struct view_part *view_run_push(struct view_run *run, struct sublist *s)
+{
+    uint32_t first = run->item_count;
+    CHECK(s->count < (1u << 31) - first);
+    run->parts = array_room(run->parts, run->part_count, &run->part_cap, sizeof *run->parts);
+    struct view_part *part = &run->parts[run->part_count++];
+    *part = (struct view_part){.sublist = sublist_ref(s), .first = first, .live = s->count};
+    sublist_keep(s);
+    run->item_count += s->count;
+    run->live += s->count;
+    run->pinned_bytes += sublist_memory_bytes(s);
+    if (run->item_count > fill_max(run->slot_count)) {
+        grow_slots(run, run->item_count);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        if ((first + i) % GUIDE_ITEMS == 0) {
+            uint32_t at = (first + i) / GUIDE_ITEMS;
+            run->guide = array_room(run->guide, at, &run->guide_cap, sizeof *run->guide);
+            run->guide[at] = run->part_count - 1;
+        }
+        put_slot(run, (struct view_slot){item_hash(sublist_item(s, i)), first + i + 1});
+    }
+    return part;
+}
+
+static void locate(const struct view_run *run, uint32_t number, struct view_place *place)
+{
+    uint32_t part = run->guide[number / GUIDE_ITEMS];
+    while (number - run->parts[part].first >= run->parts[part].sublist->count) {
+        part++;
+    }
+    place->part = part;
+    place->position = number - run->parts[part].first;
+}
+
+bool view_run_guess(const struct view_run *run, uint32_t hash, struct view_place *place)
+{
+    struct view_slot slot = run->slots[hash & (run->slot_count - 1)];
+    if (slot.item == 0 || slot.hash != hash) {
+        return false;
+    }
+    locate(run, slot.item - 1, place);
+    return true;
+}
+
+bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
+                   struct view_place *place)
+{
+    uint32_t mask = run->slot_count - 1;
+    for (uint32_t at = hash & mask; run->slots[at].item != 0; at = (at + 1) & mask) {
+        if (run->slots[at].hash == hash) {
+            locate(run, run->slots[at].item - 1, place);
+            const struct view_part *part = &run->parts[place->part];
+            if (slice_equal(sublist_item(part->sublist, place->position), item)) {
+                return !view_part_is_dead(part, place->position);
+            }
+        }
+    }
+    return false;
+}

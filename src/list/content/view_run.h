@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One run of a view (view.h): its sublists, in order, which of their items are void, and where each
+ * item stands.
+ *
+ *     parts    sublist 0: apple pear plum    sublist 1: cherry fig
+ *     items    0     1    2                  3      4
+ *     slots    hash -> item, open addressing
+ *     guide    which part has item 0, 1024, 2048, ...
+ *     hides    the places of older runs that are void because of this one
+ */
+#ifndef LIST_CONTENT_VIEW_RUN_H
+#define LIST_CONTENT_VIEW_RUN_H
+
+#include "list/format/name.h"
+#include "list/format/sublist.h"
+
+struct view_part {
+    struct sublist *sublist;
+    uint32_t first; /* number of its first item within the run */
+    uint32_t live;  /* items that are not void */
+    uint64_t *dead; /* a bit per item, NULL while none is */
+};
+
+/* Where an item stands. */
+struct view_place {
+    uint32_t run, part, position;
+};
+
+struct view_slot {
+    uint32_t hash;
+    uint32_t item; /* number within the run, plus 1; 0: empty */
+};
+
+struct view_run {
+    struct name name;
+    struct view_part *parts;
+    uint32_t part_count;
+    size_t part_cap;
+    uint32_t item_count;
+    uint64_t live;
+    struct view_slot *slots;
+    uint32_t slot_count; /* a power of two */
+    uint32_t *guide;
+    size_t guide_cap;
+    struct view_place *hides;
+    uint32_t hide_count;
+    size_t hide_cap;
+    uint64_t pinned_bytes; /* memory of the sublists, and of the bits */
+};
+
+/* items: how many are to be expected. */
+void view_run_init(struct view_run *run, const struct name *name, uint64_t items);
+void view_run_fini(struct view_run *run);
+uint64_t view_run_memory_bytes(const struct view_run *run);
+
+/* The next sublist, all of it live; takes a reference. At most 2^31 items in all. */
+struct view_part *view_run_push(struct view_run *run, struct sublist *sublist);
+/* Notes a place in an older run. */
+void view_run_hide(struct view_run *run, struct view_place place);
+
+/* Looks for a live item; hash: of item_hash. Fills part and position. */
+bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
+                   struct view_place *place);
+
+/* Where an item with this hash stands, most likely; only to look at memory ahead of time. */
+bool view_run_guess(const struct view_run *run, uint32_t hash, struct view_place *place);
+static inline void view_run_expect(const struct view_run *run, uint32_t hash)
+{
+    __builtin_prefetch(&run->slots[hash & (run->slot_count - 1)]);
+}
+
+static inline bool view_part_is_dead(const struct view_part *part, uint32_t position)
+{
+    return part->dead != NULL && (part->dead[position / 64] >> position % 64 & 1) != 0;
+}
+void view_run_set_dead(struct view_run *run, struct view_part *part, uint32_t position);
+void view_run_set_live(struct view_run *run, struct view_part *part, uint32_t position);
+
+#endif

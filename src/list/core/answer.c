@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/answer.h"
+
+#include "list/core/engine_state.h"
+#include "proto/list_format.h"
+
+void answer_call(struct engine *e, struct list *list, struct list_call *call,
+                 const struct head *head, enum list_status status)
+{
+    if (head != NULL) {
+        call->version = head->cas;
+    }
+    bool keeps_empty = list->policy->on_missing == ON_MISSING_REFUSE && head != NULL;
+    if (status == LIST_OK && call->number == 0 &&
+        (call->verb == LIST_GET || call->verb == LIST_RANGE) && !keeps_empty) {
+        status = LIST_MISSING;
+    }
+    call_finish(e, list, call, status);
+}
+
+void answer_member(const struct list *list, struct list_call *call, struct slice item)
+{
+    char delimiter = (char)list->policy->delimiter;
+    if (call->form == LIST_FORM_ITEMS) {
+        list_format_item(&call->answer, call->key, item);
+    } else {
+        if (call->number > 0) {
+            chain_copy(&call->answer, &delimiter, 1);
+        }
+        chain_copy_slice(&call->answer, item);
+    }
+    call->number++;
+}
+
+void answer_begin(const struct list *list, struct list_call *call, struct output *output)
+{
+    output_rewind(output);
+    output->delimiter = list->policy->delimiter;
+    output->limit_bytes = list->policy->max_answer_bytes;
+    output->out = &call->answer;
+    output->items_form = call->form == LIST_FORM_ITEMS;
+    output->key = call->key;
+}
+
+bool answer_range(const struct list_call *call, uint64_t count, struct output *output)
+{
+    int64_t from = call->from, to = call->to;
+    if (count > INT64_MAX) {
+        return false;
+    }
+    int64_t n = (int64_t)count;
+    from = from >= 0 ? from : from < -n ? 0 : n + from;
+    to = to >= 0 ? to : to < -n ? -1 : n + to;
+    if (to >= n) {
+        to = n - 1;
+    }
+    if (from > to) {
+        return false;
+    }
+    output->from = (uint64_t)from;
+    output->to = (uint64_t)to;
+    return true;
+}
+
+void answer_content(struct engine *e, struct list *list, struct list_call *call,
+                    const struct head *head, const struct output *output)
+{
+    if (output->too_large) {
+        chain_clear(&call->answer);
+        call_fail(e, list, call,
+                  "answer is larger than max_answer_bytes (%llu): ask for parts with lrange",
+                  (unsigned long long)output->limit_bytes);
+        return;
+    }
+    call->number = output->written;
+    answer_call(e, list, call, head, LIST_OK);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/deadline.h"
+
+#include "list/core/pass.h"
+#include "list/schedule.h"
+
+static struct due_queue *queue_of(struct engine *e, const struct list_call *call)
+{
+    bool is_long = call->verb == LIST_COMPACT || call->verb == LIST_CONVERT;
+    return is_long ? &e->due_long : &e->due;
+}
+
+static uint64_t next_us(const struct engine *e)
+{
+    const struct list_call *a = TAILQ_FIRST(&e->due), *b = TAILQ_FIRST(&e->due_long);
+    uint64_t a_us = a != NULL ? a->deadline_us : UINT64_MAX;
+    uint64_t b_us = b != NULL ? b->deadline_us : UINT64_MAX;
+    return a_us < b_us ? a_us : b_us;
+}
+
+void deadline_start(struct engine *e, struct list_call *call)
+{
+    struct due_queue *queue = queue_of(e, call);
+    if (call->deadline_us == 0 || call->due_in != NULL) {
+        return;
+    }
+    call->due_in = queue;
+    /* Nearly all calls have the same time, so that the last place is the right one. */
+    struct list_call *before = TAILQ_LAST(queue, due_queue);
+    while (before != NULL && before->deadline_us > call->deadline_us) {
+        before = TAILQ_PREV(before, due_queue, due);
+    }
+    if (before == NULL) {
+        TAILQ_INSERT_HEAD(queue, call, due);
+    } else {
+        TAILQ_INSERT_AFTER(queue, before, call, due);
+    }
+    struct timer *timer = &e->deadline_timer;
+    if (!timer_is_set(timer) || timer->at_us > call->deadline_us) {
+        timer_set(&e->timers, timer, call->deadline_us);
+    }
+}
+
+void deadline_stop(struct list_call *call)
+{
+    if (call->due_in != NULL) {
+        TAILQ_REMOVE(call->due_in, call, due);
+        call->due_in = NULL;
+    }
+}
+
+void deadline_renew(struct engine *e, struct list_call *call)
+{
+    deadline_stop(call);
+    if (call->deadline_us != 0) {
+        call->deadline_us = e->now.mono_us + call->time_us;
+    }
+    deadline_start(e, call);
+}
+
+static const char *waits_for(const struct engine *e, const struct list *list)
+{
+    const char *waiting = engine_waiting(e, list_key(list));
+    if (waiting[0] != '\0') {
+        return waiting;
+    }
+    return timer_is_set(&list->hold_back)
+               ? "a compaction by another proxy, for which changes are held back"
+               : "a busy worker: nothing was under way for this list";
+}
+
+static RARE void log_late(struct engine *e, const struct list *list)
+{
+    char key[128];
+    uint64_t suppressed;
+    if (log_limit_pass(&e->late_log, e->now.wall_s, &suppressed)) {
+        log_warn("list %s: requests ended at their deadline; what they waited for: %s (%llu more "
+                 "such events in between)",
+                 slice_escape(list_key(list), key, sizeof key), waits_for(e, list),
+                 (unsigned long long)suppressed);
+    }
+}
+
+static const char *text_of(const struct list_call *call, enum list_known known)
+{
+    if (list_verb_reads(call->verb)) {
+        return "deadline over: the list was not read in time";
+    }
+    if (call->verb == LIST_COMPACT && known != KNOWN_UNKNOWN) {
+        return "deadline over: the list is not compact yet";
+    }
+    if (known == KNOWN_EMPTIED) {
+        return "deadline over: list emptied, but not removed";
+    }
+    return known == KNOWN_UNKNOWN ? "deadline over, outcome unknown"
+                                  : "deadline over, nothing done";
+}
+
+/* It was not started. */
+static void expire_waiting(struct engine *e, struct list *list, struct list_call *call)
+{
+    struct pass pass = {.e = e, .list = list};
+    enum metric metric = METRIC_list_timeouts;
+    const char *text = list_is_native(list) ? schedule_late(list, call, &metric) : NULL;
+    metric_inc(e->metrics, metric);
+    pass_activate(&pass, call);
+    call_fail(e, list, call, "%s",
+              text != NULL
+                  ? text
+                  : "deadline over, nothing done: earlier requests for this list took too long");
+}
+
+static void expire(struct engine *e, struct list_call *call)
+{
+    struct list *list = call->list;
+    deadline_stop(call);
+    metric_inc(e->metrics, METRIC_deadlines_over);
+    log_late(e, list);
+    if (call->op == NULL) {
+        expire_waiting(e, list, call);
+        return;
+    }
+    enum list_known known = call->op->late(e, call->op, call);
+    chain_clear(&call->answer);
+    call->op = NULL;
+    if (known == KNOWN_DONE) {
+        call_finish(e, list, call, LIST_OK);
+        return;
+    }
+    if (known == KNOWN_UNKNOWN && !list_verb_reads(call->verb)) {
+        metric_inc(e->metrics, METRIC_outcomes_unknown);
+    }
+    call_fail(e, list, call, "%s", text_of(call, known));
+}
+
+static void expire_queue(struct engine *e, struct due_queue *queue)
+{
+    struct list_call *call;
+    while ((call = TAILQ_FIRST(queue)) != NULL && call->deadline_us <= e->now.mono_us) {
+        expire(e, call);
+    }
+}
+
+void deadline_pass(struct engine *e)
+{
+    timer_stop(&e->timers, &e->deadline_timer);
+    expire_queue(e, &e->due);
+    expire_queue(e, &e->due_long);
+    uint64_t at_us = next_us(e);
+    if (at_us != UINT64_MAX) {
+        timer_set(&e->timers, &e->deadline_timer, at_us);
+    }
+}

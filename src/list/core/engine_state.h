@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's own memory, shared by the rooms that make it up.
+ */
+#ifndef LIST_CORE_ENGINE_STATE_H
+#define LIST_CORE_ENGINE_STATE_H
+
+#include "list/core/cache.h"
+#include "list/core/expiry.h"
+#include "list/core/fetch.h"
+#include "list/core/lists.h"
+
+enum timer_kind { TIMER_OP, TIMER_HOLD_BACK };
+
+TAILQ_HEAD(due_queue, list_call);
+
+struct engine {
+    const struct config *config;
+    struct cache *const *caches; /* by list_policy.index */
+    const struct list_plugin *plugin;
+    struct rng *rng;
+    struct metrics *metrics;
+    struct now now; /* of the call in progress */
+
+    struct lists lists;
+    struct timers timers;
+    struct due_queue due, due_long; /* calls in the order of their deadlines, see deadline.h */
+    struct timer deadline_timer;    /* set for the first of them, or earlier */
+    struct list_session nobody;     /* of calls that were answered */
+    TAILQ_HEAD(, op) all_ops;
+    TAILQ_HEAD(runnable_ops, op) runnable;
+    struct fetches fetches;
+    struct expiries expiries; /* writes that wait for a server's clock */
+    size_t calls;     /* submitted and not done, also those that wait for nothing but a moment */
+    unsigned touches; /* touch operations under way */
+    uint64_t session_mark; /* the current pass over a queue, see schedule.c */
+
+    struct be_queue outbox;
+    struct be_queue spare_requests;
+    unsigned spare_request_count;
+    struct call_queue done;
+    struct log_limit damaged_log;
+    struct log_limit late_log;
+};
+
+static inline struct cache *engine_cache(const struct engine *e, const struct list *list)
+{
+    return e->caches[list->policy->index];
+}
+
+/* A zeroed request with the key's placement, from the spare ones. */
+struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
+void request_free(struct engine *e, struct be_request **request);
+/* Puts it into the outbox. */
+void request_send(struct engine *e, struct be_request *request);
+
+/* Puts an operation among those that are stepped in the next engine_run. */
+void op_make_runnable(struct engine *e, struct op *op);
+/* Lets a compaction go on that waits for this worker's changes, once there are none. */
+void list_check_quiet(struct engine *e, struct list *list);
+/* The head was seen with this size and header. */
+void list_note_size(struct list *list, uint64_t size_bytes);
+void list_note_head(struct list *list, const struct head *head);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/expiry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/core/engine_state.h"
+
+/* Looks at the clock: one for a missing item, one for a second that ends in between, and some for
+ * items that were touched. */
+#define LOOKS_MAX 6
+/* Disagreements in a row that a second's end can be the reason of. */
+#define TICKS_MAX 1
+
+/* When the clock items expire. memcached reads a time as a signed 32-bit number; these are minutes
+ * before the last second that it knows. Far apart: a touch of both by the same time must show. */
+static const int64_t clock_ends_s[CLOCK_COUNT] = {INT32_MAX - 60, INT32_MAX - 3660};
+
+enum { ASK_CLOCK, ASK_ITEM = CLOCK_COUNT, ASK_WRITE };
+
+struct clock {
+    enum be_status status;
+    bool foreign;
+    int64_t now_s; /* the server's clock, if it has not been touched */
+    uint64_t cas, epoch;
+    uint32_t flags;
+};
+
+struct expiry {
+    TAILQ_ENTRY(expiry) link;
+    struct be_request *write; /* held back */
+    bool own;                 /* it is its own expiry that it keeps */
+    unsigned due;             /* answers to come */
+    unsigned looks, disagreements;
+    struct clock clocks[CLOCK_COUNT];
+    enum be_status item;
+    int64_t ttl_s;
+    uint64_t cas, epoch;
+    enum be_status failed; /* what came instead of an answer, or BE_HIT */
+    char text[LIST_ERROR_MAX];
+    uint8_t key_len, placement_len;
+    char key[KEY_BYTES_MAX];
+};
+
+bool clock_key_is(struct slice key)
+{
+    return key.len == sizeof CLOCK_KEY_PREFIX &&
+           (unsigned)(key.p[key.len - 1] - '0') < CLOCK_COUNT &&
+           slice_starts_with(key, SLICE_LIT(CLOCK_KEY_PREFIX));
+}
+
+int64_t clock_value_read(struct slice value, uint32_t flags)
+{
+    uint64_t end_s;
+    if (flags != 0 || !slice_starts_with(value, SLICE_LIT(CLOCK_VALUE_PREFIX))) {
+        return 0;
+    }
+    (void)slice_take(&value, sizeof CLOCK_VALUE_PREFIX - 1);
+    return slice_to_u64(value, &end_s) && end_s <= INT32_MAX ? (int64_t)end_s : 0;
+}
+
+static void drop(struct engine *e, struct expiry *x)
+{
+    TAILQ_REMOVE(&e->expiries, x, link);
+    if (x->write != NULL) {
+        request_free(e, &x->write);
+    }
+    free(x);
+}
+
+const struct be_request *expiries_next(const struct engine *e, const struct be_request *last)
+{
+    const struct expiry *x = TAILQ_FIRST(&e->expiries);
+    while (x != NULL && last != NULL && x->write != last) {
+        x = TAILQ_NEXT(x, link);
+    }
+    x = x != NULL && last != NULL ? TAILQ_NEXT(x, link) : x;
+    return x == NULL ? NULL : x->write;
+}
+
+void expiries_fini(struct engine *e)
+{
+    while (!TAILQ_EMPTY(&e->expiries)) {
+        drop(e, TAILQ_FIRST(&e->expiries));
+    }
+}
+
+/* ---- asking ---- */
+
+static struct be_request *request_of(struct engine *e, struct expiry *x, enum be_verb verb,
+                                     uint64_t what)
+{
+    struct be_request *r = request_new(e, x->write->op->list, verb);
+    r->op = x->write->op;
+    r->expiry = x;
+    r->tag = what;
+    x->due++;
+    return r;
+}
+
+/* To the server of the item, over the same connection: it goes by the bytes behind the key. */
+static struct be_request *clock_request(struct engine *e, struct expiry *x, enum be_verb verb,
+                                        unsigned clock, uint64_t what)
+{
+    enum { PREFIX_BYTES = sizeof CLOCK_KEY_PREFIX - 1 };
+    _Static_assert(PREFIX_BYTES + 1 <= BE_ROUTE_BYTES, "both keys have room");
+    struct be_request *r = request_of(e, x, verb, what);
+    memcpy(r->key, CLOCK_KEY_PREFIX, PREFIX_BYTES);
+    r->key[PREFIX_BYTES] = (char)('0' + clock);
+    r->key_len = r->placement_at = PREFIX_BYTES + 1;
+    r->placement_len = x->placement_len;
+    memcpy(r->key + r->placement_at, x->key, x->placement_len);
+    return r;
+}
+
+static void write_clock(struct engine *e, struct expiry *x, unsigned clock)
+{
+    const struct clock *old = &x->clocks[clock];
+    bool there = old->status == BE_HIT;
+    char digits[24];
+    struct block *value = block_new_exact(64);
+    block_append(&value, CLOCK_VALUE_PREFIX, sizeof CLOCK_VALUE_PREFIX - 1);
+    block_append(&value, digits, format_u64(digits, (uint64_t)clock_ends_s[clock]));
+    struct be_request *r = clock_request(e, x, there ? BE_CAS : BE_ADD, clock, ASK_WRITE);
+    r->cas = old->cas;
+    r->epoch = old->epoch;
+    r->exptime = (int32_t)clock_ends_s[clock];
+    r->value = slice_make(value->data, value->used);
+    r->block = value;
+    request_send(e, r);
+}
+
+static void ask(struct engine *e, struct expiry *x)
+{
+    x->looks++;
+    x->failed = BE_HIT;
+    request_send(e, clock_request(e, x, BE_GET, 0, ASK_CLOCK));
+    struct be_request *r = request_of(e, x, BE_TIME, ASK_ITEM);
+    r->key_len = x->key_len;
+    r->placement_len = x->placement_len;
+    memcpy(r->key, x->key, x->key_len);
+    request_send(e, r);
+    request_send(e, clock_request(e, x, BE_GET, 1, ASK_CLOCK + 1));
+}
+
+void expiry_send(struct engine *e, struct op *op, struct be_request *request, int64_t ttl_s,
+                 struct slice source, struct block *value, uint64_t tag)
+{
+    if (ttl_s < 0) {
+        op_send(e, op, request, value, tag);
+        return;
+    }
+    struct expiry *x = calloc(1, sizeof *x);
+    CHECK(x != NULL && source.len <= KEY_BYTES_MAX && request->placement_at == 0);
+    x->write = request;
+    x->own = source.len == 0;
+    x->key_len = x->own ? request->key_len : (uint8_t)source.len;
+    x->placement_len = x->own ? request->placement_len : x->key_len;
+    memcpy(x->key, x->own ? request->key : source.p, x->key_len);
+    op_prepare(op, request, value, tag);
+    TAILQ_INSERT_TAIL(&e->expiries, x, link);
+    ask(e, x);
+}
+
+/* ---- deciding ---- */
+
+/* The operation gets its answer, and nothing was written. */
+static void give_up(struct engine *e, struct expiry *x, enum be_status status, const char *text)
+{
+    struct op *op = x->write->op;
+    char kept[LIST_ERROR_MAX];
+    struct be_reply reply = {.status = status};
+    struct op_event event = {.tag = x->write->tag, .reply = &reply, .status = status};
+    if (text != NULL) {
+        snprintf(kept, sizeof kept, "%s", text);
+        reply.text = event.text = kept;
+        metric_inc(e->metrics, METRIC_list_clock_errors);
+    }
+    drop(e, x);
+    op_deliver(e, op, &event);
+}
+
+static void write_at(struct engine *e, struct expiry *x, int64_t end_s)
+{
+    struct be_request *r = x->write;
+    /* No item has an absolute time beyond that. One of less than 30 days may have, in 2038. */
+    r->exptime = end_s > INT32_MAX ? INT32_MAX : (int32_t)end_s;
+    x->write = NULL;
+    drop(e, x);
+    request_send(e, r);
+}
+
+/* Has the item changed since it was read, so that the write is in vain? */
+static bool item_changed(const struct expiry *x)
+{
+    return x->own && (x->cas != x->write->cas || x->epoch != x->write->epoch);
+}
+
+static bool clocks_agree(const struct expiry *x)
+{
+    const struct clock *c = x->clocks;
+    bool all = c[0].status == BE_HIT && c[1].status == BE_HIT;
+    return all && c[0].now_s == c[1].now_s && c[0].epoch == c[1].epoch && x->epoch == c[0].epoch;
+}
+
+/* Writes the clock items that are not there; all of them when they were touched. Then once more. */
+static void look_again(struct engine *e, struct expiry *x)
+{
+    bool missing = x->clocks[0].status == BE_MISS || x->clocks[1].status == BE_MISS;
+    x->disagreements += !missing;
+    bool touched = x->disagreements > TICKS_MAX;
+    for (unsigned i = 0; i < CLOCK_COUNT; i++) {
+        if (x->clocks[i].status == BE_MISS || touched) {
+            write_clock(e, x, i);
+        }
+    }
+    x->disagreements = touched ? 0 : x->disagreements;
+    ask(e, x);
+}
+
+static void decide(struct engine *e, struct expiry *x)
+{
+    char text[LIST_ERROR_MAX];
+    const struct clock *c = x->clocks;
+    if (x->write->op->finished) {
+        give_up(e, x, BE_EXISTS, NULL); /* nobody waits for it any more */
+    } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
+        give_up(e, x, x->failed, x->text);
+    } else if (x->item == BE_MISS) {
+        give_up(e, x, BE_NOT_FOUND, NULL);
+    } else if (item_changed(x)) {
+        give_up(e, x, BE_EXISTS, NULL);
+    } else if (x->ttl_s < 0) {
+        write_at(e, x, 0);
+    } else if (c[0].foreign || c[1].foreign) {
+        snprintf(text, sizeof text, "%s%d is not the server's clock: remove it. Nothing done",
+                 CLOCK_KEY_PREFIX, c[0].foreign ? 0 : 1);
+        give_up(e, x, BE_REFUSED, text);
+    } else if (clocks_agree(x)) {
+        write_at(e, x, c[0].now_s + x->ttl_s);
+    } else if (x->failed == BE_NO_MEMORY) {
+        give_up(e, x, BE_NO_MEMORY, "backend out of memory, nothing done");
+    } else if (x->looks < LOOKS_MAX) {
+        look_again(e, x);
+    } else {
+        give_up(e, x, BE_REFUSED, "the server's clock cannot be read, nothing done");
+    }
+}
+
+/* ---- answers ---- */
+
+static void take_clock(struct clock *clock, const struct be_reply *reply)
+{
+    *clock = (struct clock){.status = reply->status, .epoch = reply->epoch, .cas = reply->cas};
+    if (reply->status == BE_HIT) {
+        int64_t end_s = clock_value_read(reply->value, reply->flags);
+        clock->foreign = end_s == 0;
+        /* One that does not expire was touched: what it seems to show is nobody's time. */
+        clock->now_s = end_s - reply->ttl_s;
+    }
+}
+
+/* What came was no answer to the question. */
+static void take_failure(struct expiry *x, bool asked, const struct be_reply *reply)
+{
+    const char *text = reply->text != NULL ? reply->text : "backend refused";
+    x->failed = reply->status;
+    if (reply->status == BE_DOWN) {
+        snprintf(x->text, sizeof x->text, "%s", text);
+    } else if (reply->status == BE_LOST) {
+        /* Of what was only asked, or of a clock item, nothing needs to be known. */
+        x->failed = BE_DOWN;
+        snprintf(x->text, sizeof x->text, "backend lost when asked for its clock, nothing done");
+    } else if (asked || reply->status == BE_REFUSED) {
+        x->failed = BE_REFUSED;
+        snprintf(x->text, sizeof x->text, "%.180s when asked for its clock, nothing done", text);
+    } else {
+        x->failed = BE_NO_MEMORY;
+    }
+}
+
+void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply)
+{
+    struct expiry *x = request->expiry;
+    bool written = request->tag == ASK_WRITE;
+    bool answered = reply->status == BE_HIT || reply->status == BE_MISS;
+    if (written) {
+        answered = reply->status == BE_STORED || reply->status == BE_NOT_STORED ||
+                   reply->status == BE_EXISTS || reply->status == BE_NOT_FOUND;
+    } else if (answered && request->tag == ASK_ITEM) {
+        x->item = reply->status;
+        x->ttl_s = reply->ttl_s;
+        x->cas = reply->cas;
+        x->epoch = reply->epoch;
+    } else if (answered) {
+        take_clock(&x->clocks[request->tag - ASK_CLOCK], reply);
+    }
+    if (!answered) {
+        take_failure(x, !written, reply);
+    }
+    if (--x->due == 0) {
+        decide(e, x);
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing an item so that it expires in the second in which it, or another item, was to expire.
+ *
+ * memcached says how many seconds an item has left, and counts from the arrival of a write what is
+ * sent as seconds: a time that is read and sent back grows with each rewriting. Only an absolute
+ * time is stored exactly, in seconds of the server's own clock, so that clock has to be read:
+ *
+ *     mg mclistd#clock.0 v f c t       an item that holds the absolute second of its own expiry
+ *     mg KEY# t c
+ *     mg mclistd#clock.1 v f c t       another one, with another expiry
+ *
+ * Value less t is the server's clock before, and behind. Where both show the same second, KEY#
+ * was read in it: that second + t of KEY# is what the write is to be sent with. Nobody else's clock
+ * takes part. Two items, since a `touch` of a clock item makes it lie: with one that was touched,
+ * or both, they do not agree any more, and are written anew.
+ *
+ * Any proxy makes the clock items where they are missing (new server, evicted, flushed), with ADD.
+ * What stands there and is no clock item is left alone: the write is refused.
+ */
+#ifndef LIST_CORE_EXPIRY_H
+#define LIST_CORE_EXPIRY_H
+
+#include "list/core/op.h"
+
+struct expiry;
+TAILQ_HEAD(expiries, expiry);
+
+/* The clock items' keys end in "0" and "1" behind this. No list's head or sublist has such a name:
+ * a head's ends in "#", a run's name has 13 letters. */
+#define CLOCK_KEY_PREFIX "mclistd#clock."
+#define CLOCK_COUNT 2
+/* Their values: this, then the second since 1970 in which the item expires, in decimal. */
+#define CLOCK_VALUE_PREFIX "mclistd-clock "
+
+/*
+ * Sends request, a BE_CAS or BE_ADD, as op_send does, with the right exptime. ttl_s: what the item
+ * had left when it was read; -1: no expiry, nothing is asked. source: the key of the item whose
+ * expiry is to be taken over, when that is not request's own; else SLICE_NONE.
+ *
+ * The operation gets one event, as from op_send. Besides what the server answers to the write:
+ * BE_EXISTS when request's own item has changed meanwhile; BE_NOT_FOUND when that or source has
+ * gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's clock cannot be read.
+ * Nothing was written then.
+ */
+void expiry_send(struct engine *e, struct op *op, struct be_request *request, int64_t ttl_s,
+                 struct slice source, struct block *value, uint64_t tag);
+
+/* Takes the reply to a request of this file's: one with be_request.expiry. */
+void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);
+
+/* The writes that wait for the clock, one after the other: the first, or the one behind last; NULL
+ * behind the last of them. For traces. */
+const struct be_request *expiries_next(const struct engine *e, const struct be_request *last);
+
+/* Drops what is under way, as a crash would. */
+void expiries_fini(struct engine *e);
+
+/* Is that the key of a clock item? */
+bool clock_key_is(struct slice key);
+/* Reads a clock item's value: the second of its expiry; 0 when it is no such value. */
+int64_t clock_value_read(struct slice value, uint32_t flags);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/lists.h"
+
+#include <stdlib.h>
+
+#include "base/number.h"
+#include "list/content/view.h"
+
+#define BUCKETS_MIN ((size_t)256)
+
+void lists_init(struct lists *lists, size_t limit, uint64_t view_limit_bytes)
+{
+    *lists = (struct lists){
+        .bucket_count = BUCKETS_MIN, .limit = limit, .view_limit_bytes = view_limit_bytes};
+    lists->buckets = calloc(lists->bucket_count, sizeof *lists->buckets);
+    CHECK(lists->buckets != NULL);
+    TAILQ_INIT(&lists->lru);
+    TAILQ_INIT(&lists->ready);
+    TAILQ_INIT(&lists->views);
+}
+
+void lists_fini(struct lists *lists)
+{
+    while (!TAILQ_EMPTY(&lists->lru)) {
+        struct list *list = TAILQ_FIRST(&lists->lru);
+        TAILQ_REMOVE(&lists->lru, list, lru);
+        lists_drop_view(lists, list);
+        free(list);
+    }
+    free(lists->buckets);
+    lists->buckets = NULL;
+}
+
+static struct list **find(const struct lists *lists, struct slice key, uint64_t hash)
+{
+    struct list **at = &lists->buckets[hash & (lists->bucket_count - 1)];
+    while (*at != NULL && !((*at)->hash == hash && slice_equal(list_key(*at), key))) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static bool list_idle(const struct list *list)
+{
+    return TAILQ_EMPTY(&list->queue) && TAILQ_EMPTY(&list->active) && list->ops == 0 &&
+           !list->is_ready && !timer_is_set(&list->hold_back);
+}
+
+static void forget_idle(struct lists *lists)
+{
+    /* So many looks per new list are enough to stay at the limit, or a hundredth above it. */
+    enum { STEPS_MAX = 128 };
+    struct list *list = TAILQ_LAST(&lists->lru, lists_lru);
+    for (int steps = 0; steps < STEPS_MAX && list != NULL && lists->count >= lists->limit;
+         steps++) {
+        struct list *before = TAILQ_PREV(list, lists_lru, lru);
+        if (list->is_used || !list_idle(list)) {
+            list->is_used = false;
+            TAILQ_REMOVE(&lists->lru, list, lru);
+            TAILQ_INSERT_HEAD(&lists->lru, list, lru);
+        } else {
+            *find(lists, list_key(list), list->hash) = list->next;
+            TAILQ_REMOVE(&lists->lru, list, lru);
+            lists->count--;
+            lists_drop_view(lists, list);
+            lists->last = list == lists->last ? NULL : lists->last;
+            free(list);
+        }
+        list = before;
+    }
+}
+
+static void grow(struct lists *lists)
+{
+    size_t old_count = lists->bucket_count;
+    struct list **old = lists->buckets;
+    lists->bucket_count *= 2;
+    lists->buckets = calloc(lists->bucket_count, sizeof *lists->buckets);
+    CHECK(lists->buckets != NULL);
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i] != NULL) {
+            struct list *list = old[i];
+            old[i] = list->next;
+            struct list **bucket = &lists->buckets[list->hash & (lists->bucket_count - 1)];
+            list->next = *bucket;
+            *bucket = list;
+        }
+    }
+    free(old);
+}
+
+struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
+{
+    struct list *list = lists->last;
+    if (list != NULL && slice_equal(list_key(list), key)) {
+        list->is_used = true;
+        return list;
+    }
+    uint64_t hash = hash_bytes(key.p, key.len, 0);
+    list = *find(lists, key, hash);
+    if (list != NULL) {
+        list->is_used = true;
+        lists->last = list;
+        return list;
+    }
+    forget_idle(lists);
+    if (lists->count >= lists->bucket_count) {
+        grow(lists);
+    }
+    list = calloc(1, sizeof *list + key.len);
+    CHECK(list != NULL && key.len <= LIST_KEY_BYTES_MAX);
+    list->hash = hash;
+    list->policy = policy;
+    list->key_len = (uint8_t)key.len;
+    memcpy(list->key, key.p, key.len);
+    TAILQ_INIT(&list->queue);
+    TAILQ_INIT(&list->active);
+    struct list **bucket = &lists->buckets[hash & (lists->bucket_count - 1)];
+    list->next = *bucket;
+    *bucket = list;
+    TAILQ_INSERT_HEAD(&lists->lru, list, lru);
+    lists->count++;
+    lists->last = list;
+    return list;
+}
+
+struct view *lists_get_view(struct lists *lists, struct list *list)
+{
+    if (list->view == NULL) {
+        list->view = malloc(sizeof *list->view);
+        CHECK(list->view != NULL);
+        view_init(list->view);
+        list->view_bytes = 0;
+    } else {
+        TAILQ_REMOVE(&lists->views, list, view_lru);
+    }
+    TAILQ_INSERT_HEAD(&lists->views, list, view_lru);
+    return list->view;
+}
+
+void lists_drop_view(struct lists *lists, struct list *list)
+{
+    if (list->view != NULL) {
+        TAILQ_REMOVE(&lists->views, list, view_lru);
+        lists->view_bytes -= list->view_bytes;
+        view_fini(list->view);
+        free(list->view);
+        list->view = NULL;
+        list->view_lags = false;
+    }
+}
+
+void lists_count_view(struct lists *lists, struct list *list)
+{
+    lists->view_bytes -= list->view_bytes;
+    list->view_bytes = sizeof *list->view + view_memory_bytes(list->view);
+    lists->view_bytes += list->view_bytes;
+    struct list *last = TAILQ_LAST(&lists->views, lists_views);
+    while (lists->view_bytes > lists->view_limit_bytes && last != NULL) {
+        struct list *before = TAILQ_PREV(last, lists_views, view_lru);
+        if (last->viewing == NULL) {
+            lists_drop_view(lists, last);
+        }
+        last = before;
+    }
+}
+
+struct list *lists_find(const struct lists *lists, struct slice key)
+{
+    return *find(lists, key, hash_bytes(key.p, key.len, 0));
+}
+
+void lists_mark_ready(struct lists *lists, struct list *list)
+{
+    if (!list->is_ready) {
+        list->is_ready = true;
+        TAILQ_INSERT_TAIL(&lists->ready, list, ready);
+    }
+}
+
+struct list *lists_take_ready(struct lists *lists)
+{
+    struct list *list = TAILQ_FIRST(&lists->ready);
+    if (list != NULL) {
+        TAILQ_REMOVE(&lists->ready, list, ready);
+        list->is_ready = false;
+    }
+    return list;
+}
+
+uint64_t list_log_bytes(const struct list *list)
+{
+    uint64_t size = (list->size_known ? list->size_bytes : 0) + list->appended_bytes;
+    return size > list->header_bytes ? size - list->header_bytes : 0;
+}
+
+/* Room that memcached needs in an item besides the value: header, key, CAS, slab rounding. */
+#define ITEM_OVERHEAD_BYTES 1024
+
+uint64_t list_value_max(const struct list *list)
+{
+    /* memcached takes no -I below 1k, whatever a server says of itself. */
+    enum { ITEM_SIZE_LEAST = 1024 };
+    uint64_t max = list->item_size_max;
+    if (max == 0) {
+        return UINT64_MAX;
+    }
+    max = max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : max;
+    return max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES : max / 2;
+}
+
+uint64_t list_log_hard_limit(const struct list *list)
+{
+    /* The other half is for the header, for announcements, and for what several proxies append at
+     * the same moment. */
+    return u64_least(list->policy->log_hard_limit_bytes, list_value_max(list) / 2);
+}
+
+uint64_t list_log_room(const struct list *list)
+{
+    uint64_t limit = list_log_hard_limit(list), log = list_log_bytes(list);
+    return log < limit ? limit - log : 0;
+}
+
+uint64_t list_log_limit(const struct list *list)
+{
+    return u64_least(list->policy->log_limit_bytes, list_log_hard_limit(list) / 2);
+}
+
+uint64_t list_sublist_limit(const struct list *list)
+{
+    return u64_least(list->policy->sublist_limit_bytes, list_value_max(list));
+}
+
+bool list_has_room(const struct list *list, const struct head *head, size_t bytes)
+{
+    return head->log.len + bytes <= list_log_hard_limit(list) &&
+           head->value.len + bytes <= list_value_max(list);
+}

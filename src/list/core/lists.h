@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lists that this worker deals with or remembers: what waits for each, what is under way, and
+ * what is known of its head's size. Bounded: idle ones are forgotten, those that were not used for
+ * long first (tracked_lists).
+ */
+#ifndef LIST_CORE_LISTS_H
+#define LIST_CORE_LISTS_H
+
+#include "list/core/op.h"
+
+struct list {
+    struct list *next; /* in the bucket */
+    uint64_t hash;
+    bool is_used; /* since forgetting came by last */
+    bool is_ready;
+    uint8_t key_len;
+    TAILQ_ENTRY(list) ready;
+    TAILQ_ENTRY(list) lru;
+    const struct list_policy *policy;
+
+    struct call_queue queue;  /* waiting */
+    struct call_queue active; /* in operations, linked by list_call.active */
+    struct op *round;         /* the round of blind changes and head reads in progress */
+    bool round_writes;        /* that round carries changes that are not answered yet */
+    struct op *exact;         /* the exact operation in progress */
+    struct op *turns;         /* the batch of changes and looks in turns in progress */
+    struct op *compaction;    /* the compaction in progress, unless it is merging */
+    struct op *merge;         /* the one that is: merges are long, flips go on beside them */
+    struct op *hold;          /* which of the two is publishing: changes of this worker wait */
+    struct op *writer;        /* dialects: what changes it, or folds it */
+    struct op *reader;        /* dialects: what reads it */
+    unsigned ops;             /* operations of any kind */
+
+    /* What stands under the head's name is one, as last seen: appends need no look at it. */
+    bool has_head;
+    /* The head's size as last seen, and what this worker appended since. */
+    bool size_known;
+    uint64_t size_bytes, appended_bytes;
+    uint64_t header_bytes;
+    struct list_extent extent;
+    bool has_no_runs;        /* as far as known; false when nothing is known */
+    uint64_t item_size_max;  /* of the head's server; 0 = not known */
+    const char *head_server; /* name of the server that answered last for the head, or NULL */
+
+    struct view *view;  /* the content as of the last read, or NULL */
+    size_t view_bytes;  /* memory it was counted with */
+    struct op *viewing; /* the operation that brings it up to date */
+    bool view_lags;     /* a head was seen whose runs it does not have; reads bring them in */
+    /* A sublist of that run was missing when a read asked for it last; zero: none was. Names never
+     * return, so while a head names the run, the list may be damaged. */
+    struct name suspect;
+    TAILQ_ENTRY(list) view_lru;
+
+    struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */
+    uint32_t trip_us;       /* round trip of the head's server; 0 = not known. See holdback.h */
+    uint64_t crowded_us;    /* when the log was first seen over holdback.c's line; 0 = it is not */
+    uint64_t patience_us;   /* until then another worker's compaction of it is waited for */
+    uint64_t compact_after_us; /* no automatic compaction before */
+    unsigned compact_failures; /* in a row */
+    uint64_t touch_after_us;
+    bool has_turns; /* sessions wait that change it and look into it in turns: change/interleaved.h
+                     */
+    uint64_t turns_after_us; /* these go one by one before */
+    unsigned turns_failures; /* in a row */
+
+    /* Of a dialect (dialect/): what was found out on the way. */
+    enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept; /* migrate = native: where it is */
+    bool wants_compaction;
+    uint32_t known_parts;   /* a bit per role: appended to without a look first; and of the last */
+    uint32_t known_sublist; /* role of all, sublists, this one (dialect/shared/foreign.h) */
+    bool has_bar;           /* tombstone: deletions may be prepended */
+    bool apart;             /* paired: its items were read through several connections */
+    int known_active;       /* flip, marker: the log that takes changes, from 1; 0 = not known */
+    bool newest_known;      /* sublists: the numbers of the first and the last */
+    uint32_t oldest, newest;
+    uint64_t settled_note, active_life; /* flip, marker: see dialect/two_logs */
+
+    char key[];
+};
+
+struct lists {
+    struct list **buckets;
+    size_t bucket_count; /* a power of two */
+    size_t count, limit;
+    struct list *last; /* asked for last, or NULL: most often it is asked for again */
+    /* Newest first. Who is used stays where it is, and is put to the front when forgetting meets
+     * it: so a use writes to no other list's memory. */
+    TAILQ_HEAD(lists_lru, list) lru;
+    TAILQ_HEAD(lists_ready, list) ready;
+    TAILQ_HEAD(lists_views, list) views; /* lists that have one, most recently used first */
+    uint64_t view_bytes, view_limit_bytes;
+};
+
+void lists_init(struct lists *lists, size_t limit, uint64_t view_limit_bytes);
+void lists_fini(struct lists *lists);
+
+/* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never
+ * NULL; valid while it has calls or operations. */
+struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy);
+/* The same without making one: NULL when it is not known. */
+struct list *lists_find(const struct lists *lists, struct slice key);
+/* Asks for the list to be looked at in this run. */
+void lists_mark_ready(struct lists *lists, struct list *list);
+struct list *lists_take_ready(struct lists *lists);
+
+/* The list's view, an empty one at first. Used last as of now. */
+struct view *lists_get_view(struct lists *lists, struct list *list);
+/* Counts its memory anew; those used longest ago go when all together are too large. */
+void lists_count_view(struct lists *lists, struct list *list);
+void lists_drop_view(struct lists *lists, struct list *list);
+
+static inline struct slice list_key(const struct list *list)
+{
+    return slice_make(list->key, list->key_len);
+}
+
+/* Is the list in the engine's own layout, as far as this worker knows? */
+static inline bool list_is_native(const struct list *list)
+{
+    return list->policy->dialect == DIALECT_NATIVE || list->kept == KEPT_NATIVE;
+}
+
+/* The log's bytes as far as known; 0 when nothing is known. */
+uint64_t list_log_bytes(const struct list *list);
+/* The longest value that the head's server stores, as far as known. */
+uint64_t list_value_max(const struct list *list);
+/* The policy's limits, kept within that: a log takes half of a value at most, and compaction begins
+ * at half of that at the latest. */
+uint64_t list_log_limit(const struct list *list);
+uint64_t list_log_hard_limit(const struct list *list);
+/* What may still be appended to the log, as far as known. */
+uint64_t list_log_room(const struct list *list);
+uint64_t list_sublist_limit(const struct list *list);
+/* Is there room for that many bytes of entries behind this head? */
+bool list_has_room(const struct list *list, const struct head *head, size_t bytes);
+/* Is a change of this worker under way that a CAS must wait for? */
+static inline bool list_writing(const struct list *list)
+{
+    return list->round_writes || list->exact != NULL || list->turns != NULL;
+}
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "list/core/deadline.h"
+#include "list/core/engine_state.h"
+
+/* A burnt name outlives every paused proxy that might still write to it. */
+#define BURNT_TTL_S (60 * 60 * 24)
+
+void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini)
+{
+    struct op *op = calloc(1, size);
+    CHECK(op != NULL);
+    op->co.waiting = "";
+    op->step = step;
+    op->fini = fini;
+    op->list = list;
+    op->timer.owner = op;
+    op->timer.kind = TIMER_OP;
+    TAILQ_INSERT_TAIL(&e->all_ops, op, all);
+    list->ops++;
+    return op;
+}
+
+static void op_free(struct engine *e, struct op *op)
+{
+    TAILQ_REMOVE(&e->all_ops, op, all);
+    free(op);
+}
+
+void op_make_runnable(struct engine *e, struct op *op)
+{
+    if (!op->runnable) {
+        op->runnable = true;
+        TAILQ_INSERT_TAIL(&e->runnable, op, run);
+    }
+}
+
+static void op_leave_queues(struct engine *e, struct op *op)
+{
+    if (op->runnable) {
+        op->runnable = false;
+        TAILQ_REMOVE(&e->runnable, op, run);
+    }
+    timer_stop(&e->timers, &op->timer);
+}
+
+static void op_finish(struct engine *e, struct op *op)
+{
+    struct list *list = op->list;
+    op->fini(e, op);
+    if (list->round == op) {
+        list->round = NULL;
+        list->round_writes = false;
+    } else if (list->exact == op) {
+        list->exact = NULL;
+    } else if (list->turns == op) {
+        list->turns = NULL;
+    } else if (list->compaction == op) {
+        list->compaction = NULL;
+    } else if (list->merge == op) {
+        list->merge = NULL;
+    } else if (list->writer == op) {
+        list->writer = NULL;
+    } else if (list->reader == op) {
+        list->reader = NULL;
+    }
+    CHECK(list->hold != op);
+    list->ops--;
+    op->finished = true;
+    list_check_quiet(e, list);
+    lists_mark_ready(&e->lists, list);
+    if (op->outstanding == 0) {
+        op_free(e, op);
+    }
+}
+
+void op_abort(struct engine *e, struct op *op)
+{
+    op_leave_queues(e, op);
+    op_finish(e, op);
+}
+
+static void op_step_once(struct engine *e, struct op *op, const struct op_event *event)
+{
+    op_leave_queues(e, op);
+    enum progress progress = op->step(e, op, event);
+    if (progress == PROGRESS_DONE) {
+        op_finish(e, op);
+    } else if (progress == PROGRESS_YIELD) {
+        op_make_runnable(e, op);
+    } else if (progress == PROGRESS_SLEEPING) {
+        timer_set(&e->timers, &op->timer, op->wake_us);
+    }
+}
+
+void op_start(struct engine *e, struct op *op)
+{
+    op_step_once(e, op, NULL);
+}
+
+void op_resume(struct engine *e, struct op *op)
+{
+    op_step_once(e, op, NULL);
+}
+
+void op_deliver(struct engine *e, struct op *op, const struct op_event *event)
+{
+    CHECK(op->outstanding > 0);
+    op->outstanding--;
+    if ((event->tag & TAG_SCAN) == 0) {
+        op->due--;
+    }
+    if (op->finished) {
+        if (op->outstanding == 0) {
+            op_free(e, op);
+        }
+        return;
+    }
+    if ((event->tag & TAG_SCAN) != 0 && (uint32_t)(event->tag >> 8) != op->scan_generation) {
+        return;
+    }
+    op_step_once(e, op, event);
+}
+
+struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb)
+{
+    struct be_request *r = STAILQ_FIRST(&e->spare_requests);
+    if (r != NULL) {
+        STAILQ_REMOVE_HEAD(&e->spare_requests, link);
+        e->spare_request_count--;
+    } else {
+        r = malloc(sizeof *r);
+        CHECK(r != NULL);
+    }
+    memset(r, 0, offsetof(struct be_request, key));
+    r->verb = verb;
+    r->pool_index = list->policy->pool_index;
+    return r;
+}
+
+void request_free(struct engine *e, struct be_request **slot)
+{
+    /* As many as a busy worker has under way; the rest goes back to the allocator. */
+    enum { SPARE_MAX = 1024 };
+    struct be_request *r = *slot;
+    *slot = NULL;
+    block_unref(&r->block);
+    if (e->spare_request_count < SPARE_MAX) {
+        STAILQ_INSERT_HEAD(&e->spare_requests, r, link);
+        e->spare_request_count++;
+    } else {
+        free(r);
+    }
+}
+
+void request_send(struct engine *e, struct be_request *request)
+{
+    STAILQ_INSERT_TAIL(&e->outbox, request, link);
+}
+
+void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64_t tag)
+{
+    if (value != NULL) {
+        r->block = block_ref(value);
+        r->value = slice_make(value->data, value->used);
+    }
+    r->op = op;
+    r->tag = tag;
+    op->has_written = op->has_written || r->verb >= BE_ADD;
+    op->outstanding++;
+    op->due++;
+}
+
+void op_send(struct engine *e, struct op *op, struct be_request *r, struct block *value,
+             uint64_t tag)
+{
+    op_prepare(op, r, value, tag);
+    request_send(e, r);
+}
+
+static struct be_request *head_request(struct engine *e, struct op *op, enum be_verb verb)
+{
+    struct be_request *r = request_new(e, op->list, verb);
+    r->key_len = r->placement_len = head_key(r->key, list_key(op->list));
+    return r;
+}
+
+static struct be_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb,
+                                          const struct name *name, uint32_t number)
+{
+    struct be_request *r = request_new(e, op->list, verb);
+    r->key_len = sublist_key(r->key, list_key(op->list), name, number);
+    bool spread = op->list->policy->placement == PLACEMENT_SPREAD;
+    r->placement_len = spread ? r->key_len : (uint8_t)(op->list->key_len + 1);
+    return r;
+}
+
+void emit_get(struct engine *e, struct op *op, uint64_t tag)
+{
+    metric_inc(e->metrics, METRIC_list_head_reads);
+    op_send(e, op, head_request(e, op, BE_GET), NULL, tag);
+}
+
+void emit_size(struct engine *e, struct op *op, uint64_t tag)
+{
+    op_send(e, op, head_request(e, op, BE_SIZE), NULL, tag);
+}
+
+void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    metric_inc(e->metrics, METRIC_list_appends);
+    op_send(e, op, head_request(e, op, BE_APPEND), value, tag);
+}
+
+void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    op_send(e, op, head_request(e, op, BE_ADD), value, tag);
+}
+
+void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
+              uint64_t tag)
+{
+    struct be_request *r = head_request(e, op, BE_CAS);
+    r->cas = read->cas;
+    r->epoch = read->epoch;
+    r->flags = read->flags;
+    expiry_send(e, op, r, read->ttl_s, SLICE_NONE, value, tag);
+}
+
+void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag)
+{
+    struct be_request *r = head_request(e, op, BE_CAS_DELETE);
+    r->cas = read->cas;
+    r->epoch = read->epoch;
+    op_send(e, op, r, NULL, tag);
+}
+
+void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                      struct block *value, uint64_t tag)
+{
+    op_send(e, op, sublist_request(e, op, BE_ADD, name, number), value, tag);
+}
+
+void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                         uint64_t tag)
+{
+    op_send(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
+}
+
+static void emit_burn(struct engine *e, struct op *op, enum be_verb verb, const struct name *name,
+                      uint32_t number, uint64_t tag)
+{
+    struct be_request *r = sublist_request(e, op, verb, name, number);
+    r->exptime = BURNT_TTL_S;
+    op_send(e, op, r, NULL, tag);
+}
+
+void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                    uint64_t tag)
+{
+    emit_burn(e, op, BE_ADD, name, number, tag);
+}
+
+void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                     uint64_t tag)
+{
+    emit_burn(e, op, BE_REPLACE, name, number, tag);
+}
+
+void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                        uint64_t tag)
+{
+    op_send(e, op, sublist_request(e, op, BE_PROBE, name, number), NULL, tag);
+}
+
+enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
+                              struct head **head, char error[LIST_ERROR_MAX])
+{
+    CHECK(*head == NULL);
+    if (event->reply != NULL && event->reply->caps != NULL) {
+        op->list->item_size_max = event->reply->caps->item_size_max;
+        op->list->head_server = event->reply->caps->server_name;
+    }
+    op->list->has_head = op->list->has_head && event->status != BE_HIT && event->status != BE_MISS;
+    if (event->status == BE_MISS) {
+        list_note_size(op->list, 0);
+        return GOT_NOTHING;
+    }
+    if (event->status != BE_HIT) {
+        snprintf(error, LIST_ERROR_MAX, "%s",
+                 event->text != NULL ? event->text : "backend refused to read the list");
+        return GOT_ERROR;
+    }
+    if (event->reply->flags != 0 || head_read(event->reply, head) != HEAD_OK) {
+        metric_inc(e->metrics, METRIC_list_foreign);
+        char key[128];
+        snprintf(error, LIST_ERROR_MAX, "%s# holds no list of a version known here",
+                 slice_escape(list_key(op->list), key, sizeof key));
+        return GOT_ERROR;
+    }
+    list_note_head(op->list, *head);
+    op->list->has_head = true;
+    return GOT_HEAD;
+}
+
+void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])
+{
+    const char *text = event->text;
+    if (text == NULL) {
+        text = event->status == BE_LOST ? "connection to backend lost, outcome unknown"
+                                        : "backend refused the change";
+    }
+    snprintf(error, LIST_ERROR_MAX, "%s", text);
+}
+
+void call_finish(struct engine *e, struct list *list, struct list_call *call,
+                 enum list_status status)
+{
+    if (call->ghost) {
+        free(call);
+        return;
+    }
+    deadline_stop(call);
+    call_leave(call);
+    TAILQ_REMOVE(&list->active, call, active);
+    e->calls--;
+    /* What the same session asked for next may have waited for this. */
+    lists_mark_ready(&e->lists, list);
+    call->status = status;
+    TAILQ_INSERT_TAIL(&e->done, call, link);
+}
+
+void call_fail(struct engine *e, struct list *list, struct list_call *call, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(call->error, sizeof call->error, format, args);
+    va_end(args);
+    if (call->in_doubt) {
+        char text[LIST_ERROR_MAX];
+        memcpy(text, call->error, sizeof text);
+        snprintf(call->error, sizeof call->error,
+                 "outcome unknown: the list has moved to the native layout, and then: %.160s",
+                 text);
+    }
+    call_finish(e, list, call, LIST_SERVER_ERROR);
+}
+
+void calls_fail(struct engine *e, struct list *list, struct call_queue *calls, const char *text)
+{
+    while (!TAILQ_EMPTY(calls)) {
+        struct list_call *call = TAILQ_FIRST(calls);
+        TAILQ_REMOVE(calls, call, link);
+        call_fail(e, list, call, "%s", text);
+    }
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An operation: one algorithm on one list, a plain struct that is stepped with one event at a time.
+ * It puts requests into the engine's outbox and says whether it waits or is finished. It reads no
+ * clock and opens nothing; dropping the struct is what a crash is.
+ */
+#ifndef LIST_CORE_OP_H
+#define LIST_CORE_OP_H
+
+#include <sys/queue.h>
+
+#include "list/core/co.h"
+#include "list/core/timers.h"
+#include "list/engine.h"
+#include "list/format/head.h"
+#include "list/format/sublist.h"
+
+struct list;
+struct op;
+
+/* What is known of a call when its time is over. */
+enum list_known {
+    KNOWN_NOTHING, /* it was not done and never will be */
+    KNOWN_UNKNOWN, /* it was done, or will be, or never is */
+    KNOWN_EMPTIED, /* ldrop: the list is empty, but not removed */
+    KNOWN_DONE,
+};
+
+TAILQ_HEAD(call_queue, list_call);
+
+/* What an operation is stepped with; NULL at its start, after a sleep or a yield. */
+struct op_event {
+    uint64_t tag;                 /* as given at emission */
+    const struct be_reply *reply; /* a backend's reply, or */
+    struct sublist *sublist;      /* a fetched sublist (scan.h), NULL with missing or failed */
+    enum be_status status;        /* of the reply or the fetch */
+    const char *text;             /* what happened, when status is an error */
+};
+
+typedef enum progress op_step(struct engine *e, struct op *op, const struct op_event *event);
+/* Frees what the operation holds besides its struct; its calls were finished before, unless all is
+ * being dropped. */
+typedef void op_fini(struct engine *e, struct op *op);
+/* The time of one of its calls is over: lets go of the call, whose items may be gone afterwards,
+ * and says what is known of it. The operation may end by this (op_abort). */
+typedef enum list_known op_late(struct engine *e, struct op *op, struct list_call *call);
+
+struct op {
+    struct co co;
+    op_step *step;
+    op_fini *fini;
+    op_late *late; /* NULL: it carries no calls */
+    struct list *list;
+    unsigned outstanding; /* requests and fetches whose answers are to come */
+    unsigned due;         /* of these, the operation's own requests */
+    bool finished;        /* stays only for answers still to come */
+    bool runnable;
+    bool has_written;         /* it has sent something that changes an item */
+    bool waits_quiet;         /* for other operations on its list to let it publish */
+    uint32_t scan_generation; /* events of earlier scans are dropped */
+    uint64_t wake_us;         /* while it sleeps */
+    struct timer timer;
+    TAILQ_ENTRY(op) all; /* of the engine */
+    TAILQ_ENTRY(op) run; /* of the engine's runnable ones */
+};
+
+/* Tags: the low ones are each operation's own; scans mark theirs. */
+#define TAG_SCAN (1ULL << 63)
+
+/* Allocates a zeroed operation struct of size bytes that begins with a struct op, and registers it
+ * with the list. */
+void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini);
+/* Ends it where it stands, as a crash would; its calls must be others' by then. */
+void op_abort(struct engine *e, struct op *op);
+/* Steps it for the first time. The operation may be gone afterwards. */
+void op_start(struct engine *e, struct op *op);
+/* Steps an operation that waits for something other than a reply. */
+void op_resume(struct engine *e, struct op *op);
+/* Hands an event to the operation and settles what follows. */
+void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
+
+/* Makes the request one of the operation's, and counts it as outstanding. Value: the block's filled
+ * part, of which the request takes its own reference. */
+void op_prepare(struct op *op, struct be_request *request, struct block *value, uint64_t tag);
+/* Emission: each puts one request into the outbox and counts it as outstanding; values as above. */
+void op_send(struct engine *e, struct op *op, struct be_request *request, struct block *value,
+             uint64_t tag);
+void emit_get(struct engine *e, struct op *op, uint64_t tag);
+void emit_size(struct engine *e, struct op *op, uint64_t tag);
+void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
+/* Creates the head. */
+void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
+/* Replaces the head that was read, keeping its expiry: see expiry.h. */
+void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
+              uint64_t tag);
+void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);
+void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                      struct block *value, uint64_t tag);
+void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                         uint64_t tag);
+/* Puts an empty item that lasts a day under a name that is free, or overwrites what is there. Not
+ * by SET: one that finds no memory would take away what another proxy has burnt. */
+void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                    uint64_t tag);
+void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                     uint64_t tag);
+void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                        uint64_t tag);
+
+/* What an emit_get brought. */
+enum head_result {
+    GOT_HEAD,    /* *head holds a reference, the caller's */
+    GOT_NOTHING, /* there is no such item */
+    GOT_ERROR,   /* text says what happened */
+};
+/* Sorts the reply to an emit_get; also notes the head's size for the list. *head must be NULL.
+ * Writes the text behind SERVER_ERROR to error when GOT_ERROR. */
+enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
+                              struct head **head, char error[LIST_ERROR_MAX]);
+
+/* The text for a change that did not end well: says whether it may have been done. */
+void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX]);
+
+/* Puts calls at the end of an operation's queue; it must know how to let go of them. */
+static inline void call_enter(struct op *op, struct call_queue *queue, struct list_call *call)
+{
+    call->op = op;
+    TAILQ_INSERT_TAIL(queue, call, link);
+}
+/* The operation has nothing to do with it any more. */
+static inline void call_leave(struct list_call *call)
+{
+    call->op = NULL;
+    if (call->given_items != NULL) {
+        call->items = call->given_items;
+        call->given_items = NULL;
+    }
+}
+/* Ends calls. The call is the submitter's again once engine_take_done gave it. */
+void call_finish(struct engine *e, struct list *list, struct list_call *call,
+                 enum list_status status);
+void call_fail(struct engine *e, struct list *list, struct list_call *call, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+void calls_fail(struct engine *e, struct list *list, struct call_queue *calls, const char *text);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/pass.h"
+
+#include "list/core/deadline.h"
+
+void pass_begin(struct pass *pass)
+{
+    struct list_call *call;
+    pass->e->session_mark++;
+    TAILQ_FOREACH(call, &pass->list->active, active)
+    {
+        /* A read under way may have to begin again on a newer head: a later one must not be
+         * answered from an older. */
+        pass_set_phase(pass, call, PHASE_BLOCKED);
+    }
+}
+
+void pass_activate(const struct pass *pass, struct list_call *call)
+{
+    TAILQ_REMOVE(&pass->list->queue, call, link);
+    TAILQ_INSERT_TAIL(&pass->list->active, call, active);
+}
+
+static void hold(struct list_call *call)
+{
+    deadline_stop(call);
+    session_hold(call);
+}
+
+void pass_hold(const struct pass *pass, struct list_call *call)
+{
+    hold(call);
+    pass_set_phase(pass, call, PHASE_HELD);
+}
+
+/* A held call's time begins when the client lets it go on. */
+static void release(const struct pass *pass, struct list_call *call)
+{
+    if (call->held) {
+        session_release(call);
+        deadline_renew(pass->e, call);
+    }
+}
+
+static void consider(struct pass *pass, struct list_call *call)
+{
+    release(pass, call);
+    if (call->session->gone && list_verb_reads(call->verb)) {
+        pass_activate(pass, call);
+        call_finish(pass->e, pass->list, call, LIST_SERVER_ERROR); /* nobody hears it */
+    } else if (pass_phase(pass, call) == PHASE_HELD) {
+        hold(call);
+    } else if (!pass->take(pass, call) && !call->held) {
+        pass_set_phase(pass, call, PHASE_BLOCKED);
+    }
+}
+
+void pass_queue(struct pass *pass)
+{
+    for (struct list_call *call = TAILQ_FIRST(&pass->list->queue), *next; call != NULL;
+         call = next) {
+        next = TAILQ_NEXT(call, link);
+        consider(pass, call);
+    }
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/scan.h"
+
+#include <stdio.h>
+
+#include "list/core/engine_state.h"
+
+/* Items visited before others get their turn: about a millisecond of work. */
+#define SLICE_ITEMS 8192u
+
+void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count,
+                bool newest_first, bool keep, scan_visit *visitor, void *arg)
+{
+    *scan = (struct scan){
+        .runs = runs,
+        .run_count = run_count,
+        .newest_first = newest_first,
+        .keep = keep,
+        .all_cached = true,
+        .visitor = visitor,
+        .arg = arg,
+    };
+    for (size_t i = 0; i < run_count; i++) {
+        scan->total += runs[i].range.count;
+    }
+    op->scan_generation++;
+}
+
+static const struct run *cursor_run(const struct scan *scan, struct scan_cursor *cursor)
+{
+    for (;;) {
+        size_t at = scan->newest_first ? scan->run_count - 1 - cursor->run : cursor->run;
+        if (cursor->number < scan->runs[at].range.count) {
+            return &scan->runs[at];
+        }
+        cursor->run++;
+        cursor->number = 0;
+    }
+}
+
+static void fetch_ahead(struct engine *e, struct op *op, struct scan *scan)
+{
+    while (scan->fetch.index < scan->total && scan->fetch.index - scan->visit.index < SCAN_WINDOW) {
+        const struct run *run = cursor_run(scan, &scan->fetch);
+        uint64_t place = scan->fetch.index % SCAN_WINDOW;
+        uint64_t tag = TAG_SCAN | (uint64_t)op->scan_generation << 8 | place;
+        struct scan_slot *slot = &scan->slots[place];
+        slot->sublist = fetch_sublist(e, op, &run->range.name, scan->fetch.number, scan->keep, tag);
+        slot->state = slot->sublist != NULL ? SLOT_READY : SLOT_WAITING;
+        scan->all_cached = scan->all_cached && slot->sublist != NULL;
+        scan->fetch.number++;
+        scan->fetch.index++;
+    }
+}
+
+void scan_take(struct scan *scan, const struct op_event *event)
+{
+    struct scan_slot *slot = &scan->slots[event->tag & 0xff];
+    CHECK(slot->state == SLOT_WAITING);
+    if (event->status == BE_HIT) {
+        slot->sublist = sublist_ref(event->sublist);
+        slot->state = SLOT_READY;
+    } else if (event->status == BE_MISS) {
+        slot->state = SLOT_MISSING;
+    } else {
+        slot->state = SLOT_ERROR;
+        snprintf(scan->error, sizeof scan->error, "%s",
+                 event->text != NULL ? event->text : "backend refused a read");
+    }
+}
+
+enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan)
+{
+    for (;;) {
+        if (scan->visit.index == scan->total) {
+            return SCAN_END;
+        }
+        fetch_ahead(e, op, scan);
+        struct scan_slot *slot = &scan->slots[scan->visit.index % SCAN_WINDOW];
+        const struct run *run = cursor_run(scan, &scan->visit);
+        if (slot->state == SLOT_WAITING) {
+            return SCAN_WAIT;
+        }
+        if (slot->state == SLOT_MISSING) {
+            scan->missing = (struct name_range){run->range.name, scan->visit.number};
+            return SCAN_MISSING;
+        }
+        if (slot->state == SLOT_ERROR) {
+            return SCAN_ERROR;
+        }
+        bool more = scan->visitor(scan->arg, slot->sublist);
+        scan->slice_items += slot->sublist->count;
+        sublist_unref(&slot->sublist);
+        slot->state = SLOT_EMPTY;
+        scan->visit.number++;
+        scan->visit.index++;
+        if (!more) {
+            return SCAN_END;
+        }
+        if (scan->slice_items > SLICE_ITEMS) {
+            scan->slice_items = 0;
+            return SCAN_YIELD;
+        }
+    }
+}
+
+void scan_stop(struct op *op, struct scan *scan)
+{
+    op->scan_generation++;
+    for (size_t i = 0; i < SCAN_WINDOW; i++) {
+        sublist_unref(&scan->slots[i].sublist);
+        scan->slots[i].state = SLOT_EMPTY;
+    }
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scanning: visits the sublists of some runs one after the other, fetching a few ahead, in slices,
+ * so that a list of any size is read with bounded memory and without stalling the worker.
+ *
+ *     scan_start(...);
+ *     SCAN_RUN(&op->co, e, op, &scan, "reading sublists");
+ *     scan.state is now SCAN_END, SCAN_MISSING or SCAN_ERROR
+ *     scan_stop(...);
+ */
+#ifndef LIST_CORE_SCAN_H
+#define LIST_CORE_SCAN_H
+
+#include "list/core/op.h"
+
+/* Sublists fetched ahead of the one that is visited. */
+#define SCAN_WINDOW 8
+
+enum scan_state { SCAN_WAIT, SCAN_YIELD, SCAN_END, SCAN_MISSING, SCAN_ERROR };
+
+/* Visits one sublist. Returns false to end the scan early. */
+typedef bool scan_visit(void *arg, struct sublist *sublist);
+
+struct scan_slot {
+    enum { SLOT_EMPTY, SLOT_WAITING, SLOT_READY, SLOT_MISSING, SLOT_ERROR } state;
+    struct sublist *sublist;
+};
+
+struct scan_cursor {
+    size_t run;      /* how many runs in */
+    uint32_t number; /* of the sublist in it */
+    uint64_t index;  /* how many sublists in */
+};
+
+struct scan {
+    enum scan_state state;
+    const struct run *runs; /* oldest first */
+    size_t run_count;
+    bool newest_first; /* order of runs; within a run always from 0 on */
+    bool keep;         /* fetched sublists go into the cache */
+    bool all_cached;   /* nothing had to be fetched so far */
+    uint64_t total;
+    struct scan_cursor fetch, visit;
+    struct scan_slot slots[SCAN_WINDOW];
+    uint32_t slice_items;
+    scan_visit *visitor;
+    void *arg;
+    struct name_range missing;  /* SCAN_MISSING: the run, and the number of the sublist that is not
+                                   there */
+    char error[LIST_ERROR_MAX]; /* SCAN_ERROR */
+};
+
+/* runs must live as long as the scan. */
+void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count,
+                bool newest_first, bool keep, scan_visit *visitor, void *arg);
+/* Goes on as far as it can. */
+enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan);
+/* Takes an event whose tag has TAG_SCAN. */
+void scan_take(struct scan *scan, const struct op_event *event);
+/* Gives back what it holds; answers still to come are dropped. Fine when it was never started. */
+void scan_stop(struct op *op, struct scan *scan);
+
+#define SCAN_RUN(co, e, op, scan, name) \
+    while (((scan)->state = scan_step(e, op, scan)) == SCAN_WAIT || (scan)->state == SCAN_YIELD) { \
+        CO_PAUSE(co, name, (scan)->state == SCAN_YIELD ? PROGRESS_YIELD : PROGRESS_WAITING); \
+        if (event != NULL && (event->tag & TAG_SCAN) != 0) { \
+            scan_take(scan, event); \
+        } \
+    }
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Entries: what logs and sublists are made of.
+ *
+ *     op  length  :  bytes
+ *     +   9       :  user-1234
+ *
+ * Safe for any bytes, readable by telnet. An op that is not known here stops every reader and every
+ * compactor: they never guess.
+ */
+#ifndef LIST_FORMAT_ENTRY_H
+#define LIST_FORMAT_ENTRY_H
+
+#include <stdbool.h>
+
+#include "base/block.h"
+#include "base/check.h"
+#include "base/slice.h"
+
+enum entry_op {
+    ENTRY_ADD = '+',   /* the item is in the list; if it was there already, it stays in its place */
+    ENTRY_DEL = '-',   /* the item is not in the list */
+    ENTRY_READD = '=', /* '-' and then '+': it was absent in between, its place is here (what a fold
+                          writes over older runs) */
+    ENTRY_CLEAR = '!', /* the list is empty as of here; no bytes */
+    ENTRY_ANNOUNCE = '~', /* a run is about to be written: NAME.COUNT.CREATED; with COUNT 0 it is
+                             withdrawn (logs only) */
+};
+
+struct entry {
+    char op;
+    struct slice bytes;
+};
+
+enum entry_status { ENTRY_OK, ENTRY_END, ENTRY_MALFORMED };
+
+/* Digits of the longest length that is accepted: no item comes near 10 MB. */
+#define ENTRY_DIGITS_MAX 7
+
+static inline bool entry_op_known(char op)
+{
+    return op == ENTRY_ADD || op == ENTRY_DEL || op == ENTRY_READD || op == ENTRY_CLEAR ||
+           op == ENTRY_ANNOUNCE;
+}
+
+/* entry_next for what it does not do itself. */
+enum entry_status entry_next_any(struct slice *rest, struct entry *out);
+
+/* Takes the next entry from *rest. ENTRY_END: nothing is left. ENTRY_MALFORMED: cut short, or an op
+ * not known here. The entry's bytes point into *rest. */
+static inline enum entry_status entry_next(struct slice *rest, struct entry *out)
+{
+    /* Every read and every compaction goes through whole logs: those of one or two digits, which
+     * are nearly all, are taken here. */
+    const char *p = rest->p;
+    if (rest->len > 4) {
+        size_t n = (unsigned char)p[1] - (size_t)'0', header = 0;
+        if (n <= 9 && p[2] == ':') {
+            header = 3;
+        } else if (n <= 9 && p[3] == ':') {
+            size_t digit = (unsigned char)p[2] - (size_t)'0';
+            header = digit <= 9 ? 4 : 0;
+            n = n * 10 + digit;
+        }
+        if (header > 0 && rest->len >= header + n && (*p == ENTRY_ADD || *p == ENTRY_DEL)) {
+            out->op = *p;
+            out->bytes = slice_make(p + header, n);
+            rest->p += header + n;
+            rest->len -= header + n;
+            return ENTRY_OK;
+        }
+    }
+    return entry_next_any(rest, out);
+}
+
+/* Of an item, for tables. */
+static inline uint32_t item_hash(struct slice item)
+{
+    return (uint32_t)hash_bytes(item.p, item.len, 0);
+}
+
+/* Bytes that an item of len bytes takes as an entry. */
+static inline size_t entry_bytes(size_t len)
+{
+    size_t bytes = 3 + len;
+    for (size_t limit = 10; len >= limit; limit *= 10) {
+        bytes++;
+    }
+    return bytes;
+}
+
+/* The shortest entry that is well-formed: op, digit, colon. */
+#define ENTRY_BYTES_LEAST 3u
+/* For guesses of how many entries some bytes are. */
+#define ENTRY_BYTES_TYPICAL 24u
+
+/* Appends an entry to the block (see block_append). */
+void entry_append(struct block **b, enum entry_op op, struct slice bytes);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/format/fold.h"
+
+#include <stdlib.h>
+
+#define TABLE_MIN 64u
+#define TABLE_MAX (1u << 30)
+#define NOT_FOUND UINT32_MAX
+
+void fold_init(struct fold *fold)
+{
+    *fold = (struct fold){0};
+    arena_init(&fold->arena);
+}
+
+void fold_fini(struct fold *fold)
+{
+    arena_fini(&fold->arena);
+    free(fold->items);
+    free(fold->table);
+    *fold = (struct fold){0};
+}
+
+/* Returns the table's slot of the item: the one that holds it, or the empty one where it would go.
+ */
+static uint32_t find_slot(const struct fold *fold, struct slice item, uint32_t hash)
+{
+    uint32_t mask = fold->table_size - 1;
+    for (uint32_t i = hash & mask;; i = (i + 1) & mask) {
+        const struct fold_slot *slot = &fold->table[i];
+        if (slot->index == 0 ||
+            (slot->hash == hash && slice_equal(fold->items[slot->index - 1].item, item))) {
+            return i;
+        }
+    }
+}
+
+static void resize_table(struct fold *fold, uint32_t size)
+{
+    uint32_t old_size = fold->table_size;
+    struct fold_slot *old = fold->table;
+    fold->table_size = size;
+    fold->table = calloc(fold->table_size, sizeof *fold->table);
+    CHECK(fold->table != NULL);
+    for (uint32_t i = 0; i < old_size; i++) {
+        if (old[i].index != 0) {
+            uint32_t at = old[i].hash & (size - 1);
+            while (fold->table[at].index != 0) {
+                at = (at + 1) & (size - 1);
+            }
+            fold->table[at] = old[i];
+        }
+    }
+    free(old);
+}
+
+void fold_reserve(struct fold *fold, uint32_t items)
+{
+    uint32_t size = fold->table_size == 0 ? TABLE_MIN : fold->table_size;
+    while (size / 2 <= fold->table_used + items && size < TABLE_MAX) {
+        size *= 2;
+    }
+    if (size > fold->table_size) {
+        resize_table(fold, size);
+    }
+}
+
+static uint32_t push_item(struct fold *fold, struct slice item, char outcome)
+{
+    if (fold->count == fold->cap) {
+        fold->cap = fold->cap == 0 ? TABLE_MIN / 2 : fold->cap * 2;
+        fold->items = realloc(fold->items, fold->cap * sizeof *fold->items);
+        CHECK(fold->items != NULL);
+    }
+    fold->items[fold->count] = (struct fold_item){item, outcome, false};
+    return ++fold->count;
+}
+
+static void clear(struct fold *fold)
+{
+    arena_fini(&fold->arena);
+    if (fold->table_size > 0) {
+        memset(fold->table, 0, fold->table_size * sizeof *fold->table);
+    }
+    fold->table_used = fold->count = 0;
+    fold->cleared = true;
+}
+
+void fold_apply(struct fold *fold, enum entry_op op, struct slice item)
+{
+    if (op == ENTRY_CLEAR) {
+        clear(fold);
+        return;
+    }
+    if (fold->table_used * 2 >= fold->table_size) {
+        resize_table(fold, fold->table_size == 0 ? TABLE_MIN : fold->table_size * 2);
+    }
+    uint32_t hash = item_hash(item);
+    struct fold_slot *slot = &fold->table[find_slot(fold, item, hash)];
+    if (slot->index == 0) {
+        slot->hash = hash;
+        slot->index = push_item(fold, arena_copy(&fold->arena, item), (char)op);
+        fold->table_used++;
+        return;
+    }
+    struct fold_item *known = &fold->items[slot->index - 1];
+    if (op == ENTRY_DEL) {
+        known->outcome = ENTRY_DEL;
+    } else if (op == ENTRY_READD || known->outcome == ENTRY_DEL) {
+        /* Absent in between: the old place is void, the new one is here. */
+        known->outcome = 0;
+        slot->index = push_item(fold, known->item, ENTRY_READD);
+    }
+}
+
+bool fold_apply_entries(struct fold *fold, struct slice entries)
+{
+    struct entry entry;
+    enum entry_status status;
+    fold_reserve(fold, (uint32_t)(entries.len / ENTRY_BYTES_TYPICAL));
+    while ((status = entry_next(&entries, &entry)) == ENTRY_OK) {
+        if (entry.op != ENTRY_ANNOUNCE) {
+            fold_apply(fold, (enum entry_op)entry.op, entry.bytes);
+        }
+    }
+    return status == ENTRY_END;
+}
+
+static uint32_t find_index(const struct fold *fold, struct slice item)
+{
+    if (fold->table_used == 0) {
+        return NOT_FOUND;
+    }
+    uint32_t index = fold->table[find_slot(fold, item, item_hash(item))].index;
+    return index == 0 ? NOT_FOUND : index - 1;
+}
+
+char fold_outcome(const struct fold *fold, struct slice item)
+{
+    uint32_t index = find_index(fold, item);
+    return index == NOT_FOUND ? 0 : fold->items[index].outcome;
+}
+
+char fold_over(struct fold *fold, char base_op, struct slice item)
+{
+    if (fold->cleared) {
+        return 0;
+    }
+    uint32_t index = find_index(fold, item);
+    if (index == NOT_FOUND) {
+        return base_op;
+    }
+    struct fold_item *known = &fold->items[index];
+    if (known->outcome != ENTRY_ADD) {
+        return 0;
+    }
+    if (base_op == ENTRY_DEL) {
+        /* Absent at the end of the base, added in the fold: its place is in the fold. */
+        known->outcome = ENTRY_READD;
+        return 0;
+    }
+    known->placed = true;
+    return base_op;
+}
+
+bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item)
+{
+    while (*at < fold->count) {
+        const struct fold_item *known = &fold->items[(*at)++];
+        if (known->outcome == 0 || known->placed || (oldest && known->outcome == ENTRY_DEL)) {
+            continue;
+        }
+        *op = oldest ? ENTRY_ADD : known->outcome;
+        *item = known->item;
+        return true;
+    }
+    return false;
+}
+
+size_t fold_bytes(const struct fold *fold)
+{
+    return fold->arena.bytes + fold->cap * sizeof *fold->items +
+           fold->table_size * sizeof *fold->table;
+}

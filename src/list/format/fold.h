@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Folding: what a sequence of entries amounts to, per item, with the order of insertion kept.
+ *
+ * An item has one of three outcomes: '+' it is in, and an older place (in something folded over, a
+ * "base") holds; '-' it is not in; '=' it is in, but was absent in between, so an older place does
+ * not hold. Keeping only the last op of an item would lose the difference between '+' and '=', and
+ * with it the order.
+ */
+#ifndef LIST_FORMAT_FOLD_H
+#define LIST_FORMAT_FOLD_H
+
+#include "base/arena.h"
+#include "list/format/entry.h"
+
+struct fold_item {
+    struct slice item; /* in the fold's own memory */
+    char outcome; /* ENTRY_ADD, ENTRY_DEL, ENTRY_READD, or 0: this place is void, the item has a
+                     later one */
+    bool placed;  /* found in the base, where its place is */
+};
+
+/* index: of the item's place that counts, plus 1; 0: empty. */
+struct fold_slot {
+    uint32_t hash, index;
+};
+
+struct fold {
+    struct fold_item *items; /* in order of place */
+    uint32_t count, cap;
+    struct fold_slot *table; /* open addressing */
+    uint32_t table_size;     /* a power of two */
+    uint32_t table_used;
+    bool cleared;       /* a '!' was met: nothing older counts */
+    struct arena arena; /* the items' bytes */
+};
+
+void fold_init(struct fold *fold);
+void fold_fini(struct fold *fold);
+
+/* Makes room for so many more items at once. */
+void fold_reserve(struct fold *fold, uint32_t items);
+
+/* Applies one op ('+', '-', '=' or '!') on top of what was folded so far. */
+void fold_apply(struct fold *fold, enum entry_op op, struct slice item);
+/* This item follows soon: has the memory fetched that it will touch. Worth it for large tables. */
+static inline void fold_expect(const struct fold *fold, struct slice item)
+{
+    enum { TABLE_LARGE = 1 << 15 };
+    if (fold->table_size >= TABLE_LARGE) {
+        __builtin_prefetch(&fold->table[item_hash(item) & (fold->table_size - 1)]);
+    }
+}
+
+/* Applies all entries; announcements are passed over. False on a malformed entry (what precedes it
+ * was applied). */
+MUST_CHECK bool fold_apply_entries(struct fold *fold, struct slice entries);
+
+/* The outcome of an item, or 0 when the fold does not mention it. */
+char fold_outcome(const struct fold *fold, struct slice item);
+
+/*
+ * Lays the fold over one entry of its base (base entries come in their order, each item once).
+ * Returns the op that stays at the base's place, or 0 when nothing does. After the whole base,
+ * fold_next yields what follows behind it.
+ */
+char fold_over(struct fold *fold, char base_op, struct slice item);
+
+/* Walks what stands behind the base, in order: sets *op and *item and returns true, or false at the
+ * end. Start with *at = 0. With oldest (nothing lies below the base) deletions are left out and '='
+ * becomes '+'. */
+bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item);
+
+/* Memory held, in bytes. */
+size_t fold_bytes(const struct fold *fold);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A layout: a head about to be written, made from one that was read.
+ */
+#ifndef LIST_FORMAT_LAYOUT_H
+#define LIST_FORMAT_LAYOUT_H
+
+#include "list/format/fold.h"
+#include "list/format/head.h"
+
+struct layout {
+    struct run *runs;
+    size_t run_count, run_cap;
+    struct garbage *garbage;
+    size_t garbage_count, garbage_cap;
+    struct block *log;
+};
+
+/* Begins with the runs and garbage of the head and an empty log. */
+void layout_init(struct layout *layout, const struct head *head);
+void layout_fini(struct layout *layout);
+
+void layout_insert_run(struct layout *layout, size_t at, const struct run *run);
+/* Moves count runs from position at on to the garbage: nothing refers to them any more. */
+void layout_drop_runs(struct layout *layout, size_t at, size_t count);
+/* Takes the first garbage of that name and kind off; false when there is none. */
+bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage);
+
+/* Which announcements of a log to carry over, and whether its ops come along. */
+struct carry {
+    const struct name *own; /* taken off (may be NULL) */
+    int64_t now_s;
+    int64_t grace_s; /* older ones belong to dead proxies: taken off, their names to be burnt; may
+                        be GRACE_NONE */
+    bool keep_ops;
+};
+
+/* Appends the log's entries to the new log by those rules. Nobody removes another's announcement
+ * without seeing to its names (storage rule 6): they become garbage in the same step. Returns how
+ * many were swept. */
+size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
+/* Appends what the fold amounts to; oldest: nothing lies below it. */
+void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest);
+/* Lays out the head that was given to layout_init with its log folded in place (log: the fold of
+ * it): announcements as layout_carry takes them, then what the ops amount to; a '!' among them
+ * drops the runs. Returns how many announcements were swept. */
+size_t layout_fold_log(struct layout *layout, const struct head *head, const struct fold *log,
+                       const struct carry *carry);
+
+/* The head's value, in a fresh block that the caller owns. */
+struct block *layout_value(const struct layout *layout);
+/* True when a head of this layout would hold nothing at all. */
+bool layout_is_empty(const struct layout *layout);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/format/log_fold.h"
+
+void log_fold_init(struct log_fold *f)
+{
+    *f = (struct log_fold){.log = SLICE_NONE};
+    fold_init(&f->fold);
+}
+
+void log_fold_fini(struct log_fold *f)
+{
+    fold_fini(&f->fold);
+    block_unref(&f->block);
+}
+
+void log_fold_clear(struct log_fold *f)
+{
+    log_fold_fini(f);
+    log_fold_init(f);
+}
+
+static bool holds_clear(struct slice entries)
+{
+    struct entry entry;
+    while (entry_next(&entries, &entry) == ENTRY_OK) {
+        if (entry.op == ENTRY_CLEAR) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool log_fold_take(struct log_fold *f, const struct head *head)
+{
+    struct slice tail = head->log;
+    bool goes_on = slice_starts_with(tail, f->log);
+    if (goes_on) {
+        (void)slice_take(&tail, f->log.len);
+        goes_on = !head->clears || !holds_clear(tail);
+    }
+    if (!goes_on) {
+        log_fold_clear(f);
+        tail = head->log;
+    }
+    bool whole = fold_apply_entries(&f->fold, tail);
+    CHECK(whole); /* head_read checked it */
+    block_unref(&f->block);
+    f->block = block_ref(head->block);
+    f->log = head->log;
+    return goes_on;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A sublist: a part of a run, written once and never changed. Stored as
+ *
+ *     ^1 0000001234\n+9:user-1234+8:user-987...      (the number: how many entries follow)
+ *
+ * each item at most once per run. An empty value is a burnt name: nothing is stored there, ever.
+ *
+ * Decoded, it is made for reading: the items joined by the list's delimiter, ready to be sent, with
+ * their starts beside them, and a membership index that is built when first asked for.
+ *
+ *     text    user-1234,user-987
+ *     starts  0         10       19
+ *     ops     +         +
+ */
+#ifndef LIST_FORMAT_SUBLIST_H
+#define LIST_FORMAT_SUBLIST_H
+
+#include <stdatomic.h>
+
+#include "list/format/entry.h"
+
+struct sublist {
+    _Atomic uint32_t refs; /* shared by all workers through the cache */
+    uint32_t count;
+    _Atomic uint32_t keepers; /* caches and views that count it in a limit of their own */
+    bool all_add;             /* every op is '+': text may be sent as it is */
+    struct block *text;
+    char *ops;                 /* count of them */
+    _Atomic(uint32_t *) index; /* open addressing, position + 1; NULL until first used */
+    uint32_t starts[];         /* count + 1 of them; item i ends one byte before starts[i + 1] */
+};
+
+/* Decodes a stored sublist. delimiter: 0..255, or -1 (then the text is not meant to be sent).
+ * Returns it with one reference, the caller's, or NULL when the value is not a whole, well-formed
+ * sublist. */
+struct sublist *sublist_decode(struct slice value, int delimiter);
+struct sublist *sublist_ref(struct sublist *sublist);
+void sublist_unref(struct sublist **sublist);
+
+/* Whoever counts the sublist's memory in a limit of its own says so, besides holding a reference:
+ * then its text does not count in base/memory.h, where a text that only answers hold does. */
+void sublist_keep(struct sublist *sublist);
+void sublist_unkeep(struct sublist *sublist);
+
+static inline struct slice sublist_item(const struct sublist *s, uint32_t i)
+{
+    return slice_make(s->text->data + s->starts[i], s->starts[i + 1] - s->starts[i] - 1);
+}
+
+/* The op of the item in this sublist ('+', '-', '='), or 0. Builds the index at the first call; any
+ * thread. */
+char sublist_find(struct sublist *sublist, struct slice item);
+
+/* Memory it holds with its index, in bytes. */
+size_t sublist_memory_bytes(const struct sublist *sublist);
+
+/* Room that the header of a stored sublist takes. */
+#define SUBLIST_HEADER_BYTES ((size_t)14)
+
+/* No sublist is longer: sublist_limit_bytes and max_item_bytes are below 900,000 whatever the
+ * settings (config/table.c). */
+#define SUBLIST_BYTES_MAX ((uint64_t)1 << 20)
+
+/* Begins a stored sublist in a fresh block that the caller owns. Fill it with entry_append, then
+ * finish with the number of entries. */
+struct block *sublist_begin(size_t limit_bytes);
+void sublist_finish(struct block *b, uint32_t count);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists that are kept in layouts other than the engine's own: what the engine asks of them. The
+ * folder that knows those layouts (src/dialect) fills one such table in, and the engine's creator
+ * hands it over, so that the engine names none of them.
+ */
+#ifndef LIST_PLUGIN_H
+#define LIST_PLUGIN_H
+
+#include "list/engine.h"
+
+struct list_plugin {
+    /* Why the call is refused, as the text behind CLIENT_ERROR, or NULL. text is room for it. */
+    const char *(*refusal)(const struct list_call *call, char text[LIST_ERROR_MAX]);
+    /* Starts what can be started on such a list. */
+    void (*schedule)(struct engine *e, struct list *list);
+};
+
+#endif

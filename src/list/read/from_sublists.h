@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A read: answers one call from a head and the sublists that it names. Nothing is written. A
+ * sublist that is not there sends it back to the head; if that head still names the sublist, the
+ * list is damaged (names never return), and that is said: a shortened answer never looks complete.
+ */
+#ifndef LIST_READ_FROM_SUBLISTS_H
+#define LIST_READ_FROM_SUBLISTS_H
+
+#include "list/core/op.h"
+
+/* Answers the call from this head (NULL: there is none), of which it takes a reference of its own.
+ */
+void read_start(struct engine *e, struct list *list, struct list_call *call, struct head *head);
+
+/* What a missing sublist in a head means to an operation that meets it: logs and counts the damage,
+ * writes the text. Starts clearing the list when its policy says on_damaged = miss: then read the
+ * head again. */
+void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
+                        char error[LIST_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/read/from_view.h"
+
+#include "list/content/view.h"
+#include "list/core/answer.h"
+#include "list/core/engine_state.h"
+#include "list/core/scan.h"
+#include "list/read/from_sublists.h"
+#include "list/read/touch.h"
+
+/* A log of a list without runs is worth keeping from there on; a shorter one is read as quickly. */
+#define LOG_BYTES_MIN 4096u
+/* Memory of a sublist, decoded and with its index, for each byte that is stored. */
+#define MEMORY_FACTOR 4u
+
+/* Items of calls whose lookups are prepared for. */
+#define EXPECTED_MAX 256u
+
+struct op_view {
+    struct op op;
+    struct call_queue calls; /* each with its head */
+    struct head *head;       /* of the first of them */
+    struct scan scan;
+    size_t keeps; /* runs that were in the view before the scan */
+    struct lists *lists;
+};
+
+static bool worth_keeping(const struct engine *e, const struct head *head)
+{
+    uint64_t runs = head_run_bytes(head), log = head->log.len;
+    uint64_t limit = e->lists.view_limit_bytes / 2 / MEMORY_FACTOR;
+    return (head->run_count > 0 || log >= LOG_BYTES_MIN) && log <= limit && runs <= limit - log;
+}
+
+void view_expect_calls(const struct view *view, const struct call_queue *calls)
+{
+    struct slice items[EXPECTED_MAX];
+    const struct list_call *call;
+    size_t count = 0;
+    TAILQ_FOREACH(call, calls, link)
+    {
+        for (size_t i = 0; i < call->item_count && count < EXPECTED_MAX; i++) {
+            items[count++] = call->items[i];
+        }
+    }
+    if (count > 1) {
+        view_expect(view, items, count);
+    }
+}
+
+static void answer_has(const struct view *view, const struct list *list, struct list_call *call)
+{
+    for (size_t i = 0; i < call->item_count; i++) {
+        if (view_has(view, call->items[i])) {
+            answer_member(list, call, call->items[i]);
+        }
+    }
+}
+
+/* The view shows the call's head. */
+static void answer_from(struct engine *e, struct list *list, struct list_call *call,
+                        const struct head *head)
+{
+    struct view *view = list->view;
+    struct output output = {.to = UINT64_MAX};
+    call->number = 0;
+    if (call->verb == LIST_HAS) {
+        answer_has(view, list, call);
+        answer_call(e, list, call, head, call->number > 0 ? LIST_OK : LIST_MISSING);
+    } else if (call->verb == LIST_LEN) {
+        call->number = view_count(view);
+        answer_call(e, list, call, head, LIST_OK);
+    } else {
+        answer_begin(list, call, &output);
+        if (call->verb != LIST_RANGE || answer_range(call, view_count(view), &output)) {
+            view_write(view, &output);
+        }
+        answer_content(e, list, call, head, &output);
+    }
+}
+
+/* A head may say less of its runs than they have, and other views may grow at the same time: all of
+ * them count from sublist to sublist. */
+static bool add_visit(void *arg, struct sublist *sublist)
+{
+    struct op_view *o = arg;
+    struct list *list = o->op.list;
+    view_add_sublist(list->view, &o->scan.runs[o->scan.visit.run], o->keeps + o->scan.visit.run,
+                     sublist);
+    lists_count_view(o->lists, list);
+    if (o->lists->view_bytes <= o->lists->view_limit_bytes) {
+        return true;
+    }
+    view_clear(list->view);
+    lists_count_view(o->lists, list);
+    return false;
+}
+
+/* Takes the first call off; its head is the caller's. */
+static struct list_call *take_call(struct op_view *o, struct head **head)
+{
+    struct list_call *call = TAILQ_FIRST(&o->calls);
+    TAILQ_REMOVE(&o->calls, call, link);
+    *head = call->head;
+    call->head = NULL;
+    return call;
+}
+
+/* Answers the calls at the front whose heads have the runs that the view has. */
+static void answer_front(struct engine *e, struct op_view *o)
+{
+    struct list *list = o->op.list;
+    struct view *view = list->view;
+    while (!TAILQ_EMPTY(&o->calls)) {
+        struct head *head = TAILQ_FIRST(&o->calls)->head;
+        if (!view_has_runs(view, head)) {
+            break;
+        }
+        list->view_lags = false;
+        view_take_log(view, head);
+        struct list_call *call = take_call(o, &head);
+        answer_from(e, list, call, head);
+        head_unref(&head);
+    }
+    lists_count_view(&e->lists, list);
+}
+
+static void read_slowly(struct engine *e, struct op_view *o)
+{
+    struct head *head;
+    while (!TAILQ_EMPTY(&o->calls)) {
+        struct list_call *call = take_call(o, &head);
+        read_start(e, o->op.list, call, head);
+        head_unref(&head);
+    }
+}
+
+/* What the view lacks of the head's runs. */
+static void start_scan(struct op_view *o)
+{
+    o->keeps = view_keep(o->op.list->view, o->head);
+    scan_start(&o->op, &o->scan, o->head->runs + o->keeps, o->head->run_count - o->keeps, false,
+               true, add_visit, o);
+}
+
+static enum progress view_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_view *o = (struct op_view *)op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    while (!TAILQ_EMPTY(&o->calls)) {
+        head_unref(&o->head);
+        o->head = head_ref(TAILQ_FIRST(&o->calls)->head);
+        start_scan(o);
+        SCAN_RUN(co, e, op, &o->scan, "reading sublists for a view");
+        scan_stop(op, &o->scan);
+        if (o->scan.state != SCAN_END || !view_has_runs(op->list->view, o->head)) {
+            /* The other way finds out whether the list is damaged, or no list at all. */
+            if (o->scan.state == SCAN_MISSING) {
+                op->list->suspect = o->scan.missing.name;
+            }
+            view_clear(op->list->view);
+            break;
+        }
+        if (o->scan.all_cached) {
+            touch_consider(e, op->list, o->head);
+        }
+        answer_front(e, o);
+    }
+    op->list->viewing = NULL;
+    read_slowly(e, o);
+    lists_count_view(&e->lists, op->list);
+    CO_END(co);
+}
+
+/* The view is made all the same: the next read has it. */
+static enum list_known view_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_view *o = (struct op_view *)op;
+    (void)e;
+    TAILQ_REMOVE(&o->calls, call, link);
+    head_unref(&call->head);
+    return KNOWN_NOTHING;
+}
+
+static void view_op_fini(struct engine *e, struct op *op)
+{
+    struct op_view *o = (struct op_view *)op;
+    struct head *head;
+    (void)e;
+    scan_stop(op, &o->scan);
+    while (!TAILQ_EMPTY(&o->calls)) {
+        (void)take_call(o, &head);
+        head_unref(&head);
+    }
+    head_unref(&o->head);
+}
+
+static void build(struct engine *e, struct list *list, struct call_queue *calls, struct head *head)
+{
+    struct op_view *o = (struct op_view *)list->viewing;
+    bool starts = o == NULL;
+    if (starts) {
+        o = op_create(e, list, sizeof *o, view_step, view_op_fini);
+        o->op.late = view_late;
+        o->lists = &e->lists;
+        TAILQ_INIT(&o->calls);
+        list->viewing = &o->op;
+    }
+    while (!TAILQ_EMPTY(calls)) {
+        struct list_call *call = TAILQ_FIRST(calls);
+        TAILQ_REMOVE(calls, call, link);
+        call->head = head_ref(head);
+        call_enter(&o->op, &o->calls, call);
+    }
+    if (starts) {
+        op_start(e, &o->op);
+    }
+}
+
+/* Those that a view does not serve. */
+static void start_others(struct engine *e, struct list *list, struct call_queue *calls,
+                         struct head *head, bool all)
+{
+    struct list_call *call, *next;
+    for (call = TAILQ_FIRST(calls); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (all || call->verb == LIST_STAT) {
+            TAILQ_REMOVE(calls, call, link);
+            read_start(e, list, call, head);
+        }
+    }
+}
+
+void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
+                      struct head *head)
+{
+    if (TAILQ_EMPTY(calls)) {
+        return;
+    }
+    bool keep = head != NULL && worth_keeping(e, head);
+    if (!keep && list->viewing == NULL) {
+        lists_drop_view(&e->lists, list);
+    }
+    start_others(e, list, calls, head, !keep);
+    if (TAILQ_EMPTY(calls)) {
+        return;
+    }
+    struct view *view = lists_get_view(&e->lists, list);
+    if (list->viewing != NULL || !view_has_runs(view, head)) {
+        build(e, list, calls, head);
+        return;
+    }
+    list->view_lags = false;
+    view_take_log(view, head);
+    view_expect_calls(view, calls);
+    while (!TAILQ_EMPTY(calls)) {
+        struct list_call *call = TAILQ_FIRST(calls);
+        TAILQ_REMOVE(calls, call, link);
+        answer_from(e, list, call, head);
+    }
+    if (head->run_count > 0) {
+        touch_consider(e, list, head);
+    }
+    lists_count_view(&e->lists, list);
+}
