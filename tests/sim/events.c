@@ -59,3 +59,21 @@ bool events_take(struct events *events, struct event *out)
     }
     return true;
 }
+
+void alarm_set(struct alarm *alarm, struct events *events, uint64_t at_us, int kind, void *what,
+               uint64_t number)
+{
+    if (at_us < alarm->at_us) {
+        alarm->at_us = at_us;
+        events_plan(events, at_us, kind, what, number);
+    }
+}
+
+bool alarm_rings(struct alarm *alarm, const struct event *event)
+{
+    if (event->at_us != alarm->at_us) {
+        return false;
+    }
+    alarm->at_us = ALARM_OFF;
+    return true;
+}

@@ -442,7 +442,7 @@ void proxy_start(struct proxy *p)
     p->cache = cache_create(w->p.cache_bytes);
     TAILQ_INIT(&p->waiting);
     p->engine = engine_create(p->config, &p->cache, &dialects, &p->rng, &p->metrics);
-    p->wake_us = UINT64_MAX;
+    p->alarm.at_us = ALARM_OFF;
     for (unsigned s = 0; s < w->p.servers; s++) {
         connection_up(p, s);
     }
@@ -510,6 +510,11 @@ void proxy_crash(struct proxy *p)
     events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 100000), EVENT_BOOT, p, 0);
 }
 
+void proxy_wake_at(struct proxy *p, uint64_t at_us)
+{
+    alarm_set(&p->alarm, &p->world->events, at_us, EVENT_WAKE, p, p->life);
+}
+
 void proxy_turn(struct proxy *p)
 {
     struct world *w = p->world;
@@ -527,11 +532,7 @@ void proxy_turn(struct proxy *p)
     if (p->unsettled > 0 && !engine_busy(p->engine)) {
         proxy_settle(p);
     }
-    next_us = next_us <= w->now_us ? w->now_us + 1 : next_us;
-    if (next_us < p->wake_us) {
-        p->wake_us = next_us;
-        events_plan(&w->events, next_us, EVENT_WAKE, p, p->life);
-    }
+    proxy_wake_at(p, next_us <= w->now_us ? w->now_us + 1 : next_us);
 }
 
 void proxy_submit(struct proxy *p, struct sim_call *call)

@@ -3,3 +3,4 @@
 $(B)/sim: $(HISTORY_LIB)
 
 $(B)/unit/test_store: $(CHECKED)/tests/sim/store.o
+$(B)/unit/test_events: $(CHECKED)/tests/sim/events.o

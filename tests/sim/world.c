@@ -114,11 +114,14 @@ static void connection_event(struct world *w, const struct event *event)
 static void wake(struct world *w, const struct event *event)
 {
     struct proxy *p = event->what;
-    if (p->engine == NULL || p->life != event->number || postponed(w, event, p)) {
+    if (p->engine == NULL || p->life != event->number || !alarm_rings(&p->alarm, event)) {
         return;
     }
-    p->wake_us = UINT64_MAX;
-    proxy_turn(p);
+    if (p->paused_until_us > w->now_us) {
+        proxy_wake_at(p, p->paused_until_us);
+    } else {
+        proxy_turn(p);
+    }
 }
 
 static void client_event(struct world *w, const struct event *event)

@@ -72,7 +72,8 @@ struct proxy {
     struct rng rng;
     struct metrics metrics;
     uint64_t life; /* counts starts */
-    uint64_t paused_until_us, wake_us;
+    uint64_t paused_until_us;
+    struct alarm alarm; /* when its engine is to run again */
     unsigned unsettled; /* calls that ended at their deadlines, and may still be carried out */
     uint64_t last_arrival_us; /* of what it has sent, over all connections */
     bool pause_due;           /* with the next write of a compaction */
@@ -198,6 +199,8 @@ void proxy_crash(struct proxy *proxy);
 void proxy_pause(struct proxy *proxy);
 /* Lets the engine run and carries out what it wants. */
 void proxy_turn(struct proxy *proxy);
+/* Has that done at that moment. */
+void proxy_wake_at(struct proxy *proxy, uint64_t at_us);
 void proxy_submit(struct proxy *proxy, struct sim_call *call);
 void message_arrive(struct world *w, struct message *m);
 void message_deliver(struct world *w, struct message *m);
