@@ -4,7 +4,8 @@
 #   CC=clang        another compiler (give it another B)
 #   B=build/x       where everything is built; nothing is ever written elsewhere
 #   SAN=address     sanitizers, as for -fsanitize=
-#   WERROR=         warnings do not stop the build (for packagers)
+#   WERROR=-Werror  warnings stop the build, as in `make check` and `make test`
+#   LTO=            no link-time optimisation of the daemon; or options for another kind
 #   ARGS="-v"       more options for `make run`
 #   ONLY="chain log" only these unit tests: tests/unit/test_chain.c, test_log.c
 #   DIRS="base"     only these folders of src, as long as others do not compile
@@ -24,7 +25,8 @@ PYTHON     ?= /usr/bin/python3
 # --- flags -------------------------------------------------------------------
 
 SAN    ?=
-WERROR ?= -Werror
+# Empty, so that a release can be compiled by next year's compiler, whose warnings nobody knows yet.
+WERROR ?=
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
 
 WARNINGS := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes \
@@ -41,6 +43,14 @@ else
 # Instrumented code confuses the flow analysis of gcc, hence no maybe-uninitialized.
 HARDEN := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	$(if $(call accepted,-Wmaybe-uninitialized),-Wno-maybe-uninitialized)
+endif
+
+# Link-time optimisation saves the daemon 6 to 8 % of its processor time; only the daemon has it.
+# Used where a program can be linked with it: clang needs a plug-in of the linker.
+ifeq ($(origin LTO),undefined)
+linkable = $(shell echo 'int main(void){return 0;}' | $(CC) $(1) -x c - -o /dev/null \
+	>/dev/null 2>&1 && echo $(1))
+LTO := $(if $(SAN),,$(call linkable,-flto=auto))
 endif
 
 ALL_CFLAGS  = -std=gnu11 $(CFLAGS) -pthread -fPIE $(WARNINGS) $(WERROR) $(HARDEN)
@@ -108,8 +118,10 @@ run: ## install what is missing, build, run in the foreground on 127.0.0.1:11220
 .PHONY: programs
 programs: all $(UNIT_BIN) $(SIM_BIN)
 
+$(OBJ) $(MAIN_OBJ): DAEMON_CFLAGS = $(LTO)
+
 $(BIN): $(OBJ) $(MAIN_OBJ)
-	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/unit/test_%: $(CHECKED)/tests/unit/test_%.o $(SUPPORT_OBJ) $(CHECKED_OBJ)
 	@mkdir -p $(@D)
@@ -121,14 +133,14 @@ $(B)/sim: $(SIM_OBJ) $(SIM_LIB)
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(call say,CC  )$(CC) $(ALL_CPPFLAGS) $(if $(SAN),-DMCLISTD_SLOW_CHECKS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC  )$(CC) $(ALL_CPPFLAGS) $(if $(SAN),-DMCLISTD_SLOW_CHECKS) $(ALL_CFLAGS) $(DAEMON_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/checked/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CPPFLAGS) -DMCLISTD_SLOW_CHECKS $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Rewritten only when the compiler or a flag changes: then all objects are built again.
-FLAGS_NOW := $(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS))
+FLAGS_NOW := $(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS))
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
@@ -144,6 +156,7 @@ test: ## everything, as on a fresh machine: dependencies, style, both compilers,
 	.ci/run
 
 .PHONY: check
+check: export WERROR = -Werror
 check: ## the quick round before a commit: style, unit tests, wire tests without the slow ones
 	$(MAKE) style
 	$(MAKE) $(JOBS) unit
