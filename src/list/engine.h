@@ -22,7 +22,7 @@
 #include "base/slice.h"
 #include "config/config.h"
 #include "list/core/session.h"
-#include "proto/backend.h"
+#include "proto/server/backend.h"
 
 enum list_verb {
     LIST_ADD,    /* blind */

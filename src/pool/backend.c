@@ -7,8 +7,8 @@
 #include "pool/context.h"
 #include "pool/pool.h"
 #include "pool/server.h"
-#include "proto/backend_format.h"
-#include "proto/backend_parse.h"
+#include "proto/server/backend_format.h"
+#include "proto/server/backend_parse.h"
 
 #define TEXT_MAX 512
 /* Calls kept for reuse; more than so many are rarely on their way at once. */

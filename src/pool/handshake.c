@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "proto/backend_parse.h"
+#include "proto/server/backend_parse.h"
 
 /* The first version with `HD` and all that the proxy asks by `mg`. */
 static const uint64_t version_needed[3] = {1, 6, 10};

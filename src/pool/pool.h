@@ -21,7 +21,7 @@
 #include "base/metric.h"
 #include "base/slice.h"
 #include "config/config.h"
-#include "proto/backend.h"
+#include "proto/server/backend.h"
 
 struct event_base;
 struct pool;

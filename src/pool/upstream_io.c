@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "pool/server.h"
 #include "pool/upstream.h"
-#include "proto/backend_parse.h"
+#include "proto/server/backend_parse.h"
 
 /* Pieces of one writev; a chain with more takes another call. */
 #define WRITE_PIECES 64

@@ -5,7 +5,7 @@
 #ifndef PROXY_DISPATCH_H
 #define PROXY_DISPATCH_H
 
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 #include "proxy/client.h"
 
 /* Answers the request at once or puts it in the client's queue. Its slices point into block. */

@@ -11,7 +11,7 @@
 #ifndef PROXY_FORWARD_H
 #define PROXY_FORWARD_H
 
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 #include "proxy/client.h"
 
 /* Queues any request whose verb has a shape of memcached's own, SHAPE_PLAIN and SHAPE_REFUSED

@@ -7,7 +7,7 @@
 
 #include "base/chain.h"
 #include "list/engine.h"
-#include "proto/verb.h"
+#include "proto/client/verb.h"
 
 /* Appends the call's part of the answer to out; moves the call's answer chain. quiet: nothing on
  * success. The line behind the last part (END) is the caller's. The call must not have failed. */

@@ -7,7 +7,7 @@
 #define PROXY_LIST_REQUEST_H
 
 #include "list/engine.h"
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 #include "proxy/client.h"
 
 /* Queues a request whose verb has one of the list shapes. */

@@ -11,7 +11,7 @@
 #ifndef PROXY_MULTIGET_H
 #define PROXY_MULTIGET_H
 
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 #include "proxy/client.h"
 
 /* Queues a request of SHAPE_KEYS or SHAPE_GAT. */

@@ -20,7 +20,7 @@
 #include "base/block.h"
 #include "base/chain.h"
 #include "base/slice.h"
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 #include "proxy/window.h"
 
 struct client;

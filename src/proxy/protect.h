@@ -10,7 +10,7 @@
 #define PROXY_PROTECT_H
 
 #include "config/config.h"
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 
 /* Is the request to be refused? It is one of memcached's own verbs and well-formed. */
 bool protect_refuses(const struct config *config, const struct request *request);

@@ -4,7 +4,7 @@
 #ifndef PROXY_STRANGER_H
 #define PROXY_STRANGER_H
 
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 #include "proxy/client.h"
 
 /* The client speaks that protocol; input: its request, as request_parse has it. Answers what the

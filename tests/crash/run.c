@@ -4,7 +4,7 @@
  */
 #include "case.h"
 
-#include "proto/backend_format.h"
+#include "proto/server/backend_format.h"
 
 #define BEYOND_GRACE_US ((GRACE_S + 1) * 1000000ULL)
 

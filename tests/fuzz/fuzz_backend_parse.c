@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "input.h"
 #include "pool/handshake.h"
-#include "proto/backend_parse.h"
+#include "proto/server/backend_parse.h"
 
 #define VERBS (BE_DELETE + 1)
 

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "input.h"
-#include "proto/backend.h"
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
+#include "proto/server/backend.h"
 
 #define FLAGS_MAX 17
 

@@ -5,7 +5,7 @@
 
 #include "list/format/head.h"
 #include "list/format/sublist.h"
-#include "proto/backend_parse.h"
+#include "proto/server/backend_parse.h"
 
 #define VERBS (BE_DELETE + 1)
 #define LONG_ITEM_BYTES 80

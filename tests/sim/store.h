@@ -6,7 +6,7 @@
 #ifndef SIM_STORE_H
 #define SIM_STORE_H
 
-#include "proto/backend.h"
+#include "proto/server/backend.h"
 
 #define STORE_BUCKETS 4096
 /* Times of expiry of one item that are remembered between two writes of it. */

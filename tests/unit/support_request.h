@@ -6,7 +6,7 @@
 #ifndef SUPPORT_REQUEST_H
 #define SUPPORT_REQUEST_H
 
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 
 #define KEY_50 "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
 #define KEY_250 KEY_50 KEY_50 KEY_50 KEY_50 KEY_50

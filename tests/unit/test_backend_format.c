@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "proto/backend_format.h"
+#include "proto/server/backend_format.h"
 
 static void expect(struct be_request req, const char *wanted)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "proto/backend_parse.h"
+#include "proto/server/backend_parse.h"
 
 #define MAX_VALUE ((size_t)1 << 20)
 

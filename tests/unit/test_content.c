@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "proto/list_format.h"
+#include "proto/client/list_format.h"
 #include "support_list.h"
 
 #define RUNS_MAX 5

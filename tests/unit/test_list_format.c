@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/list_format.h"
+#include "proto/client/list_format.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

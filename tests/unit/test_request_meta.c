@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

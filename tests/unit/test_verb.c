@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/verb.h"
+#include "proto/client/verb.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -363,7 +363,7 @@ def test_docs_name_every_statistic():
 
 
 def test_docs_name_every_verb():
-    table = (ROOT / "src/proto/verb.h").read_text(encoding="utf-8")
+    table = (ROOT / "src/proto/client/verb.h").read_text(encoding="utf-8")
     verbs = re.findall(r'^    VERB\(\w+, "(\w+)"', table, re.MULTILINE)
     docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
     assert len(verbs) > 40
@@ -371,7 +371,7 @@ def test_docs_name_every_verb():
 
 
 def test_docs_have_every_usage_line():
-    source = (ROOT / "src/proto/request_list.c").read_text(encoding="utf-8")
+    source = (ROOT / "src/proto/client/request_list.c").read_text(encoding="utf-8")
     usages = re.findall(r'USAGE\(\w+, "([^"]+)"\)', source)
     docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
     assert len(usages) > 15

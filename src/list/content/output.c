@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/content/output.h"
 
-#include "proto/list_format.h"
+#include "proto/client/list_format.h"
 
 /* Writes items first..last-1 of the sublist, which stand side by side in its text. */
 static void write_joined(struct output *o, struct sublist *s, uint32_t first, uint32_t last)

@@ -2,7 +2,7 @@
 #include "list/core/answer.h"
 
 #include "list/core/engine_state.h"
-#include "proto/list_format.h"
+#include "proto/client/list_format.h"
 
 void answer_call(struct engine *e, struct list *list, struct list_call *call,
                  const struct head *head, enum list_status status)

@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "base/slice.h"
-#include "proto/backend.h"
+#include "proto/server/backend.h"
 
 /* 64 fresh bits in base 32 (a-z, 2-7): no name is ever drawn twice, by any proxy (storage rule 1).
  */

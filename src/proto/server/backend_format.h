@@ -3,13 +3,13 @@
  * The backend vocabulary as memcached's ASCII protocol. Changes are classic commands, never `ms`: a
  * refused `ms` takes the old value away.
  */
-#ifndef PROTO_BACKEND_FORMAT_H
-#define PROTO_BACKEND_FORMAT_H
+#ifndef PROTO_SERVER_BACKEND_FORMAT_H
+#define PROTO_SERVER_BACKEND_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/backend.h"
+#include "proto/server/backend.h"
 
 /* Room for the longest request line. */
 #define BACKEND_LINE_MAX ((size_t)384)

@@ -3,8 +3,8 @@
  * Every verb a client may send, in one table: the parser, the dispatcher, the docs check and
  * `stats` read it.
  */
-#ifndef PROTO_VERB_H
-#define PROTO_VERB_H
+#ifndef PROTO_CLIENT_VERB_H
+#define PROTO_CLIENT_VERB_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/list_format.h"
+#include "proto/client/list_format.h"
 
 void list_format_item(struct chain *out, struct slice key, struct slice item)
 {

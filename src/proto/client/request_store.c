@@ -6,7 +6,7 @@
  * known; when not, the connection is closed, since data that somebody else may have chosen must not
  * be run as commands.
  */
-#include "proto/request_shape.h"
+#include "proto/client/request_shape.h"
 
 /* A data block that is longer than announced is thrown away to its line end, if that comes within
  * so many bytes. */

@@ -7,12 +7,12 @@
  *      |  blanks VERB rest blanks \r\n  |  data block \r\n  |  next request
  *               '--- line ---'
  */
-#ifndef PROTO_REQUEST_SHAPE_H
-#define PROTO_REQUEST_SHAPE_H
+#ifndef PROTO_CLIENT_REQUEST_SHAPE_H
+#define PROTO_CLIENT_REQUEST_SHAPE_H
 
 #include "base/check.h"
-#include "proto/backend.h"
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
+#include "proto/key.h"
 
 struct request_line {
     struct slice input; /* everything that has arrived */

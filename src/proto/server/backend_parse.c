@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/backend_parse.h"
+#include "proto/server/backend_parse.h"
 
 #include <strings.h>
 

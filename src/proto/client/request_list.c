@@ -2,7 +2,7 @@
 /*
  * The list verbs. Items are only counted here: what they may hold depends on the list's policy.
  */
-#include "proto/request_shape.h"
+#include "proto/client/request_shape.h"
 
 #define USAGE(verb, text) \
     [VERB_##verb] = {"CLIENT_ERROR usage: " text "\r\n", \

@@ -5,15 +5,15 @@
  * refuse is refused here with memcached's words, so that backends only ever see well-formed
  * requests and stay in step.
  */
-#ifndef PROTO_REQUEST_PARSE_H
-#define PROTO_REQUEST_PARSE_H
+#ifndef PROTO_CLIENT_REQUEST_PARSE_H
+#define PROTO_CLIENT_REQUEST_PARSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "proto/verb.h"
+#include "proto/client/verb.h"
 
 struct request_limits {
     /* Without the line end, for lines that memcached itself would not limit. */

@@ -3,15 +3,15 @@
  * memcached's replies, as pure functions: where one ends, and what it means for each verb of the
  * backend vocabulary.
  */
-#ifndef PROTO_BACKEND_PARSE_H
-#define PROTO_BACKEND_PARSE_H
+#ifndef PROTO_SERVER_BACKEND_PARSE_H
+#define PROTO_SERVER_BACKEND_PARSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/check.h"
 #include "base/slice.h"
-#include "proto/backend.h"
+#include "proto/server/backend.h"
 
 /* A reply line longer than this is no memcached's. */
 #define BACKEND_REPLY_LINE_MAX ((size_t)8192)

@@ -2,8 +2,8 @@
 /*
  * The pieces of list answers that the engine writes itself while it streams a list.
  */
-#ifndef PROTO_LIST_FORMAT_H
-#define PROTO_LIST_FORMAT_H
+#ifndef PROTO_CLIENT_LIST_FORMAT_H
+#define PROTO_CLIENT_LIST_FORMAT_H
 
 #include "base/chain.h"
 #include "base/slice.h"

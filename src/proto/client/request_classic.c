@@ -2,7 +2,7 @@
 /*
  * memcached's own verbs without a data block: get, gat, delete, incr, touch.
  */
-#include "proto/request_shape.h"
+#include "proto/client/request_shape.h"
 
 /* Checks that only valid keys follow in keys, counts them, notes the first. */
 static bool take_keys(const struct request_line *line, struct slice keys, struct request *out)

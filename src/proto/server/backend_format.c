@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/backend_format.h"
+#include "proto/server/backend_format.h"
 
 #include "base/check.h"
 

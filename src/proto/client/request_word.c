@@ -4,7 +4,7 @@
  */
 #include <limits.h>
 
-#include "proto/request_shape.h"
+#include "proto/client/request_shape.h"
 
 /* What mcmc, the tokenizer of newer memcacheds, takes for a 32-bit number. */
 #define DIGITS_32_MAX ((size_t)10)

@@ -2,9 +2,9 @@
 /*
  * Finds the line, looks the verb up and leaves the rest to the verb's shape.
  */
-#include "proto/request_parse.h"
+#include "proto/client/request_parse.h"
 
-#include "proto/request_shape.h"
+#include "proto/client/request_shape.h"
 
 /* memcached closes when so many bytes hold no newline, get and gets aside. */
 #define SHORT_LINE_BYTES ((size_t)2048)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The vocabulary between the list engine and whatever stores items: requests and their replies.
- * memcached's ASCII protocol is one wire for it (proto/backend_format, proto/backend_parse), the
- * simulator's virtual store another.
+ * memcached's ASCII protocol is one wire for it (proto/server/backend_format,
+ * proto/server/backend_parse), the simulator's virtual store another.
  */
-#ifndef PROTO_BACKEND_H
-#define PROTO_BACKEND_H
+#ifndef PROTO_SERVER_BACKEND_H
+#define PROTO_SERVER_BACKEND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,12 +13,8 @@
 
 #include "base/block.h"
 #include "base/slice.h"
+#include "proto/key.h"
 
-/* memcached's limit on keys. */
-#define KEY_BYTES_MAX 250
-/* Longest key of a list: with "#", a run's name, "." and the number of a sublist behind it
- * (list/format/name.h) it is still a key for memcached. */
-#define LIST_KEY_BYTES_MAX 220
 /* Longest key of a request that goes where another key belongs. */
 #define BE_ROUTE_BYTES 16
 

@@ -3,7 +3,7 @@
  * The meta commands. Flags are checked as memcached checks them; which of its errors wins when
  * there are several follows its order of checks.
  */
-#include "proto/request_shape.h"
+#include "proto/client/request_shape.h"
 
 /* Flags behind the key, beyond which older memcacheds refuse; ms spends one place on its length. */
 #define META_FLAGS_MAX ((size_t)17)

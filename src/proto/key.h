@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long keys may be: the same towards clients and towards servers. */
+#ifndef PROTO_KEY_H
+#define PROTO_KEY_H
+
+/* memcached's limit on keys. */
+#define KEY_BYTES_MAX 250
+/* Longest key of a list: with "#", a run's name, "." and the number of a sublist behind it
+ * (list/format/name.h) it is still a key for memcached. */
+#define LIST_KEY_BYTES_MAX 220
+
+#endif
