@@ -6,6 +6,7 @@ import pathlib
 import platform
 import re
 import subprocess
+import textwrap
 
 from measure import Failure
 from sides import version_of
@@ -258,7 +259,18 @@ def figures_text(everything):
     parts += [facts_text(result) for result in of_kind(everything, "facts")]
     parts += ["### Against size and number of clients"]
     parts += [series_text(result) for result in of_kind(everything, "series")]
-    return "\n\n".join(part.replace("* |", "\\* |") for part in parts)
+    text = "\n\n".join(part.replace("* |", "\\* |") for part in parts)
+    return "\n".join(map(wrapped, text.split("\n")))
+
+
+def wrapped(line):
+    """A line of a document within 100 columns, unless it is a row of a table or an image."""
+    if line.startswith(("|", "![")):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(
+        line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def plot(result, path):

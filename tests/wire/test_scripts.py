@@ -421,7 +421,54 @@ def test_docs_name_every_line_of_lstat():
     assert [name for name in names if f"`{name}`" not in docs] == []
 
 
+def documents():
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def prose_of(path):
+    """The document without its blocks of code."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(path):
+    """The names that links to places in a document can have: headings as GitHub names them."""
+    text = prose_of(path)
+    anchors = set(re.findall(r'<a id="([^"]+)">', text))
+    for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        anchors.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return anchors
+
+
+def broken_links(path):
+    """Relative links of a document to files that are not there, or to places that are not in them."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose_of(path)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (path.parent / target) if target else path
+        if not file.exists() or (anchor and anchor not in anchors_of(file)):
+            yield f"{path.name}: {link}"
+
+
 def test_links_in_the_docs_lead_somewhere():
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-            assert (path.parent / target).exists(), f"{path.name}: {target}"
+    assert len(documents()) > 10
+    assert [link for path in documents() for link in broken_links(path)] == []
+
+
+def test_a_broken_link_is_noticed(tmp_path):
+    (tmp_path / "other.md").write_text('# The `other` one: `x`\n<a id="here"></a>\n')
+    path = tmp_path / "this.md"
+    good = "[a](other.md) [b](other.md#the-other-one-x) [c](other.md#here) [d](#this) [e](http://x.y)"
+    path.write_text(f"# This\n{good}\n```\n# no heading\n[no](link)\n```\n")
+    assert list(broken_links(path)) == []
+    path.write_text("# This\n[a](another.md) [b](other.md#there) [c](#that) [d](other.md)\n")
+    assert len(list(broken_links(path))) == 3
+
+
+def test_every_document_is_in_the_index():
+    index = ROOT / "docs" / "README.md"
+    text = index.read_text(encoding="utf-8")
+    others = [p for p in (ROOT / "docs").glob("*.md") if p != index]
+    assert [p.name for p in others if f"]({p.name})" not in text] == []
