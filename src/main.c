@@ -313,7 +313,7 @@ static void begin_drain(struct mclistd *m)
 }
 
 /* The proxy cannot be stopped in order while it drains in another thread; the kernel closes what it
- * holds, and the next start takes over a unix socket that nobody answers. */
+ * holds, and the next start takes over a unix socket that no process answers. */
 static void end_at_once(struct mclistd *m)
 {
     log_warn("ended while requests were being finished");

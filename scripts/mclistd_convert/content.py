@@ -144,7 +144,7 @@ def judge(reader, connection, key, before, after):
     return Outcome(
         "failed",
         differing,
-        f"{differing} items differ (or their order), and nobody was seen changing the list",
+        f"{differing} items differ (or their order), and no client was seen changing the list",
     )
 
 

@@ -31,7 +31,7 @@ struct config *config_create(void)
     struct config *config = calloc(1, sizeof *config);
     CHECK(config != NULL);
     /* Room for all there may ever be: addresses stay valid while the file is read, and pages that
-     * nobody writes to cost nothing. */
+     * no client writes to cost nothing. */
     config->pools = calloc(CONFIG_POOLS_MAX, sizeof *config->pools);
     config->lists = calloc(CONFIG_LISTS_MAX, sizeof *config->lists);
     CHECK(config->pools != NULL && config->lists != NULL);

@@ -12,8 +12,8 @@
 
 #define NAME_PREFIX "mclistd-"
 #define LOCK_NAME "lock"
-/* A lock gets its final name only when it is held, so that nobody takes a directory in the making
- * for a left-over. */
+/* A lock gets its final name only when it is held, so that no other proxy takes a directory in the
+ * making for a left-over. */
 #define LOCK_NAME_NEW "lock.new"
 #define SOCKET_NAME "memcached.sock"
 #define BASES_MAX 4
@@ -51,7 +51,8 @@ static bool is_ours(int dir_fd, uid_t owner)
            (st.st_uid == geteuid() || (geteuid() == 0 && st.st_uid == owner));
 }
 
-/* Removes base/name if it is a left-over: a private directory of ours whose lock nobody holds. */
+/* Removes base/name if it is a left-over: a private directory of ours whose lock no process holds.
+ */
 static void remove_leftover(int base_fd, const char *name, uid_t owner)
 {
     int dir_fd = openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

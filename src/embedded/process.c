@@ -37,7 +37,7 @@ int process_find(const char *name, char *out, size_t cap)
     while (*path != '\0') {
         size_t len = strcspn(path, ":");
         int n = snprintf(out, cap, "%.*s/%s", (int)len, path, name);
-        /* An empty part would mean the working directory, which is nobody's wish here. */
+        /* An empty part would mean the working directory, which is never wanted here. */
         if (len > 0 && n > 0 && (size_t)n < cap && is_program(out)) {
             return 0;
         }

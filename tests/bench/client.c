@@ -150,7 +150,7 @@ static bool take_replies(struct client *client, struct run *run, const char *at,
         client->answered++;
     }
     if (client->answered == client->batch && at < end) {
-        return fail_at(run, "a reply that nobody asked for", at, end);
+        return fail_at(run, "a reply that no request asked for", at, end);
     }
     client->partial_bytes = (size_t)(end - at);
     if (client->partial_bytes > sizeof(client->partial)) {
@@ -194,7 +194,7 @@ bool client_check_silent(struct client *client, struct run *run)
 {
     ssize_t got = recv(client->fd, run->input, INPUT_BYTES, 0);
     if (got > 0) {
-        return fail_at(run, "a reply that nobody asked for", run->input, run->input + got);
+        return fail_at(run, "a reply that no request asked for", run->input, run->input + got);
     }
     if (got == 0) {
         return fail(run, "connection closed", "by the server, at the end");

@@ -337,7 +337,7 @@ static bool run_load(struct run *run, const struct options *options, struct clie
     if (!run_until(run, options, UINT64_MAX, 0)) {
         return false;
     }
-    /* A moment for what nobody asked for. */
+    /* A moment for replies that no request asked for. */
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     for (unsigned i = 0; i < options->connections; i++) {
         if (!client_check_silent(&clients[i], run)) {

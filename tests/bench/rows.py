@@ -146,13 +146,13 @@ PLAIN = [
 
 
 def check_members(side, key="hot", valid=MEMBERS):
-    """No item twice, none that nobody added, and the count fits."""
+    """No item twice, none that no client added, and the count fits."""
     found = side.members(key)
     must(len(set(found)) == len(found), f"{side.name}: {key} holds an item twice")
     pattern = re.compile(r"user-(\d{6})")
     numbers = [pattern.fullmatch(item) for item in found]
     good = all(match and int(match[1]) < valid for match in numbers)
-    must(good, f"{side.name}: {key} holds what nobody added")
+    must(good, f"{side.name}: {key} holds items that no client added")
     must(side.count(key) == len(found), f"{side.name}: the count of {key} is wrong")
 
 

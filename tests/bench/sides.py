@@ -402,7 +402,7 @@ def raise_file_limit():
 
 class Machine:
     """How much of the machine others have used since this was made, of all cores, 0 to 1. Time that
-    a hypervisor gave to somebody else counts as theirs."""
+    a hypervisor gave to another machine counts as theirs."""
 
     def __init__(self):
         self.start_s = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is not the same request again and again: reads after another proxy's flip, memory, several
+"""Measurements other than one request repeated: reads after another proxy's flip, memory, several
 proxies on one list, latency beside a merge."""
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where the proxy's answers may differ from memcached's: one table, with the reason of each row and
-the words of docs/protocol.md that promise it. What is not in it must be the same, byte for byte.
+the words of docs/protocol.md that promise it. Everything else must be the same, byte for byte.
 
 A row is one of three:
     own      the proxy's own answer is expected; memcached is not asked
@@ -296,7 +296,7 @@ TABLE = [
     Row(
         "base64",
         "memcached skips what is no base64 digit; and a server may answer with the decoded key, so "
-        "that a line feed in it would make two answers of one, the second somebody else's",
+        "that a line feed in it would make two answers of one, the second another request's",
         "A base64 key has to be complete, with nothing but base64 digits, and without a line feed "
         "in what it decodes to.",
         _bad_base64,

@@ -30,7 +30,7 @@
 /* Deletions in a row: garbage of millions of sublists. */
 #define HOUSEKEEPING_MAX 1000
 #define END_US (100 * 1000000ULL)
-/* Time passes with each: whoever goes on while a server pretends goes on until a time. */
+/* Time passes with each: an operation that goes on while a server lies goes on until a time. */
 #define END_REPLY_US 1000
 
 struct fuzz_call {
@@ -177,7 +177,7 @@ static void free_pending(struct world *w)
     }
 }
 
-/* Nobody answers the calls that are open, as after a crash. */
+/* The calls that are open are never answered, as after a crash. */
 static void stop_engine(struct world *w)
 {
     engine_destroy(&w->engine);

@@ -220,7 +220,7 @@ static void append_range(struct block **b, const struct ref_range *range, const 
     block_append(b, text, (size_t)n);
 }
 
-/* Somebody else writes a head that follows from the one that is there. */
+/* Another proxy writes a head that follows from the one that is there. */
 static void rewrite_head(struct liar *liar, struct slice key, unsigned how, struct now now)
 {
     const struct item *item = store_find(&liar->store, key, now.wall_s);

@@ -26,8 +26,8 @@ void liar_fini(struct liar *liar);
 /* How a request is answered when it is not answered truly. */
 enum lie {
     LIE_DOWN,        /* not sent */
-    LIE_LOST,        /* not done, and nobody knows */
-    LIE_LOST_DONE,   /* done, and nobody knows */
+    LIE_LOST,        /* not done, and the outcome is unknown */
+    LIE_LOST_DONE,   /* done, and the outcome is unknown */
     LIE_STATUS,      /* another answer that fits the verb; not done */
     LIE_STATUS_DONE, /* the same, but done */
     LIE_VALUE,       /* a value from the input */
@@ -42,7 +42,7 @@ void liar_answer(struct liar *liar, const struct be_request *r, struct now now,
 void liar_lie(struct liar *liar, enum lie lie, const struct be_request *r, struct now now,
               struct be_reply *reply);
 
-/* Somebody else changes what is stored for that list. */
+/* Another client changes what is stored for that list. */
 void liar_stranger(struct liar *liar, struct slice list_key, struct now now);
 
 /* Items are chosen by a byte; some look like the format's own syntax, the last are not valid. */

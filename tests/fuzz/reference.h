@@ -69,7 +69,7 @@ enum ref_result {
     REF_OK,
     REF_MISSING,   /* a sublist that counts is not there or is none */
     REF_IRREGULAR, /* a run names an item twice, or its header says something else than its
-                      sublists: no program writes that, and what it means is nobody's promise */
+                      sublists: no program writes that, and its meaning is not defined */
 };
 /* What a list holds. *items is complete only for REF_OK. */
 enum ref_result ref_content(const struct ref_head *head, ref_lookup *lookup, void *arg,

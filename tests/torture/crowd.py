@@ -219,7 +219,7 @@ class Dribbler(Member):
 
 
 class Quitter(Member):
-    """Sends a few requests and half of one more, and leaves. Nobody else has the items of the half
+    """Sends a few requests and half of one more, and leaves. No other client has the items of the half
     one, so a history in which it was done is refused."""
 
     def pause_s(self):

@@ -439,7 +439,7 @@ static void add_fd(struct polled *polled, int fd, short events)
             die("out of memory");
         }
     }
-    /* An end that nobody waits for must not be reported again and again. */
+    /* An end that no read waits for must not be reported again and again. */
     polled->fds[polled->count++] = (struct pollfd){.fd = events != 0 ? fd : -1, .events = events};
 }
 

@@ -291,7 +291,7 @@ class Run:
             time.sleep(0.05)
 
     def judge_work(self):
-        """The clients did get on: every verb was answered well by somebody."""
+        """The clients did get on: every verb was answered well at least once."""
         done = sum((client.done for client in self.clients), collections.Counter())
         errors = sum((client.errors for client in self.clients), collections.Counter())
         idle = [form for form in verbs.FORMS if not any(

@@ -51,7 +51,7 @@ def item_name(number):
 @dataclasses.dataclass(frozen=True)
 class Request:
     form: str  # the verb that is sent
-    verb: str  # the verb in the history; "" for what is not recorded
+    verb: str  # the verb in the history; "" for requests that are not recorded
     lists: tuple
     words: tuple = ()  # items, or the positions of lrange
     body: bytes | None = None

@@ -25,7 +25,7 @@ LINES_PER_START = 20
 
 
 class Stalls(threading.Thread):
-    """Notes when this program did not get on: then nobody's answer counts as late."""
+    """Notes when this program did not get on: then no answer counts as late."""
 
     def __init__(self):
         super().__init__(name="stalls", daemon=True)

@@ -37,7 +37,7 @@ def as_bytes(text):
 
 
 def free_port():
-    """A port nobody listens on. Below the range from which clients get theirs, so that none of
+    """A port that no process listens on. Below the range from which clients get theirs, so that none of
     their connections takes it before it is used."""
     while True:
         port = random.randint(10000, 32000)

@@ -116,7 +116,7 @@ def test_a_multi_get_over_a_killed_server_ends_in_an_error(daemon, memcacheds):
 @pytest.mark.config(proxy={"threads": 1})
 @pytest.mark.parametrize("pause_s", [0, 0.3, 2.5], ids=["at once", "soon", "after a while"])
 def test_the_first_request_after_a_restart_works(daemon, memcacheds, pause_s):
-    """A connection that died while nobody used it is noticed before anything is sent on it."""
+    """A connection that died while it was idle is noticed before anything is sent on it."""
     owner = owners(daemon, memcacheds)
     server = memcacheds[0]
     key = next(key for key in KEYS if owner[key] is server)
@@ -180,7 +180,7 @@ def test_a_stopped_server(daemon, memcacheds):
             for key in its[:3]:
                 assert names(silent, conn.cmd(f"get {key}"), SILENT)
                 assert names(silent, conn.set(key, "x"), SILENT)
-            # Nobody waits for it who has not asked it.
+            # Only its own requests wait for it.
             conn.send(f"get {its[0]}\r\n")
             for key in others * 5:
                 assert other.get(key) == key.encode()

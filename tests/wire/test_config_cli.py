@@ -204,7 +204,7 @@ BAD = {
     "retries the wrong way round": (
         SERVERS + "retry_min_ms = 5000\n", 1, ["retry_min_ms", "retry_max_ms"]
     ),
-    "a weight that nobody heeds": (
+    "a weight that has no effect": (
         "[pool a]\nservers = h:1 2\ndistribution = modula\n", 1, ["weight", "ketama_weighted"]
     ),
     "its own server": ("[proxy]\nlisten = h:1\n[pool a]\nservers = h:1\n", None, ["h:1", "own client"]),

@@ -314,7 +314,7 @@ def test_the_state_is_taken_for_keys(start_daemon, memcached, tmp_path):
         assert "2 of 2 lists read, 2 items" in done.stdout
     with memcached.conn() as conn:
         conn.cmd("delete topic-2#")
-    store(memcached, "simple", "topic-2", ["pear"])  # somebody goes on with the old one
+    store(memcached, "simple", "topic-2", ["pear"])  # a client goes on with the old one
     done = convert(daemons, "--verify-only", f"--keys={state}")
     assert done.returncode == 1, done.stdout
     assert "failed: topic-2: it is stored in the old layout" in done.stdout

@@ -25,7 +25,7 @@ LISTS = [f"topic-{n}" for n in range(8)]
 
 
 class Writer(threading.Thread):
-    """Adds items that nobody else has to all lists in turn, deletes some of them again, and looks
+    """Adds items that no other client has to all lists in turn, deletes some of them again, and looks
     after each change whether it was done."""
 
     def __init__(self, daemon, name, deletes):

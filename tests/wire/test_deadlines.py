@@ -65,7 +65,7 @@ def test_the_server_hangs(paused, memcached, request_text, answer):
 
 @deadline
 def test_answers_in_order_and_once_each(paused, memcached):
-    """What comes late, for requests that were answered, is nobody's answer."""
+    """What comes late, for requests that were answered, answers no other request."""
     paused.send("ladd l c\r\nladd l d\r\nget warm\r\nlget l\r\nset k 0 0 1\r\nx\r\nget a b\r\nversion\r\n")
     assert paused.lines(6) == [UNKNOWN, UNKNOWN, READ, LIST_READ, UNKNOWN, READ]
     assert paused.line().startswith(b"VERSION ")

@@ -183,7 +183,7 @@ def check_refused(hand, conn, dialect):
 @ALL
 @pytest.mark.parametrize("seed", range(3))
 def test_garbage_under_the_keys_of_a_list(memcached, start_daemon, dialect, seed):
-    """Every request has an answer. What is not of the format is refused and not touched; of the rest
+    """Every request has an answer. A value of another format is refused and not touched; of the rest
     what was added is there, and lcompact changes no content."""
     rng = random.Random(seed)
     capacity = {"capacity": 8} if dialect == "ring" else NEVER
@@ -256,7 +256,7 @@ def test_numbers_with_large_gaps(memcached, start_daemon):
 
 
 def test_numbers_of_sublists_at_their_end(memcached, start_daemon):
-    """The next sublist would have a number that nobody reads."""
+    """The next sublist would have a number that no reader can take."""
     daemon = start_daemon(
         [memcached],
         config=settings("sublists", sublist_limit_bytes=512, max_item_bytes=100, **NEVER),

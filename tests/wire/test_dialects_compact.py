@@ -134,7 +134,7 @@ def test_compact_chance_0_never_folds(memcached, start_daemon, dialect):
 @pytest.mark.parametrize("dialect", SETS)
 def test_by_size(memcached, start_daemon, dialect):
     """An application adds and deletes the same all the time: what is stored stays small, though
-    nobody reads."""
+    no reader reads."""
     config = settings(dialect, compact_chance=0, log_limit_bytes=1024, max_item_bytes=100)
     daemon = start_daemon([memcached], config=config)
     with Hand(memcached.port) as hand, daemon.conn() as conn:
@@ -191,7 +191,7 @@ def test_contended_deletions_of_simple_lists(memcached, start_daemon):
 
 
 class AlwaysExists:
-    """A memcached whose content somebody else changes before each CAS; other changes are done."""
+    """A memcached whose content another client changes before each CAS; other changes are done."""
 
     def __init__(self, value):
         self.value = value

@@ -89,7 +89,7 @@ def test_every_verb_but_ldrop_refuses(memcached, start_daemon, dialect, name):
 def test_a_proxy_that_does_not_know_the_list_looks_before_it_appends(
     memcached, start_daemon, dialect, name, verb
 ):
-    """Whatever the answer: what is not the list's is as it was."""
+    """Whatever the answer: every value that is not the list's is as it was."""
     if dialect == "ring" and verb == "ldel":
         pytest.skip("a ring has no ldel")
     config = settings(dialect, **({} if dialect == "ring" else {"compact_chance": 0}))
@@ -275,7 +275,7 @@ def test_a_ring_counts_a_counter_that_a_client_made_as_an_integer(memcached, sta
 
 
 def test_native_heads_and_sublists_have_no_flags(memcached, start_daemon):
-    """The proxy writes none: what has some is somebody's."""
+    """The proxy writes none: an item with flags is another program's."""
     daemon = start_daemon([memcached], config={"lists": {}})
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         assert hand.conn.set("k#", "^1\n+1:a", flags=4) == b"STORED"

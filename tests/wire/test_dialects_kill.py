@@ -91,7 +91,7 @@ def test_killed_after_each_change(
                 assert sorted(found) in (CONTENT, sorted(after)), changes
             assert conn.cmd(f"lcompact {KEY}") == b"OK"
             if dialect in ("flip", "marker") and request_text.startswith("lset"):
-                # Its copy may come to count when somebody goes on with it.
+                # Its copy may come to count when another proxy goes on with it.
                 assert conn.lget(KEY) in (found, after)
                 found = conn.lget(KEY)
             # In sublists an item that was added again moves to where that was.

@@ -185,7 +185,7 @@ def test_states_left_by_hand(memcached, start_daemon, dialect, items, expected, 
 def test_two_open_logs_by_hand_lose_nothing_while_they_are_folded(
     memcached, start_daemon, start_relay
 ):
-    """At each step somebody adds to the log that he takes to be the open one."""
+    """At each step a client adds to the log that it takes to be the open one."""
     second = start_daemon([memcached], config=settings("marker", **NEVER))
     with Hand(memcached.port) as hand, second.conn() as other:
         for changes in range(12):

@@ -152,7 +152,7 @@ def test_what_was_deleted_stays_deleted(memcached, start_daemon, kills):
 
     def client(number):
         rng = random.Random(number)
-        there, gone = set(names_of(number)), set()  # what is not sure is in neither
+        there, gone = set(names_of(number)), set()  # items of unknown state are in neither
         while not stop.is_set():
             try:
                 with daemons[rng.randrange(3)].conn() as conn:

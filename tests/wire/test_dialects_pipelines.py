@@ -221,7 +221,7 @@ def test_quiet_verbs(start_memcached, start_daemon, dialect):
 
 
 def test_requests_of_a_client_that_leaves(start_memcached, start_daemon):
-    """It closes in the middle; what it had sent is done or not, and nobody is held up."""
+    """It closes in the middle; what it had sent is done or not, and no other client is held up."""
     daemon = start_daemon([start_memcached()], config=lists_by_dialect(**TINY))
     for n in range(30):
         with daemon.conn() as conn:

@@ -101,7 +101,7 @@ def test_three_proxies_are_killed_and_paused(start_daemon, memcacheds):
 
 
 def test_the_only_proxy_is_killed_while_it_merges(start_daemon, memcacheds):
-    """Nobody else is there to tidy up: it finds its own predecessor's announcements."""
+    """No other proxy is there to tidy up: it finds its own predecessor's announcements."""
     daemons = start_proxies(start_daemon, memcacheds, 1)
     trouble = Trouble(daemons, 5)
     load = Load(daemons, SECONDS // 2, CLIENTS, keys=[b"one"], universe=300, seed=5)

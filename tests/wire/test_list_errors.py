@@ -191,7 +191,7 @@ def test_one_key_of_several_refused_stands_in_place_of_end(conn):
 
 
 def test_what_is_no_list_is_left_alone(conn, memcached):
-    """Somebody's value under the head's name is never changed, however it looks."""
+    """Another program's value under the head's name is never changed, however it looks."""
     with memcached.conn() as backend:
         for value in (b"garbage", b"", b"^2\n", b"^1", b"^1 run\n", b"^1\n+1:a?1:b", b"^1\n+9:a"):
             backend.set("l#", value)

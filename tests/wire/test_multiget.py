@@ -126,7 +126,7 @@ ANSWERS = {
     "all": (b"".join(value_of(key.encode()) for key in KEYS) + b"END\r\n", "".join(KEYS), b"END"),
     "some": (value_of(b"b") + value_of(b"e") + b"END\r\n", "be", b"END"),
     "none": (b"END\r\n", "", b"END"),
-    "a key that nobody asked for": (value_of(b"b") + value_of(b"x") + b"END\r\n", "b", LOST),
+    "a key that no request asked for": (value_of(b"b") + value_of(b"x") + b"END\r\n", "b", LOST),
     "part of a key": (value_of(b"b") + value_of(b"cc") + b"END\r\n", "b", LOST),
     "a key twice": (value_of(b"b") * 2 + b"END\r\n", "b", LOST),
     "the wrong order": (value_of(b"c") + value_of(b"b") + b"END\r\n", "c", LOST),

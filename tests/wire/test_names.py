@@ -262,7 +262,7 @@ def test_ipv4_goes_before_ipv6(start_daemon, start_memcached, dns):
 
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
 def test_half_an_answer_decides_nothing(start_daemon, start_memcached, dns):
-    """As long as nobody knows whether there are IPv4 addresses, the others are not used."""
+    """As long as it is not known whether there are IPv4 addresses, the others are not used."""
     memcached = start_memcached()
     start_memcached(host="::1", port=memcached.port)
     dns.names["mc.test"] = ["::1", HOST]

@@ -27,7 +27,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 class DaemonWithPipe(Daemon):
-    """Standard error is a pipe that nobody reads."""
+    """Standard error is a pipe that no process reads."""
 
     def start(self):
         write_ini(self.ini_path, self.sections)

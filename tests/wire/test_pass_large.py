@@ -68,7 +68,7 @@ KEEPING = ("add old 0 0 LENGTH", "replace old 0 0 LENGTH", "append old 0 0 LENGT
 @pytest.mark.parametrize("line", REMOVING + KEEPING)
 @pytest.mark.memcacheds(3)
 def test_a_value_that_is_too_large_takes_the_old_one_away(conn, memcacheds, line):
-    """As memcached has it for set and ms, so that nobody reads what is out of date."""
+    """As memcached has it for set and ms, so that no client reads an old value."""
     with memcacheds[0].conn() as direct:
         assert direct.set("old", "value") == b"STORED"
         too_large(direct, line)

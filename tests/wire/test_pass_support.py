@@ -100,7 +100,7 @@ def cas_of(port, key):
 
 
 class Pair:
-    """A daemon before its servers, and a memcached nobody stands before."""
+    """A daemon before its servers, and a memcached without a proxy."""
 
     def __init__(self, daemon, servers, direct):
         self.daemon = daemon

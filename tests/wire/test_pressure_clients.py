@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clients that are slow, leave early or end only their sending: nobody else notices."""
+"""Clients that are slow, leave early or end only their sending: no other client notices."""
 
 import contextlib
 import socket

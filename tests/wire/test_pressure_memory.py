@@ -295,7 +295,7 @@ def test_values_dropped_for_a_slow_reader_are_asked_for_again(daemon, memcacheds
     proxy={"client_output_bytes": "256k", "client_hard_bytes": "8m"}, lists={"max_answer_bytes": "4m"}
 )
 def test_lists_are_read_as_fast_as_their_reader_takes_them(daemon):
-    """All kinds of list reads and changes between them, in order; nobody is closed, and memory does
+    """All kinds of list reads and changes between them, in order; no client is closed, and memory does
     not grow with what was asked for."""
     items = [b"%06d" % i + b"x" * 94 for i in range(20_000)]
     rounds = 40

@@ -308,7 +308,7 @@ def test_sweep_of_spread_lists(conn, memcacheds):
     assert "3 removed" in out
     assert conn.lget("fruit") == items
 
-    # Whoever forgets --spread is told, and loses nothing.
+    # A user who forgets --spread is told, and loses nothing.
     out = sweep("--delete", *addresses)
     assert "named by a head on another server: --spread?" in out
     assert conn.lget("fruit") == items
