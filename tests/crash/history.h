@@ -7,7 +7,7 @@
 #ifndef CRASH_HISTORY_H
 #define CRASH_HISTORY_H
 
-#include "../sim/model.h"
+#include "../world/model.h"
 #include "list/engine.h"
 
 #define CALL_ITEMS_MAX 4

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every step crashed: the list engine in all orders of events of a bounded world.
 
-CRASH_SRC := $(sort $(wildcard tests/crash/*.c)) tests/sim/model.c tests/sim/step.c \
-             tests/sim/store.c
-CRASH_OBJ := $(CRASH_SRC:%.c=$(CHECKED)/%.o)
+CRASH_OBJ := $(patsubst %.c,$(CHECKED)/%.o,$(sort $(wildcard tests/crash/*.c)))
 
 $(B)/crash: $(CRASH_OBJ) $(SIM_LIB)
 	@mkdir -p $(@D)

@@ -8,7 +8,7 @@
 #include "dialect/dialects.h"
 #include "list/core/engine_state.h"
 
-#include "../sim/step.h"
+#include "../world/step.h"
 
 void world_trace(const struct world *w, const char *format, ...)
 {

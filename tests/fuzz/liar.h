@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A backend for the list engine that is honest or lies, as the input says: a virtual memcached
- * (tests/sim/store.c), strangers who write into it, and answers that are not true.
+ * (tests/world/store.c), strangers who write into it, and answers that are not true.
  */
 #ifndef FUZZ_LIAR_H
 #define FUZZ_LIAR_H
@@ -9,7 +9,7 @@
 #include "audit.h"
 #include "base/clock.h"
 #include "input.h"
-#include "store.h"
+#include "../world/store.h"
 
 struct liar {
     struct input *in;

@@ -17,7 +17,7 @@ FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
 FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
 # What is fuzzed: all that needs no sockets, and the one pure function of the pool.
 FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
-	src/pool/handshake.c tests/sim/store.c
+	src/pool/handshake.c tests/world/store.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_SUPPORT := $(filter-out $(B)/fuzz/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
@@ -30,7 +30,7 @@ FUZZ_CFLAGS := -std=gnu11 -O1 -g -pthread -fPIE -fno-omit-frame-pointer -fno-san
 
 $(B)/fuzz/obj/%.o: %.c tests/fuzz/rules.mk
 	@mkdir -p $(@D)
-	$(call say,CC  )$(FUZZ_CC) $(ALL_CPPFLAGS) -Itests/sim $(FUZZ_CFLAGS) \
+	$(call say,CC  )$(FUZZ_CC) $(ALL_CPPFLAGS) $(FUZZ_CFLAGS) \
 	    -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -MMD -MP -c -o $@ $<
 
 $(B)/fuzz/lib.a: $(FUZZ_LIB_OBJ) $(FUZZ_SUPPORT)

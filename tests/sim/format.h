@@ -7,7 +7,7 @@
 #define SIM_FORMAT_H
 
 #include "config/config.h"
-#include "model.h"
+#include "../world/model.h"
 #include "params.h"
 
 enum format_part {

@@ -10,7 +10,7 @@
 
 #include "format.h"
 #include "list/engine.h"
-#include "model.h"
+#include "../world/model.h"
 
 #define LISTS_MAX 16
 #define CALL_ITEMS_MAX 12

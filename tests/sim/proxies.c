@@ -13,7 +13,7 @@
 #include "list/compact/compact.h"
 #include "list/core/engine_state.h"
 #include "list/core/expiry.h"
-#include "step.h"
+#include "../world/step.h"
 #include "world.h"
 
 static uint64_t delay(const struct world *w, struct connection *c)

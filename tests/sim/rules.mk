@@ -2,5 +2,4 @@
 # The simulator also shows its runs to the checker of histories.
 $(B)/sim: $(HISTORY_LIB)
 
-$(B)/unit/test_store: $(CHECKED)/tests/sim/store.o
 $(B)/unit/test_events: $(CHECKED)/tests/sim/events.o

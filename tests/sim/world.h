@@ -15,7 +15,7 @@
 #include "oracle.h"
 #include "outside.h"
 #include "params.h"
-#include "trace.h"
+#include "../world/trace.h"
 
 #define DAY_S (60 * 60 * 24)
 

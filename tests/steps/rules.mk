@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Every step of what is done with lists of dialects: crashed, its answer lost, met by another proxy.
 
-STEPS_SRC := $(sort $(wildcard tests/steps/*.c)) tests/sim/store.c
-STEPS_OBJ := $(STEPS_SRC:%.c=$(CHECKED)/%.o)
+STEPS_OBJ := $(patsubst %.c,$(CHECKED)/%.o,$(sort $(wildcard tests/steps/*.c)))
 
 $(B)/steps: $(STEPS_OBJ) $(SIM_LIB)
 	@mkdir -p $(@D)

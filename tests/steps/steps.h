@@ -7,7 +7,7 @@
 #ifndef STEPS_STEPS_H
 #define STEPS_STEPS_H
 
-#include "../sim/store.h"
+#include "../world/store.h"
 #include "list/core/cache.h"
 #include "list/engine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The simulator's virtual memcached, where it answers what a real one does. */
-#include "../sim/store.h"
+#include "../world/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

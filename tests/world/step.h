@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an operation of the engine waits for, by the innermost name that it has, for traces. */
-#ifndef SIM_STEP_H
-#define SIM_STEP_H
+#ifndef WORLD_STEP_H
+#define WORLD_STEP_H
 
 struct op;
 

@@ -3,8 +3,8 @@
  * A virtual memcached: what one server stores, and what it answers. Time and faults come from
  * outside.
  */
-#ifndef SIM_STORE_H
-#define SIM_STORE_H
+#ifndef WORLD_STORE_H
+#define WORLD_STORE_H
 
 #include "proto/server/backend.h"
 

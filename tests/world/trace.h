@@ -2,8 +2,8 @@
 /*
  * What happened, line by line: printed at once, or kept until a violation shows the last of it.
  */
-#ifndef SIM_TRACE_H
-#define SIM_TRACE_H
+#ifndef WORLD_TRACE_H
+#define WORLD_TRACE_H
 
 #include <stdint.h>
 

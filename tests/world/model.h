@@ -3,8 +3,8 @@
  * What a list holds, as a plain sequence, and how it is read from what is stored: slowly, simply,
  * and without any of the engine's code, so that both are not wrong in the same way.
  */
-#ifndef SIM_MODEL_H
-#define SIM_MODEL_H
+#ifndef WORLD_MODEL_H
+#define WORLD_MODEL_H
 
 #include "store.h"
 
