@@ -389,7 +389,7 @@ def texts_in(pattern, files):
 
 def test_docs_have_every_error_text_of_the_proxy():
     docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
-    texts = texts_in(r'"CLIENT_ERROR ((?!usage)[a-z][^"%]*?)(?:\\r\\n)?"', "*/*.c")
+    texts = texts_in(r'"CLIENT_ERROR ((?!usage)[a-z][^"%]*?)(?:\\r\\n)?"', "**/*.c")
     assert len(texts) > 15
     assert [text for text in texts if text not in docs] == []
 
