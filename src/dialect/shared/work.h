@@ -191,6 +191,7 @@ work_step work_gather;
 work_step work_look;
 /* Carries out append; done when the answer is known. */
 work_step work_append;
+void append_fini(struct append *append);
 
 /* Was any of the parts there? */
 bool work_any_there(const struct work *w);
@@ -199,6 +200,8 @@ bool work_any_there(const struct work *w);
  * with_key: also of the one under the list's key. */
 uint64_t work_version(const struct work *w, bool with_key);
 
+/* The first pause after a conflict; the longest is 2^8 times that. */
+#define WORK_BACKOFF_US 200u
 /* Pauses before the next try after a conflict, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
 

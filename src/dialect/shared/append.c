@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Appending to one part of a list: creates a part that is missing, and writes a part whole that
+ * takes no append.
+ */
+#include "dialect/shared/dialect.h"
+#include "dialect/shared/foreign.h"
+
+/* An append that finds its item missing creates it; another client may create or delete it in
+ * between. */
+#define APPEND_TRIES_MAX 8
+
+/* Not the tag of a part, which is its position. */
+#define TAG_APPENDED ((uint64_t)1 << 40)
+
+/* A missing item was answered NOT_STORED, or one without room for more. */
+static void write_whole(struct engine *e, struct work *w)
+{
+    struct append *a = &w->append;
+    struct slice old = a->target.value, more = block_text(a->value);
+    struct block *value = block_new(old.len + more.len);
+    bool before = a->verb == BE_PREPEND;
+    block_append(&value, before ? more.p : old.p, before ? more.len : old.len);
+    block_append(&value, before ? old.p : more.p, before ? old.len : more.len);
+    part_write(e, &w->op, &a->target, value, TAG_APPENDED);
+    block_unref(&value);
+}
+
+static bool append_settled(struct work *w, const struct op_event *event)
+{
+    struct append *a = &w->append;
+    a->status = event->status;
+    switch (event->status) {
+    case BE_STORED:
+        return true;
+    case BE_TOO_LARGE:
+    case BE_NO_MEMORY:
+        a->status = BE_TOO_LARGE;
+        return true;
+    case BE_NOT_STORED:
+    case BE_EXISTS:
+    case BE_NOT_FOUND:
+        return false;
+    default:
+        work_note_error(w, event);
+        return true;
+    }
+}
+
+static void look_at_target(struct engine *e, struct work *w)
+{
+    metric_inc(e->metrics, METRIC_list_part_reads);
+    part_send(e, &w->op, &w->append.target, BE_GET, NULL, TAG_APPENDED);
+}
+
+/* The reply to that. False: it could not be read, or is not the list's. */
+static bool append_looked(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct append *a = &w->append;
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        work_note_text(w, "%s",
+                       event->text != NULL ? event->text : "backend refused to read the list");
+        a->status = event->status;
+        return false;
+    }
+    part_take(&a->target, event->reply);
+    if (!foreign_refuse(e, w, &a->target)) {
+        a->status = BE_REFUSED;
+        return false;
+    }
+    foreign_note_known(w->op.list, &a->target);
+    return true;
+}
+
+/* Nothing is there, and nothing is to be made. */
+static bool append_misses(struct append *a)
+{
+    bool misses = a->target.state == PART_MISSING && (a->create == NULL || a->only_there);
+    a->status = misses ? BE_MISS : a->status;
+    return misses;
+}
+
+enum progress work_append(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct append *a = &w->append;
+    struct co *co = &a->co;
+    CO_BEGIN(co);
+    w->failed = false;
+    for (a->tries = 0; a->tries < APPEND_TRIES_MAX; a->tries++) {
+        if (foreign_knows(w->op.list, &a->target)) {
+            metric_inc(e->metrics, METRIC_list_appends);
+            part_send(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
+            CO_AWAIT(co, "appending");
+            if (append_settled(w, event)) {
+                CO_RETURN(co);
+            }
+        }
+        look_at_target(e, w);
+        CO_AWAIT(co, "looking at the item: it is not known, or the append was not stored");
+        if (!append_looked(e, w, event) || append_misses(a)) {
+            CO_RETURN(co);
+        }
+        if (a->target.state == PART_MISSING) {
+            part_write(e, &w->op, &a->target, a->create, TAG_APPENDED);
+        } else if (a->tries > 0) {
+            write_whole(e, w);
+        } else {
+            continue; /* it was created in between, or is known now */
+        }
+        CO_AWAIT(co, "creating the item, or writing it whole");
+        if (append_settled(w, event)) {
+            CO_RETURN(co);
+        }
+    }
+    metric_inc(e->metrics, METRIC_list_busy);
+    work_note_text(w, "busy, nothing done: other writers were faster each time");
+    CO_END(co);
+}
+
+void append_fini(struct append *a)
+{
+    part_forget(&a->target);
+    block_unref(&a->value);
+    block_unref(&a->create);
+}
