@@ -225,7 +225,7 @@ uint64_t engine_run(struct engine *e, struct now now)
 {
     e->now = now;
     if (deadline_is_due(e)) {
-        deadline_pass(e);
+        deadline_pass(e, schedule_late);
     }
     run_due_timers(e);
     run_runnable(e);
@@ -267,39 +267,5 @@ bool engine_busy(const struct engine *e)
 
 const char *engine_waiting(const struct engine *e, struct slice key)
 {
-    const struct list *list = lists_find(&e->lists, key);
-    const struct op *op;
-    TAILQ_FOREACH(op, &e->all_ops, all)
-    {
-        if (op->list == list && !op->finished) {
-            return op->co.waiting;
-        }
-    }
-    return "";
-}
-
-void list_check_quiet(struct engine *e, struct list *list)
-{
-    struct op *const waiters[] = {list->compaction, list->merge};
-    for (size_t i = 0; i < 2; i++) {
-        if (waiters[i] != NULL && waiters[i]->waits_quiet) {
-            op_make_runnable(e, waiters[i]);
-        }
-    }
-    lists_mark_ready(&e->lists, list);
-}
-
-void list_note_size(struct list *list, uint64_t size_bytes)
-{
-    list->size_known = true;
-    list->size_bytes = size_bytes;
-    list->appended_bytes = 0;
-}
-
-void list_note_head(struct list *list, const struct head *head)
-{
-    list_note_size(list, head->value.len);
-    list->header_bytes = head_header_bytes(head);
-    list->extent = session_extent(head);
-    list->has_no_runs = head->run_count == 0;
+    return op_waiting(e, lists_find(&e->lists, key));
 }

@@ -13,115 +13,16 @@
 #ifndef LIST_ENGINE_H
 #define LIST_ENGINE_H
 
-#include <sys/queue.h>
-
-#include "base/chain.h"
 #include "base/clock.h"
 #include "base/metric.h"
 #include "base/rng.h"
-#include "base/slice.h"
 #include "config/config.h"
-#include "list/core/session.h"
+#include "list/core/list_call.h"
 #include "proto/server/backend.h"
-
-enum list_verb {
-    LIST_ADD,    /* blind */
-    LIST_DEL,    /* blind */
-    LIST_SET,    /* replace the whole content */
-    LIST_ADDX,   /* exact: number = how many were new */
-    LIST_DELX,   /* exact: number = how many were removed */
-    LIST_CREATE, /* LIST_OK or LIST_NOT_STORED */
-    LIST_GET,    /* all items */
-    LIST_HAS,    /* those of call.items that are in the list, in the order asked */
-    LIST_LEN,    /* number */
-    LIST_RANGE,  /* positions from .. to */
-    LIST_DROP,
-    LIST_COMPACT,
-    LIST_STAT,
-    LIST_CONVERT, /* to the native layout (migrate = native): number = how many items it has */
-    LIST_VERB_COUNT
-};
-
-static inline bool list_verb_reads(enum list_verb verb)
-{
-    return verb == LIST_GET || verb == LIST_HAS || verb == LIST_LEN || verb == LIST_RANGE ||
-           verb == LIST_STAT;
-}
-
-enum list_status {
-    LIST_OK,
-    LIST_MISSING, /* reads: no such list (or an empty one, unless on_missing = refuse); on_missing =
-                     refuse: changes */
-    LIST_NOT_STORED,   /* LIST_CREATE: exists. LIST_ADD with on_missing = refuse: missing */
-    LIST_CLIENT_ERROR, /* error holds the text behind CLIENT_ERROR */
-    LIST_SERVER_ERROR, /* error holds the text behind SERVER_ERROR; it says whether a change may
-                          have been done */
-};
-
-enum list_form {
-    LIST_FORM_JOINED, /* items joined by the policy's delimiter */
-    LIST_FORM_ITEMS,  /* "ITEM KEY BYTES\r\n" item "\r\n" for each item */
-};
-
-#define LIST_ERROR_MAX 256
-
-struct list_stat {
-    uint64_t items, log_bytes, log_entries, runs, sublists, sublist_bytes, garbage_names,
-        announcements, head_cas, cached;
-    int64_t ttl_s;
-    const char *head_server; /* or NULL */
-};
-
-struct list_call {
-    /* Filled by the submitter; key and items live in memory that stays until the call is done. */
-    enum list_verb verb;
-    enum list_form form;
-    struct slice key;
-    const struct list_policy *policy;
-    struct list_session *session;
-    const struct slice *items;
-    size_t item_count;
-    int64_t from, to;
-    uint64_t deadline_us; /* mono_us by which it is answered, whatever happens; 0: never mind. While
-                             the engine waits for the client (session.h) it does not come nearer */
-    void *owner;          /* the submitter's */
-
-    /* Filled by the engine before the call is done. */
-    enum list_status status;
-    uint64_t number;     /* LIST_ADDX, LIST_DELX, LIST_LEN; LIST_GET, LIST_HAS, LIST_RANGE: how many
-                            items */
-    uint64_t version;    /* LIST_GET, LIST_HAS, LIST_RANGE: differs whenever the content may have
-                            changed. 0: the list is missing, or an LIST_HAS was answered together
-                            with changes, and the version that they made is not known */
-    struct chain answer; /* LIST_GET, LIST_HAS, LIST_RANGE: the items in the form asked for.
-                            Submitter runs chain_init before submission and chain_fini or chain_move
-                            afterwards */
-    struct list_stat stat; /* LIST_STAT */
-    char error[LIST_ERROR_MAX];
-
-    TAILQ_ENTRY(list_call) link;     /* the engine's until the call is done, then the submitter's */
-    TAILQ_ENTRY(list_call) active;   /* the engine's */
-    TAILQ_ENTRY(list_call) due;      /* the engine's: those with deadlines, see deadline.h */
-    uint64_t time_us;                /* the engine's: from submission to deadline */
-    struct due_queue *due_in;        /* the engine's */
-    bool ghost;                      /* the engine's: stands for one that was answered, see
-                                        dialect/shared/late.c */
-    const struct slice *given_items; /* the engine's: the submitter's, while items are a copy */
-    struct list *list;               /* the engine's */
-    struct op *op;                   /* the engine's: the operation that carries it, or NULL */
-    struct head *head;               /* the engine's: what a read is answered from */
-    bool held;                       /* the engine's: see session.h */
-    bool in_doubt;                  /* the engine's: it was done where it does not count any more */
-    TAILQ_ENTRY(list_call) holding; /* the engine's */
-    uint64_t charged_bytes;         /* the engine's */
-    uint64_t wanted_bytes;          /* the engine's: what there was no room for when it was held */
-};
 
 struct engine;
 struct cache;
-struct list;
 struct list_plugin;
-struct due_queue;
 
 /* Returns an engine, owned by the caller until engine_destroy. caches is indexed by
  * list_policy.index and shared by all workers; plugin knows the lists of other layouts (plugin.h).

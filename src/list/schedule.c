@@ -226,6 +226,9 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
                           enum metric *metric)
 {
     enum kind kind = kind_of(call);
+    if (!list_is_native(list)) {
+        return NULL;
+    }
     if (kind == KIND_COMPACTION) {
         *metric = METRIC_list_busy;
         return "busy: this list is being compacted";
@@ -274,29 +277,5 @@ void schedule_list(struct engine *e, struct list *list)
     if (start.compaction != NULL) {
         compact_start(e, list, start.compaction->verb == LIST_DROP ? COMPACT_DROP : COMPACT_FULL,
                       start.compaction);
-    }
-}
-
-void schedule_hold_large(struct engine *e, struct list *list, struct call_queue *reads)
-{
-    struct pass pass = {.e = e, .list = list};
-    struct list_call *call, *next, *last_back = NULL;
-    e->session_mark++;
-    for (call = TAILQ_FIRST(reads); call != NULL; call = next) {
-        next = TAILQ_NEXT(call, link);
-        if (pass_phase(&pass, call) != PHASE_HELD && session_admit(call, list->extent)) {
-            continue;
-        }
-        session_discharge(call);
-        pass_hold(&pass, call);
-        TAILQ_REMOVE(reads, call, link);
-        call_leave(call);
-        TAILQ_REMOVE(&list->active, call, active);
-        if (last_back == NULL) {
-            TAILQ_INSERT_HEAD(&list->queue, call, link);
-        } else {
-            TAILQ_INSERT_AFTER(&list->queue, last_back, call, link);
-        }
-        last_back = call;
     }
 }

@@ -6,7 +6,6 @@
  */
 #include "dialect/migrate/migrate.h"
 #include "list/core/pass.h"
-#include "list/schedule.h"
 
 struct start {
     struct pass pass;

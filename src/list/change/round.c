@@ -5,8 +5,8 @@
 
 #include "list/core/engine_state.h"
 #include "list/core/holdback.h"
+#include "list/core/pass.h"
 #include "list/read/from_view.h"
-#include "list/schedule.h"
 
 enum { TAG_APPEND = 1, TAG_SIZE, TAG_GET, TAG_SIZE_BEFORE };
 
@@ -66,7 +66,7 @@ void round_add_read(struct op_round *round, struct list_call *call)
 static void end_writes(struct engine *e, struct op_round *round)
 {
     round->op.list->round_writes = false;
-    list_check_quiet(e, round->op.list);
+    op_check_quiet(e, round->op.list);
 }
 
 void round_finish_writes(struct engine *e, struct op_round *round)
@@ -168,7 +168,7 @@ static void start_reads(struct engine *e, struct op_round *round)
     }
     struct head *head = round->got == GOT_HEAD ? round->head : NULL;
     if (head != NULL) {
-        schedule_hold_large(e, round->op.list, &round->reads);
+        pass_hold_large(e, round->op.list, &round->reads);
     }
     view_start_reads(e, round->op.list, &round->reads, head);
 }

@@ -38,7 +38,7 @@ void compact_release(struct engine *e, struct op_compact *c)
     if (list->hold == &c->op) {
         list->hold = NULL;
     }
-    list_check_quiet(e, list);
+    op_check_quiet(e, list);
 }
 
 bool compact_over(const struct engine *e, const struct op_compact *c)

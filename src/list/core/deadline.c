@@ -2,7 +2,6 @@
 #include "list/core/deadline.h"
 
 #include "list/core/pass.h"
-#include "list/schedule.h"
 
 static struct due_queue *queue_of(struct engine *e, const struct list_call *call)
 {
@@ -60,7 +59,7 @@ void deadline_renew(struct engine *e, struct list_call *call)
 
 static const char *waits_for(const struct engine *e, const struct list *list)
 {
-    const char *waiting = engine_waiting(e, list_key(list));
+    const char *waiting = op_waiting(e, list);
     if (waiting[0] != '\0') {
         return waiting;
     }
@@ -97,11 +96,12 @@ static const char *text_of(const struct list_call *call, enum list_known known)
 }
 
 /* It was not started. */
-static void expire_waiting(struct engine *e, struct list *list, struct list_call *call)
+static void expire_waiting(struct engine *e, struct list *list, struct list_call *call,
+                           late_reason *reason)
 {
     struct pass pass = {.e = e, .list = list};
     enum metric metric = METRIC_list_timeouts;
-    const char *text = list_is_native(list) ? schedule_late(list, call, &metric) : NULL;
+    const char *text = reason(list, call, &metric);
     metric_inc(e->metrics, metric);
     pass_activate(&pass, call);
     call_fail(e, list, call, "%s",
@@ -110,14 +110,14 @@ static void expire_waiting(struct engine *e, struct list *list, struct list_call
                   : "deadline over, nothing done: earlier requests for this list took too long");
 }
 
-static void expire(struct engine *e, struct list_call *call)
+static void expire(struct engine *e, struct list_call *call, late_reason *reason)
 {
     struct list *list = call->list;
     deadline_stop(call);
     metric_inc(e->metrics, METRIC_deadlines_over);
     log_late(e, list);
     if (call->op == NULL) {
-        expire_waiting(e, list, call);
+        expire_waiting(e, list, call, reason);
         return;
     }
     enum list_known known = call->op->late(e, call->op, call);
@@ -133,19 +133,19 @@ static void expire(struct engine *e, struct list_call *call)
     call_fail(e, list, call, "%s", text_of(call, known));
 }
 
-static void expire_queue(struct engine *e, struct due_queue *queue)
+static void expire_queue(struct engine *e, struct due_queue *queue, late_reason *reason)
 {
     struct list_call *call;
     while ((call = TAILQ_FIRST(queue)) != NULL && call->deadline_us <= e->now.mono_us) {
-        expire(e, call);
+        expire(e, call, reason);
     }
 }
 
-void deadline_pass(struct engine *e)
+void deadline_pass(struct engine *e, late_reason *reason)
 {
     timer_stop(&e->timers, &e->deadline_timer);
-    expire_queue(e, &e->due);
-    expire_queue(e, &e->due_long);
+    expire_queue(e, &e->due, reason);
+    expire_queue(e, &e->due_long, reason);
     uint64_t at_us = next_us(e);
     if (at_us != UINT64_MAX) {
         timer_set(&e->timers, &e->deadline_timer, at_us);

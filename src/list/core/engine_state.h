@@ -48,18 +48,4 @@ static inline struct cache *engine_cache(const struct engine *e, const struct li
     return e->caches[list->policy->index];
 }
 
-/* A zeroed request with the key's placement, from the spare ones. */
-struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
-void request_free(struct engine *e, struct be_request **request);
-/* Puts it into the outbox. */
-void request_send(struct engine *e, struct be_request *request);
-
-/* Puts an operation among those that are stepped in the next engine_run. */
-void op_make_runnable(struct engine *e, struct op *op);
-/* Lets a compaction go on that waits for this worker's changes, once there are none. */
-void list_check_quiet(struct engine *e, struct list *list);
-/* The head was seen with this size and header. */
-void list_note_size(struct list *list, uint64_t size_bytes);
-void list_note_head(struct list *list, const struct head *head);
-
 #endif

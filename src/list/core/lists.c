@@ -188,6 +188,21 @@ struct list *lists_take_ready(struct lists *lists)
     return list;
 }
 
+void list_note_size(struct list *list, uint64_t size_bytes)
+{
+    list->size_known = true;
+    list->size_bytes = size_bytes;
+    list->appended_bytes = 0;
+}
+
+void list_note_head(struct list *list, const struct head *head)
+{
+    list_note_size(list, head->value.len);
+    list->header_bytes = head_header_bytes(head);
+    list->extent = session_extent(head);
+    list->has_no_runs = head->run_count == 0;
+}
+
 uint64_t list_log_bytes(const struct list *list)
 {
     uint64_t size = (list->size_known ? list->size_bytes : 0) + list->appended_bytes;

@@ -121,6 +121,10 @@ static inline bool list_is_native(const struct list *list)
     return list->policy->dialect == DIALECT_NATIVE || list->kept == KEPT_NATIVE;
 }
 
+/* The head was seen with this size and header. */
+void list_note_size(struct list *list, uint64_t size_bytes);
+void list_note_head(struct list *list, const struct head *head);
+
 /* The log's bytes as far as known; 0 when nothing is known. */
 uint64_t list_log_bytes(const struct list *list);
 /* The longest value that the head's server stores, as far as known. */

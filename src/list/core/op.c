@@ -40,6 +40,17 @@ void op_make_runnable(struct engine *e, struct op *op)
     }
 }
 
+void op_check_quiet(struct engine *e, struct list *list)
+{
+    struct op *const waiters[] = {list->compaction, list->merge};
+    for (size_t i = 0; i < 2; i++) {
+        if (waiters[i] != NULL && waiters[i]->waits_quiet) {
+            op_make_runnable(e, waiters[i]);
+        }
+    }
+    lists_mark_ready(&e->lists, list);
+}
+
 static void op_leave_queues(struct engine *e, struct op *op)
 {
     if (op->runnable) {
@@ -72,8 +83,7 @@ static void op_finish(struct engine *e, struct op *op)
     CHECK(list->hold != op);
     list->ops--;
     op->finished = true;
-    list_check_quiet(e, list);
-    lists_mark_ready(&e->lists, list);
+    op_check_quiet(e, list);
     if (op->outstanding == 0) {
         op_free(e, op);
     }
@@ -125,6 +135,18 @@ void op_deliver(struct engine *e, struct op *op, const struct op_event *event)
         return;
     }
     op_step_once(e, op, event);
+}
+
+const char *op_waiting(const struct engine *e, const struct list *list)
+{
+    const struct op *op;
+    TAILQ_FOREACH(op, &e->all_ops, all)
+    {
+        if (op->list == list && !op->finished) {
+            return op->co.waiting;
+        }
+    }
+    return "";
 }
 
 struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb)

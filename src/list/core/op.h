@@ -9,14 +9,17 @@
 
 #include <sys/queue.h>
 
+#include "base/clock.h"
+#include "base/metric.h"
+#include "base/rng.h"
 #include "list/core/co.h"
+#include "list/core/list_call.h"
 #include "list/core/timers.h"
-#include "list/engine.h"
 #include "list/format/head.h"
 #include "list/format/sublist.h"
+#include "proto/server/backend.h"
 
-struct list;
-struct op;
+struct engine;
 
 /* What is known of a call when its time is over. */
 enum list_known {
@@ -76,8 +79,20 @@ void op_abort(struct engine *e, struct op *op);
 void op_start(struct engine *e, struct op *op);
 /* Steps an operation that waits for something other than a reply. */
 void op_resume(struct engine *e, struct op *op);
+/* Puts it among those that are stepped in the next engine_run. */
+void op_make_runnable(struct engine *e, struct op *op);
 /* Hands an event to the operation and settles what follows. */
 void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
+/* Lets a compaction go on that waits for this worker's changes, once there are none. */
+void op_check_quiet(struct engine *e, struct list *list);
+/* The name of the step that the oldest operation on this list waits in, "" when there is none. */
+const char *op_waiting(const struct engine *e, const struct list *list);
+
+/* A zeroed request with the key's placement, from the spare ones. */
+struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
+void request_free(struct engine *e, struct be_request **request);
+/* Puts it into the outbox. */
+void request_send(struct engine *e, struct be_request *request);
 
 /* Makes the request one of the operation's, and counts it as outstanding. Value: the block's filled
  * part, of which the request takes its own reference. */

@@ -63,3 +63,27 @@ void pass_queue(struct pass *pass)
         consider(pass, call);
     }
 }
+
+void pass_hold_large(struct engine *e, struct list *list, struct call_queue *reads)
+{
+    struct pass pass = {.e = e, .list = list};
+    struct list_call *call, *next, *last_back = NULL;
+    e->session_mark++;
+    for (call = TAILQ_FIRST(reads); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (pass_phase(&pass, call) != PHASE_HELD && session_admit(call, list->extent)) {
+            continue;
+        }
+        session_discharge(call);
+        pass_hold(&pass, call);
+        TAILQ_REMOVE(reads, call, link);
+        call_leave(call);
+        TAILQ_REMOVE(&list->active, call, active);
+        if (last_back == NULL) {
+            TAILQ_INSERT_HEAD(&list->queue, call, link);
+        } else {
+            TAILQ_INSERT_AFTER(&list->queue, last_back, call, link);
+        }
+        last_back = call;
+    }
+}

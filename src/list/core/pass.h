@@ -46,5 +46,8 @@ static inline void pass_set_phase(const struct pass *pass, struct list_call *cal
 void pass_activate(const struct pass *pass, struct list_call *call);
 /* A read whose answer there is no room for: see session.h. */
 void pass_hold(const struct pass *pass, struct list_call *call);
+/* Reads that were started before their list's extent was known: puts those whose answers are too
+ * large for now back into the queue, where they came from. */
+void pass_hold_large(struct engine *e, struct list *list, struct call_queue *reads);
 
 #endif

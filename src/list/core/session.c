@@ -2,7 +2,7 @@
 #include "list/core/session.h"
 
 #include "base/number.h"
-#include "list/engine.h"
+#include "list/core/list_call.h"
 #include "list/format/head.h"
 
 /* "ITEM ", " ", digits, two line ends: around key and item. */
