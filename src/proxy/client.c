@@ -226,32 +226,57 @@ static void count_refusal(struct client *c, struct slice reply)
 }
 
 /* Starts the next part of the last request. Returns false when there is none to start. */
-static bool start_part(struct client *c)
+static inline bool start_part(struct client *c)
 {
     struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
     if (last == NULL || last->all_started) {
         return false;
     }
     last->handler->start(last);
-    if (last->all_started && TAILQ_EMPTY(&last->parts)) {
-        pending_settle(c);
-    }
     return true;
 }
 
-/* Takes the next request from the input and starts its first part, for which there is room as there
- * was for the request. Returns false when none is whole. */
-static bool parse_one(struct client *c)
+/* Answers what the parser has refused. */
+static RARE void refuse(struct client *c, const struct request *request,
+                        const struct parse_result *result, struct slice input)
+{
+    c->swallow = result->swallow;
+    c->stop = result->status == PARSE_CLOSE;
+    if (result->removes) {
+        forward_remove(c, request, c->in, result->reply);
+        (void)start_part(c);
+        return;
+    }
+    if (result->stranger != STRANGER_NONE) {
+        stranger_met(c, result->stranger, input);
+    }
+    count_refusal(c, result->reply);
+    if (result->reply.len > 0) {
+        pending_answer_fixed(c, result->reply);
+    }
+}
+
+/* Throws away what is to be swallowed. */
+static RARE void swallow(struct client *c)
 {
     size_t len = unparsed(c);
     size_t skip = c->swallow < len ? c->swallow : len;
     c->swallow -= skip;
     c->in_pos += skip;
-    len -= skip;
+    if (c->swallow > 0) {
+        request_clock_start(c);
+    }
+}
+
+/* Takes the next request from the input and starts its first part, for which there is room as there
+ * was for the request. Returns false when none is whole. */
+static inline bool parse_one(struct client *c)
+{
+    if (UNLIKELY(c->swallow > 0)) {
+        swallow(c);
+    }
+    size_t len = unparsed(c);
     if (len == 0) {
-        if (c->swallow > 0) {
-            request_clock_start(c);
-        }
         return false;
     }
     const struct config *config = c->worker->config;
@@ -273,21 +298,8 @@ static bool parse_one(struct client *c)
     if (result.status == PARSE_OK) {
         dispatch(c, request, c->in);
         (void)start_part(c);
-        return true;
-    }
-    c->swallow = result.swallow;
-    c->stop = result.status == PARSE_CLOSE;
-    if (result.removes) {
-        forward_remove(c, request, c->in, result.reply);
-        (void)start_part(c);
-        return true;
-    }
-    if (result.stranger != STRANGER_NONE) {
-        stranger_met(c, result.stranger, input);
-    }
-    count_refusal(c, result.reply);
-    if (result.reply.len > 0) {
-        pending_answer_fixed(c, result.reply);
+    } else {
+        refuse(c, request, &result, input);
     }
     return true;
 }

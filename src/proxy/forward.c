@@ -81,18 +81,21 @@ static struct slice line_to_send(struct worker *w, const struct request *r)
     return slice_make(out, r->line.len + 2);
 }
 
+static RARE void submit_decoded(struct worker *w, struct slice encoded, struct exchange *x)
+{
+    char decoded[KEY_BYTES_MAX];
+    size_t len = key_decode_base64(encoded, decoded);
+    pool_submit(plain_pool(w), len > 0 ? slice_make(decoded, len) : encoded, x);
+}
+
 /* To the server of the request's key. */
 static void submit_plain(struct worker *w, const struct request *r, struct exchange *x)
 {
-    char decoded[KEY_BYTES_MAX];
-    struct slice placement = r->key;
-    if (r->base64) {
-        size_t len = key_decode_base64(r->key, decoded);
-        if (len > 0) {
-            placement = slice_make(decoded, len);
-        }
+    if (UNLIKELY(r->base64)) {
+        submit_decoded(w, r->key, x);
+    } else {
+        pool_submit(plain_pool(w), r->key, x);
     }
-    pool_submit(plain_pool(w), placement, x);
 }
 
 static void start_single(struct pending *p)
@@ -269,12 +272,15 @@ void forward_flush_all(struct client *client, const struct request *request, str
 void forward_request(struct client *client, const struct request *r, struct block *block)
 {
     struct metrics *m = &client->worker->metrics;
+    if (r->verb->shape == SHAPE_KEYS) {
+        multiget_request(client, r, block);
+        return;
+    }
     if (UNLIKELY(protect_refuses(client->worker->config, r))) {
         refuse_protected(client, r);
         return;
     }
     switch (r->verb->shape) {
-    case SHAPE_KEYS:
     case SHAPE_GAT:
         multiget_request(client, r, block);
         return;
@@ -290,7 +296,7 @@ void forward_request(struct client *client, const struct request *r, struct bloc
         break;
     }
     struct pending *p = pending_add(client, &single_handler, r, block);
-    if (late_watches_all(client->worker)) {
+    if (client->worker->watches_all) {
         late_watch(p);
     }
 }

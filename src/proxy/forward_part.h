@@ -22,7 +22,6 @@ struct forward_part {
     struct worker *left_by;    /* nobody waits for the answer; else NULL */
     struct block *key_block;   /* then: holds a reference to where the key lies */
     struct forward_part *next; /* of those that share an exchange */
-    size_t route;              /* of multi-gets: pool_routes */
     struct exchange exchange;  /* not filled when it is shared */
 };
 

@@ -72,6 +72,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void late_init(struct worker *w)
 {
     TAILQ_INIT(&w->watched);
+    w->watches_all = w->config->deadline_ms < w->config->pools[w->config->pool_index].timeout_ms;
     CHECK(evtimer_assign(&w->watch_timer, w->base, on_timer, w) == 0);
 }
 
@@ -80,11 +81,6 @@ void late_fini(struct worker *w)
     if (event_initialized(&w->watch_timer)) {
         event_del(&w->watch_timer);
     }
-}
-
-bool late_watches_all(const struct worker *w)
-{
-    return w->config->deadline_ms < w->config->pools[w->config->pool_index].timeout_ms;
 }
 
 void late_watch(struct pending *p)

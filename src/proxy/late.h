@@ -14,8 +14,6 @@ struct worker;
 void late_init(struct worker *worker);
 void late_fini(struct worker *worker);
 
-/* Has requests of one exchange to be watched as well? */
-bool late_watches_all(const struct worker *worker);
 /* The request ends at its deadline; its handler has abandon and late. */
 void late_watch(struct pending *pending);
 /* Fine when it is not watched. */

@@ -70,7 +70,14 @@ static struct exchange *exchange_of_key(struct forward_part *f)
 static void ask_for_key(struct forward_part *f)
 {
     struct worker *w = worker_of(f->part.pending);
-    pool_submit_on(plain_pool(w), f->route, exchange_of_key(f));
+    pool_submit(plain_pool(w), f->part.key, exchange_of_key(f));
+}
+
+static size_t route_of(const struct pending *p, struct slice key)
+{
+    size_t route;
+    pool_routes(plain_pool(worker_of(p)), &key, 1, &route);
+    return route;
 }
 
 /* Has the route failed a key of this request? Then the others would only have to wait for the same,
@@ -80,7 +87,7 @@ static bool is_unreachable(const struct pending *p, size_t route)
     return p->unreachable != NULL && (p->unreachable[route / 8] >> route % 8 & 1) != 0;
 }
 
-static void mark_unreachable(struct pending *p, size_t route)
+static RARE void mark_unreachable(struct pending *p, size_t route)
 {
     if (p->unreachable == NULL) {
         p->unreachable = calloc(pool_route_count(plain_pool(worker_of(p))) / 8 + 1, 1);
@@ -89,35 +96,34 @@ static void mark_unreachable(struct pending *p, size_t route)
     p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
 }
 
-/* A new part for the key, or NULL when it is passed over. */
-static struct forward_part *part_of_key(struct pending *p, struct slice key, size_t route)
+/* The next key is not asked for. */
+static RARE void pass_over(struct pending *p)
 {
-    p->all_started = p->next + 1 == p->request.arg_count;
-    if (is_unreachable(p, route)) {
-        p->next++;
-        if (forward_reads_miss(worker_of(p))) {
-            metric_inc(&worker_of(p)->metrics, METRIC_down_reads);
-        }
-        return NULL;
+    p->next++;
+    if (forward_reads_miss(worker_of(p))) {
+        metric_inc(&worker_of(p)->metrics, METRIC_down_reads);
     }
-    struct forward_part *f = forward_part_new(p, key, WINDOW_ITEM);
-    f->route = route;
-    return f;
 }
 
-static void start_key(struct pending *p)
+/* Of a request with one key. */
+static void start_only_key(struct pending *p)
+{
+    p->all_started = true;
+    ask_for_key(forward_part_new(p, p->request.key, WINDOW_ITEM));
+}
+
+/* Of a request whose keys are asked for one by one. */
+static void start_next_key(struct pending *p)
 {
     struct slice key;
-    size_t route;
-    if (!token_next(&p->rest, &key)) {
-        p->all_started = true;
+    CHECK(token_next(&p->rest, &key));
+    p->all_started = p->next + 1 == p->request.arg_count;
+    if (p->unreachable == NULL || !is_unreachable(p, route_of(p, key))) {
+        ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
         return;
     }
-    pool_routes(plain_pool(worker_of(p)), &key, 1, &route);
-    struct forward_part *f = part_of_key(p, key, route);
-    if (f != NULL) {
-        ask_for_key(f);
-    }
+    pass_over(p);
+    pending_settle(p->client);
 }
 
 static void restart_key(struct part *part)
@@ -274,8 +280,11 @@ static void start_keys(struct pending *p)
         p->all_started = count == 0;
         pool_routes(plain_pool(w), keys, count, routes);
         for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
-            struct forward_part *f = part_of_key(p, keys[i], routes[i]);
-            if (f != NULL) {
+            p->all_started = p->next + 1 == p->request.arg_count;
+            if (UNLIKELY(is_unreachable(p, routes[i]))) {
+                pass_over(p);
+            } else {
+                struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
                 add_to_route(w, &w->routes[routes[i]], f, &used);
             }
             (void)slice_take(&p->rest, (size_t)(keys[i].p + keys[i].len - p->rest.p));
@@ -284,20 +293,23 @@ static void start_keys(struct pending *p)
     for (; used != NULL; used = used->next) {
         ask_for_route(w, used);
     }
+    if (TAILQ_EMPTY(&p->parts)) {
+        pending_settle(p->client);
+    }
 }
 
 /* --- answers --- */
 
-/* The digits behind a flag letter of a "VA" line, "0" when it has none. */
+/* The digits behind a flag letter of a "VA" line, "0" when it has none. Words that begin with one
+ * of the letters that are asked for, f and c, are those flags. */
 static struct slice meta_flag(struct slice line, char letter)
 {
-    struct slice token;
-    (void)token_next(&line, &token); /* VA */
-    (void)token_next(&line, &token); /* size */
-    while (token_next(&line, &token)) {
-        if (token.p[0] == letter && token.len > 1) {
-            (void)slice_take(&token, 1);
-            return token;
+    const char *end = line.p + line.len;
+    for (const char *p = line.p; p + 2 < end; p++) {
+        if (p[0] == ' ' && p[1] == letter) {
+            struct slice rest = slice_make(p + 1, (size_t)(end - p - 1)), flag;
+            (void)token_next(&rest, &flag);
+            return slice_make(flag.p + 1, flag.len - 1);
         }
     }
     return SLICE_LIT("0");
@@ -360,7 +372,7 @@ static void emit_key(struct part *part, struct chain *out)
         metric_inc(m, METRIC_get_misses);
     } else {
         if (f->failed) {
-            mark_unreachable(part->pending, f->route);
+            mark_unreachable(part->pending, route_of(part->pending, part->key));
         }
         /* Unless the configuration wants it, a key must never look like a miss when it could not be
          * asked for. */
@@ -370,7 +382,7 @@ static void emit_key(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler key_handler = {.start = start_key,
+static const struct handler key_handler = {.start = start_only_key,
                                            .park = forward_part_park,
                                            .restart = restart_key,
                                            .emit = emit_key,
@@ -388,7 +400,7 @@ static const struct handler keys_handler = {.start = start_keys,
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
-static const struct handler touch_keys_handler = {.start = start_key,
+static const struct handler touch_keys_handler = {.start = start_next_key,
                                                   .park = forward_part_park,
                                                   .emit = emit_key,
                                                   .free = forward_part_free,
@@ -409,7 +421,7 @@ void multiget_request(struct client *client, const struct request *r, struct blo
     struct pending *p = pending_add(client, handler_of(r), r, block);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
-    if (r->arg_count > 1 || late_watches_all(client->worker)) {
+    if (r->arg_count > 1 || client->worker->watches_all) {
         late_watch(p);
     }
 }

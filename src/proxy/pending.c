@@ -64,6 +64,17 @@ void pending_weigh(struct pending *p, size_t bytes)
     p->client->window.request_bytes += bytes;
 }
 
+/* What most requests do not have. */
+static RARE void free_extras(struct pending *p)
+{
+    free(p->failure);
+    free(p->unreachable);
+    if (p->text != NULL) {
+        chain_fini(p->text);
+        free(p->text);
+    }
+}
+
 static void pending_free(struct pending *p)
 {
     struct worker *w = p->client->worker;
@@ -71,15 +82,8 @@ static void pending_free(struct pending *p)
     p->client->window.request_bytes -= p->weight_bytes;
     TAILQ_REMOVE(&p->client->fifo, p, link);
     block_unref(&p->block);
-    if (p->failure != NULL) {
-        free(p->failure);
-    }
-    if (p->unreachable != NULL) {
-        free(p->unreachable);
-    }
-    if (p->text != NULL) {
-        chain_fini(p->text);
-        free(p->text);
+    if (UNLIKELY(p->failure != NULL || p->unreachable != NULL || p->text != NULL)) {
+        free_extras(p);
     }
     spare_give(&w->spare_pendings, p);
 }
@@ -141,7 +145,7 @@ static void emit_own(struct pending *p)
 }
 
 /* Moves to the output whatever is answered and in turn. */
-static void emit_ready(struct client *client)
+static inline void emit_ready(struct client *client)
 {
     struct pending *p;
     while ((p = TAILQ_FIRST(&client->fifo)) != NULL) {
@@ -308,7 +312,7 @@ bool pending_expire(struct pending *p, const char *line)
         return false;
     }
     pending_fail(p, line);
-    emit_ready(client);
+    pending_settle(client);
     client_touch(client);
     return true;
 }

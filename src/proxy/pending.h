@@ -120,8 +120,8 @@ struct part *pending_first(const struct client *client);
 void pending_note_failure(struct pending *pending, const char *line);
 /* The same, and parts that were not started never will be. */
 void pending_fail(struct pending *pending, const char *line);
-/* To be called when a request's last parts were passed over instead of started: answers what is in
- * turn. */
+/* To be called by start when the last parts were passed over instead of started: answers what is in
+ * turn, which may free the request. */
 void pending_settle(struct client *client);
 
 /* From when on the request's time is counted: since it was read or, where its client has left

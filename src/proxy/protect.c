@@ -44,24 +44,6 @@ static enum access access_of(const struct request *r)
     }
 }
 
-/* May the key be that of a list's item? Looks at its last bytes only: nearly all keys are none. */
-static inline bool may_be_item(struct slice key)
-{
-    size_t n = key.len;
-    if (n < 2) {
-        return false;
-    }
-    if (key.p[n - 1] == '#') {
-        return true;
-    }
-    while (n > 0 && (unsigned char)(key.p[n - 1] - '0') <= 9) {
-        n--;
-    }
-    bool sublist = n < key.len && n > 1 + NAME_BYTES && key.p[n - 1] == '.' &&
-                   key.p[n - 2 - NAME_BYTES] == '#';
-    return sublist || clock_key_is(key);
-}
-
 /* Clock items are those of all lists on their server. */
 static bool protects_clocks(const struct config *config)
 {
@@ -81,7 +63,7 @@ static bool protects(const struct config *config, struct slice key, enum access 
     if (clock_key_is(key)) {
         return access >= ACCESS_TOUCHES && protects_clocks(config);
     }
-    if (!may_be_item(key) || !list_item_key(key, &list_key, &head) ||
+    if (!protect_may_concern(key) || !list_item_key(key, &list_key, &head) ||
         access < (head ? ACCESS_WRITES : ACCESS_TOUCHES)) {
         return false;
     }
@@ -90,12 +72,9 @@ static bool protects(const struct config *config, struct slice key, enum access 
            (policy->dialect == DIALECT_NATIVE || policy->migrate == MIGRATE_NATIVE);
 }
 
-bool protect_refuses(const struct config *config, const struct request *r)
+bool protect_forbids(const struct config *config, const struct request *r)
 {
     char decoded[KEY_BYTES_MAX];
-    if (r->verb->shape == SHAPE_KEYS) {
-        return false;
-    }
     if (r->verb->shape == SHAPE_GAT) {
         struct slice keys = r->args, key;
         while (item_next(&keys, &key)) {
@@ -109,5 +88,5 @@ bool protect_refuses(const struct config *config, const struct request *r)
     if (r->base64) {
         key = slice_make(decoded, key_decode_base64(r->key, decoded));
     }
-    return may_be_item(key) && protects(config, key, access_of(r));
+    return protects(config, key, access_of(r));
 }

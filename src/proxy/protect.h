@@ -12,8 +12,25 @@
 #include "config/config.h"
 #include "proto/client/request_parse.h"
 
-/* Is the request to be refused? It is one of memcached's own verbs and well-formed. */
-bool protect_refuses(const struct config *config, const struct request *request);
+/* May the key be that of a list's item, as far as its end tells? Nearly all keys are none. */
+static inline bool protect_may_concern(struct slice key)
+{
+    size_t n = key.len;
+    while (n > 0 && (unsigned char)(key.p[n - 1] - '0') <= 9) {
+        n--;
+    }
+    return n > 0 && key.p[n - 1] == (n < key.len ? '.' : '#');
+}
+
+/* Are any of the keys that the request names protected from its verb? */
+bool protect_forbids(const struct config *config, const struct request *request);
+
+/* Is the request to be refused? It is one of memcached's own verbs and well-formed, no get. */
+static inline bool protect_refuses(const struct config *config, const struct request *request)
+{
+    bool names_one = request->verb->shape != SHAPE_GAT && !request->base64;
+    return (!names_one || protect_may_concern(request->key)) && protect_forbids(config, request);
+}
 
 #define PROTECT_REPLY \
     SLICE_LIT("CLIENT_ERROR this key is of a list's item: use list verbs (protect_lists)\r\n")

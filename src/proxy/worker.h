@@ -86,6 +86,7 @@ struct worker {
     TAILQ_HEAD(, pending) watched; /* late.h */
     struct event watch_timer;      /* the first one's deadline, or earlier */
     bool watch_timer_set;
+    bool watches_all;  /* also requests of one exchange */
     uint64_t timer_us; /* what timer is set to, UINT64_MAX = not set */
 
     /* Clients. */
