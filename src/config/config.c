@@ -101,6 +101,19 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
                                      char error[CONFIG_ERROR_MAX])
 {
     char bytes[CONFIG_PREFIX_MAX + 1];
+    /* As other programs write it: PREFIX* takes the same keys as PREFIX. */
+    if (prefix.len > 1 && prefix.p[prefix.len - 1] == '*') {
+        prefix.len--;
+    }
+    if (memchr(prefix.p, '*', prefix.len) != NULL) {
+        char shown[80];
+        (void)config_fail(
+            error,
+            "'%s' has a * that is not its end; expected PREFIX or PREFIX*, or [lists] "
+            "for all others (\\x2a is the byte *)",
+            text_show(prefix, shown, sizeof shown));
+        return NULL;
+    }
     int len = text_unescape(prefix, bytes, sizeof bytes);
     bool good = len > 0;
     for (int i = 0; i < len; i++) {
@@ -162,11 +175,9 @@ int config_set(struct config *config, const char *key, const char *value,
 int config_set_listen(struct config *config, const char *addresses, uint16_t port,
                       char error[CONFIG_ERROR_MAX])
 {
-    static const uint16_t standard_port = 11220;
     if (addresses != NULL) {
         config->listen_count = 0;
-        return listen_list_add(config, slice_of(addresses), port == 0 ? standard_port : port,
-                               error);
+        return listen_list_add(config, slice_of(addresses), port == 0 ? PROXY_PORT : port, error);
     }
     /* Added one by one, so that addresses which become equal are found. */
     struct config old = *config;
@@ -213,6 +224,21 @@ static void print_section(enum config_section kind, const void *from, const char
     }
 }
 
+/* A prefix as a file has it: a * at its end would not be one of its bytes there. */
+static void escape_prefix(const struct list_policy *policy, char out[4 * CONFIG_NAME_MAX + 1])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < policy->prefix_len; i++) {
+        if (policy->prefix[i] == '*') {
+            memcpy(out + n, "\\x2a", 5);
+        } else {
+            slice_escape(slice_make(policy->prefix + i, 1), out + n, 4 * CONFIG_NAME_MAX + 1 - n);
+        }
+        n += strlen(out + n);
+    }
+    out[n] = '\0';
+}
+
 void config_print(const struct config *config,
                   void (*print)(void *arg, const char *section, const char *key, const char *value),
                   void *arg)
@@ -227,7 +253,7 @@ void config_print(const struct config *config,
     }
     for (size_t i = 0; i < config->list_count; i++) {
         const struct list_policy *policy = &config->lists[i];
-        slice_escape(slice_make(policy->prefix, policy->prefix_len), prefix, sizeof prefix);
+        escape_prefix(policy, prefix);
         (void)snprintf(name, sizeof name, "lists%s%s", i == 0 ? "" : " ", prefix);
         print_section(SECTION_LISTS, policy, name, print, arg);
     }

@@ -203,9 +203,9 @@ MUST_CHECK int config_set(struct config *config, const char *key, const char *va
 MUST_CHECK int config_set_listen(struct config *config, const char *addresses, uint16_t port,
                                  char error[CONFIG_ERROR_MAX]);
 
-/* Parses "host:port", "[v6]:port" or "unix:PATH". Returns 0, or -1 with what was expected in error.
- */
-MUST_CHECK int endpoint_parse(struct slice text, struct endpoint *endpoint,
+/* Parses "host", "host:port", "[v6]", "[v6]:port" or "unix:PATH". default_port is that of an
+ * address without one; 0: it must have one. Returns 0, or -1 with what was expected in error. */
+MUST_CHECK int endpoint_parse(struct slice text, uint16_t default_port, struct endpoint *endpoint,
                               char error[CONFIG_ERROR_MAX]);
 
 /* Writes the address as endpoint_parse would read it. Returns out. */

@@ -96,8 +96,8 @@ static int split(struct slice text, const char *shown, struct slice *host, struc
     return 0;
 }
 
-int endpoint_parse_with(struct slice text, uint16_t default_port, struct endpoint *endpoint,
-                        char error[CONFIG_ERROR_MAX])
+int endpoint_parse(struct slice text, uint16_t default_port, struct endpoint *endpoint,
+                   char error[CONFIG_ERROR_MAX])
 {
     char shown[SHOWN_MAX];
     struct slice host = SLICE_NONE;
@@ -136,11 +136,6 @@ int endpoint_parse_with(struct slice text, uint16_t default_port, struct endpoin
     return 0;
 }
 
-int endpoint_parse(struct slice text, struct endpoint *endpoint, char error[CONFIG_ERROR_MAX])
-{
-    return endpoint_parse_with(text, 0, endpoint, error);
-}
-
 const char *endpoint_format(const struct endpoint *endpoint, char out[ENDPOINT_TEXT_MAX])
 {
     if (endpoint->port == 0) {
@@ -166,7 +161,7 @@ int listen_list_add(struct config *config, struct slice text, uint16_t default_p
     while (text_next_item(&text, &more, &item)) {
         struct endpoint endpoint;
         char name[ENDPOINT_TEXT_MAX];
-        if (endpoint_parse_with(item, default_port, &endpoint, error) != 0) {
+        if (endpoint_parse(item, default_port, &endpoint, error) != 0) {
             return -1;
         }
         for (size_t i = 0; i < config->listen_count; i++) {
@@ -194,7 +189,7 @@ static int parse_server(struct slice text, struct server_config *server,
     struct slice address = slice_take(&text, n);
     struct slice weight = text_trim(text);
     uint64_t value = 1;
-    if (endpoint_parse(address, &server->endpoint, error) != 0) {
+    if (endpoint_parse(address, MEMCACHED_PORT, &server->endpoint, error) != 0) {
         return -1;
     }
     if (weight.len > 0 && (!slice_to_u64(weight, &value) || value == 0 || value > WEIGHT_MAX)) {

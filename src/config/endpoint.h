@@ -7,12 +7,10 @@
 
 #include "config/config.h"
 
-/* Where DNS servers listen. */
+/* Where DNS servers, memcacheds and this proxy listen, if nothing else is said. */
 #define DNS_PORT 53
-
-/* endpoint_parse for an address that may come without a port: then it is default_port. */
-MUST_CHECK int endpoint_parse_with(struct slice text, uint16_t default_port,
-                                   struct endpoint *endpoint, char error[CONFIG_ERROR_MAX]);
+#define MEMCACHED_PORT 11211
+#define PROXY_PORT 11220
 
 /* Adds the comma-separated addresses to config->listen. default_port 0 = each needs one of its own.
  * Returns 0, or -1 with what is wrong and what was expected in error. */

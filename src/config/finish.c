@@ -96,7 +96,7 @@ static int check_resolver(const struct config *config, const struct place *place
         struct endpoint endpoint;
         struct in6_addr address;
         char why[CONFIG_ERROR_MAX], name[ENDPOINT_TEXT_MAX];
-        if (endpoint_parse_with(item, DNS_PORT, &endpoint, why) != 0) {
+        if (endpoint_parse(item, DNS_PORT, &endpoint, why) != 0) {
             return refuse(place, "resolver: %s", why);
         }
         if (endpoint.port == 0 || (inet_pton(AF_INET, endpoint.host, &address) != 1 &&

@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "config/store.h"
+#include "config/suggest.h"
 #include "config/text.h"
 #include "config/value.h"
 
@@ -126,7 +127,16 @@ static int begin_section(struct load *load, struct slice text)
         load->kind = SECTION_LISTS;
         return begin_lists(load, rest);
     }
-    (void)config_fail(why, "unknown section %s; %s", load->shown, expected);
+    struct suggestion near;
+    suggestion_init(&near, kind);
+    suggestion_offer(&near, "proxy");
+    suggestion_offer(&near, "pool");
+    suggestion_offer(&near, "lists");
+    char hint[32] = "";
+    if (near.best != NULL) {
+        (void)snprintf(hint, sizeof hint, " (did you mean [%s]?)", near.best);
+    }
+    (void)config_fail(why, "unknown section %s%s; %s", load->shown, hint, expected);
     return fail_line(load, why);
 }
 
@@ -157,6 +167,17 @@ static int fail_unknown(struct load *load, struct slice name)
                               config_section_name(keys[i].section));
             return fail_key(load, shown, why);
         }
+    }
+    struct suggestion near;
+    suggestion_init(&near, name);
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i].section == load->kind) {
+            suggestion_offer(&near, keys[i].name);
+        }
+    }
+    if (near.best != NULL) {
+        (void)config_fail(why, "not a key of %s; did you mean %s?", load->shown, near.best);
+        return fail_key(load, shown, why);
     }
     size_t n = (size_t)snprintf(why, sizeof why, "not a key of %s; expected", load->shown);
     for (size_t i = 0; i < count && n < sizeof why; i++) {
@@ -224,7 +245,11 @@ static char *read_line(char *out, int cap, void *user)
         return NULL;
     }
     load->line++;
-    struct slice line = text_trim(slice_make(text, (size_t)n));
+    struct slice line = slice_make(text, (size_t)n);
+    if (load->line == 1 && slice_starts_with(line, SLICE_LIT("\xef\xbb\xbf"))) {
+        (void)slice_take(&line, 3); /* a byte order mark, as editors of other systems write it */
+    }
+    line = text_trim(line);
     if (n >= cap) {
         (void)fail_line(load, "the line is too long; expected less than 64k");
     } else if (memchr(text, '\0', (size_t)n) != NULL) {

@@ -37,7 +37,7 @@ static const char *const migrations[] = {"no", "native", NULL};
 /* clang-format off */
 static const struct config_key keys[] = {
     {PROXY("listen", listen), TYPE_LISTEN, 0, 0, "127.0.0.1:11220", "", NULL,
-     "where clients connect: host:port, [IPv6]:port or unix:PATH, comma-separated; may be repeated"},
+     "where clients connect, comma-separated; without a port: 11220; may be repeated"},
     {PROXY("socket_mode", socket_mode), TYPE_MODE, 0, 0, "", "", NULL,
      "who may connect to the unix sockets: their permissions, 0660 for example; empty: as the umask says"},
     {PROXY("socket_group", socket_group), TYPE_TEXT, 0, 1, "", "", NULL,
@@ -98,7 +98,7 @@ static const struct config_key keys[] = {
      "the program that is started then: a name found in PATH, or a path"},
 
     {POOL("servers", servers), TYPE_SERVERS, 0, 0, NULL, "", NULL,
-     "up to 100 memcacheds, comma-separated: host:port WEIGHT or unix:PATH; may be repeated"},
+     "up to 100 memcacheds, comma-separated: host:port WEIGHT; without a port: 11211; may be repeated"},
     {POOL("distribution", distribution), TYPE_WORD, 0, 0, "ketama_weighted", "", distributions,
      "how keys are spread over the servers: ketama_weighted, ketama or modula"},
     {POOL("hash", hash), TYPE_WORD, 0, 0, "default", "", hashes,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "config/endpoint.h"
+#include "config/suggest.h"
 #include "config/text.h"
 
 /* Of what a user wrote, this much is repeated in an error. */
@@ -87,10 +88,10 @@ const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED
         text = "a name with one %s for the list's key (\\xNN is allowed)";
         break;
     case TYPE_LISTEN:
-        text = "host:port, [IPv6]:port or unix:PATH, ...";
+        text = "host, host:port, [IPv6]:port or unix:PATH, ...";
         break;
     case TYPE_SERVERS:
-        text = "host:port, [IPv6]:port or unix:PATH, each with a weight if wanted, ...";
+        text = "host, host:port, [IPv6]:port or unix:PATH, each with a weight if wanted, ...";
         break;
     }
     (void)snprintf(out, VALUE_EXPECTED_MAX, "%s", text);
@@ -152,6 +153,22 @@ static int parse_number(const struct config_key *key, struct slice text, uint64_
     return 0;
 }
 
+/* The same for a word that is none of those known. */
+static int fail_word(const struct config_key *key, struct slice text, const char *const *words,
+                     char error[CONFIG_ERROR_MAX])
+{
+    char why[64] = "is not known";
+    struct suggestion near;
+    suggestion_init(&near, text);
+    for (size_t i = 0; words[i] != NULL; i++) {
+        suggestion_offer(&near, words[i]);
+    }
+    if (near.best != NULL) {
+        (void)snprintf(why, sizeof why, "is not known (did you mean %s?)", near.best);
+    }
+    return fail_value(key, text, why, error);
+}
+
 static int parse_word(const struct config_key *key, void *section, struct slice text,
                       char error[CONFIG_ERROR_MAX])
 {
@@ -161,15 +178,16 @@ static int parse_word(const struct config_key *key, void *section, struct slice 
             return 0;
         }
     }
-    return fail_value(key, text, "is not known", error);
+    return fail_word(key, text, key->words, error);
 }
 
 static int parse_yes_no(const struct config_key *key, void *section, struct slice text,
                         char error[CONFIG_ERROR_MAX])
 {
+    static const char *const words[] = {"yes", "no", NULL};
     bool yes = slice_equal(text, SLICE_LIT("yes"));
     if (!yes && !slice_equal(text, SLICE_LIT("no"))) {
-        return fail_value(key, text, "is not known", error);
+        return fail_word(key, text, words, error);
     }
     *(bool *)field(key, section) = yes;
     return 0;
@@ -308,7 +326,7 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
     case TYPE_TEMPLATE:
         return parse_template(key, section, text, error);
     case TYPE_LISTEN:
-        return listen_list_add(section, text, 0, error);
+        return listen_list_add(section, text, PROXY_PORT, error);
     case TYPE_SERVERS:
         return server_list_add(section, text, error);
     }

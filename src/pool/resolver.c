@@ -314,7 +314,7 @@ static struct evdns_base *open_dns(const struct resolver *r)
     while (more && text_next_item(&rest, &more, &item)) {
         struct endpoint endpoint;
         char error[CONFIG_ERROR_MAX], text[ENDPOINT_TEXT_MAX];
-        CHECK(endpoint_parse_with(item, DNS_PORT, &endpoint, error) == 0);
+        CHECK(endpoint_parse(item, DNS_PORT, &endpoint, error) == 0);
         if (evdns_base_nameserver_ip_add(dns, endpoint_format(&endpoint, text)) != 0) {
             log_warn("resolver: %s cannot be asked", text);
         }

@@ -281,11 +281,13 @@ static void test_bad_sections(void **state)
     static const char *const expected =
         "; expected [proxy], [pool NAME], [lists] or [lists PREFIX]";
     char text[256];
-    (void)snprintf(text, sizeof text, ":2: unknown section [prox]%s", expected);
+    (void)snprintf(text, sizeof text, ":2: unknown section [prox] (did you mean [proxy]?)%s",
+                   expected);
     bad("\n[prox]\nthreads = 1\n", text);
     (void)snprintf(text, sizeof text, ":1: unknown section []%s", expected);
     bad("[]\n", text);
-    (void)snprintf(text, sizeof text, ":1: unknown section [proxy x]%s", expected);
+    (void)snprintf(text, sizeof text, ":1: unknown section [proxy x] (did you mean [proxy]?)%s",
+                   expected);
     bad("[proxy x]\n", text);
     bad("[proxy\n", ":1: a section without ]; expected [NAME]");
     bad("[proxy] threads = 1\n", ":1: text behind ]; expected a line with [NAME] only");
@@ -332,7 +334,9 @@ static void test_bad_lines(void **state)
         ":2: no = in this line; expected KEY = VALUE, [SECTION] or # comment");
     bad("[proxy]\nthreads = 1\nmax_pipeline = 2\nthreads = 1\n",
         ":4: threads: given twice; expected once in a section");
-    bad("[proxy]\n\nthread = 1\n", all_keys_of_proxy(":3: thread: not a key of [proxy]; expected"));
+    bad("[proxy]\n\nthread = 1\n", ":3: thread: not a key of [proxy]; did you mean threads?");
+    bad("[proxy]\n\nTHREDAS = 1\n", ":3: THREDAS: not a key of [proxy]; did you mean threads?");
+    bad("[proxy]\n\ncolour = 1\n", all_keys_of_proxy(":3: colour: not a key of [proxy]; expected"));
     bad("[proxy]\nservers = a:1\n", ":2: servers: not a key of [proxy]; expected in [pool NAME]");
     bad("[pool a]\nthreads = 1\n", ":2: threads: not a key of [pool a]; expected in [proxy]");
     bad("[lists x]\ntimeout_ms = 1\n",
@@ -389,19 +393,57 @@ static void test_bad_values(void **state)
     bad("[proxy]\nsocket_mode = 1777\n",
         ":2: socket_mode: '1777' is out of range; expected permissions as an octal number, 0 to "
         "0777");
-    bad("[proxy]\nlog_level = Info\n",
-        ":2: log_level: 'Info' is not known; expected error, warn, info or debug");
+    bad("[proxy]\nlog_level = Info\n", ":2: log_level: 'Info' is not known (did you mean info?); "
+                                       "expected error, warn, info or debug");
     bad("[proxy]\nembedded_memcached =\n",
         ":2: embedded_memcached: nothing is given; expected a text");
     bad("[proxy]\nlisten = a:1, a:1\n",
         ":2: listen: 'a:1' is named twice; expected each address once");
-    bad("[proxy]\nlisten = 127.0.0.1\n",
-        ":2: listen: '127.0.0.1' has no port; expected host:port, [IPv6]:port or unix:PATH");
+    bad("[proxy]\nlisten = 127.0.0.1, 127.0.0.1:11220\n",
+        ":2: listen: '127.0.0.1:11220' is named twice; expected each address once");
+    bad("[pool a]\nservers = ::1\n",
+        ":2: servers: '::1' has several colons; an IPv6 address is written in brackets, expected "
+        "[IPv6]:port");
     bad("[pool a]\nservers = ::1:11211\n",
         ":2: servers: '::1:11211' has several colons; an IPv6 address is written in brackets, "
         "expected [IPv6]:port");
     bad("[pool a]\ndistribution = random\n",
         ":2: distribution: 'random' is not known; expected ketama_weighted, ketama or modula");
+}
+
+/* What users write who know other programs. */
+static void test_friendly(void **state)
+{
+    (void)state;
+    struct config *c = good("\xef\xbb\xbf[proxy]\nlisten = 127.0.0.1\n[pool a]\n"
+                            "servers = one, two 3, [::1], unix:/tmp/x\n"
+                            "[lists topic-*]\nmax_item_bytes = 64\n[lists a\\x2a]\n");
+    assert_int_equal(c->listen[0].port, 11220);
+    assert_string_equal(c->pools[0].servers[0].name, "one:11211");
+    assert_string_equal(c->pools[0].servers[1].name, "two:11211");
+    assert_int_equal(c->pools[0].servers[1].weight, 3);
+    assert_string_equal(c->pools[0].servers[2].name, "[::1]:11211");
+    assert_string_equal(c->pools[0].servers[3].name, "unix:/tmp/x");
+    assert_int_equal(policy_of(c, "topic-7")->max_item_bytes, 64);
+    assert_string_equal(policy_of(c, "topic-7")->prefix, "topic-");
+    assert_string_equal(policy_of(c, "a*7")->prefix, "a*");
+    config_destroy(&c);
+    /* Only a file begins with a byte order mark. */
+    bad("[proxy]\n\xef\xbb\xbfthreads = 1\n",
+        ":2: \\xef\\xbb\\xbfthreads: not a key of [proxy]; did you mean threads?");
+    static const char star[] = "' has a * that is not its end; expected PREFIX or PREFIX*, or "
+                               "[lists] for all others (\\x2a is the byte *)";
+    static const char *const prefixes[] = {"*", "a*b", "a**"};
+    for (size_t i = 0; i < 3; i++) {
+        char text[64], expected[256];
+        /* The last one is the end, which the message does not show. */
+        const char *shown = i == 2 ? "a*" : prefixes[i];
+        (void)snprintf(text, sizeof text, "[lists %s]\n", prefixes[i]);
+        (void)snprintf(expected, sizeof expected, ":1: [lists %s]: '%s%s", prefixes[i], shown,
+                       star);
+        bad(text, expected);
+    }
+    bad("[lists a*]\n[lists a]\n", ":2: [lists a]: a second [lists a] (the first is in line 1)");
 }
 
 static void test_too_much(void **state)
@@ -457,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_long_prefixes),
         cmocka_unit_test(test_bad_sections),
         cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_friendly),
         cmocka_unit_test(test_lines_that_are_no_text),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_too_much),

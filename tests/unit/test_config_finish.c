@@ -163,8 +163,8 @@ static void test_pools_added_later(void **state)
 {
     (void)state;
     struct config *c = config_create();
-    assert_int_equal(config_add_pool(c, "a", "x", error), -1);
-    assert_string_equal(error, "'x' has no port; expected host:port, [IPv6]:port or unix:PATH");
+    assert_int_equal(config_add_pool(c, "a", "x:0", error), -1);
+    assert_string_equal(error, "'x:0' has a bad port; expected 1 to 65535");
     config_destroy(&c);
     c = config_create();
     assert_int_equal(config_add_pool(c, "a", "x:1", error), 0);

@@ -17,7 +17,7 @@ static void good(const char *text, const char *host, uint16_t port)
     struct endpoint endpoint;
     char error[CONFIG_ERROR_MAX] = "";
     char out[ENDPOINT_TEXT_MAX];
-    if (endpoint_parse(slice_of(text), &endpoint, error) != 0) {
+    if (endpoint_parse(slice_of(text), 0, &endpoint, error) != 0) {
         fail_msg("%s: %s", text, error);
     }
     assert_string_equal(endpoint.host, host);
@@ -29,7 +29,7 @@ static void bad(const char *text, const char *expected)
 {
     struct endpoint endpoint;
     char error[CONFIG_ERROR_MAX] = "";
-    assert_int_equal(endpoint_parse(slice_of(text), &endpoint, error), -1);
+    assert_int_equal(endpoint_parse(slice_of(text), 0, &endpoint, error), -1);
     assert_string_equal(error, expected);
 }
 
@@ -80,22 +80,22 @@ static void test_too_long(void **state)
     char error[CONFIG_ERROR_MAX] = "";
     memset(text, 'a', sizeof text);
     memcpy(text, "unix:", 5);
-    assert_int_equal(endpoint_parse(slice_make(text, 5 + 107), &endpoint, error), 0);
+    assert_int_equal(endpoint_parse(slice_make(text, 5 + 107), 0, &endpoint, error), 0);
     assert_int_equal(strlen(endpoint.host), 107);
-    assert_int_equal(endpoint_parse(slice_make(text, 5 + 108), &endpoint, error), -1);
+    assert_int_equal(endpoint_parse(slice_make(text, 5 + 108), 0, &endpoint, error), -1);
     assert_string_equal(error,
                         "a socket path of 108 bytes; expected unix:PATH with 1 to 107 bytes");
     memset(text, 'a', sizeof text);
     memcpy(text + 255, ":1", 2);
-    assert_int_equal(endpoint_parse(slice_make(text, 257), &endpoint, error), 0);
+    assert_int_equal(endpoint_parse(slice_make(text, 257), 0, &endpoint, error), 0);
     memset(text, 'a', sizeof text);
     memcpy(text + 256, ":1", 2);
-    assert_int_equal(endpoint_parse(slice_make(text, 258), &endpoint, error), -1);
+    assert_int_equal(endpoint_parse(slice_make(text, 258), 0, &endpoint, error), -1);
     assert_string_equal(error, "a host of 256 bytes; expected at most 255");
     memset(text, '0', sizeof text);
     text[0] = '[';
     memcpy(text + 200, "]:1", 3);
-    assert_int_equal(endpoint_parse(slice_make(text, 203), &endpoint, error), -1);
+    assert_int_equal(endpoint_parse(slice_make(text, 203), 0, &endpoint, error), -1);
 }
 
 static void test_control_bytes_are_escaped(void **state)
@@ -110,14 +110,14 @@ static void test_default_port(void **state)
     (void)state;
     struct endpoint endpoint;
     char error[CONFIG_ERROR_MAX];
-    assert_int_equal(endpoint_parse_with(SLICE_LIT("host"), 7, &endpoint, error), 0);
+    assert_int_equal(endpoint_parse(SLICE_LIT("host"), 7, &endpoint, error), 0);
     assert_int_equal(endpoint.port, 7);
-    assert_int_equal(endpoint_parse_with(SLICE_LIT("[::]"), 7, &endpoint, error), 0);
+    assert_int_equal(endpoint_parse(SLICE_LIT("[::]"), 7, &endpoint, error), 0);
     assert_int_equal(endpoint.port, 7);
     assert_string_equal(endpoint.host, "::");
-    assert_int_equal(endpoint_parse_with(SLICE_LIT("host:8"), 7, &endpoint, error), 0);
+    assert_int_equal(endpoint_parse(SLICE_LIT("host:8"), 7, &endpoint, error), 0);
     assert_int_equal(endpoint.port, 8);
-    assert_int_equal(endpoint_parse_with(SLICE_LIT("unix:a"), 7, &endpoint, error), 0);
+    assert_int_equal(endpoint_parse(SLICE_LIT("unix:a"), 7, &endpoint, error), 0);
     assert_int_equal(endpoint.port, 0);
 }
 

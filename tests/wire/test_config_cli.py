@@ -165,7 +165,9 @@ def test_v_does_not_change_the_settings_that_it_prints():
 
 # name: (text, line that is named, words that the message must have)
 BAD = {
-    "a key that does not exist": ("[proxy]\n\nthread = 1\n", 3, ["thread", "expected"]),
+    "a key that does not exist": ("[proxy]\n\ncolour = 1\n", 3, ["colour", "expected"]),
+    "a key with a wrong letter": ("[proxy]\n\nthraeds = 1\n", 3, ["thraeds", "did you mean threads?"]),
+    "a star within a prefix": ("[lists a*b]\n", 1, ["a*b", "\\x2a"]),
     "a section that does not exist": ("[bogus]\n", 1, ["[bogus]", "expected [proxy]"]),
     "a key of another section": (SERVERS + "threads = 1\n", 3, ["threads", "[proxy]"]),
     "a key before any section": ("threads = 1\n", 1, ["threads", "section"]),
@@ -189,7 +191,7 @@ BAD = {
     "an unknown hash": (SERVERS + "hash = sha\n", 3, ["hash", "md5"]),
     "an unknown log level": ("[proxy]\nlog_level = loud\n", 2, ["log_level", "error, warn"]),
     "a bad delimiter": ("[lists]\ndelimiter = ab\n", 2, ["delimiter", "punctuation"]),
-    "an address without a port": ("[pool a]\nservers = host\n", 2, ["servers", "host:port"]),
+    "an address of a colon": ("[pool a]\nservers = host:\n", 2, ["servers", "1 to 65535"]),
     "a port out of range": ("[pool a]\nservers = host:65536\n", 2, ["servers", "65536"]),
     "IPv6 without brackets": ("[pool a]\nservers = ::1:11211\n", 2, ["servers", "[IPv6]:port"]),
     "IPv6 without brackets to listen on": ("[proxy]\nlisten = ::1:1\n", 2, ["listen", "[IPv6]:port"]),
