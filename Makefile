@@ -110,7 +110,7 @@ all: $(if $(MAIN_OBJ),$(BIN),$(OBJ)) ## build the daemon: build/mclistd
 
 .PHONY: run
 run: ## install what is missing, build, run in the foreground on 127.0.0.1:11220 (ARGS=...)
-	scripts/install-deps
+	scripts/install-deps --run
 	$(MAKE) $(JOBS) all
 	$(BIN) -p 11220 $(if $(filter -l --listen,$(ARGS)),,-l 127.0.0.1) $(ARGS)
 
@@ -213,9 +213,17 @@ format: ## clang-format all C files in place
 
 # --- installing --------------------------------------------------------------
 
+# The scripts that are for operators, as commands: mclistd-NAME.
+COMMANDS := convert sweep
+LIBDIR   := $(PREFIX)/lib/mclistd
+
 .PHONY: install
 install: all ## install under DESTDIR and PREFIX; never overwrites a configuration
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mclistd
+	install -d $(DESTDIR)$(LIBDIR)/mclistd_convert
+	install -m 755 $(COMMANDS:%=scripts/%) $(DESTDIR)$(LIBDIR)
+	install -m 644 scripts/mclistd_convert/*.py $(DESTDIR)$(LIBDIR)/mclistd_convert
+	for c in $(COMMANDS); do ln -sf ../lib/mclistd/$$c $(DESTDIR)$(PREFIX)/bin/mclistd-$$c; done
 	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \
 	    install -D -m 644 conf/mclistd.ini $(DESTDIR)$(SYSCONFDIR)/mclistd.ini
 	install -d $(DESTDIR)$(UNITDIR)
@@ -225,7 +233,9 @@ install: all ## install under DESTDIR and PREFIX; never overwrites a configurati
 
 .PHONY: uninstall
 uninstall: ## remove what install put there, but not the configuration
-	rm -f $(DESTDIR)$(PREFIX)/bin/mclistd $(DESTDIR)$(UNITDIR)/mclistd.service
+	rm -f $(DESTDIR)$(PREFIX)/bin/mclistd $(COMMANDS:%=$(DESTDIR)$(PREFIX)/bin/mclistd-%)
+	rm -rf $(DESTDIR)$(LIBDIR)
+	rm -f $(DESTDIR)$(UNITDIR)/mclistd.service
 
 .PHONY: clean
 clean: ## remove build/

@@ -42,6 +42,7 @@ struct options {
     uint16_t port; /* 0 = not given */
     unsigned more_log;
     bool test_only;
+    bool require_pool;
 };
 
 #define SIGNAL_COUNT 5
@@ -72,6 +73,7 @@ static const char help_text[] =
     "  -p, --port N         listen on port N (default 11220)\n"
     "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
     "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
+    "      --require-pool   refuse to start a memcached of its own\n"
     "  -T, --threads N      run N workers\n"
     "  -u, --user NAME      become this user when started as root\n"
     "  -v                   log more\n"
@@ -108,15 +110,24 @@ static int take_list(const char **option, char letter, const char *value)
     return EX_OK;
 }
 
+/* Of options without a letter. */
+enum { OPTION_REQUIRE_POOL = 256 };
+
 /* Returns EX_OK to go on, -1 when all is done (help, version), or the exit code of an error. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option names[] = {
-        {"config", required_argument, NULL, 'c'},  {"test-config", no_argument, NULL, 't'},
-        {"port", required_argument, NULL, 'p'},    {"listen", required_argument, NULL, 'l'},
-        {"servers", required_argument, NULL, 's'}, {"threads", required_argument, NULL, 'T'},
-        {"user", required_argument, NULL, 'u'},    {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"config", required_argument, NULL, 'c'},
+        {"test-config", no_argument, NULL, 't'},
+        {"port", required_argument, NULL, 'p'},
+        {"listen", required_argument, NULL, 'l'},
+        {"servers", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 'T'},
+        {"user", required_argument, NULL, 'u'},
+        {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},
+        {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
+        {NULL, 0, NULL, 0},
     };
     int letter;
     while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:u:vVh", names, NULL)) != -1) {
@@ -141,6 +152,9 @@ static int parse_options(int argc, char **argv, struct options *options)
             if (take_list(&options->servers, 's', optarg) != EX_OK) {
                 return EX_USAGE;
             }
+            break;
+        case OPTION_REQUIRE_POOL:
+            options->require_pool = true;
             break;
         case 'T':
             options->threads = optarg;
@@ -212,6 +226,12 @@ static int read_config(struct mclistd *m)
     int code = apply_options(m->config, &m->options);
     if (code == EX_OK && config_finish(m->config, error) != 0) {
         fprintf(stderr, "mclistd: %s\n", error);
+        return EX_CONFIG;
+    }
+    if (code == EX_OK && m->options.require_pool && m->config->pool_count == 0) {
+        fprintf(stderr,
+                "mclistd: no memcached is named; expected a [pool NAME] with servers in the "
+                "configuration, or -s\n");
         return EX_CONFIG;
     }
     return code;
@@ -470,6 +490,10 @@ static void log_start(const struct mclistd *m)
     if (geteuid() == 0) {
         log_warn("runs as root, which it does not need: name a user with -u, or `user =` in "
                  "[proxy]");
+    }
+    if (m->embedded != NULL) {
+        log_warn("no pool is configured: all lists and values are in the embedded memcached, and "
+                 "are lost when this daemon ends");
     }
     for (size_t p = 0; p < m->config->pool_count; p++) {
         const struct pool_config *pool = &m->config->pools[p];

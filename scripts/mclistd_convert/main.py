@@ -55,7 +55,6 @@ one after the other. Until all are restarted the others must keep `migrate = nat
 
 def make_parser():
     parser = argparse.ArgumentParser(
-        prog="convert",
         description=DESCRIPTION,
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

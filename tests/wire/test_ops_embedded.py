@@ -52,6 +52,7 @@ def test_it_starts_and_serves(alone):
     pid, path = child_of(alone)
     assert is_alive(pid)
     assert path.is_socket()
+    alone.wait_for_log("no pool is configured: .* are lost when this daemon ends")
     # No other user can look into it.
     assert path.parent.stat().st_mode & 0o077 == 0
     with alone.conn() as conn:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `make install` puts where, and what of it runs there."""
+
+import os
+import shlex
+import subprocess
+
+from harness import ROOT
+
+DAEMON = os.path.abspath(os.environ.get("MCLISTD", ROOT / "build/mclistd"))
+RUNNER = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
+FILES = [
+    "etc/mclistd.ini",
+    "usr/lib/mclistd/convert",
+    "usr/lib/mclistd/sweep",
+    "usr/lib/mclistd/mclistd_convert/main.py",
+    "usr/bin/mclistd",
+    "usr/lib/systemd/system/mclistd.service",
+]
+
+
+def make(target, root):
+    """The daemon is there already; `all` would build it again with other flags."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    subprocess.run(["make", "-s", "-o", "all", target, f"BIN={DAEMON}", "PREFIX=/usr",
+                    "UNITDIR=/usr/lib/systemd/system", f"DESTDIR={root}"],
+                   cwd=ROOT, env=env, check=True, capture_output=True)
+
+
+def files_below(root):
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir())
+
+
+def test_installed_and_removed(tmp_path):
+    make("install", tmp_path)
+    assert [name for name in FILES if not (tmp_path / name).is_file()] == []
+    for command in ["mclistd-convert", "mclistd-sweep"]:
+        run = subprocess.run([tmp_path / "usr/bin" / command, "--help"], capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout.startswith(f"usage: {command} ")
+    (tmp_path / "etc/mclistd.ini").write_text("[proxy]\n")
+    make("install", tmp_path)
+    assert (tmp_path / "etc/mclistd.ini").read_text() == "[proxy]\n"
+    make("uninstall", tmp_path)
+    assert files_below(tmp_path) == ["etc/mclistd.ini"]
+
+
+def test_the_unit_refuses_a_memcached_of_its_own(tmp_path):
+    """Its lists would end with the daemon: an operator must ask for that."""
+    make("install", tmp_path)
+    unit = (tmp_path / "usr/lib/systemd/system/mclistd.service").read_text()
+    commands = [line.split("=", 1)[1].split() for line in unit.splitlines() if line.startswith("ExecStart")]
+    assert len(commands) == 2
+    for command in commands:
+        arguments = [str(tmp_path / part[1:]) if part.startswith("/") else part for part in command]
+        run = subprocess.run(RUNNER + arguments, capture_output=True, text=True, timeout=60)
+        assert run.returncode == 78
+        assert run.stderr == ("mclistd: no memcached is named; expected a [pool NAME] with servers in "
+                              "the configuration, or -s\n")
