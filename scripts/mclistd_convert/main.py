@@ -16,7 +16,8 @@ from mclistd_convert.wire import ADDRESS, LIST_KEY, Answer, Refused, shown
 ROUNDS_MAX = 20
 DESCRIPTION = """\
 Converts lists of a dialect to the native layout, while they are in use, through proxies whose
-configuration has `migrate = native` beside the dialect. docs/migration.md has the whole procedure.
+configuration has `migrate = native` beside the dialect. docs/replacing-hand-made-lists.md has the
+whole procedure.
 
     scripts/convert topic- --proxy HOST:PORT --proxy HOST:PORT --server HOST:PORT --dry-run
     scripts/convert topic- --proxy HOST:PORT --proxy HOST:PORT --server HOST:PORT \\

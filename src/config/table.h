@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The one table of all configuration keys: the parser, the defaults, `stats settings`,
- * conf/mclistd.ini and docs/operations.md follow it.
+ * conf/mclistd.ini and docs/configuration.md follow it.
  */
 #ifndef CONFIG_TABLE_H
 #define CONFIG_TABLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a finished list call looks like to the client. docs/protocol.md has the table.
+ * What a finished list call looks like to the client. docs/verbs.md has the table.
  */
 #ifndef PROXY_LIST_REPLY_H
 #define PROXY_LIST_REPLY_H

@@ -357,7 +357,7 @@ def test_sweep_refuses_an_address_without_port():
 def test_docs_name_every_statistic():
     table = (ROOT / "src/base/metric.h").read_text(encoding="utf-8")
     names = re.findall(r"^    METRIC\((\w+), ", table, re.MULTILINE)
-    docs = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
     assert len(names) > 20
     assert [name for name in names if f"`{name}`" not in docs] == []
 
@@ -365,7 +365,7 @@ def test_docs_name_every_statistic():
 def test_docs_name_every_verb():
     table = (ROOT / "src/proto/client/verb.h").read_text(encoding="utf-8")
     verbs = re.findall(r'^    VERB\(\w+, "(\w+)"', table, re.MULTILINE)
-    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
     assert len(verbs) > 40
     assert [verb for verb in verbs if not re.search(rf"`{verb}[` ]", docs)] == []
 
@@ -373,7 +373,7 @@ def test_docs_name_every_verb():
 def test_docs_have_every_usage_line():
     source = (ROOT / "src/proto/client/request_list.c").read_text(encoding="utf-8")
     usages = re.findall(r'USAGE\(\w+, "([^"]+)"\)', source)
-    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
     assert len(usages) > 15
     assert [usage for usage in usages if f"`{usage}`" not in docs] == []
 
@@ -388,14 +388,14 @@ def texts_in(pattern, files):
 
 
 def test_docs_have_every_error_text_of_the_proxy():
-    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
     texts = texts_in(r'"CLIENT_ERROR ((?!usage)[a-z][^"%]*?)(?:\\r\\n)?"', "**/*.c")
     assert len(texts) > 15
     assert [text for text in texts if text not in docs] == []
 
 
 def test_docs_have_every_error_text_of_the_engine():
-    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
     texts = texts_in(r'(?:fail\w*\([^;"]*|\btext = )"([a-z][^"%]+)"', "list/**/*.c")
     texts += texts_in(r'note_text\(w, "([a-z][^"%]+)"', "dialect/**/*.c")
     texts.remove("backend has no room for this list in its last sublist, nothing done")
@@ -404,7 +404,7 @@ def test_docs_have_every_error_text_of_the_engine():
 
 
 def test_docs_have_every_way_in_which_a_server_fails():
-    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
     table = (ROOT / "src/pool/server.h").read_text(encoding="utf-8")
     texts = re.findall(r'^    FATE\(\w+, \w+, "([^"]+)"\)', table, re.MULTILINE)
     # A stale request counts as a conflict: no client sees that text.
@@ -414,7 +414,7 @@ def test_docs_have_every_way_in_which_a_server_fails():
 
 
 def test_docs_name_every_line_of_lstat():
-    docs = (ROOT / "docs/protocol.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
     source = (ROOT / "src/proxy/list_reply.c").read_text(encoding="utf-8")
     names = re.findall(r'\{"(\w+)", s->', source)
     assert len(names) > 5
