@@ -61,9 +61,8 @@ static void limit_life(struct world *w, unsigned server)
 }
 
 /* As extstore does: an item on disk takes no appends until it is written anew. */
-static void move_to_disk(struct world *w, unsigned server)
+static void move_to_disk(struct world *w, unsigned server, struct slice key)
 {
-    struct slice key = any_key(w, server);
     struct item *item =
         key.len == 0 ? NULL : store_find(&w->stores[server], key, world_now(w).wall_s);
     enum format_part part;
@@ -74,6 +73,18 @@ static void move_to_disk(struct world *w, unsigned server)
     if (item != NULL && !counter) {
         trace(w, "s%u moves %.*s to disk", server, SLICE_ARGS(key));
         item->on_disk = true;
+    }
+}
+
+void fault_disk_fills(struct world *w)
+{
+    static struct victims victims;
+    for (unsigned server = 0; server < w->p.servers; server++) {
+        victims.count = 0;
+        store_each(&w->stores[server], collect, &victims);
+        for (size_t i = 0; i < victims.count; i++) {
+            move_to_disk(w, server, victims.keys[i]);
+        }
     }
 }
 
@@ -129,7 +140,7 @@ static void harm_store(struct world *w, enum fault fault, unsigned server)
     } else if (fault == FAULT_RESTART) {
         restart(w, server);
     } else if (fault == FAULT_DISK) {
-        move_to_disk(w, server);
+        move_to_disk(w, server, any_key(w, server));
     } else if (fault == FAULT_STALL) {
         stall(w, server);
     } else {

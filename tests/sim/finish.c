@@ -249,6 +249,10 @@ void world_finish(struct world *w)
         if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
             check_healing(w, list);
         }
+        if (w->p.faults[FAULT_DISK] > 0 && rng_below(&w->rng, 2) == 0) {
+            /* What has not been written for long: it must become compact all the same. */
+            fault_disk_fills(w);
+        }
         if (w->oracle.outside != NULL) {
             finish_from_outside(w, list);
         } else {

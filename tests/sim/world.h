@@ -164,6 +164,8 @@ void world_let_pass(struct world *w, uint64_t us);
 
 /* faults.c: one fault now, and the next one planned. */
 void fault_happen(struct world *w);
+/* Everything that is stored moves to disk. */
+void fault_disk_fills(struct world *w);
 
 /* hand.c */
 void hands_start(struct world *w);

@@ -231,6 +231,28 @@ static void test_flip_that_meets_another_list_withdraws(void **state)
     expect_done(s, LIST_OK);
 }
 
+/* A run is announced, but what stands in the head then cannot be read: the announcement is taken
+ * back at once, by an append. It would take room in the log until its grace is over. */
+static void test_announcement_is_withdrawn_when_the_head_cannot_be_read(void **state)
+{
+    struct script *s = *state;
+    const char *heads[] = {"^1\n+1:a+1:b", "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:1\n"};
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        submit(s, LIST_COMPACT, NULL, 0);
+        expect(s, BE_GET, "k#", BE_HIT, heads[i]);
+        expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+        expect(s, BE_GET, "k#", BE_REFUSED, NULL);
+        struct be_request *append = expect_request(s, BE_APPEND, "k#");
+        struct slice entry = append->value;
+        assert_true(slice_starts_with(entry, SLICE_LIT("~26:")));
+        entry = slice_make(entry.p + 4 + 13, entry.len - 4 - 13);
+        assert_true(slice_starts_with(entry, SLICE_LIT(".0.")));
+        answer(s, append, BE_STORED, NULL);
+        expect_done(s, LIST_SERVER_ERROR);
+    }
+}
+
 /* Nor is such a list counted as far as it was read. */
 static void test_read_does_not_guess_when_memory_is_short(void **state)
 {
@@ -528,6 +550,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_drop_that_came_half_way_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_does_not_guess_when_memory_is_short, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_announcement_is_withdrawn_when_the_head_cannot_be_read,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_read_does_not_guess_when_memory_is_short, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_names_are_burnt_without_taking_away_what_is_burnt,

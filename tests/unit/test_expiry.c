@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -331,6 +332,35 @@ static void values_of_clock_items_are_exact(void **state)
     assert_false(clock_key_is(SLICE_LIT("mclistd#")));
 }
 
+/* A flip of a head that takes no appends is announced by CAS. The head is read behind that, not
+ * behind the moment at which the CAS began to wait for the clock: the announcement would be
+ * missing in it, and stay in the list though nobody wrote anything under its name. */
+static void a_flip_sees_the_announcement_that_waited_for_the_clock(void **state)
+{
+    struct script *s = *state;
+    char head[160];
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    submit(s, LIST_COMPACT);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    answer(s, expect(s, BE_APPEND, "k#"), BE_NOT_STORED, NULL, -1);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, "^1\n+1:a+1:b", 7);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
+    struct be_request *cas = expect(s, BE_CAS, "k#");
+    snprintf(head, sizeof head, "%.*s", SLICE_ARGS(cas->value));
+    answer(s, cas, BE_STORED, NULL, -1);
+    answer(s, expect(s, BE_GET, "k#"), BE_HIT, head, 7);
+    struct be_request *sublist = engine_take_request(s->rig.engine);
+    assert_non_null(sublist);
+    assert_int_equal(sublist->verb, BE_ADD);
+    answer(s, sublist, BE_STORED, NULL, -1);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
+    cas = expect(s, BE_CAS, "k#");
+    assert_null(memchr(cas->value.p, '~', cas->value.len));
+    answer(s, cas, BE_STORED, NULL, -1);
+    answer(s, expect(s, BE_GET, "k#"), BE_MISS, NULL, -1);
+    expect_done(s, LIST_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -349,6 +379,7 @@ int main(void)
         TEST(no_memory_for_clock_items_is_said),
         TEST(a_list_that_has_gone_meanwhile_is_not_written),
         TEST(a_list_that_moves_takes_its_time_along),
+        TEST(a_flip_sees_the_announcement_that_waited_for_the_clock),
         TEST(values_of_clock_items_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ struct run_writer {
     struct block *sublist;            /* being filled, or NULL */
     uint32_t sublist_entries;
     struct run run; /* what was written so far */
+    bool announced; /* its name is known to stand in the log, or did */
     bool refused;   /* a write was definitely not done */
     bool unknown;   /* a write's outcome is not known, or its name is burnt */
 };

@@ -78,6 +78,7 @@ static void write_folded(struct engine *e, struct op_compact *c, const struct fo
 static bool prepare(struct engine *e, struct op_compact *c)
 {
     if (!log_has_announcement(c->head->announcements, &c->writer.announcement.range.name)) {
+        c->writer.announced = false; /* it has gone, with its list or by a sweep */
         c->result = STEP_CONFLICT;
         return false;
     }
@@ -168,14 +169,12 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
         if (!writer_failed(c) && c->head != NULL) {
             CO_CALL(co, publish_step(e, c, event, build_flip));
         }
-        if (c->result != STEP_DONE && c->result != STEP_UNKNOWN) {
-            compact_release(e, c);
-            CO_CALL(co, undo_step(e, c, event));
-        }
-    }
-    if (c->result == STEP_DONE) {
-        metric_inc(e->metrics, METRIC_list_flips);
     }
     compact_release(e, c);
+    if (c->result == STEP_DONE) {
+        metric_inc(e->metrics, METRIC_list_flips);
+    } else if (c->writer.announced && c->result != STEP_UNKNOWN) {
+        CO_CALL(co, undo_step(e, c, event));
+    }
     CO_END(co);
 }

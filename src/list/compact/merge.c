@@ -286,10 +286,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     writer_init(e, c, input_bytes(c));
     c->result = STEP_FAILED;
     CO_CALL(co, announce_step(e, c, event, "announcing a merge"));
-    if (c->head == NULL) {
-        CO_RETURN(co);
-    }
-    if (begin(c)) {
+    if (c->head != NULL && begin(c)) {
         CO_CALL(co, fold_newer(e, c, event));
         if (compact_over(e, c)) {
             give_up(c);
@@ -316,7 +313,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     }
     if (c->result == STEP_DONE) {
         metric_inc(e->metrics, c->goal == COMPACT_HEAL ? METRIC_list_heals : METRIC_list_merges);
-    } else if (c->result != STEP_UNKNOWN) {
+    } else if (c->writer.announced && c->result != STEP_UNKNOWN) {
         CO_CALL(co, undo_step(e, c, event));
     }
     CO_END(co);

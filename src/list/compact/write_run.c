@@ -52,7 +52,9 @@ static void take_announced(struct engine *e, struct op_compact *c, const struct 
                 event->status == BE_NOT_FOUND;
     if (event->tag == TAG_HEAD) {
         (void)compact_take_head(e, c, event);
-    } else if (event->status != BE_STORED) {
+    } else if (event->status == BE_STORED) {
+        c->writer.announced = true;
+    } else {
         c->writer.refused = true;
         c->result = gone ? STEP_CONFLICT : STEP_FAILED;
         if (!gone) {
@@ -80,8 +82,11 @@ enum progress announce_step(struct engine *e, struct op_compact *c, const struct
         c->writer.refused = false;
         c->result = STEP_FAILED;
         emit_announcing_cas(e, c);
-        emit_get(e, op, TAG_HEAD);
-        while (op->due > 0) {
+        CO_AWAIT(co, name);
+        take_announced(e, c, event);
+        if (c->writer.announced) {
+            /* Not before: a CAS that keeps an expiry is sent when the server's clock is known. */
+            emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, name);
             take_announced(e, c, event);
         }

@@ -36,7 +36,9 @@ TAILQ_HEAD(expiries, expiry);
 /*
  * Sends request, a BE_CAS or BE_ADD, as op_send does, with the right exptime. ttl_s: what the item
  * had left when it was read; -1: no expiry, nothing is asked. source: the key of the item whose
- * expiry is to be taken over, when that is not request's own; else SLICE_NONE.
+ * expiry is to be taken over, when that is not request's own; else SLICE_NONE. Requests that are
+ * sent behind it may be carried out before it, since it waits for the clock: what is to be read
+ * behind it is read when it has been answered.
  *
  * The operation gets one event, as from op_send. Besides what the server answers to the write:
  * BE_EXISTS when request's own item has changed meanwhile; BE_NOT_FOUND when that or source has

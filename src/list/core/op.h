@@ -105,7 +105,8 @@ void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 /* Creates the head. */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
-/* Replaces the head that was read, keeping its expiry: see expiry.h. */
+/* Replaces the head that was read, keeping its expiry: see expiry.h, also for the order in which
+ * requests behind it are carried out. */
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
               uint64_t tag);
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);
