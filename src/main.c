@@ -24,6 +24,7 @@
 #include "os/descriptors.h"
 #include "os/user.h"
 #include "proxy/listen_set.h"
+#include "proxy/preview.h"
 #include "proxy/proxy.h"
 
 #ifndef MCLISTD_VERSION
@@ -275,8 +276,14 @@ static int report_config(const struct mclistd *m)
         struct printer printer = {""};
         config_print(m->config, print_setting, &printer);
     }
-    fprintf(stderr, "mclistd: the configuration%s%s is good\n", path == NULL ? "" : " ",
+    size_t unknown = preview_print(m->config, stderr);
+    fprintf(stderr, "mclistd: the configuration%s%s is good", path == NULL ? "" : " ",
             path == NULL ? "" : path);
+    if (unknown > 0) {
+        fprintf(stderr, ", but %zu name%s no address now", unknown,
+                unknown == 1 ? " has" : "s have");
+    }
+    fprintf(stderr, "\n");
     return EX_OK;
 }
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a start with a configuration would do, in words: for `mclistd -t`. Names of servers are
+ * looked up as the daemon would; nothing is listened on, and no server is connected to.
+ */
+#ifndef PROXY_PREVIEW_H
+#define PROXY_PREVIEW_H
+
+#include <stdio.h>
+
+#include "config/config.h"
+
+/* Writes a line for each thing that a start would do. Waits at most resolve_timeout_ms for names.
+ * Returns how many servers' names have no address now: such a server is down until its name has
+ * one, but the daemon starts. */
+size_t preview_print(const struct config *config, FILE *out);
+
+#endif
