@@ -77,11 +77,11 @@ void case_describe(const struct crash_case *c, char *out, size_t cap);
 enum case_result {
     CASE_DONE,
     CASE_SAME, /* not run: another one must end as this one would */
-    CASE_NONE, /* there is no such case: somebody comes to rest before */
+    CASE_NONE, /* there is no such case: a proxy comes to rest before */
 };
 
 /* Runs it in a fresh world. */
-enum case_result case_run(struct world *w, const struct scene *scene, const struct crash_case *c,
-                          bool trace);
+enum case_result case_run(struct crash_world *w, const struct scene *scene,
+                          const struct crash_case *c, bool trace);
 
 #endif

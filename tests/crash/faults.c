@@ -1,127 +1,70 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes wrong in a world.
+ * What goes wrong in the world of a case.
  */
-#include <stdlib.h>
-
 #include "world.h"
 
-void world_crash(struct world *w, unsigned proxy, const unsigned arrive[SERVERS])
+void case_crash(struct crash_world *w, unsigned proxy, const unsigned arrive[SERVERS_MAX])
 {
-    struct proxy *p = &w->proxies[proxy];
-    struct flight *f;
-    unsigned arrived[SERVERS] = {0};
-    world_trace(w, "%c crashes", p->name);
-    engine_destroy(&p->engine);
-    cache_destroy(&p->cache);
-    while ((f = TAILQ_FIRST(&p->flights)) != NULL) {
-        if (!f->executed && arrived[f->server] < arrive[f->server]) {
-            arrived[f->server]++;
-            flight_execute(w, p, f);
-        }
-        flight_drop(&p->flights, f, true);
-    }
+    struct proxy *p = &w->proxies[proxy].base;
+    proxy_crash(&w->base, p, arrive, false);
     history_crash(&w->history, p->name);
 }
 
-/* The request is the engine's again once it is answered: what may still arrive is a copy. */
-static void keep_late(struct world *w, const struct flight *f)
+static struct flight *next_of(struct proxy *p)
 {
-    struct flight *late = malloc(sizeof *late);
-    CHECK(late != NULL);
-    *late = *f;
-    late->request = malloc(sizeof *late->request);
-    CHECK(late->request != NULL);
-    *late->request = *f->request;
-    if (late->request->block != NULL) {
-        (void)block_ref(late->request->block);
-    }
-    TAILQ_INSERT_TAIL(&w->late, late, link);
-}
-
-void world_lose(struct world *w, unsigned proxy, unsigned arrive, bool late)
-{
-    struct proxy *p = &w->proxies[proxy];
-    struct flight *f, *next;
-    struct flight *first = TAILQ_FIRST(&p->flights);
-    CHECK(first != NULL);
-    unsigned server = first->server, arrived = 0;
-    world_trace(w, "%c loses its connection to s%u", p->name, server);
-    p->epoch[server] = ++w->last_epoch;
-    for (f = first; f != NULL; f = next) {
-        next = TAILQ_NEXT(f, link);
-        if (f->server != server) {
-            continue;
-        }
-        bool change = f->request->verb >= BE_ADD;
-        if (arrived < arrive) {
-            arrived++;
-            if (late) {
-                keep_late(w, f);
-            } else {
-                flight_execute(w, p, f);
-            }
-        }
-        block_unref(&f->reply.block);
-        f->reply = (struct be_reply){
-            .status = BE_LOST,
-            .text = change ? "backend s: connection lost, outcome unknown"
-                           : "backend s: connection lost",
-        };
-        flight_trace(w, p, f);
-        flight_answer(w, p, f);
-    }
-    world_turn(w, proxy);
-}
-
-void world_arrive_late(struct world *w)
-{
-    static struct proxy nobody = {.name = '-'};
-    struct flight *f;
-    if (TAILQ_EMPTY(&w->late)) {
-        return;
-    }
-    while ((f = TAILQ_FIRST(&w->late)) != NULL) {
-        flight_execute(w, &nobody, f);
-        flight_drop(&w->late, f, true);
-    }
-    history_settle(&w->history);
-}
-
-void world_refuse(struct world *w, unsigned proxy, enum be_status status)
-{
-    struct proxy *p = &w->proxies[proxy];
     struct flight *f = TAILQ_FIRST(&p->flights);
     CHECK(f != NULL && !f->executed);
-    w->now_us += STEP_US;
+    return f;
+}
+
+void case_lose(struct crash_world *w, unsigned proxy, unsigned arrive, bool late)
+{
+    struct proxy *p = &w->proxies[proxy].base;
+    proxy_lose(&w->base, p, next_of(p)->server, arrive, late);
+}
+
+void case_arrive_late(struct crash_world *w)
+{
+    if (!TAILQ_EMPTY(&w->base.late)) {
+        world_arrive_late(&w->base);
+        history_settle(&w->history);
+    }
+}
+
+void case_refuse(struct crash_world *w, unsigned proxy, enum be_status status)
+{
+    struct proxy *p = &w->proxies[proxy].base;
+    struct flight *f = next_of(p);
+    w->base.now_us += STEP_US;
     f->executed = true;
     f->reply = (struct be_reply){.status = status};
     if (status == BE_DOWN) {
         f->reply.text = "backend s: queue full";
     } else {
         f->reply.text = "backend s: CLIENT_ERROR refused";
-        f->reply.caps = &w->stores[f->server].caps;
+        f->reply.caps = &w->base.stores[f->server].caps;
         f->reply.epoch = f->epoch;
     }
-    flight_trace(w, p, f);
-    flight_answer(w, p, f);
-    world_turn(w, proxy);
+    flight_trace(&w->base, (char[]){p->name, '\0'}, f);
+    proxy_answer(&w->base, p, f);
+    proxy_turn(&w->base, p);
 }
 
-void world_step_without_memory(struct world *w, unsigned proxy)
+void case_step_without_memory(struct crash_world *w, unsigned proxy)
 {
-    struct flight *f = TAILQ_FIRST(&w->proxies[proxy].flights);
-    CHECK(f != NULL && !f->executed);
-    struct store *store = &w->stores[f->server];
+    struct proxy *p = &w->proxies[proxy].base;
+    struct flight *f = next_of(p);
+    struct store *store = &w->base.stores[f->server];
     store->out_of_memory = true;
-    flight_execute(w, &w->proxies[proxy], f);
+    proxy_execute(&w->base, p, f);
     store->out_of_memory = false;
-    (void)world_step(w, proxy);
+    (void)proxy_step(&w->base, p);
 }
 
-void world_all_out_of_memory(struct world *w, bool out_of_memory)
+void case_all_out_of_memory(struct crash_world *w, bool out_of_memory)
 {
-    for (unsigned s = 0; s < SERVERS; s++) {
-        w->stores[s].out_of_memory = out_of_memory;
+    for (unsigned s = 0; s < w->base.cluster.count; s++) {
+        w->base.stores[s].out_of_memory = out_of_memory;
     }
 }

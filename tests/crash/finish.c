@@ -9,64 +9,68 @@
 
 /* The server has it back: nobody can tell what a list holds while a part of it is missing. If the
  * head names it no more, it stays away. */
-static void restore_evicted(struct world *w)
+static void restore_evicted(struct crash_world *w)
 {
     static struct ids items;
     struct stored stored;
     if (w->scene->evicted < 0) {
         return;
     }
-    model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);
+    model_decode(&w->base.cluster, slice_of(LIST_KEY), world_now(&w->base).wall_s, &items, &stored);
     if (stored.sublist_missing) {
-        world_trace(w, "%s is back", stored.missing);
-        scene_put(&w->cluster, &w->scene->items[w->scene->evicted]);
+        trace(&w->base, "%s is back", stored.missing);
+        scene_put(&w->base.cluster, &w->scene->items[w->scene->evicted]);
     }
 }
 
 /* Burnt names have no value, and are left to their time. */
-static void check_named(struct world *w)
+static void check_named(struct crash_world *w)
 {
-    int64_t now_s = world_now(w).wall_s;
-    for (unsigned i = 0; i < w->kept_count; i++) {
-        const struct kept_key *kept = &w->kept[i];
-        struct slice key = slice_make(kept->key, kept->len);
-        const struct item *item = store_find(&w->stores[kept->server], key, now_s);
-        bool other = key.p[key.len - 1] == '#' || clock_key_is(key);
-        if (item != NULL && item->value->used > 0 && !other &&
-            !model_head_names(&w->cluster, slice_of(LIST_KEY), now_s, key)) {
-            world_violation(w, "%.*s is left over: no head names it", SLICE_ARGS(key));
+    const struct item *item;
+    int64_t now_s = world_now(&w->base).wall_s;
+    for (unsigned s = 0; s < w->base.cluster.count; s++) {
+        TAILQ_FOREACH(item, &w->base.stores[s].items, link)
+        {
+            struct slice key = item_key(item);
+            bool over = item->expires_s != 0 && item->expires_s <= now_s;
+            bool other = key.p[key.len - 1] == '#' || clock_key_is(key);
+            if (!over && item->value->used > 0 && !other &&
+                !model_head_names(&w->base.cluster, slice_of(LIST_KEY), now_s, key)) {
+                world_violation(&w->base, "%.*s is left over: no head names it", SLICE_ARGS(key));
+            }
         }
     }
 }
 
 /* Once compacted, a list is as small as it can be. */
-static void check_tidy(struct world *w)
+static void check_tidy(struct crash_world *w)
 {
     static struct ids items;
     struct stored stored;
     struct listing last;
-    model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);
+    model_decode(&w->base.cluster, slice_of(LIST_KEY), world_now(&w->base).wall_s, &items, &stored);
     if (stored.malformed || stored.sublist_missing) {
-        world_violation(w, "after lcompact: malformed, or a sublist is missing");
+        world_violation(&w->base, "after lcompact: malformed, or a sublist is missing");
     } else if (stored.runs > 1 || stored.garbage > 0 || stored.announcements > 0) {
-        world_violation(w, "after lcompact: %u runs, %u garbage names, %u announcements",
+        world_violation(&w->base, "after lcompact: %u runs, %u garbage names, %u announcements",
                         stored.runs, stored.garbage, stored.announcements);
     } else if (stored.entries != items.count) {
-        world_violation(w, "after lcompact: %u entries for %u items", stored.entries, items.count);
+        world_violation(&w->base, "after lcompact: %u entries for %u items", stored.entries,
+                        items.count);
     } else if (!w->scene->policy->refuse && stored.exists && items.count == 0) {
-        world_violation(w, "after lcompact: an empty head");
+        world_violation(&w->base, "after lcompact: an empty head");
     }
     check_named(w);
     if (!listing_of_items(&last, &items, stored.exists)) {
-        world_violation(w, "after lcompact: too many items");
-    } else if (!w->failed && !history_explains(&w->history, &last)) {
+        world_violation(&w->base, "after lcompact: too many items");
+    } else if (!w->base.failed && !history_explains(&w->history, &last)) {
         char text[256];
         listing_describe(&last, text, sizeof text);
-        world_violation(w, "no order of events explains the answers and %s", text);
+        world_violation(&w->base, "no order of events explains the answers and %s", text);
     }
 }
 
-void world_finish(struct world *w)
+void case_finish(struct crash_world *w)
 {
     static const struct op_spec look = {
         .name = "lcompact, lget",
@@ -77,12 +81,12 @@ void world_finish(struct world *w)
     if (w->scene->policy->miss_damaged) {
         history_may_drop(&w->history);
     }
-    world_observe(w);
-    world_pass(w, (GRACE_S + 2) * 1000000ULL);
-    world_start(w, PROXY_C);
-    world_ask(w, PROXY_C, &look);
-    world_rest(w, PROXY_C);
-    if (!w->failed) {
+    case_observe(w);
+    case_pass(w, (GRACE_S + 2) * 1000000ULL);
+    case_start(w, PROXY_C);
+    case_ask(w, PROXY_C, &look);
+    case_rest(w, PROXY_C);
+    if (!w->base.failed) {
         check_tidy(w);
     }
 }

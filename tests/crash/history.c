@@ -149,12 +149,7 @@ bool history_answer(struct history *h, struct history_call *call)
     const struct list_call *c = &call->call;
     bool error = c->status == LIST_SERVER_ERROR || c->status == LIST_CLIENT_ERROR;
     call->over = ++h->clock;
-    call->end = CALL_DONE;
-    if (error && strstr(c->error, "unknown") != NULL) {
-        call->end = CALL_UNKNOWN;
-    } else if (error && strstr(c->error, "emptied") == NULL) {
-        call->end = CALL_REFUSED;
-    }
+    call->end = call_end_of(c);
     if (error) {
         return c->error[0] != '\0';
     }

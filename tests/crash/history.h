@@ -7,8 +7,7 @@
 #ifndef CRASH_HISTORY_H
 #define CRASH_HISTORY_H
 
-#include "../world/model.h"
-#include "list/engine.h"
+#include "../world/proxy.h"
 
 #define CALL_ITEMS_MAX 4
 #define CALLS_MAX 16
@@ -34,13 +33,6 @@ struct listing {
     bool exists;
     uint8_t count;
     uint8_t ids[ITEM_IDS_MAX];
-};
-
-enum call_end {
-    CALL_OPEN,    /* no answer yet */
-    CALL_DONE,    /* answered: it took effect */
-    CALL_REFUSED, /* answered: it did not */
-    CALL_UNKNOWN, /* it did or it did not */
 };
 
 struct history_call {

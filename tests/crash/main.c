@@ -68,7 +68,7 @@ static void parse(int argc, char **argv, struct options *o)
 
 static int run_one(const struct options *o)
 {
-    static struct world world;
+    static struct crash_world world;
     struct crash_case c;
     struct scene scene;
     char text[512];
@@ -83,11 +83,11 @@ static int run_one(const struct options *o)
     scene_fini(&scene);
     if (result != CASE_DONE) {
         printf(result == CASE_SAME ? "ends like another case\n"
-                                   : "no case: somebody comes to rest before\n");
+                                   : "no case: a proxy comes to rest before\n");
         return 2;
     }
-    printf("%s\n", world.failed ? world.violation : "passed");
-    return world.failed ? 1 : 0;
+    printf("%s\n", world.base.failed ? world.base.violation : "passed");
+    return world.base.failed ? 1 : 0;
 }
 
 /* A group in a process of its own, again without the case that ended it, if one does. */

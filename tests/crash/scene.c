@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../world/settings.h"
 #include "base/check.h"
 
 const struct policy_spec policies[] = {
@@ -203,23 +204,16 @@ static void add_part(struct builder *b, const char **at)
         return;
     }
     CHECK(kind == 'd' || kind == 'y' || kind == 'w');
-    announce(b, name, count, kind == 'd' ? START_WALL_S - 1000 : START_WALL_S);
+    announce(b, name, count, kind == 'd' ? BEGIN_WALL_S - 1000 : BEGIN_WALL_S);
     if (kind == 'w') {
-        announce(b, name, 0, START_WALL_S);
+        announce(b, name, 0, BEGIN_WALL_S);
     }
 }
 
 static struct config *make_config(const struct policy_spec *spec)
 {
-    char error[CONFIG_ERROR_MAX];
-    struct config *config = config_create();
-    CHECK(config_add_pool(config, "crash", "s0:11211", error) == 0);
+    struct config *config = settings_create(64, 256, 96);
     struct list_policy *policy = &config->lists[0];
-    policy->delimiter = ',';
-    policy->max_item_bytes = 32;
-    policy->log_limit_bytes = 64;
-    policy->log_hard_limit_bytes = 256;
-    policy->sublist_limit_bytes = 96;
     policy->cache_bytes = 1 << 20;
     policy->announcement_grace_s = GRACE_S;
     policy->touch_interval_s = TOUCH_INTERVAL_S;
@@ -227,7 +221,7 @@ static struct config *make_config(const struct policy_spec *spec)
     policy->on_damaged = spec->miss_damaged ? ON_DAMAGED_MISS : ON_DAMAGED_ERROR;
     policy->placement = spec->spread ? PLACEMENT_SPREAD : PLACEMENT_HEAD;
     config->tracked_lists = 2;
-    CHECK(config_finish(config, error) == 0);
+    settings_finish(config);
     return config;
 }
 
@@ -251,20 +245,15 @@ static void build(struct scene *scene)
 /* Reads it as the model reads lists. */
 static void find_first(struct scene *scene)
 {
-    struct store stores[4];
-    struct cluster cluster = {stores, scene->policy->servers, scene->policy->spread};
+    static struct world world;
     struct ids items = {0};
     struct stored stored;
-    for (unsigned s = 0; s < cluster.count; s++) {
-        store_init(&stores[s], 1 << 20, "s");
-    }
-    scene_load(scene, &cluster, true);
-    model_decode(&cluster, slice_of(LIST_KEY), START_WALL_S, &items, &stored);
+    world_init(&world, scene->policy->servers, scene->policy->spread, 1 << 20);
+    scene_load(scene, &world.cluster, true);
+    model_decode(&world.cluster, slice_of(LIST_KEY), BEGIN_WALL_S, &items, &stored);
     CHECK(!stored.malformed && !stored.sublist_missing);
     CHECK(listing_of_items(&scene->first, &items, stored.exists));
-    for (unsigned s = 0; s < cluster.count; s++) {
-        store_fini(&stores[s]);
-    }
+    world_fini(&world);
     ids_fini(&items);
 }
 
@@ -299,7 +288,7 @@ void scene_put(const struct cluster *cluster, const struct stored_item *item)
     memcpy(request.key, item->key, item->key_len);
     request.value = slice_make(item->value->data, item->value->used);
     struct store *store = cluster_store(cluster, slice_make(item->key, item->placement_len));
-    store_execute(store, &request, START_WALL_S, &reply);
+    store_execute(store, &request, BEGIN_WALL_S, &reply);
     CHECK(reply.status == BE_STORED);
 }
 

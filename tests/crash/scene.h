@@ -6,15 +6,16 @@
 #ifndef CRASH_SCENE_H
 #define CRASH_SCENE_H
 
+#include "../world/world.h"
 #include "config/config.h"
 #include "history.h"
 
 #define LIST_KEY "L"
 #define GRACE_S 2
 #define TOUCH_INTERVAL_S 1
-/* When a case begins. */
+/* When a case begins: by the virtual clock, and by wall clocks. */
 #define START_US 1000000000ULL
-#define START_WALL_S ((int64_t)1700000000)
+#define BEGIN_WALL_S (START_WALL_S + (int64_t)(START_US / 1000000))
 
 /* Of heads that expire: none does so while a case lasts. */
 #define LIFE_S 1000000

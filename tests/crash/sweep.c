@@ -22,7 +22,7 @@ struct sweep {
     enum depth depth;
 };
 
-static struct world world;
+static struct crash_world world;
 
 /* What the cases are meant to make happen. */
 static const enum metric shown_metrics[] = {
@@ -68,7 +68,7 @@ static void add_metrics(struct tally *tally)
     for (size_t i = 0; i < sizeof shown_metrics / sizeof shown_metrics[0]; i++) {
         for (unsigned p = 0; p < PROXIES; p++) {
             enum metric metric = shown_metrics[i];
-            tally->metrics[metric] += metric_get(&world.proxies[p].metrics, metric);
+            tally->metrics[metric] += metric_get(&world.proxies[p].base.metrics, metric);
         }
     }
 }
@@ -86,8 +86,8 @@ static enum case_result run(struct sweep *s, const struct crash_case *c)
         return result;
     }
     add_metrics(s->tally);
-    if (world.failed) {
-        report_failure(s->tally, number, world.violation, s->shown_max);
+    if (world.base.failed) {
+        report_failure(s->tally, number, world.base.violation, s->shown_max);
     } else {
         s->tally->passed[c->family]++;
     }

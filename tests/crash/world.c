@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "dialect/dialects.h"
-#include "list/core/engine_state.h"
-
-#include "../world/step.h"
-
-void world_trace(const struct world *w, const char *format, ...)
+static inline struct proxy *base_of(struct crash_world *w, unsigned proxy)
 {
-    if (!w->trace) {
-        return;
-    }
-    va_list args;
-    va_start(args, format);
-    printf("[%12.6f] ", (double)(int64_t)(w->now_us - START_US) / 1e6);
-    vprintf(format, args);
-    printf("\n");
-    va_end(args);
-}
-
-void world_violation(struct world *w, const char *format, ...)
-{
-    if (w->failed) {
-        return;
-    }
-    va_list args;
-    va_start(args, format);
-    vsnprintf(w->violation, sizeof w->violation, format, args);
-    va_end(args);
-    w->failed = true;
-    world_trace(w, "VIOLATION: %s", w->violation);
+    return &w->proxies[proxy].base;
 }
 
 /* ---- what is stored ---- */
@@ -47,62 +17,51 @@ static bool is_evicted(const struct scene *scene, const char *key)
     return slice_equal(slice_make(item->key, item->key_len), slice_of(key));
 }
 
-/* It must be well-formed and whole after every change, whoever made it. */
-static void check_stored(struct world *w, const struct proxy *p, const struct flight *f)
+/* It must be well-formed and whole after every change, by whichever proxy. */
+static void check_stored(struct crash_world *w, char name, const struct flight *f)
 {
     static struct ids items;
     struct stored stored;
-    model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);
-    const char *verb = be_verb_name(f->request->verb);
+    struct world *base = &w->base;
+    model_decode(&base->cluster, slice_of(LIST_KEY), world_now(base).wall_s, &items, &stored);
+    const char *verb = be_verb_name(f->request.verb);
     if (stored.malformed) {
-        world_violation(w, "malformed after %s of %c (%s)", verb, p->name, f->step);
+        world_violation(base, "malformed after %s of %c (%s)", verb, name, f->step);
     } else if (stored.sublist_missing && !is_evicted(w->scene, stored.missing)) {
-        world_violation(w, "after %s of %c (%s) the head names %s, which is not stored", verb,
-                        p->name, f->step, stored.missing);
+        world_violation(base, "after %s of %c (%s) the head names %s, which is not stored", verb,
+                        name, f->step, stored.missing);
     }
 }
 
-static void trace_listing(const struct world *w, const char *what, const struct listing *listing)
+static void trace_listing(const struct crash_world *w, const char *what,
+                          const struct listing *listing)
 {
     char text[256];
-    if (w->trace) {
+    if (trace_mode != TRACE_OFF) {
         listing_describe(listing, text, sizeof text);
-        world_trace(w, "%s %s", what, text);
+        trace(&w->base, "%s %s", what, text);
     }
 }
 
-void world_observe(struct world *w)
+void case_observe(struct crash_world *w)
 {
     static struct ids items;
     struct stored stored;
     struct listing listing;
-    model_decode(&w->cluster, slice_of(LIST_KEY), world_now(w).wall_s, &items, &stored);
+    struct world *base = &w->base;
+    model_decode(&base->cluster, slice_of(LIST_KEY), world_now(base).wall_s, &items, &stored);
     if (stored.malformed || stored.sublist_missing ||
         !listing_of_items(&listing, &items, stored.exists)) {
-        world_violation(w, "what is stored cannot be read");
+        world_violation(base, "what is stored cannot be read");
         return;
     }
     history_observe(&w->history, &listing);
     trace_listing(w, "stored:", &listing);
 }
 
-/* ---- requests ---- */
+/* ---- calls ---- */
 
-static void take_requests(struct world *w, struct proxy *p)
-{
-    struct be_request *r;
-    while ((r = engine_take_request(p->engine)) != NULL) {
-        struct flight *f = calloc(1, sizeof *f);
-        CHECK(f != NULL);
-        f->request = r;
-        f->server = (unsigned)(cluster_store(&w->cluster, be_placement(r)) - w->stores);
-        f->epoch = p->epoch[f->server];
-        f->step = step_name(r->op);
-        TAILQ_INSERT_TAIL(&p->flights, f, link);
-    }
-}
-
-static unsigned changes_of_others(const struct world *w, const struct proxy *p)
+static unsigned changes_of_others(const struct crash_world *w, const struct crash_proxy *p)
 {
     unsigned changes = 0;
     for (unsigned i = 0; i < PROXIES; i++) {
@@ -111,44 +70,50 @@ static unsigned changes_of_others(const struct world *w, const struct proxy *p)
     return changes;
 }
 
-static uint64_t deadline_us(const struct world *w, enum list_verb verb)
+static uint64_t deadline_us(const struct crash_world *w, enum list_verb verb)
 {
     const struct config *config = w->scene->config;
     return 1000 * (uint64_t)(verb == LIST_COMPACT ? config->long_timeout_ms : config->deadline_ms);
 }
 
-static void submit_next(struct world *w, struct proxy *p)
+/* True when there was something to submit. */
+static bool ask_next(struct world *base, struct proxy *proxy)
 {
-    while (p->op != NULL && p->asked < p->op->count && (p->open == 0 || p->op->pipelined)) {
-        struct history_call *call = history_ask(&w->history, p->name, &p->op->calls[p->asked++],
+    struct crash_world *w = (struct crash_world *)base;
+    struct crash_proxy *p = (struct crash_proxy *)proxy;
+    bool any = false;
+    while (p->op != NULL && p->asked < p->op->count && (proxy->open == 0 || p->op->pipelined)) {
+        struct history_call *call = history_ask(&w->history, proxy->name, &p->op->calls[p->asked++],
                                                 &w->scene->config->lists[0], &p->session);
-        p->open++;
         p->met = changes_of_others(w, p);
         call->call.key = slice_of(LIST_KEY);
-        call->call.deadline_us = w->now_us + deadline_us(w, call->call.verb);
-        engine_submit(p->engine, &call->call, world_now(w));
+        call->call.deadline_us = base->now_us + deadline_us(w, call->call.verb);
+        proxy_submit(base, proxy, &call->call);
+        any = true;
     }
+    return any;
 }
 
 /* Is there no room in the log for much more? */
-static bool log_is_full(const struct world *w)
+static bool log_is_full(const struct crash_world *w)
 {
     enum { MUCH_BYTES = 128 };
     struct slice key = SLICE_LIT(LIST_KEY "#");
-    const struct item *head = store_find(cluster_store(&w->cluster, key), key, world_now(w).wall_s);
+    const struct item *head =
+        store_find(cluster_store(&w->base.cluster, key), key, world_now(&w->base).wall_s);
     return head != NULL &&
            head->value->used + MUCH_BYTES > w->scene->config->lists[0].log_hard_limit_bytes;
 }
 
 /* Is its time over? */
-static bool is_late(const struct world *w, const struct list_call *call)
+static bool is_late(const struct crash_world *w, const struct list_call *call)
 {
-    return w->now_us >= call->deadline_us;
+    return w->base.now_us >= call->deadline_us;
 }
 
 /* Errors need a fault, a part of the list that is missing, others who changed it meanwhile, a full
  * log, or a pause that took too long. */
-static bool may_be_answered(const struct world *w, const struct proxy *p,
+static bool may_be_answered(const struct crash_world *w, const struct crash_proxy *p,
                             const struct list_call *call)
 {
     if ((call->status != LIST_SERVER_ERROR && call->status != LIST_CLIENT_ERROR) || p->may_fail) {
@@ -164,216 +129,98 @@ static bool may_be_answered(const struct world *w, const struct proxy *p,
            ((full || busy) && changes_of_others(w, p) > p->met);
 }
 
-static void take_answers(struct world *w, struct proxy *p)
+static void done(struct world *base, struct proxy *proxy, struct list_call *done)
 {
-    struct list_call *done;
-    while ((done = engine_take_done(p->engine)) != NULL) {
-        struct history_call *call = done->owner;
-        bool good = history_answer(&w->history, call);
-        bool caused = may_be_answered(w, p, &call->call);
-        p->open--;
-        if (w->trace || !good || !caused) {
-            char text[512];
-            call_describe(call, text, sizeof text);
-            world_trace(w, "%s", text);
-            if (!good || !caused) {
-                world_violation(w, "%s: %s", good ? "an error without a cause" : "malformed answer",
-                                text);
-            }
+    struct crash_world *w = (struct crash_world *)base;
+    struct crash_proxy *p = (struct crash_proxy *)proxy;
+    struct history_call *call = done->owner;
+    bool good = history_answer(&w->history, call);
+    bool caused = may_be_answered(w, p, &call->call);
+    p->news = true;
+    if (trace_mode != TRACE_OFF || !good || !caused) {
+        char text[512];
+        call_describe(call, text, sizeof text);
+        trace(base, "%s", text);
+        if (!good || !caused) {
+            world_violation(base, "%s: %s", good ? "an error without a cause" : "malformed answer",
+                            text);
         }
     }
 }
 
-void world_turn(struct world *w, unsigned proxy)
+/* ---- steps ---- */
+
+static uint64_t hash_of(const struct flight *f)
 {
-    struct proxy *p = &w->proxies[proxy];
-    unsigned open;
-    do {
-        p->wake_us = engine_run(p->engine, world_now(w));
-        take_requests(w, p);
-        take_answers(w, p);
-        open = p->open;
-        submit_next(w, p);
-    } while (p->open != open);
+    return hash_bytes(f->request.key, f->request.key_len, 11);
 }
 
-void flight_trace(const struct world *w, const struct proxy *p, const struct flight *f)
+static void executed(struct world *base, struct proxy *proxy, const struct flight *f)
 {
-    char value[120];
-    const struct be_request *r = f->request;
-    if (!w->trace) {
+    struct crash_world *w = (struct crash_world *)base;
+    if (!flight_has_changed(f)) {
         return;
     }
-    struct slice shown = r->value.len > 0 ? r->value : f->reply.value;
-    world_trace(w, "%c s%u %-10s %-18.*s %s -> %s  %s", p->name, f->server, be_verb_name(r->verb),
-                (int)r->key_len, r->key, f->step, be_status_name(f->reply.status),
-                slice_escape(shown, value, sizeof value));
-}
-
-static void keep_key(struct world *w, unsigned server, struct slice key)
-{
-    CHECK(w->kept_count < KEPT_MAX);
-    struct kept_key *kept = &w->kept[w->kept_count++];
-    kept->server = (uint8_t)server;
-    kept->len = (uint8_t)key.len;
-    memcpy(kept->key, key.p, key.len);
-}
-
-uint64_t flight_key(const struct flight *f)
-{
-    return hash_bytes(f->request->key, f->request->key_len, 11);
-}
-
-static bool changed(const struct flight *f)
-{
-    return f->request->verb >= BE_ADD &&
-           (f->reply.status == BE_STORED || f->reply.status == BE_DELETED);
-}
-
-/* In which second the item expires; 0: never, or there is none. */
-static int64_t end_of(struct world *w, const struct flight *f)
-{
-    struct slice key = slice_make(f->request->key, f->request->key_len);
-    const struct item *item = store_find(&w->stores[f->server], key, world_now(w).wall_s);
-    return item == NULL ? 0 : item->expires_s;
-}
-
-void flight_execute(struct world *w, struct proxy *p, struct flight *f)
-{
-    const struct be_request *r = f->request;
-    int64_t end_s = end_of(w, f);
-    bool guarded = r->verb == BE_CAS || r->verb == BE_CAS_DELETE;
-    w->now_us += STEP_US;
-    f->executed = true;
-    if (p->down && p->engine != NULL) {
-        f->reply = (struct be_reply){.status = BE_DOWN, .text = "backend s down"};
-    } else if (guarded && r->epoch != f->epoch) {
-        f->reply = (struct be_reply){.status = BE_EXISTS};
-    } else {
-        struct store *store = &w->stores[f->server];
-        size_t count = store->count;
-        store_execute(store, r, world_now(w).wall_s, &f->reply);
-        f->reply.epoch = f->epoch;
-        if (store->count > count) {
-            keep_key(w, f->server, slice_make(r->key, r->key_len));
-        }
-        if (r->verb == BE_CAS && end_of(w, f) != end_s) {
-            world_violation(w, "a rewriting by %c (%s) has changed when %.*s expires", p->name,
-                            f->step, (int)r->key_len, r->key);
-        }
+    if (proxy != NULL) {
+        ((struct crash_proxy *)proxy)->changes++;
     }
-    flight_trace(w, p, f);
-    if (changed(f)) {
-        p->changes++;
-        if (!w->known) {
-            check_stored(w, p, f);
-        }
+    if (!w->known) {
+        check_stored(w, proxy == NULL ? '-' : proxy->name, f);
     }
 }
 
-void flight_drop(struct flights *flights, struct flight *f, bool own_request)
+static void answering(struct world *base, struct proxy *proxy, const struct flight *f)
 {
-    TAILQ_REMOVE(flights, f, link);
-    block_unref(&f->reply.block);
-    if (own_request) {
-        block_unref(&f->request->block);
-        free(f->request);
-    }
-    free(f);
+    struct crash_proxy *p = (struct crash_proxy *)proxy;
+    (void)base;
+    p->taken[proxy->steps] = (struct step){.key = hash_of(f), .changed = flight_has_changed(f)};
+    p->news = false;
 }
 
-void flight_answer(struct world *w, struct proxy *p, struct flight *f)
+static const struct driver driver = {
+    .list_key = {LIST_KEY, sizeof LIST_KEY - 1},
+    .steps_max = STEPS_MAX,
+    .executed = executed,
+    .answering = answering,
+    .done = done,
+    .ask_next = ask_next,
+};
+
+bool case_wait_sent(struct crash_world *w, unsigned proxy)
 {
-    p->taken[p->steps++] = (struct step){.key = flight_key(f), .changed = changed(f)};
-    engine_reply(p->engine, f->request, &f->reply, world_now(w));
-    flight_drop(&p->flights, f, false);
-    if (p->steps == STEPS_MAX) {
-        world_violation(w, "%c never ends: %s", p->name,
-                        engine_waiting(p->engine, slice_of(LIST_KEY)));
-    }
+    return proxy_wait_sent(&w->base, base_of(w, proxy));
 }
 
-bool world_wait_sent(struct world *w, unsigned proxy)
+bool case_steps(struct crash_world *w, unsigned proxy, unsigned steps)
 {
-    struct proxy *p = &w->proxies[proxy];
-    unsigned turns = 0;
-    while (TAILQ_EMPTY(&p->flights)) {
-        if (!engine_busy(p->engine) && p->open == 0) {
-            return false;
-        }
-        if (p->wake_us == UINT64_MAX || ++turns > STEPS_MAX) {
-            world_violation(w, "%c waits for ever: %s", p->name,
-                            engine_waiting(p->engine, slice_of(LIST_KEY)));
-        }
-        if (w->failed) {
-            return false;
-        }
-        w->now_us = p->wake_us > w->now_us ? p->wake_us : w->now_us + 1;
-        world_turn(w, proxy);
-    }
-    return true;
+    return proxy_steps(&w->base, base_of(w, proxy), steps);
 }
 
-bool world_step(struct world *w, unsigned proxy)
+void case_rest(struct crash_world *w, unsigned proxy)
 {
-    struct proxy *p = &w->proxies[proxy];
-    if (p->engine == NULL || w->failed || !world_wait_sent(w, proxy)) {
-        return false;
-    }
-    struct flight *f = TAILQ_FIRST(&p->flights);
-    uint32_t clock = w->history.clock;
-    if (!f->executed) {
-        flight_execute(w, p, f);
-    }
-    flight_answer(w, p, f);
-    world_turn(w, proxy);
-    p->taken[p->steps - 1].news = w->history.clock != clock;
-    return true;
+    proxy_rest(&w->base, base_of(w, proxy));
 }
 
-bool world_steps(struct world *w, unsigned proxy, unsigned steps)
+void case_pass(struct crash_world *w, uint64_t us)
 {
-    while (w->proxies[proxy].steps < steps) {
-        if (!world_step(w, proxy)) {
-            return false;
-        }
-    }
-    return true;
+    trace(&w->base, "%.6f s pass", (double)us / 1e6);
+    w->base.now_us += us;
 }
 
-void world_rest(struct world *w, unsigned proxy)
+void case_ask(struct crash_world *w, unsigned proxy, const struct op_spec *op)
 {
-    while (world_step(w, proxy)) {
-    }
-}
-
-void world_pass(struct world *w, uint64_t us)
-{
-    world_trace(w, "%.6f s pass", (double)us / 1e6);
-    w->now_us += us;
-}
-
-void world_ask(struct world *w, unsigned proxy, const struct op_spec *op)
-{
-    struct proxy *p = &w->proxies[proxy];
-    world_trace(w, "%c is asked: %s", p->name, op->name);
+    struct crash_proxy *p = &w->proxies[proxy];
+    trace(&w->base, "%c is asked: %s", p->base.name, op->name);
     p->op = op;
     p->asked = 0;
-    submit_next(w, p);
-    world_turn(w, proxy);
+    (void)ask_next(&w->base, &p->base);
+    proxy_turn(&w->base, &p->base);
 }
 
-void world_execute(struct world *w, unsigned proxy)
+bool case_step_depends(const struct crash_world *w, const struct step *step, unsigned other,
+                       unsigned from, unsigned to)
 {
-    struct flight *f = TAILQ_FIRST(&w->proxies[proxy].flights);
-    CHECK(f != NULL && !f->executed);
-    flight_execute(w, &w->proxies[proxy], f);
-}
-
-bool world_step_depends(const struct world *w, const struct step *step, unsigned other,
-                        unsigned from, unsigned to)
-{
-    const struct proxy *p = &w->proxies[other];
+    const struct crash_proxy *p = &w->proxies[other];
     for (unsigned i = from; i < to; i++) {
         if (p->taken[i].key == step->key && (p->taken[i].changed || step->changed)) {
             return true;
@@ -382,106 +229,68 @@ bool world_step_depends(const struct world *w, const struct step *step, unsigned
     return false;
 }
 
-bool world_depends(const struct world *w, const struct flight *f, unsigned other, unsigned from,
-                   unsigned to)
+bool case_depends(const struct crash_world *w, const struct flight *f, unsigned other,
+                  unsigned from, unsigned to)
 {
-    const struct step step = {.key = flight_key(f), .changed = f->request->verb >= BE_ADD};
-    return world_step_depends(w, &step, other, from, to);
-}
-
-unsigned world_in_flight(const struct world *w, unsigned proxy, unsigned server)
-{
-    const struct flight *f;
-    unsigned count = 0;
-    TAILQ_FOREACH(f, &w->proxies[proxy].flights, link)
-    {
-        count += f->server == server;
-    }
-    return count;
+    const struct step step = {.key = hash_of(f), .changed = flight_is_change(f)};
+    return case_step_depends(w, &step, other, from, to);
 }
 
 /* ---- beginning and end ---- */
 
-void world_start(struct world *w, unsigned proxy)
+void case_start(struct crash_world *w, unsigned proxy)
 {
-    struct proxy *p = &w->proxies[proxy];
-    rng_init_seed(&p->rng, 1000 + proxy);
+    const struct config *config = w->scene->config;
+    struct proxy *p = base_of(w, proxy);
     p->name = (char)('A' + proxy);
-    p->cache = cache_create(w->scene->config->lists[0].cache_bytes);
-    p->engine = engine_create(w->scene->config, &p->cache, &dialects, &p->rng, &p->metrics);
-    p->wake_us = UINT64_MAX;
-    for (unsigned s = 0; s < SERVERS; s++) {
-        p->epoch[s] = ++w->last_epoch;
-    }
+    proxy_start(&w->base, p, config, config->lists[0].cache_bytes, 1000 + proxy);
 }
 
 /* Two reads: the second one is answered from the cache. What they compact on the way is put back
  * afterwards. */
-static void warm(struct world *w, unsigned proxy)
+static void warm(struct crash_world *w, unsigned proxy)
 {
     static const struct op_spec reads = {
         .name = "warming", .count = 2, .calls = {{.verb = LIST_GET}, {.verb = LIST_GET}}};
-    world_ask(w, proxy, &reads);
-    world_rest(w, proxy);
-    w->proxies[proxy].steps = 0;
+    case_ask(w, proxy, &reads);
+    case_rest(w, proxy);
+    w->proxies[proxy].base.steps = 0;
 }
 
-/* Going through the buckets of a store would take longer than most cases. */
-static void empty_stores(struct world *w)
+/* CAS numbers go on: those that a proxy has from before fit nothing here. */
+static void fill(struct crash_world *w, bool whole)
 {
-    for (unsigned i = 0; i < w->kept_count; i++) {
-        const struct kept_key *kept = &w->kept[i];
-        store_evict(&w->stores[kept->server], slice_make(kept->key, kept->len));
+    for (unsigned s = 0; s < w->base.cluster.count; s++) {
+        store_clear(&w->base.stores[s]);
     }
-    w->kept_count = 0;
-    for (unsigned s = 0; s < SERVERS; s++) {
-        CHECK(w->stores[s].count == 0);
-    }
+    scene_load(w->scene, &w->base.cluster, whole);
 }
 
-/* CAS numbers go on: those that somebody holds from before fit nothing here. */
-static void fill(struct world *w, bool whole)
+static void begin_empty(struct crash_world *w, const struct scene *scene)
 {
-    empty_stores(w);
-    scene_load(w->scene, &w->cluster, whole);
-    for (unsigned i = 0; i < w->scene->item_count; i++) {
-        const struct stored_item *item = &w->scene->items[i];
-        struct slice placement = slice_make(item->key, item->placement_len);
-        keep_key(w, (unsigned)(cluster_store(&w->cluster, placement) - w->stores),
-                 slice_make(item->key, item->key_len));
+    const struct policy_spec *policy = scene->policy;
+    if (w->base.driver == NULL) {
+        world_init(&w->base, policy->servers, policy->spread, 1 << 20);
+        w->base.driver = &driver;
     }
-}
-
-static void begin_empty(struct world *w, const struct scene *scene)
-{
+    world_begin(&w->base, policy->servers, policy->spread, START_US - 5000000);
     w->scene = scene;
     w->known = false;
-    w->failed = false;
-    w->violation[0] = '\0';
-    w->now_us = START_US - 5000000;
-    w->last_epoch = 0;
-    TAILQ_INIT(&w->late);
-    w->cluster = (struct cluster){w->stores, scene->policy->servers, scene->policy->spread};
-    for (unsigned s = 0; s < SERVERS; s++) {
-        if (w->stores[s].caps.server_name == NULL) {
-            store_init(&w->stores[s], 1 << 20, "s");
-        }
-        w->stores[s].last_cas = 0;
-    }
     for (unsigned i = 0; i < PROXIES; i++) {
-        struct proxy *p = &w->proxies[i];
-        memset(p, 0, offsetof(struct proxy, taken));
-        TAILQ_INIT(&p->flights);
+        struct crash_proxy *p = &w->proxies[i];
+        memset(p, 0, offsetof(struct crash_proxy, taken));
+        TAILQ_INIT(&p->base.flights);
     }
-    history_init(&w->history, &scene->first, scene->policy->refuse);
+    history_init(&w->history, &scene->first, policy->refuse);
 }
 
-void world_init(struct world *w, const struct scene *scene, bool warm_a, bool warm_b, bool trace)
+void case_init(struct crash_world *w, const struct scene *scene, bool warm_a, bool warm_b,
+               bool trace)
 {
-    w->trace = false;
+    trace_mode = TRACE_OFF;
     begin_empty(w, scene);
-    world_start(w, PROXY_A);
-    world_start(w, PROXY_B);
+    case_start(w, PROXY_A);
+    case_start(w, PROXY_B);
     if (warm_a) {
         fill(w, true);
         warm(w, PROXY_A);
@@ -490,28 +299,24 @@ void world_init(struct world *w, const struct scene *scene, bool warm_a, bool wa
         fill(w, true);
         warm(w, PROXY_B);
     }
-    CHECK(!w->failed);
+    CHECK(!w->base.failed);
     history_fini(&w->history);
     history_init(&w->history, &scene->first, scene->policy->refuse);
     fill(w, false);
-    w->now_us = START_US;
-    w->trace = trace;
+    w->base.now_us = START_US;
+    trace_mode = trace ? TRACE_PRINT : TRACE_OFF;
     trace_listing(w, "begins with", &scene->first);
 }
 
-void world_fini(struct world *w)
+void case_fini(struct crash_world *w)
 {
-    static const unsigned none[SERVERS];
-    w->trace = false;
+    static const unsigned none[SERVERS_MAX];
+    trace_mode = TRACE_OFF;
     for (unsigned i = 0; i < PROXIES; i++) {
-        if (w->proxies[i].engine != NULL) {
-            world_crash(w, i, none);
+        if (w->proxies[i].base.engine != NULL) {
+            case_crash(w, i, none);
         }
     }
-    while (!TAILQ_EMPTY(&w->late)) {
-        flight_drop(&w->late, TAILQ_FIRST(&w->late), true);
-    }
+    world_drop_late(&w->base);
     history_fini(&w->history);
-    world_all_out_of_memory(w, false);
-    empty_stores(w);
 }

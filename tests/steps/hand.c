@@ -3,14 +3,13 @@
  * A client by hand beside the proxies, for pairs: it appends, and it subtracts all deletions from
  * all additions.
  */
-#include <stdio.h>
-
 #include "base/check.h"
 #include "steps.h"
 
 #define WORDS_MAX 256
 
-static enum be_status execute(struct world *w, enum be_verb verb, const char *key, const char *text)
+static enum be_status execute(struct steps_world *w, enum be_verb verb, const char *key,
+                              const char *text)
 {
     struct be_request r = {.verb = verb, .key_len = (uint8_t)strlen(key)};
     struct be_reply reply = {0};
@@ -19,26 +18,25 @@ static enum be_status execute(struct world *w, enum be_verb verb, const char *ke
     r.block = block_new(16);
     block_append(&r.block, text, strlen(text));
     r.value = slice_make(r.block->data, r.block->used);
-    store_execute(&w->store, &r, (int64_t)(w->now_us / 1000000), &reply);
+    store_execute(&w->base.stores[0], &r, world_now(&w->base).wall_s, &reply);
     block_unref(&r.block);
     block_unref(&reply.block);
-    if (w->trace) {
-        printf("  by hand: %s %s %s -> %s\n", be_verb_name(verb), key, text,
-               be_status_name(reply.status));
-    }
+    trace(&w->base, "by hand: %s %s %s -> %s", be_verb_name(verb), key, text,
+          be_status_name(reply.status));
     return reply.status;
 }
 
-void hand_append(struct world *w, const char *key, const char *text)
+void hand_append(struct steps_world *w, const char *key, const char *text)
 {
     if (execute(w, BE_APPEND, key, text) != BE_STORED) {
         CHECK(execute(w, BE_ADD, key, text) == BE_STORED);
     }
 }
 
-static unsigned split(struct world *w, const char *key, struct slice words[WORDS_MAX])
+static unsigned split(struct steps_world *w, const char *key, struct slice words[WORDS_MAX])
 {
-    const struct item *item = store_find(&w->store, slice_of(key), (int64_t)(w->now_us / 1000000));
+    const struct item *item =
+        store_find(&w->base.stores[0], slice_of(key), world_now(&w->base).wall_s);
     struct slice text = item == NULL ? SLICE_NONE : item_value(item);
     unsigned count = 0;
     for (size_t i = 0, from = 0; i < text.len; i++) {
@@ -52,7 +50,7 @@ static unsigned split(struct world *w, const char *key, struct slice words[WORDS
     return count;
 }
 
-letters hand_sees(struct world *w, bool *strange)
+letters hand_sees(struct steps_world *w, bool *strange)
 {
     struct slice adds[WORDS_MAX], deletes[WORDS_MAX];
     unsigned add_count = split(w, "follow-" LIST_KEY, adds);

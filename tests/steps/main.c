@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../world/settings.h"
 #include "base/check.h"
 #include "list/core/expiry.h"
 #include "maybe.h"
@@ -59,31 +60,22 @@ struct one_case {
 
 static struct config *make_config(enum list_dialect dialect, bool migrates)
 {
-    char error[CONFIG_ERROR_MAX];
-    struct config *config = config_create();
-    CHECK(config_add_pool(config, "steps", "s:11211", error) == 0);
+    struct config *config = settings_create(64, 4096, 96);
     struct list_policy *policy = &config->lists[0];
-    policy->delimiter = ',';
     policy->max_item_bytes = 8;
-    policy->log_limit_bytes = 64;
-    policy->log_hard_limit_bytes = 4096;
-    policy->sublist_limit_bytes = 96;
     policy->capacity = 8;
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
     policy->dialect = dialect;
     policy->migrate = migrates ? MIGRATE_NATIVE : MIGRATE_NO;
-    if (config_finish(config, error) != 0) {
-        fprintf(stderr, "%s\n", error);
-        exit(2);
-    }
+    settings_finish(config);
     return config;
 }
 
 /* ---- one case ---- */
 
 struct outcome {
-    char text[400]; /* what is wrong; "" = nothing */
+    char text[VIOLATION_MAX]; /* what is wrong; "" = nothing */
 };
 
 #define WRONG(outcome, ...) \
@@ -93,37 +85,36 @@ struct outcome {
         } \
     } while (0)
 
-struct left_over {
-    struct outcome *outcome;
-    unsigned sublists;
-};
-
-/* What a native list of that name does not have. */
-static void check_item(void *arg, const struct item *item)
+/* Returns how many sublists are stored; what a native list of that name does not have is wrong. */
+static unsigned count_sublists(const struct steps_world *w, struct outcome *outcome)
 {
-    struct left_over *left = arg;
-    struct slice key = item_key(item);
-    if (clock_key_is(key)) {
-        return;
+    unsigned sublists = 0;
+    const struct item *item;
+    TAILQ_FOREACH(item, &w->base.stores[0].items, link)
+    {
+        struct slice key = item_key(item);
+        if (clock_key_is(key)) {
+            continue;
+        }
+        sublists += key.len > 2 && item->value->used > 0;
+        if (key.len < 2 || key.p[0] != LIST_KEY[0] || key.p[1] != '#') {
+            WRONG(outcome, "left over: %.*s", SLICE_ARGS(key));
+        }
     }
-    left->sublists += key.len > 2 && item->value->used > 0;
-    if (key.len < 2 || key.p[0] != LIST_KEY[0] || key.p[1] != '#') {
-        WRONG(left->outcome, "left over: %.*s", (int)key.len, key.p);
-    }
+    return sublists;
 }
 
 /* Nothing of the old layout, and no sublists that nobody names. */
-static void check_tidy(struct world *w, struct outcome *outcome)
+static void check_tidy(struct steps_world *w, struct outcome *outcome)
 {
     static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
     static const struct op_spec stat = {"lstat", LIST_STAT, NULL};
-    struct left_over left = {.outcome = outcome};
-    w->now_us += 5000000;
-    (void)world_do(w, PROXY_D, &compact);
-    const struct asked *asked = world_do(w, PROXY_D, &stat);
-    store_each(&w->store, check_item, &left);
-    if (left.sublists != asked->call.stat.sublists) {
-        WRONG(outcome, "%u sublists are stored, %u are named", left.sublists,
+    w->base.now_us += 5000000;
+    (void)steps_do(w, PROXY_D, &compact);
+    const struct asked *asked = steps_do(w, PROXY_D, &stat);
+    unsigned sublists = count_sublists(w, outcome);
+    if (sublists != asked->call.stat.sublists) {
+        WRONG(outcome, "%u sublists are stored, %u are named", sublists,
               (unsigned)asked->call.stat.sublists);
     }
 }
@@ -156,11 +147,11 @@ static void reverse(char *text)
 }
 
 /* Somebody else reads it, converts it, and reads it as a native list. */
-static void check_end(struct world *w, const struct one_case *c, const struct maybe *maybe,
+static void check_end(struct steps_world *w, const struct one_case *c, const struct maybe *maybe,
                       bool weak, struct outcome *outcome)
 {
     char before[LETTERS + 1];
-    const struct asked *asked = world_do(w, PROXY_C, &look);
+    const struct asked *asked = steps_do(w, PROXY_C, &look);
     letters held = asked->held;
     if (!answers_well(outcome, asked, false)) {
         return;
@@ -172,11 +163,11 @@ static void check_end(struct world *w, const struct one_case *c, const struct ma
     if (!is_allowed(maybe, held, weak)) {
         WRONG(outcome, "it holds %s", before);
     }
-    asked = world_do(w, PROXY_C, &convert);
+    asked = steps_do(w, PROXY_C, &convert);
     if (answers_well(outcome, asked, false) && asked->call.number != count_letters(held)) {
         WRONG(outcome, "%u items were converted", (unsigned)asked->call.number);
     }
-    asked = world_do(w, PROXY_D, &look);
+    asked = steps_do(w, PROXY_D, &look);
     if (c->dialect == DIALECT_RING && strcmp(asked->order, before) != 0) {
         reverse(before);
     }
@@ -188,7 +179,7 @@ static void check_end(struct world *w, const struct one_case *c, const struct ma
     }
 }
 
-static letters make_scene(struct world *w, const struct one_case *c, struct config *setup)
+static letters make_scene(struct steps_world *w, const struct one_case *c, struct config *setup)
 {
     letters set = 0;
     const struct config *config = w->config;
@@ -197,33 +188,33 @@ static letters make_scene(struct world *w, const struct one_case *c, struct conf
         if (i == 1) {
             /* Has seen it, and believes it to be there. */
             w->config = config;
-            (void)world_do(w, PROXY_A, &look);
+            (void)steps_do(w, PROXY_A, &look);
             w->config = setup;
         }
-        if (world_do(w, PROXY_B, &scenes[c->scene][i])->end == CALL_DONE) {
+        if (steps_do(w, PROXY_B, &scenes[c->scene][i])->end == CALL_DONE) {
             set = applied(&scenes[c->scene][i], set);
         }
     }
-    if (w->proxies[PROXY_B].engine != NULL) {
-        world_crash(w, PROXY_B, LOST_NONE);
+    if (w->proxies[PROXY_B].base.engine != NULL) {
+        steps_crash(w, PROXY_B, LOST_NONE);
     }
     w->config = config;
     if (c->scene == SCENE_EXPIRES) {
-        world_touch(w);
+        steps_touch(w);
     }
     return set;
 }
 
 /* While A and B have done some of their steps: readers see what a moment of both allows, a client
  * by hand the same; and what that one does counts. */
-static void watch(struct world *w, letters first, struct outcome *outcome)
+static void watch(struct steps_world *w, letters first, struct outcome *outcome)
 {
     const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
     struct maybe maybe = {0};
     bool strange;
     maybe_after(&maybe, first, a, b);
     maybe_after(&maybe, first, b, a);
-    const struct asked *asked = world_do(w, PROXY_C, &look);
+    const struct asked *asked = steps_do(w, PROXY_C, &look);
     letters by_hand = hand_sees(w, &strange);
     if (answers_well(outcome, asked, false) && !is_allowed(&maybe, asked->held, false)) {
         WRONG(outcome, "halfway it holds %s", asked->order);
@@ -234,7 +225,7 @@ static void watch(struct world *w, letters first, struct outcome *outcome)
     }
     hand_append(w, "follow-" LIST_KEY, "y,");
     hand_append(w, "unfollow-" LIST_KEY, "b,");
-    asked = world_do(w, PROXY_C, &look);
+    asked = steps_do(w, PROXY_C, &look);
     if (answers_well(outcome, asked, false) &&
         (asked->held & letters_of("by")) != letters_of("y")) {
         WRONG(outcome, "y was added by hand, b deleted, and it holds %s", asked->order);
@@ -243,13 +234,13 @@ static void watch(struct world *w, letters first, struct outcome *outcome)
 
 /* A pair that nobody changes any more: it folds to what it needs, and a client by hand sees the
  * same. */
-static void check_pair(struct world *w, const struct maybe *maybe, struct outcome *outcome)
+static void check_pair(struct steps_world *w, const struct maybe *maybe, struct outcome *outcome)
 {
     static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
     static const struct op_spec stat = {"lstat", LIST_STAT, NULL};
     enum { MARKS_BYTES = 2 * 18 };
     bool strange;
-    const struct asked *asked = world_do(w, PROXY_C, &look);
+    const struct asked *asked = steps_do(w, PROXY_C, &look);
     letters held = asked->held;
     if (!answers_well(outcome, asked, false) || asked->twice || !is_allowed(maybe, held, false)) {
         WRONG(outcome, "it holds %s", asked->order);
@@ -257,13 +248,13 @@ static void check_pair(struct world *w, const struct maybe *maybe, struct outcom
     if (hand_sees(w, &strange) != held || strange) {
         WRONG(outcome, "a client by hand sees something else than %s", asked->order);
     }
-    (void)answers_well(outcome, world_do(w, PROXY_C, &compact), false);
-    (void)answers_well(outcome, world_do(w, PROXY_C, &stat), false);
+    (void)answers_well(outcome, steps_do(w, PROXY_C, &compact), false);
+    (void)answers_well(outcome, steps_do(w, PROXY_C, &stat), false);
     if (w->proxies[PROXY_C].asked.call.stat.log_bytes > 2 * count_letters(held) + MARKS_BYTES) {
         WRONG(outcome, "%u items take %u bytes", count_letters(held),
               (unsigned)w->proxies[PROXY_C].asked.call.stat.log_bytes);
     }
-    if (world_do(w, PROXY_C, &look)->held != held || hand_sees(w, &strange) != held || strange) {
+    if (steps_do(w, PROXY_C, &look)->held != held || hand_sees(w, &strange) != held || strange) {
         WRONG(outcome, "lcompact has changed what it holds");
     }
 }
@@ -284,51 +275,51 @@ static void expect_end(struct maybe *maybe, const struct one_case *c, letters fi
 }
 
 /* False: A comes to rest before that step. */
-static bool run(struct world *w, const struct one_case *c, struct outcome *outcome,
+static bool run(struct steps_world *w, const struct one_case *c, struct outcome *outcome,
                 struct config *setup)
 {
     const struct asked *a = &w->proxies[PROXY_A].asked, *b = &w->proxies[PROXY_B].asked;
     struct maybe maybe = {0};
     letters first = make_scene(w, c, setup);
     bool reached = true, a_before = false, b_before = false;
-    if (w->proxies[PROXY_A].engine == NULL) {
-        world_start(w, PROXY_A);
+    if (w->proxies[PROXY_A].base.engine == NULL) {
+        steps_start(w, PROXY_A);
     }
-    world_start(w, PROXY_B);
-    world_ask(w, PROXY_A, &ops_a[c->a]);
+    steps_start(w, PROXY_B);
+    steps_ask(w, PROXY_A, &ops_a[c->a]);
     if (c->family >= FAMILY_MEET) {
-        reached = world_steps(w, PROXY_A, c->p);
-        world_ask(w, PROXY_B, &ops_b[c->b]);
-        reached = world_steps(w, PROXY_B, c->q) && reached;
+        reached = steps_take(w, PROXY_A, c->p);
+        steps_ask(w, PROXY_B, &ops_b[c->b]);
+        reached = steps_take(w, PROXY_B, c->q) && reached;
         a_before = a->end != CALL_OPEN;
         b_before = b->end != CALL_OPEN;
         if (c->family == FAMILY_WATCH) {
             watch(w, first, outcome);
         }
-        world_rest(w, PROXY_A);
-        world_rest(w, PROXY_B);
+        steps_rest(w, PROXY_A);
+        steps_rest(w, PROXY_B);
     } else {
-        reached = world_steps(w, PROXY_A, c->p) && !TAILQ_EMPTY(&w->proxies[PROXY_A].flights);
+        reached = steps_take(w, PROXY_A, c->p) && !TAILQ_EMPTY(&w->proxies[PROXY_A].base.flights);
         if (c->family == FAMILY_CRASH) {
-            world_crash(w, PROXY_A, c->lost);
+            steps_crash(w, PROXY_A, c->lost);
         } else if (c->family == FAMILY_DOWN) {
-            w->proxies[PROXY_A].down = true;
-            world_rest(w, PROXY_A);
+            w->proxies[PROXY_A].base.down = true;
+            steps_rest(w, PROXY_A);
         } else {
-            world_lose(w, PROXY_A, c->lost);
-            world_rest(w, PROXY_A);
+            steps_lose(w, PROXY_A, c->lost);
+            steps_rest(w, PROXY_A);
         }
-        world_ask(w, PROXY_B, &ops_b[c->b]);
+        steps_ask(w, PROXY_B, &ops_b[c->b]);
         if (c->q == 0) {
-            world_rest(w, PROXY_B);
+            steps_rest(w, PROXY_B);
         } else {
-            reached = world_steps(w, PROXY_B, c->q) && reached;
-            world_crash(w, PROXY_B, LOST_NONE);
+            reached = steps_take(w, PROXY_B, c->q) && reached;
+            steps_crash(w, PROXY_B, LOST_NONE);
         }
-        world_arrive(w);
+        world_arrive_late(&w->base);
     }
-    if (!reached) {
-        return false;
+    if (!reached || w->base.failed) {
+        return w->base.failed;
     }
     expect_end(&maybe, c, first, a, b, a_before, b_before);
     if (c->family < FAMILY_WATCH && a->spec->verb == LIST_GET && a->end == CALL_DONE &&
@@ -347,12 +338,6 @@ static bool run(struct world *w, const struct one_case *c, struct outcome *outco
     } else {
         check_end(w, c, &maybe, is_weak(c->dialect, a, b), outcome);
     }
-    if (w->stuck) {
-        WRONG(outcome, "somebody never comes to rest");
-    }
-    if (w->mistimed) {
-        WRONG(outcome, "an item does not expire when it was to expire");
-    }
     return true;
 }
 
@@ -368,9 +353,8 @@ static const char *const dialect_names[DIALECT_COUNT] = {
 
 struct sweep {
     struct config *config, *native, *setup;
-    struct world world;
+    struct steps_world world;
     struct tally tally;
-    bool trace;
 };
 
 static bool try_case(struct sweep *s, const struct one_case *c)
@@ -381,10 +365,12 @@ static bool try_case(struct sweep *s, const struct one_case *c)
     if (stays && (ops_a[c->a].verb == LIST_CONVERT || ops_b[c->b].verb == LIST_CONVERT)) {
         return false;
     }
-    world_init(&s->world, stays ? s->setup : s->config, s->native);
-    s->world.trace = s->trace;
+    steps_init(&s->world, stays ? s->setup : s->config, s->native);
     bool reached = run(&s->world, c, &outcome, s->setup);
-    world_fini(&s->world);
+    steps_fini(&s->world);
+    if (s->world.base.failed) {
+        memcpy(outcome.text, s->world.base.violation, sizeof outcome.text);
+    }
     if (!reached) {
         return false;
     }
@@ -439,12 +425,11 @@ static void sweep_begin(struct sweep *s, enum list_dialect dialect)
     s->config = make_config(dialect, true);
     s->native = make_config(DIALECT_NATIVE, false);
     s->setup = make_config(dialect, false);
-    store_init(&s->world.store, 1 << 20, "s");
 }
 
 static void sweep_end(struct sweep *s)
 {
-    store_fini(&s->world.store);
+    world_fini(&s->world.base);
     config_destroy(&s->config);
     config_destroy(&s->native);
     config_destroy(&s->setup);
@@ -470,12 +455,13 @@ static void sweep_dialect(enum list_dialect dialect, struct tally *tally)
 
 static int run_one(const char *text)
 {
-    static struct sweep s = {.trace = true};
+    static struct sweep s;
     unsigned f[8];
     if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
                &f[7]) != 8) {
         return 2;
     }
+    trace_mode = TRACE_PRINT;
     struct one_case c = {f[0], f[1], f[2], f[3], (enum family)f[4], (enum lost)f[5], f[6], f[7]};
     sweep_begin(&s, c.dialect);
     (void)try_case(&s, &c);

@@ -11,6 +11,7 @@
 void store_init(struct store *store, uint64_t item_size_max, const char *name)
 {
     *store = (struct store){.incarnation = 1};
+    TAILQ_INIT(&store->items);
     store->caps = (struct be_caps){item_size_max, true, name};
 }
 
@@ -27,18 +28,21 @@ static void remove_at(struct store *store, struct item **at)
 {
     struct item *item = *at;
     *at = item->next;
+    TAILQ_REMOVE(&store->items, item, link);
     block_unref(&item->value);
     free(item);
-    store->count--;
+}
+
+void store_clear(struct store *store)
+{
+    while (!TAILQ_EMPTY(&store->items)) {
+        remove_at(store, find(store, item_key(TAILQ_FIRST(&store->items))));
+    }
 }
 
 void store_restart(struct store *store)
 {
-    for (size_t i = 0; i < STORE_BUCKETS; i++) {
-        while (store->buckets[i] != NULL) {
-            remove_at(store, &store->buckets[i]);
-        }
-    }
+    store_clear(store);
     store->last_cas = 0;
     store->incarnation++;
 }
@@ -101,7 +105,7 @@ static void put(struct store *store, const struct be_request *r, struct block *v
         item->key_len = r->key_len;
         memcpy(item->key, r->key, r->key_len);
         *at = item;
-        store->count++;
+        TAILQ_INSERT_TAIL(&store->items, item, link);
     } else {
         block_unref(&(*at)->value);
     }

@@ -14,6 +14,7 @@
 
 struct item {
     struct item *next; /* in the bucket */
+    TAILQ_ENTRY(item) link;
     struct block *value;
     uint64_t cas;
     int64_t expires_s; /* by its server's clock; 0 = never */
@@ -29,7 +30,7 @@ struct item {
 
 struct store {
     struct item *buckets[STORE_BUCKETS];
-    size_t count;
+    TAILQ_HEAD(, item) items; /* all, in the order in which they were made */
     uint64_t last_cas;
     uint64_t incarnation; /* counts restarts */
     struct be_caps caps;
@@ -41,7 +42,9 @@ struct store {
 
 void store_init(struct store *store, uint64_t item_size_max, const char *name);
 void store_fini(struct store *store);
-/* Forgets everything; CAS numbers start again. */
+/* Forgets all items; CAS numbers go on. */
+void store_clear(struct store *store);
+/* Forgets all items; CAS numbers start again. */
 void store_restart(struct store *store);
 
 /* Executes one request. reply->block holds a reference, the caller's, when there is a value. */
@@ -56,7 +59,7 @@ static inline int64_t store_clock(const struct store *store, int64_t now_s)
 
 /* The item of that key, or NULL. Valid until the next change. */
 struct item *store_find(struct store *store, struct slice key, int64_t now_s);
-/* Calls visit for every item; it must change nothing. */
+/* Calls visit for every item, in the order of their hashes; it must change nothing. */
 void store_each(struct store *store, void (*visit)(void *arg, const struct item *item), void *arg);
 void store_evict(struct store *store, struct slice key);
 

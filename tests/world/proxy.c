@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy.h"
+
+#include <stdlib.h>
+
+#include "dialect/dialects.h"
+#include "step.h"
+
+enum call_end call_end_of(const struct list_call *call)
+{
+    if (call->status != LIST_SERVER_ERROR && call->status != LIST_CLIENT_ERROR) {
+        return CALL_DONE;
+    }
+    if (strstr(call->error, "unknown") != NULL) {
+        return CALL_UNKNOWN;
+    }
+    /* An ldrop that says so has emptied the list, and failed behind that. */
+    return strstr(call->error, "emptied") != NULL ? CALL_DONE : CALL_REFUSED;
+}
+
+void proxy_connect(struct world *w, struct proxy *p, unsigned server)
+{
+    p->epochs[server] = ++w->last_epoch;
+}
+
+void proxy_start(struct world *w, struct proxy *p, const struct config *config,
+                 uint64_t cache_bytes, uint64_t seed)
+{
+    rng_init_seed(&p->rng, seed);
+    p->cache = cache_create(cache_bytes);
+    p->engine = engine_create(config, &p->cache, &dialects, &p->rng, &p->metrics);
+    p->wake_us = UINT64_MAX;
+    TAILQ_INIT(&p->flights);
+    for (unsigned s = 0; s < w->cluster.count; s++) {
+        proxy_connect(w, p, s);
+    }
+}
+
+void proxy_stop(struct proxy *p)
+{
+    struct flight *f;
+    engine_destroy(&p->engine);
+    cache_destroy(&p->cache);
+    TAILQ_FOREACH(f, &p->flights, link)
+    {
+        block_unref(&f->original->block);
+        free(f->original);
+        f->original = NULL;
+    }
+}
+
+struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
+{
+    struct be_request *r = engine_take_request(p->engine);
+    if (r == NULL) {
+        return NULL;
+    }
+    struct flight *f = calloc(1, size);
+    CHECK(f != NULL);
+    f->request = *r;
+    if (r->block != NULL) {
+        (void)block_ref(r->block);
+    }
+    f->original = r;
+    f->server = (unsigned)(cluster_store(&w->cluster, be_placement(r)) - w->stores);
+    f->epoch = p->epochs[f->server];
+    f->step = step_name(r->op);
+    TAILQ_INSERT_TAIL(&p->flights, f, link);
+    return f;
+}
+
+bool flight_is_stale(const struct flight *f)
+{
+    bool guarded = f->request.verb == BE_CAS || f->request.verb == BE_CAS_DELETE;
+    return guarded && f->request.epoch != f->epoch;
+}
+
+void flight_execute(struct world *w, struct flight *f)
+{
+    store_execute(&w->stores[f->server], &f->request, world_now(w).wall_s, &f->reply);
+    f->reply.epoch = f->epoch;
+    f->executed = true;
+}
+
+void flight_answer(struct world *w, struct proxy *p, struct flight *f)
+{
+    struct be_request *r = f->original;
+    f->original = NULL;
+    TAILQ_REMOVE(&p->flights, f, link);
+    engine_reply(p->engine, r, &f->reply, proxy_now(w, p));
+}
+
+void flight_free(struct flight *f)
+{
+    block_unref(&f->request.block);
+    block_unref(&f->reply.block);
+    free(f);
+}
+
+void flight_trace(const struct world *w, const char *who, const struct flight *f)
+{
+    char value[96];
+    if (trace_mode == TRACE_OFF) {
+        return;
+    }
+    struct slice shown = f->request.value.len > 0 ? f->request.value : f->reply.value;
+    trace(w, "%s s%u %-10s %-34.*s %s -> %s  %.*s", who, f->server, be_verb_name(f->request.verb),
+          SLICE_ARGS(flight_key(f)), f->step, be_status_name(f->reply.status), 90,
+          slice_escape(shown, value, sizeof value));
+}
