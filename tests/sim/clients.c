@@ -58,7 +58,7 @@ static enum list_verb choose_verb(struct client *client)
     return n == 60 ? LIST_COMPACT : reads[rng_below(&client->rng, sizeof reads / sizeof reads[0])];
 }
 
-struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list)
+struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned list)
 {
     struct sim_call *call = calloc(1, sizeof *call);
     CHECK(call != NULL);
@@ -80,7 +80,7 @@ struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list)
     return call;
 }
 
-struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
+struct sim_call *call_create(struct sim_world *w, struct client *client, enum list_verb verb,
                              unsigned list)
 {
     struct sim_call *call = call_new(w, verb, list);
@@ -91,15 +91,15 @@ struct sim_call *call_create(struct world *w, struct client *client, enum list_v
     return call;
 }
 
-void call_set_deadline(struct world *w, struct sim_call *call)
+void call_set_deadline(struct sim_world *w, struct sim_call *call)
 {
     enum { LONG_US = 60000000 };
     bool is_long = w->quiet || call->call.verb == LIST_COMPACT;
-    call->due_us = w->now_us + (is_long ? LONG_US : w->p.deadline_us);
+    call->due_us = w->base.now_us + (is_long ? LONG_US : w->p.deadline_us);
     call->call.deadline_us = call->due_us;
 }
 
-void call_choose_items(struct world *w, struct rng *rng, struct sim_call *call)
+void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *call)
 {
     enum list_verb verb = call->call.verb;
     bool takes = verb == LIST_ADD || verb == LIST_DEL || verb == LIST_SET || verb == LIST_ADDX ||
@@ -130,16 +130,16 @@ static void choose_range(struct client *client, struct sim_call *call)
 
 void client_plan(struct client *client)
 {
-    struct world *w = client->proxy->world;
-    events_plan(&w->events, w->now_us + 1 + rng_below(&client->rng, w->p.think_us), EVENT_CLIENT,
-                client, client->proxy->life);
+    struct sim_world *w = client->proxy->world;
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&client->rng, w->p.think_us),
+                EVENT_CLIENT, client, client->proxy->life);
 }
 
 void client_think(struct client *client)
 {
-    struct proxy *p = client->proxy;
-    struct world *w = p->world;
-    if (w->quiet || p->engine == NULL || w->calls_made >= w->p.ops) {
+    struct sim_proxy *p = client->proxy;
+    struct sim_world *w = p->world;
+    if (w->quiet || p->base.engine == NULL || w->calls_made >= w->p.ops) {
         return;
     }
     if (client->pending >= w->p.depth) {
@@ -155,23 +155,23 @@ void client_think(struct client *client)
     if (ranges_have(&w->p.without_calls, call->number)) {
         free(call);
     } else {
-        proxy_submit(p, call);
+        sim_proxy_submit(p, call);
     }
     client_plan(client);
 }
 
-void trace_call(struct world *w, const struct sim_call *call)
+void trace_call(struct sim_world *w, const struct sim_call *call)
 {
     char text[320];
     if (trace_mode != TRACE_OFF) {
         call_describe(call, text, sizeof text);
-        trace(w, "%s", text);
+        trace(&w->base, "%s", text);
     }
 }
 
 bool client_takes(struct client *client, uint64_t bytes)
 {
-    struct world *w = client->proxy->world;
+    struct sim_world *w = client->proxy->world;
     struct list_session *session = &client->session;
     const struct sim_call *first = TAILQ_FIRST(&w->oracle.sessions[client->number].calls);
     if (session->limit_bytes == 0) {
@@ -182,21 +182,21 @@ bool client_takes(struct client *client, uint64_t bytes)
         session->unread_bytes = 0;
     }
     session->first = first != NULL ? &first->call : NULL;
-    engine_session_changed(client->proxy->engine, session);
+    engine_session_changed(client->proxy->base.engine, session);
     return session_holds(session);
 }
 
 /* Nothing but its client, or a pause of its proxy, keeps a call from being answered in time. */
-static void check_deadline(struct world *w, const struct sim_call *call)
+static void check_deadline(struct sim_world *w, const struct sim_call *call)
 {
     enum { TURN_US = 2 };
-    const struct proxy *p = &w->proxies[call->proxy];
+    const struct sim_proxy *p = &w->proxies[call->proxy];
     uint64_t due_us = call->due_us > p->paused_until_us ? call->due_us : p->paused_until_us;
-    if (w->p.session_limit == 0 && w->now_us > due_us + TURN_US) {
+    if (w->p.session_limit == 0 && w->base.now_us > due_us + TURN_US) {
         char text[320];
         call_describe(call, text, sizeof text);
         sim_violation("answered %llu us after its deadline: %s",
-                      (unsigned long long)(w->now_us - due_us), text);
+                      (unsigned long long)(w->base.now_us - due_us), text);
     }
 }
 
@@ -209,7 +209,7 @@ static void forget_items(struct sim_call *call)
 }
 
 /* Where nothing fails, and proxies have to get along with one another only. */
-static void check_answered_well(struct world *w, const struct sim_call *call)
+static void check_answered_well(struct sim_world *w, const struct sim_call *call)
 {
     if (w->p.no_errors && call->call.status == LIST_SERVER_ERROR) {
         char text[320];
@@ -218,7 +218,7 @@ static void check_answered_well(struct world *w, const struct sim_call *call)
     }
 }
 
-bool call_done(struct world *w, struct sim_call *call)
+bool call_done(struct sim_world *w, struct sim_call *call)
 {
     struct client *client = &w->proxies[call->proxy].clients[call->session % CLIENTS_MAX];
     if (is_foreign_list((int)call->list)) {
@@ -229,7 +229,7 @@ bool call_done(struct world *w, struct sim_call *call)
     CHECK(!call->done && client->number == call->session);
     client->pending--;
     w->calls_pending--;
-    w->last_answer_us = w->now_us;
+    w->last_answer_us = w->base.now_us;
     w->statuses[call->call.status]++;
     call->done = true;
     trace_call(w, call);

@@ -25,74 +25,74 @@ static bool is_head(struct slice key)
 }
 
 /* Any item of that server; SLICE_NONE when it has none. */
-static struct slice any_key(struct world *w, unsigned server)
+static struct slice any_key(struct sim_world *w, unsigned server)
 {
     static struct victims victims;
     victims.count = 0;
-    store_each(&w->stores[server], collect, &victims);
+    store_each(&w->base.stores[server], collect, &victims);
     return victims.count == 0 ? SLICE_NONE : victims.keys[rng_below(&w->rng, victims.count)];
 }
 
-static void evict(struct world *w, unsigned server)
+static void evict(struct sim_world *w, unsigned server)
 {
     struct slice key = any_key(w, server);
     /* Sublists far rather than heads. */
     if (key.len == 0 || (is_head(key) && rng_below(&w->rng, 8) != 0)) {
         return;
     }
-    trace(w, "s%u evicts %.*s", server, SLICE_ARGS(key));
-    store_evict(&w->stores[server], key);
-    oracle_look(&w->oracle, world_now(w).wall_s);
+    trace(&w->base, "s%u evicts %.*s", server, SLICE_ARGS(key));
+    store_evict(&w->base.stores[server], key);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
 /* Somebody gives an item a time to live, as `touch` does. */
-static void limit_life(struct world *w, unsigned server)
+static void limit_life(struct sim_world *w, unsigned server)
 {
     struct slice key = any_key(w, server);
-    int64_t now_s = world_now(w).wall_s;
-    struct item *item = key.len == 0 ? NULL : store_find(&w->stores[server], key, now_s);
+    int64_t now_s = world_now(&w->base).wall_s;
+    struct item *item = key.len == 0 ? NULL : store_find(&w->base.stores[server], key, now_s);
     if (item != NULL && item->end_count < ITEM_ENDS_MAX &&
         (is_head(key) || rng_below(&w->rng, 4) == 0)) {
         item->ends_s[item->end_count++] = item->expires_s;
         item->expires_s = w->clocks_s[server] + 1 + (int64_t)rng_below(&w->rng, 3);
-        trace(w, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
+        trace(&w->base, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
               (long long)item->expires_s);
     }
 }
 
 /* As extstore does: an item on disk takes no appends until it is written anew. */
-static void move_to_disk(struct world *w, unsigned server, struct slice key)
+static void move_to_disk(struct sim_world *w, unsigned server, struct slice key)
 {
     struct item *item =
-        key.len == 0 ? NULL : store_find(&w->stores[server], key, world_now(w).wall_s);
+        key.len == 0 ? NULL : store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
     enum format_part part;
     uint64_t number;
     bool counter = w->p.dialect == DIALECT_RING &&
                    format_list(&w->format, key, &part, &number) >= 0 && part == FORMAT_SEQ;
     /* Only what is large goes there: no counters. */
     if (item != NULL && !counter) {
-        trace(w, "s%u moves %.*s to disk", server, SLICE_ARGS(key));
+        trace(&w->base, "s%u moves %.*s to disk", server, SLICE_ARGS(key));
         item->on_disk = true;
     }
 }
 
-void fault_disk_fills(struct world *w)
+void fault_disk_fills(struct sim_world *w)
 {
     static struct victims victims;
     for (unsigned server = 0; server < w->p.servers; server++) {
         victims.count = 0;
-        store_each(&w->stores[server], collect, &victims);
+        store_each(&w->base.stores[server], collect, &victims);
         for (size_t i = 0; i < victims.count; i++) {
             move_to_disk(w, server, victims.keys[i]);
         }
     }
 }
 
-static void restart(struct world *w, unsigned server)
+static void restart(struct sim_world *w, unsigned server)
 {
-    struct store *store = &w->stores[server];
+    struct store *store = &w->base.stores[server];
     uint64_t last_cas = store->last_cas;
-    trace(w, "s%u restarts", server);
+    trace(&w->base, "s%u restarts", server);
     store_restart(store);
     if (rng_below(&w->rng, 2) == 0) {
         /* Other keys have been written meanwhile: a number that somebody has read comes again. */
@@ -100,38 +100,40 @@ static void restart(struct world *w, unsigned server)
         store->last_cas = last_cas < back ? 0 : last_cas - back;
     }
     for (unsigned i = 0; i < w->p.proxies; i++) {
-        if (w->proxies[i].engine != NULL) {
+        if (w->proxies[i].base.engine != NULL) {
             connection_break(&w->proxies[i], server, false);
         }
     }
-    oracle_look(&w->oracle, world_now(w).wall_s);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
-static void run_short(struct world *w, unsigned server)
+static void run_short(struct sim_world *w, unsigned server)
 {
-    struct store *store = &w->stores[server];
+    struct store *store = &w->base.stores[server];
     uint64_t n = rng_below(&w->rng, 5);
     if (n < 2) {
-        trace(w, "s%u out of memory", server);
+        trace(&w->base, "s%u out of memory", server);
         store->out_of_memory = true;
     } else if (n == 2) {
         store->small_max = 128 + rng_below(&w->rng, 1024);
-        trace(w, "s%u takes no more than %llu bytes", server, (unsigned long long)store->small_max);
+        trace(&w->base, "s%u takes no more than %llu bytes", server,
+              (unsigned long long)store->small_max);
     } else {
-        trace(w, "s%u refuses now and then", server);
+        trace(&w->base, "s%u refuses now and then", server);
         store->refusing = true;
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 20000), EVENT_PLENTY, w, server);
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&w->rng, 20000), EVENT_PLENTY, w,
+                server);
 }
 
-static void stall(struct world *w, unsigned server)
+static void stall(struct sim_world *w, unsigned server)
 {
-    uint64_t until_us = w->now_us + 1 + rng_below(&w->rng, 4 * w->p.deadline_us);
-    trace(w, "s%u stalls until %.6f", server, (double)until_us / 1e6);
+    uint64_t until_us = w->base.now_us + 1 + rng_below(&w->rng, 4 * w->p.deadline_us);
+    trace(&w->base, "s%u stalls until %.6f", server, (double)until_us / 1e6);
     w->stalled_until_us[server] = until_us;
 }
 
-static void harm_store(struct world *w, enum fault fault, unsigned server)
+static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
 {
     if (fault == FAULT_EVICTION) {
         evict(w, server);
@@ -148,25 +150,25 @@ static void harm_store(struct world *w, enum fault fault, unsigned server)
     }
 }
 
-static void harm_proxy(struct world *w, enum fault fault, struct proxy *p, unsigned server)
+static void harm_proxy(struct sim_world *w, enum fault fault, struct sim_proxy *p, unsigned server)
 {
-    if (p->engine == NULL) {
+    if (p->base.engine == NULL) {
         return;
     }
     if (fault == FAULT_LOSS) {
         connection_break(p, server, true);
     } else if (fault == FAULT_CRASH) {
-        proxy_crash(p);
-    } else if (p->paused_until_us <= w->now_us) {
+        sim_proxy_crash(p);
+    } else if (p->paused_until_us <= w->base.now_us) {
         /* Some wait for a moment when it matters. */
         p->pause_due = rng_below(&w->rng, 2) == 0;
         if (!p->pause_due) {
-            proxy_pause(p);
+            sim_proxy_pause(p);
         }
     }
 }
 
-void fault_happen(struct world *w)
+void fault_happen(struct sim_world *w)
 {
     const struct params *q = &w->p;
     unsigned sum = 0;
@@ -176,14 +178,14 @@ void fault_happen(struct world *w)
     for (unsigned f = 0; f < FAULT_COUNT; f++) {
         sum += q->faults[f];
     }
-    struct proxy *p = &w->proxies[rng_below(&w->rng, q->proxies)];
+    struct sim_proxy *p = &w->proxies[rng_below(&w->rng, q->proxies)];
     unsigned server = (unsigned)rng_below(&w->rng, q->servers);
     unsigned n = (unsigned)rng_below(&w->rng, sum);
     unsigned fault = 0;
     while (n >= q->faults[fault]) {
         n -= q->faults[fault++];
     }
-    uint64_t next_us = w->now_us + 1 + rng_below(&w->rng, 2 * q->fault_us);
+    uint64_t next_us = w->base.now_us + 1 + rng_below(&w->rng, 2 * q->fault_us);
     w->faults_made++;
     if (ranges_have(&q->without_faults, w->faults_made)) {
         /* Left out, to find out whether it matters. */

@@ -9,7 +9,7 @@
 #include "world.h"
 
 struct leftovers {
-    struct world *w;
+    struct sim_world *w;
     struct slice found;
 };
 
@@ -22,31 +22,32 @@ static void check_named(void *arg, const struct item *item)
         return;
     }
     struct slice list = slice_make(key.p, (size_t)(end - key.p));
-    if (!model_head_names(&l->w->oracle.cluster, list, world_now(l->w).wall_s, key)) {
+    if (!model_head_names(&l->w->base.cluster, list, world_now(&l->w->base).wall_s, key)) {
         sim_violation("%.*s is left over: no head names it", SLICE_ARGS(key));
     }
 }
 
-static struct sim_call *ask(struct world *w, struct proxy *p, enum list_verb verb, unsigned list)
+static struct sim_call *ask(struct sim_world *w, struct sim_proxy *p, enum list_verb verb,
+                            unsigned list)
 {
     struct sim_call *call = call_create(w, &p->clients[0], verb, list);
     call->call.form = LIST_FORM_JOINED;
-    proxy_submit(p, call);
-    world_rest(w, "at the end");
+    sim_proxy_submit(p, call);
+    sim_rest(w, "at the end");
     return call;
 }
 
-void world_let_pass(struct world *w, uint64_t us)
+void sim_let_pass(struct sim_world *w, uint64_t us)
 {
-    uint64_t until_us = w->now_us + us;
+    uint64_t until_us = w->base.now_us + us;
     events_plan(&w->events, until_us, EVENT_PLENTY, w, 0);
-    while (w->now_us < until_us && world_step(w)) {
+    while (w->base.now_us < until_us && sim_step(w)) {
     }
 }
 
 /* A connection that broke before may be noticed only now: a few tries are granted, and time to
  * connect anew. */
-static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_verb verb,
+static struct sim_call *ask_again(struct sim_world *w, struct sim_proxy *p, enum list_verb verb,
                                   unsigned list)
 {
     struct sim_call *call = NULL;
@@ -55,7 +56,7 @@ static struct sim_call *ask_again(struct world *w, struct proxy *p, enum list_ve
         if (call->call.status == LIST_OK || call->call.status == LIST_MISSING) {
             break;
         }
-        world_let_pass(w, 1000000);
+        sim_let_pass(w, 1000000);
     }
     return call;
 }
@@ -84,39 +85,39 @@ static void collect_sublist(void *arg, const struct item *item)
 }
 
 /* Evicts any of them. */
-static void lose_sublist(struct world *w, unsigned list, struct cache *cache)
+static void lose_sublist(struct sim_world *w, unsigned list, struct cache *cache)
 {
     static struct sublists s;
     s.head_key = slice_of(w->oracle.list[list].head_key);
     s.cache = cache;
     s.count = 0;
     for (s.server = 0; s.server < w->p.servers; s.server++) {
-        store_each(&w->stores[s.server], collect_sublist, &s);
+        store_each(&w->base.stores[s.server], collect_sublist, &s);
     }
     if (s.count > 0) {
         size_t n = rng_below(&w->rng, s.count);
-        trace(w, "s%u evicts %.*s", s.servers[n], SLICE_ARGS(s.keys[n]));
-        store_evict(&w->stores[s.servers[n]], s.keys[n]);
-        oracle_look(&w->oracle, world_now(w).wall_s);
+        trace(&w->base, "s%u evicts %.*s", s.servers[n], SLICE_ARGS(s.keys[n]));
+        store_evict(&w->base.stores[s.servers[n]], s.keys[n]);
+        oracle_look(&w->oracle, world_now(&w->base).wall_s);
     }
 }
 
 /* A list outlives the loss of a sublist as long as somebody reads it who has that in his cache. */
-static void check_healing(struct world *w, unsigned list)
+static void check_healing(struct sim_world *w, unsigned list)
 {
     enum { TRIES = 4 };
-    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
+    struct sim_proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
     const struct model_list *l = &w->oracle.list[list];
     if (l->damaged || l->cleared || ask_again(w, p, LIST_GET, list)->call.status != LIST_OK) {
         return;
     }
-    lose_sublist(w, list, p->cache);
+    lose_sublist(w, list, p->base.cache);
     for (int tries = 0; l->damaged; tries++) {
         if (tries == TRIES) {
             sim_violation("%s: p%u has the lost sublist, but has not healed the list", l->key,
                           p->number);
         }
-        world_let_pass(w, (w->p.touch_interval_s + 1) * 1000000ULL);
+        sim_let_pass(w, (w->p.touch_interval_s + 1) * 1000000ULL);
         (void)ask(w, p, LIST_GET, list);
     }
 }
@@ -124,12 +125,12 @@ static void check_healing(struct world *w, unsigned list)
 /* ---- the last compaction ---- */
 
 /* What a proxy with more memory has compacted may be too large for another. */
-static struct proxy *choose_compactor(struct world *w)
+static struct sim_proxy *choose_compactor(struct sim_world *w)
 {
     unsigned first = (unsigned)rng_below(&w->rng, w->p.proxies);
-    struct proxy *best = &w->proxies[first];
+    struct sim_proxy *best = &w->proxies[first];
     for (unsigned i = 1; i < w->p.proxies; i++) {
-        struct proxy *p = &w->proxies[(first + i) % w->p.proxies];
+        struct sim_proxy *p = &w->proxies[(first + i) % w->p.proxies];
         if (p->config->lists[0].fold_memory_bytes > best->config->lists[0].fold_memory_bytes) {
             best = p;
         }
@@ -151,10 +152,10 @@ static void check_part(void *arg, const struct item *item)
 }
 
 /* Nothing goes on any more: what is stored is what everybody reads. */
-static void check_agreement(struct world *w, unsigned list, struct sim_call *call)
+static void check_agreement(struct sim_world *w, unsigned list, struct sim_call *call)
 {
     struct decoded *content = &w->oracle.content;
-    format_decode(&w->format, list, world_now(w).wall_s, content);
+    format_decode(&w->format, list, world_now(&w->base).wall_s, content);
     bool same = ids_equal(&content->items, &call->answer);
     if (!same && w->p.dialect != DIALECT_SUBLISTS && content->parts > 1) {
         /* Nobody says in which order two logs come that could not be folded. */
@@ -170,10 +171,10 @@ static void check_agreement(struct world *w, unsigned list, struct sim_call *cal
 }
 
 /* What is left over, once a quiet list is compact. */
-static void check_compact(struct world *w, unsigned list)
+static void check_compact(struct sim_world *w, unsigned list)
 {
     struct decoded *content = &w->oracle.content;
-    int64_t now_s = world_now(w).wall_s;
+    int64_t now_s = world_now(&w->base).wall_s;
     format_decode(&w->format, list, now_s, content);
     bool logs = w->p.dialect == DIALECT_FLIP || w->p.dialect == DIALECT_MARKER;
     if (logs && content->parts > 1) {
@@ -186,10 +187,10 @@ static void check_compact(struct world *w, unsigned list)
     }
 }
 
-static void finish_from_outside(struct world *w, unsigned list)
+static void finish_from_outside(struct sim_world *w, unsigned list)
 {
     w->oracle.outside->quiet = true;
-    struct proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
+    struct sim_proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
     /* The first may have finished what somebody else had begun long ago. */
     struct sim_call *call = ask_again(w, p, LIST_COMPACT, list);
     call = call->call.status == LIST_OK ? ask_again(w, p, LIST_COMPACT, list) : call;
@@ -211,15 +212,15 @@ static void finish_from_outside(struct world *w, unsigned list)
     }
 }
 
-static void finish_dialect(struct world *w)
+static void finish_dialect(struct sim_world *w)
 {
     struct leftovers leftovers = {.w = w};
     for (unsigned s = 0; s < w->p.servers; s++) {
-        store_each(&w->stores[s], check_part, &leftovers);
+        store_each(&w->base.stores[s], check_part, &leftovers);
     }
 }
 
-static void finish_list(struct world *w, unsigned list)
+static void finish_list(struct sim_world *w, unsigned list)
 {
     struct sim_call *call = ask_again(w, choose_compactor(w), LIST_COMPACT, list);
     bool damaged = w->oracle.list[list].damaged;
@@ -228,7 +229,7 @@ static void finish_list(struct world *w, unsigned list)
         sim_violation("lcompact of a quiet list: %s", call->call.error);
     }
     if (!damaged && !full) {
-        oracle_final(&w->oracle, list, world_now(w).wall_s, !world_loses(w));
+        oracle_final(&w->oracle, list, world_now(&w->base).wall_s, !sim_loses(w));
     }
     for (unsigned i = 0; i < w->p.proxies; i++) {
         call = ask_again(w, &w->proxies[i], LIST_GET, list);
@@ -239,11 +240,11 @@ static void finish_list(struct world *w, unsigned list)
     }
 }
 
-void world_finish(struct world *w)
+void sim_finish(struct sim_world *w)
 {
     /* Beyond this, announcements belong to dead proxies. */
-    world_let_pass(w, (w->p.grace_s + 2 + 2 * (uint64_t)w->p.clock_skew_s) * 1000000ULL);
-    world_rest(w, "after the grace period");
+    sim_let_pass(w, (w->p.grace_s + 2 + 2 * (uint64_t)w->p.clock_skew_s) * 1000000ULL);
+    sim_rest(w, "after the grace period");
     foreign_finish(w);
     for (unsigned list = 0; list < w->p.lists; list++) {
         if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
@@ -264,12 +265,12 @@ void world_finish(struct world *w)
         return;
     }
     /* Only what is not needed any more is forgotten by itself. */
-    world_let_pass(w, 2 * DAY_S * 1000000ULL);
-    oracle_look(&w->oracle, world_now(w).wall_s);
-    if (!world_loses(w)) {
+    sim_let_pass(w, 2 * DAY_S * 1000000ULL);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+    if (!sim_loses(w)) {
         struct leftovers leftovers = {.w = w};
         for (unsigned s = 0; s < w->p.servers; s++) {
-            store_each(&w->stores[s], check_named, &leftovers);
+            store_each(&w->base.stores[s], check_named, &leftovers);
         }
     }
 }

@@ -7,19 +7,20 @@
 #include "list/core/engine_state.h"
 #include "world.h"
 
-static struct foreign_list *list_at(struct world *w, unsigned list)
+static struct foreign_list *list_at(struct sim_world *w, unsigned list)
 {
     return &w->foreign.lists[list - FOREIGN_FIRST];
 }
 
 static struct store *store_of(const struct foreign_list *f)
 {
-    return cluster_store(&f->world->oracle.cluster, slice_make(f->key, f->key_len));
+    return cluster_store(&f->world->base.cluster, slice_make(f->key, f->key_len));
 }
 
 static const struct item *find_value(const struct foreign_list *f)
 {
-    return store_find(store_of(f), slice_make(f->key, f->key_len), world_now(f->world).wall_s);
+    return store_find(store_of(f), slice_make(f->key, f->key_len),
+                      world_now(&f->world->base).wall_s);
 }
 
 static bool is_intact(const struct foreign_list *f)
@@ -40,7 +41,7 @@ static bool index_names(const struct foreign_list *f, uint64_t number)
 {
     const struct format *format = &f->world->format;
     struct slice item,
-        rest = format_value(format, f->list, FORMAT_KEY, 0, world_now(f->world).wall_s);
+        rest = format_value(format, f->list, FORMAT_KEY, 0, world_now(&f->world->base).wall_s);
     uint64_t found;
     bool named = false;
     char sign;
@@ -68,7 +69,8 @@ static void choose_part(struct foreign_list *f)
         f->number = n == 0 ? 0 : rng_below(&f->rng, format->capacity);
     } else if (format->dialect == DIALECT_SUBLISTS && n > 0 &&
                index_newest(
-                   format, format_value(format, f->list, FORMAT_KEY, 0, world_now(f->world).wall_s),
+                   format,
+                   format_value(format, f->list, FORMAT_KEY, 0, world_now(&f->world->base).wall_s),
                    &newest)) {
         f->part = FORMAT_SUBLIST;
         f->number = newest;
@@ -82,7 +84,7 @@ static void choose_part(struct foreign_list *f)
 
 static void put(struct foreign_list *f)
 {
-    struct world *w = f->world;
+    struct sim_world *w = f->world;
     char shown[96];
     forget(f);
     choose_part(f);
@@ -92,8 +94,8 @@ static void put(struct foreign_list *f)
     f->value = foreign_value(f, &f->flags);
     r.flags = f->flags;
     r.value = slice_make(f->value->data, f->value->used);
-    store_execute(store_of(f), &r, world_now(w).wall_s, &reply);
-    trace(w, "foreign set %s %u -> %s  %s", f->key, f->flags, be_status_name(reply.status),
+    store_execute(store_of(f), &r, world_now(&w->base).wall_s, &reply);
+    trace(&w->base, "foreign set %s %u -> %s  %s", f->key, f->flags, be_status_name(reply.status),
           slice_escape(r.value, shown, sizeof shown));
     const struct item *item = find_value(f);
     f->stands = reply.status == BE_STORED;
@@ -107,7 +109,7 @@ static void put(struct foreign_list *f)
 /* ---- clients ---- */
 
 struct collected {
-    const struct world *w;
+    const struct sim_world *w;
     unsigned list;
     struct slice keys[STORE_BUCKETS];
     size_t count;
@@ -132,15 +134,15 @@ static void collect_own(void *arg, const struct item *item)
 static void delete_all(struct foreign_list *f)
 {
     static struct collected c;
-    struct world *w = f->world;
-    trace(w, "foreign deletes all of L%u", f->list);
+    struct sim_world *w = f->world;
+    trace(&w->base, "foreign deletes all of L%u", f->list);
     for (unsigned s = 0; s < w->p.servers; s++) {
         c.w = w;
         c.list = f->list;
         c.count = 0;
-        store_each(&w->stores[s], collect_own, &c);
+        store_each(&w->base.stores[s], collect_own, &c);
         for (size_t i = 0; i < c.count; i++) {
-            store_evict(&w->stores[s], c.keys[i]);
+            store_evict(&w->base.stores[s], c.keys[i]);
         }
     }
     forget(f);
@@ -148,7 +150,7 @@ static void delete_all(struct foreign_list *f)
 
 void foreign_act(struct foreign_list *f)
 {
-    struct world *w = f->world;
+    struct sim_world *w = f->world;
     uint64_t n = rng_below(&f->rng, 8);
     if (w->quiet) {
         return;
@@ -158,8 +160,8 @@ void foreign_act(struct foreign_list *f)
     } else if (n == 6) {
         delete_all(f);
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&f->rng, 40 * w->p.think_us), EVENT_FOREIGN,
-                f, 0);
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&f->rng, 40 * w->p.think_us),
+                EVENT_FOREIGN, f, 0);
 }
 
 static enum list_verb choose_verb(struct rng *rng)
@@ -174,16 +176,16 @@ static enum list_verb choose_verb(struct rng *rng)
                    : verbs[rng_below(rng, sizeof verbs / sizeof verbs[0])];
 }
 
-static const struct list *known_list(const struct proxy *p, const struct sim_call *call)
+static const struct list *known_list(const struct sim_proxy *p, const struct sim_call *call)
 {
-    return p->engine == NULL ? NULL : lists_find(&p->engine->lists, slice_of(call->key));
+    return p->base.engine == NULL ? NULL : lists_find(&p->base.engine->lists, slice_of(call->key));
 }
 
 /* May the ldrop still do something? Also behind its answer, until its proxy has done with the list,
  * and what that has sent by then has arrived. */
-static bool may_drop(const struct world *w, struct sim_call *call)
+static bool may_drop(const struct sim_world *w, struct sim_call *call)
 {
-    const struct proxy *p = &w->proxies[call->proxy];
+    const struct sim_proxy *p = &w->proxies[call->proxy];
     const struct list *list = known_list(p, call);
     if (!call->done && !call->abandoned) {
         return true;
@@ -191,7 +193,7 @@ static bool may_drop(const struct world *w, struct sim_call *call)
     if (call->settled_us == UINT64_MAX && (list == NULL || list->ops == 0)) {
         call->settled_us = p->last_arrival_us;
     }
-    return call->settled_us >= w->now_us;
+    return call->settled_us >= w->base.now_us;
 }
 
 static bool is_being_dropped(struct foreign_list *f)
@@ -219,8 +221,8 @@ static struct sim_call **drop_place(struct foreign_list *f)
 
 static struct sim_call *submit(struct asker *a, struct foreign_list *f, enum list_verb verb)
 {
-    struct proxy *p = a->proxy;
-    struct world *w = p->world;
+    struct sim_proxy *p = a->proxy;
+    struct sim_world *w = p->world;
     struct acquaintance *of = &f->of[p->number];
     struct sim_call *call = call_new(w, verb, f->list);
     bool takes = verb <= LIST_CREATE || verb == LIST_HAS;
@@ -251,22 +253,22 @@ static struct sim_call *submit(struct asker *a, struct foreign_list *f, enum lis
     w->calls_pending++;
     trace_call(w, call);
     call_set_deadline(w, call);
-    engine_submit(p->engine, &call->call, proxy_now(p));
-    proxy_turn(p);
+    engine_submit(p->base.engine, &call->call, sim_now(p));
+    sim_proxy_turn(p);
     return call;
 }
 
 static void plan_asker(struct asker *a)
 {
-    struct world *w = a->proxy->world;
-    events_plan(&w->events, w->now_us + 1 + rng_below(&a->rng, 4 * w->p.think_us), EVENT_ASKER, a,
-                a->proxy->life);
+    struct sim_world *w = a->proxy->world;
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&a->rng, 4 * w->p.think_us), EVENT_ASKER,
+                a, a->proxy->life);
 }
 
 void foreign_ask(struct asker *a)
 {
-    struct world *w = a->proxy->world;
-    if (w->quiet || a->proxy->engine == NULL || w->calls_made >= w->p.ops) {
+    struct sim_world *w = a->proxy->world;
+    if (w->quiet || a->proxy->base.engine == NULL || w->calls_made >= w->p.ops) {
         return;
     }
     struct foreign_list *f = &w->foreign.lists[rng_below(&a->rng, w->p.foreign)];
@@ -277,9 +279,9 @@ void foreign_ask(struct asker *a)
     plan_asker(a);
 }
 
-void foreign_proxy_started(struct proxy *p)
+void foreign_proxy_started(struct sim_proxy *p)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     if (w->p.foreign == 0) {
         return;
     }
@@ -293,7 +295,7 @@ void foreign_proxy_started(struct proxy *p)
     plan_asker(a);
 }
 
-void foreign_start(struct world *w)
+void foreign_start(struct sim_world *w)
 {
     for (unsigned i = 0; i < w->p.foreign; i++) {
         struct foreign_list *f = &w->foreign.lists[i];
@@ -302,12 +304,12 @@ void foreign_start(struct world *w)
         if (i % 2 == 0) {
             put(f);
         }
-        events_plan(&w->events, w->now_us + 1 + rng_below(&f->rng, 40 * w->p.think_us),
+        events_plan(&w->events, w->base.now_us + 1 + rng_below(&f->rng, 40 * w->p.think_us),
                     EVENT_FOREIGN, f, 0);
     }
 }
 
-void foreign_fini(struct world *w)
+void foreign_fini(struct sim_world *w)
 {
     for (unsigned i = 0; i < w->p.foreign; i++) {
         forget(&w->foreign.lists[i]);
@@ -316,10 +318,10 @@ void foreign_fini(struct world *w)
 
 /* ---- requests ---- */
 
-static bool find_part(const struct world *w, const struct message *m, enum format_part *part,
+static bool find_part(const struct sim_world *w, const struct message *m, enum format_part *part,
                       uint64_t *number)
 {
-    struct slice key = slice_make(m->request.key, m->request.key_len);
+    struct slice key = flight_key(&m->flight);
     *part = FORMAT_KEY;
     *number = 0;
     if (w->p.dialect == DIALECT_NATIVE) {
@@ -335,13 +337,12 @@ static bool is_numbered(enum format_part part)
 
 static bool is_standing(const struct foreign_list *f, const struct message *m)
 {
-    return f->stands && slice_equal(slice_make(m->request.key, m->request.key_len),
-                                    slice_make(f->key, f->key_len));
+    return f->stands && slice_equal(flight_key(&m->flight), slice_make(f->key, f->key_len));
 }
 
 /* May a proxy write to that part without a look at it? It has looked, and the part was the list's
  * then; a ring's slots are looked at together with the counter alone. */
-void foreign_sent(struct world *w, struct message *m)
+void foreign_sent(struct sim_world *w, struct message *m)
 {
     const struct acquaintance *of = &list_at(w, (unsigned)m->list)->of[m->proxy->number];
     enum format_part part;
@@ -352,7 +353,7 @@ void foreign_sent(struct world *w, struct message *m)
     }
     m->may_write = (of->parts & 1u << part) != 0 &&
                    (!is_numbered(part) || of->numbered[number % CAPACITY_MAX]);
-    if (of->nothing && slice_equal(m->request.value, SLICE_LIT("!0:"))) {
+    if (of->nothing && slice_equal(m->flight.request.value, SLICE_LIT("!0:"))) {
         m->may_write = true; /* an ldrop appends also where its look has found nothing */
     }
     if (part == FORMAT_SLOT) {
@@ -361,11 +362,11 @@ void foreign_sent(struct world *w, struct message *m)
 }
 
 /* The value may have gone by eviction, by a restart, or in its time. */
-void foreign_before(struct world *w, const struct message *m)
+void foreign_before(struct sim_world *w, const struct message *m)
 {
     struct foreign_list *f = list_at(w, (unsigned)m->list);
     if (f->stands && !is_intact(f)) {
-        if (find_value(f) != NULL || !world_loses(w)) {
+        if (find_value(f) != NULL || !sim_loses(w)) {
             sim_violation("%s: a foreign value has changed by itself", f->key);
         }
         forget(f);
@@ -373,18 +374,19 @@ void foreign_before(struct world *w, const struct message *m)
 }
 
 /* A part was read, or made. */
-static void note_read(struct world *w, const struct message *m)
+static void note_read(struct sim_world *w, const struct message *m)
 {
     struct foreign_list *f = list_at(w, (unsigned)m->list);
     struct acquaintance *of = &f->of[m->proxy->number];
     bool native = w->p.dialect == DIALECT_NATIVE;
-    bool read = m->request.verb == BE_GET &&
-                (m->reply.status == BE_HIT || (m->reply.status == BE_MISS && !native));
-    bool made = m->request.verb == BE_ADD && m->reply.status == BE_STORED;
+    bool read =
+        m->flight.request.verb == BE_GET &&
+        (m->flight.reply.status == BE_HIT || (m->flight.reply.status == BE_MISS && !native));
+    bool made = m->flight.request.verb == BE_ADD && m->flight.reply.status == BE_STORED;
     enum format_part part;
     uint64_t number;
-    if (native && m->request.verb == BE_GET && find_part(w, m, &part, &number)) {
-        of->nothing = m->reply.status == BE_MISS;
+    if (native && m->flight.request.verb == BE_GET && find_part(w, m, &part, &number)) {
+        of->nothing = m->flight.reply.status == BE_MISS;
     }
     if ((!read && !made) || !find_part(w, m, &part, &number)) {
         return;
@@ -399,13 +401,13 @@ static void note_read(struct world *w, const struct message *m)
     }
 }
 
-void foreign_executed(struct world *w, const struct message *m)
+void foreign_executed(struct sim_world *w, const struct message *m)
 {
     struct foreign_list *f = list_at(w, (unsigned)m->list);
-    enum be_verb verb = m->request.verb;
+    enum be_verb verb = m->flight.request.verb;
     bool blind = verb == BE_APPEND || verb == BE_PREPEND || verb == BE_INCR || verb == BE_SET;
     ++w->foreign.moment;
-    if (m->original != NULL) {
+    if (m->flight.original != NULL) {
         note_read(w, m);
     }
     if (!f->stands || is_intact(f)) {
@@ -429,7 +431,7 @@ void foreign_executed(struct world *w, const struct message *m)
  * writes to, and not even at that when it knows the list. */
 static bool must_refuse(const struct foreign_list *f, const struct sim_call *call)
 {
-    const struct world *w = f->world;
+    const struct sim_world *w = f->world;
     bool native = w->p.dialect == DIALECT_NATIVE, ring = w->p.dialect == DIALECT_RING;
     if (f->part == FORMAT_SUBLIST && !index_names(f, f->number)) {
         return false;
@@ -465,14 +467,14 @@ static void note_refusal(struct foreign_list *f, const struct sim_call *call)
     }
 }
 
-void foreign_done(struct world *w, struct sim_call *call)
+void foreign_done(struct sim_world *w, struct sim_call *call)
 {
     struct foreign_list *f = list_at(w, call->list);
     enum list_status status = call->call.status;
     bool failed = status == LIST_SERVER_ERROR || status == LIST_CLIENT_ERROR;
     char text[320];
     w->calls_pending--;
-    w->last_answer_us = w->now_us;
+    w->last_answer_us = w->base.now_us;
     w->statuses[status]++;
     call->done = true;
     call->settled_us = UINT64_MAX;
@@ -496,22 +498,22 @@ void foreign_done(struct world *w, struct sim_call *call)
 
 static struct sim_call *ask_at_last(struct foreign_list *f, unsigned proxy, enum list_verb verb)
 {
-    struct world *w = f->world;
+    struct sim_world *w = f->world;
     struct sim_call *call = NULL;
     for (int tries = 0; tries < 3; tries++) {
         call = submit(&w->foreign.askers[proxy], f, verb);
-        world_rest(w, "at the end of what is foreign");
+        sim_rest(w, "at the end of what is foreign");
         if (call == NULL || call->call.status != LIST_SERVER_ERROR || is_refusal(call)) {
             break;
         }
-        world_let_pass(w, 1000000); /* a connection that has broken before is noticed now */
+        sim_let_pass(w, 1000000); /* a connection that has broken before is noticed now */
     }
     return call;
 }
 
 static void finish_list(struct foreign_list *f)
 {
-    struct world *w = f->world;
+    struct sim_world *w = f->world;
     bool drops = w->p.dialect != DIALECT_NATIVE;
     for (unsigned p = 0; p < w->p.proxies; p++) {
         struct sim_call *call = ask_at_last(f, p, LIST_GET);
@@ -527,7 +529,7 @@ static void finish_list(struct foreign_list *f)
     delete_all(f);
 }
 
-void foreign_finish(struct world *w)
+void foreign_finish(struct sim_world *w)
 {
     for (unsigned i = 0; i < w->p.foreign; i++) {
         (void)is_being_dropped(&w->foreign.lists[i]);

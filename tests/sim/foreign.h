@@ -14,8 +14,8 @@
 #define FOREIGN_FIRST 100
 #define FOREIGN_DROPS_MAX 8
 
-struct world;
-struct proxy;
+struct sim_world;
+struct sim_proxy;
 struct message;
 struct sim_call;
 
@@ -31,7 +31,7 @@ struct acquaintance {
 };
 
 struct foreign_list {
-    struct world *world;
+    struct sim_world *world;
     unsigned list;
     struct rng rng;
     bool stands; /* a value that is not the list's: */
@@ -48,7 +48,7 @@ struct foreign_list {
 
 /* Asks one proxy for such lists. */
 struct asker {
-    struct proxy *proxy;
+    struct sim_proxy *proxy;
     struct rng rng;
     struct list_session session;
 };
@@ -68,21 +68,21 @@ static inline bool is_foreign_list(int list)
  */
 struct block *foreign_value(struct foreign_list *f, uint32_t *flags);
 
-void foreign_start(struct world *w);
-void foreign_fini(struct world *w);
+void foreign_start(struct sim_world *w);
+void foreign_fini(struct sim_world *w);
 /* A proxy has started: it knows nothing, and is asked. */
-void foreign_proxy_started(struct proxy *p);
+void foreign_proxy_started(struct sim_proxy *p);
 /* What comes next of a client that puts such values; and of one that asks for such lists. */
 void foreign_act(struct foreign_list *f);
 void foreign_ask(struct asker *a);
 
 /* A request about such a list is sent; is about to be executed; and was executed. */
-void foreign_sent(struct world *w, struct message *m);
-void foreign_before(struct world *w, const struct message *m);
-void foreign_executed(struct world *w, const struct message *m);
+void foreign_sent(struct sim_world *w, struct message *m);
+void foreign_before(struct sim_world *w, const struct message *m);
+void foreign_executed(struct sim_world *w, const struct message *m);
 /* A call of such a list is answered. */
-void foreign_done(struct world *w, struct sim_call *call);
+void foreign_done(struct sim_world *w, struct sim_call *call);
 /* All is quiet: what stands is refused, and gone for good when it is dropped. */
-void foreign_finish(struct world *w);
+void foreign_finish(struct sim_world *w);
 
 #endif

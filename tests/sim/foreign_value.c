@@ -12,7 +12,7 @@ enum kind { ARRAY, OBJECT, WORD, NUMBER, FLAGGED, CONTROL, LONG, KINDS };
 /* A value of the list's own format, but for what stands in place of its item. */
 static void put_own(const struct foreign_list *f, struct slice item, struct block **b)
 {
-    const struct world *w = f->world;
+    const struct sim_world *w = f->world;
     const struct format *format = &w->format;
     bool sign = w->p.dialect == DIALECT_SIGNED || w->p.dialect == DIALECT_SUBLISTS ||
                 f->part == FORMAT_A || f->part == FORMAT_B;

@@ -18,10 +18,10 @@ enum outcome { HAND_GOES_ON, HAND_DONE, HAND_FAILED };
 static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part part, uint64_t number,
                           struct block *value, bool carries, struct be_reply *reply)
 {
-    struct world *w = h->world;
+    struct sim_world *w = h->world;
     char name[KEY_BYTES_MAX + 1];
     struct message m = {.list = (int)h->call->list, .intent.kind = INTENT_WORK};
-    struct be_request *r = &m.request;
+    struct be_request *r = &m.flight.request;
     size_t len = format_key(&w->format, h->call->list, part, number, name);
     r->verb = verb;
     r->key_len = r->placement_len = (uint8_t)len;
@@ -31,25 +31,26 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
     r->value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
     m.intent.calls = &h->call;
     m.intent.count = carries ? 1 : 0;
-    struct store *store = cluster_store(&w->oracle.cluster, slice_make(name, len));
+    struct store *store = cluster_store(&w->base.cluster, slice_make(name, len));
     if (verb == BE_CAS && h->incarnation != store->incarnation) {
         return BE_EXISTS; /* its connection has ended with the server that gave the number */
     }
     h->incarnation = store->incarnation;
-    m.server = (unsigned)(store - w->stores);
+    m.flight.server = (unsigned)(store - w->base.stores);
     message_before(w, &m);
-    store_execute(store, r, world_now(w).wall_s, &m.reply);
+    store_execute(store, r, world_now(&w->base).wall_s, &m.flight.reply);
     char shown[96];
-    trace(w, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number, (unsigned)(store - w->stores),
-          be_verb_name(verb), name, be_status_name(m.reply.status), 90,
-          slice_escape(r->value.len > 0 ? r->value : m.reply.value, shown, sizeof shown));
+    trace(&w->base, "h%u  s%u %-10s %-34s by hand -> %s  %.*s", h->number,
+          (unsigned)(store - w->base.stores), be_verb_name(verb), name,
+          be_status_name(m.flight.reply.status), 90,
+          slice_escape(r->value.len > 0 ? r->value : m.flight.reply.value, shown, sizeof shown));
     if (reply != NULL) {
-        *reply = m.reply;
+        *reply = m.flight.reply;
     } else {
-        block_unref(&m.reply.block);
+        block_unref(&m.flight.reply.block);
     }
     message_executed(w, &m);
-    return m.reply.status;
+    return m.flight.reply.status;
 }
 
 /* Keeps the value, and its CAS number. */
@@ -257,7 +258,7 @@ static enum outcome count(struct hand *h)
 {
     struct be_reply reply;
     const struct format *f = &h->world->format;
-    int64_t now_s = world_now(h->world).wall_s;
+    int64_t now_s = world_now(&h->world->base).wall_s;
     if (ask(h, BE_INCR, FORMAT_SEQ, 0, NULL, false, &reply) == BE_STORED) {
         h->found = reply.number - h->call->call.item_count + 1;
         h->step = 1;
@@ -293,7 +294,7 @@ static enum outcome enter(struct hand *h)
                      SLICE_ARGS(h->call->items[i]));
     if (f->stamp) {
         n += snprintf(text + n, sizeof text - (size_t)n, " %lld",
-                      (long long)world_now(h->world).wall_s);
+                      (long long)world_now(&h->world->base).wall_s);
     }
     struct block *entry = block_new(96);
     block_append(&entry, text, (size_t)n);
@@ -337,17 +338,17 @@ static enum outcome act(struct hand *h)
 
 static void plan(struct hand *h)
 {
-    struct world *w = h->world;
+    struct sim_world *w = h->world;
     uint64_t us = h->call == NULL ? w->p.think_us : 4 * w->p.delay_us;
     if (h->call != NULL && rng_below(&h->rng, 32) == 0) {
         us *= 50; /* it thinks of something else in between */
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&h->rng, us), EVENT_HAND, h, 0);
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&h->rng, us), EVENT_HAND, h, 0);
 }
 
 static void begin(struct hand *h)
 {
-    struct world *w = h->world;
+    struct sim_world *w = h->world;
     bool deletes = w->p.dialect != DIALECT_RING && rng_below(&h->rng, 100) >= w->p.growth &&
                    rng_below(&h->rng, 5) < 2;
     struct sim_call *call =
@@ -369,7 +370,7 @@ static void begin(struct hand *h)
 
 static void end(struct hand *h, enum outcome outcome)
 {
-    struct world *w = h->world;
+    struct sim_world *w = h->world;
     struct sim_call *call = h->call;
     call->done = true;
     call->settled_us = 0; /* it waits for each answer */
@@ -385,7 +386,7 @@ static void end(struct hand *h, enum outcome outcome)
 
 void hand_act(struct hand *h)
 {
-    struct world *w = h->world;
+    struct sim_world *w = h->world;
     if (h->call == NULL) {
         if (w->quiet || w->calls_made >= w->p.ops) {
             return;
@@ -403,7 +404,7 @@ void hand_act(struct hand *h)
     plan(h);
 }
 
-void hands_start(struct world *w)
+void hands_start(struct sim_world *w)
 {
     for (unsigned i = 0; i < w->p.hands; i++) {
         struct hand *h = &w->hands[i];
@@ -413,7 +414,7 @@ void hands_start(struct world *w)
     }
 }
 
-void hands_fini(struct world *w)
+void hands_fini(struct sim_world *w)
 {
     for (unsigned i = 0; i < w->p.hands; i++) {
         block_unref(&w->hands[i].value);

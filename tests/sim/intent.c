@@ -22,12 +22,12 @@ static void intent_add(struct intent *intent, struct list_call *call)
 
 /* Pairs are folded in several steps: what lset and ldrop do is done by the first write of the
  * additions that succeeds, and lcompact changes nothing. */
-static bool pair_carries(const struct world *w, const struct message *m,
+static bool pair_carries(const struct sim_world *w, const struct message *m,
                          const struct list_call *call)
 {
     enum format_part part;
     uint64_t number;
-    struct slice key = slice_make(m->request.key, m->request.key_len);
+    struct slice key = flight_key(&m->flight);
     (void)format_list(&w->format, key, &part, &number);
     bool alone = call->verb == LIST_SET || call->verb == LIST_DROP;
     return call->verb == LIST_ADD || call->verb == LIST_DEL ||
@@ -35,11 +35,11 @@ static bool pair_carries(const struct world *w, const struct message *m,
 }
 
 /* An lcreate that has found the list is answered so, whatever becomes of the others. */
-static void find_work(const struct world *w, struct message *m, struct op *op)
+static void find_work(const struct sim_world *w, struct message *m, struct op *op)
 {
     struct intent *intent = &m->intent;
     struct list_call *call;
-    bool reads = m->request.verb < BE_ADD;
+    bool reads = m->flight.request.verb < BE_ADD;
     intent->kind = reads ? INTENT_READ : INTENT_WORK;
     if (!reads) {
         TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
@@ -57,7 +57,7 @@ static void find_intent(struct message *m, struct op *op)
     struct intent *intent = &m->intent;
     struct list *list = op->list;
     struct list_call *call;
-    enum be_verb verb = m->request.verb;
+    enum be_verb verb = m->flight.request.verb;
     if (verb < BE_ADD) {
         intent->kind = INTENT_READ;
     } else if (list->round == op) {
@@ -85,7 +85,8 @@ static void find_intent(struct message *m, struct op *op)
     } else if (list->compaction == op || list->merge == op) {
         const struct op_compact *c = (const struct op_compact *)op;
         bool drop = c->call != NULL && c->call->verb == LIST_DROP;
-        bool append_clear = verb == BE_APPEND && slice_equal(m->request.value, SLICE_LIT("!0:"));
+        bool append_clear =
+            verb == BE_APPEND && slice_equal(m->flight.request.value, SLICE_LIT("!0:"));
         intent->kind = append_clear ? INTENT_DROP : INTENT_COMPACT;
         intent->clears = verb == BE_CAS && c->plan.kind == PLAN_CLEAR;
         intent->may_remove =
@@ -105,7 +106,7 @@ struct waiting {
     struct intent intent;
 };
 
-static void find_any(struct world *w, struct message *m, struct op *op)
+static void find_any(struct sim_world *w, struct message *m, struct op *op)
 {
     if (w->p.dialect != DIALECT_NATIVE) {
         find_work(w, m, op);
@@ -114,7 +115,7 @@ static void find_any(struct world *w, struct message *m, struct op *op)
     }
 }
 
-static struct waiting *waiting_find(struct proxy *p, const struct be_request *request)
+static struct waiting *waiting_find(struct sim_proxy *p, const struct be_request *request)
 {
     struct waiting *x;
     TAILQ_FOREACH(x, &p->waiting, link)
@@ -126,7 +127,7 @@ static struct waiting *waiting_find(struct proxy *p, const struct be_request *re
     return NULL;
 }
 
-static void waiting_free(struct proxy *p, struct waiting *x)
+static void waiting_free(struct sim_proxy *p, struct waiting *x)
 {
     TAILQ_REMOVE(&p->waiting, x, link);
     free(x->intent.calls);
@@ -135,18 +136,18 @@ static void waiting_free(struct proxy *p, struct waiting *x)
 
 /* Looks at what waits since the last time, before calls of it can end, and forgets what does not
  * wait any more. */
-void intents_note(struct proxy *p)
+void intents_note(struct sim_proxy *p)
 {
     struct waiting *x, *next;
-    for (const struct be_request *r = expiries_next(p->engine, NULL); r != NULL;
-         r = expiries_next(p->engine, r)) {
+    for (const struct be_request *r = expiries_next(p->base.engine, NULL); r != NULL;
+         r = expiries_next(p->base.engine, r)) {
         x = waiting_find(p, r);
         if (x == NULL) {
             x = calloc(1, sizeof *x);
             CHECK(x != NULL);
             x->request = r;
             TAILQ_INSERT_TAIL(&p->waiting, x, link);
-            struct message m = {.proxy = p, .request = *r};
+            struct message m = {.proxy = p, .flight.request = *r};
             find_any(p->world, &m, r->op);
             x->intent = m.intent;
         }
@@ -162,7 +163,7 @@ void intents_note(struct proxy *p)
     }
 }
 
-void intent_find(struct world *w, struct message *m, const struct be_request *r)
+void intent_find(struct sim_world *w, struct message *m, const struct be_request *r)
 {
     struct waiting *x = waiting_find(m->proxy, r);
     if (m->list < 0) {
@@ -176,7 +177,7 @@ void intent_find(struct world *w, struct message *m, const struct be_request *r)
     }
 }
 
-void proxy_forget(struct proxy *p)
+void sim_proxy_forget(struct sim_proxy *p)
 {
     while (!TAILQ_EMPTY(&p->waiting)) {
         waiting_free(p, TAILQ_FIRST(&p->waiting));

@@ -235,7 +235,7 @@ static int run_one(const struct options *o)
     if (o->trace) {
         trace_mode = TRACE_PRINT;
         params_print(&p);
-        world_run(&p);
+        sim_run(&p);
         return 0;
     }
     if (run_wait(&p, TRACE_OFF, false)) {

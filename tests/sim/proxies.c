@@ -6,17 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dialect/dialects.h"
-#include "dialect/shared/work.h"
-#include "list/change/interleaved.h"
-#include "list/change/round.h"
-#include "list/compact/compact.h"
-#include "list/core/engine_state.h"
 #include "list/core/expiry.h"
-#include "../world/step.h"
 #include "world.h"
 
-static uint64_t delay(const struct world *w, struct connection *c)
+static uint64_t delay(const struct sim_world *w, struct connection *c)
 {
     uint64_t us = 5 + rng_below(&c->rng, w->p.delay_us);
     return w->p.way_us + (c->far || rng_below(&c->rng, 64) == 0 ? us * 20 : us);
@@ -25,27 +18,25 @@ static uint64_t delay(const struct world *w, struct connection *c)
 static void message_release(struct message *m)
 {
     if (--m->holds == 0) {
-        block_unref(&m->request.block);
-        block_unref(&m->reply.block);
         free(m->intent.calls);
-        free(m);
+        flight_free(&m->flight);
     }
 }
 
-static void plan_message(struct world *w, uint64_t at_us, int kind, struct message *m)
+static void plan_message(struct sim_world *w, uint64_t at_us, int kind, struct message *m)
 {
     m->holds++;
     events_plan(&w->events, at_us, kind, m, 0);
 }
 
-void proxy_pause(struct proxy *p)
+void sim_proxy_pause(struct sim_proxy *p)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     p->pause_due = false;
     /* Now and then longer than announcements live. */
     uint64_t most_us = rng_below(&w->rng, 3) == 0 ? w->p.pause_us : 30000;
-    p->paused_until_us = w->now_us + 1 + rng_below(&w->rng, most_us);
-    trace(w, "p%u pauses until %.6f", p->number, (double)p->paused_until_us / 1e6);
+    p->paused_until_us = w->base.now_us + 1 + rng_below(&w->rng, most_us);
+    trace(&w->base, "p%u pauses until %.6f", p->number, (double)p->paused_until_us / 1e6);
     if (w->p.faults[FAULT_CRASH] > 0 && rng_below(&w->rng, 2) == 0) {
         /* Whoever looks after it finds it hanging: it goes on for a moment, and is killed. */
         uint64_t left_us = 1 + rng_below(&w->rng, 4 * w->p.delay_us);
@@ -56,30 +47,27 @@ void proxy_pause(struct proxy *p)
 /* ---- sending ---- */
 
 /* Not sent: the answer comes from the proxy's own pool. */
-static void answer_locally(struct world *w, struct message *m, enum be_status status,
+static void answer_locally(struct sim_world *w, struct message *m, enum be_status status,
                            const char *text)
 {
-    m->reply.status = status;
-    m->reply.text = text;
-    plan_message(w, w->now_us + 1, EVENT_DELIVER, m);
+    m->flight.reply.status = status;
+    m->flight.reply.text = text;
+    plan_message(w, w->base.now_us + 1, EVENT_DELIVER, m);
 }
 
-static void send_message(struct world *w, struct message *m)
+static void send_message(struct sim_world *w, struct message *m)
 {
-    struct connection *c = &m->proxy->connections[m->server];
-    bool guarded = m->request.verb == BE_CAS || m->request.verb == BE_CAS_DELETE;
-    TAILQ_INSERT_TAIL(&c->outstanding, m, link);
+    struct connection *c = &m->proxy->connections[m->flight.server];
     m->holds++;
-    m->epoch = c->epoch;
     if (!c->up) {
         answer_locally(w, m, BE_DOWN, "backend s down");
-    } else if (guarded && m->request.epoch != c->epoch) {
+    } else if (flight_is_stale(&m->flight)) {
         answer_locally(w, m, BE_EXISTS, NULL);
     } else {
         m->connected = true;
         m->dropped = c->broken;
-        m->incarnation = w->stores[m->server].incarnation;
-        uint64_t at_us = w->now_us + delay(w, c);
+        m->incarnation = w->base.stores[m->flight.server].incarnation;
+        uint64_t at_us = w->base.now_us + delay(w, c);
         c->last_arrival_us = at_us > c->last_arrival_us ? at_us : c->last_arrival_us + 1;
         if (c->last_arrival_us > m->proxy->last_arrival_us) {
             m->proxy->last_arrival_us = c->last_arrival_us;
@@ -88,7 +76,7 @@ static void send_message(struct world *w, struct message *m)
     }
 }
 
-static int list_of(const struct world *w, const struct be_request *r)
+static int list_of(const struct sim_world *w, const struct be_request *r)
 {
     uint64_t list = 0;
     if (clock_key_is(slice_make(r->key, r->key_len))) {
@@ -106,31 +94,22 @@ static int list_of(const struct world *w, const struct be_request *r)
     return (int)list;
 }
 
-static void take_requests(struct proxy *p)
+static void take_requests(struct sim_proxy *p)
 {
-    struct world *w = p->world;
-    struct be_request *r;
-    while ((r = engine_take_request(p->engine)) != NULL) {
-        struct message *m = calloc(1, sizeof *m);
-        CHECK(m != NULL);
+    struct sim_world *w = p->world;
+    struct message *m;
+    while ((m = (struct message *)proxy_send(&w->base, &p->base, sizeof *m)) != NULL) {
         m->proxy = p;
-        m->request = *r;
-        if (r->block != NULL) {
-            (void)block_ref(r->block);
-        }
-        m->original = r;
-        m->list = list_of(w, r);
-        m->server = (unsigned)(cluster_store(&w->oracle.cluster, be_placement(r)) - w->stores);
-        m->step = step_name(r->op);
-        intent_find(w, m, r);
+        m->list = list_of(w, m->flight.original);
+        intent_find(w, m, m->flight.original);
         if (is_foreign_list(m->list)) {
             foreign_sent(w, m);
         }
         send_message(w, m);
         bool compacts = m->intent.kind == INTENT_COMPACT ||
-                        (m->intent.kind == INTENT_WORK && m->request.verb != BE_APPEND);
+                        (m->intent.kind == INTENT_WORK && m->flight.request.verb != BE_APPEND);
         if (p->pause_due && compacts && !w->quiet) {
-            proxy_pause(p);
+            sim_proxy_pause(p);
         }
     }
     intents_note(p);
@@ -138,28 +117,25 @@ static void take_requests(struct proxy *p)
 
 /* ---- arriving ---- */
 
-static void trace_message(struct world *w, const struct message *m)
+static void trace_message(struct sim_world *w, const struct message *m)
 {
-    if (trace_mode == TRACE_OFF) {
-        return;
+    char who[16];
+    if (trace_mode != TRACE_OFF) {
+        snprintf(who, sizeof who, "p%u%c", m->proxy->number,
+                 m->flight.original == NULL ? '+' : ' ');
+        flight_trace(&w->base, who, &m->flight);
     }
-    char value[96];
-    struct slice shown = m->request.value.len > 0 ? m->request.value : m->reply.value;
-    trace(w, "p%u%s s%u %-10s %-34.*s %s -> %s  %.*s", m->proxy->number,
-          m->original == NULL ? "+" : " ", m->server, be_verb_name(m->request.verb),
-          (int)m->request.key_len, m->request.key, m->step, be_status_name(m->reply.status), 90,
-          slice_escape(shown, value, sizeof value));
 }
 
 /* ---- times to live ---- */
 
-static struct item *item_of(struct world *w, const struct message *m)
+static struct item *item_of(struct sim_world *w, const struct message *m)
 {
-    return store_find(&w->stores[m->server], slice_make(m->request.key, m->request.key_len),
-                      world_now(w).wall_s);
+    return store_find(&w->base.stores[m->flight.server], flight_key(&m->flight),
+                      world_now(&w->base).wall_s);
 }
 
-void message_before(struct world *w, struct message *m)
+void message_before(struct sim_world *w, struct message *m)
 {
     const struct item *item = item_of(w, m);
     m->end_count = 0;
@@ -174,9 +150,9 @@ void message_before(struct world *w, struct message *m)
 }
 
 /* Is that one of the seconds in which the item was to expire? -1: it has expired at once. */
-static bool was_to_expire(const struct world *w, const struct message *m, int64_t at_s)
+static bool was_to_expire(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
-    int64_t clock_s = w->clocks_s[m->server];
+    int64_t clock_s = w->clocks_s[m->flight.server];
     for (unsigned i = 0; i < m->end_count; i++) {
         int64_t end_s = m->ends_s[i];
         if (end_s == at_s || (at_s < 0 && end_s != 0 && end_s <= clock_s)) {
@@ -198,15 +174,15 @@ static bool may_end(const struct item *item, int64_t at_s)
 
 /* flip, marker: a log that is made with a time to live has that of the other one, unless that has
  * gone meanwhile. */
-static bool expires_as_other(const struct world *w, const struct message *m, int64_t at_s)
+static bool expires_as_other(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
-    struct slice key = slice_make(m->request.key, m->request.key_len);
+    struct slice key = flight_key(&m->flight);
     if (w->p.dialect != DIALECT_FLIP && w->p.dialect != DIALECT_MARKER) {
         return false;
     }
     for (enum format_part part = FORMAT_A; part <= FORMAT_B; part++) {
         const struct item *other =
-            format_find(&w->format, (unsigned)m->list, part, 0, world_now(w).wall_s);
+            format_find(&w->format, (unsigned)m->list, part, 0, world_now(&w->base).wall_s);
         if (other != NULL && !slice_equal(item_key(other), key)) {
             return may_end(other, at_s);
         }
@@ -216,36 +192,38 @@ static bool expires_as_other(const struct world *w, const struct message *m, int
 
 /* Rewriting keeps the very second of the server's clock. By hand it is not kept. What is made is
  * given a time to live at once by somebody else. */
-static void check_expiry(struct world *w, const struct message *m)
+static void check_expiry(struct sim_world *w, const struct message *m)
 {
     struct item *item = item_of(w, m);
     int64_t at_s = item == NULL ? -1 : item->expires_s;
-    if (m->request.verb == BE_CAS && m->proxy != NULL && !was_to_expire(w, m, at_s)) {
+    if (m->flight.request.verb == BE_CAS && m->proxy != NULL && !was_to_expire(w, m, at_s)) {
         sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
-                      (int)m->request.key_len, m->request.key,
+                      (int)m->flight.request.key_len, m->flight.request.key,
                       (long long)m->ends_s[m->end_count - 1], (long long)at_s);
     }
-    if (m->request.verb == BE_ADD && m->request.exptime != 0 && !expires_as_other(w, m, at_s)) {
+    if (m->flight.request.verb == BE_ADD && m->flight.request.exptime != 0 &&
+        !expires_as_other(w, m, at_s)) {
         sim_violation("%.*s was made to expire at %lld, unlike what it was copied from",
-                      (int)m->request.key_len, m->request.key, (long long)at_s);
+                      (int)m->flight.request.key_len, m->flight.request.key, (long long)at_s);
     }
     if (item != NULL) {
         item->end_count = 0;
     }
-    if (item != NULL && m->request.verb == BE_ADD && item->expires_s == 0 && w->p.expiry_s > 0) {
-        item->expires_s = w->clocks_s[m->server] + w->p.expiry_s;
+    if (item != NULL && m->flight.request.verb == BE_ADD && item->expires_s == 0 &&
+        w->p.expiry_s > 0) {
+        item->expires_s = w->clocks_s[m->flight.server] + w->p.expiry_s;
     }
 }
 
-void message_executed(struct world *w, struct message *m)
+void message_executed(struct sim_world *w, struct message *m)
 {
-    enum be_status status = m->reply.status;
-    int64_t now_s = world_now(w).wall_s;
-    struct slice key = slice_make(m->request.key, m->request.key_len);
+    enum be_status status = m->flight.reply.status;
+    int64_t now_s = world_now(&w->base).wall_s;
+    struct slice key = flight_key(&m->flight);
     bool head = key.p[key.len - 1] == '#';
-    bool changes = m->request.verb >= BE_ADD && (status == BE_STORED || status == BE_DELETED);
+    bool changes = flight_has_changed(&m->flight);
     bool refused_set =
-        m->request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
+        m->flight.request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
     if (m->list < 0) {
         return;
     }
@@ -258,15 +236,15 @@ void message_executed(struct world *w, struct message *m)
         check_expiry(w, m);
     }
     if (w->oracle.outside != NULL && (changes || refused_set)) {
-        outside_executed(w->oracle.outside, (unsigned)m->list, &m->request, changes, now_s);
+        outside_executed(w->oracle.outside, (unsigned)m->list, &m->flight.request, changes, now_s);
         return;
     }
     if (!changes) {
         return;
     }
     if (head) {
-        oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->request, now_s);
-    } else if (m->request.verb != BE_ADD) {
+        oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->flight.request, now_s);
+    } else if (m->flight.request.verb != BE_ADD) {
         oracle_sublist_changed(&w->oracle, (unsigned)m->list, key, now_s);
     }
 }
@@ -275,50 +253,50 @@ void message_executed(struct world *w, struct message *m)
  * nobody knows is of unknown outcome: what answers may be another proxy. */
 static bool is_willing(struct store *store, struct message *m, struct rng *rng, bool *executes)
 {
-    bool changes = m->request.verb >= BE_ADD;
+    bool changes = flight_is_change(&m->flight);
     *executes = true;
     if (!store->refusing || rng_below(rng, 3) != 0) {
         return true;
     }
     *executes = false;
-    m->reply.status = BE_REFUSED;
-    m->reply.text = "s said SERVER_ERROR out of memory writing get response";
+    m->flight.reply.status = BE_REFUSED;
+    m->flight.reply.text = "s said SERVER_ERROR out of memory writing get response";
     if (changes && rng_below(rng, 2) == 0) {
-        m->reply.status = BE_LOST;
-        m->reply.text = "s said SERVER_ERROR try again, outcome unknown";
+        m->flight.reply.status = BE_LOST;
+        m->flight.reply.text = "s said SERVER_ERROR try again, outcome unknown";
         *executes = rng_below(rng, 2) == 0;
     }
     return false;
 }
 
-static void execute(struct world *w, struct store *store, struct message *m)
+static void execute(struct sim_world *w, struct store *store, struct message *m)
 {
     struct be_reply error;
     bool executes;
-    bool willing = is_willing(store, m, &m->proxy->connections[m->server].rng, &executes);
-    error = m->reply;
+    bool willing = is_willing(store, m, &m->proxy->connections[m->flight.server].rng, &executes);
+    error = m->flight.reply;
     if (executes) {
         message_before(w, m);
-        store_execute(store, &m->request, world_now(w).wall_s, &m->reply);
+        flight_execute(&w->base, &m->flight);
     }
-    m->reply.epoch = m->epoch;
+    m->flight.reply.epoch = m->flight.epoch;
     trace_message(w, m);
     if (executes) {
         message_executed(w, m);
     }
     if (!willing) {
-        block_unref(&m->reply.block);
-        m->reply = error;
-        m->reply.epoch = m->epoch;
+        block_unref(&m->flight.reply.block);
+        m->flight.reply = error;
+        m->flight.reply.epoch = m->flight.epoch;
     }
 }
 
 /* Does it wait for a server that is stalled, or behind what does? */
-static bool held_up(struct world *w, struct message *m)
+static bool held_up(struct sim_world *w, struct message *m)
 {
-    struct connection *c = &m->proxy->connections[m->server];
-    uint64_t until_us = w->stalled_until_us[m->server];
-    if (m->was_held || (until_us <= w->now_us && c->held_us < w->now_us)) {
+    struct connection *c = &m->proxy->connections[m->flight.server];
+    uint64_t until_us = w->stalled_until_us[m->flight.server];
+    if (m->was_held || (until_us <= w->base.now_us && c->held_us < w->base.now_us)) {
         return false;
     }
     m->was_held = true;
@@ -330,10 +308,10 @@ static bool held_up(struct world *w, struct message *m)
     return true;
 }
 
-void message_arrive(struct world *w, struct message *m)
+void message_arrive(struct sim_world *w, struct message *m)
 {
-    struct store *store = &w->stores[m->server];
-    struct connection *c = &m->proxy->connections[m->server];
+    struct store *store = &w->base.stores[m->flight.server];
+    struct connection *c = &m->proxy->connections[m->flight.server];
     if (held_up(w, m)) {
         return;
     }
@@ -342,8 +320,9 @@ void message_arrive(struct world *w, struct message *m)
         return;
     }
     execute(w, store, m);
-    if (m->original != NULL && !c->broken && c->epoch == m->epoch) {
-        uint64_t at_us = w->now_us + delay(w, c);
+    if (m->flight.original != NULL && !c->broken &&
+        m->proxy->base.epochs[m->flight.server] == m->flight.epoch) {
+        uint64_t at_us = w->base.now_us + delay(w, c);
         c->last_reply_us = at_us > c->last_reply_us ? at_us : c->last_reply_us + 1;
         plan_message(w, c->last_reply_us, EVENT_DELIVER, m);
     }
@@ -352,99 +331,109 @@ void message_arrive(struct world *w, struct message *m)
 
 static void give_back(struct message *m)
 {
-    struct proxy *p = m->proxy;
-    struct be_request *r = m->original;
-    m->original = NULL;
-    TAILQ_REMOVE(&p->connections[m->server].outstanding, m, link);
-    engine_reply(p->engine, r, &m->reply, proxy_now(p));
+    struct sim_proxy *p = m->proxy;
+    flight_answer(&p->world->base, &p->base, &m->flight);
     message_release(m);
     /* Before calls end at their deadlines: what is sent carries those that are there now. */
     take_requests(p);
 }
 
-void message_deliver(struct world *w, struct message *m)
+void message_deliver(struct sim_world *w, struct message *m)
 {
-    struct proxy *p = m->proxy;
-    struct connection *c = &p->connections[m->server];
-    bool lost = m->connected && (c->broken || c->epoch != m->epoch);
-    if (m->original == NULL || lost) {
+    struct sim_proxy *p = m->proxy;
+    struct connection *c = &p->connections[m->flight.server];
+    bool lost = m->connected && (c->broken || p->base.epochs[m->flight.server] != m->flight.epoch);
+    if (m->flight.original == NULL || lost) {
         message_release(m);
         return;
     }
-    if (p->paused_until_us > w->now_us) {
+    if (p->paused_until_us > w->base.now_us) {
         events_plan(&w->events, p->paused_until_us, EVENT_DELIVER, m, 0);
         return;
     }
     give_back(m);
     message_release(m);
-    proxy_turn(p);
+    sim_proxy_turn(p);
 }
 
 /* ---- breaking ---- */
 
-void connection_break(struct proxy *p, unsigned server, bool may_arrive)
+/* What is in flight to that server arrives up to some point only. all: nothing of it does. */
+static void drop_some(struct sim_proxy *p, unsigned server, bool all)
 {
-    struct world *w = p->world;
-    struct connection *c = &p->connections[server];
-    struct message *m;
-    bool drop = !may_arrive;
-    TAILQ_FOREACH(m, &c->outstanding, link)
+    struct flight *f;
+    bool drop = all;
+    TAILQ_FOREACH(f, &p->base.flights, link)
     {
-        drop = drop || rng_below(&c->rng, 3) == 0;
-        m->dropped = m->dropped || drop;
+        struct message *m = (struct message *)f;
+        if (f->server == server) {
+            drop = drop || rng_below(&p->connections[server].rng, 3) == 0;
+            m->dropped = m->dropped || drop;
+        }
     }
+}
+
+void connection_break(struct sim_proxy *p, unsigned server, bool may_arrive)
+{
+    struct sim_world *w = p->world;
+    struct connection *c = &p->connections[server];
+    drop_some(p, server, !may_arrive);
     if (!c->up || c->broken) {
         return;
     }
-    trace(w, "p%u s%u connection breaks", p->number, server);
+    trace(&w->base, "p%u s%u connection breaks", p->number, server);
     c->broken = true;
-    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_LOST, p,
-                server | p->life << 8);
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_LOST,
+                p, server | p->life << 8);
 }
 
-void connection_lost(struct proxy *p, unsigned server)
+void connection_lost(struct sim_proxy *p, unsigned server)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     struct connection *c = &p->connections[server];
-    struct message *m, *next;
+    struct flight *f, *next;
     c->broken = false;
     c->up = false;
-    for (m = TAILQ_FIRST(&c->outstanding); m != NULL; m = next) {
-        next = TAILQ_NEXT(m, link);
-        if (m->connected && m->epoch == c->epoch) {
-            block_unref(&m->reply.block);
-            m->reply = (struct be_reply){.status = BE_LOST,
-                                         .text = "connection to s lost, outcome unknown"};
+    for (f = TAILQ_FIRST(&p->base.flights); f != NULL; f = next) {
+        struct message *m = (struct message *)f;
+        next = TAILQ_NEXT(f, link);
+        if (f->server == server && m->connected && f->epoch == p->base.epochs[server]) {
+            block_unref(&m->flight.reply.block);
+            m->flight.reply = (struct be_reply){.status = BE_LOST,
+                                                .text = "connection to s lost, outcome unknown"};
             give_back(m);
         }
     }
-    events_plan(&w->events, w->now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_UP, p,
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&c->rng, 3 * w->p.delay_us), EVENT_UP, p,
                 server | p->life << 8);
-    proxy_turn(p);
+    sim_proxy_turn(p);
 }
 
-void connection_up(struct proxy *p, unsigned server)
+static void connection_begin(struct sim_proxy *p, unsigned server)
 {
     struct connection *c = &p->connections[server];
-    c->epoch = ++p->world->last_epoch;
     c->up = true;
     c->broken = false;
-    c->last_arrival_us = c->last_reply_us = p->world->now_us;
+    c->last_arrival_us = c->last_reply_us = p->world->base.now_us;
+}
+
+void connection_up(struct sim_proxy *p, unsigned server)
+{
+    proxy_connect(&p->world->base, &p->base, server);
+    connection_begin(p, server);
 }
 
 /* ---- proxies ---- */
 
-void proxy_start(struct proxy *p)
+void sim_proxy_start(struct sim_proxy *p)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     p->life++;
-    rng_init_seed(&p->rng, rng_next(&w->rng));
-    p->cache = cache_create(w->p.cache_bytes);
+    proxy_start(&w->base, &p->base, p->config, w->p.cache_bytes, rng_next(&w->rng));
     TAILQ_INIT(&p->waiting);
-    p->engine = engine_create(p->config, &p->cache, &dialects, &p->rng, &p->metrics);
     p->alarm.at_us = ALARM_OFF;
     for (unsigned s = 0; s < w->p.servers; s++) {
-        connection_up(p, s);
+        connection_begin(p, s);
     }
     for (unsigned i = 0; i < w->p.clients; i++) {
         struct client *c = &p->clients[i];
@@ -456,9 +445,9 @@ void proxy_start(struct proxy *p)
     foreign_proxy_started(p);
 }
 
-void proxy_settle(struct proxy *p)
+void sim_proxy_settle(struct sim_proxy *p)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     for (struct sim_call *call = w->all_calls; call != NULL && p->unsettled > 0;
          call = call->next) {
         if (call->proxy == p->number && call->settled_us == UINT64_MAX) {
@@ -468,27 +457,20 @@ void proxy_settle(struct proxy *p)
     }
 }
 
-void proxy_crash(struct proxy *p)
+void sim_proxy_crash(struct sim_proxy *p)
 {
-    struct world *w = p->world;
-    trace(w, "p%u crashes", p->number);
-    engine_destroy(&p->engine);
-    proxy_forget(p);
-    cache_destroy(&p->cache);
+    struct sim_world *w = p->world;
+    trace(&w->base, "p%u crashes", p->number);
+    proxy_stop(&p->base);
+    sim_proxy_forget(p);
     for (unsigned s = 0; s < w->p.servers; s++) {
-        struct connection *c = &p->connections[s];
-        bool drop = false;
-        while (!TAILQ_EMPTY(&c->outstanding)) {
-            struct message *m = TAILQ_FIRST(&c->outstanding);
-            drop = drop || rng_below(&c->rng, 3) == 0;
-            m->dropped = m->dropped || drop;
-            block_unref(&m->original->block);
-            free(m->original);
-            m->original = NULL;
-            TAILQ_REMOVE(&c->outstanding, m, link);
-            message_release(m);
-        }
-        c->up = false;
+        drop_some(p, s, false);
+        p->connections[s].up = false;
+    }
+    while (!TAILQ_EMPTY(&p->base.flights)) {
+        struct flight *f = TAILQ_FIRST(&p->base.flights);
+        TAILQ_REMOVE(&p->base.flights, f, link);
+        message_release((struct message *)f);
     }
     for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
         if (!call->done && call->proxy == p->number) {
@@ -504,40 +486,40 @@ void proxy_crash(struct proxy *p)
             }
         }
     }
-    proxy_settle(p);
+    sim_proxy_settle(p);
     p->paused_until_us = 0;
     p->pause_due = false;
-    events_plan(&w->events, w->now_us + 1 + rng_below(&w->rng, 100000), EVENT_BOOT, p, 0);
+    events_plan(&w->events, w->base.now_us + 1 + rng_below(&w->rng, 100000), EVENT_BOOT, p, 0);
 }
 
-void proxy_wake_at(struct proxy *p, uint64_t at_us)
+void proxy_wake_at(struct sim_proxy *p, uint64_t at_us)
 {
     alarm_set(&p->alarm, &p->world->events, at_us, EVENT_WAKE, p, p->life);
 }
 
-void proxy_turn(struct proxy *p)
+void sim_proxy_turn(struct sim_proxy *p)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     uint64_t next_us;
     struct list_call *call;
     bool more;
     do {
-        next_us = engine_run(p->engine, proxy_now(p));
+        next_us = engine_run(p->base.engine, sim_now(p));
         take_requests(p);
         more = false;
-        while ((call = engine_take_done(p->engine)) != NULL) {
+        while ((call = engine_take_done(p->base.engine)) != NULL) {
             more = call_done(w, call->owner) || more;
         }
     } while (more);
-    if (p->unsettled > 0 && !engine_busy(p->engine)) {
-        proxy_settle(p);
+    if (p->unsettled > 0 && !engine_busy(p->base.engine)) {
+        sim_proxy_settle(p);
     }
-    proxy_wake_at(p, next_us <= w->now_us ? w->now_us + 1 : next_us);
+    proxy_wake_at(p, next_us <= w->base.now_us ? w->base.now_us + 1 : next_us);
 }
 
-void proxy_submit(struct proxy *p, struct sim_call *call)
+void sim_proxy_submit(struct sim_proxy *p, struct sim_call *call)
 {
-    struct world *w = p->world;
+    struct sim_world *w = p->world;
     w->calls_pending++;
     p->clients[call->session % CLIENTS_MAX].pending++;
     call->next = w->all_calls;
@@ -546,6 +528,6 @@ void proxy_submit(struct proxy *p, struct sim_call *call)
     trace_call(w, call);
     (void)client_takes(&p->clients[call->session % CLIENTS_MAX], 0);
     call_set_deadline(w, call);
-    engine_submit(p->engine, &call->call, proxy_now(p));
-    proxy_turn(p);
+    engine_submit(p->base.engine, &call->call, sim_now(p));
+    sim_proxy_turn(p);
 }

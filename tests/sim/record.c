@@ -69,7 +69,7 @@ static uint64_t hint_of_call(const struct sim_call *call)
 }
 
 /* Between the calls that were asked before the loss and those asked behind it, the list ends. */
-static uint64_t hint_of_loss(const struct world *w, const struct loss *loss)
+static uint64_t hint_of_loss(const struct sim_world *w, const struct loss *loss)
 {
     const struct model_list *l = &w->oracle.list[loss->list];
     uint32_t before = 0, behind = l->count - 1;
@@ -88,7 +88,8 @@ static uint64_t hint_of_loss(const struct world *w, const struct loss *loss)
     return 0;
 }
 
-static void record_call(struct history *history, const struct world *w, const struct sim_call *call)
+static void record_call(struct history *history, const struct sim_world *w,
+                        const struct sim_call *call)
 {
     static struct slice answer[ITEMS_MAX], items[CALL_ITEMS_MAX];
     const struct list_call *c = &call->call;
@@ -125,7 +126,7 @@ static void record_call(struct history *history, const struct world *w, const st
 }
 
 /* A head that was lost: as if somebody had dropped the list. */
-static void record_losses(struct history *history, const struct world *w)
+static void record_losses(struct history *history, const struct sim_world *w)
 {
     for (size_t i = 0; i < w->oracle.loss_count; i++) {
         const struct loss *loss = &w->oracle.losses[i];
@@ -145,7 +146,7 @@ static void record_losses(struct history *history, const struct world *w)
 /* An ldrop with on_missing = refuse that met others goes on until the head is gone, and what was
  * added in between goes with it: docs/guarantees.md. The checker knows one emptying and one
  * removal. */
-static bool dropped_repeatedly(const struct world *w)
+static bool dropped_repeatedly(const struct sim_world *w)
 {
     const struct sim_call *call = w->all_calls;
     while (call != NULL && call->clears <= 1) {
@@ -154,7 +155,7 @@ static bool dropped_repeatedly(const struct world *w)
     return call != NULL;
 }
 
-void world_check_history(const struct world *w)
+void sim_check_history(const struct sim_world *w)
 {
     if (w->p.refuse && dropped_repeatedly(w)) {
         return;

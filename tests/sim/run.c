@@ -22,7 +22,7 @@ static void crashed(int number)
         printf("VIOLATION: ended by signal %d\n", number);
     }
     fflush(stdout);
-    world_report();
+    sim_report();
     _Exit(3);
 }
 
@@ -49,7 +49,7 @@ pid_t run_start(const struct params *params, enum trace_mode mode, bool quiet)
         params_print(params);
         fflush(stdout);
     }
-    world_run(params);
+    sim_run(params);
     exit(0);
 }
 

@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../world/settings.h"
+
 /* Virtual time in which everything must come to rest once faults have ended. */
 #define REST_US (120 * 1000000ULL)
 
 struct sim_totals *sim_totals;
-static const struct world *running;
+static const struct sim_world *running;
 
 void sim_violation(const char *format, ...)
 {
@@ -21,11 +23,11 @@ void sim_violation(const char *format, ...)
     printf("\n");
     va_end(args);
     fflush(stdout);
-    world_report();
+    sim_report();
     _Exit(1);
 }
 
-void world_report(void)
+void sim_report(void)
 {
     if (sim_totals != NULL && running != NULL) {
         struct sim_totals *totals = &sim_totals[running->p.dialect];
@@ -39,21 +41,13 @@ void world_report(void)
     }
 }
 
-static struct config *make_config(const struct world *w, unsigned proxy)
+static struct config *make_config(const struct sim_world *w, unsigned proxy)
 {
     const struct params *p = &w->p;
     uint32_t factor = p->mixed_limits ? 1 + proxy % 2 : 1;
-    char error[CONFIG_ERROR_MAX];
-    struct config *config = config_create();
-    if (config_add_pool(config, "sim", "s0:11211", error) != 0) {
-        sim_violation("config: %s", error);
-    }
+    struct config *config = settings_create(p->log_limit * factor, p->log_hard_limit * factor,
+                                            p->sublist_limit * factor);
     struct list_policy *policy = &config->lists[0];
-    policy->delimiter = ',';
-    policy->max_item_bytes = 32;
-    policy->log_limit_bytes = p->log_limit * factor;
-    policy->log_hard_limit_bytes = p->log_hard_limit * factor;
-    policy->sublist_limit_bytes = p->sublist_limit * factor;
     policy->cache_bytes = p->cache_bytes;
     if (p->answer_limit != 0) {
         policy->max_answer_bytes = p->answer_limit;
@@ -79,28 +73,26 @@ static struct config *make_config(const struct world *w, unsigned proxy)
         config->long_timeout_ms = p->long_ms;
     }
     config->tracked_lists = p->lists > 2 ? p->lists - 1 : 2;
-    if (config_finish(config, error) != 0) {
-        sim_violation("config: %s", error);
-    }
+    settings_finish(config);
     return config;
 }
 
 /* ---- the loop ---- */
 
 /* Puts an event of a paused proxy off. */
-static bool postponed(struct world *w, const struct event *event, const struct proxy *p)
+static bool postponed(struct sim_world *w, const struct event *event, const struct sim_proxy *p)
 {
-    if (p->paused_until_us <= w->now_us) {
+    if (p->paused_until_us <= w->base.now_us) {
         return false;
     }
     events_plan(&w->events, p->paused_until_us, event->kind, event->what, event->number);
     return true;
 }
 
-static void connection_event(struct world *w, const struct event *event)
+static void connection_event(struct sim_world *w, const struct event *event)
 {
-    struct proxy *p = event->what;
-    if (p->engine == NULL || p->life != event->number >> 8 || postponed(w, event, p)) {
+    struct sim_proxy *p = event->what;
+    if (p->base.engine == NULL || p->life != event->number >> 8 || postponed(w, event, p)) {
         return;
     }
     unsigned server = event->number & 0xff;
@@ -111,46 +103,46 @@ static void connection_event(struct world *w, const struct event *event)
     }
 }
 
-static void wake(struct world *w, const struct event *event)
+static void wake(struct sim_world *w, const struct event *event)
 {
-    struct proxy *p = event->what;
-    if (p->engine == NULL || p->life != event->number || !alarm_rings(&p->alarm, event)) {
+    struct sim_proxy *p = event->what;
+    if (p->base.engine == NULL || p->life != event->number || !alarm_rings(&p->alarm, event)) {
         return;
     }
-    if (p->paused_until_us > w->now_us) {
+    if (p->paused_until_us > w->base.now_us) {
         proxy_wake_at(p, p->paused_until_us);
     } else {
-        proxy_turn(p);
+        sim_proxy_turn(p);
     }
 }
 
-static void client_event(struct world *w, const struct event *event)
+static void client_event(struct sim_world *w, const struct event *event)
 {
     struct client *client = event->what;
-    struct proxy *p = client->proxy;
+    struct sim_proxy *p = client->proxy;
     if (p->life == event->number && !postponed(w, event, p)) {
         client_think(client);
     }
 }
 
-static void asker_event(struct world *w, const struct event *event)
+static void asker_event(struct sim_world *w, const struct event *event)
 {
     struct asker *asker = event->what;
-    struct proxy *p = asker->proxy;
+    struct sim_proxy *p = asker->proxy;
     if (p->life == event->number && !postponed(w, event, p)) {
         foreign_ask(asker);
     }
 }
 
-static void crash(struct world *w, const struct event *event)
+static void crash(struct sim_world *w, const struct event *event)
 {
-    struct proxy *p = event->what;
-    if (p->engine != NULL && p->life == event->number && !w->quiet) {
-        proxy_crash(p);
+    struct sim_proxy *p = event->what;
+    if (p->base.engine != NULL && p->life == event->number && !w->quiet) {
+        sim_proxy_crash(p);
     }
 }
 
-static void handle(struct world *w, const struct event *event)
+static void handle(struct sim_world *w, const struct event *event)
 {
     if (event->kind == EVENT_ARRIVE) {
         message_arrive(w, event->what);
@@ -171,53 +163,53 @@ static void handle(struct world *w, const struct event *event)
     } else if (event->kind == EVENT_ASKER) {
         asker_event(w, event);
     } else if (event->kind == EVENT_BOOT) {
-        proxy_start(event->what);
+        sim_proxy_start(event->what);
     } else if (event->kind == EVENT_PLENTY) {
-        w->stores[event->number].out_of_memory = false;
-        w->stores[event->number].refusing = false;
-        w->stores[event->number].small_max = 0;
+        w->base.stores[event->number].out_of_memory = false;
+        w->base.stores[event->number].refusing = false;
+        w->base.stores[event->number].small_max = 0;
     } else {
         connection_event(w, event);
     }
 }
 
 /* The servers' clocks go on; what expires with a second that ends is gone before anybody looks. */
-static void tick(struct world *w)
+static void tick(struct sim_world *w)
 {
-    int64_t now_us = START_WALL_S * 1000000LL + (int64_t)w->now_us;
+    int64_t now_us = START_WALL_S * 1000000LL + (int64_t)w->base.now_us;
     bool ticked = false;
     for (unsigned s = 0; s < w->p.servers; s++) {
-        struct store *store = &w->stores[s];
+        struct store *store = &w->base.stores[s];
         int64_t clock_s = (now_us + w->clock_offsets_us[s]) / 1000000;
         ticked = ticked || clock_s != w->clocks_s[s];
         w->clocks_s[s] = clock_s;
-        store->lead_s = clock_s - world_now(w).wall_s;
+        store->lead_s = clock_s - world_now(&w->base).wall_s;
     }
     if (ticked && w->p.faults[FAULT_EXPIRY] > 0) {
-        oracle_look(&w->oracle, world_now(w).wall_s);
+        oracle_look(&w->oracle, world_now(&w->base).wall_s);
     }
 }
 
-bool world_step(struct world *w)
+bool sim_step(struct sim_world *w)
 {
     struct event event;
     if (!events_take(&w->events, &event)) {
         return false;
     }
-    CHECK(event.at_us >= w->now_us);
-    w->now_us = event.at_us;
+    CHECK(event.at_us >= w->base.now_us);
+    w->base.now_us = event.at_us;
     tick(w);
     if (w->oracle.outside != NULL) {
-        outside_time(w->oracle.outside, w->now_us);
+        outside_time(w->oracle.outside, w->base.now_us);
     }
     handle(w, &event);
     return true;
 }
 
-static bool at_rest(const struct world *w)
+static bool at_rest(const struct sim_world *w)
 {
     for (unsigned i = 0; i < w->p.proxies; i++) {
-        if (w->proxies[i].engine == NULL || engine_busy(w->proxies[i].engine)) {
+        if (w->proxies[i].base.engine == NULL || engine_busy(w->proxies[i].base.engine)) {
             return false;
         }
     }
@@ -229,11 +221,11 @@ static bool at_rest(const struct world *w)
     return w->calls_pending == 0;
 }
 
-static void __attribute__((noreturn)) stuck(const struct world *w, const char *when)
+static void __attribute__((noreturn)) stuck(const struct sim_world *w, const char *when)
 {
     for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
         const struct engine *engine =
-            call->proxy < PROXIES_MAX ? w->proxies[call->proxy].engine : NULL;
+            call->proxy < PROXIES_MAX ? w->proxies[call->proxy].base.engine : NULL;
         char text[320];
         call_describe(call, text, sizeof text);
         if (!call->done && engine != NULL) {
@@ -244,18 +236,18 @@ static void __attribute__((noreturn)) stuck(const struct world *w, const char *w
                   (unsigned long long)w->calls_pending);
 }
 
-void world_rest(struct world *w, const char *when)
+void sim_rest(struct sim_world *w, const char *when)
 {
-    uint64_t deadline_us = w->now_us + REST_US;
+    uint64_t deadline_us = w->base.now_us + REST_US;
     while (!at_rest(w)) {
-        if (w->now_us > deadline_us || !world_step(w)) {
+        if (w->base.now_us > deadline_us || !sim_step(w)) {
             stuck(w, when);
         }
     }
 }
 
 /* How wrong a clock is. */
-static int64_t skew_s(struct world *w)
+static int64_t skew_s(struct sim_world *w)
 {
     int64_t most_s = (int64_t)w->p.clock_skew_s;
     int64_t skew_s = (int64_t)rng_below(&w->rng, 2 * (uint64_t)most_s + 1) - most_s;
@@ -265,24 +257,22 @@ static int64_t skew_s(struct world *w)
     return skew_s;
 }
 
-static void world_init(struct world *w, const struct params *params)
+static void sim_init(struct sim_world *w, const struct params *params)
 {
-    *w = (struct world){.p = *params};
+    *w = (struct sim_world){.p = *params};
     rng_init_seed(&w->rng, params->seed);
-    w->now_us = 1000000;
+    world_init(&w->base, params->servers, params->spread, params->item_size_max);
+    w->base.now_us = 1000000;
     for (unsigned s = 0; s < params->servers; s++) {
-        static const char *const names[SERVERS_MAX] = {"s0", "s1", "s2", "s3"};
-        store_init(&w->stores[s], params->item_size_max, names[s]);
         w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) * 1000000;
     }
-    oracle_init(&w->oracle, (struct cluster){w->stores, params->servers, params->spread},
-                params->lists);
+    oracle_init(&w->oracle, w->base.cluster, params->lists);
     w->oracle.refuse = params->refuse;
     w->oracle.miss_damaged = params->miss_damaged;
-    w->oracle.may_lose = world_loses(w);
+    w->oracle.may_lose = sim_loses(w);
     if (params->dialect != DIALECT_NATIVE) {
         item_names_for_dialects();
-        format_init(&w->format, params, &w->oracle.cluster);
+        format_init(&w->format, params, &w->base.cluster);
         oracle_set_format(&w->oracle, &w->format);
     }
     if (!params_linearizable(params)) {
@@ -290,13 +280,12 @@ static void world_init(struct world *w, const struct params *params)
         w->oracle.outside->strict = params->strict;
     }
     for (unsigned i = 0; i < params->proxies; i++) {
-        struct proxy *p = &w->proxies[i];
+        struct sim_proxy *p = &w->proxies[i];
         p->world = w;
         p->number = i;
         p->config = make_config(w, i);
-        p->clock_skew_s = skew_s(w);
+        p->base.clock_skew_s = skew_s(w);
         for (unsigned s = 0; s < SERVERS_MAX; s++) {
-            TAILQ_INIT(&p->connections[s].outstanding);
             p->connections[s].far = s + 1 == params->far_server;
             rng_init_seed(&p->connections[s].rng, rng_next(&w->rng));
         }
@@ -305,16 +294,16 @@ static void world_init(struct world *w, const struct params *params)
             p->clients[c].number = i * CLIENTS_MAX + c;
             rng_init_seed(&p->clients[c].rng, rng_next(&w->rng));
         }
-        proxy_start(p);
+        sim_proxy_start(p);
     }
     hands_start(w);
     foreign_start(w);
     if (params->fault_us != 0) {
-        events_plan(&w->events, w->now_us + params->fault_us, EVENT_FAULT, w, 0);
+        events_plan(&w->events, w->base.now_us + params->fault_us, EVENT_FAULT, w, 0);
     }
 }
 
-static void world_fini(struct world *w)
+static void sim_fini(struct sim_world *w)
 {
     struct event event;
     w->quiet = true;
@@ -324,9 +313,8 @@ static void world_fini(struct world *w)
         }
     }
     for (unsigned i = 0; i < w->p.proxies; i++) {
-        engine_destroy(&w->proxies[i].engine);
-        proxy_forget(&w->proxies[i]);
-        cache_destroy(&w->proxies[i].cache);
+        proxy_stop(&w->proxies[i].base);
+        sim_proxy_forget(&w->proxies[i]);
         config_destroy(&w->proxies[i].config);
     }
     while (w->all_calls != NULL) {
@@ -336,9 +324,7 @@ static void world_fini(struct world *w)
         ids_fini(&call->answer);
         free(call);
     }
-    for (unsigned s = 0; s < w->p.servers; s++) {
-        store_fini(&w->stores[s]);
-    }
+    world_fini(&w->base);
     hands_fini(w);
     foreign_fini(w);
     outside_destroy(&w->oracle.outside);
@@ -346,7 +332,7 @@ static void world_fini(struct world *w)
     events_fini(&w->events);
 }
 
-static void print_summary(struct world *w)
+static void print_summary(struct sim_world *w)
 {
     static const enum metric shown[] = {
         METRIC_list_appends,  METRIC_list_turns,         METRIC_list_folds,
@@ -359,14 +345,14 @@ static void print_summary(struct world *w)
            "%llu client errors, "
            "%llu errors, "
            "%llu abandoned\n ",
-           (unsigned long long)w->p.seed, (double)w->now_us / 1e6, (double)w->quiet_us / 1e6,
+           (unsigned long long)w->p.seed, (double)w->base.now_us / 1e6, (double)w->quiet_us / 1e6,
            (unsigned long long)w->statuses[0], (unsigned long long)w->statuses[1],
            (unsigned long long)w->statuses[2], (unsigned long long)w->statuses[3],
            (unsigned long long)w->statuses[4], (unsigned long long)w->abandoned);
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         uint64_t sum = 0;
         for (unsigned p = 0; p < w->p.proxies; p++) {
-            sum += metric_get(&w->proxies[p].metrics, shown[i]);
+            sum += metric_get(&w->proxies[p].base.metrics, shown[i]);
         }
         printf(" %s %llu", metric_name(shown[i]) + (shown[i] == METRIC_deadlines_over ? 0 : 5),
                (unsigned long long)sum);
@@ -374,27 +360,27 @@ static void print_summary(struct world *w)
     printf("\n");
 }
 
-void world_run(const struct params *params)
+void sim_run(const struct params *params)
 {
-    static struct world world;
-    struct world *w = &world;
+    static struct sim_world world;
+    struct sim_world *w = &world;
     running = w;
-    world_init(w, params);
+    sim_init(w, params);
     while (w->calls_made < w->p.ops || w->calls_pending > 0) {
-        if (!world_step(w) || w->now_us - w->last_answer_us > REST_US) {
+        if (!sim_step(w) || w->base.now_us - w->last_answer_us > REST_US) {
             stuck(w, "for long");
         }
         if (w->calls_made >= w->p.ops && !w->quiet) {
             w->quiet = true;
-            w->quiet_us = w->now_us;
-            world_rest(w, "once clients and faults have ended");
+            w->quiet_us = w->base.now_us;
+            sim_rest(w, "once clients and faults have ended");
         }
     }
-    world_finish(w);
-    if (world_history_matters(w)) {
-        world_check_history(w);
+    sim_finish(w);
+    if (sim_history_matters(w)) {
+        sim_check_history(w);
     }
     print_summary(w);
-    world_report();
-    world_fini(w);
+    sim_report();
+    sim_fini(w);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The world: proxies with an engine each, clients, servers, and the connections between proxies and
- * servers, in virtual time. Everything follows from the seed.
+ * The simulator's world: clients and faults around the proxies and servers of tests/world, and what
+ * is going to happen in which order. Everything follows from the seed.
  *
  *     client --call--> proxy (engine) --message--> [delay] --> server (store) --reply--> [delay]
  * --> proxy
@@ -9,13 +9,12 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
+#include "../world/proxy.h"
 #include "events.h"
 #include "foreign.h"
-#include "list/core/cache.h"
 #include "oracle.h"
 #include "outside.h"
 #include "params.h"
-#include "../world/trace.h"
 
 #define DAY_S (60 * 60 * 24)
 
@@ -23,38 +22,30 @@ struct connection {
     struct rng rng;   /* its delays */
     bool far;         /* they are long */
     uint64_t held_us; /* when the last of those arrives that a stalled server has kept waiting */
-    uint64_t epoch;
     bool up;
     bool broken; /* the proxy has not noticed yet */
     uint64_t last_arrival_us, last_reply_us;
-    TAILQ_HEAD(, message) outstanding;
 };
 
-/* A request on its way, and its reply on the way back. */
+/* A request on its way, and its reply on the way back, with what the checks need to know. */
 struct message {
-    TAILQ_ENTRY(message) link;
+    struct flight flight;
     unsigned holds; /* planned events and the proxy that waits */
-    struct proxy *proxy;
-    struct be_request request;   /* a copy: it arrives even when its proxy has crashed */
-    struct be_request *original; /* NULL: nobody waits for the reply */
-    unsigned server;
+    struct sim_proxy *proxy;
     uint64_t incarnation;
     bool dropped;   /* will not reach the server */
     bool was_held;  /* by a stalled server */
     bool connected; /* went out over the connection */
-    uint64_t epoch;
-    struct be_reply reply;
     struct intent intent;
     int list;           /* -1: not about a list */
     unsigned end_count; /* message_before's */
     int64_t ends_s[ITEM_ENDS_MAX + 1];
-    const char *step; /* the wait that it ends, by name */
-    uint64_t sent;    /* foreign_sent's: the moment, and */
-    bool may_write;   /* it may write to what is foreign, if it does so blindly */
+    uint64_t sent;  /* foreign_sent's: the moment, and */
+    bool may_write; /* it may write to what is foreign, if it does so blindly */
 };
 
 struct client {
-    struct proxy *proxy;
+    struct sim_proxy *proxy;
     struct list_session session;
     struct rng rng;  /* what it asks, and when */
     unsigned number; /* over all proxies */
@@ -62,15 +53,11 @@ struct client {
     bool waits; /* for an answer, before it asks more */
 };
 
-struct proxy {
-    struct world *world;
+struct sim_proxy {
+    struct proxy base;
+    struct sim_world *world;
     unsigned number;
     struct config *config;
-    int64_t clock_skew_s;
-    struct engine *engine; /* NULL: crashed */
-    struct cache *cache;
-    struct rng rng;
-    struct metrics metrics;
     uint64_t life; /* counts starts */
     uint64_t paused_until_us;
     struct alarm alarm; /* when its engine is to run again */
@@ -84,7 +71,7 @@ struct proxy {
 
 /* A client without a proxy: hand.c. */
 struct hand {
-    struct world *world;
+    struct sim_world *world;
     unsigned number;
     struct rng rng;
     struct sim_call *call;
@@ -94,23 +81,22 @@ struct hand {
     uint64_t cas, incarnation;
 };
 
-struct world {
+struct sim_world {
+    struct world base;
     struct params p;
     struct rng rng;
-    uint64_t now_us;
     struct events events;
-    struct store stores[SERVERS_MAX];
     uint64_t stalled_until_us[SERVERS_MAX];
     int64_t clock_offsets_us[SERVERS_MAX]; /* the servers' clocks, against the world's */
     int64_t clocks_s[SERVERS_MAX];         /* what they show */
-    struct proxy proxies[PROXIES_MAX];
+    struct sim_proxy proxies[PROXIES_MAX];
     struct oracle oracle;
     struct format format; /* of dialects */
     struct hand hands[HANDS_MAX];
     struct foreign_world foreign;
     uint64_t foreign_refused;         /* calls */
     uint16_t entries_made[LISTS_MAX]; /* of rings: each has an item of its own */
-    uint64_t last_epoch, faults_made;
+    uint64_t faults_made;
     uint64_t calls_made; /* with those that were left out */
     uint64_t calls_pending, last_answer_us;
     uint64_t statuses[5], abandoned;
@@ -120,29 +106,20 @@ struct world {
     struct metrics metrics; /* of crashed engines, added up */
 };
 
-#define START_WALL_S 1700000000
-
-static inline struct now world_now(const struct world *w)
+/* The world's time as that proxy's clocks have it. */
+static inline struct now sim_now(const struct sim_proxy *p)
 {
-    return (struct now){w->now_us, START_WALL_S + (int64_t)(w->now_us / 1000000)};
-}
-
-/* As that proxy's clocks have it. */
-static inline struct now proxy_now(const struct proxy *p)
-{
-    struct now now = world_now(p->world);
-    now.wall_s += p->clock_skew_s;
-    return now;
+    return proxy_now(&p->world->base, &p->base);
 }
 
 /* Items of lists get lost, with or without a reason that a proxy could know. */
-static inline bool world_loses(const struct world *w)
+static inline bool sim_loses(const struct sim_world *w)
 {
     return w->p.faults[FAULT_EVICTION] + w->p.faults[FAULT_EXPIRY] + w->p.faults[FAULT_RESTART] > 0;
 }
 
 /* Runs one seed to its quiet end; does not return when a rule is broken. */
-void world_run(const struct params *params);
+void sim_run(const struct params *params);
 /* Where runs add up what they did, in whatever process; NULL: nobody wants to know. */
 struct sim_totals {
     uint64_t calls, faults;
@@ -152,96 +129,88 @@ struct sim_totals {
     uint64_t refused;   /* calls that met a foreign value */
 };
 extern struct sim_totals *sim_totals; /* by dialect */
-void world_report(void);
+void sim_report(void);
 
 /* The next event; false when there is none. */
-bool world_step(struct world *w);
+bool sim_step(struct sim_world *w);
 /* On until all calls are answered and all engines idle. when: for the message if that takes too
  * long. */
-void world_rest(struct world *w, const char *when);
+void sim_rest(struct sim_world *w, const char *when);
 /* finish.c: that time goes by. */
-void world_let_pass(struct world *w, uint64_t us);
+void sim_let_pass(struct sim_world *w, uint64_t us);
 
 /* faults.c: one fault now, and the next one planned. */
-void fault_happen(struct world *w);
+void fault_happen(struct sim_world *w);
 /* Everything that is stored moves to disk. */
-void fault_disk_fills(struct world *w);
+void fault_disk_fills(struct sim_world *w);
 
 /* hand.c */
-void hands_start(struct world *w);
-void hands_fini(struct world *w);
+void hands_start(struct sim_world *w);
+void hands_fini(struct sim_world *w);
 void hand_act(struct hand *hand);
 
 /* record.c: holds all calls and answers against a plain list, without a look inside. */
-void world_check_history(const struct world *w);
+void sim_check_history(const struct sim_world *w);
 /* Longer histories may take minutes. */
 #define HISTORY_CALLS_MAX 5000
 /* It costs about as much as the run itself, so not each is checked. With on_damaged = miss a list
  * that is damaged reads as missing and may be there again when the sublist is, as no list would. */
-static inline bool world_history_matters(const struct world *w)
+static inline bool sim_history_matters(const struct sim_world *w)
 {
-    return w->p.history && w->p.ops <= HISTORY_CALLS_MAX && !(world_loses(w) && w->p.miss_damaged);
+    return w->p.history && w->p.ops <= HISTORY_CALLS_MAX && !(sim_loses(w) && w->p.miss_damaged);
 }
 
 /* finish.c: checks what is left when all is quiet. */
-void world_finish(struct world *w);
-
-/* One line, with the time in front; see trace.h. */
-#define trace(w, ...) \
-    do { \
-        if (trace_mode != TRACE_OFF) { \
-            trace_line((w)->now_us, __VA_ARGS__); \
-        } \
-    } while (0)
+void sim_finish(struct sim_world *w);
 
 /* proxies.c */
-void proxy_start(struct proxy *proxy);
-void proxy_crash(struct proxy *proxy);
+void sim_proxy_start(struct sim_proxy *proxy);
+void sim_proxy_crash(struct sim_proxy *proxy);
 
-void proxy_pause(struct proxy *proxy);
+void sim_proxy_pause(struct sim_proxy *proxy);
 /* Lets the engine run and carries out what it wants. */
-void proxy_turn(struct proxy *proxy);
+void sim_proxy_turn(struct sim_proxy *proxy);
 /* Has that done at that moment. */
-void proxy_wake_at(struct proxy *proxy, uint64_t at_us);
-void proxy_submit(struct proxy *proxy, struct sim_call *call);
-void message_arrive(struct world *w, struct message *m);
-void message_deliver(struct world *w, struct message *m);
+void proxy_wake_at(struct sim_proxy *proxy, uint64_t at_us);
+void sim_proxy_submit(struct sim_proxy *proxy, struct sim_call *call);
+void message_arrive(struct sim_world *w, struct message *m);
+void message_deliver(struct sim_world *w, struct message *m);
 /* Before the request is executed: in which seconds its item was to expire since it was written
  * last. More than one when somebody has touched it since: a touch in the moment of a rewriting may
  * be undone. */
-void message_before(struct world *w, struct message *m);
+void message_before(struct sim_world *w, struct message *m);
 /* Tells the oracle what a request has changed. */
-void message_executed(struct world *w, struct message *m);
+void message_executed(struct sim_world *w, struct message *m);
 /* What the proxy has begun is over: so are the calls that ended before. */
-void proxy_settle(struct proxy *proxy);
+void sim_proxy_settle(struct sim_proxy *proxy);
 /* The connection is gone; some of what is on its way still arrives when may_arrive. */
-void connection_break(struct proxy *proxy, unsigned server, bool may_arrive);
-void connection_lost(struct proxy *proxy, unsigned server);
-void connection_up(struct proxy *proxy, unsigned server);
+void connection_break(struct sim_proxy *proxy, unsigned server, bool may_arrive);
+void connection_lost(struct sim_proxy *proxy, unsigned server);
+void connection_up(struct sim_proxy *proxy, unsigned server);
 
 /* intent.c: of a request that is sent now. */
-void intent_find(struct world *w, struct message *m, const struct be_request *r);
+void intent_find(struct sim_world *w, struct message *m, const struct be_request *r);
 /* Notes what the engine keeps waiting; before calls can end at their deadlines. */
-void intents_note(struct proxy *proxy);
+void intents_note(struct sim_proxy *proxy);
 /* Frees what is noted of an engine that is gone. */
-void proxy_forget(struct proxy *proxy);
+void sim_proxy_forget(struct sim_proxy *proxy);
 
 /* clients.c */
 void client_think(struct client *client);
 /* It thinks again in a while. */
 void client_plan(struct client *client);
-struct sim_call *call_create(struct world *w, struct client *client, enum list_verb verb,
+struct sim_call *call_create(struct sim_world *w, struct client *client, enum list_verb verb,
                              unsigned list);
 /* When it must be answered, from now on. */
-void call_set_deadline(struct world *w, struct sim_call *call);
+void call_set_deadline(struct sim_world *w, struct sim_call *call);
 /* The same without a proxy. */
-struct sim_call *call_new(struct world *w, enum list_verb verb, unsigned list);
+struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned list);
 /* Gives it items. */
-void call_choose_items(struct world *w, struct rng *rng, struct sim_call *call);
+void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *call);
 /* A call is asked, or answered. */
-void trace_call(struct world *w, const struct sim_call *call);
+void trace_call(struct sim_world *w, const struct sim_call *call);
 /* The proxy has given the call back. True when its engine has to run once more. */
-bool call_done(struct world *w, struct sim_call *call);
+bool call_done(struct sim_world *w, struct sim_call *call);
 /* An answer of so many bytes has come: the client may read what has come so far, or not yet. True
  * when reads were held for it, which may go on now. */
 bool client_takes(struct client *client, uint64_t bytes);
