@@ -12,11 +12,13 @@
 struct search {
     struct params best;
     struct sim_totals reach; /* of the best one */
-    unsigned tries, hits;
+    const char *rule;        /* that all of them break; NULL: not known yet */
+    unsigned tries;
     time_t end;
 };
 
-/* Takes the candidate if it fails too. */
+/* Takes the candidate if it breaks the same rule. A smaller world that breaks another one is a find
+ * of its own, or none: it may not be one that a seed stands for. */
 static bool attempt(struct search *s, const struct params *candidate)
 {
     if (s->tries >= TRIES_MAX || time(NULL) > s->end) {
@@ -25,10 +27,10 @@ static bool attempt(struct search *s, const struct params *candidate)
     s->tries++;
     struct sim_totals *totals = &sim_totals[candidate->dialect];
     *totals = (struct sim_totals){0};
-    if (run_wait(candidate, TRACE_OFF, true)) {
+    if (run_wait(candidate, TRACE_OFF, true) || (s->rule != NULL && s->rule != totals->rule)) {
         return false;
     }
-    s->hits++;
+    s->rule = totals->rule;
     s->best = *candidate;
     s->reach = *totals;
     return true;
@@ -58,27 +60,32 @@ static void fewer_calls(struct search *s)
     }
 }
 
-/* Each number as small as it goes: none of it, one, half. */
+static bool is_one_of(const char *name, const char *const names[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each number as small as it goes: the least, or half. */
 static void smaller_world(struct search *s)
 {
     static const char *const fixed[] = {
         "ops",     "delay_us",      "think_us",    "fault_us",     "log_limit", "log_hard_limit",
         "grace_s", "sublist_limit", "cache_bytes", "item_size_max"};
+    /* Lists that live for less than the run are not there in the end, as they should not be. */
+    static const char *const all_or_none[] = {"expiry_s"};
     for (size_t i = 0; param_at(i) != NULL; i++) {
         const struct param *param = param_at(i);
-        bool skip = false;
-        for (size_t f = 0; f < sizeof fixed / sizeof fixed[0]; f++) {
-            skip = skip || strcmp(param->name, fixed[f]) == 0;
-        }
-        bool needs_one = strcmp(param->name, "proxies") == 0 ||
-                         strcmp(param->name, "clients") == 0 || strcmp(param->name, "depth") == 0 ||
-                         strcmp(param->name, "lists") == 0 || strcmp(param->name, "items") == 0 ||
-                         strcmp(param->name, "servers") == 0;
-        uint64_t least = needs_one ? 1 : 0;
-        while (!skip && param_get(&s->best, param) > least) {
+        bool skip = is_one_of(param->name, fixed, sizeof fixed / sizeof fixed[0]);
+        bool half = !is_one_of(param->name, all_or_none, sizeof all_or_none / sizeof *all_or_none);
+        while (!skip && param_get(&s->best, param) > param->min) {
             uint64_t now = param_get(&s->best, param);
-            if (!attempt_value(s, param, least) &&
-                !attempt_value(s, param, least + (now - least) / 2)) {
+            if (!attempt_value(s, param, param->min) &&
+                !(half && attempt_value(s, param, param->min + (now - param->min) / 2))) {
                 break;
             }
         }

@@ -22,7 +22,7 @@ static void crashed(int number)
         printf("VIOLATION: ended by signal %d\n", number);
     }
     fflush(stdout);
-    sim_report();
+    sim_report(number == SIGPROF ? "end" : "signal");
     _Exit(3);
 }
 

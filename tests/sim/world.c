@@ -23,15 +23,16 @@ void sim_violation(const char *format, ...)
     printf("\n");
     va_end(args);
     fflush(stdout);
-    sim_report();
+    sim_report(format);
     _Exit(1);
 }
 
-void sim_report(void)
+void sim_report(const char *rule)
 {
     if (sim_totals != NULL && running != NULL) {
         struct sim_totals *totals = &sim_totals[running->p.dialect];
         const struct outside *outside = running->oracle.outside;
+        totals->rule = rule != NULL ? rule : totals->rule;
         __atomic_fetch_add(&totals->calls, running->calls_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->faults, running->faults_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->checked, running->oracle.checked, __ATOMIC_RELAXED);
@@ -381,6 +382,6 @@ void sim_run(const struct params *params)
         sim_check_history(w);
     }
     print_summary(w);
-    sim_report();
+    sim_report(NULL);
     sim_fini(w);
 }

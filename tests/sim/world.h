@@ -127,9 +127,11 @@ struct sim_totals {
     uint64_t histories, undecided;
     uint64_t came_back; /* deleted items that were seen again, where that may happen */
     uint64_t refused;   /* calls that met a foreign value */
+    const char *rule;   /* that was broken last, as a text that stands once in the program */
 };
 extern struct sim_totals *sim_totals; /* by dialect */
-void sim_report(void);
+/* rule: that the run has broken; NULL: none. */
+void sim_report(const char *rule);
 
 /* The next event; false when there is none. */
 bool sim_step(struct sim_world *w);
