@@ -1,6 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dialect/dialects.h"
 
-#include "dialect/shared/dialect.h"
+#include "dialect/chunked/chunked.h"
+#include "dialect/paired/paired.h"
+#include "dialect/ring/ring.h"
+#include "dialect/single/single.h"
+#include "dialect/two_logs/two_logs.h"
 
-const struct list_plugin dialects = {.refusal = dialect_refusal, .schedule = dialect_schedule};
+/* The one place that names them all. */
+static const struct dialect *const table[DIALECT_COUNT] = {
+    [DIALECT_SIMPLE] = &dialect_simple,     [DIALECT_TOMBSTONE] = &dialect_tombstone,
+    [DIALECT_SIGNED] = &dialect_signed,     [DIALECT_PAIRED] = &dialect_paired,
+    [DIALECT_FLIP] = &dialect_flip,         [DIALECT_MARKER] = &dialect_marker,
+    [DIALECT_SUBLISTS] = &dialect_sublists, [DIALECT_RING] = &dialect_ring,
+};
+
+static const char *refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
+{
+    return dialect_refusal(table[call->policy->dialect], call, text);
+}
+
+static size_t list_bytes(const struct list_policy *policy)
+{
+    return sizeof(struct known) + table[policy->dialect]->list_bytes;
+}
+
+static void list_init(struct list *list)
+{
+    known_of(list)->dialect = table[list->policy->dialect];
+}
+
+const struct list_plugin dialects = {.refusal = refusal,
+                                     .list_bytes = list_bytes,
+                                     .list_init = list_init,
+                                     .schedule = dialect_schedule};

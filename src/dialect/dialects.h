@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All dialects, as the list engine is given them: see list/plugin.h. */
+/* All dialects, as the list engine is given them: see list/core/plugin.h. */
 #ifndef DIALECT_DIALECTS_H
 #define DIALECT_DIALECTS_H
 
-#include "list/plugin.h"
+#include "list/core/plugin.h"
 
 /* engine_create's. */
 extern const struct list_plugin dialects;

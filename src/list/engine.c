@@ -7,7 +7,7 @@
 
 #include "list/core/deadline.h"
 #include "list/core/engine_state.h"
-#include "list/plugin.h"
+#include "list/core/plugin.h"
 #include "list/schedule.h"
 
 _Static_assert(CONFIG_PREFIX_MAX == LIST_KEY_BYTES_MAX, "a prefix is as long as a key may be");
@@ -23,7 +23,7 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     e->plugin = plugin;
     e->rng = rng;
     e->metrics = metrics;
-    lists_init(&e->lists, config->tracked_lists, config->view_bytes);
+    lists_init(&e->lists, plugin, config->tracked_lists, config->view_bytes);
     TAILQ_INIT(&e->all_ops);
     TAILQ_INIT(&e->runnable);
     fetches_init(&e->fetches);
@@ -231,7 +231,7 @@ uint64_t engine_run(struct engine *e, struct now now)
     run_runnable(e);
     struct list *list;
     while ((list = lists_take_ready(&e->lists)) != NULL) {
-        if (list_is_native(list)) {
+        if (list->is_native) {
             schedule_list(e, list);
         } else {
             e->plugin->schedule(e, list);

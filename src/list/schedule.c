@@ -226,7 +226,7 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
                           enum metric *metric)
 {
     enum kind kind = kind_of(call);
-    if (!list_is_native(list)) {
+    if (!list->is_native) {
         return NULL;
     }
     if (kind == KIND_COMPACTION) {

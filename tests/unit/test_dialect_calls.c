@@ -204,8 +204,10 @@ static void test_a_ring_that_takes_half_of_a_call(void **state)
                         "backend has no room for this list in one item, outcome unknown");
 }
 
-/* A ring of two slots that holds more than a look may keep. Ends when all three items are read. */
-static void read_large_ring(struct test *t)
+/* A call on a ring of two slots that holds more than a look may keep. Ends when all three items are
+ * read. */
+static struct list_call *submit_to_large_ring(struct test *t, enum list_verb verb,
+                                              struct list_session *session)
 {
     struct list_policy *policy = &t->rig.config->lists[0];
     char entry[1024];
@@ -214,16 +216,17 @@ static void read_large_ring(struct test *t)
     policy->migrate = MIGRATE_NO;
     policy->capacity = 2;
     policy->fold_memory_bytes = 1000;
+    struct list_call *call = submit(t, 0, verb, session);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+    return call;
 }
 
 static void test_a_list_larger_than_a_look_may_keep(void **state)
 {
     struct test *t = *state;
-    struct list_call *call = submit(t, 0, LIST_LEN, &t->reader);
-    read_large_ring(t);
+    struct list_call *call = submit_to_large_ring(t, LIST_LEN, &t->reader);
     expect_done(t, call, LIST_SERVER_ERROR);
     assert_string_equal(call->error, "list needs more than fold_memory_bytes to be read");
 }
@@ -231,8 +234,7 @@ static void test_a_list_larger_than_a_look_may_keep(void **state)
 static void test_such_a_list_can_be_dropped(void **state)
 {
     struct test *t = *state;
-    struct list_call *call = submit(t, 0, LIST_DROP, &t->writer);
-    read_large_ring(t);
+    struct list_call *call = submit_to_large_ring(t, LIST_DROP, &t->writer);
     rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
     rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
     expect_done(t, call, LIST_OK);

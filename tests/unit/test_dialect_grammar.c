@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "dialect/dialects.h"
 #include "dialect/shared/grammar.h"
 
 static struct list *list;
@@ -35,6 +36,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    free(list->plugin_state);
     free(list);
     return 0;
 }
@@ -45,6 +47,10 @@ static const char *reason_of(enum list_dialect dialect, enum part_role role, uin
     static char text[GRAMMAR_REASON_MAX];
     const struct part part = {.role = role, .state = PART_THERE, .flags = flags, .value = value};
     policy.dialect = dialect;
+    free(list->plugin_state);
+    list->plugin_state = calloc(1, dialects.list_bytes(&policy));
+    assert_non_null(list->plugin_state);
+    dialects.list_init(list);
     return grammar_reason(list, &part, text);
 }
 

@@ -32,7 +32,7 @@ static void test_a_list_is_made_once_and_found_again(void **state)
 {
     (void)state;
     struct lists lists;
-    lists_init(&lists, 10, 0);
+    lists_init(&lists, NULL, 10, 0);
     assert_null(lists_find(&lists, SLICE_LIT("topic")));
     struct list *list = lists_get(&lists, SLICE_LIT("topic"), &policy);
     assert_ptr_equal(lists_get(&lists, SLICE_LIT("topic"), &policy), list);
@@ -50,7 +50,7 @@ static void test_the_longest_key_is_kept_whole(void **state)
     char key[LIST_KEY_BYTES_MAX];
     memset(key, 'k', sizeof key);
     struct lists lists;
-    lists_init(&lists, 10, 0);
+    lists_init(&lists, NULL, 10, 0);
     struct list *list = lists_get(&lists, slice_make(key, sizeof key), &policy);
     assert_true(slice_equal(list_key(list), slice_make(key, sizeof key)));
     assert_null(lists_find(&lists, slice_make(key, sizeof key - 1)));
@@ -61,7 +61,7 @@ static void test_idle_lists_beyond_the_limit_are_forgotten_oldest_first(void **s
 {
     (void)state;
     struct lists lists;
-    lists_init(&lists, 3, 0);
+    lists_init(&lists, NULL, 3, 0);
     get(&lists, 1);
     get(&lists, 2);
     get(&lists, 3);
@@ -82,7 +82,7 @@ static void test_lists_in_use_are_never_forgotten(void **state)
     struct lists lists;
     struct timers timers = {0};
     struct list_call call = {.key = SLICE_NONE};
-    lists_init(&lists, 5, 0);
+    lists_init(&lists, NULL, 5, 0);
     struct list *queued = get(&lists, 1), *active = get(&lists, 2), *working = get(&lists, 3);
     struct list *ready = get(&lists, 4), *held = get(&lists, 5);
     TAILQ_INSERT_TAIL(&queued->queue, &call, link);
@@ -118,7 +118,7 @@ static void test_the_number_comes_down_again_after_a_crowd(void **state)
 {
     (void)state;
     struct lists lists;
-    lists_init(&lists, 10, 0);
+    lists_init(&lists, NULL, 10, 0);
     for (unsigned i = 0; i < 1000; i++) {
         get(&lists, i)->ops = 1;
     }
@@ -138,7 +138,7 @@ static void test_ready_lists_are_taken_once_in_their_order(void **state)
 {
     (void)state;
     struct lists lists;
-    lists_init(&lists, 10, 0);
+    lists_init(&lists, NULL, 10, 0);
     struct list *a = get(&lists, 1), *b = get(&lists, 2);
     assert_null(lists_take_ready(&lists));
     lists_mark_ready(&lists, b);

@@ -115,16 +115,16 @@ static void test_what_is_a_mark(void **state)
                                          "@5D0C81F2A4B69E37",
                                          "x5d0c81f2a4b69e37",
                                          "~5d0c81f2a4b69e37"};
-    char mark[PAIR_MARK_BYTES];
+    char mark[TEXT_MARK_BYTES];
     (void)state;
-    assert_true(pair_is_mark(slice_of(M1), ','));
+    assert_true(text_is_mark(slice_of(M1), ','));
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        assert_false(pair_is_mark(slice_of(others[i]), ','));
+        assert_false(text_is_mark(slice_of(others[i]), ','));
     }
-    pair_make_mark(mark, 0x5d0c81f2a4b69e37, ',');
+    text_make_mark(mark, 0x5d0c81f2a4b69e37, ',');
     assert_memory_equal(mark, M1, sizeof mark);
-    pair_make_mark(mark, 0, '@');
-    assert_true(pair_is_mark(slice_make(mark, sizeof mark), '@'));
+    text_make_mark(mark, 0, '@');
+    assert_true(text_is_mark(slice_make(mark, sizeof mark), '@'));
     holds("x" M1 ",a," M1 "x,", "", "x" M1 " a " M1 "x ");
     holds(M1, M1, "");
 }

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between the two files of the dialect of sublists.
+ * Between the files of the dialect of sublists.
  */
 #ifndef DIALECT_CHUNKED_CHUNKED_H
 #define DIALECT_CHUNKED_CHUNKED_H
 
 #include "dialect/shared/dialect.h"
+
+extern const struct dialect dialect_sublists;
+
+/* What a worker remembers of the list: the numbers of its first sublist and its last. */
+struct chunked_list {
+    bool newest_known;
+    uint32_t oldest, newest;
+};
+static inline struct chunked_list *chunked_list(const struct list *list)
+{
+    return list_own(list);
+}
 
 /* Sublists have numbers up to this one: time stamps in seconds are. Of more digits than ten no name
  * was reserved by the configuration. */
@@ -18,7 +30,15 @@ bool sublists_number(struct slice text, uint32_t *number);
 void sublists_append_number(struct block **b, enum entry_op op, uint32_t number,
                             struct signs signs);
 
+/* The largest number that the index lists. False: none. */
+bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest);
+
 /* After a look: parts[0] is the index, the others are the sublists that it lists, oldest first. */
-work_step sublists_set, sublists_compact;
+work_step sublists_change, sublists_set, sublists_compact;
+
+/* owner.c. The item under the list's key may be a sublist of another list: by its name; and, inner:
+ * does the index of such a list name it? Ends with failed then, or when it cannot be told. */
+bool owner_is_possible(const struct list *list);
+work_step owner_check;
 
 #endif

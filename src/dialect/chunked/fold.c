@@ -21,11 +21,6 @@
 /* Rounds until nothing is left to remove: deletions go in the one after their additions. */
 #define ROUNDS_MAX 4
 
-static struct signs signs_in(const struct work *w)
-{
-    return signs_of(w->op.list->policy);
-}
-
 /* ---- what is to stand in each sublist ---- */
 
 struct plan {
@@ -398,7 +393,7 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy, nothing done: other writers were faster each time");
     }
-    w->op.list->newest_known = false;
+    chunked_list(w->op.list)->newest_known = false;
     if (w->failed) {
         work_fail(e, w, w->error);
         CO_RETURN(co);

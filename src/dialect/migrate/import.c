@@ -9,11 +9,12 @@
 
 #define INFLIGHT_MAX 16
 
-/* The items in the order in which they were added, each once: where a ring has it last. */
+/* The items in the order in which they were added, each once: where a list that keeps the newest
+ * first has it last. */
 static void take_items(const struct work *w, struct fold *fold)
 {
     const struct items *items = &w->items;
-    bool newest_first = w->op.list->policy->dialect == DIALECT_RING;
+    bool newest_first = dialect_of(w->op.list)->newest_first;
     for (size_t i = 0; i < items->count; i++) {
         if (newest_first) {
             fold_apply(fold, ENTRY_READD, items->at[items->count - 1 - i]);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dialect/chunked/chunked.h"
 #include "dialect/shared/foreign.h"
 
 #define TRIES_MAX 16
@@ -53,25 +52,14 @@ bool record_parse(struct slice value, struct record *record)
 
 /* ---- where a list is ---- */
 
-static bool keeps_key(const struct list *list)
-{
-    const struct dialect *dialect = dialect_of(list->policy);
-    return dialect->encode != NULL || list->policy->dialect == DIALECT_SUBLISTS;
-}
-
-/* The part without which there is no list. */
-static bool is_primary(const struct part *part)
-{
-    return part->role != PART_DELETES && part->role != PART_ACTIVE && part->role != PART_SLOT;
-}
-
 bool migrate_left(const struct work *w)
 {
-    if (keeps_key(w->op.list)) {
+    const struct dialect *dialect = dialect_of(w->op.list);
+    if (dialect->keeps_key) {
         return w->parts[0].state != PART_THERE || w->move.met_record;
     }
     for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_THERE && is_primary(&w->parts[i])) {
+        if (w->parts[i].state == PART_THERE && (dialect->essential & ROLE(w->parts[i].role)) != 0) {
             return false;
         }
     }
@@ -92,8 +80,9 @@ void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
         TAILQ_REMOVE(&list->active, call, active);
         TAILQ_INSERT_HEAD(&list->queue, call, link);
     }
-    list->kept = KEPT_UNKNOWN;
-    list->newest_known = false;
+    known_of(list)->kept = KEPT_UNKNOWN;
+    list->is_native = false;
+    dialect_forget(list);
     lists_mark_ready(&e->lists, list);
 }
 
@@ -157,7 +146,8 @@ static void fail_queue(struct engine *e, struct work *w)
 
 static void settle(struct list *list, enum list_kept kept)
 {
-    list->kept = kept;
+    known_of(list)->kept = kept;
+    list->is_native = kept == KEPT_NATIVE;
     if (kept == KEPT_NATIVE) {
         /* What was known is of the dialect's items. */
         list->size_known = false;
@@ -257,7 +247,7 @@ enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_
     }
     if (!w->failed && w->move.moved) {
         settle(list, KEPT_NATIVE);
-    } else if (!w->failed && keeps_key(list)) {
+    } else if (!w->failed && dialect_of(list)->keeps_key) {
         settle(list, w->move.control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
     } else if (!w->failed) {
         CO_CALL(co, work_look(e, w, event));
@@ -327,15 +317,14 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
 enum progress migrate_clean(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
+    const struct dialect *dialect;
     CO_BEGIN(co);
     work_forget_parts(w);
-    if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
-        (void)work_add_part(w, PART_SUBLIST, w->sublists.newest);
-        if (w->sublists.newest < SUBLIST_NUMBER_MAX) {
-            (void)work_add_part(w, PART_SUBLIST, w->sublists.newest + 1);
-        }
+    dialect = dialect_of(w->op.list);
+    if (dialect->late_parts != NULL) {
+        dialect->late_parts(w);
     } else {
-        dialect_of(w->op.list->policy)->parts(w);
+        dialect->parts(w);
     }
     w->failed = false;
     w->move.completing = true;
@@ -431,7 +420,7 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
     CO_BEGIN(co);
     work_forget_parts(w);
     w->move.imported_again = false;
-    if (dialect_of(w->op.list->policy)->encode == NULL) {
+    if (!dialect_of(w->op.list)->one_item) {
         CO_CALL(co, look_again(e, w, event));
     }
     if (w->failed) {
@@ -476,9 +465,9 @@ static bool write_record(struct engine *e, struct work *w)
     if (head == NULL) {
         return false;
     }
-    bool single = dialect_of(w->op.list->policy)->encode != NULL;
-    struct part *place = keeps_key(w->op.list) ? &w->parts[0] : &w->move.control;
-    struct slice before = single || !keeps_key(w->op.list) ? SLICE_NONE : place->value;
+    bool single = dialect_of(w->op.list)->one_item;
+    struct part *place = dialect_of(w->op.list)->keeps_key ? &w->parts[0] : &w->move.control;
+    struct slice before = single || !dialect_of(w->op.list)->keeps_key ? SLICE_NONE : place->value;
     struct block *record = block_new(head->used + before.len + 80);
     record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
     part_write(e, &w->op, place, record, 0);
@@ -550,7 +539,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
         w->failed = w->move.moved = true;
     } else if (w->move.head_there) {
         work_note_text(w, "both a native list and an old one are stored: delete one of them");
-    } else if (!keeps_key(w->op.list) && key_there) {
+    } else if (!dialect_of(w->op.list)->keeps_key && key_there) {
         work_note_text(w, "%s", foreign_key);
     }
     CO_END(co);
@@ -561,8 +550,8 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
     struct co *co = &w->body;
     CO_BEGIN(co);
     w->failed = false;
-    if (w->op.list->policy->dialect == DIALECT_SUBLISTS) {
-        CO_CALL(co, owner_check(e, w, event));
+    if (dialect_of(w->op.list)->before_convert != NULL) {
+        CO_CALL(co, dialect_of(w->op.list)->before_convert(e, w, event));
     }
     if (!w->failed) {
         CO_CALL(co, check_free(e, w, event));

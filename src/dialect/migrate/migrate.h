@@ -52,11 +52,6 @@ bool migrate_left(const struct work *w);
 work_step migrate_resolve;
 /* Inner: has the list moved by now? Ends with moved or failed, or neither. */
 work_step migrate_verify;
-/* Inner, before that: is the item under the list's key a sublist that the index of another list
- * names? Ends with failed then, or when it cannot be told. */
-work_step owner_check;
-/* May it be one, by its key? Of a list in the dialect sublists. */
-bool owner_is_possible(const struct list *list);
 /* lconvert. */
 work_step migrate_convert;
 /* Inner: carries out what the record in w->move.control leaves to be done. */

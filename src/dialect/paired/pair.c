@@ -1,42 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dialect/paired/pair.h"
 
-#include <stdio.h>
-
-static char mark_sign(char delimiter)
-{
-    return delimiter == '@' ? '~' : '@';
-}
-
-bool pair_is_mark(struct slice item, char delimiter)
-{
-    bool is = item.len == PAIR_MARK_BYTES && item.p[0] == mark_sign(delimiter);
-    for (size_t i = 1; is && i < item.len; i++) {
-        is = memchr("0123456789abcdef", item.p[i], 16) != NULL;
-    }
-    return is;
-}
-
-void pair_make_mark(char out[PAIR_MARK_BYTES], uint64_t number, char delimiter)
-{
-    char text[PAIR_MARK_BYTES + 1];
-    (void)snprintf(text, sizeof text, "%c%016llx", mark_sign(delimiter),
-                   (unsigned long long)number);
-    memcpy(out, text, PAIR_MARK_BYTES);
-}
-
 /* Takes the last mark of the additions, and what stands before it. */
 static void read_adds(struct pair *pair)
 {
     struct slice rest = pair->adds;
     const char *at;
-    while (rest.len > 0 && (at = memrchr(rest.p, mark_sign(pair->delimiter), rest.len)) != NULL) {
+    while (rest.len > 0 &&
+           (at = memrchr(rest.p, text_mark_sign(pair->delimiter), rest.len)) != NULL) {
         size_t before = (size_t)(at - rest.p), left = pair->adds.len - before;
-        struct slice item = slice_make(at, left < PAIR_MARK_BYTES ? left : PAIR_MARK_BYTES);
+        struct slice item = slice_make(at, left < TEXT_MARK_BYTES ? left : TEXT_MARK_BYTES);
         bool whole = (before == 0 || at[-1] == pair->delimiter) &&
-                     (left <= PAIR_MARK_BYTES || at[PAIR_MARK_BYTES] == pair->delimiter);
+                     (left <= TEXT_MARK_BYTES || at[TEXT_MARK_BYTES] == pair->delimiter);
         rest.len = before;
-        if (whole && pair_is_mark(item, pair->delimiter)) {
+        if (whole && text_is_mark(item, pair->delimiter)) {
             pair->mark = item;
             pair->base = rest;
             return;
@@ -67,7 +44,7 @@ void pair_read(struct pair *pair, struct slice adds, struct slice deletes, char 
     find_mark(pair);
     struct slice rest = pair->pending, item;
     while (text_next(&rest, delimiter, &item)) {
-        if (pair_is_mark(item, delimiter)) {
+        if (text_is_mark(item, delimiter)) {
             pair->strays++;
             pair->last = item;
         } else {
@@ -89,7 +66,7 @@ bool pair_is_torn(const struct pair *pair)
     if (pair->mark.len > 0) {
         return !pair->mark_there;
     }
-    return text_next(&rest, pair->delimiter, &item) && pair_is_mark(item, pair->delimiter);
+    return text_next(&rest, pair->delimiter, &item) && text_is_mark(item, pair->delimiter);
 }
 
 size_t pair_find(const struct pair *pair, struct slice mark)
@@ -124,7 +101,7 @@ void pair_fold(const struct pair *pair, size_t until, struct fold *fold)
     while (text_next(&rest, pair->delimiter, &item)) {
         bool copy = item.p < base_end && before.len > 0 && slice_equal(item, before);
         before = item;
-        if (copy || pair_is_mark(item, pair->delimiter)) {
+        if (copy || text_is_mark(item, pair->delimiter)) {
             continue;
         }
         uint32_t *left = counts_find(&deletes, item);
@@ -140,7 +117,7 @@ void pair_fold(const struct pair *pair, size_t until, struct fold *fold)
 struct block *pair_folded(const struct pair *pair, const struct fold *fold, size_t until,
                           struct slice mark)
 {
-    struct block *text = block_new(pair->adds.len + PAIR_MARK_BYTES + 1);
+    struct block *text = block_new(pair->adds.len + TEXT_MARK_BYTES + 1);
     struct counts deletes;
     uint32_t at = 0;
     char op;

@@ -20,9 +20,6 @@
 
 #include "dialect/shared/text.h"
 
-/* "@" and 16 hexadecimal digits; "~" where @ is the delimiter. */
-#define PAIR_MARK_BYTES 17
-
 struct pair {
     char delimiter;
     struct slice adds, deletes; /* as they are stored */
@@ -36,10 +33,6 @@ struct pair {
                           additions know none of them */
     struct slice last; /* a mark with no deletion behind it; of length 0: there is none to use */
 };
-
-bool pair_is_mark(struct slice item, char delimiter);
-/* Writes a mark. */
-void pair_make_mark(char out[PAIR_MARK_BYTES], uint64_t number, char delimiter);
 
 /* Reads both texts; the pair points into them. */
 void pair_read(struct pair *pair, struct slice adds, struct slice deletes, char delimiter);

@@ -27,9 +27,9 @@
  *
  * Cannot promise: that a deletion deletes, as tombstone.
  */
-#include "dialect/paired/pair.h"
+#include "dialect/paired/paired.h"
 
-#include "dialect/shared/dialect.h"
+#include "dialect/paired/pair.h"
 
 #define TRIES_MAX 16
 /* Steps of one folding, most of which are tries. */
@@ -39,6 +39,51 @@
 
 enum { ADDS, DELETES, ADDS_AGAIN };
 
+/* What a worker remembers of the list. */
+struct paired_list {
+    bool apart; /* its items were read through several connections */
+};
+
+static struct paired_list *own_of(const struct list *list)
+{
+    return list_own(list);
+}
+
+/* ---- what is stored ---- */
+
+/* A folding appends its mark with a delimiter in front, so that a mark is the first item or follows
+ * an empty one. Else a value without a delimiter at its end stood there, which was no list and only
+ * looks like one since the mark was appended. */
+static const char *deleted_rule(const struct grammar *g, struct slice item)
+{
+    char delimiter = (char)g->list->policy->delimiter;
+    const char *reason = item.len == 0 ? NULL : grammar_item(g, item);
+    size_t before = (size_t)(item.p - g->value.p);
+    if (reason == NULL && text_is_mark(item, delimiter) && before > 1 && item.p[-2] != delimiter) {
+        return grammar_says(g, "no delimiter before the mark", item.p);
+    }
+    return reason;
+}
+
+static const char *paired_grammar(const struct grammar *g, const struct part *part)
+{
+    switch (part->role) {
+    case PART_ADDS:
+        return grammar_delimited(g, g->value, grammar_item);
+    case PART_DELETES: /* a folding leaves delimiters there */
+        return grammar_delimited(g, g->value, deleted_rule);
+    default:
+        return NULL;
+    }
+}
+
+static const char *paired_refusal(const struct list_policy *policy, struct slice item)
+{
+    return text_is_mark(item, (char)policy->delimiter)
+               ? "item has the form of a mark that foldings leave (@ and 16 hexadecimal digits)"
+               : NULL;
+}
+
 /* ---- looking ---- */
 
 /* One connection answers in the order in which it was asked: the additions once more, without their
@@ -47,7 +92,7 @@ static void paired_parts(struct work *w)
 {
     (void)work_add_part(w, PART_ADDS, 0);
     (void)work_add_part(w, PART_DELETES, 0);
-    if (!w->op.list->apart) {
+    if (!own_of(w->op.list)->apart) {
         work_add_part(w, PART_ADDS, 0)->bare = true;
     }
     w->paired.checks = 0;
@@ -113,11 +158,11 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
         w->part_count = ADDS_AGAIN; /* a part is named once */
     }
     if (!in_order) {
-        w->op.list->apart = true;
+        own_of(w->op.list)->apart = true;
         return look_apart(w, exact);
     }
     if (!asked) {
-        w->op.list->apart = false;
+        own_of(w->op.list)->apart = false;
         return LOOK_AGAIN;
     }
     return LOOK_DONE;
@@ -137,7 +182,7 @@ static bool marks_fit(struct work *w, const struct pair *pair)
 /* Do the additions say more than that the items are there? */
 static bool has_copies(const struct work *w, const struct pair *pair)
 {
-    size_t mark_bytes = pair->mark_there ? PAIR_MARK_BYTES + 1 : 0;
+    size_t mark_bytes = pair->mark_there ? TEXT_MARK_BYTES + 1 : 0;
     return pair->adds.len > w->items.bytes + w->items.count + mark_bytes;
 }
 
@@ -202,12 +247,12 @@ static bool is_unread(const struct work *w)
  * nothing is pending. */
 static struct slice usable_mark(const struct work *w, const struct pair *pair)
 {
-    struct slice own = slice_make(w->paired.own_mark, w->paired.marked ? PAIR_MARK_BYTES : 0);
+    struct slice own = slice_make(w->paired.own_mark, w->paired.marked ? TEXT_MARK_BYTES : 0);
     if (pair->last.len > 0 || own.len == 0) {
         return pair->last;
     }
     size_t at = pair_find(pair, own);
-    return at == SIZE_MAX ? SLICE_NONE : slice_make(pair->deletes.p + at, PAIR_MARK_BYTES);
+    return at == SIZE_MAX ? SLICE_NONE : slice_make(pair->deletes.p + at, TEXT_MARK_BYTES);
 }
 
 /* What is to be written next. folded: step 2 is done, what came since may stay. */
@@ -239,15 +284,15 @@ static enum paired_step next_step(const struct work *w, const struct pair *pair)
 static void prepare_mark(struct engine *e, struct work *w)
 {
     char delimiter = delimiter_of(w);
-    struct slice mark = slice_make(w->paired.own_mark, PAIR_MARK_BYTES);
+    struct slice mark = slice_make(w->paired.own_mark, TEXT_MARK_BYTES);
     struct append *a = &w->append;
-    pair_make_mark(w->paired.own_mark, rng_next(e->rng), delimiter);
+    text_make_mark(w->paired.own_mark, rng_next(e->rng), delimiter);
     part_forget(&a->target);
     block_unref(&a->value);
     block_unref(&a->create);
     a->target = (struct part){.role = PART_DELETES};
     a->verb = BE_APPEND;
-    a->value = block_new(PAIR_MARK_BYTES + 2);
+    a->value = block_new(TEXT_MARK_BYTES + 2);
     block_append(&a->value, &delimiter, 1);
     text_append(&a->value, mark, delimiter);
     a->create = block_ref(a->value);
@@ -440,13 +485,13 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
 
 const struct dialect dialect_paired = {
     .name = "paired",
-    .lanes = {[LIST_ADD] = LANE_ADD,
-              [LIST_DEL] = LANE_DELETE,
-              [LIST_SET] = LANE_ALONE,
-              DIALECT_READS,
-              [LIST_DROP] = LANE_ALONE,
-              [LIST_COMPACT] = LANE_ALONE},
+    .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_DELETE, DIALECT_LANES_SEVERAL},
     .never = dialect_not_exact,
+    .grammar = paired_grammar,
+    .essential = ROLE(PART_ADDS),
+    .delimited = true,
+    .refusal = paired_refusal,
+    .list_bytes = sizeof(struct paired_list),
     .parts = paired_parts,
     .look = paired_look,
     .change = paired_change,

@@ -23,8 +23,10 @@
 #include "dialect/shared/foreign.h"
 
 #define TRIES_MAX 4
-/* Slots written at the same time. */
+/* Slots written, or deleted, at the same time. */
 #define INFLIGHT_MAX 256
+/* A blank and 20 digits behind an item: its time. */
+#define STAMP_BYTES_MAX 21
 
 static void ring_parts(struct work *w)
 {
@@ -34,9 +36,10 @@ static void ring_parts(struct work *w)
     }
 }
 
-struct slice ring_item(const struct list_policy *policy, struct slice entry)
+/* What was added, of an entry: without the time behind it. */
+static struct slice ring_item(const struct list_policy *policy, struct slice entry)
 {
-    if (policy->dialect == DIALECT_RING && policy->stamp) {
+    if (policy->stamp) {
         for (size_t i = entry.len; i-- > 0;) {
             if (entry.p[i] == ' ') {
                 return slice_make(entry.p, i);
@@ -59,7 +62,8 @@ static int newest_first(const void *a, const void *b)
     return left->number > right->number ? -1 : left->number < right->number;
 }
 
-bool ring_slot_parse(struct slice value, uint64_t *number, struct slice *entry)
+/* Reads "17 user-4". False: it is no entry. */
+static bool slot_parse(struct slice value, uint64_t *number, struct slice *entry)
 {
     const char *blank = value.len > 0 ? memchr(value.p, ' ', value.len) : NULL;
     if (blank == NULL) {
@@ -81,10 +85,35 @@ static bool counter_parse(const struct part *part, uint64_t *number)
     return slice_to_u64(text, number);
 }
 
-bool ring_counter_broken(const struct part *part)
+static const char *ring_grammar(const struct grammar *g, const struct part *part)
 {
     uint64_t number;
-    return part->role == PART_SEQ && part->state == PART_THERE && !counter_parse(part, &number);
+    struct slice entry;
+    switch (part->role) {
+    case PART_SEQ:
+        return counter_parse(part, &number) ? NULL : "no number";
+    case PART_SLOT:
+        return slot_parse(g->value, &number, &entry)
+                   ? grammar_item_with(g, entry, STAMP_BYTES_MAX)
+                   : "no entry of a ring: a number, a blank, an item";
+    default:
+        return NULL;
+    }
+}
+
+/* A ring's numbers go on, if memcached can count on. */
+static bool ring_survives_drop(const struct part *part)
+{
+    uint64_t number;
+    bool broken = part->state == PART_THERE && !counter_parse(part, &number);
+    return part->role == PART_SEQ && !part->foreign && !broken;
+}
+
+static void ring_replace_call(struct work *w, const struct list_call *call, struct list_call *ghost)
+{
+    if (w->ring.writing == call) {
+        w->ring.writing = ghost;
+    }
 }
 
 static enum look ring_look(struct engine *e, struct work *w)
@@ -98,7 +127,7 @@ static enum look ring_look(struct engine *e, struct work *w)
         w->ring.last = 0;
     }
     for (size_t i = 1; i < w->part_count; i++) {
-        if (ring_slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
+        if (slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
             if (found[count].number > w->ring.last) {
                 w->ring.last = found[count].number;
             }
@@ -299,9 +328,17 @@ const struct dialect dialect_ring = {
               [LIST_DROP] = LANE_ALONE,
               [LIST_COMPACT] = LANE_ALONE},
     .never = "a ring takes ladd alone, and forgets by itself",
+    .grammar = ring_grammar,
+    .integers = ROLE(PART_SEQ),
+    .essential = ROLE(PART_SEQ),
+    .newest_first = true,
+    .item_of = ring_item,
     .parts = ring_parts,
     .look = ring_look,
     .change = ring_change,
     .drop = dialect_drop,
+    .drops_at_once = INFLIGHT_MAX,
+    .survives_drop = ring_survives_drop,
+    .replace_call = ring_replace_call,
     .compact = ring_compact,
 };

@@ -49,3 +49,10 @@ void signed_encode(const struct list_policy *policy, const struct fold *fold, st
         signed_append(out, ENTRY_ADD, item, signs_of(policy));
     }
 }
+
+size_t signed_reserved(const struct list_policy *policy, char *out)
+{
+    out[0] = (char)policy->add_sign;
+    out[1] = (char)policy->delete_sign;
+    return 2;
+}

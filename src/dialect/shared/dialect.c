@@ -3,54 +3,27 @@
 
 #include <stdio.h>
 
-#include "dialect/paired/pair.h"
-#include "dialect/shared/grammar.h"
-#include "dialect/two_logs/two_logs.h"
-
-static const struct dialect *const by_number[DIALECT_COUNT] = {
-    [DIALECT_SIMPLE] = &dialect_simple,     [DIALECT_TOMBSTONE] = &dialect_tombstone,
-    [DIALECT_SIGNED] = &dialect_signed,     [DIALECT_PAIRED] = &dialect_paired,
-    [DIALECT_FLIP] = &dialect_flip,         [DIALECT_MARKER] = &dialect_marker,
-    [DIALECT_SUBLISTS] = &dialect_sublists, [DIALECT_RING] = &dialect_ring,
-};
-
 const char dialect_not_exact[] =
     "a list of several items has no place where it could be decided; use ladd or ldel";
 
-const struct dialect *dialect_of(const struct list_policy *policy)
+void dialect_forget(struct list *list)
 {
-    return by_number[policy->dialect];
-}
-
-/* The bytes that an item must not hold, besides the delimiter of lget. */
-static size_t meaning_bytes(const struct list_policy *policy, char out[4])
-{
-    size_t count = 0;
-    switch (policy->dialect) {
-    case DIALECT_TOMBSTONE:
-        out[count++] = (char)policy->deleted_delimiter;
-        break;
-    case DIALECT_MARKER:
-        out[count++] = (char)policy->closed_mark;
-        __attribute__((fallthrough));
-    case DIALECT_SIGNED:
-    case DIALECT_FLIP:
-    case DIALECT_SUBLISTS:
-        out[count++] = (char)policy->add_sign;
-        out[count++] = (char)policy->delete_sign;
-        break;
-    default:
-        break;
+    const struct dialect *dialect = dialect_of(list);
+    if (dialect->forget != NULL) {
+        dialect->forget(list);
     }
-    return count;
 }
 
-static const char *item_refusal(const struct list_policy *policy, struct slice item,
-                                char text[LIST_ERROR_MAX])
+static const char *item_refusal(const struct dialect *dialect, const struct list_policy *policy,
+                                struct slice item, char text[LIST_ERROR_MAX])
 {
-    char bytes[4];
-    size_t count = meaning_bytes(policy, bytes);
-    const char *name = dialect_of(policy)->name, *control = grammar_bad_byte(item);
+    char bytes[RESERVED_MAX];
+    size_t count = dialect->reserved != NULL ? dialect->reserved(policy, bytes) : 0;
+    const char *why = dialect->refusal != NULL ? dialect->refusal(policy, item) : NULL;
+    const char *name = dialect->name, *control = grammar_bad_byte(item);
+    if (why != NULL) {
+        return why;
+    }
     for (size_t b = 0; b < count; b++) {
         if (memchr(item.p, bytes[b], item.len) != NULL) {
             snprintf(text, LIST_ERROR_MAX,
@@ -80,10 +53,10 @@ static const char *verb_word(enum list_verb verb)
     return words[verb];
 }
 
-const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
+const char *dialect_refusal(const struct dialect *dialect, const struct list_call *call,
+                            char text[LIST_ERROR_MAX])
 {
     const struct list_policy *policy = call->policy;
-    const struct dialect *dialect = dialect_of(policy);
     if (call->verb == LIST_CONVERT && policy->migrate != MIGRATE_NATIVE) {
         return "lconvert: this prefix has no migrate = native";
     }
@@ -99,16 +72,8 @@ const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_M
     if (list_verb_reads(call->verb)) {
         return NULL;
     }
-    bool has_logs = policy->dialect == DIALECT_FLIP || policy->dialect == DIALECT_MARKER;
     for (size_t i = 0; i < call->item_count; i++) {
-        if (has_logs && !logs_item_allowed(call->items[i])) {
-            return "item has the form of what a log says of itself (@BYTES:HASH)";
-        }
-        if (policy->dialect == DIALECT_PAIRED &&
-            pair_is_mark(call->items[i], (char)policy->delimiter)) {
-            return "item has the form of a mark that foldings leave (@ and 16 hexadecimal digits)";
-        }
-        const char *why = item_refusal(policy, call->items[i], text);
+        const char *why = item_refusal(dialect, policy, call->items[i], text);
         if (why != NULL) {
             return why;
         }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Dialects: layouts of lists that applications have kept by hand, as tables of operations beside
- * the engine's own layout. Each file begins with what is stored, in which order it is written, and
- * what cannot be promised; docs/dialects.md has the same for users.
+ * Dialects: layouts of lists that applications have kept by hand, as tables beside the engine's own
+ * layout. The shared files ask the list's table, and name no dialect; the concrete ones stand in
+ * folders of their own, and dialects.c names them all. Each of their files begins with what is
+ * stored, in which order it is written, and what cannot be promised; docs/dialects.md has the same
+ * for users.
  */
 #ifndef DIALECT_SHARED_DIALECT_H
 #define DIALECT_SHARED_DIALECT_H
 
+#include "dialect/shared/grammar.h"
 #include "dialect/shared/text.h"
 #include "dialect/shared/work.h"
 
@@ -17,36 +20,118 @@ enum look {
     LOOK_FAILED, /* work->error */
 };
 
+/* Room for the bytes that a dialect reserves. */
+#define RESERVED_MAX 4
+
+#define ROLE(role) (UINT32_C(1) << (role))
+
+/* Functions that are NULL have nothing to do. */
 struct dialect {
     const char *name;
     enum lane lanes[LIST_VERB_COUNT];
     /* The reason for verbs in LANE_NEVER, behind the verb. */
     const char *never;
+
+    /* ---- what is stored ---- */
+    /* Can the part, which is there, not be of the list? See grammar_reason. */
+    const char *(*grammar)(const struct grammar *g, const struct part *part);
+    uint32_t integers;  /* roles of parts that memcached counts in */
+    uint32_t essential; /* roles without which there is no list */
+    bool keeps_key;     /* it stores something under the list's own key */
+    bool one_item;      /* and that is all: it is changed by CAS, or by one append */
+    bool delimited;     /* the delimiter ends each item: none holds it */
+    bool newest_first;  /* items are found in that order, and may be found twice */
+    /* Writes the bytes that no item holds, besides the delimiter of lget; returns how many: at most
+     * RESERVED_MAX. */
+    size_t (*reserved)(const struct list_policy *policy, char *out);
+    /* Why no call may add or delete the item, or NULL. */
+    const char *(*refusal)(const struct list_policy *policy, struct slice item);
+    /* What was added, of an item as it was found; NULL: all of it. */
+    struct slice (*item_of)(const struct list_policy *policy, struct slice found);
+    /* What a part that is not of the format may be to another list, or NULL: not known. */
+    const char *(*use_elsewhere)(const struct list *list, const struct part *part);
+
+    /* ---- what a worker remembers of a list ---- */
+    size_t list_bytes; /* behind struct known, zeroed at first */
+    /* It has turned out to be wrong. */
+    void (*forget)(struct list *list);
+
+    /* ---- reading ---- */
     /* Names the parts that a look begins with. */
     void (*parts)(struct work *w);
     enum look (*look)(struct engine *e, struct work *w);
+    bool look_proves; /* the look itself refuses parts that are not of the format */
+
+    /* ---- writing ---- */
     work_step *change; /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
+    work_step *exact;  /* LANE_EXACT */
     work_step *set;    /* LIST_SET in LANE_ALONE */
     work_step *drop;
     work_step *compact; /* with or without a call */
+    /* dialect_drop: how many parts are deleted at the same time (0: one), and does the part stay?
+     */
+    unsigned drops_at_once;
+    bool (*survives_drop)(const struct part *part);
+    /* The list of one item that may move: removes it as it was read. */
+    work_step *remove;
+    /* A ghost has taken the place of a call (late.c). */
+    void (*replace_call)(struct work *w, const struct list_call *call, struct list_call *ghost);
     /* Those of a single item: fills append with what the calls add to it; and writes what holds
      * just these items. */
     void (*batch)(struct work *w);
     void (*encode)(const struct list_policy *policy, const struct fold *fold, struct block **out);
+
+    /* ---- moving to another layout ---- */
+    /* Inner, before lconvert: ends with failed if the list's items may be another list's. */
+    work_step *before_convert;
+    /* Names the parts that a late change may have written to; NULL: those of parts. */
+    void (*late_parts)(struct work *w);
 };
 
 #define DIALECT_READS \
     [LIST_GET] = LANE_READ, [LIST_HAS] = LANE_READ, [LIST_LEN] = LANE_READ, \
     [LIST_RANGE] = LANE_READ, [LIST_STAT] = LANE_READ
+/* What a list of one item, and one of several, do in the same way but for ladd and ldel. */
+#define DIALECT_LANES_SINGLE \
+    [LIST_SET] = LANE_EXACT, [LIST_ADDX] = LANE_EXACT, [LIST_DELX] = LANE_EXACT, \
+    [LIST_CREATE] = LANE_EXACT, \
+    DIALECT_READS, [LIST_DROP] = LANE_ALONE, [LIST_COMPACT] = LANE_ALONE
+#define DIALECT_LANES_SEVERAL \
+    [LIST_SET] = LANE_ALONE, DIALECT_READS, [LIST_DROP] = LANE_ALONE, [LIST_COMPACT] = LANE_ALONE
 
-extern const struct dialect dialect_simple, dialect_tombstone, dialect_signed, dialect_paired,
-    dialect_flip, dialect_marker, dialect_sublists, dialect_ring;
+/* What a worker remembers of a list of a dialect, as long as it remembers the list
+ * (tracked_lists); the dialect's own stands behind it. */
+struct known {
+    const struct dialect *dialect;
+    /* migrate = native: where the list is. */
+    enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept;
+    /* See foreign.h: a bit per role of parts that may be appended to without a look; of numbered
+     * parts only the one of this number. */
+    uint32_t parts, number;
+    max_align_t own[];
+};
 
-/* NULL for the native layout. */
-const struct dialect *dialect_of(const struct list_policy *policy);
+/* Of lists that are not native ones from the start. */
+static inline struct known *known_of(const struct list *list)
+{
+    return list->plugin_state;
+}
+static inline const struct dialect *dialect_of(const struct list *list)
+{
+    return known_of(list)->dialect;
+}
+static inline void *list_own(const struct list *list)
+{
+    return known_of(list)->own;
+}
 
-/* The members of the engine's plugin: list/plugin.h. */
-const char *dialect_refusal(const struct list_call *call, char text[LIST_ERROR_MAX]);
+/* What is known of the list has turned out to be wrong: dialect.forget. */
+void dialect_forget(struct list *list);
+
+/* Why a call on a list of that dialect is refused: list/core/plugin.h. NULL: of native ones. */
+const char *dialect_refusal(const struct dialect *dialect, const struct list_call *call,
+                            char text[LIST_ERROR_MAX]);
+/* The plugin's schedule. */
 void dialect_schedule(struct engine *e, struct list *list);
 
 /* Something was appended: is it time to look for what can be folded? */
@@ -58,9 +143,6 @@ work_step dialect_read, dialect_drop;
 void answer_read(struct engine *e, struct work *w, struct list_call *call);
 /* dialect.never of those of several items. */
 extern const char dialect_not_exact[];
-/* Dialects of a single item. */
-work_step single_change, single_exact, single_compact, single_remove;
-void single_parts(struct work *w);
 
 /* Fills append with the calls' items as delimited text, to be created where nothing is. */
 void delimited_batch(struct work *w);
@@ -71,7 +153,13 @@ static inline struct signs signs_of(const struct list_policy *policy)
 {
     return (struct signs){(char)policy->add_sign, (char)policy->delete_sign};
 }
+static inline struct signs signs_in(const struct work *w)
+{
+    return signs_of(w->op.list->policy);
+}
 void signed_batch(struct work *w);
 void signed_encode(const struct list_policy *policy, const struct fold *fold, struct block **out);
+/* dialect.reserved of those. */
+size_t signed_reserved(const struct list_policy *policy, char *out);
 
 #endif

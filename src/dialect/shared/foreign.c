@@ -3,7 +3,6 @@
 
 #include "dialect/migrate/migrate.h"
 #include "dialect/shared/dialect.h"
-#include "dialect/shared/grammar.h"
 
 /* Names are bytes of clients: escaped, and cut so that the reason has room. */
 #define SHOWN_MAX 64
@@ -21,8 +20,8 @@ static const char *use_elsewhere(const struct list *list, const struct part *par
     if (record_parse(part->value, &record)) {
         return "it is the record of a list that moves";
     }
-    bool named = list->policy->dialect == DIALECT_SUBLISTS && part->role == PART_KEY;
-    return named && owner_is_possible(list) ? "it may be a sublist of another list" : NULL;
+    const struct dialect *dialect = dialect_of(list);
+    return dialect->use_elsewhere != NULL ? dialect->use_elsewhere(list, part) : NULL;
 }
 
 static void note_refusal(struct engine *e, struct work *w, const struct part *part,
@@ -33,13 +32,12 @@ static void note_refusal(struct engine *e, struct work *w, const struct part *pa
     struct slice stored = slice_make(name, part_name(list, part->role, part->number, name));
     const char *use = use_elsewhere(list, part);
     metric_inc(e->metrics, METRIC_list_foreign_parts);
-    list->known_parts = 0;
-    list->newest_known = list->has_bar = false;
-    list->known_active = 0;
+    known_of(list)->parts = 0;
+    dialect_forget(list);
     (void)slice_escape(stored, shown, sizeof shown);
     (void)slice_escape(list_key(list), key, sizeof key);
     work_note_text(w, "%s is not of dialect %s: %s, nothing done; %s%s%s", shown,
-                   dialect_of(list->policy)->name, reason, use != NULL ? use : "ldrop ",
+                   dialect_of(list)->name, reason, use != NULL ? use : "ldrop ",
                    use != NULL ? "" : key, use != NULL ? "" : " removes it");
 }
 
@@ -102,24 +100,24 @@ bool foreign_refuse_parts(struct engine *e, struct work *w, size_t from, size_t 
 
 bool foreign_knows(const struct list *list, const struct part *part)
 {
-    bool known = (list->known_parts & 1u << part->role) != 0;
-    return known && (part->role != PART_SUBLIST || part->number == list->known_sublist);
+    const struct known *known = known_of(list);
+    return (known->parts & ROLE(part->role)) != 0 &&
+           (!part_is_numbered(part->role) || part->number == known->number);
 }
 
 void foreign_note_known(struct list *list, const struct part *part)
 {
-    list->known_parts |= 1u << part->role;
-    if (part->role == PART_SUBLIST) {
-        list->known_sublist = part->number;
+    struct known *known = known_of(list);
+    known->parts |= ROLE(part->role);
+    if (part_is_numbered(part->role)) {
+        known->number = part->number;
     }
 }
 
 bool foreign_delimiter_within(const struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
-    bool delimited = policy->dialect == DIALECT_SIMPLE || policy->dialect == DIALECT_TOMBSTONE ||
-                     policy->dialect == DIALECT_PAIRED;
-    int delimiter = delimited ? -1 : policy->delimiter; /* it ends them anyway */
+    int delimiter = dialect_of(w->op.list)->delimited ? -1 : policy->delimiter;
     for (size_t i = 0; delimiter >= 0 && i < w->items.count; i++) {
         if (memchr(w->items.at[i].p, delimiter, w->items.at[i].len) != NULL) {
             return true;

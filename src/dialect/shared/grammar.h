@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the stored items of a dialect can hold. Anything else under their names is somebody's value
- * of another kind: it is neither read nor written. docs/dialects.md has the grammar for users.
+ * What the stored items of a dialect can hold. Any other value under their names belongs to an
+ * application: the proxy neither reads nor writes it. docs/dialects.md has the grammar for users.
+ * Each dialect's table says which of these rules hold for which of its parts.
  */
 #ifndef DIALECT_SHARED_GRAMMAR_H
 #define DIALECT_SHARED_GRAMMAR_H
@@ -10,6 +11,13 @@
 
 /* Room for the longest reason. */
 #define GRAMMAR_REASON_MAX 96
+
+/* A value that is checked. */
+struct grammar {
+    const struct list *list;
+    struct slice value;
+    char *reason; /* room for one */
+};
 
 /* Clients store text with flags 0 or, as pylibmc and pymemcache do, 16. Other flags say that a
  * value is compressed, a number, or an object of some language. */
@@ -22,6 +30,21 @@ static inline bool grammar_flags_of_text(uint32_t flags)
  * NULL: the part is of the format. */
 const char *grammar_reason(const struct list *list, const struct part *part,
                            char reason[GRAMMAR_REASON_MAX]);
+
+/* The rules. Each returns a reason, or NULL: the text, a stretch of the value, follows the rule. */
+
+/* The reason that what begins at that byte of the value is no item. */
+const char *grammar_says(const struct grammar *g, const char *what, const char *at);
+/* What is wrong with one item, which may be empty. */
+typedef const char *grammar_item_rule(const struct grammar *g, struct slice item);
+/* An item of the list; an empty one is none. */
+grammar_item_rule grammar_item;
+/* The same with room for what stands behind it. */
+const char *grammar_item_with(const struct grammar *g, struct slice item, size_t more_bytes);
+/* Items, each with the delimiter behind it. */
+const char *grammar_delimited(const struct grammar *g, struct slice text, grammar_item_rule *rule);
+/* Items, each with a sign before it. */
+const char *grammar_signed(const struct grammar *g, struct slice text, grammar_item_rule *rule);
 
 /* The first byte that no item of a dialect holds, or NULL: a control byte, but tabs and line ends.
  * Without them hardly any compressed or packed value is taken for a list. */

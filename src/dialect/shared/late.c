@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "dialect/shared/work.h"
+#include "dialect/shared/dialect.h"
 #include "list/core/engine_state.h"
 
 /* What is to be written is made of slices of the items, and may be written after a call's time is
@@ -47,8 +47,9 @@ static void leave_ghost(struct engine *e, struct work *w, struct list_call *call
     ghost->due_in = NULL;
     ghost->given_items = NULL;
     chain_init(&ghost->answer);
-    if (w->ring.writing == call) {
-        w->ring.writing = ghost;
+    const struct dialect *dialect = dialect_of(w->op.list);
+    if (dialect->replace_call != NULL) {
+        dialect->replace_call(w, call, ghost);
     }
     TAILQ_INSERT_AFTER(queue, call, ghost, link);
     TAILQ_REMOVE(queue, call, link);

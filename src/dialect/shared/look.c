@@ -176,12 +176,12 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
 static enum look look_at_parts(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
+    const struct dialect *dialect = dialect_of(w->op.list);
     items_reset(&w->items);
-    /* Of sublists only those that the index names: their look sees to it. */
-    if (policy->dialect != DIALECT_SUBLISTS && !foreign_refuse_parts(e, w, 0, w->part_count)) {
+    if (!dialect->look_proves && !foreign_refuse_parts(e, w, 0, w->part_count)) {
         return LOOK_FAILED;
     }
-    enum look look = dialect_of(policy)->look(e, w);
+    enum look look = dialect->look(e, w);
     if (look == LOOK_DONE && list_migrates(w->op.list) && !w->move.completing && migrate_left(w)) {
         w->failed = w->move.moved = true;
         return LOOK_FAILED;
@@ -220,7 +220,7 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
                      e->now.mono_us + 1 + rng_below(e->rng, WORK_BACKOFF_US << w->look_tries / 2));
         }
         work_forget_parts(w);
-        dialect_of(w->op.list->policy)->parts(w);
+        dialect_of(w->op.list)->parts(w);
         do {
             CO_CALL(co, work_gather(e, w, event));
             look = w->failed ? LOOK_FAILED : look_at_parts(e, w);

@@ -35,7 +35,7 @@ uint8_t part_name(const struct list *list, enum part_role role, uint32_t number,
     CHECK(rest != NULL);
     size_t before = (size_t)(rest - template), after = strlen(rest += 2);
     char digits[24];
-    size_t digit_count = role == PART_SUBLIST || role == PART_SLOT ? format_u64(digits, number) : 0;
+    size_t digit_count = part_is_numbered(role) ? format_u64(digits, number) : 0;
     size_t len = before + list->key_len + after + digit_count;
     CHECK(len <= KEY_BYTES_MAX);
     memcpy(out, template, before);

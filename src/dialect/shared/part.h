@@ -39,6 +39,11 @@ struct part {
     const struct be_caps *server; /* of the one that answered, or NULL: to be compared only */
 };
 
+/* Does a list have several parts of that role, each with a number? */
+static inline bool part_is_numbered(enum part_role role)
+{
+    return role == PART_SUBLIST || role == PART_SLOT;
+}
 /* Writes the stored item's name. Returns its length; what the policy allows always fits. */
 uint8_t part_name(const struct list *list, enum part_role role, uint32_t number,
                   char out[KEY_BYTES_MAX]);

@@ -4,17 +4,21 @@
  * removes them.
  */
 #include "dialect/migrate/migrate.h"
-#include "dialect/ring/ring.h"
 #include "dialect/shared/foreign.h"
 #include "list/core/answer.h"
 
-static bool holds(const struct list_policy *policy, const struct items *items, struct slice item)
+static bool holds(const struct list *list, const struct items *items, struct slice item)
 {
+    const struct dialect *dialect = dialect_of(list);
     if (items->fold.table_used > 0) {
         return items_have(items, item);
     }
     for (size_t i = 0; i < items->count; i++) {
-        if (slice_equal(ring_item(policy, items->at[i]), item)) {
+        struct slice found = items->at[i];
+        if (dialect->item_of != NULL) {
+            found = dialect->item_of(list->policy, found);
+        }
+        if (slice_equal(found, item)) {
             return true;
         }
     }
@@ -24,7 +28,7 @@ static bool holds(const struct list_policy *policy, const struct items *items, s
 static void answer_has(const struct work *w, struct list_call *call)
 {
     for (size_t i = 0; i < call->item_count; i++) {
-        if (holds(call->policy, &w->items, call->items[i])) {
+        if (holds(w->op.list, &w->items, call->items[i])) {
             answer_member(w->op.list, call, call->items[i]);
         }
     }
@@ -127,15 +131,14 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
-/* One after the other, in the order of the dialect; a ring's slots are all alike, and its numbers
- * go on, if there are any. */
+/* The last part first, so one after the other but for parts that are all alike. */
 static void send_drops(struct engine *e, struct work *w)
 {
-    enum { INFLIGHT_MAX = 256 };
-    unsigned most = w->op.list->policy->dialect == DIALECT_RING ? INFLIGHT_MAX : 1;
+    const struct dialect *dialect = dialect_of(w->op.list);
+    unsigned most = dialect->drops_at_once != 0 ? dialect->drops_at_once : 1;
     while (!w->failed && w->next_part < w->part_count && w->op.due < most) {
         const struct part *part = &w->parts[w->part_count - ++w->next_part];
-        if (part->role != PART_SEQ || part->foreign || ring_counter_broken(part)) {
+        if (dialect->survives_drop == NULL || !dialect->survives_drop(part)) {
             part_send(e, &w->op, part, BE_DELETE, NULL, 0);
         }
     }
@@ -146,8 +149,8 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
-    if (!w->failed && list_migrates(w->op.list) && w->part_count == 1) {
-        CO_CALL(co, single_remove(e, w, event));
+    if (!w->failed && list_migrates(w->op.list) && dialect_of(w->op.list)->remove != NULL) {
+        CO_CALL(co, dialect_of(w->op.list)->remove(e, w, event));
         CO_RETURN(co);
     }
     w->next_part = 0;

@@ -21,7 +21,7 @@ static work_step *run_of(const struct dialect *dialect, enum lane lane, enum lis
         return dialect_read;
     }
     if (lane == LANE_EXACT) {
-        return single_exact;
+        return dialect->exact;
     }
     if (verb == LIST_CONVERT) {
         return migrate_convert;
@@ -96,8 +96,7 @@ static enum lane lane_of(const struct start *start, const struct list_call *call
     if (call->verb == LIST_CONVERT) {
         return LANE_ALONE;
     }
-    return blind && start->dialect->encode != NULL && list_migrates(start->pass.list) ? LANE_EXACT
-                                                                                      : lane;
+    return blind && start->dialect->one_item && list_migrates(start->pass.list) ? LANE_EXACT : lane;
 }
 
 static bool take(struct pass *pass, struct list_call *call)
@@ -110,8 +109,8 @@ static bool take(struct pass *pass, struct list_call *call)
 void dialect_schedule(struct engine *e, struct list *list)
 {
     struct start start = {.pass = {.e = e, .list = list, .take = take},
-                          .dialect = dialect_of(list->policy)};
-    if (list_migrates(list) && list->kept == KEPT_UNKNOWN) {
+                          .dialect = dialect_of(list)};
+    if (list_migrates(list) && known_of(list)->kept == KEPT_UNKNOWN) {
         if (list->writer == NULL && list->reader == NULL && !TAILQ_EMPTY(&list->queue)) {
             op_start(e, &work_create(e, list, LANE_ALONE, migrate_resolve)->op);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dialect/shared/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 bool text_next(struct slice *rest, char delimiter, struct slice *item)
@@ -81,6 +82,28 @@ void counted_fold(struct fold *fold, struct slice adds, struct slice deletes, ch
         }
     }
     counts_fini(&counts);
+}
+
+char text_mark_sign(char delimiter)
+{
+    return delimiter == '@' ? '~' : '@';
+}
+
+bool text_is_mark(struct slice item, char delimiter)
+{
+    bool is = item.len == TEXT_MARK_BYTES && item.p[0] == text_mark_sign(delimiter);
+    for (size_t i = 1; is && i < item.len; i++) {
+        is = memchr("0123456789abcdef", item.p[i], 16) != NULL;
+    }
+    return is;
+}
+
+void text_make_mark(char out[TEXT_MARK_BYTES], uint64_t number, char delimiter)
+{
+    char text[TEXT_MARK_BYTES + 1];
+    (void)snprintf(text, sizeof text, "%c%016llx", text_mark_sign(delimiter),
+                   (unsigned long long)number);
+    memcpy(out, text, TEXT_MARK_BYTES);
 }
 
 uint64_t text_hash(struct slice text, uint64_t seed)

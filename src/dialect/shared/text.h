@@ -32,6 +32,13 @@ void signed_fold(struct fold *fold, struct slice text, struct signs signs);
  * times is in when m > k; the first k of its places are void. */
 void counted_fold(struct fold *fold, struct slice adds, struct slice deletes, char delimiter);
 
+/* A mark, which a folding leaves among the items of a delimited text: "@" and 16 hexadecimal
+ * digits; "~" where @ is the delimiter. */
+#define TEXT_MARK_BYTES 17
+char text_mark_sign(char delimiter);
+bool text_is_mark(struct slice item, char delimiter);
+void text_make_mark(char out[TEXT_MARK_BYTES], uint64_t number, char delimiter);
+
 /* FNV-1a, 64 bits: the same in every process, so that it may be stored. seed: 0, or the hash of
  * what stands before. */
 uint64_t text_hash(struct slice text, uint64_t seed);

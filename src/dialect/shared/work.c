@@ -52,7 +52,7 @@ void work_add(struct work *w, struct list_call *call)
 static bool is_in_doubt(const struct work *w)
 {
     const struct list *list = w->op.list;
-    return list_migrates(list) && dialect_of(list->policy)->encode == NULL;
+    return list_migrates(list) && !dialect_of(list)->one_item;
 }
 
 void work_finish_first(struct engine *e, struct work *w, enum list_status status)

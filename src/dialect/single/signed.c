@@ -8,7 +8,7 @@
  *
  * Cannot promise: the list has to fit one item, with what was deleted until it is folded.
  */
-#include "dialect/shared/dialect.h"
+#include "dialect/single/single.h"
 
 /* One deletion alone may as well be a number with a minus: it is left as it is. */
 static bool may_be_number(struct slice text, struct signs signs)
@@ -31,22 +31,19 @@ static enum look signed_look(struct engine *e, struct work *w)
     return LOOK_DONE;
 }
 
+static const char *signed_grammar(const struct grammar *g, const struct part *part)
+{
+    return part->role == PART_KEY ? grammar_signed(g, g->value, grammar_item) : NULL;
+}
+
 const struct dialect dialect_signed = {
     .name = "signed",
-    .lanes = {[LIST_ADD] = LANE_CHANGE,
-              [LIST_DEL] = LANE_CHANGE,
-              [LIST_SET] = LANE_EXACT,
-              [LIST_ADDX] = LANE_EXACT,
-              [LIST_DELX] = LANE_EXACT,
-              [LIST_CREATE] = LANE_EXACT,
-              DIALECT_READS,
-              [LIST_DROP] = LANE_ALONE,
-              [LIST_COMPACT] = LANE_ALONE},
-    .parts = single_parts,
+    .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SINGLE},
+    SINGLE_TABLE,
+    .grammar = signed_grammar,
+    .reserved = signed_reserved,
     .look = signed_look,
     .change = single_change,
-    .drop = dialect_drop,
-    .compact = single_compact,
     .batch = signed_batch,
     .encode = signed_encode,
 };

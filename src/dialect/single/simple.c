@@ -8,7 +8,7 @@
  * Cannot promise: deletions from a busy list contend, and may end with "busy". The list has to fit
  * one item. An item that was added twice takes its room twice until it is folded.
  */
-#include "dialect/shared/dialect.h"
+#include "dialect/single/single.h"
 
 static enum look simple_look(struct engine *e, struct work *w)
 {
@@ -34,22 +34,19 @@ static void simple_encode(const struct list_policy *policy, const struct fold *f
     }
 }
 
+static const char *simple_grammar(const struct grammar *g, const struct part *part)
+{
+    return part->role == PART_KEY ? grammar_delimited(g, g->value, grammar_item) : NULL;
+}
+
 const struct dialect dialect_simple = {
     .name = "simple",
-    .lanes = {[LIST_ADD] = LANE_ADD,
-              [LIST_DEL] = LANE_EXACT,
-              [LIST_SET] = LANE_EXACT,
-              [LIST_ADDX] = LANE_EXACT,
-              [LIST_DELX] = LANE_EXACT,
-              [LIST_CREATE] = LANE_EXACT,
-              DIALECT_READS,
-              [LIST_DROP] = LANE_ALONE,
-              [LIST_COMPACT] = LANE_ALONE},
-    .parts = single_parts,
+    .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_EXACT, DIALECT_LANES_SINGLE},
+    SINGLE_TABLE,
+    .grammar = simple_grammar,
+    .delimited = true,
     .look = simple_look,
     .change = single_change,
-    .drop = dialect_drop,
-    .compact = single_compact,
     .batch = delimited_batch,
     .encode = simple_encode,
 };

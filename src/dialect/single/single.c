@@ -3,7 +3,7 @@
  * Lists in one item: what read, decide, CAS makes exact. A conflict means that somebody else has
  * written: again, after a pause that grows, and at its end "busy".
  */
-#include "dialect/shared/dialect.h"
+#include "dialect/single/single.h"
 
 #define TRIES_MAX 16
 
@@ -68,7 +68,7 @@ static void send_content(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
-    dialect_of(policy)->encode(policy, &w->items.fold, &value);
+    dialect_of(w->op.list)->encode(policy, &w->items.fold, &value);
     part_write(e, &w->op, &w->parts[0], value, 0);
     block_unref(&value);
 }
@@ -145,7 +145,7 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
     struct co *co = &w->body;
     CO_BEGIN(co);
     w->append.target = (struct part){.role = PART_KEY};
-    dialect_of(w->op.list->policy)->batch(w);
+    dialect_of(w->op.list)->batch(w);
     CO_CALL(co, work_append(e, w, event));
     if (w->append.status == BE_TOO_LARGE) {
         /* Folded it may fit. */

@@ -12,7 +12,17 @@
  * value without a bar, which clients by hand may have written, is all additions; a PREPEND to it
  * would be one, too, so the value is looked at before this worker's first deletion.
  */
-#include "dialect/shared/dialect.h"
+#include "dialect/single/single.h"
+
+/* What a worker remembers of the list. */
+struct tombstone_list {
+    bool has_bar; /* deletions may be prepended */
+};
+
+static struct tombstone_list *own_of(const struct list *list)
+{
+    return list_own(list);
+}
 
 static char delimiter_of(const struct work *w)
 {
@@ -29,7 +39,7 @@ static enum look tombstone_look(struct engine *e, struct work *w)
         deletes = slice_take(&adds, (size_t)(bar - adds.p));
         (void)slice_take(&adds, 1);
     }
-    w->op.list->has_bar = bar != NULL;
+    own_of(w->op.list)->has_bar = bar != NULL;
     counted_fold(&w->items.fold, adds, deletes, delimiter_of(w));
     items_settle(&w->items);
     w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count + 1;
@@ -55,20 +65,20 @@ static enum progress tombstone_change(struct engine *e, struct work *w,
 {
     struct co *co = &w->outer;
     CO_BEGIN(co);
-    if (w->lane == LANE_DELETE && !w->op.list->has_bar) {
+    if (w->lane == LANE_DELETE && !own_of(w->op.list)->has_bar) {
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {
             work_fail(e, w, w->error);
             CO_RETURN(co);
         }
-        if (!w->op.list->has_bar) {
+        if (!own_of(w->op.list)->has_bar) {
             CO_CALL(co, single_exact(e, w, event));
             CO_RETURN(co);
         }
     }
     CO_CALL(co, single_change(e, w, event));
     if (w->append.status == BE_MISS) {
-        w->op.list->has_bar = false; /* whoever makes it anew may do without */
+        own_of(w->op.list)->has_bar = false; /* the client that makes it anew may write none */
     }
     CO_END(co);
 }
@@ -86,22 +96,49 @@ static void tombstone_encode(const struct list_policy *policy, const struct fold
     }
 }
 
+/* What was deleted, a bar, what was added; or without a bar what was added. */
+static const char *tombstone_grammar(const struct grammar *g, const struct part *part)
+{
+    struct slice adds = g->value, deletes = SLICE_NONE;
+    int bar = g->list->policy->deleted_delimiter;
+    const char *found = adds.len == 0 ? NULL : memchr(adds.p, bar, adds.len);
+    if (part->role != PART_KEY) {
+        return NULL;
+    }
+    if (found != NULL) {
+        deletes = slice_take(&adds, (size_t)(found - adds.p));
+        (void)slice_take(&adds, 1);
+        found = adds.len == 0 ? NULL : memchr(adds.p, bar, adds.len);
+    }
+    if (found != NULL) {
+        return grammar_says(g, "a second bar", found);
+    }
+    const char *reason = grammar_delimited(g, deletes, grammar_item);
+    return reason != NULL ? reason : grammar_delimited(g, adds, grammar_item);
+}
+
+static size_t tombstone_reserved(const struct list_policy *policy, char *out)
+{
+    out[0] = (char)policy->deleted_delimiter;
+    return 1;
+}
+
+static void tombstone_forget(struct list *list)
+{
+    own_of(list)->has_bar = false;
+}
+
 const struct dialect dialect_tombstone = {
     .name = "tombstone",
-    .lanes = {[LIST_ADD] = LANE_ADD,
-              [LIST_DEL] = LANE_DELETE,
-              [LIST_SET] = LANE_EXACT,
-              [LIST_ADDX] = LANE_EXACT,
-              [LIST_DELX] = LANE_EXACT,
-              [LIST_CREATE] = LANE_EXACT,
-              DIALECT_READS,
-              [LIST_DROP] = LANE_ALONE,
-              [LIST_COMPACT] = LANE_ALONE},
-    .parts = single_parts,
+    .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_DELETE, DIALECT_LANES_SINGLE},
+    SINGLE_TABLE,
+    .grammar = tombstone_grammar,
+    .delimited = true,
+    .reserved = tombstone_reserved,
+    .list_bytes = sizeof(struct tombstone_list),
+    .forget = tombstone_forget,
     .look = tombstone_look,
     .change = tombstone_change,
-    .drop = dialect_drop,
-    .compact = single_compact,
     .batch = tombstone_batch,
     .encode = tombstone_encode,
 };

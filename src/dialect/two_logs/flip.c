@@ -19,7 +19,7 @@ static void flip_parts(struct work *w)
     (void)work_add_part(w, PART_ACTIVE, 0);
 }
 
-int flip_active(const struct list *list, struct slice value)
+int logs_named(const struct list *list, struct slice value)
 {
     char name[KEY_BYTES_MAX];
     for (int which = 0; which < 2; which++) {
@@ -34,21 +34,35 @@ int flip_active(const struct list *list, struct slice value)
 static enum look flip_look(struct engine *e, struct work *w)
 {
     const struct part *parts = w->parts;
-    int named = flip_active(w->op.list, parts[LOGS_POINTER].value);
+    int named = logs_named(w->op.list, parts[LOGS_POINTER].value);
     bool only_b = parts[0].state == PART_MISSING && parts[1].state == PART_THERE;
     w->logs.active = named != 0 ? named - 1 : only_b;
     return logs_look(e, w);
 }
 
+static const char *flip_grammar(const struct grammar *g, const struct part *part)
+{
+    switch (part->role) {
+    case PART_A:
+    case PART_B:
+        return grammar_signed(g, g->value, grammar_item);
+    case PART_ACTIVE:
+        return logs_named(g->list, g->value) != 0 ? NULL : "not the name of one of the two logs";
+    default:
+        return NULL;
+    }
+}
+
 const struct dialect dialect_flip = {
     .name = "flip",
-    .lanes = {[LIST_ADD] = LANE_CHANGE,
-              [LIST_DEL] = LANE_CHANGE,
-              [LIST_SET] = LANE_ALONE,
-              DIALECT_READS,
-              [LIST_DROP] = LANE_ALONE,
-              [LIST_COMPACT] = LANE_ALONE},
+    .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .never = dialect_not_exact,
+    .grammar = flip_grammar,
+    .essential = ROLE(PART_A) | ROLE(PART_B),
+    .reserved = signed_reserved,
+    .refusal = logs_refusal,
+    .list_bytes = sizeof(struct logs_list),
+    .forget = logs_forget,
     .parts = flip_parts,
     .look = flip_look,
     .change = logs_change,

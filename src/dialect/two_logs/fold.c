@@ -18,11 +18,6 @@
 /* A log that grows all the time is flipped with the rest to drain. */
 #define CATCH_UPS_MAX 3
 
-static struct signs signs_in(const struct work *w)
-{
-    return signs_of(w->op.list->policy);
-}
-
 static struct list_call *set_call(const struct work *w)
 {
     struct list_call *call = TAILQ_FIRST(&w->calls);
@@ -121,7 +116,7 @@ static void close_log(struct engine *e, struct work *w, int which)
 
 static void make_active(struct engine *e, struct work *w)
 {
-    if (w->op.list->policy->dialect == DIALECT_FLIP) {
+    if (logs_have_pointer(w->op.list)) {
         logs_write_pointer(e, w, 1 - w->logs.active);
     } else {
         close_log(e, w, w->logs.active);
@@ -264,7 +259,7 @@ static bool write_next(struct engine *e, struct work *w)
     logs->step = LOGS_STEP;
     if (logs_closed(w, logs->active)) {
         reopen(e, w);
-    } else if (logs->state == LOGS_UNKNOWN && w->op.list->policy->dialect == DIALECT_MARKER &&
+    } else if (logs->state == LOGS_UNKNOWN && !logs_have_pointer(w->op.list) &&
                !logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
         close_log(e, w, 1 - logs->active);

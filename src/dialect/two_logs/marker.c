@@ -47,15 +47,28 @@ static enum look marker_look(struct engine *e, struct work *w)
     return logs_look(e, w);
 }
 
+static const char *marker_grammar(const struct grammar *g, const struct part *part)
+{
+    bool log = part->role == PART_A || part->role == PART_B;
+    return log ? grammar_signed(g, logs_behind_marks(g->list, g->value), grammar_item) : NULL;
+}
+
+static size_t marker_reserved(const struct list_policy *policy, char *out)
+{
+    out[0] = (char)policy->closed_mark;
+    return 1 + signed_reserved(policy, out + 1);
+}
+
 const struct dialect dialect_marker = {
     .name = "marker",
-    .lanes = {[LIST_ADD] = LANE_CHANGE,
-              [LIST_DEL] = LANE_CHANGE,
-              [LIST_SET] = LANE_ALONE,
-              DIALECT_READS,
-              [LIST_DROP] = LANE_ALONE,
-              [LIST_COMPACT] = LANE_ALONE},
+    .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .never = dialect_not_exact,
+    .grammar = marker_grammar,
+    .essential = ROLE(PART_A) | ROLE(PART_B),
+    .reserved = marker_reserved,
+    .refusal = logs_refusal,
+    .list_bytes = sizeof(struct logs_list),
+    .forget = logs_forget,
     .parts = marker_parts,
     .look = marker_look,
     .change = logs_change,

@@ -40,6 +40,13 @@ bool logs_item_allowed(struct slice item)
     return !note_parse(item, &note);
 }
 
+const char *logs_refusal(const struct list_policy *policy, struct slice item)
+{
+    (void)policy;
+    return logs_item_allowed(item) ? NULL
+                                   : "item has the form of what a log says of itself (@BYTES:HASH)";
+}
+
 static void note_append(struct block **b, struct note note, struct signs signs)
 {
     char text[NOTE_MAX];
@@ -95,20 +102,18 @@ uint64_t logs_number(const struct work *w, int which)
 
 /* ---- looking ---- */
 
-static struct signs signs_in(const struct work *w)
+struct slice logs_behind_marks(const struct list *list, struct slice text)
 {
-    return signs_of(w->op.list->policy);
+    char mark = (char)list->policy->closed_mark;
+    while (!logs_have_pointer(list) && text.len > 0 && text.p[0] == mark) {
+        (void)slice_take(&text, 1);
+    }
+    return text;
 }
 
 struct slice logs_text(const struct work *w, int which)
 {
-    struct slice text = w->parts[which].value;
-    const struct list_policy *policy = w->op.list->policy;
-    while (policy->dialect == DIALECT_MARKER && text.len > 0 &&
-           text.p[0] == (char)policy->closed_mark) {
-        (void)slice_take(&text, 1);
-    }
-    return text;
+    return logs_behind_marks(w->op.list, w->parts[which].value);
 }
 
 bool logs_closed(const struct work *w, int which)
@@ -143,7 +148,7 @@ struct slice logs_tail(const struct work *w)
  * afterwards. */
 static bool settled(struct work *w)
 {
-    struct list *list = w->op.list;
+    struct logs_list *list = logs_list(w->op.list);
     struct note note;
     if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note) ||
         note.hash == list->settled_note) {
@@ -258,8 +263,7 @@ static void fold_both(struct work *w)
 /* Nothing says yet which log is active. */
 static bool wants_pointer(const struct work *w)
 {
-    return w->op.list->policy->dialect == DIALECT_FLIP &&
-           w->parts[LOGS_POINTER].state == PART_MISSING;
+    return logs_have_pointer(w->op.list) && w->parts[LOGS_POINTER].state == PART_MISSING;
 }
 
 /* How many looks in a row must have found the same, for what was found to be believed. The parts
@@ -268,13 +272,14 @@ static bool wants_pointer(const struct work *w)
  * with somebody's writing in between. */
 static unsigned looks_needed(const struct work *w)
 {
-    bool flip = w->op.list->policy->dialect == DIALECT_FLIP;
+    bool flip = logs_have_pointer(w->op.list);
     bool there = w->parts[w->logs.active].state == PART_THERE;
     if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
         return 3;
     }
-    bool unsure = w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ||
-                  (w->logs.state == LOGS_REST && w->op.list->known_active != w->logs.active + 1);
+    bool unsure =
+        w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ||
+        (w->logs.state == LOGS_REST && logs_list(w->op.list)->active != w->logs.active + 1);
     return unsure || w->logs.squeeze ? 2 : 1;
 }
 
@@ -295,14 +300,19 @@ static bool is_torn(struct work *w)
  * number, has to be the one that was seen by the look before: then it has been all the time. */
 static bool is_same_life(struct work *w)
 {
-    struct list *list = w->op.list;
+    struct logs_list *list = logs_list(w->op.list);
     uint64_t life = logs_number(w, w->logs.active);
-    if (list->policy->dialect == DIALECT_FLIP) {
+    if (logs_have_pointer(w->op.list)) {
         life = wants_pointer(w) ? 0 : w->parts[LOGS_POINTER].cas;
     }
-    bool same = life == list->active_life;
-    list->active_life = life;
+    bool same = life == list->life;
+    list->life = life;
     return same;
+}
+
+void logs_forget(struct list *list)
+{
+    logs_list(list)->active = 0;
 }
 
 enum look logs_look(struct engine *e, struct work *w)
@@ -325,7 +335,7 @@ enum look logs_look(struct engine *e, struct work *w)
     items_settle(&w->items);
     w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
     bool active_there = w->parts[logs->active].state == PART_THERE;
-    w->op.list->known_active = active_there ? logs->active + 1 : 0;
+    logs_list(w->op.list)->active = active_there ? logs->active + 1 : 0;
     return LOOK_DONE;
 }
 
@@ -380,22 +390,22 @@ static enum progress append_after_look(struct engine *e, struct work *w,
 static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
-    struct list *list = w->op.list;
+    struct logs_list *list = logs_list(w->op.list);
     CO_BEGIN(co);
     w->failed = w->conflict = false;
     w->append.status = BE_MISS;
-    if (list->policy->dialect == DIALECT_FLIP) {
+    if (logs_have_pointer(w->op.list)) {
         /* The pointer is small, and read before each append as clients by hand do. That a log was
          * closed is found out when it is gone. */
         part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
         CO_AWAIT(co, "reading which log is active");
-        list->known_active = event->status == BE_HIT ? flip_active(list, event->reply->value) : 0;
+        list->active = event->status == BE_HIT ? logs_named(w->op.list, event->reply->value) : 0;
         if (!foreign_refuse_reply(e, w, PART_ACTIVE, 0, event->reply)) {
             CO_RETURN(co);
         }
     }
-    if (list->known_active != 0) {
-        aim(w, list->known_active - 1, false);
+    if (list->active != 0) {
+        aim(w, list->active - 1, false);
         CO_CALL(co, work_append(e, w, event));
     }
     if (!w->failed && w->append.status == BE_MISS) {

@@ -20,7 +20,27 @@
 
 #include "dialect/shared/dialect.h"
 
-/* Takes the log of the part: without marks, which are counted. */
+extern const struct dialect dialect_flip, dialect_marker;
+
+/* What a worker remembers of the list. */
+struct logs_list {
+    int active;            /* the log that takes changes, from 1; 0: not known */
+    uint64_t settled_note; /* see settled in two_logs.c */
+    uint64_t life;         /* of the active log, as the last look saw it */
+};
+static inline struct logs_list *logs_list(const struct list *list)
+{
+    return list_own(list);
+}
+void logs_forget(struct list *list);
+
+/* Does a pointer say which log is active? Else a mark says which one is closed. */
+static inline bool logs_have_pointer(const struct list *list)
+{
+    return dialect_of(list) == &dialect_flip;
+}
+
+/* The log of the part, without the marks before it. */
 struct slice logs_text(const struct work *w, int which);
 bool logs_closed(const struct work *w, int which);
 struct note;
@@ -30,6 +50,9 @@ bool logs_has_taken(const struct work *w, int which, struct note *note);
 struct slice logs_late(const struct work *w);
 /* What came to the copy itself. */
 struct slice logs_tail(const struct work *w);
+
+/* The text behind the marks that say that the log is closed. */
+struct slice logs_behind_marks(const struct list *list, struct slice text);
 
 /* The look: w->logs.active is set by the caller. */
 enum look logs_look(struct engine *e, struct work *w);
@@ -49,12 +72,14 @@ void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct sli
 
 /* May this item be in such a list? Entries of the kind above may not. */
 bool logs_item_allowed(struct slice item);
+/* dialect.refusal for the same reason. */
+const char *logs_refusal(const struct list_policy *policy, struct slice item);
 
 /* flip: the position of the part that says which log is active; and which one that value names,
  * counted from 1, or 0. */
 enum { LOGS_POINTER = 2 };
 void logs_write_pointer(struct engine *e, struct work *w, int which);
-int flip_active(const struct list *list, struct slice value);
+int logs_named(const struct list *list, struct slice value);
 
 /* So many conflicts are enough. */
 #define LOGS_TRIES_MAX 16

@@ -5,13 +5,17 @@
 
 #include "base/number.h"
 #include "list/content/view.h"
+#include "list/core/plugin.h"
 
 #define BUCKETS_MIN ((size_t)256)
 
-void lists_init(struct lists *lists, size_t limit, uint64_t view_limit_bytes)
+void lists_init(struct lists *lists, const struct list_plugin *plugin, size_t limit,
+                uint64_t view_limit_bytes)
 {
-    *lists = (struct lists){
-        .bucket_count = BUCKETS_MIN, .limit = limit, .view_limit_bytes = view_limit_bytes};
+    *lists = (struct lists){.plugin = plugin,
+                            .bucket_count = BUCKETS_MIN,
+                            .limit = limit,
+                            .view_limit_bytes = view_limit_bytes};
     lists->buckets = calloc(lists->bucket_count, sizeof *lists->buckets);
     CHECK(lists->buckets != NULL);
     TAILQ_INIT(&lists->lru);
@@ -89,6 +93,30 @@ static void grow(struct lists *lists)
     free(old);
 }
 
+/* A list and, behind its key, the plugin's memory. */
+static struct list *create(const struct lists *lists, struct slice key,
+                           const struct list_policy *policy)
+{
+    struct list *list;
+    bool native = policy->dialect == DIALECT_NATIVE;
+    size_t more = native ? 0 : lists->plugin->list_bytes(policy);
+    size_t bytes = sizeof *list + key.len, align = native ? 1 : _Alignof(max_align_t);
+    bytes = (bytes + align - 1) / align * align;
+    list = calloc(1, bytes + more);
+    CHECK(list != NULL && key.len <= LIST_KEY_BYTES_MAX);
+    list->policy = policy;
+    list->is_native = native;
+    list->key_len = (uint8_t)key.len;
+    memcpy(list->key, key.p, key.len);
+    TAILQ_INIT(&list->queue);
+    TAILQ_INIT(&list->active);
+    if (!native) {
+        list->plugin_state = (char *)list + bytes;
+        lists->plugin->list_init(list);
+    }
+    return list;
+}
+
 struct list *lists_get(struct lists *lists, struct slice key, const struct list_policy *policy)
 {
     struct list *list = lists->last;
@@ -107,14 +135,8 @@ struct list *lists_get(struct lists *lists, struct slice key, const struct list_
     if (lists->count >= lists->bucket_count) {
         grow(lists);
     }
-    list = calloc(1, sizeof *list + key.len);
-    CHECK(list != NULL && key.len <= LIST_KEY_BYTES_MAX);
+    list = create(lists, key, policy);
     list->hash = hash;
-    list->policy = policy;
-    list->key_len = (uint8_t)key.len;
-    memcpy(list->key, key.p, key.len);
-    TAILQ_INIT(&list->queue);
-    TAILQ_INIT(&list->active);
     struct list **bucket = &lists->buckets[hash & (lists->bucket_count - 1)];
     list->next = *bucket;
     *bucket = list;

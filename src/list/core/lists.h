@@ -64,22 +64,15 @@ struct list {
     uint64_t turns_after_us; /* these go one by one before */
     unsigned turns_failures; /* in a row */
 
-    /* Of a dialect (dialect/): what was found out on the way. */
-    enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept; /* migrate = native: where it is */
-    bool wants_compaction;
-    uint32_t known_parts;   /* a bit per role: appended to without a look first; and of the last */
-    uint32_t known_sublist; /* role of all, sublists, this one (dialect/shared/foreign.h) */
-    bool has_bar;           /* tombstone: deletions may be prepended */
-    bool apart;             /* paired: its items were read through several connections */
-    int known_active;       /* flip, marker: the log that takes changes, from 1; 0 = not known */
-    bool newest_known;      /* sublists: the numbers of the first and the last */
-    uint32_t oldest, newest;
-    uint64_t settled_note, active_life; /* flip, marker: see dialect/two_logs */
+    bool is_native;        /* as far as this worker knows; else the plugin schedules it */
+    bool wants_compaction; /* set by operations of the plugin, for its schedule */
+    void *plugin_state; /* the plugin's own memory (plugin.h); NULL: the layout is the engine's */
 
     char key[];
 };
 
 struct lists {
+    const struct list_plugin *plugin;
     struct list **buckets;
     size_t bucket_count; /* a power of two */
     size_t count, limit;
@@ -92,7 +85,9 @@ struct lists {
     uint64_t view_bytes, view_limit_bytes;
 };
 
-void lists_init(struct lists *lists, size_t limit, uint64_t view_limit_bytes);
+/* plugin: may be NULL if all lists are in the engine's own layout. */
+void lists_init(struct lists *lists, const struct list_plugin *plugin, size_t limit,
+                uint64_t view_limit_bytes);
 void lists_fini(struct lists *lists);
 
 /* The list of that key, made when it is not known yet; forgets idle ones beyond the limit. Never
@@ -113,12 +108,6 @@ void lists_drop_view(struct lists *lists, struct list *list);
 static inline struct slice list_key(const struct list *list)
 {
     return slice_make(list->key, list->key_len);
-}
-
-/* Is the list in the engine's own layout, as far as this worker knows? */
-static inline bool list_is_native(const struct list *list)
-{
-    return list->policy->dialect == DIALECT_NATIVE || list->kept == KEPT_NATIVE;
 }
 
 /* The head was seen with this size and header. */

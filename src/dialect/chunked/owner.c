@@ -4,10 +4,10 @@
  * look like an index. So before a list of sublists is converted, the lists are looked at that would
  * call a sublist of theirs like that.
  */
-#include "dialect/migrate/migrate.h"
+#include "dialect/chunked/chunked.h"
 
 #include "base/number.h"
-#include "dialect/shared/text.h"
+#include "dialect/migrate/migrate.h"
 
 /* Digits of the largest number that an index may list. */
 #define DIGITS_MAX 10

@@ -4,14 +4,20 @@
  * folder that knows those layouts (src/dialect) fills one such table in, and the engine's creator
  * hands it over, so that the engine names none of them.
  */
-#ifndef LIST_PLUGIN_H
-#define LIST_PLUGIN_H
+#ifndef LIST_CORE_PLUGIN_H
+#define LIST_CORE_PLUGIN_H
 
-#include "list/engine.h"
+#include "list/core/list_call.h"
+
+struct engine;
 
 struct list_plugin {
     /* Why the call is refused, as the text behind CLIENT_ERROR, or NULL. text is room for it. */
     const char *(*refusal)(const struct list_call *call, char text[LIST_ERROR_MAX]);
+    /* The bytes that the plugin keeps with such a list (list->plugin_state), and what fills them in
+     * for a new list; they are zeroed before, and freed with the list. */
+    size_t (*list_bytes)(const struct list_policy *policy);
+    void (*list_init)(struct list *list);
     /* Starts what can be started on such a list. */
     void (*schedule)(struct engine *e, struct list *list);
 };

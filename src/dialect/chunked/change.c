@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Changing a list of sublists: APPEND to the newest, a look whether it still is the newest, and a
+ * further sublist when it has become too long.
+ */
+#include "dialect/chunked/chunked.h"
+#include "dialect/migrate/migrate.h"
+#include "dialect/shared/foreign.h"
+
+#define TRIES_MAX 8
+/* Names in a row that may be taken by something that is not the list's. */
+#define ORPHANS_MAX 16
+
+enum { TAG_INDEX = 1, TAG_SIZE };
+
+/* Takes an index as it was read. False: the list has moved to another layout, or it is none. */
+static bool take_index(struct engine *e, struct work *w, const struct op_event *event, bool *found,
+                       uint32_t *newest)
+{
+    struct record record;
+    struct slice value = event->status == BE_HIT ? event->reply->value : SLICE_NONE;
+    if (list_migrates(w->op.list) && record_parse(value, &record)) {
+        w->failed = w->move.moved = true;
+        return false;
+    }
+    if (!foreign_refuse_reply(e, w, PART_KEY, 0, event->reply)) {
+        return false;
+    }
+    *found = sublists_newest(w->op.list, value, newest);
+    return true;
+}
+
+/* Reads the index. Ends with newest_known, or not: there is none. */
+static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    struct chunked_list *list = chunked_list(w->op.list);
+    CO_BEGIN(co);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    CO_AWAIT(co, "reading which sublists there are");
+    if (event->status == BE_HIT || event->status == BE_MISS) {
+        if (!take_index(e, w, event, &list->newest_known, &w->sublists.newest)) {
+            CO_RETURN(co);
+        }
+        w->sublists.index_there = event->status == BE_HIT;
+        if (list->newest_known &&
+            (list->newest != w->sublists.newest || list->oldest > w->sublists.newest)) {
+            list->oldest = list->newest = w->sublists.newest;
+        }
+    } else {
+        work_note_error(w, event);
+    }
+    CO_END(co);
+}
+
+/* It holds nothing, not even a value of another kind. */
+static bool is_free(const struct be_reply *reply)
+{
+    return reply->value.len == 0 && grammar_flags_of_text(reply->flags);
+}
+
+static void send_next(struct engine *e, struct work *w, enum be_verb verb)
+{
+    struct part next = {.role = PART_SUBLIST, .number = (uint32_t)w->sublists.next};
+    struct block *nothing = block_new(16);
+    part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
+    block_unref(&nothing);
+}
+
+/* May the first sublist be that one? X.0 may have been written before the index; of the others only
+ * one that is not in use. */
+static bool may_begin_with(const struct work *w, const struct be_reply *reply)
+{
+    uint32_t number = (uint32_t)w->sublists.next;
+    return reply->status == BE_MISS ||
+           (number == 0 ? foreign_allows(w->op.list, PART_SUBLIST, number, reply) : is_free(reply));
+}
+
+static void send_index(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(16);
+    sublists_append_number(&value, ENTRY_ADD, (uint32_t)w->sublists.next, signs_in(w));
+    part_send(e, &w->op, &(struct part){.role = PART_KEY},
+              w->sublists.index_there ? BE_APPEND : BE_ADD, value, 0);
+    block_unref(&value);
+}
+
+/* There is no list: its index comes first, so that no sublist is without. But nothing else may
+ * stand where the sublist is to be. */
+static enum progress create_index(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    for (w->sublists.next = 0; w->sublists.next < ORPHANS_MAX; w->sublists.next++) {
+        send_next(e, w, BE_GET);
+        CO_AWAIT(co, "looking where the first sublist is to be");
+        if (event->status != BE_HIT && event->status != BE_MISS) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+        if (may_begin_with(w, event->reply)) {
+            break;
+        }
+    }
+    if (w->sublists.next == ORPHANS_MAX) {
+        work_note_text(w, "the names of the list's first %d sublists are taken, nothing done",
+                       ORPHANS_MAX);
+        CO_RETURN(co);
+    }
+    send_index(e, w);
+    CO_AWAIT(co, "writing a list's index");
+    (void)work_written(e, w, event); /* if somebody else was faster, it is there now */
+    w->sublists.missed = w->sublists.next + 1;
+    CO_END(co);
+}
+
+/* Takes the index. False: the one that has become too long is not the newest any more. */
+static bool take_newest(struct engine *e, struct work *w, const struct op_event *event)
+{
+    uint32_t newest;
+    bool found;
+    if (event->status != BE_HIT) {
+        chunked_list(w->op.list)->newest_known = false;
+        return false;
+    }
+    part_take(&w->move.control, event->reply);
+    if (!take_index(e, w, event, &found, &newest)) {
+        return false;
+    }
+    /* Somebody else may have named it. */
+    w->sublists.added = w->sublists.added && newest != w->sublists.next;
+    return found && newest == w->sublists.newest;
+}
+
+static void name_next(struct engine *e, struct work *w)
+{
+    struct block *value = block_new(w->move.control.value.len + 16);
+    block_append(&value, w->move.control.value.p, w->move.control.value.len);
+    sublists_append_number(&value, ENTRY_ADD, (uint32_t)w->sublists.next, signs_in(w));
+    part_write(e, &w->op, &w->move.control, value, 0);
+    block_unref(&value);
+}
+
+/* A sublist that was added and not named: by CAS, since somebody else may have named it, and
+ * written to it. */
+static enum progress take_back_added(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->undoing;
+    CO_BEGIN(co);
+    if (!w->sublists.added) {
+        CO_RETURN(co);
+    }
+    part_forget(&w->sublists.not_named);
+    w->sublists.not_named =
+        (struct part){.role = PART_SUBLIST, .number = (uint32_t)w->sublists.next};
+    send_next(e, w, BE_GET);
+    CO_AWAIT(co, "reading a sublist that is not needed");
+    if (event->status != BE_HIT || !is_free(event->reply)) {
+        CO_RETURN(co);
+    }
+    part_take(&w->sublists.not_named, event->reply);
+    part_remove(e, &w->op, &w->sublists.not_named, 0);
+    CO_AWAIT(co, "removing a sublist that is not needed");
+    CO_END(co);
+}
+
+/* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
+ * meanwhile has nothing to do with it. One that is there, holds something and has no name was left
+ * by somebody who died: it stays without. */
+static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    CO_BEGIN(co);
+    w->failed = false;
+    for (w->sublists.next = (uint64_t)w->sublists.newest + 1;
+         w->sublists.next <= (uint64_t)w->sublists.newest + ORPHANS_MAX; w->sublists.next++) {
+        if (w->sublists.next > SUBLIST_NUMBER_MAX) {
+            break;
+        }
+        send_next(e, w, BE_ADD);
+        CO_AWAIT(co, "adding a sublist");
+        if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
+            work_note_error(w, event);
+            CO_RETURN(co);
+        }
+        w->sublists.added = event->status == BE_STORED;
+        w->sublists.orphan = false;
+        if (event->status == BE_NOT_STORED) {
+            send_next(e, w, BE_GET);
+            CO_AWAIT(co, "looking into a sublist that is there");
+            w->sublists.orphan = event->status == BE_HIT && !is_free(event->reply);
+        }
+        part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+        CO_AWAIT(co, "reading the index to name the new sublist");
+        if (!take_newest(e, w, event)) {
+            CO_CALL(co, take_back_added(e, w, event));
+            CO_RETURN(co);
+        }
+        if (w->sublists.orphan) {
+            continue;
+        }
+        name_next(e, w);
+        CO_AWAIT(co, "naming the new sublist in the index");
+        if (!work_written(e, w, event)) {
+            CO_CALL(co, take_back_added(e, w, event));
+        } else if (!w->failed) {
+            chunked_list(w->op.list)->newest = w->sublists.newest = (uint32_t)w->sublists.next;
+            foreign_note_known(w->op.list,
+                               &(struct part){.role = PART_SUBLIST, .number = w->sublists.newest});
+        }
+        CO_RETURN(co);
+    }
+    work_note_text(w, "backend has no room for this list in its last sublist, nothing done");
+    CO_END(co);
+}
+
+/* How long the sublist has become, and whether it is still the newest. */
+static enum progress check_newest(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->outer;
+    uint32_t newest;
+    bool found;
+    CO_BEGIN(co);
+    w->sublists.newest_bytes = 0;
+    w->sublists.rolled = false;
+    part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
+    part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
+    while (w->op.due > 0) {
+        CO_AWAIT(co, "looking for a newer sublist");
+        if (event->tag == TAG_SIZE) {
+            w->sublists.newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
+        } else if (event->status == BE_HIT) {
+            w->sublists.rolled =
+                !take_index(e, w, event, &found, &newest) || !found || newest != w->sublists.newest;
+        } else if (event->status == BE_MISS) {
+            w->sublists.rolled = true;
+        } else {
+            work_note_error(w, event);
+        }
+    }
+    CO_END(co);
+}
+
+/* One attempt: ends with failed, or moved (again, where the list is now), or append.status. */
+static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->inner;
+    struct chunked_list *list = chunked_list(w->op.list);
+    CO_BEGIN(co);
+    w->sublists.rolled = false;
+    w->append.status = BE_MISS;
+    w->sublists.newest = list->newest;
+    if (!list->newest_known || w->tries > 0) {
+        CO_CALL(co, read_index(e, w, event));
+        if (w->failed || (!list->newest_known && !w->sublists.adds)) {
+            CO_RETURN(co); /* deleting from nothing */
+        }
+    }
+    if (!list->newest_known && list_migrates(w->op.list) && !w->sublists.index_there) {
+        w->failed = w->move.moved = true; /* an index would hide the native list */
+        CO_RETURN(co);
+    }
+    if (!list->newest_known) {
+        CO_CALL(co, create_index(e, w, event));
+        w->sublists.rolled = true;
+        CO_RETURN(co);
+    }
+    part_forget(&w->append.target);
+    w->append.target = (struct part){.role = PART_SUBLIST, .number = w->sublists.newest};
+    /* One that is not there may have been replaced: it is created if the index still names it. */
+    w->append.only_there = w->sublists.missed != (uint64_t)w->sublists.newest + 1;
+    CO_CALL(co, work_append(e, w, event));
+    if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
+        w->sublists.missed = (uint64_t)w->sublists.newest + 1;
+        w->sublists.rolled = true;
+    } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
+        if (w->sublists.room_from != 0 && w->sublists.newest >= w->sublists.room_from) {
+            work_note_text(w, "backend has no room for these items in one sublist, nothing done");
+            CO_RETURN(co);
+        }
+        w->sublists.room_from = (uint64_t)w->sublists.newest + 1;
+        CO_CALL(co, roll_over(e, w, event));
+        w->sublists.rolled = true;
+    } else if (!w->failed) {
+        CO_CALL(co, check_newest(e, w, event));
+    }
+    CO_END(co);
+}
+
+enum progress sublists_change(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->body;
+    CO_BEGIN(co);
+    signed_batch(w);
+    /* A newest sublist that is missing stands for what is in older ones. */
+    w->sublists.adds = w->append.create != NULL;
+    if (!w->sublists.adds) {
+        w->append.create = block_ref(w->append.value);
+    }
+    do {
+        CO_CALL(co, change_once(e, w, event));
+        w->wrote_any = w->wrote_any || w->append.status == BE_STORED;
+    } while (!w->failed && w->sublists.rolled && ++w->tries < TRIES_MAX);
+    if (!w->failed && w->sublists.rolled) {
+        chunked_list(w->op.list)->newest_known = false;
+        metric_inc(e->metrics, METRIC_list_busy);
+        work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
+    }
+    if (w->failed && w->wrote_any && !w->move.moved) {
+        work_note_unknown(w);
+    }
+    if (w->failed) {
+        work_fail(e, w, w->error);
+        CO_RETURN(co);
+    }
+    dialect_appended(e, w->op.list, w->append.value->used);
+    work_finish(e, w);
+    if (w->sublists.newest_bytes >= list_sublist_limit(w->op.list)) {
+        CO_CALL(co, roll_over(e, w, event));
+    }
+    CO_END(co);
+}
