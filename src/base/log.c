@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -129,14 +130,19 @@ void log_write(enum log_level level, const char *format, ...)
     (void)ignored;
 }
 
-int log_limit_pass(struct log_limit *limit, int64_t wall_s, uint64_t *suppressed)
+bool log_limit_pass(struct log_limit *limit, int64_t wall_s, const char *events,
+                    char more[LOG_MORE_MAX])
 {
     if (limit->last_s == wall_s) {
         limit->suppressed++;
-        return 0;
+        return false;
     }
-    *suppressed = limit->suppressed;
+    more[0] = '\0';
+    if (limit->suppressed > 0) {
+        snprintf(more, LOG_MORE_MAX, " (%" PRIu64 " more such %s since the last message)",
+                 limit->suppressed, events);
+    }
     limit->suppressed = 0;
     limit->last_s = wall_s;
-    return 1;
+    return true;
 }

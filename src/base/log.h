@@ -7,6 +7,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -48,8 +49,11 @@ struct log_limit {
     int64_t last_s;
     uint64_t suppressed;
 };
-/* True when the event may be logged now; *suppressed = how many were not since the last one that
- * was. */
-MUST_CHECK int log_limit_pass(struct log_limit *limit, int64_t wall_s, uint64_t *suppressed);
+/* Room for what log_limit_pass says of events that were not logged. */
+#define LOG_MORE_MAX 96
+/* True when the event may be logged now. Then more is what the line should end with: nothing, or
+ * " (12 more such EVENTS since the last message)" when that many were kept back. */
+MUST_CHECK bool log_limit_pass(struct log_limit *limit, int64_t wall_s, const char *events,
+                               char more[LOG_MORE_MAX]);
 
 #endif

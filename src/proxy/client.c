@@ -423,14 +423,13 @@ static bool write_out(struct client *c)
 static void drop_slow(struct client *c)
 {
     struct worker *w = c->worker;
-    uint64_t suppressed;
-    char peer[CONFIG_NAME_MAX + 16];
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
     metric_inc(&w->metrics, METRIC_clients_dropped_slow);
-    if (log_limit_pass(&w->slow_limit, w->now.wall_s, &suppressed)) {
-        log_warn("client %s closed: it left %zu bytes of answers unread, client_hard_bytes is %llu "
-                 "(%llu more such clients since the last message)",
+    if (log_limit_pass(&w->slow_limit, w->now.wall_s, "clients", more)) {
+        log_warn("client %s closed: it left %zu bytes of answers unread, client_hard_bytes is "
+                 "%llu%s",
                  client_peer(c, peer, sizeof peer), c->out.bytes + c->window.parked_bytes,
-                 (unsigned long long)w->config->client_hard_bytes, (unsigned long long)suppressed);
+                 (unsigned long long)w->config->client_hard_bytes, more);
     }
     client_close(c);
 }

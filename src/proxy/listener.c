@@ -48,9 +48,9 @@ static void add_client(struct acceptor *a, int fd)
 
 static void pause_accepting(struct worker *w, int reason)
 {
-    uint64_t suppressed;
-    if (log_limit_pass(&w->accept_limit, w->now.wall_s, &suppressed)) {
-        log_error("cannot accept clients: %s; trying again", strerror(reason));
+    char more[LOG_MORE_MAX];
+    if (log_limit_pass(&w->accept_limit, w->now.wall_s, "events", more)) {
+        log_error("cannot accept clients: %s; trying again%s", strerror(reason), more);
     }
     for (size_t i = 0; i < w->acceptor_count; i++) {
         event_del(&w->acceptors[i].event);

@@ -95,15 +95,13 @@ static void say_why(struct client *c)
 static void close_client(struct client *c)
 {
     struct worker *w = c->worker;
-    uint64_t suppressed;
-    char peer[CONFIG_NAME_MAX + 16];
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
     metric_inc(&w->metrics, METRIC_clients_dropped_memory);
-    if (log_limit_pass(&w->memory_limit, w->now.wall_s, &suppressed)) {
-        log_warn("client %s closed: memory_limit_bytes (%llu) is reached, and it held %llu bytes "
-                 "(%llu more such clients since the last message)",
+    if (log_limit_pass(&w->memory_limit, w->now.wall_s, "clients", more)) {
+        log_warn("client %s closed: memory_limit_bytes (%llu) is reached, and it held %llu bytes%s",
                  client_peer(c, peer, sizeof peer),
                  (unsigned long long)w->config->memory_limit_bytes, (unsigned long long)holds(c),
-                 (unsigned long long)suppressed);
+                 more);
     }
     say_why(c);
     client_close(c);

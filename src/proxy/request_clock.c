@@ -17,14 +17,11 @@ static void set_timer(struct worker *w)
 static void close_slow(struct client *c)
 {
     struct worker *w = c->worker;
-    uint64_t suppressed;
-    char peer[CONFIG_NAME_MAX + 16];
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
     metric_inc(&w->metrics, METRIC_request_timeouts);
-    if (log_limit_pass(&w->receive_limit, w->now.wall_s, &suppressed)) {
-        log_warn("client %s closed: its request did not arrive within request_timeout_ms (%u) "
-                 "(%llu more such clients since the last message)",
-                 client_peer(c, peer, sizeof peer), w->config->request_timeout_ms,
-                 (unsigned long long)suppressed);
+    if (log_limit_pass(&w->receive_limit, w->now.wall_s, "clients", more)) {
+        log_warn("client %s closed: its request did not arrive within request_timeout_ms (%u)%s",
+                 client_peer(c, peer, sizeof peer), w->config->request_timeout_ms, more);
     }
     client_refuse_rest(c, SLICE_LIT("CLIENT_ERROR the request did not arrive within "
                                     "request_timeout_ms\r\n"));

@@ -39,8 +39,7 @@ static void answer_binary(struct client *c, struct slice input)
 void stranger_met(struct client *c, enum stranger kind, struct slice input)
 {
     struct worker *w = c->worker;
-    uint64_t suppressed;
-    char peer[CONFIG_NAME_MAX + 16];
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
     if (kind == STRANGER_BINARY) {
         answer_binary(c, input);
     }
@@ -49,8 +48,8 @@ void stranger_met(struct client *c, enum stranger kind, struct slice input)
     }
     c->is_stranger = true;
     metric_inc(&w->metrics, METRIC_other_protocols);
-    if (log_limit_pass(&w->stranger_limit, w->now.wall_s, &suppressed)) {
-        log_warn("client %s refused: it %s (%llu more such clients since the last message)",
-                 client_peer(c, peer, sizeof peer), advice[kind], (unsigned long long)suppressed);
+    if (log_limit_pass(&w->stranger_limit, w->now.wall_s, "clients", more)) {
+        log_warn("client %s refused: it %s%s", client_peer(c, peer, sizeof peer), advice[kind],
+                 more);
     }
 }

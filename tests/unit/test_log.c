@@ -159,18 +159,18 @@ static void test_one_event_per_second_passes_the_limit(void **state)
 {
     (void)state;
     struct log_limit limit = {0};
-    uint64_t suppressed = 99;
-    assert_true(log_limit_pass(&limit, 1000, &suppressed));
-    assert_int_equal(suppressed, 0);
+    char more[LOG_MORE_MAX] = "?";
+    assert_true(log_limit_pass(&limit, 1000, "clients", more));
+    assert_string_equal(more, "");
     for (int i = 0; i < 5; i++) {
-        assert_false(log_limit_pass(&limit, 1000, &suppressed));
+        assert_false(log_limit_pass(&limit, 1000, "clients", more));
     }
-    assert_true(log_limit_pass(&limit, 1001, &suppressed));
-    assert_int_equal(suppressed, 5);
-    assert_true(log_limit_pass(&limit, 1002, &suppressed));
-    assert_int_equal(suppressed, 0);
+    assert_true(log_limit_pass(&limit, 1001, "clients", more));
+    assert_string_equal(more, " (5 more such clients since the last message)");
+    assert_true(log_limit_pass(&limit, 1002, "clients", more));
+    assert_string_equal(more, "");
     /* A clock that is set back must not silence the log. */
-    assert_true(log_limit_pass(&limit, 10, &suppressed));
+    assert_true(log_limit_pass(&limit, 10, "clients", more));
 }
 
 static int setup(void **state)

@@ -70,13 +70,10 @@ static const char *waits_for(const struct engine *e, const struct list *list)
 
 static RARE void log_late(struct engine *e, const struct list *list)
 {
-    char key[128];
-    uint64_t suppressed;
-    if (log_limit_pass(&e->late_log, e->now.wall_s, &suppressed)) {
-        log_warn("list %s: requests ended at their deadline; what they waited for: %s (%llu more "
-                 "such events in between)",
-                 slice_escape(list_key(list), key, sizeof key), waits_for(e, list),
-                 (unsigned long long)suppressed);
+    char key[128], more[LOG_MORE_MAX];
+    if (log_limit_pass(&e->late_log, e->now.wall_s, "events", more)) {
+        log_warn("list %s: requests ended at their deadline; what they waited for: %s%s",
+                 slice_escape(list_key(list), key, sizeof key), waits_for(e, list), more);
     }
 }
 

@@ -56,9 +56,9 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
              slice_escape(slice_make(key, len), text, sizeof text));
     metric_inc(e->metrics, METRIC_list_damaged);
     list->suspect = missing->name;
-    uint64_t suppressed;
-    if (log_limit_pass(&e->damaged_log, e->now.wall_s, &suppressed)) {
-        log_error("%s (%llu more such events in between)", error, (unsigned long long)suppressed);
+    char more[LOG_MORE_MAX];
+    if (log_limit_pass(&e->damaged_log, e->now.wall_s, "events", more)) {
+        log_error("%s%s", error, more);
     }
     if (list->policy->on_damaged == ON_DAMAGED_MISS) {
         compact_start_on(e, list, COMPACT_CLEAR, &missing->name);
