@@ -128,7 +128,8 @@ void pool_set_watch(struct pool *pool, bool watch);
  * as the pool lives. */
 struct server_stats {
     char name[CONFIG_NAME_MAX + 16];
-    char state[16]; /* "up", "connecting", "ejected", "down", "idle" */
+    char state[16];  /* "up", "connecting", "ejected", "down", "idle" */
+    bool is_ejected; /* a connection is, and its probe was not answered yet */
     char version[32];
     char address[CONFIG_NAME_MAX + 16]; /* of the last connection, "" = none yet */
     uint64_t requests, errors, timeouts, ejections, connects, connect_failures, pending, evictions;

@@ -298,6 +298,7 @@ void server_snapshot(struct server *server, struct server_stats *out)
     };
     snprintf(out->name, sizeof out->name, "%s", server->config->name);
     snprintf(out->state, sizeof out->state, "%s", state_name(server));
+    out->is_ejected = atomic_load(&server->in_favour[UPSTREAM_EJECTED]) > 0;
     pthread_mutex_lock(&server->text_lock);
     memcpy(out->version, server->version_text, sizeof out->version);
     memcpy(out->address, server->address_text, sizeof out->address);

@@ -113,7 +113,8 @@ static void show_counters(struct worker *w, struct chain *out)
 
 /* --- backends --- */
 
-/* The best that any worker sees: one that works shows that the server does. */
+/* The best that any worker sees: one that works shows that the server does. A worker that has
+ * ejected the server shows that it hangs, whatever connections the others still have. */
 static int state_rank(const char *state)
 {
     static const char *const ranks[] = {"idle", "down", "ejected", "connecting", "up"};
@@ -131,6 +132,7 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
     if (state_rank(one->state) > state_rank(sum->state)) {
         memcpy(sum->state, one->state, sizeof sum->state);
     }
+    sum->is_ejected = sum->is_ejected || one->is_ejected;
     if (sum->version[0] == '\0') {
         memcpy(sum->version, one->version, sizeof sum->version);
     }
@@ -152,7 +154,7 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
 
 static void show_server(const char *prefix, const struct server_stats *s, struct chain *out)
 {
-    line(out, "%s:state %s", prefix, s->state);
+    line(out, "%s:state %s", prefix, s->is_ejected ? "ejected" : s->state);
     line(out, "%s:version %s", prefix, s->version[0] != '\0' ? s->version : "unknown");
     line(out, "%s:address %s", prefix, s->address[0] != '\0' ? s->address : "unknown");
     const struct {

@@ -315,6 +315,23 @@ def test_the_handshake_asks_nothing_else(start_daemon, start_fake):
         assert conn.get("key") == b"value"
 
 
+def test_a_server_that_one_worker_ejected_is_not_shown_as_up(start_daemon, start_fake):
+    """The other worker, which has asked it nothing, has a connection whose handshake was answered."""
+
+    def hang(fake, sock):
+        for _ in fake.requests(sock):
+            pass
+
+    fake = start_fake(hang)
+    daemon = start_daemon([fake], config={"pool main": FAST, "proxy": {"threads": 2}})
+    name = f"backend:{fake.address}"
+    with daemon.conn() as conn:
+        wait_until("both are connected", lambda: fake.connections >= 2)
+        ejected = " down: 3 requests in a row timed out; probing"
+        wait_until("it is ejected", lambda: error_of(fake, conn.set("key", "x")) == ejected)
+        assert conn.stats("stats backends")[f"{name}:state"] == "ejected"
+
+
 @pytest.mark.parametrize("answers_probes", [False, True])
 def test_a_server_that_hangs_is_ejected(start_daemon, start_fake, start_memcached, answers_probes):
     """It shakes hands and answers nothing: few requests wait for it. Keys stay where they belong."""
