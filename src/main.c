@@ -253,11 +253,21 @@ static void print_setting(void *arg, const char *section, const char *key, const
     printf("%s = %s\n", key, value);
 }
 
+static int refuse_log_file(const char *path)
+{
+    fprintf(stderr, "mclistd: log_file %s: %s\n", path, strerror(errno));
+    return EX_CANTCREAT;
+}
+
 /* What a start would refuse as well, though the file itself is in order. */
 static int check_names(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
+    const char *log_file = m->config->log_file;
     int code = EX_OK;
+    if (log_file[0] != '\0' && log_check(log_file) != 0) {
+        return refuse_log_file(log_file);
+    }
     if (os_user_find(m->config, &m->user, error) != 0) {
         code = EX_NOUSER;
     } else if (listen_set_check_group(m->config, error) != 0) {
@@ -395,8 +405,7 @@ static int start_log(struct mclistd *m)
 {
     const char *path = m->config->log_file[0] == '\0' ? NULL : m->config->log_file;
     if (log_open(path, m->config->log_level) != 0) {
-        fprintf(stderr, "mclistd: log_file %s: %s\n", path, strerror(errno));
-        return EX_CANTCREAT;
+        return refuse_log_file(path);
     }
     int rc = log_start_thread(m->config->log_buffer_bytes);
     if (rc != 0) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +53,26 @@ int log_open(const char *path, enum log_level level)
     CHECK(sink.path != NULL);
     atomic_store(&sink.fd, fd);
     return 0;
+}
+
+int log_check(const char *path)
+{
+    struct stat file;
+    if (stat(path, &file) == 0) {
+        errno = S_ISDIR(file.st_mode) ? EISDIR : errno;
+        return S_ISDIR(file.st_mode) ? -1 : access(path, W_OK);
+    }
+    if (errno != ENOENT) {
+        return -1;
+    }
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
+    CHECK(folder != NULL);
+    int rc = access(folder, W_OK | X_OK);
+    int saved = errno;
+    free(folder);
+    errno = saved;
+    return rc;
 }
 
 int log_reopen(void)

@@ -19,6 +19,8 @@ enum log_level { LOG_ERROR_LEVEL, LOG_WARN_LEVEL, LOG_INFO_LEVEL, LOG_DEBUG_LEVE
 /* Sends lines up to level to path (NULL: standard error). Returns 0, or -1 with errno when path
  * cannot be opened. */
 MUST_CHECK int log_open(const char *path, enum log_level level);
+/* Would log_open open that path? Returns 0, or -1 with errno. Opens and creates nothing. */
+MUST_CHECK int log_check(const char *path);
 /* Opens the path anew (after the file was moved away). Returns 0 or -1 with errno; then the old
  * file stays in use. */
 MUST_CHECK int log_reopen(void);

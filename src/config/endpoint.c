@@ -178,6 +178,23 @@ int listen_list_add(struct config *config, struct slice text, uint16_t default_p
     return 0;
 }
 
+/* Is it an address that no machine has, as 0.0.0.0 or ::, or a multicast one? To connect to 0.0.0.0
+ * means this machine: another one for each proxy. */
+static bool is_no_machine(const char *host)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (inet_aton(host, &v4) != 0) {
+        uint32_t address = ntohl(v4.s_addr);
+        return address >> 24 == 0 || IN_MULTICAST(address) || address == INADDR_BROADCAST;
+    }
+    if (inet_pton(AF_INET6, host, &v6) != 1) {
+        return false;
+    }
+    return IN6_IS_ADDR_UNSPECIFIED(&v6) || IN6_IS_ADDR_MULTICAST(&v6) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 0);
+}
+
 /* "host:port weight": the weight may be missing. */
 static int parse_server(struct slice text, struct server_config *server,
                         char error[CONFIG_ERROR_MAX])
@@ -191,6 +208,11 @@ static int parse_server(struct slice text, struct server_config *server,
     uint64_t value = 1;
     if (endpoint_parse(address, MEMCACHED_PORT, &server->endpoint, error) != 0) {
         return -1;
+    }
+    if (server->endpoint.port != 0 && is_no_machine(server->endpoint.host)) {
+        char name[ENDPOINT_TEXT_MAX];
+        return config_fail(error, "'%s' is the address of no machine; expected that of a server",
+                           endpoint_format(&server->endpoint, name));
     }
     if (weight.len > 0 && (!slice_to_u64(weight, &value) || value == 0 || value > WEIGHT_MAX)) {
         char shown[SHOWN_MAX];

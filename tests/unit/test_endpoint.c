@@ -168,6 +168,15 @@ static void test_bad_servers(void **state)
                 "'1000001' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000");
     bad_servers("a:1 b:1",
                 "'b:1' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000");
+    bad_servers("0.0.0.0:1", "'0.0.0.0:1' is the address of no machine; expected that of a server");
+    bad_servers("a:1, 0:2 3", "'0:2' is the address of no machine; expected that of a server");
+    bad_servers("[::]", "'[::]:11211' is the address of no machine; expected that of a server");
+    bad_servers("[::ffff:0.0.0.0]:1",
+                "'[::ffff:0.0.0.0]:1' is the address of no machine; expected that of a server");
+    bad_servers("224.0.0.1:1",
+                "'224.0.0.1:1' is the address of no machine; expected that of a server");
+    bad_servers("[ff02::1]:1",
+                "'[ff02::1]:1' is the address of no machine; expected that of a server");
     bad_servers("a:1, b:1, a:1", "'a:1' is named twice; expected each server once");
     bad_servers("a:1 2, a:1 3", "'a:1' is named twice; expected each server once");
 }

@@ -119,6 +119,22 @@ static void test_what_cannot_be_opened_leaves_the_old_file_in_use(void **state)
     assert_int_equal(log_reopen(), 0);
 }
 
+static void test_whether_a_file_could_be_opened_is_known_before(void **state)
+{
+    (void)state;
+    assert_int_equal(log_check(path), 0);
+    char other[sizeof path + 8];
+    snprintf(other, sizeof other, "%s.2", path);
+    assert_int_equal(log_check(other), 0);
+    assert_int_equal(access(other, F_OK), -1);
+    assert_int_equal(log_check("/nonexistent/folder/log"), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(log_check("/dev/null/log"), -1);
+    assert_int_equal(errno, ENOTDIR);
+    assert_int_equal(log_check(folder), -1);
+    assert_int_equal(errno, EISDIR);
+}
+
 static void *write_lines(void *arg)
 {
     for (int i = 0; i < 500; i++) {
@@ -200,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(test_after_a_move_lines_go_to_the_new_file),
         cmocka_unit_test(test_what_cannot_be_opened_leaves_the_old_file_in_use),
+        cmocka_unit_test(test_whether_a_file_could_be_opened_is_known_before),
         cmocka_unit_test(test_lines_of_two_threads_never_mix),
         cmocka_unit_test(test_one_event_per_second_passes_the_limit),
     };

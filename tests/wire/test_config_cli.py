@@ -298,6 +298,16 @@ def test_a_configuration_that_cannot_be_read(tmp_path):
     assert run("-c", tmp_path)[0] == EX_CONFIG
 
 
+def test_a_log_file_that_a_start_could_not_open(tmp_path):
+    path = tmp_path / "log.ini"
+    path.write_text(f"[proxy]\nlog_file = {tmp_path}/missing/log\n" + SERVERS)
+    expected = f"mclistd: log_file {tmp_path}/missing/log: No such file or directory\n"
+    assert run("-t", "-c", path) == (os.EX_CANTCREAT, "", expected)
+    (tmp_path / "missing").mkdir()
+    assert run("-t", "-c", path)[0] == 0
+    assert not (tmp_path / "missing" / "log").exists()
+
+
 def test_a_group_that_a_start_would_not_find(tmp_path):
     path = tmp_path / "group.ini"
     path.write_text("[proxy]\nsocket_group = no-such-group\n" + SERVERS)
