@@ -28,6 +28,22 @@ void rig_fini(struct rig *rig)
     config_destroy(&rig->config);
 }
 
+struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
+{
+    struct be_request *request = engine_take_request(rig->engine);
+    while (request == NULL) {
+        uint64_t next_us = engine_run(rig->engine, rig->now);
+        request = engine_take_request(rig->engine);
+        if (request == NULL) {
+            assert_true(next_us != UINT64_MAX);
+            rig->now.mono_us = next_us > rig->now.mono_us ? next_us : rig->now.mono_us;
+        }
+    }
+    assert_int_equal(request->verb, verb);
+    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
+    return request;
+}
+
 void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
                 const char *value, int64_t ttl_s)
 {
@@ -40,4 +56,49 @@ void rig_answer(struct rig *rig, struct be_request *request, enum be_status stat
     }
     engine_reply(rig->engine, request, &reply, rig->now);
     block_unref(&reply.block);
+}
+
+/* ---- scripts ---- */
+
+int script_setup(void **state)
+{
+    static struct script s;
+    s = (struct script){0};
+    rig_init(&s.rig);
+    chain_init(&s.call.answer);
+    *state = &s;
+    return 0;
+}
+
+int script_teardown(void **state)
+{
+    struct script *s = *state;
+    rig_fini(&s->rig);
+    chain_fini(&s->call.answer);
+    return 0;
+}
+
+void script_submit(struct script *s, enum list_verb verb, const struct slice *items, size_t count)
+{
+    s->call.verb = verb;
+    s->call.key = SLICE_LIT("k");
+    s->call.policy = &s->rig.config->lists[0];
+    s->call.session = &s->session;
+    s->call.items = items;
+    s->call.item_count = count;
+    engine_submit(s->rig.engine, &s->call, s->rig.now);
+}
+
+void script_expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
+                   const char *value)
+{
+    rig_answer(&s->rig, rig_take(&s->rig, verb, key), status, value, -1);
+}
+
+void script_expect_done(struct script *s, enum list_status status)
+{
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_null(engine_take_request(s->rig.engine));
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+    assert_int_equal(s->call.status, status);
 }

@@ -19,8 +19,30 @@ struct rig {
  */
 void rig_init(struct rig *rig);
 void rig_fini(struct rig *rig);
+/* The engine must send this next, for that key; the clock moves on as far as the engine waits for
+ * that. Returns the request, which is to be answered. */
+struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key);
 /* Gives the request back with a reply; value: of a hit, or NULL. ttl_s: -1 = no expiry. */
 void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
                 const char *value, int64_t ttl_s);
+
+/* One call of one session for the list "k", and the conversation with the backend that it takes. */
+struct script {
+    struct rig rig;
+    struct list_session session;
+    struct list_call call;
+};
+
+/* For cmocka: *state is a script whose call is not submitted yet. */
+int script_setup(void **state);
+int script_teardown(void **state);
+#define script_test(name) cmocka_unit_test_setup_teardown(name, script_setup, script_teardown)
+/* items: must stay until the call is done. */
+void script_submit(struct script *s, enum list_verb verb, const struct slice *items, size_t count);
+/* rig_take and rig_answer, for an item without expiry. */
+void script_expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
+                   const char *value);
+/* The engine must send nothing more: the call is done, and has ended so. */
+void script_expect_done(struct script *s, enum list_status status);
 
 #endif

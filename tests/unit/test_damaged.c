@@ -15,196 +15,150 @@
 #define HEAD "^1 " FIRST_RUN ".2:52:6\n"
 #define DAMAGED "list damaged: sublist k#" FIRST_RUN ".1 missing"
 
-struct test {
-    struct rig rig;
-    struct list_session session;
-    struct list_call call;
-};
-
-static int setup(void **state)
+static void submit(struct script *s, enum list_verb verb)
 {
-    static struct test t;
-    t = (struct test){0};
-    rig_init(&t.rig);
-    chain_init(&t.call.answer);
-    *state = &t;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct test *t = *state;
-    rig_fini(&t->rig);
-    chain_fini(&t->call.answer);
-    return 0;
-}
-
-static void submit(struct test *t, enum list_verb verb)
-{
-    t->call.verb = verb;
-    t->call.key = SLICE_LIT("k");
-    t->call.policy = &t->rig.config->lists[0];
-    t->call.session = &t->session;
-    t->call.number = 0;
-    engine_submit(t->rig.engine, &t->call, t->rig.now);
-}
-
-static void expect(struct test *t, enum be_verb verb, const char *key, enum be_status status,
-                   const char *value)
-{
-    (void)engine_run(t->rig.engine, t->rig.now);
-    struct be_request *request = engine_take_request(t->rig.engine);
-    assert_non_null(request);
-    assert_int_equal(request->verb, verb);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
-    rig_answer(&t->rig, request, status, value, -1);
+    s->call.number = 0;
+    script_submit(s, verb, s->call.items, s->call.item_count);
 }
 
 /* The second of two sublists is lost. */
-static void expect_reading(struct test *t)
+static void expect_reading(struct script *s)
 {
-    expect(t, BE_GET, "k#" FIRST_RUN ".0", BE_HIT, "^1 0000000003\n+1:a+1:b+1:c");
-    expect(t, BE_GET, "k#" FIRST_RUN ".1", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k#" FIRST_RUN ".0", BE_HIT, "^1 0000000003\n+1:a+1:b+1:c");
+    script_expect(s, BE_GET, "k#" FIRST_RUN ".1", BE_MISS, NULL);
 }
 
-static void expect_done(struct test *t, enum list_status status, const char *error)
+static void expect_done(struct script *s, enum list_status status, const char *error)
 {
-    (void)engine_run(t->rig.engine, t->rig.now);
-    assert_null(engine_take_request(t->rig.engine));
-    assert_ptr_equal(engine_take_done(t->rig.engine), &t->call);
-    assert_int_equal(t->call.status, status);
+    script_expect_done(s, status);
     if (error != NULL) {
-        assert_string_equal(t->call.error, error);
+        assert_string_equal(s->call.error, error);
     }
-    assert_false(engine_busy(t->rig.engine));
+    assert_false(engine_busy(s->rig.engine));
 }
 
 /* It is missing, and still is when the head was read again. */
-static void expect_damage(struct test *t)
+static void expect_damage(struct script *s)
 {
-    expect_reading(t);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_reading(t);
-    expect_done(t, LIST_SERVER_ERROR, DAMAGED);
+    expect_reading(s);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_reading(s);
+    expect_done(s, LIST_SERVER_ERROR, DAMAGED);
 }
 
 /* The engine's own, since its limits are read when it is made. */
-static void without_views(struct test *t)
+static void without_views(struct script *s)
 {
-    t->rig.config->view_bytes = 0;
-    engine_destroy(&t->rig.engine);
-    t->rig.engine =
-        engine_create(t->rig.config, &t->rig.cache, &dialects, &t->rig.rng, &t->rig.metrics);
+    s->rig.config->view_bytes = 0;
+    engine_destroy(&s->rig.engine);
+    s->rig.engine =
+        engine_create(s->rig.config, &s->rig.cache, &dialects, &s->rig.rng, &s->rig.metrics);
 }
 
 /* What a read has found missing is not counted by the head right afterwards. */
 static void test_llen_that_meets_the_loss_says_so(void **state)
 {
-    struct test *t = *state;
-    submit(t, LIST_LEN);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_reading(t);
-    expect_damage(t);
+    struct script *s = *state;
+    submit(s, LIST_LEN);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_reading(s);
+    expect_damage(s);
 }
 
 /* Without a look at sublists the head's number is the answer, until somebody finds one missing. A
  * head that does not name that run any more is believed again. */
 static void test_llen_knows_what_was_found(void **state)
 {
-    struct test *t = *state;
-    without_views(t);
-    submit(t, LIST_LEN);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_done(t, LIST_OK, NULL);
-    assert_int_equal(t->call.number, 6);
-    submit(t, LIST_GET);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_damage(t);
-    submit(t, LIST_LEN);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_damage(t);
-    submit(t, LIST_LEN);
-    expect(t, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n");
-    expect_done(t, LIST_OK, NULL);
-    assert_int_equal(t->call.number, 3);
-    submit(t, LIST_LEN); /* what was cleared does not matter */
-    expect(t, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".2:52:6\n!0:+1:x");
-    expect_done(t, LIST_OK, NULL);
-    assert_int_equal(t->call.number, 1);
+    struct script *s = *state;
+    without_views(s);
+    submit(s, LIST_LEN);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.number, 6);
+    submit(s, LIST_GET);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_damage(s);
+    submit(s, LIST_LEN);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_damage(s);
+    submit(s, LIST_LEN);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n");
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.number, 3);
+    submit(s, LIST_LEN); /* what was cleared does not matter */
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".2:52:6\n!0:+1:x");
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.number, 1);
 }
 
 static void test_empty_lrange_reads_what_it_does_not_show(void **state)
 {
-    struct test *t = *state;
-    without_views(t);
-    t->call.from = 10;
-    t->call.to = -1;
-    submit(t, LIST_RANGE);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_damage(t);
-    submit(t, LIST_RANGE);
-    expect(t, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n");
-    expect(t, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000003\n+1:a+1:b+1:c");
-    expect_done(t, LIST_MISSING, NULL);
+    struct script *s = *state;
+    without_views(s);
+    s->call.from = 10;
+    s->call.to = -1;
+    submit(s, LIST_RANGE);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_damage(s);
+    submit(s, LIST_RANGE);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n");
+    script_expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000003\n+1:a+1:b+1:c");
+    expect_done(s, LIST_MISSING, NULL);
 }
 
-static void expect_looks(struct test *t, enum be_status second)
+static void expect_looks(struct script *s, enum be_status second)
 {
-    expect(t, BE_PROBE, "k#" FIRST_RUN ".0", BE_HIT, NULL);
-    expect(t, BE_PROBE, "k#" FIRST_RUN ".1", second, NULL);
+    script_expect(s, BE_PROBE, "k#" FIRST_RUN ".0", BE_HIT, NULL);
+    script_expect(s, BE_PROBE, "k#" FIRST_RUN ".1", second, NULL);
 }
 
 static void test_lstat_looks_whether_sublists_are_there(void **state)
 {
-    struct test *t = *state;
-    submit(t, LIST_STAT);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_looks(t, BE_HIT);
-    expect_done(t, LIST_OK, NULL);
-    assert_int_equal(t->call.stat.items, 6);
-    submit(t, LIST_STAT);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_looks(t, BE_MISS);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_reading(t);
-    expect_done(t, LIST_SERVER_ERROR, DAMAGED);
+    struct script *s = *state;
+    submit(s, LIST_STAT);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_looks(s, BE_HIT);
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.stat.items, 6);
+    submit(s, LIST_STAT);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_looks(s, BE_MISS);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_reading(s);
+    expect_done(s, LIST_SERVER_ERROR, DAMAGED);
 }
 
 /* A merge was faster. */
 static void test_lstat_of_a_head_that_is_old_looks_again(void **state)
 {
-    struct test *t = *state;
-    submit(t, LIST_STAT);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_looks(t, BE_MISS);
-    expect(t, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n");
-    expect(t, BE_PROBE, "k#" SECOND_RUN ".0", BE_HIT, NULL);
-    expect_done(t, LIST_OK, NULL);
-    assert_int_equal(t->call.stat.items, 3);
+    struct script *s = *state;
+    submit(s, LIST_STAT);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_looks(s, BE_MISS);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n");
+    script_expect(s, BE_PROBE, "k#" SECOND_RUN ".0", BE_HIT, NULL);
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.stat.items, 3);
 }
 
 static void test_lstat_that_gets_no_answer_does_not_guess(void **state)
 {
-    struct test *t = *state;
-    submit(t, LIST_STAT);
-    expect(t, BE_GET, "k#", BE_HIT, HEAD);
-    expect_looks(t, BE_DOWN);
-    expect_done(t, LIST_SERVER_ERROR, NULL);
+    struct script *s = *state;
+    submit(s, LIST_STAT);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    expect_looks(s, BE_DOWN);
+    expect_done(s, LIST_SERVER_ERROR, NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_llen_that_meets_the_loss_says_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_llen_knows_what_was_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_empty_lrange_reads_what_it_does_not_show, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_lstat_looks_whether_sublists_are_there, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_lstat_of_a_head_that_is_old_looks_again, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_lstat_that_gets_no_answer_does_not_guess, setup,
-                                        teardown),
+        script_test(test_llen_that_meets_the_loss_says_so),
+        script_test(test_llen_knows_what_was_found),
+        script_test(test_empty_lrange_reads_what_it_does_not_show),
+        script_test(test_lstat_looks_whether_sublists_are_there),
+        script_test(test_lstat_of_a_head_that_is_old_looks_again),
+        script_test(test_lstat_that_gets_no_answer_does_not_guess),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

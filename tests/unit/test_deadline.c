@@ -62,22 +62,6 @@ static struct list_call *submit(struct test *t, size_t number, enum list_verb ve
     return call;
 }
 
-static struct be_request *take(struct test *t, enum be_verb verb, const char *key)
-{
-    struct be_request *request = engine_take_request(t->rig.engine);
-    while (request == NULL) {
-        uint64_t next_us = engine_run(t->rig.engine, t->rig.now);
-        request = engine_take_request(t->rig.engine);
-        if (request == NULL) {
-            assert_true(next_us != UINT64_MAX);
-            t->rig.now.mono_us = next_us > t->rig.now.mono_us ? next_us : t->rig.now.mono_us;
-        }
-    }
-    assert_int_equal(request->verb, verb);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
-    return request;
-}
-
 static void answer(struct test *t, struct be_request *request, enum be_status status,
                    const char *value)
 {
@@ -87,7 +71,7 @@ static void answer(struct test *t, struct be_request *request, enum be_status st
 /* The list is not known yet: it is looked for before it is appended to. */
 static void look(struct test *t)
 {
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1\n+1:a");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1\n+1:a");
 }
 
 /* The call is answered now, and its items' memory is not looked at any more. */
@@ -144,7 +128,7 @@ static void test_a_change_that_waits_is_not_done(void **state)
     struct test *t = *state;
     struct list_call *first = submit(t, 0, LIST_ADD);
     look(t);
-    struct be_request *append = take(t, BE_APPEND, "k#");
+    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADD);
     let_time_pass(t, first);
@@ -166,8 +150,8 @@ static void test_a_change_that_was_stored_is_done(void **state)
     struct list_call *add = submit(t, 0, LIST_ADD);
     struct list_call *len = submit(t, 1, LIST_LEN);
     look(t);
-    answer(t, take(t, BE_APPEND, "k#"), BE_STORED, NULL);
-    struct be_request *get = take(t, BE_GET, "k#");
+    answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL);
+    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, add);
     expect_done(t, add, NULL);
     expect_done(t, len, "deadline over: the list was not read in time");
@@ -183,12 +167,12 @@ static void test_a_change_between_two_tries_is_not_done(void **state)
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADD);
     look(t);
-    answer(t, take(t, BE_APPEND, "k#"), BE_NOT_STORED, NULL);
-    struct be_request *get = take(t, BE_GET, "k#");
+    answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_NOT_STORED, NULL);
+    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, nothing done");
     answer(t, get, BE_MISS, NULL);
-    struct be_request *add = take(t, BE_ADD, "k#");
+    struct be_request *add = rig_take(&t->rig, BE_ADD, "k#");
     assert_true(slice_equal(add->value, SLICE_LIT("^1\n+2:x1")));
     answer(t, add, BE_STORED, NULL);
     expect_done(t, second, NULL);
@@ -201,11 +185,11 @@ static void test_a_change_ends_with_the_look_before_it(void **state)
     struct list_call *first = submit(t, 0, LIST_ADD);
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADD);
-    struct be_request *get = take(t, BE_GET, "k#");
+    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, nothing done");
     answer(t, get, BE_HIT, "^1\n");
-    struct be_request *append = take(t, BE_APPEND, "k#");
+    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
     assert_true(slice_equal(append->value, SLICE_LIT("+2:x1")));
     answer(t, append, BE_STORED, NULL);
     expect_done(t, second, NULL);
@@ -217,8 +201,8 @@ static void test_a_read_ends_in_its_second_step(void **state)
     struct test *t = *state;
     t->rig.config->view_bytes = 0;
     struct list_call *has = submit(t, 0, LIST_HAS);
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n");
-    struct be_request *sublist = take(t, BE_GET, "k#" RUN ".0");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n");
+    struct be_request *sublist = rig_take(&t->rig, BE_GET, "k#" RUN ".0");
     let_time_pass(t, has);
     expect_done(t, has, "deadline over: the list was not read in time");
     answer(t, sublist, BE_LOST, NULL);
@@ -232,12 +216,12 @@ static void test_an_exact_change_is_left_out_of_its_batch(void **state)
     struct list_call *first = submit(t, 0, LIST_ADDX);
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADDX);
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n");
-    struct be_request *sublist = take(t, BE_GET, "k#" RUN ".0");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n");
+    struct be_request *sublist = rig_take(&t->rig, BE_GET, "k#" RUN ".0");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, nothing done");
     answer(t, sublist, BE_HIT, "^1 0000000003\n+2:x7+2:x8+2:x9");
-    struct be_request *cas = take(t, BE_CAS, "k#");
+    struct be_request *cas = rig_take(&t->rig, BE_CAS, "k#");
     assert_true(slice_equal(cas->value, SLICE_LIT("^1 " RUN ".1:18:1\n+2:x1")));
     answer(t, cas, BE_STORED, NULL);
     expect_done(t, second, NULL);
@@ -249,7 +233,7 @@ static void test_an_exact_change_alone_ends_with_its_call(void **state)
 {
     struct test *t = *state;
     struct list_call *add = submit(t, 0, LIST_ADDX);
-    struct be_request *get = take(t, BE_GET, "k#");
+    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, add);
     expect_done(t, add, "deadline over, nothing done");
     answer(t, get, BE_HIT, "^1\n");
@@ -260,8 +244,8 @@ static void test_an_exact_change_under_way_is_unknown_and_not_repeated(void **st
 {
     struct test *t = *state;
     struct list_call *add = submit(t, 0, LIST_ADDX);
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1\n");
-    struct be_request *cas = take(t, BE_CAS, "k#");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1\n");
+    struct be_request *cas = rig_take(&t->rig, BE_CAS, "k#");
     let_time_pass(t, add);
     expect_done(t, add, "deadline over, outcome unknown");
     answer(t, cas, BE_EXISTS, NULL);
@@ -273,8 +257,8 @@ static void test_a_drop_is_done_once_the_list_is_empty(void **state)
     struct test *t = *state;
     struct list_call *drop = submit(t, 0, LIST_DROP);
     look(t);
-    answer(t, take(t, BE_APPEND, "k#"), BE_STORED, NULL);
-    struct be_request *get = take(t, BE_GET, "k#");
+    answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL);
+    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
     let_time_pass(t, drop);
     expect_done(t, drop, NULL);
     answer(t, get, BE_HIT, "^1\n+1:a!0:");
@@ -287,13 +271,13 @@ static void test_a_drop_does_not_clear_after_its_deadline(void **state)
     struct test *t = *state;
     t->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
     struct list_call *drop = submit(t, 0, LIST_DROP);
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
-    struct be_request *cas = take(t, BE_CAS, "k#");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
+    struct be_request *cas = rig_take(&t->rig, BE_CAS, "k#");
     let_time_pass(t, drop);
     expect_done(t, drop, "deadline over, outcome unknown");
     answer(t, cas, BE_EXISTS, NULL);
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:b");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:b");
     expect_rest(t);
 }
 
@@ -304,17 +288,18 @@ static void test_a_merge_gives_up_after_long_timeout_ms(void **state)
     t->rig.config->long_timeout_ms = 5000;
     struct list_call *compact = submit(t, 0, LIST_COMPACT);
     char value[256];
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1 bbbbbbbbbbbbb.1:18:1\n");
-    struct be_request *announce = take(t, BE_APPEND, "k#");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1 bbbbbbbbbbbbb.1:18:1\n");
+    struct be_request *announce = rig_take(&t->rig, BE_APPEND, "k#");
     snprintf(value, sizeof value, "^1 " RUN ".1:18:1 bbbbbbbbbbbbb.1:18:1\n%.*s",
              SLICE_ARGS(announce->value));
     answer(t, announce, BE_STORED, NULL);
-    answer(t, take(t, BE_GET, "k#"), BE_HIT, value);
-    struct be_request *newer = take(t, BE_GET, "k#bbbbbbbbbbbbb.0");
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, value);
+    struct be_request *newer = rig_take(&t->rig, BE_GET, "k#bbbbbbbbbbbbb.0");
     let_time_pass(t, compact);
     expect_done(t, compact, "deadline over: the list is not compact yet");
     answer(t, newer, BE_HIT, "^1 0000000001\n+2:x9");
-    answer(t, take(t, BE_APPEND, "k#"), BE_STORED, NULL); /* the announcement is withdrawn */
+    answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL); /* the announcement is withdrawn
+                                                                     */
     expect_rest(t);
 }
 
@@ -327,13 +312,14 @@ static void test_a_change_of_a_dialect_goes_on_with_its_batch(void **state)
     struct list_call *first = submit(t, 0, LIST_ADD);
     t->rig.now.mono_us += 10;
     struct list_call *second = submit(t, 1, LIST_ADD);
-    answer(t, take(t, BE_GET, "k"), BE_HIT, "a,a,"); /* it is looked at before it is known */
-    struct be_request *request = take(t, BE_APPEND, "k");
+    answer(t, rig_take(&t->rig, BE_GET, "k"), BE_HIT, "a,a,"); /* it is looked at before it is known
+                                                                */
+    struct be_request *request = rig_take(&t->rig, BE_APPEND, "k");
     let_time_pass(t, first);
     expect_done(t, first, "deadline over, outcome unknown");
     answer(t, request, BE_TOO_LARGE, NULL);
-    answer(t, take(t, BE_GET, "k"), BE_HIT, "a,a,");
-    request = take(t, BE_CAS, "k");
+    answer(t, rig_take(&t->rig, BE_GET, "k"), BE_HIT, "a,a,");
+    request = rig_take(&t->rig, BE_CAS, "k");
     assert_true(slice_equal(request->value, SLICE_LIT("a,x0,x1,")));
     answer(t, request, BE_STORED, NULL);
     expect_done(t, second, NULL);

@@ -18,59 +18,6 @@
 #define FIRST_RUN "aaaaaaaaaaaaa"
 #define SECOND_RUN "bbbbbbbbbbbbb"
 
-struct script {
-    struct rig rig;
-    struct list_session session;
-    struct list_call call;
-};
-
-static int setup(void **state)
-{
-    static struct script s;
-    s = (struct script){0};
-    rig_init(&s.rig);
-    chain_init(&s.call.answer);
-    *state = &s;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct script *s = *state;
-    rig_fini(&s->rig);
-    chain_fini(&s->call.answer);
-    return 0;
-}
-
-static void submit(struct script *s, enum list_verb verb, const struct slice *items, size_t count)
-{
-    s->call.verb = verb;
-    s->call.key = SLICE_LIT("k");
-    s->call.policy = &s->rig.config->lists[0];
-    s->call.session = &s->session;
-    s->call.items = items;
-    s->call.item_count = count;
-    engine_submit(s->rig.engine, &s->call, s->rig.now);
-}
-
-/* The engine must send this next, for that key. */
-static struct be_request *expect_request(struct script *s, enum be_verb verb, const char *key)
-{
-    struct be_request *request;
-    while ((request = engine_take_request(s->rig.engine)) == NULL) {
-        uint64_t next_us = engine_run(s->rig.engine, s->rig.now);
-        assert_true(next_us != UINT64_MAX ||
-                    (request = engine_take_request(s->rig.engine)) != NULL);
-        if (request != NULL) {
-            break;
-        }
-        s->rig.now.mono_us = next_us > s->rig.now.mono_us ? next_us : s->rig.now.mono_us;
-    }
-    assert_int_equal(request->verb, verb);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
-    return request;
-}
-
 /* value: of a hit, or NULL. */
 static void answer(struct script *s, struct be_request *request, enum be_status status,
                    const char *value)
@@ -78,33 +25,19 @@ static void answer(struct script *s, struct be_request *request, enum be_status 
     rig_answer(&s->rig, request, status, value, -1);
 }
 
-static void expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
-                   const char *value)
-{
-    answer(s, expect_request(s, verb, key), status, value);
-}
-
-static void expect_done(struct script *s, enum list_status status)
-{
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_null(engine_take_request(s->rig.engine));
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, status);
-}
-
 /* The append of an ldrop found no head, but there is one after all, so it is cleared by CAS. What
  * others add from there on belongs to a time after the ldrop and stays. */
 static void test_drop_clears_only_once(void **state)
 {
     struct script *s = *state;
-    submit(s, LIST_DROP, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
-    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
-    expect(s, BE_CAS, "k#", BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:b");
-    expect_done(s, LIST_OK);
+    script_submit(s, LIST_DROP, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:b");
+    script_expect_done(s, LIST_OK);
 }
 
 /* An append reaches any item, whoever's it is: a change of a list that this worker does not know
@@ -115,9 +48,9 @@ static void test_change_of_what_is_no_list_is_refused(void **state)
     const enum list_verb verbs[] = {LIST_ADD, LIST_DEL, LIST_SET, LIST_DROP};
     struct slice item = SLICE_LIT("x");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        submit(s, verbs[i], &item, verbs[i] != LIST_DROP);
-        expect(s, BE_GET, "k#", BE_HIT, "<html>");
-        expect_done(s, LIST_SERVER_ERROR);
+        script_submit(s, verbs[i], &item, verbs[i] != LIST_DROP);
+        script_expect(s, BE_GET, "k#", BE_HIT, "<html>");
+        script_expect_done(s, LIST_SERVER_ERROR);
         assert_string_equal(s->call.error, "k# holds no list of a version known here");
     }
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_foreign), 4);
@@ -128,22 +61,22 @@ static void test_change_of_a_known_list_does_not_look(void **state)
 {
     struct script *s = *state;
     struct slice item = SLICE_LIT("x");
-    submit(s, LIST_ADD, &item, 1);
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect(s, BE_ADD, "k#", BE_STORED, NULL);
-    expect_done(s, LIST_OK);
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect(s, BE_ADD, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
     for (int i = 0; i < 3; i++) {
-        submit(s, LIST_ADD, &item, 1);
-        expect(s, BE_APPEND, "k#", BE_STORED, NULL);
-        expect_done(s, LIST_OK);
+        script_submit(s, LIST_ADD, &item, 1);
+        script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+        script_expect_done(s, LIST_OK);
     }
     /* It was removed, and something else has its name: what is not known any more is looked at. */
-    submit(s, LIST_LEN, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "something else");
-    expect_done(s, LIST_SERVER_ERROR);
-    submit(s, LIST_ADD, &item, 1);
-    expect(s, BE_GET, "k#", BE_HIT, "something else");
-    expect_done(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "something else");
+    script_expect_done(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k#", BE_HIT, "something else");
+    script_expect_done(s, LIST_SERVER_ERROR);
 }
 
 /* Of two ldrops that meet an empty list, one removes it; the other found nothing. */
@@ -151,10 +84,10 @@ static void test_drop_that_was_overtaken_found_nothing(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
-    submit(s, LIST_DROP, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n");
-    expect(s, BE_CAS_DELETE, "k#", BE_NOT_FOUND, NULL);
-    expect_done(s, LIST_MISSING);
+    script_submit(s, LIST_DROP, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n");
+    script_expect(s, BE_CAS_DELETE, "k#", BE_NOT_FOUND, NULL);
+    script_expect_done(s, LIST_MISSING);
 }
 
 /* The list is empty and still there when the backend goes away: the error must not sound as if
@@ -163,12 +96,12 @@ static void test_drop_that_came_half_way_says_so(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
-    submit(s, LIST_DROP, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
-    expect(s, BE_CAS, "k#", BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_DOWN, NULL);
-    expect_done(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_DROP, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_DOWN, NULL);
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_non_null(strstr(s->call.error, "list emptied, then: "));
 }
 
@@ -179,10 +112,10 @@ static void test_create_does_not_guess_when_memory_is_short(void **state)
     struct script *s = *state;
     struct slice item = SLICE_LIT("x");
     s->rig.config->lists[0].fold_memory_bytes = 1;
-    submit(s, LIST_CREATE, &item, 1);
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
-    expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
-    expect_done(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_CREATE, &item, 1);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
+    script_expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
 }
 
@@ -193,14 +126,14 @@ static void begin_flip(struct script *s, char run[32])
     char head[160];
     s->rig.config->lists[0].log_limit_bytes = 32;
     snprintf(head, sizeof head, "^1\n%s", log);
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *append = expect_request(s, BE_APPEND, "k#");
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
     snprintf(head, sizeof head, "^1\n%s%.*s", log, (int)append->value.len, append->value.p);
     snprintf(run, 32, "k#%.13s.0", strchr(strchr(head, '~'), ':') + 1);
     answer(s, append, BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    expect(s, BE_ADD, run, BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_ADD, run, BE_STORED, NULL);
 }
 
 /* Somebody has stored something else in the list's place, and the flip has seen it: its own sublist
@@ -210,11 +143,11 @@ static void test_flip_that_meets_what_is_no_list_leaves_it_alone(void **state)
     struct script *s = *state;
     char run[32];
     begin_flip(s, run);
-    expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "[5,1,1,3]");
-    expect(s, BE_DELETE, run, BE_DELETED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "[5,1,1,3]");
-    expect_done(s, LIST_SERVER_ERROR);
+    script_expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "[5,1,1,3]");
+    script_expect(s, BE_DELETE, run, BE_DELETED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "[5,1,1,3]");
+    script_expect_done(s, LIST_SERVER_ERROR);
 }
 
 /* Of another list it cannot know whether the announcement is in it. */
@@ -223,12 +156,12 @@ static void test_flip_that_meets_another_list_withdraws(void **state)
     struct script *s = *state;
     char run[32];
     begin_flip(s, run);
-    expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:z");
-    expect(s, BE_DELETE, run, BE_DELETED, NULL);
-    expect(s, BE_APPEND, "k#", BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:z");
-    expect_done(s, LIST_OK);
+    script_expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:z");
+    script_expect(s, BE_DELETE, run, BE_DELETED, NULL);
+    script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:z");
+    script_expect_done(s, LIST_OK);
 }
 
 /* A run is announced, but what stands in the head then cannot be read: the announcement is taken
@@ -239,17 +172,17 @@ static void test_announcement_is_withdrawn_when_the_head_cannot_be_read(void **s
     const char *heads[] = {"^1\n+1:a+1:b", "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:1\n"};
     s->rig.config->lists[0].log_limit_bytes = 4;
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        submit(s, LIST_COMPACT, NULL, 0);
-        expect(s, BE_GET, "k#", BE_HIT, heads[i]);
-        expect(s, BE_APPEND, "k#", BE_STORED, NULL);
-        expect(s, BE_GET, "k#", BE_REFUSED, NULL);
-        struct be_request *append = expect_request(s, BE_APPEND, "k#");
+        script_submit(s, LIST_COMPACT, NULL, 0);
+        script_expect(s, BE_GET, "k#", BE_HIT, heads[i]);
+        script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+        script_expect(s, BE_GET, "k#", BE_REFUSED, NULL);
+        struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
         struct slice entry = append->value;
         assert_true(slice_starts_with(entry, SLICE_LIT("~26:")));
         entry = slice_make(entry.p + 4 + 13, entry.len - 4 - 13);
         assert_true(slice_starts_with(entry, SLICE_LIT(".0.")));
         answer(s, append, BE_STORED, NULL);
-        expect_done(s, LIST_SERVER_ERROR);
+        script_expect_done(s, LIST_SERVER_ERROR);
     }
 }
 
@@ -258,10 +191,10 @@ static void test_read_does_not_guess_when_memory_is_short(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].fold_memory_bytes = 1;
-    submit(s, LIST_STAT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
-    expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
-    expect_done(s, LIST_SERVER_ERROR);
+    script_submit(s, LIST_STAT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1 " SECOND_RUN ".1:18:0\n");
+    script_expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000001\n-1:a");
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_non_null(strstr(s->call.error, "fold_memory_bytes"));
 }
 
@@ -273,11 +206,11 @@ static void test_log_full_of_dead_announcements_is_swept(void **state)
     char head[256];
     s->rig.config->lists[0].log_limit_bytes = 32;
     strncpy(head, "^1\n~26:" FIRST_RUN ".1.1600000000~26:" SECOND_RUN ".1.1600000000", sizeof head);
-    submit(s, LIST_LEN, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
 }
 
 /* By ADD where nothing is, by REPLACE over what is there, and again when that is gone meanwhile.
@@ -286,21 +219,21 @@ static void test_names_are_burnt_without_taking_away_what_is_burnt(void **state)
 {
     struct script *s = *state;
     const char *head = "^1 *" FIRST_RUN ".2\n+1:a";
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *first = expect_request(s, BE_ADD, "k#" FIRST_RUN ".0");
-    expect(s, BE_ADD, "k#" FIRST_RUN ".1", BE_STORED, NULL);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *first = rig_take(&s->rig, BE_ADD, "k#" FIRST_RUN ".0");
+    script_expect(s, BE_ADD, "k#" FIRST_RUN ".1", BE_STORED, NULL);
     assert_int_equal(first->value.len, 0);
     assert_true(first->exptime > 0);
     answer(s, first, BE_NOT_STORED, NULL);
-    expect(s, BE_REPLACE, "k#" FIRST_RUN ".0", BE_NOT_STORED, NULL);
-    expect(s, BE_ADD, "k#" FIRST_RUN ".0", BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    script_expect(s, BE_REPLACE, "k#" FIRST_RUN ".0", BE_NOT_STORED, NULL);
+    script_expect(s, BE_ADD, "k#" FIRST_RUN ".0", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(slice_equal(cas->value, SLICE_LIT("^1\n+1:a")));
     answer(s, cas, BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
-    expect_done(s, LIST_OK);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a");
+    script_expect_done(s, LIST_OK);
 }
 
 /* Answers a purge's requests as a server would on which these names have an item: those below so
@@ -341,15 +274,15 @@ static void test_burning_stops_where_nothing_is(void **state)
     const char *head = "^1 *" FIRST_RUN ".9999999\n";
     uint64_t counts[BE_DELETE + 1] = {0};
     const uint32_t stored[128] = {['a'] = 20000};
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, head);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
     struct be_request *r = serve_purge(s, stored, counts);
     assert_int_equal(r->verb, BE_GET);
     assert_int_equal(counts[BE_REPLACE], 20000);
     assert_int_equal(counts[BE_ADD], 20000 + 8192);
     assert_int_equal(counts[BE_DELETE], 0);
     answer(s, r, BE_HIT, head);
-    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
     answer(s, cas, BE_STORED, NULL);
 }
@@ -362,9 +295,9 @@ static void test_deleting_stops_where_nothing_is(void **state)
     const char *head = "^1 *" SECOND_RUN ".2 -" FIRST_RUN ".9999999\n";
     uint64_t counts[BE_DELETE + 1] = {0};
     const uint32_t stored[128] = {['a'] = 3};
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *r = expect_request(s, BE_DELETE, "k#" FIRST_RUN ".0");
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *r = rig_take(&s->rig, BE_DELETE, "k#" FIRST_RUN ".0");
     counts[BE_DELETE]++;
     answer(s, r, BE_DELETED, NULL);
     r = serve_purge(s, stored, counts);
@@ -372,7 +305,7 @@ static void test_deleting_stops_where_nothing_is(void **state)
     assert_int_equal(counts[BE_DELETE], 3 + 65536);
     assert_int_equal(counts[BE_ADD], 2);
     answer(s, r, BE_HIT, head);
-    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(slice_equal(cas->value, SLICE_LIT("^1\n")));
     answer(s, cas, BE_STORED, NULL);
 }
@@ -385,16 +318,16 @@ static void test_purge_leaves_what_is_too_much(void **state)
     const char *head = "^1 *" FIRST_RUN ".9999999 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n";
     uint64_t counts[BE_DELETE + 1] = {0};
     const uint32_t stored[128] = {0};
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, head);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
     struct be_request *r = serve_purge(s, stored, counts);
     assert_int_equal(counts[BE_ADD], 8192);
     answer(s, r, BE_HIT, head);
-    struct be_request *cas = expect_request(s, BE_CAS, "k#");
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(
         slice_equal(cas->value, SLICE_LIT("^1 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n")));
     answer(s, cas, BE_STORED, NULL);
-    expect_done(s, LIST_SERVER_ERROR);
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_string_equal(s->call.error, "the head names more to tidy up than can be stored: "
                                        "the rest is left for later");
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_purges_cut), 1);
@@ -409,9 +342,9 @@ static void test_log_says_what_calls_waited_for(void **state)
     assert_true(fd >= 0);
     assert_int_equal(log_open(path, LOG_INFO_LEVEL), 0);
     s->call.deadline_us = s->rig.now.mono_us + 1000000;
-    submit(s, LIST_LEN, NULL, 0);
+    script_submit(s, LIST_LEN, NULL, 0);
     s->rig.now.mono_us += 5000000;
-    expect_done(s, LIST_SERVER_ERROR);
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_int_equal(log_open(NULL, LOG_INFO_LEVEL), 0);
     assert_true(read(fd, text, sizeof text - 1) > 0);
     close(fd);
@@ -425,12 +358,12 @@ static void test_compact_of_a_list_that_is_dropped_meanwhile(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].log_limit_bytes = 4;
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect_done(s, LIST_OK);
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
 }
 
 /* A head that extstore has moved to disk takes no appends: the flip is announced by CAS. */
@@ -439,22 +372,22 @@ static void test_compact_of_a_head_on_disk(void **state)
     struct script *s = *state;
     char head[256];
     s->rig.config->lists[0].log_limit_bytes = 4;
-    submit(s, LIST_COMPACT, NULL, 0);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    struct be_request *request = expect_request(s, BE_CAS, "k#");
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
     assert_true(slice_starts_with(request->value, SLICE_LIT("^1\n+1:a+1:b~")));
     snprintf(head, sizeof head, "%.*s", SLICE_ARGS(request->value));
     answer(s, request, BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
     request = engine_take_request(s->rig.engine);
     assert_non_null(request);
     assert_int_equal(request->verb, BE_ADD);
     answer(s, request, BE_STORED, NULL);
-    expect(s, BE_CAS, "k#", BE_STORED, NULL);
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect_done(s, LIST_OK);
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
 }
 
 /* Moving a long list takes longer than a call may wait for its turn: that is not why it failed. */
@@ -464,20 +397,20 @@ static void test_conversion_may_take_long(void **state)
     const char *moved = "\1mclistd moved 1 11 0\n^1\n+1:a+1:b";
     s->rig.config->lists[0].dialect = DIALECT_SIMPLE;
     s->rig.config->lists[0].migrate = MIGRATE_NATIVE;
-    submit(s, LIST_CONVERT, NULL, 0);
-    expect(s, BE_GET, "k", BE_HIT, "a,b,");
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect(s, BE_GET, "k", BE_HIT, "a,b,");
-    expect(s, BE_GET, "k", BE_HIT, "a,b,");
-    expect(s, BE_CAS, "k", BE_STORED, NULL);
-    expect(s, BE_GET, "k", BE_HIT, moved);
-    expect(s, BE_ADD, "k#", BE_STORED, NULL);
+    script_submit(s, LIST_CONVERT, NULL, 0);
+    script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    script_expect(s, BE_CAS, "k", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k", BE_HIT, moved);
+    script_expect(s, BE_ADD, "k#", BE_STORED, NULL);
     s->rig.now.mono_us += 100000000;
-    expect(s, BE_DELETE, "k", BE_DELETED, NULL);
-    expect(s, BE_GET, "k", BE_MISS, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    expect_done(s, LIST_OK);
+    script_expect(s, BE_DELETE, "k", BE_DELETED, NULL);
+    script_expect(s, BE_GET, "k", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect_done(s, LIST_OK);
     assert_int_equal(s->call.number, 2);
 }
 
@@ -490,24 +423,24 @@ static void test_change_beside_a_conversion_is_in_doubt(void **state)
     policy->dialect = DIALECT_PAIRED;
     policy->migrate = MIGRATE_NATIVE;
     policy->key_bytes_max = LIST_KEY_BYTES_MAX;
-    submit(s, LIST_ADD, &item, 1);
-    expect(s, BE_GET, "k", BE_MISS, NULL);
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect(s, BE_GET, "follow-k", BE_HIT, "a,b,");
-    expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
-    expect(s, BE_SIZE, "follow-k", BE_HIT, "a,b,");
-    expect(s, BE_APPEND, "follow-k", BE_STORED, NULL);
-    expect(s, BE_GET, "k", BE_MISS, NULL);
-    expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
-    expect(s, BE_GET, "follow-k", BE_HIT, "a,b,x,"); /* is it the list's? */
-    expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
-    expect(s, BE_SIZE, "follow-k", BE_HIT, "");
-    struct be_request *adds = expect_request(s, BE_DELETE, "follow-k");
-    struct be_request *deletes = expect_request(s, BE_DELETE, "unfollow-k");
+    script_submit(s, LIST_ADD, &item, 1);
+    script_expect(s, BE_GET, "k", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect(s, BE_GET, "follow-k", BE_HIT, "a,b,");
+    script_expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
+    script_expect(s, BE_SIZE, "follow-k", BE_HIT, "a,b,");
+    script_expect(s, BE_APPEND, "follow-k", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b");
+    script_expect(s, BE_GET, "follow-k", BE_HIT, "a,b,x,"); /* is it the list's? */
+    script_expect(s, BE_GET, "unfollow-k", BE_MISS, NULL);
+    script_expect(s, BE_SIZE, "follow-k", BE_HIT, "");
+    struct be_request *adds = rig_take(&s->rig, BE_DELETE, "follow-k");
+    struct be_request *deletes = rig_take(&s->rig, BE_DELETE, "unfollow-k");
     answer(s, adds, BE_DELETED, NULL);
     answer(s, deletes, BE_NOT_FOUND, NULL);
-    expect(s, BE_GET, "k", BE_DOWN, NULL);
-    expect_done(s, LIST_SERVER_ERROR);
+    script_expect(s, BE_GET, "k", BE_DOWN, NULL);
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_non_null(strstr(s->call.error, "outcome unknown: the list has moved"));
 }
 
@@ -519,57 +452,46 @@ static void test_conversion_without_room_leaves_nothing(void **state)
     policy->dialect = DIALECT_SIMPLE;
     policy->migrate = MIGRATE_NATIVE;
     policy->log_limit_bytes = 8;
-    submit(s, LIST_CONVERT, NULL, 0);
-    expect(s, BE_GET, "k", BE_HIT, "a,b,");
-    expect(s, BE_GET, "k#", BE_MISS, NULL);
-    expect(s, BE_GET, "k", BE_HIT, "a,b,");
-    expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    script_submit(s, LIST_CONVERT, NULL, 0);
+    script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
+    script_expect(s, BE_GET, "k", BE_HIT, "a,b,");
     char sublist[KEY_BYTES_MAX + 1] = "";
     struct be_request *request = engine_take_request(s->rig.engine);
     assert_non_null(request);
     memcpy(sublist, request->key, request->key_len);
     assert_int_equal(request->verb, BE_ADD);
     answer(s, request, BE_STORED, NULL);
-    expect(s, BE_CAS, "k", BE_NO_MEMORY, NULL);
-    expect(s, BE_DELETE, sublist, BE_DELETED, NULL);
-    expect_done(s, LIST_SERVER_ERROR);
+    script_expect(s, BE_CAS, "k", BE_NO_MEMORY, NULL);
+    script_expect(s, BE_DELETE, sublist, BE_DELETED, NULL);
+    script_expect_done(s, LIST_SERVER_ERROR);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_drop_clears_only_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_change_of_what_is_no_list_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_change_of_a_known_list_does_not_look, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_flip_that_meets_what_is_no_list_leaves_it_alone, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_flip_that_meets_another_list_withdraws, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_drop_that_was_overtaken_found_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_drop_that_came_half_way_says_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_create_does_not_guess_when_memory_is_short, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_announcement_is_withdrawn_when_the_head_cannot_be_read,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read_does_not_guess_when_memory_is_short, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_names_are_burnt_without_taking_away_what_is_burnt,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(test_burning_stops_where_nothing_is, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deleting_stops_where_nothing_is, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_purge_leaves_what_is_too_much, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_log_says_what_calls_waited_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_log_full_of_dead_announcements_is_swept, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_compact_of_a_list_that_is_dropped_meanwhile, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_compact_of_a_head_on_disk, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_conversion_may_take_long, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_conversion_without_room_leaves_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_change_beside_a_conversion_is_in_doubt, setup,
-                                        teardown),
+        script_test(test_drop_clears_only_once),
+        script_test(test_change_of_what_is_no_list_is_refused),
+        script_test(test_change_of_a_known_list_does_not_look),
+        script_test(test_flip_that_meets_what_is_no_list_leaves_it_alone),
+        script_test(test_flip_that_meets_another_list_withdraws),
+        script_test(test_drop_that_was_overtaken_found_nothing),
+        script_test(test_drop_that_came_half_way_says_so),
+        script_test(test_create_does_not_guess_when_memory_is_short),
+        script_test(test_announcement_is_withdrawn_when_the_head_cannot_be_read),
+        script_test(test_read_does_not_guess_when_memory_is_short),
+        script_test(test_names_are_burnt_without_taking_away_what_is_burnt),
+        script_test(test_burning_stops_where_nothing_is),
+        script_test(test_deleting_stops_where_nothing_is),
+        script_test(test_purge_leaves_what_is_too_much),
+        script_test(test_log_says_what_calls_waited_for),
+        script_test(test_log_full_of_dead_announcements_is_swept),
+        script_test(test_compact_of_a_list_that_is_dropped_meanwhile),
+        script_test(test_compact_of_a_head_on_disk),
+        script_test(test_conversion_may_take_long),
+        script_test(test_conversion_without_room_leaves_nothing),
+        script_test(test_change_beside_a_conversion_is_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,56 +21,15 @@
 #define SECOND_LEFT_S (2000050000 - NOW_S)
 #define HEAD "^1\n+1:a"
 
-struct script {
-    struct rig rig;
-    struct list_session session;
-    struct list_call call;
-    struct slice items[1];
-};
-
-static int setup(void **state)
-{
-    static struct script s;
-    s = (struct script){.items = {SLICE_LIT("b")}};
-    rig_init(&s.rig);
-    chain_init(&s.call.answer);
-    *state = &s;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct script *s = *state;
-    rig_fini(&s->rig);
-    chain_fini(&s->call.answer);
-    return 0;
-}
-
 static void submit(struct script *s, enum list_verb verb)
 {
-    struct list_call *call = &s->call;
-    call->verb = verb;
-    call->key = SLICE_LIT("k");
-    call->policy = &s->rig.config->lists[0];
-    call->session = &s->session;
-    call->items = s->items;
-    call->item_count = verb == LIST_ADDX ? 1 : 0;
-    engine_submit(s->rig.engine, call, s->rig.now);
+    static const struct slice item = {"b", 1};
+    script_submit(s, verb, &item, verb == LIST_ADDX ? 1 : 0);
 }
 
 static struct be_request *expect(struct script *s, enum be_verb verb, const char *key)
 {
-    uint64_t next_us = engine_run(s->rig.engine, s->rig.now);
-    struct be_request *request = engine_take_request(s->rig.engine);
-    if (request == NULL && next_us != UINT64_MAX) {
-        s->rig.now.mono_us = next_us;
-        (void)engine_run(s->rig.engine, s->rig.now);
-        request = engine_take_request(s->rig.engine);
-    }
-    assert_non_null(request);
-    assert_int_equal(request->verb, verb);
-    assert_true(slice_equal(slice_make(request->key, request->key_len), slice_of(key)));
-    return request;
+    return rig_take(&s->rig, verb, key);
 }
 
 static void answer(struct script *s, struct be_request *request, enum be_status status,
@@ -119,17 +78,9 @@ static void expect_write(struct script *s, int32_t exptime)
     answer(s, cas, BE_STORED, NULL, -1);
 }
 
-static void expect_done(struct script *s, enum list_status status)
-{
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_null(engine_take_request(s->rig.engine));
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, status);
-}
-
 static void expect_error(struct script *s, const char *text)
 {
-    expect_done(s, LIST_SERVER_ERROR);
+    script_expect_done(s, LIST_SERVER_ERROR);
     assert_non_null(strstr(s->call.error, text));
     assert_null(strstr(s->call.error, "unknown"));
 }
@@ -139,7 +90,7 @@ static void a_list_without_a_time_asks_no_clock(void **state)
     struct script *s = *state;
     change(s, -1);
     expect_write(s, 0);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 /* What was left when the head was read is of no account, nor is the proxy's clock. */
@@ -149,7 +100,7 @@ static void the_second_of_the_servers_clock_is_kept(void **state)
     change(s, 100);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 98, SECOND_LEFT_S);
     expect_write(s, NOW_S + 98);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 /* Else the moment of a touch would count. */
@@ -159,7 +110,7 @@ static void a_time_that_was_taken_off_meanwhile_stays_off(void **state)
     change(s, 100);
     answer_look(s, expect_look(s), FIRST_LEFT_S, -1, SECOND_LEFT_S);
     expect_write(s, 0);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 /* memcached reads 32 bits. */
@@ -169,7 +120,7 @@ static void no_time_is_beyond_what_memcached_reads(void **state)
     change(s, 400000000);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 400000000, SECOND_LEFT_S);
     expect_write(s, INT32_MAX);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 static void expect_new_clock(struct script *s, enum be_verb verb, const char *key,
@@ -194,7 +145,7 @@ static void missing_clock_items_are_made(void **state)
     expect_new_clock(s, BE_ADD, "mclistd#clock.1", BE_NOT_STORED); /* another proxy was faster */
     answer_look(s, expect_look(s), FIRST_LEFT_S, 99, SECOND_LEFT_S);
     expect_write(s, NOW_S + 99);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 /* The second ended between the two: which of them the item was read in is not known. */
@@ -205,7 +156,7 @@ static void a_second_that_ends_in_between_is_noticed(void **state)
     answer_look(s, expect_look(s), FIRST_LEFT_S, 100, SECOND_LEFT_S - 1);
     answer_look(s, expect_look(s), FIRST_LEFT_S - 1, 99, SECOND_LEFT_S - 1);
     expect_write(s, NOW_S + 1 + 99);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 /* Both were given the same time to live, by a program that touches all it finds. */
@@ -219,7 +170,7 @@ static void clock_items_that_were_touched_are_written_anew(void **state)
     expect_new_clock(s, BE_CAS, "mclistd#clock.1", BE_STORED);
     answer_look(s, expect_look(s), FIRST_LEFT_S, 100, SECOND_LEFT_S);
     expect_write(s, NOW_S + 100);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 static void a_clock_that_never_agrees_is_given_up(void **state)
@@ -294,7 +245,7 @@ static void a_list_that_has_gone_meanwhile_is_not_written(void **state)
     struct be_request *add = expect(s, BE_ADD, "k#");
     assert_int_equal(add->exptime, 0);
     answer(s, add, BE_STORED, NULL, -1);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
 
 /* A head takes over the expiry of the item that stands in its place. */
@@ -358,29 +309,27 @@ static void a_flip_sees_the_announcement_that_waited_for_the_clock(void **state)
     assert_null(memchr(cas->value.p, '~', cas->value.len));
     answer(s, cas, BE_STORED, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_MISS, NULL, -1);
-    expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_OK);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_list_without_a_time_asks_no_clock),
-        TEST(the_second_of_the_servers_clock_is_kept),
-        TEST(a_time_that_was_taken_off_meanwhile_stays_off),
-        TEST(no_time_is_beyond_what_memcached_reads),
-        TEST(missing_clock_items_are_made),
-        TEST(a_second_that_ends_in_between_is_noticed),
-        TEST(clock_items_that_were_touched_are_written_anew),
-        TEST(a_clock_that_never_agrees_is_given_up),
-        TEST(foreign_values_are_left_alone),
-        TEST(a_server_that_goes_away_has_done_nothing),
-        TEST(no_memory_for_clock_items_is_said),
-        TEST(a_list_that_has_gone_meanwhile_is_not_written),
-        TEST(a_list_that_moves_takes_its_time_along),
-        TEST(a_flip_sees_the_announcement_that_waited_for_the_clock),
-        TEST(values_of_clock_items_are_exact),
+        script_test(a_list_without_a_time_asks_no_clock),
+        script_test(the_second_of_the_servers_clock_is_kept),
+        script_test(a_time_that_was_taken_off_meanwhile_stays_off),
+        script_test(no_time_is_beyond_what_memcached_reads),
+        script_test(missing_clock_items_are_made),
+        script_test(a_second_that_ends_in_between_is_noticed),
+        script_test(clock_items_that_were_touched_are_written_anew),
+        script_test(a_clock_that_never_agrees_is_given_up),
+        script_test(foreign_values_are_left_alone),
+        script_test(a_server_that_goes_away_has_done_nothing),
+        script_test(no_memory_for_clock_items_is_said),
+        script_test(a_list_that_has_gone_meanwhile_is_not_written),
+        script_test(a_list_that_moves_takes_its_time_along),
+        script_test(a_flip_sees_the_announcement_that_waited_for_the_clock),
+        script_test(values_of_clock_items_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,46 +19,19 @@
 
 #define FIRST_RUN "aaaaaaaaaaaaa"
 
-struct script {
-    struct rig rig;
-    struct list_session session;
-    struct list_call call;
-    struct be_caps caps;
-};
+/* What the server said of itself. */
+static struct be_caps caps;
 
 static int setup(void **state)
 {
-    static struct script s;
-    s = (struct script){.caps = {1 << 20, true, "test"}};
-    rig_init(&s.rig);
-    chain_init(&s.call.answer);
-    *state = &s;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct script *s = *state;
-    rig_fini(&s->rig);
-    chain_fini(&s->call.answer);
-    return 0;
-}
-
-static void submit(struct script *s, enum list_verb verb, const struct slice *items, size_t count)
-{
-    s->call.verb = verb;
-    s->call.key = SLICE_LIT("k");
-    s->call.policy = &s->rig.config->lists[0];
-    s->call.session = &s->session;
-    s->call.items = items;
-    s->call.item_count = count;
-    engine_submit(s->rig.engine, &s->call, s->rig.now);
+    caps = (struct be_caps){1 << 20, true, "test"};
+    return script_setup(state);
 }
 
 /* Answers a read with that value. */
 static void answer_value(struct script *s, struct be_request *request, struct slice value)
 {
-    struct be_reply reply = {.status = BE_HIT, .cas = 7, .epoch = 1, .ttl_s = -1, .caps = &s->caps};
+    struct be_reply reply = {.status = BE_HIT, .cas = 7, .epoch = 1, .ttl_s = -1, .caps = &caps};
     reply.block = block_of(value);
     reply.value = slice_make(reply.block->data, reply.block->used);
     reply.size_bytes = value.len;
@@ -77,7 +50,7 @@ static void answer(struct script *s, struct be_request *request, struct slice va
     struct be_reply reply = {.status = request->verb == BE_GET ? BE_MISS : BE_STORED,
                              .cas = 7,
                              .epoch = 1,
-                             .caps = &s->caps};
+                             .caps = &caps};
     engine_reply(s->rig.engine, request, &reply, s->rig.now);
 }
 
@@ -112,8 +85,8 @@ static void test_server_that_claims_tiny_items(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].log_limit_bytes = 4;
-    for (s->caps.item_size_max = 1; s->caps.item_size_max < 64; s->caps.item_size_max++) {
-        submit(s, LIST_COMPACT, NULL, 0);
+    for (caps.item_size_max = 1; caps.item_size_max < 64; caps.item_size_max++) {
+        script_submit(s, LIST_COMPACT, NULL, 0);
         for (int i = 0; i < 1000 && engine_take_done(s->rig.engine) == NULL; i++) {
             answer_all(s, SLICE_LIT("^1\n+1:a+1:b"));
             s->rig.now.mono_us += 10000;
@@ -141,7 +114,7 @@ static void test_engine_is_busy_while_a_change_is_held_back(void **state)
     assert_ptr_equal(engine_take_done(s->rig.engine), &read);
 
     /* No room in the log: the head's size is looked at, and after a pause again. */
-    submit(s, LIST_ADD, &item, 1);
+    script_submit(s, LIST_ADD, &item, 1);
     (void)engine_run(s->rig.engine, s->rig.now);
     answer_down(s);
     assert_null(engine_take_done(s->rig.engine));
@@ -159,7 +132,7 @@ static void test_lstat_of_billions_of_sublists_ends(void **state)
         block_append(&head, " " FIRST_RUN ".9999999:169999983:1", 14 + 20);
     }
     block_append(&head, "\n!0:", 4);
-    submit(s, LIST_STAT, NULL, 0);
+    script_submit(s, LIST_STAT, NULL, 0);
     alarm(30); /* ends the program */
     answer_all(s, slice_make(head->data, head->used));
     alarm(0);
@@ -175,7 +148,7 @@ static void test_run_named_twice_is_read(void **state)
 {
     struct script *s = *state;
     struct be_request *request;
-    submit(s, LIST_LEN, NULL, 0);
+    script_submit(s, LIST_LEN, NULL, 0);
     alarm(10); /* ends the program */
     for (int i = 0; i < 100 && engine_take_done(s->rig.engine) == NULL; i++) {
         (void)engine_run(s->rig.engine, s->rig.now);
@@ -225,11 +198,12 @@ static void test_config_errors_hold_no_control_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_server_that_claims_tiny_items, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_server_that_claims_tiny_items, setup, script_teardown),
         cmocka_unit_test_setup_teardown(test_engine_is_busy_while_a_change_is_held_back, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(test_lstat_of_billions_of_sublists_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_run_named_twice_is_read, setup, teardown),
+                                        script_teardown),
+        cmocka_unit_test_setup_teardown(test_lstat_of_billions_of_sublists_ends, setup,
+                                        script_teardown),
+        cmocka_unit_test_setup_teardown(test_run_named_twice_is_read, setup, script_teardown),
         cmocka_unit_test(test_config_errors_hold_no_control_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
