@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 static void test_a_block_has_at_least_the_room_asked_for(void **state)
 {
     (void)state;
@@ -143,13 +145,6 @@ static void test_references_may_be_dropped_in_any_thread(void **state)
     }
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,5 +156,5 @@ int main(void)
         cmocka_unit_test(test_appending_moves_to_a_larger_block_and_keeps_the_bytes),
         cmocka_unit_test(test_references_may_be_dropped_in_any_thread),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

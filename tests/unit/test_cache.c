@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 #include "base/memory.h"
 #include "support_list.h"
 
@@ -339,13 +341,6 @@ static void test_a_text_counts_while_no_cache_has_it(void **state)
     block_unref(&pinned);
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,5 +355,5 @@ int main(void)
         cmocka_unit_test(test_a_text_counts_while_no_cache_has_it),
         cmocka_unit_test(test_memory_of_sublists_adds_up_to_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 #include "base/rng.h"
 
 /* All bytes of the chain in one piece of memory, for the caller to free. */
@@ -299,13 +301,6 @@ static void test_random_use_keeps_every_byte_in_order(void **state)
     block_unref(&b);
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,5 +314,5 @@ int main(void)
         cmocka_unit_test(test_clearing_drops_references_and_large_arrays),
         cmocka_unit_test(test_random_use_keeps_every_byte_in_order),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

@@ -10,40 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/config.h"
+#include "support_config.h"
 #include "config/table.h"
 
 /* Enough for a file to be complete. */
 #define POOL "[pool a]\nservers = s:1\n"
 
-static char path[64];
-static char error[CONFIG_ERROR_MAX];
-
-static int write_file(const void *text, size_t len)
-{
-    (void)snprintf(path, sizeof path, "/tmp/test_config.XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, len), len);
-    return close(fd);
-}
-
 /* Loads and finishes text; returns the result, the configuration in *config. */
 static int load_bytes(struct config **config, const void *text, size_t len)
 {
-    error[0] = '\0';
     *config = config_create();
-    assert_int_equal(write_file(text, len), 0);
-    int result = config_load(*config, path, error);
-    unlink(path);
-    return result != 0 ? result : config_finish(*config, error);
+    int result = config_load_bytes(*config, text, len);
+    return result != 0 ? result : config_finish(*config, config_error);
 }
 
 static struct config *good(const char *text)
 {
     struct config *config;
     if (load_bytes(&config, text, strlen(text)) != 0) {
-        fail_msg("%s", error);
+        fail_msg("%s", config_error);
     }
     return config;
 }
@@ -53,9 +38,7 @@ static void bad(const char *text, const char *expected)
 {
     struct config *config;
     assert_int_equal(load_bytes(&config, text, strlen(text)), -1);
-    size_t n = strlen(path);
-    assert_memory_equal(error, path, n);
-    assert_string_equal(error + n, expected);
+    assert_config_error(expected);
     config_destroy(&config);
 }
 
@@ -83,9 +66,9 @@ static void test_defaults(void **state)
     assert_string_equal(c->lists[0].prefix, "");
     assert_int_equal(c->lists[0].delimiter, ',');
     assert_int_equal(c->lists[0].log_limit_bytes, 16384);
-    assert_int_equal(config_finish(c, error), 0);
-    assert_int_equal(config_add_pool(c, "default", "a:1 2, b:1", error), 0);
-    assert_int_equal(config_finish(c, error), 0);
+    assert_int_equal(config_finish(c, config_error), 0);
+    assert_int_equal(config_add_pool(c, "default", "a:1 2, b:1", config_error), 0);
+    assert_int_equal(config_finish(c, config_error), 0);
     assert_int_equal(c->pools[0].server_count, 2);
     assert_int_equal(c->pools[0].timeout_ms, 1000);
     config_destroy(&c);
@@ -271,7 +254,7 @@ static void test_long_prefixes(void **state)
     memset(prefix, 'p', sizeof prefix);
     (void)snprintf(ini, sizeof ini, "[lists %.221s]\n", prefix);
     assert_int_equal(load_bytes(&c, ini, strlen(ini)), -1);
-    assert_non_null(strstr(error, "is no prefix of a list's key; expected 1 to 220 bytes"));
+    assert_non_null(strstr(config_error, "is no prefix of a list's key; expected 1 to 220 bytes"));
     config_destroy(&c);
 }
 
@@ -354,11 +337,11 @@ static void test_lines_that_are_no_text(void **state)
     assert_non_null(line);
     memset(line, 'x', len);
     assert_int_equal(load_bytes(&c, line, len), -1);
-    assert_non_null(strstr(error, ":1: the line is too long; expected less than 64k"));
+    assert_non_null(strstr(config_error, ":1: the line is too long; expected less than 64k"));
     config_destroy(&c);
     free(line);
     assert_int_equal(load_bytes(&c, "[proxy]\nlog_file = a\0b\n", 23), -1);
-    assert_non_null(strstr(error, ":2: the line holds a NUL byte; expected text"));
+    assert_non_null(strstr(config_error, ":2: the line holds a NUL byte; expected text"));
     config_destroy(&c);
 }
 
@@ -480,10 +463,11 @@ static void test_unreadable_files(void **state)
 {
     (void)state;
     struct config *c = config_create();
-    assert_int_equal(config_load(c, "/nonexistent/file", error), -1);
-    assert_string_equal(error, "/nonexistent/file: cannot be opened: No such file or directory");
-    assert_int_equal(config_load(c, "/tmp", error), -1);
-    assert_string_equal(error, "/tmp: cannot be read: Is a directory");
+    assert_int_equal(config_load(c, "/nonexistent/file", config_error), -1);
+    assert_string_equal(config_error,
+                        "/nonexistent/file: cannot be opened: No such file or directory");
+    assert_int_equal(config_load(c, "/tmp", config_error), -1);
+    assert_string_equal(config_error, "/tmp: cannot be read: Is a directory");
     config_destroy(&c);
 }
 

@@ -11,26 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/config.h"
+#include "support_config.h"
 #include "config/table.h"
 
 #define BYTE "one character or \\xNN (# and ; are \\x23 and \\x3b)"
 #define NAME "a name with one %s for the list's key (\\xNN is allowed)"
 
-static char path[64];
-static char error[CONFIG_ERROR_MAX];
-
 static int load(struct config *config, const char *text)
 {
-    (void)snprintf(path, sizeof path, "/tmp/test_config.XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    error[0] = '\0';
-    int result = config_load(config, path, error);
-    unlink(path);
-    return result != 0 ? result : config_finish(config, error);
+    int result = config_load_bytes(config, text, strlen(text));
+    return result != 0 ? result : config_finish(config, config_error);
 }
 
 /* expected is what follows the file's name. */
@@ -38,9 +28,7 @@ static void refused(const char *text, const char *expected)
 {
     struct config *c = config_create();
     assert_int_equal(load(c, text), -1);
-    size_t n = strlen(path);
-    assert_memory_equal(error, path, n);
-    assert_string_equal(error + n, expected);
+    assert_config_error(expected);
     config_destroy(&c);
 }
 
@@ -48,7 +36,7 @@ static struct config *good(const char *text)
 {
     struct config *c = config_create();
     if (load(c, text) != 0) {
-        fail_msg("%s: %s", text, error);
+        fail_msg("%s: %s", text, config_error);
     }
     return c;
 }

@@ -11,23 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/config.h"
+#include "support_config.h"
 
 #define POOL "[pool a]\nservers = s:1\n"
 
-static char path[64];
-static char error[CONFIG_ERROR_MAX];
-
 static int load(struct config *config, const char *text)
 {
-    (void)snprintf(path, sizeof path, "/tmp/test_config.XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    int result = config_load(config, path, error);
-    unlink(path);
-    return result;
+    return config_load_bytes(config, text, strlen(text));
 }
 
 /* text is fine line by line; expected is what follows the file's name. */
@@ -35,10 +25,8 @@ static void refused(const char *text, const char *expected)
 {
     struct config *c = config_create();
     assert_int_equal(load(c, text), 0);
-    assert_int_equal(config_finish(c, error), -1);
-    size_t n = strlen(path);
-    assert_memory_equal(error, path, n);
-    assert_string_equal(error + n, expected);
+    assert_int_equal(config_finish(c, config_error), -1);
+    assert_config_error(expected);
     config_destroy(&c);
 }
 
@@ -46,8 +34,8 @@ static void accepted(const char *text)
 {
     struct config *c = config_create();
     assert_int_equal(load(c, text), 0);
-    if (config_finish(c, error) != 0) {
-        fail_msg("%s", error);
+    if (config_finish(c, config_error) != 0) {
+        fail_msg("%s", config_error);
     }
     config_destroy(&c);
 }
@@ -163,18 +151,19 @@ static void test_pools_added_later(void **state)
 {
     (void)state;
     struct config *c = config_create();
-    assert_int_equal(config_add_pool(c, "a", "x:0", error), -1);
-    assert_string_equal(error, "'x:0' has a bad port; expected 1 to 65535");
+    assert_int_equal(config_add_pool(c, "a", "x:0", config_error), -1);
+    assert_string_equal(config_error, "'x:0' has a bad port; expected 1 to 65535");
     config_destroy(&c);
     c = config_create();
-    assert_int_equal(config_add_pool(c, "a", "x:1", error), 0);
-    assert_int_equal(config_add_pool(c, "a", "y:1", error), -1);
-    assert_string_equal(error, "a second pool 'a'");
-    assert_int_equal(config_add_pool(c, "b", "x:1 2", error), 0);
+    assert_int_equal(config_add_pool(c, "a", "x:1", config_error), 0);
+    assert_int_equal(config_add_pool(c, "a", "y:1", config_error), -1);
+    assert_string_equal(config_error, "a second pool 'a'");
+    assert_int_equal(config_add_pool(c, "b", "x:1 2", config_error), 0);
     c->pools[1].distribution = DISTRIBUTION_MODULA;
-    assert_int_equal(config_finish(c, error), -1);
+    assert_int_equal(config_finish(c, config_error), -1);
     assert_string_equal(
-        error, "[pool b]: x:1 has a weight, which only distribution = ketama_weighted heeds");
+        config_error,
+        "[pool b]: x:1 has a weight, which only distribution = ketama_weighted heeds");
     config_destroy(&c);
 }
 
@@ -182,11 +171,11 @@ static void test_set(void **state)
 {
     (void)state;
     struct config *c = config_create();
-    assert_int_equal(config_set(c, "threads", " 7 ", error), 0);
+    assert_int_equal(config_set(c, "threads", " 7 ", config_error), 0);
     assert_int_equal(c->threads, 7);
-    assert_int_equal(config_set(c, "threads", "x", error), -1);
-    assert_string_equal(error, "threads: 'x' is not a number; expected 1 to 64");
-    assert_int_equal(config_set(c, "listen", "a:1,b:2", error), 0);
+    assert_int_equal(config_set(c, "threads", "x", config_error), -1);
+    assert_string_equal(config_error, "threads: 'x' is not a number; expected 1 to 64");
+    assert_int_equal(config_set(c, "listen", "a:1,b:2", config_error), 0);
     assert_int_equal(c->listen_count, 2);
     config_destroy(&c);
 }
@@ -196,21 +185,21 @@ static void test_set_listen(void **state)
     (void)state;
     char name[ENDPOINT_TEXT_MAX];
     struct config *c = config_create();
-    assert_int_equal(config_set_listen(c, NULL, 5, error), 0);
+    assert_int_equal(config_set_listen(c, NULL, 5, config_error), 0);
     assert_string_equal(endpoint_format(&c->listen[0], name), "127.0.0.1:5");
-    assert_int_equal(config_set_listen(c, "0.0.0.0, [::1]:7, unix:x", 6, error), 0);
+    assert_int_equal(config_set_listen(c, "0.0.0.0, [::1]:7, unix:x", 6, config_error), 0);
     assert_int_equal(c->listen_count, 3);
     assert_string_equal(endpoint_format(&c->listen[0], name), "0.0.0.0:6");
     assert_string_equal(endpoint_format(&c->listen[1], name), "[::1]:7");
     assert_string_equal(endpoint_format(&c->listen[2], name), "unix:x");
-    assert_int_equal(config_set_listen(c, NULL, 8, error), 0);
+    assert_int_equal(config_set_listen(c, NULL, 8, config_error), 0);
     assert_string_equal(endpoint_format(&c->listen[1], name), "[::1]:8");
     assert_string_equal(endpoint_format(&c->listen[2], name), "unix:x");
-    assert_int_equal(config_set_listen(c, "localhost", 0, error), 0);
+    assert_int_equal(config_set_listen(c, "localhost", 0, config_error), 0);
     assert_string_equal(endpoint_format(&c->listen[0], name), "localhost:11220");
-    assert_int_equal(config_set_listen(c, "a:1,a:2", 0, error), 0);
-    assert_int_equal(config_set_listen(c, NULL, 3, error), -1);
-    assert_string_equal(error, "'a:3' is named twice; expected each address once");
+    assert_int_equal(config_set_listen(c, "a:1,a:2", 0, config_error), 0);
+    assert_int_equal(config_set_listen(c, NULL, 3, config_error), -1);
+    assert_string_equal(config_error, "'a:3' is named twice; expected each address once");
     config_destroy(&c);
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config/config.h"
+#include "support_config.h"
 #include "config/table.h"
 #include "config/value.h"
 
@@ -150,16 +150,9 @@ static void test_conf_shows_every_key(void **state)
 
 static void load_text(struct config *config, const char *text)
 {
-    char path[] = "/tmp/test_config_table.XXXXXX";
-    char error[CONFIG_ERROR_MAX];
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
-    int result = config_load(config, path, error);
-    unlink(path);
-    if (result != 0 || config_finish(config, error) != 0) {
-        fail_msg("%s", error);
+    if (config_load_bytes(config, text, strlen(text)) != 0 ||
+        config_finish(config, config_error) != 0) {
+        fail_msg("%s", config_error);
     }
 }
 

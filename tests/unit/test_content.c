@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 #include "proto/client/list_format.h"
 #include "support_list.h"
 
@@ -392,13 +394,6 @@ static void test_long_texts_are_passed_on_without_a_copy(void **state)
     chain_fini(&out);
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,5 +407,5 @@ int main(void)
         cmocka_unit_test(test_an_answer_beyond_its_limit_is_noticed),
         cmocka_unit_test(test_long_texts_are_passed_on_without_a_copy),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 static void test_an_item_line_has_key_length_and_bytes(void **state)
 {
     (void)state;
@@ -35,18 +37,11 @@ static void test_large_items_are_whole(void **state)
     chain_fini(&out);
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_item_line_has_key_length_and_bytes),
         cmocka_unit_test(test_large_items_are_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 #include "base/arena.h"
 #include "base/block.h"
 
@@ -194,13 +196,6 @@ static void test_without_memory_the_process_ends_in_order(void **state)
 #endif
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,5 +208,5 @@ int main(void)
         cmocka_unit_test(test_arenas_are_no_clients_memory_but_are_handed_back),
         cmocka_unit_test(test_without_memory_the_process_ends_in_order),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "support_memory.h"
+
 #include "support_list.h"
 
 /* A stored sublist with these entries behind a header that counts them, for the caller to drop. */
@@ -275,13 +277,6 @@ static void test_two_threads_may_build_the_index_at_once(void **state)
     }
 }
 
-static int fini(void **state)
-{
-    (void)state;
-    block_thread_fini();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,5 +291,5 @@ int main(void)
         cmocka_unit_test(test_a_big_sublist_is_read_and_its_memory_is_counted),
         cmocka_unit_test(test_two_threads_may_build_the_index_at_once),
     };
-    return cmocka_run_group_tests(tests, NULL, fini);
+    return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

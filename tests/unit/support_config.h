@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Configuration files that a test writes out as text. */
+#ifndef SUPPORT_CONFIG_H
+#define SUPPORT_CONFIG_H
+
+#include "config/config.h"
+
+/* What config_load or config_finish said last. */
+extern char config_error[CONFIG_ERROR_MAX];
+/* The file of config_load_bytes, which is gone again: errors begin with its name. */
+extern char config_path[64];
+
+/* Loads a file with these bytes. Returns what config_load does. */
+int config_load_bytes(struct config *config, const void *text, size_t len);
+/* The last error must be this one; expected is what follows the file's name. */
+void assert_config_error(const char *expected);
+
+#endif
