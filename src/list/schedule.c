@@ -250,8 +250,26 @@ static void answer_conversions(struct list *list)
     }
 }
 
+static void grant_wish(struct engine *e, struct list *list)
+{
+    enum list_wish wish = list->wish;
+    list->wish = WISH_NONE;
+    if (list->compaction != NULL) {
+        return; /* a merge has come back to the place for short steps in the meantime */
+    }
+    if (wish == WISH_CLEAR || wish == WISH_HEAL) {
+        compact_start_on(e, list, wish == WISH_HEAL ? COMPACT_HEAL : COMPACT_CLEAR,
+                         &list->wish_run);
+    } else {
+        compact_start(e, list, wish == WISH_COMPACT_LATE);
+    }
+}
+
 void schedule_list(struct engine *e, struct list *list)
 {
+    if (list->wish != WISH_NONE) {
+        grant_wish(e, list);
+    }
     if (list->policy->migrate != MIGRATE_NO) {
         answer_conversions(list);
     }
@@ -275,7 +293,6 @@ void schedule_list(struct engine *e, struct list *list)
         exact_start(e, start.exact);
     }
     if (start.compaction != NULL) {
-        compact_start(e, list, start.compaction->verb == LIST_DROP ? COMPACT_DROP : COMPACT_FULL,
-                      start.compaction);
+        compact_start_for(e, list, start.compaction);
     }
 }

@@ -6,10 +6,10 @@
 #include "base/arena.h"
 #include "list/content/content.h"
 #include "list/content/members.h"
+#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/core/holdback.h"
 #include "list/core/scan.h"
-#include "list/read/from_sublists.h"
 
 #define TRIES_MAX 16
 /* First pause after a conflict; doubles up to 2^8 times that: 50 ms. */

@@ -433,6 +433,7 @@ static void compact_fini(struct engine *e, struct op *op)
 
 static struct op_compact *create(struct engine *e, struct list *list, enum compact_goal goal)
 {
+    CHECK(list->compaction == NULL);
     struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
     c->goal = goal;
     c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
@@ -441,41 +442,32 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
     return c;
 }
 
-void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
-                   struct list_call *call)
-{
-    if (list->compaction != NULL) {
-        CHECK(call == NULL);
-        return;
-    }
-    struct op_compact *c = create(e, list, goal);
-    if (call != NULL) {
-        c->call = call;
-        c->drops = call->verb == LIST_DROP;
-        c->op.late = compact_late;
-        if (call->deadline_us > c->until_us || call->verb == LIST_COMPACT) {
-            c->until_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
-        }
-        call->op = &c->op;
-    }
-    op_start(e, &c->op);
-}
-
-void compact_start_late(struct engine *e, struct list *list)
+void compact_start(struct engine *e, struct list *list, bool is_late)
 {
     struct op_compact *c = create(e, list, COMPACT_AUTO);
-    c->is_late = true;
+    c->is_late = is_late;
     op_start(e, &c->op);
 }
 
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
                       const struct name *run)
 {
-    if (list->compaction != NULL) {
-        return;
-    }
     struct op_compact *c = create(e, list, goal);
     c->run = *run;
     c->about_run = true;
+    op_start(e, &c->op);
+}
+
+void compact_start_for(struct engine *e, struct list *list, struct list_call *call)
+{
+    bool drops = call->verb == LIST_DROP;
+    struct op_compact *c = create(e, list, drops ? COMPACT_DROP : COMPACT_FULL);
+    c->call = call;
+    c->drops = drops;
+    c->op.late = compact_late;
+    if (call->deadline_us > c->until_us || call->verb == LIST_COMPACT) {
+        c->until_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
+    }
+    call->op = &c->op;
     op_start(e, &c->op);
 }

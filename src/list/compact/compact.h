@@ -15,21 +15,22 @@
 #define LIST_COMPACT_COMPACT_H
 
 #include "list/compact/plan.h"
+#include "list/compact/write_run.h"
 #include "list/content/content.h"
 #include "list/core/op.h"
 #include "list/core/scan.h"
 #include "list/format/log_fold.h"
 
-/* Starts a compaction unless one is under way on this list. call: the ldrop or lcompact that asks
- * for it, or NULL. */
-void compact_start(struct engine *e, struct list *list, enum compact_goal goal,
-                   struct list_call *call);
-/* An automatic one, in the place of a proxy that should compact the list and does not seem to:
- * where an announcement of another is that young, it is left to that proxy after all. */
-void compact_start_late(struct engine *e, struct list *list);
-/* The same for a goal that is about one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
+/* For schedule.c, on a list that has none under way in its place for short steps. Each starts a
+ * compaction: */
+/* an automatic one; is_late: another proxy should have compacted the list and does not seem to, so
+ * that a young announcement leaves the work to that proxy after all; */
+void compact_start(struct engine *e, struct list *list, bool is_late);
+/* one for the sake of one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list; */
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
                       const struct name *run);
+/* one that an ldrop or lcompact asks for. */
+void compact_start_for(struct engine *e, struct list *list, struct list_call *call);
 
 /* ---- for the files that make it up ---- */
 
@@ -41,18 +42,6 @@ enum step_result {
 };
 
 enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_CAS, TAG_DELETE, TAG_DROP };
-
-/* A run being written: sublists go out as they fill. */
-struct run_writer {
-    struct announcement announcement; /* its name, and how many sublists it may have */
-    uint64_t limit_bytes;             /* of a sublist */
-    struct block *sublist;            /* being filled, or NULL */
-    uint32_t sublist_entries;
-    struct run run; /* what was written so far */
-    bool announced; /* its name is known to stand in the log, or did */
-    bool refused;   /* a write was definitely not done */
-    bool unknown;   /* a write's outcome is not known, or its name is burnt */
-};
 
 struct op_compact {
     struct op op;
@@ -78,7 +67,7 @@ struct op_compact {
     unsigned tries;
     struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
     bool about_run;
-    bool is_late; /* compact_start_late */
+    bool is_late; /* see compact_start */
     char error[LIST_ERROR_MAX];
 
     struct run_writer writer;
@@ -135,24 +124,5 @@ bool compact_found_nothing(const struct op_compact *c);
 /* Publishes c->head as build makes it, by CAS, again on a conflict. Ends with c->result. */
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build);
-
-/* write_run.c: writing a run's sublists under a name announced before. */
-void writer_init(struct engine *e, struct op_compact *c, uint64_t bytes_max);
-void writer_put(struct engine *e, struct op_compact *c, char op, struct slice item);
-void writer_flush(struct engine *e, struct op_compact *c);
-/* Bytes of what was put so far, as stored; UINT64_MAX when a part of it is on its way. */
-uint64_t writer_bytes(const struct op_compact *c);
-/* The entries that were put and are not on their way. */
-struct slice writer_entries(const struct op_compact *c);
-void writer_take_reply(struct op_compact *c, const struct op_event *event);
-bool writer_failed(const struct op_compact *c);
-/* Announces the run and reads the head behind the announcement; c->head is NULL when that did not
- * go well. name: of the wait. */
-enum progress announce_step(struct engine *e, struct op_compact *c, const struct op_event *event,
-                            const char *name);
-/* Deletes what was written and withdraws the announcement, where a list was last seen; only after
- * a definite refusal (storage rule 4). */
-enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_event *event);
-void writer_fini(struct op_compact *c);
 
 #endif

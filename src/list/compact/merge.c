@@ -18,9 +18,9 @@
 #include <stdlib.h>
 
 #include "list/compact/compact.h"
+#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/format/layout.h"
-#include "list/read/from_sublists.h"
 
 /* Sublists on their way to the backend before the reading of inputs pauses. */
 #define WRITES_MAX 4

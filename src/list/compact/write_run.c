@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Writing a run: its sublists under a fresh name that was announced in the log before (storage
- * rules 1 and 2), each by ADD, so that a name that was swept in the meantime (burnt) refuses
- * instead of coming to life.
- */
+#include "list/compact/write_run.h"
+
 #include "list/compact/compact.h"
 #include "list/core/engine_state.h"
 

@@ -2,7 +2,6 @@
 #include "list/core/holdback.h"
 
 #include "base/number.h"
-#include "list/compact/compact.h"
 #include "list/core/engine_state.h"
 
 /* Near: the first delay, at the line; it grows with the square of how far the log is over. */
@@ -66,15 +65,10 @@ bool list_keeps_back(const struct engine *e, const struct list *list, const stru
     return e->now.mono_us + (uint64_t)LAST_TRIPS * list->trip_us < end_us;
 }
 
-static void compact(struct engine *e, struct list *list, bool unless_announced)
+static void wish(struct engine *e, struct list *list, enum list_wish wish)
 {
-    if (list->compaction != NULL || e->now.mono_us < list->compact_after_us) {
-        return;
-    }
-    if (unless_announced) {
-        compact_start_late(e, list);
-    } else {
-        compact_start(e, list, COMPACT_AUTO, NULL);
+    if (e->now.mono_us >= list->compact_after_us) {
+        lists_wish(&e->lists, list, wish, NULL);
     }
 }
 
@@ -87,14 +81,14 @@ static void consider_far(struct engine *e, struct list *list, uint64_t log_bytes
         return;
     }
     bool new = list->crowded_us == 0;
-    bool nobody = !new &&now_us >= list->patience_us;
-    if (new || nobody) {
+    bool late = !new &&now_us >= list->patience_us;
+    if (new || late) {
         uint64_t patience_us = (uint64_t)PATIENCE_TRIPS * list->trip_us;
         list->patience_us = now_us + patience_us + rng_below(e->rng, patience_us);
     }
     list->crowded_us = new ? now_us : list->crowded_us;
-    if (mine || nobody) {
-        compact(e, list, nobody);
+    if (mine || late) {
+        wish(e, list, late ? WISH_COMPACT_LATE : WISH_COMPACT);
     }
 }
 
@@ -113,10 +107,10 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
     if (!crossed && !far_over) {
         return;
     }
-    compact(e, list, false);
+    wish(e, list, WISH_COMPACT);
     /* A compaction of this worker keeps appends back itself when it needs to. */
     bool nearly_full = log > list_log_hard_limit(list) / 2;
-    if ((far_over || nearly_full) && list->compaction == NULL) {
+    if ((far_over || nearly_full) && list->compaction == NULL && list->wish == WISH_NONE) {
         /* Without this, two busy proxies starve every flip. */
         uint64_t over = log / limit;
         uint64_t delay_us = HOLD_BACK_US * over * over;

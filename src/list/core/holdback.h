@@ -33,8 +33,8 @@ bool list_is_crowded_far(const struct list *list);
 /* Is the change to wait for a compaction by another worker? The log's size is to be asked for,
  * until that is done. */
 bool list_keeps_back(const struct engine *e, const struct list *list, const struct list_call *call);
-/* After a change or a read: starts a compaction or holds appends back where the log's size asks for
- * it. log_bytes_before: the log as it was known before. */
+/* After a change or a read: wishes for a compaction or holds appends back where the log's size asks
+ * for it. log_bytes_before: the log as it was known before. */
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);
 
 #endif

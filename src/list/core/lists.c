@@ -210,6 +210,18 @@ struct list *lists_take_ready(struct lists *lists)
     return list;
 }
 
+void lists_wish(struct lists *lists, struct list *list, enum list_wish wish, const struct name *run)
+{
+    if (list->compaction != NULL || list->wish != WISH_NONE) {
+        return;
+    }
+    list->wish = wish;
+    if (run != NULL) {
+        list->wish_run = *run;
+    }
+    lists_mark_ready(lists, list);
+}
+
 void list_note_size(struct list *list, uint64_t size_bytes)
 {
     list->size_known = true;

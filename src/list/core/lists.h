@@ -9,6 +9,16 @@
 
 #include "list/core/op.h"
 
+/* A compaction that an operation wishes for. Only schedule.c starts compactions, from these wishes
+ * and from calls. */
+enum list_wish {
+    WISH_NONE,
+    WISH_COMPACT,      /* the log is long */
+    WISH_COMPACT_LATE, /* the same, and the proxy that should compact it does not seem to */
+    WISH_CLEAR,        /* a sublist of wish_run is missing, and on_damaged = miss */
+    WISH_HEAL,         /* a sublist of wish_run is missing, and this process has it in its cache */
+};
+
 struct list {
     struct list *next; /* in the bucket */
     uint64_t hash;
@@ -23,6 +33,7 @@ struct list {
     struct call_queue active; /* in operations, linked by list_call.active */
     struct op *round;         /* the round of blind changes and head reads in progress */
     bool round_writes;        /* that round carries changes that are not answered yet */
+    enum list_wish wish;      /* for schedule.c */
     struct op *exact;         /* the exact operation in progress */
     struct op *turns;         /* the batch of changes and looks in turns in progress */
     struct op *compaction;    /* the compaction in progress, unless it is merging */
@@ -58,6 +69,7 @@ struct list {
     uint64_t patience_us;   /* until then another worker's compaction of it is waited for */
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
+    struct name wish_run;      /* WISH_CLEAR, WISH_HEAL */
     uint64_t touch_after_us;
     bool has_turns; /* sessions wait that change it and look into it in turns: change/interleaved.h
                      */
@@ -98,6 +110,10 @@ struct list *lists_find(const struct lists *lists, struct slice key);
 /* Asks for the list to be looked at in this run. */
 void lists_mark_ready(struct lists *lists, struct list *list);
 struct list *lists_take_ready(struct lists *lists);
+/* Asks for a compaction in this run, unless the list has one under way or a wish for one. run: for
+ * WISH_CLEAR and WISH_HEAL, else NULL. */
+void lists_wish(struct lists *lists, struct list *list, enum list_wish wish,
+                const struct name *run);
 
 /* The list's view, an empty one at first. Used last as of now. */
 struct view *lists_get_view(struct lists *lists, struct list *list);

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
-#include "list/compact/compact.h"
 #include "list/content/content.h"
 #include "list/content/members.h"
 #include "list/core/answer.h"
+#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/core/scan.h"
 #include "list/read/touch.h"
@@ -46,24 +46,6 @@ struct op_read {
     struct co inner2;
     struct co counting;
 };
-
-void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
-                        char error[LIST_ERROR_MAX])
-{
-    char key[KEY_BYTES_MAX], text[128];
-    uint8_t len = sublist_key(key, list_key(list), &missing->name, missing->count);
-    snprintf(error, LIST_ERROR_MAX, "list damaged: sublist %s missing",
-             slice_escape(slice_make(key, len), text, sizeof text));
-    metric_inc(e->metrics, METRIC_list_damaged);
-    list->suspect = missing->name;
-    char more[LOG_MORE_MAX];
-    if (log_limit_pass(&e->damaged_log, e->now.wall_s, "events", more)) {
-        log_error("%s%s", error, more);
-    }
-    if (list->policy->on_damaged == ON_DAMAGED_MISS) {
-        compact_start_on(e, list, COMPACT_CLEAR, &missing->name);
-    }
-}
 
 static void answer(struct engine *e, struct op_read *r, enum list_status status)
 {

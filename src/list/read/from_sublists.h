@@ -13,10 +13,4 @@
  */
 void read_start(struct engine *e, struct list *list, struct list_call *call, struct head *head);
 
-/* What a missing sublist in a head means to an operation that meets it: logs and counts the damage,
- * writes the text. Starts clearing the list when its policy says on_damaged = miss: then read the
- * head again. */
-void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
-                        char error[LIST_ERROR_MAX]);
-
 #endif

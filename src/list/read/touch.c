@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/read/touch.h"
 
-#include "list/compact/compact.h"
 #include "list/core/engine_state.h"
 
 /* Touches under way at a time, per list; one list at a time per worker. */
@@ -45,7 +44,7 @@ static enum progress touch_step(struct engine *e, struct op *op, const struct op
         }
     }
     if (t->gone) {
-        compact_start_on(e, op->list, COMPACT_HEAL, &t->gone_run);
+        lists_wish(&e->lists, op->list, WISH_HEAL, &t->gone_run);
     }
     CO_END(co);
 }
