@@ -69,12 +69,6 @@ void engine_destroy(struct engine **slot)
     free(e);
 }
 
-static bool changes(const struct list_call *call)
-{
-    return call->verb == LIST_ADD || call->verb == LIST_DEL || call->verb == LIST_SET ||
-           call->verb == LIST_ADDX || call->verb == LIST_DELX || call->verb == LIST_CREATE;
-}
-
 static RARE bool PRINTF_LIKE(3, 4)
     reject(struct engine *e, struct list_call *call, const char *format, ...)
 {
@@ -118,7 +112,7 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
         }
     }
     /* One item needs no delimiter. */
-    bool joined = call->verb == LIST_GET || call->verb == LIST_RANGE ||
+    bool joined = list_verb_has(call->verb, LIST_GIVES_ITEMS) ||
                   (call->verb == LIST_HAS && call->item_count > 1);
     if (joined && call->form == LIST_FORM_JOINED && policy->delimiter < 0) {
         return reject(e, call, "this list has no delimiter: use lgetb");
@@ -155,7 +149,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->due_in = NULL;
     call->given_items = NULL;
     call->charged_bytes = call->wanted_bytes = 0;
-    bool is_change = changes(call);
+    bool is_change = list_verb_changes(call->verb);
     size_t log_bytes;
     if (!admissible(e, call, is_change, &log_bytes)) {
         return;

@@ -4,9 +4,10 @@
  *
  *     blind changes, reads   into one round: the changes in one APPEND, the reads behind it on
  *                            one head read
- *     the same, in turns     where sessions have sent several such pairs at once:
- * change/interleaved.h exact changes          into one exact operation ldrop, lcompact        one
- * at a time
+ *     the same, in turns     where sessions have sent several such pairs at once: see
+ *                            change/interleaved.h
+ *     exact changes          into one exact operation
+ *     ldrop, lcompact        one at a time
  *
  * Within a round a session's changes come before its reads, so a read may join changes, but a
  * change may not join an earlier read.
@@ -21,27 +22,6 @@
 #include "list/core/engine_state.h"
 #include "list/core/holdback.h"
 #include "list/core/pass.h"
-
-enum kind { KIND_CHANGE, KIND_READ, KIND_EXACT, KIND_COMPACTION };
-
-static enum kind kind_of(const struct list_call *call)
-{
-    switch (call->verb) {
-    case LIST_ADD:
-    case LIST_DEL:
-    case LIST_SET:
-        return KIND_CHANGE;
-    case LIST_ADDX:
-    case LIST_DELX:
-    case LIST_CREATE:
-        return KIND_EXACT;
-    case LIST_DROP:
-    case LIST_COMPACT:
-        return KIND_COMPACTION;
-    default:
-        return KIND_READ;
-    }
-}
 
 /* What a pass starts. */
 struct start {
@@ -162,25 +142,26 @@ static bool take_compaction(struct start *start, struct list_call *call)
 static bool take(struct pass *pass, struct list_call *call)
 {
     struct start *start = (struct start *)pass;
-    switch (kind_of(call)) {
-    case KIND_CHANGE:
+    switch (list_verb_kind(call->verb)) {
+    case LIST_KIND_BLIND:
         return take_change(start, call);
-    case KIND_READ:
+    case LIST_KIND_READ:
         return take_read(start, call);
-    case KIND_EXACT:
+    case LIST_KIND_EXACT:
         return take_exact(start, call);
-    case KIND_COMPACTION:
+    case LIST_KIND_COMPACTION:
         return take_compaction(start, call);
+    case LIST_KIND_CONVERSION:
+        break; /* answer_conversions has left none */
     }
-    return false;
+    CHECK(!"a verb that the schedule does not know");
 }
 
 /* A change that cannot go in turns, and that nothing of its own session holds up: those behind it
  * wait, or it would never get through. */
 static bool stops_turns(const struct start *start, const struct list_call *call)
 {
-    enum kind kind = kind_of(call);
-    return (kind == KIND_CHANGE || kind == KIND_EXACT) && !turns_take(call->verb) &&
+    return list_verb_changes(call->verb) && !turns_take(call->verb) &&
            pass_phase(&start->pass, call) == PHASE_FREE;
 }
 
@@ -197,7 +178,7 @@ static void take_turns(struct start *start)
     for (struct list_call *call = TAILQ_FIRST(&list->queue), *next; call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);
         enum phase phase = pass_phase(&start->pass, call);
-        bool change = kind_of(call) == KIND_CHANGE;
+        bool change = list_verb_kind(call->verb) == LIST_KIND_BLIND;
         size_t call_bytes = change ? round_call_bytes(call) : 0;
         if (stops_turns(start, call)) {
             list->has_turns = true;
@@ -225,15 +206,15 @@ static void take_turns(struct start *start)
 const char *schedule_late(const struct list *list, const struct list_call *call,
                           enum metric *metric)
 {
-    enum kind kind = kind_of(call);
+    enum list_kind kind = list_verb_kind(call->verb);
     if (!list->is_native) {
         return NULL;
     }
-    if (kind == KIND_COMPACTION) {
+    if (kind == LIST_KIND_COMPACTION) {
         *metric = METRIC_list_busy;
         return "busy: this list is being compacted";
     }
-    if (kind == KIND_CHANGE && round_call_bytes(call) > list_log_room(list)) {
+    if (kind == LIST_KIND_BLIND && round_call_bytes(call) > list_log_room(list)) {
         *metric = METRIC_list_log_full;
         return "list log full, nothing done: compaction is behind, try again";
     }

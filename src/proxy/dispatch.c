@@ -155,7 +155,9 @@ void dispatch(struct client *client, const struct request *request, struct block
     case SHAPE_META_SET:
         forward_request(client, request, block);
         return;
-    case SHAPE_LIST:
+    case SHAPE_LIST_ITEMS:
+    case SHAPE_LIST_CONTENT:
+    case SHAPE_LIST_KEY:
     case SHAPE_LIST_KEYS:
     case SHAPE_LIST_RANGE:
     case SHAPE_LIST_DATA:

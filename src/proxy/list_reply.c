@@ -7,6 +7,42 @@
 /* Lines around a key of up to LIST_KEY_BYTES_MAX. */
 #define LINE_MAX_BYTES (LIST_KEY_BYTES_MAX + 120)
 
+/* The column "answer" of the table. */
+enum answer {
+    ANSWER_STORED,
+    ANSWER_STORED_QUIET,
+    ANSWER_DELETED,
+    ANSWER_DELETED_QUIET,
+    ANSWER_OK,
+    ANSWER_ADDED,
+    ANSWER_REMOVED,
+    ANSWER_NUMBER,
+    /* END behind these. */
+    ANSWER_VALUE,
+    ANSWER_VERSIONED,
+    ANSWER_SOME,
+    ANSWER_LINES,
+    ANSWER_STAT,
+};
+
+static const enum answer answers[VERB_COUNT] = {
+#define LIST_VERB(id, kind, traits)
+#define LIST_WORD(id, word, takes, answer) [VERB_##word] = ANSWER_##answer,
+    LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
+#undef LIST_VERB
+#undef LIST_WORD
+};
+
+enum list_form list_reply_form(enum verb verb)
+{
+    return answers[verb] == ANSWER_LINES ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
+}
+
+struct slice list_reply_trailer(enum verb verb)
+{
+    return answers[verb] >= ANSWER_VALUE ? SLICE_LIT("END\r\n") : SLICE_NONE;
+}
+
 void list_reply_failure(const struct list_call *call, char *line, size_t cap)
 {
     const char *who = call->status == LIST_CLIENT_ERROR ? "CLIENT" : "SERVER";
@@ -81,79 +117,69 @@ static RARE void reply_stat(const struct list_call *call, struct chain *out)
     }
 }
 
-/* The one-line answer of a verb that changes: when it was done, and when the list is missing. */
+/* One line: when it was done, and when the list is missing. */
 struct outcome {
-    struct slice ok; /* empty: a number is the answer */
+    struct slice ok; /* empty: nothing is said */
     struct slice missing;
 };
 
-static struct outcome outcome_of(enum verb verb)
-{
-    switch (verb) {
-    case VERB_LADD:
-    case VERB_LADDQ:
-    case VERB_LADDB:
-    case VERB_LSET:
-    case VERB_LSETQ:
-    case VERB_LCREATE:
-        return (struct outcome){SLICE_LIT("STORED\r\n"), SLICE_LIT("NOT_STORED\r\n")};
-    case VERB_LADDX:
-        return (struct outcome){SLICE_NONE, SLICE_LIT("NOT_STORED\r\n")};
-    case VERB_LDELX:
-        return (struct outcome){SLICE_NONE, SLICE_LIT("NOT_FOUND\r\n")};
-    case VERB_LLEN:
-    case VERB_LCONVERT:
-        return (struct outcome){SLICE_NONE, SLICE_LIT("0\r\n")};
-    case VERB_LCOMPACT:
-        return (struct outcome){SLICE_LIT("OK\r\n"), SLICE_LIT("NOT_FOUND\r\n")};
-    default:
-        return (struct outcome){SLICE_LIT("DELETED\r\n"), SLICE_LIT("NOT_FOUND\r\n")};
+static const struct outcome outcomes[] = {
+#define LINE(text) \
+    { \
+        text "\r\n", sizeof(text "\r\n") - 1 \
     }
-}
+    [ANSWER_STORED] = {LINE("STORED"), LINE("NOT_STORED")},
+    [ANSWER_STORED_QUIET] = {{NULL, 0}, LINE("NOT_STORED")},
+    [ANSWER_DELETED] = {LINE("DELETED"), LINE("NOT_FOUND")},
+    [ANSWER_DELETED_QUIET] = {{NULL, 0}, LINE("NOT_FOUND")},
+    [ANSWER_OK] = {LINE("OK"), LINE("NOT_FOUND")},
+    [ANSWER_ADDED] = {{NULL, 0}, LINE("NOT_STORED")},
+    [ANSWER_REMOVED] = {{NULL, 0}, LINE("NOT_FOUND")},
+    [ANSWER_NUMBER] = {{NULL, 0}, LINE("0")},
+#undef LINE
+};
 
-static void reply_outcome(enum verb verb, bool quiet, const struct list_call *call,
-                          struct chain *out)
+static void reply_outcome(enum answer answer, const struct list_call *call, struct chain *out)
 {
-    struct outcome outcome = outcome_of(verb);
+    bool is_number = answer == ANSWER_ADDED || answer == ANSWER_REMOVED || answer == ANSWER_NUMBER;
     if (call->status == LIST_NOT_STORED) {
         chain_copy_slice(out, SLICE_LIT("NOT_STORED\r\n"));
     } else if (call->status == LIST_MISSING) {
-        chain_copy_slice(out, outcome.missing);
-    } else if (outcome.ok.len == 0) {
+        chain_copy_slice(out, outcomes[answer].missing);
+    } else if (is_number) {
         reply_number(call, out);
-    } else if (!quiet) {
-        chain_copy_slice(out, outcome.ok);
+    } else {
+        chain_copy_slice(out, outcomes[answer].ok);
     }
 }
 
-void list_reply(enum verb verb, bool quiet, struct list_call *call, struct chain *out)
+void list_reply(enum verb verb, struct list_call *call, struct chain *out)
 {
     bool found = call->status == LIST_OK;
-    switch (verb) {
-    case VERB_LGET:
-    case VERB_LGETS:
+    enum answer answer = answers[verb];
+    switch (answer) {
+    case ANSWER_VALUE:
+    case ANSWER_VERSIONED:
         if (found) {
-            reply_joined(call, verb == VERB_LGETS, out);
+            reply_joined(call, answer == ANSWER_VERSIONED, out);
         }
         return;
-    case VERB_LHAS:
-    case VERB_LHASB:
-    case VERB_LRANGE:
+    case ANSWER_SOME:
         /* A list that is there but has none of what was asked for. */
         if (found && call->number > 0) {
             reply_joined(call, false, out);
         }
         return;
-    case VERB_LGETB:
+    case ANSWER_LINES:
         chain_move(out, &call->answer);
         return;
-    case VERB_LSTAT:
+    case ANSWER_STAT:
         if (found) {
             reply_stat(call, out);
         }
         return;
     default:
-        reply_outcome(verb, quiet, call, out);
+        reply_outcome(answer, call, out);
         return;
     }
 }

@@ -9,9 +9,13 @@
 #include "list/engine.h"
 #include "proto/client/verb.h"
 
-/* Appends the call's part of the answer to out; moves the call's answer chain. quiet: nothing on
- * success. The line behind the last part (END) is the caller's. The call must not have failed. */
-void list_reply(enum verb verb, bool quiet, struct list_call *call, struct chain *out);
+/* In which form the verb's items are answered. */
+enum list_form list_reply_form(enum verb verb);
+/* The line behind the last call's part of an answer; empty when there is none. */
+struct slice list_reply_trailer(enum verb verb);
+/* Appends the call's part of the answer to out; moves the call's answer chain. The trailer is the
+ * caller's. The call must not have failed. */
+void list_reply(enum verb verb, struct list_call *call, struct chain *out);
 
 static inline bool list_reply_failed(const struct list_call *call)
 {

@@ -22,42 +22,26 @@ struct call_part {
     struct slice few[FEW_ITEMS];
 };
 
-/* How a verb is asked of the engine, and counted. */
-struct list_way {
-    enum list_verb verb;
-    enum metric metric;
-    enum list_form form;
-    bool is_read; /* answered by END behind what was found */
-    bool quiet;   /* nothing is said of a success */
+/* The engine's verb for a client's word. */
+static const enum list_verb verbs[VERB_COUNT] = {
+#define LIST_VERB(id, kind, traits)
+#define LIST_WORD(id, word, takes, answer) [VERB_##word] = LIST_##id,
+    LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
+#undef LIST_VERB
+#undef LIST_WORD
 };
 
-static const struct list_way ways[VERB_COUNT] = {
-    [VERB_LADD] = {.verb = LIST_ADD, .metric = METRIC_cmd_list_write},
-    [VERB_LADDQ] = {.verb = LIST_ADD, .metric = METRIC_cmd_list_write, .quiet = true},
-    [VERB_LADDB] = {.verb = LIST_ADD, .metric = METRIC_cmd_list_write},
-    [VERB_LDEL] = {.verb = LIST_DEL, .metric = METRIC_cmd_list_write},
-    [VERB_LDELQ] = {.verb = LIST_DEL, .metric = METRIC_cmd_list_write, .quiet = true},
-    [VERB_LDELB] = {.verb = LIST_DEL, .metric = METRIC_cmd_list_write},
-    [VERB_LSET] = {.verb = LIST_SET, .metric = METRIC_cmd_list_write},
-    [VERB_LSETQ] = {.verb = LIST_SET, .metric = METRIC_cmd_list_write, .quiet = true},
-    [VERB_LDROP] = {.verb = LIST_DROP, .metric = METRIC_cmd_list_write},
-    [VERB_LCOMPACT] = {.verb = LIST_COMPACT, .metric = METRIC_cmd_list_write},
-    [VERB_LCONVERT] = {.verb = LIST_CONVERT, .metric = METRIC_cmd_list_write},
-    [VERB_LADDX] = {.verb = LIST_ADDX, .metric = METRIC_cmd_list_exact},
-    [VERB_LDELX] = {.verb = LIST_DELX, .metric = METRIC_cmd_list_exact},
-    [VERB_LCREATE] = {.verb = LIST_CREATE, .metric = METRIC_cmd_list_exact},
-    [VERB_LLEN] = {.verb = LIST_LEN, .metric = METRIC_cmd_list_read},
-    [VERB_LHAS] = {.verb = LIST_HAS, .metric = METRIC_cmd_list_read, .is_read = true},
-    [VERB_LHASB] = {.verb = LIST_HAS, .metric = METRIC_cmd_list_read, .is_read = true},
-    [VERB_LRANGE] = {.verb = LIST_RANGE, .metric = METRIC_cmd_list_read, .is_read = true},
-    [VERB_LSTAT] = {.verb = LIST_STAT, .metric = METRIC_cmd_list_read, .is_read = true},
-    [VERB_LGET] = {.verb = LIST_GET, .metric = METRIC_cmd_list_read, .is_read = true},
-    [VERB_LGETS] = {.verb = LIST_GET, .metric = METRIC_cmd_list_read, .is_read = true},
-    [VERB_LGETB] = {.verb = LIST_GET,
-                    .metric = METRIC_cmd_list_read,
-                    .form = LIST_FORM_ITEMS,
-                    .is_read = true},
-};
+static enum metric metric_of(enum list_verb verb)
+{
+    switch (list_verb_kind(verb)) {
+    case LIST_KIND_READ:
+        return METRIC_cmd_list_read;
+    case LIST_KIND_EXACT:
+        return METRIC_cmd_list_exact;
+    default:
+        return METRIC_cmd_list_write;
+    }
+}
 
 static struct call_part *call_of(struct part *part)
 {
@@ -115,7 +99,7 @@ static void set_items(struct call_part *c, const struct request *r)
     c->items = c->few;
     if (r->verb->shape == SHAPE_LIST_DATA) {
         c->few[count++] = r->data;
-    } else if (r->verb->shape == SHAPE_LIST) {
+    } else if (shape_has_items(r->verb->shape)) {
         struct slice args = r->args, item;
         if (UNLIKELY(r->line.len > LONG_LINE_BYTES)) {
             room = make_array(c, count_items(r));
@@ -147,18 +131,17 @@ static void start_call(struct pending *p)
         }
         p->all_started = p->next + 1 == r->arg_count;
     }
-    const struct list_way *way = &ways[r->verb->verb];
     struct call_part *c = spare_take(&w->spare_calls);
     /* Field by field: the rest is large, and the engine's to fill. */
     struct list_call *call = &c->call;
-    call->verb = way->verb;
-    call->form = way->form;
+    call->verb = verbs[r->verb->verb];
+    call->form = list_reply_form(r->verb->verb);
     call->key = key;
     call->policy = config_list_policy(w->config, key);
     call->session = &p->client->session;
     call->from = r->from;
     call->to = r->to;
-    bool is_long = way->verb == LIST_COMPACT || way->verb == LIST_CONVERT;
+    bool is_long = list_verb_has(call->verb, LIST_LONG);
     uint32_t ms = is_long ? w->config->long_timeout_ms : w->config->deadline_ms;
     call->deadline_us = pending_since_us(p) + (uint64_t)ms * 1000;
     call->owner = c;
@@ -187,11 +170,10 @@ static void emit_call(struct part *part, struct chain *out)
 {
     struct call_part *c = call_of(part);
     struct pending *p = part->pending;
-    enum verb verb = p->request.verb->verb;
     if (list_reply_failed(&c->call)) {
         fail_call(p, &c->call);
     } else if (!p->request.noreply) {
-        list_reply(verb, ways[verb].quiet, &c->call, out);
+        list_reply(p->request.verb->verb, &c->call, out);
     }
 }
 
@@ -222,8 +204,7 @@ static RARE bool items_have_room(struct worker *w, const struct request *r)
 
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {
-    const struct list_way *way = &ways[r->verb->verb];
-    if (UNLIKELY(r->line.len > LONG_LINE_BYTES) && r->verb->shape == SHAPE_LIST &&
+    if (UNLIKELY(r->line.len > LONG_LINE_BYTES) && shape_has_items(r->verb->shape) &&
         !items_have_room(client->worker, r)) {
         metric_inc(&client->worker->metrics, METRIC_server_errors);
         pending_answer_fixed(client, SLICE_LIT("SERVER_ERROR out of memory: memory_limit_bytes "
@@ -236,10 +217,8 @@ void list_request_start(struct client *client, const struct request *r, struct b
         p->rest = r->args;
         lists = r->arg_count;
     }
-    if (way->is_read) {
-        p->trailer = SLICE_LIT("END\r\n");
-    }
-    metric_add(&client->worker->metrics, way->metric, lists);
+    p->trailer = list_reply_trailer(r->verb->verb);
+    metric_add(&client->worker->metrics, metric_of(verbs[r->verb->verb]), lists);
 }
 
 const struct list_call *list_request_call(const struct part *part)

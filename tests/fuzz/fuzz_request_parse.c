@@ -72,8 +72,9 @@ static void check_list(const struct request *r, enum verb_shape shape)
     check_list_key(r->key);
     CHECK(slice_equal(r->key, word_at(r->line, 1)) && !r->quiet && !r->base64);
     CHECK(r->has_data == (shape == SHAPE_LIST_DATA));
-    if (shape == SHAPE_LIST) {
-        CHECK(count_words(r->args) == words - 2 && words - 2 >= r->verb->min_items && !r->noreply);
+    if (shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT || shape == SHAPE_LIST_KEY) {
+        CHECK(count_words(r->args) == words - 2 && !r->noreply);
+        CHECK(shape == SHAPE_LIST_CONTENT || (words > 2) == (shape == SHAPE_LIST_ITEMS));
     } else if (shape == SHAPE_LIST_KEYS) {
         CHECK(r->arg_count == words - 1 && !r->noreply);
         for (size_t i = 1; i < words; i++) {
@@ -128,7 +129,9 @@ static void check_shape(const struct request *r)
 {
     enum verb_shape shape = r->verb->shape;
     switch (shape) {
-    case SHAPE_LIST:
+    case SHAPE_LIST_ITEMS:
+    case SHAPE_LIST_CONTENT:
+    case SHAPE_LIST_KEY:
     case SHAPE_LIST_KEYS:
     case SHAPE_LIST_RANGE:
     case SHAPE_LIST_DATA:
@@ -183,7 +186,7 @@ static void check_request(const struct request *r, struct slice input, size_t co
         count++;
     }
     CHECK(!item_next(&rest, &item));
-    CHECK(count == r->arg_count || r->verb->shape == SHAPE_LIST);
+    CHECK(count == r->arg_count || shape_has_items(r->verb->shape));
 
     CHECK(!r->has_data || r->data_crlf.len == r->data.len + 2);
     CHECK(!r->has_data || memcmp(r->data.p + r->data.len, "\r\n", 2) == 0);

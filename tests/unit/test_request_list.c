@@ -15,7 +15,7 @@ static void test_list_requests(void **state)
 {
     (void)state;
     struct request r = take_request("ladd k  one two noreply \r\n");
-    assert_int_equal(r.verb->verb, VERB_LADD);
+    assert_int_equal(r.verb->verb, VERB_ladd);
     assert_slice(r.key, "k");
     assert_false(r.noreply);
     struct slice item;
@@ -80,7 +80,7 @@ static void test_every_list_verb_has_a_usage(void **state)
     (void)state;
     for (unsigned v = 0; v < VERB_COUNT; v++) {
         const struct verb_info *info = verb_info((enum verb)v);
-        if (info->shape < SHAPE_LIST || info->shape > SHAPE_LIST_DATA) {
+        if (info->shape < SHAPE_LIST_ITEMS) {
             continue;
         }
         char line[32], start[64];

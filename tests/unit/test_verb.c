@@ -23,9 +23,9 @@ static void test_rows_hold_what_the_table_says(void **state)
 {
     (void)state;
     assert_int_equal(verb_info(VERB_GET)->shape, SHAPE_KEYS);
-    assert_int_equal(verb_info(VERB_LADD)->shape, SHAPE_LIST);
-    assert_int_equal(verb_info(VERB_LADD)->min_items, 1);
-    assert_int_equal(verb_info(VERB_LSET)->min_items, 0);
+    assert_int_equal(verb_info(VERB_ladd)->shape, SHAPE_LIST_ITEMS);
+    assert_int_equal(verb_info(VERB_lset)->shape, SHAPE_LIST_CONTENT);
+    assert_int_equal(verb_info(VERB_lstat)->shape, SHAPE_LIST_KEY);
     assert_int_equal(verb_info(VERB_SLABS)->shape, SHAPE_REFUSED);
 }
 

@@ -157,13 +157,6 @@ static void settle(struct list *list, enum list_kept kept)
     }
 }
 
-/* Does the call make a list where there is none? */
-static bool makes_list(const struct list_call *call)
-{
-    return call->verb == LIST_ADD || call->verb == LIST_SET || call->verb == LIST_ADDX ||
-           call->verb == LIST_CREATE;
-}
-
 /* Is a native list to be made where none is? Also to get rid of items without a list. */
 static bool is_wanted(const struct work *w)
 {
@@ -171,7 +164,7 @@ static bool is_wanted(const struct work *w)
     bool left_over = work_any_there(w);
     TAILQ_FOREACH(call, &w->op.list->queue, link)
     {
-        if (makes_list(call) || (call->verb == LIST_CONVERT && left_over)) {
+        if (list_verb_has(call->verb, LIST_MAKES) || (call->verb == LIST_CONVERT && left_over)) {
             return true;
         }
     }

@@ -14,6 +14,19 @@ void dialect_forget(struct list *list)
     }
 }
 
+enum lane dialect_lane(const struct dialect *dialect, enum list_verb verb)
+{
+    switch (list_verb_kind(verb)) {
+    case LIST_KIND_READ:
+        return LANE_READ;
+    case LIST_KIND_COMPACTION:
+    case LIST_KIND_CONVERSION:
+        return LANE_ALONE;
+    default:
+        return dialect->lanes[verb];
+    }
+}
+
 static const char *item_refusal(const struct dialect *dialect, const struct list_policy *policy,
                                 struct slice item, char text[LIST_ERROR_MAX])
 {
@@ -41,18 +54,6 @@ static const char *item_refusal(const struct dialect *dialect, const struct list
     return NULL;
 }
 
-static const char *verb_word(enum list_verb verb)
-{
-    static const char *const words[LIST_VERB_COUNT] = {
-        [LIST_ADD] = "ladd",     [LIST_DEL] = "ldel",         [LIST_SET] = "lset",
-        [LIST_ADDX] = "laddx",   [LIST_DELX] = "ldelx",       [LIST_CREATE] = "lcreate",
-        [LIST_GET] = "lget",     [LIST_HAS] = "lhas",         [LIST_LEN] = "llen",
-        [LIST_RANGE] = "lrange", [LIST_DROP] = "ldrop",       [LIST_COMPACT] = "lcompact",
-        [LIST_STAT] = "lstat",   [LIST_CONVERT] = "lconvert",
-    };
-    return words[verb];
-}
-
 const char *dialect_refusal(const struct dialect *dialect, const struct list_call *call,
                             char text[LIST_ERROR_MAX])
 {
@@ -60,8 +61,8 @@ const char *dialect_refusal(const struct dialect *dialect, const struct list_cal
     if (call->verb == LIST_CONVERT && policy->migrate != MIGRATE_NATIVE) {
         return "lconvert: this prefix has no migrate = native";
     }
-    if (call->verb != LIST_CONVERT && dialect->lanes[call->verb] == LANE_NEVER) {
-        snprintf(text, LIST_ERROR_MAX, "%s: %s", verb_word(call->verb), dialect->never);
+    if (dialect_lane(dialect, call->verb) == LANE_NEVER) {
+        snprintf(text, LIST_ERROR_MAX, "%s: %s", list_verb_word(call->verb), dialect->never);
         return text;
     }
     if (call->key.len > policy->key_bytes_max) {

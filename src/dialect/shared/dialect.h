@@ -28,7 +28,7 @@ enum look {
 /* Functions that are NULL have nothing to do. */
 struct dialect {
     const char *name;
-    enum lane lanes[LIST_VERB_COUNT];
+    enum lane lanes[LIST_VERB_COUNT]; /* of changes; the others' are those of every dialect */
     /* The reason for verbs in LANE_NEVER, behind the verb. */
     const char *never;
 
@@ -88,16 +88,11 @@ struct dialect {
     void (*late_parts)(struct work *w);
 };
 
-#define DIALECT_READS \
-    [LIST_GET] = LANE_READ, [LIST_HAS] = LANE_READ, [LIST_LEN] = LANE_READ, \
-    [LIST_RANGE] = LANE_READ, [LIST_STAT] = LANE_READ
 /* What a list of one item, and one of several, do in the same way but for ladd and ldel. */
 #define DIALECT_LANES_SINGLE \
     [LIST_SET] = LANE_EXACT, [LIST_ADDX] = LANE_EXACT, [LIST_DELX] = LANE_EXACT, \
-    [LIST_CREATE] = LANE_EXACT, \
-    DIALECT_READS, [LIST_DROP] = LANE_ALONE, [LIST_COMPACT] = LANE_ALONE
-#define DIALECT_LANES_SEVERAL \
-    [LIST_SET] = LANE_ALONE, DIALECT_READS, [LIST_DROP] = LANE_ALONE, [LIST_COMPACT] = LANE_ALONE
+    [LIST_CREATE] = LANE_EXACT
+#define DIALECT_LANES_SEVERAL [LIST_SET] = LANE_ALONE
 
 /* What a worker remembers of a list of a dialect, as long as it remembers the list
  * (tracked_lists); the dialect's own stands behind it. */
@@ -127,6 +122,9 @@ static inline void *list_own(const struct list *list)
 
 /* What is known of the list has turned out to be wrong: dialect.forget. */
 void dialect_forget(struct list *list);
+
+/* How a verb travels in lists of that dialect. */
+enum lane dialect_lane(const struct dialect *dialect, enum list_verb verb);
 
 /* Why a call on a list of that dialect is refused: list/core/plugin.h. NULL: of native ones. */
 const char *dialect_refusal(const struct dialect *dialect, const struct list_call *call,

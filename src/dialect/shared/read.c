@@ -39,7 +39,7 @@ static void answer_items(struct engine *e, struct work *w, struct list_call *cal
     const struct items *items = &w->items;
     struct output output = {.to = UINT64_MAX};
     answer_begin(w->op.list, call, &output);
-    if (call->verb != LIST_RANGE || answer_range(call, items->count, &output)) {
+    if (!list_verb_has(call->verb, LIST_RANGES) || answer_range(call, items->count, &output)) {
         output.position = output.from;
         for (size_t i = output.from; i < items->count && !output_satisfied(&output); i++) {
             output_item(&output, items->at[i]);
@@ -67,7 +67,7 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
 /* Several items are answered in one text. One item alone needs no delimiter. */
 static bool is_joined(const struct list_call *call)
 {
-    bool several = call->verb == LIST_GET || call->verb == LIST_RANGE ||
+    bool several = list_verb_has(call->verb, LIST_GIVES_ITEMS) ||
                    (call->verb == LIST_HAS && call->item_count > 1);
     return several && call->form == LIST_FORM_JOINED;
 }

@@ -91,11 +91,8 @@ static bool take_change(struct start *start, struct list_call *call, enum lane l
 /* A single item that may move is changed by CAS alone. */
 static enum lane lane_of(const struct start *start, const struct list_call *call)
 {
-    enum lane lane = start->dialect->lanes[call->verb];
+    enum lane lane = dialect_lane(start->dialect, call->verb);
     bool blind = lane == LANE_ADD || lane == LANE_DELETE || lane == LANE_CHANGE;
-    if (call->verb == LIST_CONVERT) {
-        return LANE_ALONE;
-    }
     return blind && start->dialect->one_item && list_migrates(start->pass.list) ? LANE_EXACT : lane;
 }
 

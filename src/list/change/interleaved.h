@@ -36,7 +36,7 @@ bool turns_possible(const struct engine *e, const struct list *list);
 /* Can a call of that verb? */
 static inline bool turns_take(enum list_verb verb)
 {
-    return verb == LIST_ADD || verb == LIST_DEL || verb == LIST_HAS;
+    return list_verb_has(verb, LIST_IN_TURNS);
 }
 
 /* Makes the operation and takes the list's place for it; fill it with turns_add, in the order of

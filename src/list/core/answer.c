@@ -11,8 +11,8 @@ void answer_call(struct engine *e, struct list *list, struct list_call *call,
         call->version = head->cas;
     }
     bool keeps_empty = list->policy->on_missing == ON_MISSING_REFUSE && head != NULL;
-    if (status == LIST_OK && call->number == 0 &&
-        (call->verb == LIST_GET || call->verb == LIST_RANGE) && !keeps_empty) {
+    if (status == LIST_OK && call->number == 0 && list_verb_has(call->verb, LIST_GIVES_ITEMS) &&
+        !keeps_empty) {
         status = LIST_MISSING;
     }
     call_finish(e, list, call, status);

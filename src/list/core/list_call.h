@@ -11,36 +11,13 @@
 #include "base/chain.h"
 #include "base/slice.h"
 #include "config/config.h"
+#include "list/core/list_verb.h"
 #include "list/core/session.h"
 
 struct due_queue;
 struct head;
 struct list;
 struct op;
-
-enum list_verb {
-    LIST_ADD,    /* blind */
-    LIST_DEL,    /* blind */
-    LIST_SET,    /* replace the whole content */
-    LIST_ADDX,   /* exact: number = how many were new */
-    LIST_DELX,   /* exact: number = how many were removed */
-    LIST_CREATE, /* LIST_OK or LIST_NOT_STORED */
-    LIST_GET,    /* all items */
-    LIST_HAS,    /* those of call.items that are in the list, in the order asked */
-    LIST_LEN,    /* number */
-    LIST_RANGE,  /* positions from .. to */
-    LIST_DROP,
-    LIST_COMPACT,
-    LIST_STAT,
-    LIST_CONVERT, /* to the native layout (migrate = native): number = how many items it has */
-    LIST_VERB_COUNT
-};
-
-static inline bool list_verb_reads(enum list_verb verb)
-{
-    return verb == LIST_GET || verb == LIST_HAS || verb == LIST_LEN || verb == LIST_RANGE ||
-           verb == LIST_STAT;
-}
 
 enum list_status {
     LIST_OK,

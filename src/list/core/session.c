@@ -26,7 +26,7 @@ static uint64_t answer_bytes(const struct list_call *call, struct list_extent ex
     const struct list_policy *policy = call->policy;
     uint64_t items = extent.items, bytes = extent.bytes;
     bool known_count = (call->from < 0) == (call->to < 0) && call->from <= call->to;
-    if (call->verb == LIST_RANGE && known_count) {
+    if (list_verb_has(call->verb, LIST_RANGES) && known_count) {
         items = u64_least(items, (uint64_t)(call->to - call->from) + 1);
         bytes = u64_least(bytes, items * (policy->max_item_bytes + 1));
     }
@@ -47,7 +47,7 @@ bool session_has_room(const struct list_call *call)
 bool session_admit(struct list_call *call, struct list_extent extent)
 {
     struct list_session *session = call->session;
-    if (session->limit_bytes == 0 || (call->verb != LIST_GET && call->verb != LIST_RANGE)) {
+    if (session->limit_bytes == 0 || !list_verb_has(call->verb, LIST_GIVES_ITEMS)) {
         return true;
     }
     uint64_t bytes = answer_bytes(call, extent);

@@ -172,7 +172,7 @@ static void finish_content(struct engine *e, struct op_read *r)
 {
     struct list_call *call = r->call;
     r->answered = true;
-    if (call->verb != LIST_LEN && call->verb != LIST_STAT) {
+    if (list_verb_has(call->verb, LIST_GIVES_ITEMS)) {
         answer_content(e, r->op.list, call, r->head, &r->content.output);
         return;
     }
@@ -186,8 +186,8 @@ static void finish_content(struct engine *e, struct op_read *r)
 /* Is the number of items needed before the pass that answers? */
 static bool needs_count(const struct list_call *call)
 {
-    return call->verb == LIST_LEN || call->verb == LIST_STAT ||
-           (call->verb == LIST_RANGE && (call->from < 0 || call->to < 0));
+    return list_verb_has(call->verb, LIST_COUNTS) ||
+           (list_verb_has(call->verb, LIST_RANGES) && (call->from < 0 || call->to < 0));
 }
 
 /* Asks for the next sublists that are not cached; true while answers are to come. */
@@ -301,7 +301,7 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
     if (r->answered || r->scan.state != SCAN_END) {
         CO_RETURN(co);
     }
-    if (r->call->verb == LIST_RANGE && needs_count(r->call)) {
+    if (list_verb_has(r->call->verb, LIST_RANGES) && needs_count(r->call)) {
         if (!answer_range(r->call, c->output.position, &c->output)) {
             if (r->counted_by_head) {
                 CO_CALL(co, pass_step(e, r, event)); /* nothing is an answer of a whole list too */
@@ -313,13 +313,13 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
             finish_content(e, r);
             CO_RETURN(co);
         }
-    } else if (r->call->verb == LIST_RANGE) {
+    } else if (list_verb_has(r->call->verb, LIST_RANGES)) {
         if (!answer_range(r->call, INT64_MAX, &c->output)) {
             finish_content(e, r);
             CO_RETURN(co);
         }
     }
-    if (r->call->verb != LIST_LEN && r->call->verb != LIST_STAT) {
+    if (list_verb_has(r->call->verb, LIST_GIVES_ITEMS)) {
         answer_begin(r->op.list, r->call, &c->output);
         CO_CALL(co, pass_step(e, r, event));
         if (r->scan.state != SCAN_END) {

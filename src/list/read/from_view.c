@@ -72,7 +72,8 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
         answer_call(e, list, call, head, LIST_OK);
     } else {
         answer_begin(list, call, &output);
-        if (call->verb != LIST_RANGE || answer_range(call, view_count(view), &output)) {
+        if (!list_verb_has(call->verb, LIST_RANGES) ||
+            answer_range(call, view_count(view), &output)) {
             view_write(view, &output);
         }
         answer_content(e, list, call, head, &output);

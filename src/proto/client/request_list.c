@@ -4,44 +4,25 @@
  */
 #include "proto/client/request_shape.h"
 
-#define USAGE(verb, text) \
-    [VERB_##verb] = {"CLIENT_ERROR usage: " text "\r\n", \
-                     sizeof("CLIENT_ERROR usage: " text "\r\n") - 1}
-static const struct slice usages[VERB_COUNT] = {
-    USAGE(LADD, "ladd KEY ITEM..."),
-    USAGE(LDEL, "ldel KEY ITEM..."),
-    USAGE(LADDQ, "laddq KEY ITEM..."),
-    USAGE(LDELQ, "ldelq KEY ITEM..."),
-    USAGE(LADDX, "laddx KEY ITEM..."),
-    USAGE(LDELX, "ldelx KEY ITEM..."),
-    USAGE(LSET, "lset KEY [ITEM...]"),
-    USAGE(LSETQ, "lsetq KEY [ITEM...]"),
-    USAGE(LCREATE, "lcreate KEY [ITEM...]"),
-    USAGE(LHAS, "lhas KEY ITEM..."),
-    USAGE(LGET, "lget KEY..."),
-    USAGE(LGETS, "lgets KEY..."),
-    USAGE(LGETB, "lgetb KEY..."),
-    USAGE(LLEN, "llen KEY"),
-    USAGE(LRANGE, "lrange KEY FROM TO"),
-    USAGE(LDROP, "ldrop KEY"),
-    USAGE(LCOMPACT, "lcompact KEY"),
-    USAGE(LCONVERT, "lconvert KEY"),
-    USAGE(LSTAT, "lstat KEY"),
-    USAGE(LADDB, "laddb KEY BYTES [noreply]"),
-    USAGE(LDELB, "ldelb KEY BYTES [noreply]"),
-    USAGE(LHASB, "lhasb KEY BYTES [noreply]"),
-};
-#undef USAGE
+/* What follows the word: the column "takes" of the table. */
+#define USAGE_ITEMS "KEY ITEM..."
+#define USAGE_CONTENT "KEY [ITEM...]"
+#define USAGE_KEY "KEY"
+#define USAGE_KEYS "KEY..."
+#define USAGE_RANGE "KEY FROM TO"
+#define USAGE_DATA "KEY BYTES [noreply]"
+
+#define LIST_VERB(id, kind, traits)
+#define LIST_WORD(id, word, takes, answer) \
+    [VERB_##word] = {"CLIENT_ERROR usage: " #word " " USAGE_##takes "\r\n", \
+                     sizeof("CLIENT_ERROR usage: " #word " " USAGE_##takes "\r\n") - 1},
+static const struct slice usages[VERB_COUNT] = {LIST_VERB_TABLE(LIST_VERB, LIST_WORD)};
+#undef LIST_VERB
+#undef LIST_WORD
 
 static struct slice usage(const struct request_line *line)
 {
     return usages[line->verb->verb];
-}
-
-static bool takes_items(enum verb verb)
-{
-    return verb != VERB_LLEN && verb != VERB_LDROP && verb != VERB_LCOMPACT &&
-           verb != VERB_LCONVERT && verb != VERB_LSTAT;
 }
 
 static bool key_byte(unsigned char c)
@@ -94,7 +75,7 @@ struct parse_result request_list(const struct request_line *line, struct request
     }
     /* The line ends in no blank: what is behind the key are items. */
     bool has_items = out->args.len > 0;
-    if (has_items ? !takes_items(line->verb->verb) : line->verb->min_items > 0) {
+    if (line->verb->shape == (has_items ? SHAPE_LIST_KEY : SHAPE_LIST_ITEMS)) {
         return request_refuse(line, usage(line), false);
     }
     return request_ok(line);

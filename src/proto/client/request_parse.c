@@ -16,7 +16,9 @@ static bool shape_may_be_long(enum verb_shape shape)
     switch (shape) {
     case SHAPE_KEYS:
     case SHAPE_GAT:
-    case SHAPE_LIST:
+    case SHAPE_LIST_ITEMS:
+    case SHAPE_LIST_CONTENT:
+    case SHAPE_LIST_KEY:
     case SHAPE_LIST_KEYS:
     case SHAPE_LIST_RANGE:
     case SHAPE_LIST_DATA:
@@ -158,7 +160,7 @@ static RARE bool refuse_stranger(struct slice input, struct parse_result *result
 
 static RARE struct parse_result refuse_verb(const struct request_line *line)
 {
-#define REFUSED_ROW(id, text, shape, min) \
+#define REFUSED_ROW(id, text, shape) \
     [VERB_##id] = {"CLIENT_ERROR " text " is not available through a proxy\r\n", \
                    sizeof("CLIENT_ERROR " text " is not available through a proxy\r\n") - 1},
     static const struct slice replies[VERB_COUNT] = {VERB_TABLE(REFUSED_ROW)};
@@ -197,7 +199,9 @@ static struct parse_result dispatch(const struct request_line *line, struct requ
         return request_meta_set(line, out);
     case SHAPE_PLAIN:
         return request_plain(line, out);
-    case SHAPE_LIST:
+    case SHAPE_LIST_ITEMS:
+    case SHAPE_LIST_CONTENT:
+    case SHAPE_LIST_KEY:
         return request_list(line, out);
     case SHAPE_LIST_KEYS:
         return request_list_keys(line, out);

@@ -43,7 +43,7 @@ struct request {
     struct slice args; /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the
                           first key on): walk it with token_next; SHAPE_META_SET: BYTES, then the
                           flags; SHAPE_PLAIN: what follows the verb */
-    size_t arg_count;  /* tokens in args; not counted for SHAPE_LIST */
+    size_t arg_count;  /* tokens in args; not counted for items of a list */
     uint32_t flags;    /* SHAPE_STORE */
     int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH */
     struct slice exptime_text;

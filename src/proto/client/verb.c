@@ -1,153 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Verbs are found by a perfect hash: no two words have the same slot, so one look is enough. The
+ * hash is a multiplication of a word's front, its first eight bytes as a number. The factor is
+ * searched once, before main.
+ */
 #include "proto/client/verb.h"
+
+#include <endian.h>
 
 #include "base/check.h"
 
-#define VERB_ROW(id, name, verb_shape, min) \
-    [VERB_##id] = {{name, sizeof(name) - 1}, VERB_##id, verb_shape, min},
-static const struct verb_info verbs[VERB_COUNT] = {VERB_TABLE(VERB_ROW)};
+/* Bytes of a word that are hashed; no two words begin with the same ones. */
+#define FRONT_BYTES 8u
+/* So many slots that a factor is found after some dozen. */
+#define SLOT_BITS 9
+
+static const struct verb_info verbs[VERB_COUNT] = {
+#define VERB_ROW(id, name, verb_shape) \
+    [VERB_##id] = {{name, sizeof(name) - 1}, VERB_##id, verb_shape},
+#define LIST_VERB(id, kind, traits)
+#define LIST_WORD(id, word, takes, answer) \
+    [VERB_##word] = {{#word, sizeof(#word) - 1}, VERB_##word, SHAPE_LIST_##takes},
+    VERB_TABLE(VERB_ROW) LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
 #undef VERB_ROW
+#undef LIST_VERB
+#undef LIST_WORD
+};
 
-/* A word of up to eight bytes as one number, the first byte highest, so that a switch can tell
- * words apart with a few compares. The letters repeat the table's texts; test_verb looks up every
- * row. */
-#define PACK2(a, b) ((uint64_t)(a) << 8 | (uint64_t)(b))
-#define PACK3(a, b, c) (PACK2(a, b) << 8 | (uint64_t)(c))
-#define PACK4(a, b, c, d) (PACK3(a, b, c) << 8 | (uint64_t)(d))
-#define PACK5(a, b, c, d, e) (PACK4(a, b, c, d) << 8 | (uint64_t)(e))
-#define PACK6(a, b, c, d, e, f) (PACK5(a, b, c, d, e) << 8 | (uint64_t)(f))
-#define PACK7(a, b, c, d, e, f, g) (PACK6(a, b, c, d, e, f) << 8 | (uint64_t)(g))
-#define PACK8(a, b, c, d, e, f, g, h) (PACK7(a, b, c, d, e, f, g) << 8 | (uint64_t)(h))
+static struct {
+    uint64_t factor;
+    uint64_t fronts[VERB_COUNT];
+    uint8_t slots[1 << SLOT_BITS]; /* the verb whose word has that hash, or any other */
+} table;
 
-/* Words of two to four bytes: nearly all of the traffic. */
-static enum verb find_short(uint64_t packed)
+_Static_assert(VERB_COUNT <= UINT8_MAX, "a slot holds a verb");
+
+/* The first bytes of a word, the first one lowest; 0 where it is shorter. */
+static uint64_t front_of(struct slice word)
 {
-    switch (packed) {
-    case PACK2('m', 'g'):
-        return VERB_MG;
-    case PACK2('m', 's'):
-        return VERB_MS;
-    case PACK2('m', 'd'):
-        return VERB_MD;
-    case PACK2('m', 'a'):
-        return VERB_MA;
-    case PACK2('m', 'e'):
-        return VERB_ME;
-    case PACK2('m', 'n'):
-        return VERB_MN;
-    case PACK3('g', 'e', 't'):
-        return VERB_GET;
-    case PACK3('s', 'e', 't'):
-        return VERB_SET;
-    case PACK3('a', 'd', 'd'):
-        return VERB_ADD;
-    case PACK3('c', 'a', 's'):
-        return VERB_CAS;
-    case PACK3('g', 'a', 't'):
-        return VERB_GAT;
-    case PACK3('l', 'r', 'u'):
-        return VERB_LRU;
-    case PACK4('g', 'e', 't', 's'):
-        return VERB_GETS;
-    case PACK4('g', 'a', 't', 's'):
-        return VERB_GATS;
-    case PACK4('i', 'n', 'c', 'r'):
-        return VERB_INCR;
-    case PACK4('d', 'e', 'c', 'r'):
-        return VERB_DECR;
-    case PACK4('q', 'u', 'i', 't'):
-        return VERB_QUIT;
-    case PACK4('l', 'a', 'd', 'd'):
-        return VERB_LADD;
-    case PACK4('l', 'd', 'e', 'l'):
-        return VERB_LDEL;
-    case PACK4('l', 's', 'e', 't'):
-        return VERB_LSET;
-    case PACK4('l', 'h', 'a', 's'):
-        return VERB_LHAS;
-    case PACK4('l', 'g', 'e', 't'):
-        return VERB_LGET;
-    case PACK4('l', 'l', 'e', 'n'):
-        return VERB_LLEN;
-    default:
-        return VERB_COUNT;
+    uint64_t front = 0;
+    size_t len = word.len < FRONT_BYTES ? word.len : FRONT_BYTES;
+    for (size_t i = len; i-- > 0;) {
+        front = front << 8 | (unsigned char)word.p[i];
     }
+    return front;
 }
 
-static enum verb find_middle(uint64_t packed)
+static inline size_t slot_of(uint64_t front)
 {
-    switch (packed) {
-    case PACK5('t', 'o', 'u', 'c', 'h'):
-        return VERB_TOUCH;
-    case PACK5('s', 't', 'a', 't', 's'):
-        return VERB_STATS;
-    case PACK5('l', 'a', 'd', 'd', 'q'):
-        return VERB_LADDQ;
-    case PACK5('l', 'd', 'e', 'l', 'q'):
-        return VERB_LDELQ;
-    case PACK5('l', 'a', 'd', 'd', 'x'):
-        return VERB_LADDX;
-    case PACK5('l', 'd', 'e', 'l', 'x'):
-        return VERB_LDELX;
-    case PACK5('l', 's', 'e', 't', 'q'):
-        return VERB_LSETQ;
-    case PACK5('l', 'g', 'e', 't', 's'):
-        return VERB_LGETS;
-    case PACK5('l', 'g', 'e', 't', 'b'):
-        return VERB_LGETB;
-    case PACK5('l', 'd', 'r', 'o', 'p'):
-        return VERB_LDROP;
-    case PACK5('l', 's', 't', 'a', 't'):
-        return VERB_LSTAT;
-    case PACK5('l', 'a', 'd', 'd', 'b'):
-        return VERB_LADDB;
-    case PACK5('l', 'd', 'e', 'l', 'b'):
-        return VERB_LDELB;
-    case PACK5('l', 'h', 'a', 's', 'b'):
-        return VERB_LHASB;
-    case PACK5('s', 'l', 'a', 'b', 's'):
-        return VERB_SLABS;
-    case PACK5('w', 'a', 't', 'c', 'h'):
-        return VERB_WATCH;
-    case PACK6('a', 'p', 'p', 'e', 'n', 'd'):
-        return VERB_APPEND;
-    case PACK6('d', 'e', 'l', 'e', 't', 'e'):
-        return VERB_DELETE;
-    case PACK6('l', 'r', 'a', 'n', 'g', 'e'):
-        return VERB_LRANGE;
-    case PACK7('r', 'e', 'p', 'l', 'a', 'c', 'e'):
-        return VERB_REPLACE;
-    case PACK7('p', 'r', 'e', 'p', 'e', 'n', 'd'):
-        return VERB_PREPEND;
-    case PACK7('v', 'e', 'r', 's', 'i', 'o', 'n'):
-        return VERB_VERSION;
-    case PACK7('l', 'c', 'r', 'e', 'a', 't', 'e'):
-        return VERB_LCREATE;
-    case PACK8('l', 'c', 'o', 'm', 'p', 'a', 'c', 't'):
-        return VERB_LCOMPACT;
-    case PACK8('l', 'c', 'o', 'n', 'v', 'e', 'r', 't'):
-        return VERB_LCONVERT;
-    case PACK8('s', 'h', 'u', 't', 'd', 'o', 'w', 'n'):
-        return VERB_SHUTDOWN;
-    case PACK8('e', 'x', 't', 's', 't', 'o', 'r', 'e'):
-        return VERB_EXTSTORE;
-    default:
-        return VERB_COUNT;
-    }
+    return front * table.factor >> (64 - SLOT_BITS);
 }
 
-/* Rare words: one after the other. */
-static RARE enum verb find_long(struct slice word)
+/* Fills the slots; false when two words have the same one. */
+static bool fill_slots(void)
 {
-    static const enum verb candidates[] = {VERB_FLUSH_ALL,     VERB_VERBOSITY,
-                                           VERB_MISBEHAVE,     VERB_LRU_CRAWLER,
-                                           VERB_REFRESH_CERTS, VERB_CACHE_MEMLIMIT};
-    for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
-        if (slice_equal(verbs[candidates[i]].text, word)) {
-            return candidates[i];
+    bool taken[1 << SLOT_BITS] = {false};
+    for (unsigned v = 0; v < VERB_COUNT; v++) {
+        size_t slot = slot_of(table.fronts[v]);
+        if (taken[slot]) {
+            return false;
         }
+        taken[slot] = true;
+        table.slots[slot] = (uint8_t)v;
     }
-    return VERB_COUNT;
+    return true;
+}
+
+static void __attribute__((constructor)) make_table(void)
+{
+    for (unsigned v = 0; v < VERB_COUNT; v++) {
+        table.fronts[v] = front_of(verbs[v].text);
+    }
+    unsigned tries = 0;
+    do {
+        CHECK(tries++ < 100000); /* or two words begin with the same bytes */
+        /* Random enough: a linear congruential generator with the constants of Knuth's MMIX. */
+        table.factor = table.factor * 6364136223846793005u + 1442695040888963407u;
+    } while (!fill_slots());
 }
 
 const struct verb_info *verb_info(enum verb verb)
@@ -156,28 +85,61 @@ const struct verb_info *verb_info(enum verb verb)
     return &verbs[verb];
 }
 
-const struct verb_info *verb_take(struct slice *line)
+static RARE bool same_tail(struct slice a, struct slice b)
 {
-    const char *end = line->p + line->len;
-    const char *p = line->p;
-    uint64_t packed = 0;
-    while (p < end && *p != ' ') {
-        packed = packed << 8 | (unsigned char)*p++;
-    }
-    struct slice word = slice_take(line, (size_t)(p - line->p));
-    enum verb verb;
-    if (word.len <= 4) {
-        verb = find_short(packed);
-    } else if (word.len <= 8) {
-        verb = find_middle(packed);
-    } else {
-        verb = find_long(word);
-    }
-    /* A packed word does not say how many zero bytes it began with. */
-    if (verb == VERB_COUNT || verbs[verb].text.len != word.len) {
+    return memcmp(a.p + FRONT_BYTES, b.p + FRONT_BYTES, a.len - FRONT_BYTES) == 0;
+}
+
+static inline const struct verb_info *find(struct slice word, uint64_t front)
+{
+    unsigned v = table.slots[slot_of(front)];
+    const struct verb_info *info = &verbs[v];
+    if (table.fronts[v] != front || info->text.len != word.len ||
+        (word.len > FRONT_BYTES && !same_tail(info->text, word))) {
         return NULL;
     }
-    return &verbs[verb];
+    return info;
+}
+
+/* The lowest bit that is set is the highest one of the first blank; 0: there is none. */
+static inline uint64_t mark_blanks(uint64_t bytes)
+{
+    uint64_t x = bytes ^ 0x2020202020202020u;
+    return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u;
+}
+
+/* The first bytes of a line, without reading behind its end: as front_of. */
+static inline uint64_t line_front(struct slice line)
+{
+    if (LIKELY(line.len >= FRONT_BYTES)) {
+        uint64_t bytes;
+        memcpy(&bytes, line.p, sizeof bytes);
+        return le64toh(bytes);
+    }
+    if (line.len >= 4) {
+        uint32_t low, high; /* they overlap */
+        memcpy(&low, line.p, sizeof low);
+        memcpy(&high, line.p + line.len - sizeof high, sizeof high);
+        return le32toh(low) | (uint64_t)le32toh(high) << 8 * (line.len - sizeof high);
+    }
+    return front_of(line);
+}
+
+const struct verb_info *verb_take(struct slice *line)
+{
+    uint64_t front = line_front(*line), blanks = mark_blanks(front);
+    size_t len;
+    if (LIKELY(blanks != 0)) {
+        len = (size_t)__builtin_ctzll(blanks) / 8;
+        front &= ((blanks & -blanks) >> 7) - 1;
+    } else {
+        for (len = line->len < FRONT_BYTES ? line->len : FRONT_BYTES; len < line->len; len++) {
+            if (line->p[len] == ' ') {
+                break;
+            }
+        }
+    }
+    return find(slice_take(line, len), front);
 }
 
 const struct verb_info *verb_find(struct slice word)

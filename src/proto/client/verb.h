@@ -1,96 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every verb a client may send, in one table: the parser, the dispatcher, the docs check and
- * `stats` read it.
+ * Every verb that a client may send: memcached's in the table below, those of lists in
+ * proto/list_verbs.h. The parser, the dispatcher, the docs check and `stats` read both.
  */
 #ifndef PROTO_CLIENT_VERB_H
 #define PROTO_CLIENT_VERB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "proto/list_verbs.h"
 
 /* The shape of a request's line: what follows the verb. */
 enum verb_shape {
-    SHAPE_KEYS,       /* KEY... */
-    SHAPE_GAT,        /* EXPTIME KEY... */
-    SHAPE_STORE,      /* KEY FLAGS EXPTIME BYTES [CAS] [noreply] + data block */
-    SHAPE_DELETE,     /* KEY [0] [noreply] */
-    SHAPE_ARITH,      /* KEY DELTA [noreply] */
-    SHAPE_TOUCH,      /* KEY EXPTIME [noreply] */
-    SHAPE_META,       /* KEY FLAG... */
-    SHAPE_META_SET,   /* KEY BYTES FLAG... + data block */
-    SHAPE_PLAIN,      /* anything: answered by the proxy itself, tokens are looked at there */
-    SHAPE_LIST,       /* KEY ITEM... ; at least min_items */
-    SHAPE_LIST_KEYS,  /* KEY... */
-    SHAPE_LIST_RANGE, /* KEY FROM TO */
-    SHAPE_LIST_DATA,  /* KEY BYTES [noreply] + data block: one item of any bytes */
-    SHAPE_REFUSED,    /* memcached knows it, a proxy cannot mean it: CLIENT_ERROR */
+    SHAPE_KEYS,     /* KEY... */
+    SHAPE_GAT,      /* EXPTIME KEY... */
+    SHAPE_STORE,    /* KEY FLAGS EXPTIME BYTES [CAS] [noreply] + data block */
+    SHAPE_DELETE,   /* KEY [0] [noreply] */
+    SHAPE_ARITH,    /* KEY DELTA [noreply] */
+    SHAPE_TOUCH,    /* KEY EXPTIME [noreply] */
+    SHAPE_META,     /* KEY FLAG... */
+    SHAPE_META_SET, /* KEY BYTES FLAG... + data block */
+    SHAPE_PLAIN,    /* anything: answered by the proxy itself, tokens are looked at there */
+    SHAPE_REFUSED,  /* memcached knows it, a proxy cannot mean it: CLIENT_ERROR */
+    /* Of lists: see the column "takes". */
+    SHAPE_LIST_ITEMS,
+    SHAPE_LIST_CONTENT,
+    SHAPE_LIST_KEY,
+    SHAPE_LIST_KEYS,
+    SHAPE_LIST_RANGE,
+    SHAPE_LIST_DATA,
 };
 
-/* VERB(id, text, shape, min_items) */
+/* Do items follow the key on the line? */
+static inline bool shape_has_items(enum verb_shape shape)
+{
+    return shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT;
+}
+
+/* VERB(id, text, shape) */
 #define VERB_TABLE(VERB) \
-    VERB(GET, "get", SHAPE_KEYS, 0) \
-    VERB(GETS, "gets", SHAPE_KEYS, 0) \
-    VERB(GAT, "gat", SHAPE_GAT, 0) \
-    VERB(GATS, "gats", SHAPE_GAT, 0) \
-    VERB(SET, "set", SHAPE_STORE, 0) \
-    VERB(ADD, "add", SHAPE_STORE, 0) \
-    VERB(REPLACE, "replace", SHAPE_STORE, 0) \
-    VERB(APPEND, "append", SHAPE_STORE, 0) \
-    VERB(PREPEND, "prepend", SHAPE_STORE, 0) \
-    VERB(CAS, "cas", SHAPE_STORE, 0) \
-    VERB(DELETE, "delete", SHAPE_DELETE, 0) \
-    VERB(INCR, "incr", SHAPE_ARITH, 0) \
-    VERB(DECR, "decr", SHAPE_ARITH, 0) \
-    VERB(TOUCH, "touch", SHAPE_TOUCH, 0) \
-    VERB(MG, "mg", SHAPE_META, 0) \
-    VERB(MS, "ms", SHAPE_META_SET, 0) \
-    VERB(MD, "md", SHAPE_META, 0) \
-    VERB(MA, "ma", SHAPE_META, 0) \
-    VERB(ME, "me", SHAPE_META, 0) \
-    VERB(MN, "mn", SHAPE_PLAIN, 0) \
-    VERB(VERSION, "version", SHAPE_PLAIN, 0) \
-    VERB(VERBOSITY, "verbosity", SHAPE_PLAIN, 0) \
-    VERB(STATS, "stats", SHAPE_PLAIN, 0) \
-    VERB(FLUSH_ALL, "flush_all", SHAPE_PLAIN, 0) \
-    VERB(QUIT, "quit", SHAPE_PLAIN, 0) \
-    VERB(LADD, "ladd", SHAPE_LIST, 1) \
-    VERB(LDEL, "ldel", SHAPE_LIST, 1) \
-    VERB(LADDQ, "laddq", SHAPE_LIST, 1) \
-    VERB(LDELQ, "ldelq", SHAPE_LIST, 1) \
-    VERB(LADDX, "laddx", SHAPE_LIST, 1) \
-    VERB(LDELX, "ldelx", SHAPE_LIST, 1) \
-    VERB(LSET, "lset", SHAPE_LIST, 0) \
-    VERB(LSETQ, "lsetq", SHAPE_LIST, 0) \
-    VERB(LCREATE, "lcreate", SHAPE_LIST, 0) \
-    VERB(LHAS, "lhas", SHAPE_LIST, 1) \
-    VERB(LGET, "lget", SHAPE_LIST_KEYS, 0) \
-    VERB(LGETS, "lgets", SHAPE_LIST_KEYS, 0) \
-    VERB(LGETB, "lgetb", SHAPE_LIST_KEYS, 0) \
-    VERB(LLEN, "llen", SHAPE_LIST, 0) \
-    VERB(LRANGE, "lrange", SHAPE_LIST_RANGE, 0) \
-    VERB(LDROP, "ldrop", SHAPE_LIST, 0) \
-    VERB(LCOMPACT, "lcompact", SHAPE_LIST, 0) \
-    VERB(LCONVERT, "lconvert", SHAPE_LIST, 0) \
-    VERB(LSTAT, "lstat", SHAPE_LIST, 0) \
-    VERB(LADDB, "laddb", SHAPE_LIST_DATA, 0) \
-    VERB(LDELB, "ldelb", SHAPE_LIST_DATA, 0) \
-    VERB(LHASB, "lhasb", SHAPE_LIST_DATA, 0) \
-    VERB(SLABS, "slabs", SHAPE_REFUSED, 0) \
-    VERB(LRU, "lru", SHAPE_REFUSED, 0) \
-    VERB(LRU_CRAWLER, "lru_crawler", SHAPE_REFUSED, 0) \
-    VERB(WATCH, "watch", SHAPE_REFUSED, 0) \
-    VERB(CACHE_MEMLIMIT, "cache_memlimit", SHAPE_REFUSED, 0) \
-    VERB(SHUTDOWN, "shutdown", SHAPE_REFUSED, 0) \
-    VERB(REFRESH_CERTS, "refresh_certs", SHAPE_REFUSED, 0) \
-    VERB(EXTSTORE, "extstore", SHAPE_REFUSED, 0) \
-    VERB(MISBEHAVE, "misbehave", SHAPE_REFUSED, 0)
+    VERB(GET, "get", SHAPE_KEYS) \
+    VERB(GETS, "gets", SHAPE_KEYS) \
+    VERB(GAT, "gat", SHAPE_GAT) \
+    VERB(GATS, "gats", SHAPE_GAT) \
+    VERB(SET, "set", SHAPE_STORE) \
+    VERB(ADD, "add", SHAPE_STORE) \
+    VERB(REPLACE, "replace", SHAPE_STORE) \
+    VERB(APPEND, "append", SHAPE_STORE) \
+    VERB(PREPEND, "prepend", SHAPE_STORE) \
+    VERB(CAS, "cas", SHAPE_STORE) \
+    VERB(DELETE, "delete", SHAPE_DELETE) \
+    VERB(INCR, "incr", SHAPE_ARITH) \
+    VERB(DECR, "decr", SHAPE_ARITH) \
+    VERB(TOUCH, "touch", SHAPE_TOUCH) \
+    VERB(MG, "mg", SHAPE_META) \
+    VERB(MS, "ms", SHAPE_META_SET) \
+    VERB(MD, "md", SHAPE_META) \
+    VERB(MA, "ma", SHAPE_META) \
+    VERB(ME, "me", SHAPE_META) \
+    VERB(MN, "mn", SHAPE_PLAIN) \
+    VERB(VERSION, "version", SHAPE_PLAIN) \
+    VERB(VERBOSITY, "verbosity", SHAPE_PLAIN) \
+    VERB(STATS, "stats", SHAPE_PLAIN) \
+    VERB(FLUSH_ALL, "flush_all", SHAPE_PLAIN) \
+    VERB(QUIT, "quit", SHAPE_PLAIN) \
+    VERB(SLABS, "slabs", SHAPE_REFUSED) \
+    VERB(LRU, "lru", SHAPE_REFUSED) \
+    VERB(LRU_CRAWLER, "lru_crawler", SHAPE_REFUSED) \
+    VERB(WATCH, "watch", SHAPE_REFUSED) \
+    VERB(CACHE_MEMLIMIT, "cache_memlimit", SHAPE_REFUSED) \
+    VERB(SHUTDOWN, "shutdown", SHAPE_REFUSED) \
+    VERB(REFRESH_CERTS, "refresh_certs", SHAPE_REFUSED) \
+    VERB(EXTSTORE, "extstore", SHAPE_REFUSED) \
+    VERB(MISBEHAVE, "misbehave", SHAPE_REFUSED)
 
 enum verb {
-#define VERB_ENUM(id, text, shape, min_items) VERB_##id,
-    VERB_TABLE(VERB_ENUM)
-#undef VERB_ENUM
+#define VERB_ROW(id, text, shape) VERB_##id,
+#define LIST_VERB(id, kind, traits)
+#define LIST_WORD(verb, word, takes, answer) VERB_##word,
+    VERB_TABLE(VERB_ROW) LIST_VERB_TABLE(LIST_VERB, LIST_WORD)
+#undef VERB_ROW
+#undef LIST_VERB
+#undef LIST_WORD
         VERB_COUNT
 };
 
@@ -98,7 +91,6 @@ struct verb_info {
     struct slice text;
     enum verb verb;
     enum verb_shape shape;
-    uint32_t min_items;
 };
 
 /* The table's row of a verb; never NULL. */
