@@ -2,6 +2,7 @@
 """scripts/demo and scripts/sweep run for real; the docs name every verb and every statistic."""
 
 import os
+import pathlib
 import re
 import shlex
 import subprocess
@@ -474,6 +475,41 @@ def test_a_broken_link_is_noticed(tmp_path):
     assert list(broken_links(path)) == []
     path.write_text("# This\n[a](another.md) [b](other.md#there) [c](#that) [d](other.md)\n")
     assert len(list(broken_links(path))) == 3
+
+
+def where_to_look():
+    """The list of docs/architecture.md, one text per entry."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = re.search(r"^## Where to look\n(.*?)^## ", text, re.MULTILINE | re.DOTALL).group(1)
+    return [" ".join(entry.split()) for entry in re.split(r"^- ", section, flags=re.MULTILINE)[1:]]
+
+
+def places_of(entry):
+    """The files that an entry names. A bare name is in the folder of the file before it."""
+    folder = pathlib.Path("src")
+    for name in re.findall(r"`([\w/]+\.[ch])`", entry):
+        path = (folder if "/" not in name and name != "main.c" else pathlib.Path("src")) / name
+        folder = path.parent
+        yield ROOT / path
+
+
+def test_architecture_says_where_to_look():
+    entries = where_to_look()
+    assert len(entries) > 20
+    for entry in entries:
+        places = list(places_of(entry))
+        assert places and [path for path in places if not path.exists()] == [], entry
+        sources = " ".join(path.read_text(encoding="utf-8") for path in places)
+        names = re.findall(r"`(\w+)\(\)`", entry)
+        assert [name for name in names if f"{name}(" not in sources] == [], entry
+
+
+def test_architecture_names_files_that_exist():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(?!tests/)((?:[\w-]+/)+[\w-]+\.[ch])`", text)
+    paths = ["/" + path.relative_to(ROOT).as_posix() for path in ROOT.glob("src/**/*.[ch]")]
+    assert len(named) > 50
+    assert [name for name in named if not any(p.endswith("/" + name) for p in paths)] == []
 
 
 def test_every_document_is_in_the_index():
