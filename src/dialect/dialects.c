@@ -2,6 +2,7 @@
 #include "dialect/dialects.h"
 
 #include "dialect/chunked/chunked.h"
+#include "dialect/migrate/migrate.h"
 #include "dialect/paired/paired.h"
 #include "dialect/ring/ring.h"
 #include "dialect/single/single.h"
@@ -27,7 +28,9 @@ static size_t list_bytes(const struct list_policy *policy)
 
 static void list_init(struct list *list)
 {
-    known_of(list)->dialect = table[list->policy->dialect];
+    struct known *known = known_of(list);
+    known->dialect = table[list->policy->dialect];
+    known->migration = list->policy->migrate == MIGRATE_NATIVE ? &migration_native : NULL;
 }
 
 const struct list_plugin dialects = {.refusal = refusal,

@@ -61,8 +61,8 @@ static void sublists_parts(struct work *w)
 {
     const struct chunked_list *list = chunked_list(w->op.list);
     (void)work_add_part(w, PART_KEY, 0);
-    w->sublists.checks = 0;
-    w->sublists.in_order = list->newest_known;
+    own_of(w)->checks = 0;
+    own_of(w)->in_order = list->newest_known;
     if (list->newest_known) {
         w->first_part = 1; /* the index last, see sublists_look */
         for (uint64_t n = list->oldest; n <= list->newest; n++) {
@@ -163,19 +163,19 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
     bool folds = w->lane != LANE_READ;
-    bool all = w->sublists.checks == 0 || w->changed_older;
+    bool all = own_of(w)->checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((!folds && w->sublists.in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
+    if ((!folds && own_of(w)->in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
         return true;
     }
-    if (++w->sublists.checks > CHECKS_MAX) {
+    if (++own_of(w)->checks > CHECKS_MAX) {
         *look = LOOK_AGAIN;
         return false;
     }
     for (size_t i = 0; i < w->part_count; i++) {
         w->parts[i].check = i == 0 || (all && (folds || i > 1));
     }
-    w->sublists.checked_all = all;
+    own_of(w)->checked_all = all;
     w->changed_older = w->changed_last = false;
     w->next_part = 0;
     return false;
@@ -212,7 +212,7 @@ static enum look sublists_look(struct engine *e, struct work *w)
         return LOOK_FAILED;
     }
     if (!all_read(w) || !list_parts(w)) {
-        w->sublists.in_order = false;
+        own_of(w)->in_order = false;
         w->next_part = 0;
         return LOOK_MORE;
     }
@@ -272,10 +272,16 @@ static void sublists_forget(struct list *list)
 /* Late changes went to the newest sublist, or to the one after it. */
 static void late_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_SUBLIST, w->sublists.newest);
-    if (w->sublists.newest < SUBLIST_NUMBER_MAX) {
-        (void)work_add_part(w, PART_SUBLIST, w->sublists.newest + 1);
+    (void)work_add_part(w, PART_SUBLIST, own_of(w)->newest);
+    if (own_of(w)->newest < SUBLIST_NUMBER_MAX) {
+        (void)work_add_part(w, PART_SUBLIST, own_of(w)->newest + 1);
     }
+}
+
+static void chunked_fini(struct work *w)
+{
+    part_forget(&own_of(w)->not_named);
+    part_forget(&own_of(w)->index);
 }
 
 const struct dialect dialect_sublists = {
@@ -287,6 +293,8 @@ const struct dialect dialect_sublists = {
     .keeps_key = true,
     .reserved = signed_reserved,
     .use_elsewhere = use_elsewhere,
+    .work_bytes = sizeof(struct chunked_work),
+    .work_fini = chunked_fini,
     .list_bytes = sizeof(struct chunked_list),
     .forget = sublists_forget,
     .parts = sublists_parts,

@@ -19,6 +19,30 @@ static inline struct chunked_list *chunked_list(const struct list *list)
     return list_own(list);
 }
 
+/* Of an operation. */
+struct chunked_work {
+    uint32_t newest; /* the number that was appended to */
+    uint64_t newest_bytes;
+    uint64_t room_from; /* the first number of a sublist in which there should be room; 0: any */
+    uint64_t missed;    /* the one that was not there, from 1; 0: none */
+    unsigned checks;
+    bool in_order;    /* the parts were asked for once, oldest first */
+    bool checked_all; /* at last all of them, and not the index alone */
+    bool adds;        /* the calls do: where no list is, they make one */
+    bool drops;       /* it is an ldrop */
+    bool index_there, rolled, wrote_last;
+    uint64_t next;         /* the number of the one that is added */
+    bool added, orphan;    /* it was; or nobody has named it, and it holds something */
+    struct part not_named; /* that was added and is to be removed again */
+    struct part index;     /* as it was read to name the next sublist */
+    size_t owner_digits;   /* owner.c: of the number in the key that is tried */
+    uint64_t owner_number;
+};
+static inline struct chunked_work *own_of(const struct work *w)
+{
+    return w->own;
+}
+
 /* Sublists have numbers up to this one: time stamps in seconds are. Of more digits than ten no name
  * was reserved by the configuration. */
 #define SUBLIST_NUMBER_MAX 4294967295u

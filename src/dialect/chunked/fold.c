@@ -108,7 +108,7 @@ static void plan_texts(struct work *w)
         note_below(&plan, i, w->parts[i + 1].value, signs_in(w));
     }
     for (size_t i = plan.count; i-- > 0;) {
-        bool read_last = i > 0 && i + 1 == plan.count && !w->sublists.checked_all;
+        bool read_last = i > 0 && i + 1 == plan.count && !own_of(w)->checked_all;
         w->texts[i] = kept_text(&plan, i, read_last, signs_in(w));
     }
     plan_fini(&plan);
@@ -137,7 +137,7 @@ static bool is_gone(const struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
     return i + 1 < w->part_count && part->value.len == 0 && w->texts[i - 1]->used == 0 &&
-           (part->state == PART_MISSING || w->sublists.wrote_last);
+           (part->state == PART_MISSING || own_of(w)->wrote_last);
 }
 
 static void strike_number(struct engine *e, struct work *w, uint32_t number)
@@ -156,8 +156,8 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
     plan_texts(w);
     w->wrote_any = false;
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        w->sublists.wrote_last = write_sublist(e, w, w->next_part);
-        if (w->sublists.wrote_last) {
+        own_of(w)->wrote_last = write_sublist(e, w, w->next_part);
+        if (own_of(w)->wrote_last) {
             CO_AWAIT(co, "folding a sublist");
             w->conflict = !work_written(e, w, event);
             w->wrote_any = true;
@@ -287,7 +287,7 @@ static void write_new_index(struct engine *e, struct work *w)
 {
     struct block *text = block_new(64);
     for (size_t i = 0; i < w->text_count; i++) {
-        sublists_append_number(&text, ENTRY_ADD, w->sublists.newest + (uint32_t)i, signs_in(w));
+        sublists_append_number(&text, ENTRY_ADD, own_of(w)->newest + (uint32_t)i, signs_in(w));
     }
     part_write(e, &w->op, &w->parts[0], text, 0);
     block_unref(&text);
@@ -304,9 +304,9 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    w->sublists.newest = free_number(e, w);
+    own_of(w)->newest = free_number(e, w);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_ADD,
+        send_numbered(e, w, own_of(w)->newest + (uint32_t)w->next_part, BE_ADD,
                       w->texts[w->next_part]);
         CO_AWAIT(co, "adding new sublists");
         w->conflict = !work_written(e, w, event);
@@ -323,7 +323,7 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
         }
     }
     while (w->next_part-- > 0) {
-        send_numbered(e, w, w->sublists.newest + (uint32_t)w->next_part, BE_DELETE, NULL);
+        send_numbered(e, w, own_of(w)->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
     }
     CO_END(co);
@@ -398,10 +398,10 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }
-    w->sublists.drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+    own_of(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
     work_finish(e, w);
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        if (w->sublists.drops) { /* whatever is there */
+        if (own_of(w)->drops) { /* whatever is there */
             part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
             CO_AWAIT(co, "deleting the sublists of a list that is dropped");
         } else {

@@ -7,7 +7,7 @@
 #include "dialect/chunked/chunked.h"
 
 #include "base/number.h"
-#include "dialect/migrate/migrate.h"
+#include "dialect/shared/record.h"
 
 /* Digits of the largest number that an index may list. */
 #define DIGITS_MAX 10
@@ -64,8 +64,9 @@ static bool lists_number(const struct list *list, struct slice index, uint64_t n
 /* Asks for the index of the next list that may own the item. False: there is no other. */
 static bool ask_next(struct engine *e, struct work *w)
 {
-    while (w->move.owner_digits < DIGITS_MAX) {
-        struct slice owner = owner_of(w->op.list, ++w->move.owner_digits, &w->move.owner_number);
+    while (own_of(w)->owner_digits < DIGITS_MAX) {
+        struct slice owner =
+            owner_of(w->op.list, ++own_of(w)->owner_digits, &own_of(w)->owner_number);
         if (owner.len > 0 && config_list_policy(e->config, owner) == w->op.list->policy) {
             struct be_request *r = request_new(e, w->op.list, BE_GET);
             memcpy(r->key, owner.p, owner.len);
@@ -82,11 +83,11 @@ enum progress owner_check(struct engine *e, struct work *w, const struct op_even
     struct co *co = &w->inner;
     CO_BEGIN(co);
     w->failed = false;
-    w->move.owner_digits = 0;
+    own_of(w)->owner_digits = 0;
     while (!w->failed && ask_next(e, w)) {
         CO_AWAIT(co, "looking at a list that the item may be a part of");
         if (event->status == BE_HIT) {
-            if (lists_number(w->op.list, event->reply->value, w->move.owner_number)) {
+            if (lists_number(w->op.list, event->reply->value, own_of(w)->owner_number)) {
                 work_note_text(w, "another list names this item as one of its sublists, "
                                   "not converted");
             }

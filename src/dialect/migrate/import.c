@@ -30,8 +30,8 @@ static void add_text(struct work *w, struct block *text, uint32_t count)
     w->texts = realloc(w->texts, (w->text_count + 1) * sizeof *w->texts);
     CHECK(w->texts != NULL);
     w->texts[w->text_count++] = text;
-    w->move.import.bytes += text->used;
-    w->move.import.items += count;
+    w->move->import.bytes += text->used;
+    w->move->import.items += count;
 }
 
 void import_begin(struct engine *e, struct work *w)
@@ -42,13 +42,13 @@ void import_begin(struct engine *e, struct work *w)
     char op;
     struct slice item;
     work_forget_texts(w);
-    w->move.import = (struct run){0};
-    name_fresh(&w->move.import.range.name, e->rng);
-    fold_fini(&w->move.imported);
-    fold_init(&w->move.imported);
-    take_items(w, &w->move.imported);
-    w->move.inlined = w->items.bytes + w->items.count * 8 <= list_log_limit(w->op.list) / 2;
-    while (!w->move.inlined && fold_next(&w->move.imported, true, &at, &op, &item)) {
+    w->move->import = (struct run){0};
+    name_fresh(&w->move->import.range.name, e->rng);
+    fold_fini(&w->move->imported);
+    fold_init(&w->move->imported);
+    take_items(w, &w->move->imported);
+    w->move->inlined = w->items.bytes + w->items.count * 8 <= list_log_limit(w->op.list) / 2;
+    while (!w->move->inlined && fold_next(&w->move->imported, true, &at, &op, &item)) {
         if (text != NULL && text->used + entry_bytes(item.len) > limit) {
             add_text(w, text, count);
             text = NULL;
@@ -63,7 +63,7 @@ void import_begin(struct engine *e, struct work *w)
     if (text != NULL) {
         add_text(w, text, count);
     }
-    w->move.import.range.count = (uint32_t)w->text_count;
+    w->move->import.range.count = (uint32_t)w->text_count;
 }
 
 enum progress import_write(struct engine *e, struct work *w, const struct op_event *event)
@@ -73,7 +73,7 @@ enum progress import_write(struct engine *e, struct work *w, const struct op_eve
     w->next_part = 0;
     for (;;) {
         while (!w->failed && w->next_part < w->text_count && w->op.due < INFLIGHT_MAX) {
-            emit_add_sublist(e, &w->op, &w->move.import.range.name, (uint32_t)w->next_part,
+            emit_add_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_part,
                              w->texts[w->next_part], 0);
             w->next_part++;
         }
@@ -94,7 +94,7 @@ enum progress import_undo(struct engine *e, struct work *w, const struct op_even
     (void)event;
     CO_BEGIN(co);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        emit_delete_sublist(e, &w->op, &w->move.import.range.name, (uint32_t)w->next_part, 0);
+        emit_delete_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_part, 0);
         CO_AWAIT(co, "deleting native sublists again");
     }
     CO_END(co);
@@ -109,14 +109,14 @@ static void append_difference(const struct work *w, struct block **b)
     struct slice item;
     fold_init(&now);
     take_items(w, &now);
-    while (fold_next(&w->move.imported, true, &at, &op, &item)) {
+    while (fold_next(&w->move->imported, true, &at, &op, &item)) {
         if (fold_outcome(&now, item) == 0) {
             entry_append(b, ENTRY_DEL, item);
         }
     }
     at = 0;
     while (fold_next(&now, true, &at, &op, &item)) {
-        if (fold_outcome(&w->move.imported, item) == 0) {
+        if (fold_outcome(&w->move->imported, item) == 0) {
             entry_append(b, ENTRY_ADD, item);
         }
     }
@@ -128,7 +128,7 @@ static void append_all(const struct work *w, struct block **b)
     uint32_t at = 0;
     char op;
     struct slice item;
-    while (fold_next(&w->move.imported, true, &at, &op, &item)) {
+    while (fold_next(&w->move->imported, true, &at, &op, &item)) {
         entry_append(b, ENTRY_ADD, item);
     }
 }
@@ -136,11 +136,11 @@ static void append_all(const struct work *w, struct block **b)
 struct block *import_head(const struct work *w)
 {
     struct block *head = block_new(256);
-    struct garbage replaced = {.range = w->move.replaced};
-    head_append_header(&head, &w->move.import, w->text_count > 0, &replaced,
-                       w->move.replaced.count > 0);
+    struct garbage replaced = {.range = w->move->replaced};
+    head_append_header(&head, &w->move->import, w->text_count > 0, &replaced,
+                       w->move->replaced.count > 0);
     size_t header_bytes = head->used;
-    if (w->move.inlined) {
+    if (w->move->inlined) {
         append_all(w, &head);
     }
     append_difference(w, &head);

@@ -10,81 +10,10 @@
 #define INFLIGHT_MAX 256
 
 static const char foreign_key[] = "something else is stored under the list's key";
-static const char record_word[] = "\1mclistd moved 1 ";
 
 enum { TAG_KEY = 1, TAG_HEAD };
 
-/* ---- the record ---- */
-
-static void record_append(struct block **b, struct slice head, struct slice before,
-                          uint64_t version)
-{
-    char line[80];
-    int len = snprintf(line, sizeof line, "%s%zu %llu\n", record_word, head.len,
-                       (unsigned long long)version);
-    block_append(b, line, (size_t)len);
-    block_append(b, head.p, head.len);
-    block_append(b, before.p, before.len);
-}
-
-bool record_parse(struct slice value, struct record *record)
-{
-    struct slice rest = value;
-    uint64_t head_bytes;
-    size_t word_len = sizeof record_word - 1;
-    if (rest.len < word_len || memcmp(rest.p, record_word, word_len) != 0) {
-        return false;
-    }
-    (void)slice_take(&rest, word_len);
-    if (!number_take(&rest, &head_bytes) || rest.len == 0 || *rest.p != ' ') {
-        return false;
-    }
-    (void)slice_take(&rest, 1);
-    if (!number_take(&rest, &record->version) || rest.len == 0 || *rest.p != '\n' ||
-        head_bytes > rest.len - 1) {
-        return false;
-    }
-    (void)slice_take(&rest, 1);
-    record->head = slice_take(&rest, head_bytes);
-    record->before = rest;
-    return true;
-}
-
 /* ---- where a list is ---- */
-
-bool migrate_left(const struct work *w)
-{
-    const struct dialect *dialect = dialect_of(w->op.list);
-    if (dialect->keeps_key) {
-        return w->parts[0].state != PART_THERE || w->move.met_record;
-    }
-    for (size_t i = 0; i < w->part_count; i++) {
-        if (w->parts[i].state == PART_THERE && (dialect->essential & ROLE(w->parts[i].role)) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls)
-{
-    struct list *list = w->op.list;
-    struct list_call *call;
-    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
-        TAILQ_REMOVE(calls, call, link);
-        call_leave(call);
-        if (call->ghost) {
-            free(call);
-            continue;
-        }
-        TAILQ_REMOVE(&list->active, call, active);
-        TAILQ_INSERT_HEAD(&list->queue, call, link);
-    }
-    known_of(list)->kept = KEPT_UNKNOWN;
-    list->is_native = false;
-    dialect_forget(list);
-    lists_mark_ready(&e->lists, list);
-}
 
 static void send_key_get(struct engine *e, struct work *w)
 {
@@ -98,11 +27,10 @@ static void take_place(struct work *w, const struct op_event *event)
     if (event->status != BE_HIT && event->status != BE_MISS) {
         work_note_error(w, event);
     } else if (event->tag == TAG_HEAD) {
-        w->move.head_there = event->status == BE_HIT;
+        w->move->head_there = event->status == BE_HIT;
     } else {
-        part_take(&w->move.control, event->reply);
-        w->move.met_record =
-            event->status == BE_HIT && record_parse(w->move.control.value, &record);
+        part_take(&w->move->control, event->reply);
+        w->met_record = event->status == BE_HIT && record_parse(w->move->control.value, &record);
     }
 }
 
@@ -110,17 +38,17 @@ enum progress migrate_verify(struct engine *e, struct work *w, const struct op_e
 {
     struct co *co = &w->verifying;
     CO_BEGIN(co);
-    w->failed = w->move.moved = w->move.met_record = w->move.head_there = false;
+    w->failed = w->moved = w->met_record = w->move->head_there = false;
     send_key_get(e, w);
     CO_AWAIT(co, "looking whether the list has moved");
     take_place(w, event);
-    if (!w->failed && w->move.control.state == PART_MISSING) {
+    if (!w->failed && w->move->control.state == PART_MISSING) {
         /* Not earlier: there is a head before the record goes. */
         emit_get(e, &w->op, TAG_HEAD);
         CO_AWAIT(co, "looking for a native head");
         take_place(w, event);
     }
-    w->move.moved = !w->failed && (w->move.met_record || w->move.head_there);
+    w->moved = !w->failed && (w->met_record || w->move->head_there);
     CO_END(co);
 }
 
@@ -194,18 +122,18 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
 {
     struct co *co = &w->outer_body;
     CO_BEGIN(co);
-    if (w->move.control.state == PART_THERE) {
+    if (w->move->control.state == PART_THERE) {
         work_note_text(w, "%s", foreign_key);
         CO_RETURN(co);
     }
-    w->move.completing = true;
+    w->completing = true;
     CO_CALL(co, convert_once(e, w, event));
-    w->move.completing = false;
+    w->completing = false;
     if (w->failed || w->conflict) {
         CO_RETURN(co);
     }
     CO_CALL(co, migrate_verify(e, w, event));
-    if (!w->failed && w->move.met_record) {
+    if (!w->failed && w->met_record) {
         CO_CALL(co, migrate_complete(e, w, event));
     }
     CO_END(co);
@@ -218,7 +146,7 @@ static enum progress resolve_left(struct engine *e, struct work *w, const struct
     CO_BEGIN(co);
     /* It may have moved while the parts were read. */
     CO_CALL(co, migrate_verify(e, w, event));
-    if (w->failed || w->move.moved) {
+    if (w->failed || w->moved) {
         CO_RETURN(co); /* looked for anew */
     }
     if (is_wanted(w)) {
@@ -235,18 +163,18 @@ enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_
     struct list *list = w->op.list;
     CO_BEGIN(co);
     CO_CALL(co, migrate_verify(e, w, event));
-    if (!w->failed && w->move.met_record) {
+    if (!w->failed && w->met_record) {
         CO_CALL(co, migrate_complete(e, w, event));
     }
-    if (!w->failed && w->move.moved) {
+    if (!w->failed && w->moved) {
         settle(list, KEPT_NATIVE);
     } else if (!w->failed && dialect_of(list)->keeps_key) {
-        settle(list, w->move.control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
+        settle(list, w->move->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
     } else if (!w->failed) {
         CO_CALL(co, work_look(e, w, event));
         if (!w->failed) {
             settle(list, KEPT_OLD);
-        } else if (w->move.moved) {
+        } else if (w->moved) {
             CO_CALL(co, resolve_left(e, w, event));
         }
     }
@@ -263,14 +191,14 @@ static void add_head(struct engine *e, struct work *w, struct block *head)
 {
     struct be_request *r = request_new(e, w->op.list, BE_ADD);
     r->key_len = r->placement_len = head_key(r->key, list_key(w->op.list));
-    expiry_send(e, &w->op, r, w->move.control.ttl_s, list_key(w->op.list), head, 0);
+    expiry_send(e, &w->op, r, w->move->control.ttl_s, list_key(w->op.list), head, 0);
 }
 
 /* The head as the record has it. */
 static struct block *recorded_head(const struct work *w)
 {
     struct record record;
-    CHECK(record_parse(w->move.control.value, &record));
+    CHECK(record_parse(w->move->control.value, &record));
     struct block *head = block_new(record.head.len);
     block_append(&head, record.head.p, record.head.len);
     return head;
@@ -279,7 +207,7 @@ static struct block *recorded_head(const struct work *w)
 static bool came_more(const struct work *w)
 {
     struct record record;
-    CHECK(record_parse(w->move.control.value, &record));
+    CHECK(record_parse(w->move->control.value, &record));
     return work_version(w, false) != record.version;
 }
 
@@ -320,7 +248,7 @@ enum progress migrate_clean(struct engine *e, struct work *w, const struct op_ev
         dialect->parts(w);
     }
     w->failed = false;
-    w->move.completing = true;
+    w->completing = true;
     CO_CALL(co, work_gather(e, w, event));
     if (!w->failed && foreign_refuse_parts(e, w, 0, w->part_count)) {
         CO_CALL(co, delete_parts(e, w, event));
@@ -349,9 +277,9 @@ static struct name_range recorded_run(const struct work *w)
     struct record record;
     struct head *head = NULL;
     struct name_range range = {.count = 0};
-    CHECK(record_parse(w->move.control.value, &record));
+    CHECK(record_parse(w->move->control.value, &record));
     struct be_reply reply = {
-        .status = BE_HIT, .value = record.head, .block = w->move.control.block};
+        .status = BE_HIT, .value = record.head, .block = w->move->control.block};
     if (head_read(&reply, &head) == HEAD_OK && head->run_count > 0) {
         range = head->runs[0].range;
     }
@@ -364,20 +292,20 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
 {
     struct co *co = &w->outer;
     CO_BEGIN(co);
-    if (w->move.imported_again) {
+    if (w->move->imported_again) {
         CO_CALL(co, import_undo(e, w, event));
     }
-    w->move.replaced = recorded_run(w);
-    if (w->move.replaced.count == 0) {
+    w->move->replaced = recorded_run(w);
+    if (w->move->replaced.count == 0) {
         CO_RETURN(co);
     }
     emit_get(e, &w->op, TAG_HEAD);
     CO_AWAIT(co, "looking at the native head that was there before");
-    if (!head_lacks(event->reply, &w->move.replaced)) {
+    if (!head_lacks(event->reply, &w->move->replaced)) {
         CO_RETURN(co);
     }
-    for (w->next_part = 0; w->next_part < w->move.replaced.count; w->next_part++) {
-        emit_delete_sublist(e, &w->op, &w->move.replaced.name, (uint32_t)w->next_part, 0);
+    for (w->next_part = 0; w->next_part < w->move->replaced.count; w->next_part++) {
+        emit_delete_sublist(e, &w->op, &w->move->replaced.name, (uint32_t)w->next_part, 0);
         CO_AWAIT(co, "deleting sublists that nobody names");
     }
     CO_END(co);
@@ -388,20 +316,20 @@ static enum progress look_again(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->folding;
     CO_BEGIN(co);
-    w->move.completing = true;
+    w->completing = true;
     CO_CALL(co, work_look(e, w, event));
-    w->move.completing = false;
+    w->completing = false;
     if (!w->failed && came_more(w)) {
-        w->move.head = NULL;
-        if (w->move.has_import) {
-            w->move.head = import_head(w);
+        w->move->head = NULL;
+        if (w->move->has_import) {
+            w->move->head = import_head(w);
         }
-        if (w->move.head == NULL) {
-            w->move.replaced = recorded_run(w);
-            w->move.imported_again = true;
+        if (w->move->head == NULL) {
+            w->move->replaced = recorded_run(w);
+            w->move->imported_again = true;
             import_begin(e, w);
             CO_CALL(co, import_write(e, w, event));
-            w->move.head = w->failed ? NULL : import_head(w);
+            w->move->head = w->failed ? NULL : import_head(w);
         }
     }
     CO_END(co);
@@ -412,39 +340,39 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
     struct co *co = &w->completion;
     CO_BEGIN(co);
     work_forget_parts(w);
-    w->move.imported_again = false;
+    w->move->imported_again = false;
     if (!dialect_of(w->op.list)->one_item) {
         CO_CALL(co, look_again(e, w, event));
     }
     if (w->failed) {
         CO_RETURN(co);
     }
-    if (w->move.head == NULL) {
-        w->move.head = recorded_head(w);
+    if (w->move->head == NULL) {
+        w->move->head = recorded_head(w);
     }
-    add_head(e, w, w->move.head);
-    block_unref(&w->move.head);
+    add_head(e, w, w->move->head);
+    block_unref(&w->move->head);
     CO_AWAIT(co, "adding the native head");
-    w->move.taken = event->status == BE_NOT_STORED;
+    w->move->taken = event->status == BE_NOT_STORED;
     if (event->status == BE_NOT_FOUND) {
         /* The record went while its expiry was asked for: it was carried out, or has expired. */
         emit_get(e, &w->op, TAG_HEAD);
         CO_AWAIT(co, "looking whether another has added the native head");
-        w->move.taken = event->status == BE_HIT;
+        w->move->taken = event->status == BE_HIT;
     }
     if (event->status == BE_MISS) {
         work_note_text(w, "the list has just gone, nothing done");
         CO_RETURN(co);
     }
-    if (event->status != BE_STORED && !w->move.taken) {
+    if (event->status != BE_STORED && !w->move->taken) {
         work_note_error(w, event);
         CO_RETURN(co);
     }
-    if (w->move.taken) {
+    if (w->move->taken) {
         CO_CALL(co, take_back(e, w, event));
     }
     CO_CALL(co, delete_old(e, w, event));
-    w->move.moved = true;
+    w->moved = true;
     CO_END(co);
 }
 
@@ -459,7 +387,7 @@ static bool write_record(struct engine *e, struct work *w)
         return false;
     }
     bool single = dialect_of(w->op.list)->one_item;
-    struct part *place = dialect_of(w->op.list)->keeps_key ? &w->parts[0] : &w->move.control;
+    struct part *place = dialect_of(w->op.list)->keeps_key ? &w->parts[0] : &w->move->control;
     struct slice before = single || !dialect_of(w->op.list)->keeps_key ? SLICE_NONE : place->value;
     struct block *record = block_new(head->used + before.len + 80);
     record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
@@ -479,14 +407,14 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     if (!w->failed && foreign_delimiter_within(w)) {
         work_note_text(w, "not converted: %s", foreign_delimiter_text);
     }
-    if (!w->failed && !w->move.has_import) {
+    if (!w->failed && !w->move->has_import) {
         import_begin(e, w);
-        w->move.has_import = true;
+        w->move->has_import = true;
         CO_CALL(co, import_write(e, w, event));
     }
-    if (w->failed && w->move.has_import) {
+    if (w->failed && w->move->has_import) {
         CO_CALL(co, import_undo(e, w, event));
-        w->move.has_import = false;
+        w->move->has_import = false;
     }
     if (w->failed) {
         CO_RETURN(co);
@@ -494,14 +422,14 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     w->conflict = !write_record(e, w);
     if (w->conflict) {
         CO_CALL(co, import_undo(e, w, event));
-        w->move.has_import = false;
+        w->move->has_import = false;
         CO_RETURN(co);
     }
     CO_AWAIT(co, "writing the record of the move");
     w->conflict = !work_written(e, w, event);
     if (w->failed && event->status != BE_LOST) {
         CO_CALL(co, import_undo(e, w, event)); /* the record is not there, for sure */
-        w->move.has_import = false;
+        w->move->has_import = false;
     }
     CO_END(co);
 }
@@ -512,7 +440,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    w->failed = w->move.head_there = false;
+    w->failed = w->move->head_there = false;
     emit_get(e, &w->op, TAG_HEAD);
     CO_AWAIT(co, "looking for a native list beside the old one");
     take_place(w, event);
@@ -527,10 +455,10 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
     if (w->failed) {
         CO_RETURN(co);
     }
-    bool key_there = w->move.control.state == PART_THERE;
-    if (w->move.met_record || (w->move.head_there && !key_there)) {
-        w->failed = w->move.moved = true;
-    } else if (w->move.head_there) {
+    bool key_there = w->move->control.state == PART_THERE;
+    if (w->met_record || (w->move->head_there && !key_there)) {
+        w->failed = w->moved = true;
+    } else if (w->move->head_there) {
         work_note_text(w, "both a native list and an old one are stored: delete one of them");
     } else if (!dialect_of(w->op.list)->keeps_key && key_there) {
         work_note_text(w, "%s", foreign_key);
@@ -568,11 +496,35 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
         /* The record is there: carried out like any other's, and the call asked again. */
         CO_CALL(co, migrate_verify(e, w, event));
     }
-    if (!w->failed && w->move.met_record) {
+    if (!w->failed && w->met_record) {
         metric_inc(e->metrics, METRIC_list_conversions);
         CO_CALL(co, migrate_complete(e, w, event));
     }
-    w->move.moved = w->move.moved || !w->failed;
+    w->moved = w->moved || !w->failed;
     work_fail(e, w, w->error);
     CO_END(co);
 }
+
+/* ---- the table ---- */
+
+static void move_init(struct work *w)
+{
+    fold_init(&w->move->imported);
+}
+
+static void move_fini(struct work *w)
+{
+    part_forget(&w->move->control);
+    fold_fini(&w->move->imported);
+    block_unref(&w->move->head);
+}
+
+const struct migration migration_native = {
+    .work_bytes = sizeof(struct move),
+    .init = move_init,
+    .fini = move_fini,
+    .resolve = migrate_resolve,
+    .convert = migrate_convert,
+    .verify = migrate_verify,
+    .clean = migrate_clean,
+};

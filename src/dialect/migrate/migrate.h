@@ -23,30 +23,29 @@
  * behind the record; in the others whoever has written looks for a record or a head afterwards, and
  * repeats what was written on the native list when there is one. What was written behind step 4 is
  * deleted again.
- *
- * The record: "\1mclistd moved 1 HEAD_BYTES VERSION\n", the head, what stood there before. VERSION
- * is a mixture of the items' CAS numbers when they were read; 0: there are no others.
  */
 #ifndef DIALECT_MIGRATE_MIGRATE_H
 #define DIALECT_MIGRATE_MIGRATE_H
 
 #include "dialect/shared/dialect.h"
+#include "dialect/shared/record.h"
 
-struct record {
-    struct slice head;
-    struct slice before;
-    uint64_t version;
+/* Of lists with migrate = native. */
+extern const struct migration migration_native;
+
+/* Of an operation on such a list. */
+struct move {
+    struct part control; /* the item under the list's key */
+    bool head_there;
+    bool taken;                 /* there is a head, and it is another's */
+    bool imported_again;        /* for a head in place of the record's */
+    struct name_range replaced; /* the run of the record's; count 0: none */
+    bool has_import;            /* the sublists of import were written */
+    bool inlined;               /* the items are in the head */
+    struct run import;
+    struct fold imported; /* what import held when it was written */
+    struct block *head;
 };
-/* Reads a record. False: it is something else. */
-bool record_parse(struct slice value, struct record *record);
-
-static inline bool list_migrates(const struct list *list)
-{
-    return list->policy->migrate == MIGRATE_NATIVE;
-}
-
-/* After a look: is the list not there (any more)? */
-bool migrate_left(const struct work *w);
 
 /* Finds out where the list is, and lets its calls go on there. */
 work_step migrate_resolve;
@@ -54,15 +53,12 @@ work_step migrate_resolve;
 work_step migrate_verify;
 /* lconvert. */
 work_step migrate_convert;
-/* Inner: carries out what the record in w->move.control leaves to be done. */
+/* Inner: carries out what the record in w->move->control leaves to be done. */
 work_step migrate_complete;
 
 /* Deletes what somebody who took the list for one of the dialect has written beside the native one;
  * w is that work, done. */
 work_step migrate_clean;
-
-/* Puts the calls back into the queue, in front; the list is looked for anew. */
-void migrate_requeue(struct engine *e, struct work *w, struct call_queue *calls);
 
 /* The native content that is to be written: the sublists of one run, and the head. */
 /* Fills w->texts with the sublists of what the list holds. */

@@ -28,6 +28,18 @@
 /* A blank and 20 digits behind an item: its time. */
 #define STAMP_BYTES_MAX 21
 
+/* Of an operation. */
+struct ring_work {
+    uint64_t last, number;     /* the last one, and the one being written */
+    struct list_call *writing; /* whose items are written */
+    bool is_new;               /* to this worker: it looks first */
+};
+
+static struct ring_work *own_of(const struct work *w)
+{
+    return w->own;
+}
+
 static void ring_parts(struct work *w)
 {
     (void)work_add_part(w, PART_SEQ, 0);
@@ -111,8 +123,8 @@ static bool ring_survives_drop(const struct part *part)
 
 static void ring_replace_call(struct work *w, const struct list_call *call, struct list_call *ghost)
 {
-    if (w->ring.writing == call) {
-        w->ring.writing = ghost;
+    if (own_of(w)->writing == call) {
+        own_of(w)->writing = ghost;
     }
 }
 
@@ -123,19 +135,19 @@ static enum look ring_look(struct engine *e, struct work *w)
     size_t count = 0;
     (void)e;
     CHECK(found != NULL);
-    if (!counter_parse(&w->parts[0], &w->ring.last)) {
-        w->ring.last = 0;
+    if (!counter_parse(&w->parts[0], &own_of(w)->last)) {
+        own_of(w)->last = 0;
     }
     for (size_t i = 1; i < w->part_count; i++) {
         if (slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
-            if (found[count].number > w->ring.last) {
-                w->ring.last = found[count].number;
+            if (found[count].number > own_of(w)->last) {
+                own_of(w)->last = found[count].number;
             }
             count++;
         }
     }
     qsort(found, count, sizeof *found, newest_first);
-    for (size_t i = 0; i < count && w->ring.last - found[i].number < capacity; i++) {
+    for (size_t i = 0; i < count && own_of(w)->last - found[i].number < capacity; i++) {
         if (i == 0 || found[i].number != found[i - 1].number) {
             items_push(&w->items, found[i].entry);
         }
@@ -184,7 +196,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     CO_BEGIN(co);
     work_forget_parts(w);
     for (uint64_t i = 0; i < u64_least(count_items(w), capacity); i++) {
-        (void)work_add_part(w, PART_SLOT, (uint32_t)((w->ring.last - i) % capacity));
+        (void)work_add_part(w, PART_SLOT, (uint32_t)((own_of(w)->last - i) % capacity));
     }
     CO_CALL(co, work_gather(e, w, event));
     if (!w->failed) {
@@ -193,7 +205,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     CO_END(co);
 }
 
-/* The number of the last entry, in w->ring.last. */
+/* The number of the last entry, in own_of(w)->last. */
 static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -204,7 +216,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
         part_incr(e, &w->op, &counter, count_items(w), 0);
         CO_AWAIT(co, "taking numbers");
         if (event->status == BE_STORED) {
-            w->ring.last = event->reply->number;
+            own_of(w)->last = event->reply->number;
             CO_RETURN(co);
         }
         if (event->status != BE_NOT_FOUND) {
@@ -216,7 +228,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
             CO_RETURN(co);
         }
         value = block_new(sizeof digits);
-        block_append(&value, digits, format_u64(digits, w->ring.last));
+        block_append(&value, digits, format_u64(digits, own_of(w)->last));
         part_send(e, &w->op, &counter, BE_ADD, value, 0);
         block_unref(&value);
         CO_AWAIT(co, "making the counter");
@@ -249,12 +261,12 @@ static void send_slot(struct engine *e, struct work *w, uint64_t number, struct 
 /* The next item of the calls that has a number. */
 static bool next_item(struct work *w, struct slice *item)
 {
-    while (w->ring.writing != NULL) {
-        if (w->next_part < w->ring.writing->item_count) {
-            *item = w->ring.writing->items[w->next_part++];
+    while (own_of(w)->writing != NULL) {
+        if (w->next_part < own_of(w)->writing->item_count) {
+            *item = own_of(w)->writing->items[w->next_part++];
             return true;
         }
-        w->ring.writing = TAILQ_NEXT(w->ring.writing, link);
+        own_of(w)->writing = TAILQ_NEXT(own_of(w)->writing, link);
         w->next_part = 0;
     }
     return false;
@@ -266,8 +278,8 @@ static void send_slots(struct engine *e, struct work *w)
     uint32_t capacity = w->op.list->policy->capacity;
     struct slice item;
     while (w->op.due < INFLIGHT_MAX && next_item(w, &item)) {
-        uint64_t number = ++w->ring.number;
-        if (w->ring.last - number < capacity) {
+        uint64_t number = ++own_of(w)->number;
+        if (own_of(w)->last - number < capacity) {
             send_slot(e, w, number, item);
         }
     }
@@ -278,19 +290,19 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     struct co *co = &w->body;
     CO_BEGIN(co);
     w->failed = false;
-    w->ring.is_new = !foreign_knows(w->op.list, &counter);
-    if (w->ring.is_new) {
+    own_of(w)->is_new = !foreign_knows(w->op.list, &counter);
+    if (own_of(w)->is_new) {
         CO_CALL(co, look_at_counter(e, w, event));
     }
     if (!w->failed) {
         CO_CALL(co, take_numbers(e, w, event));
     }
-    if (!w->failed && w->ring.is_new) {
+    if (!w->failed && own_of(w)->is_new) {
         CO_CALL(co, look_at_slots(e, w, event));
     }
     if (!w->failed) {
-        w->ring.number = w->ring.last - count_items(w);
-        w->ring.writing = TAILQ_FIRST(&w->calls);
+        own_of(w)->number = own_of(w)->last - count_items(w);
+        own_of(w)->writing = TAILQ_FIRST(&w->calls);
         w->next_part = 0;
         send_slots(e, w);
         while (w->op.due > 0) {
@@ -330,6 +342,7 @@ const struct dialect dialect_ring = {
     .essential = ROLE(PART_SEQ),
     .newest_first = true,
     .item_of = ring_item,
+    .work_bytes = sizeof(struct ring_work),
     .parts = ring_parts,
     .look = ring_look,
     .change = ring_change,

@@ -51,9 +51,11 @@ struct dialect {
     /* What a part that is not of the format may be to another list, or NULL: not known. */
     const char *(*use_elsewhere)(const struct list *list, const struct part *part);
 
-    /* ---- what a worker remembers of a list ---- */
-    size_t list_bytes; /* behind struct known, zeroed at first */
-    /* It has turned out to be wrong. */
+    /* ---- its own memory, zeroed at first ---- */
+    size_t work_bytes;                 /* of an operation: work.own */
+    void (*work_fini)(struct work *w); /* frees what that holds */
+    size_t list_bytes;                 /* what a worker remembers of a list: list_own */
+    /* What is remembered has turned out to be wrong. */
     void (*forget)(struct list *list);
 
     /* ---- reading ---- */
@@ -88,6 +90,22 @@ struct dialect {
     void (*late_parts)(struct work *w);
 };
 
+/* Moving lists from a dialect to another layout, list by list, while they are in use (migrate/):
+ * what the shared files ask of it. */
+struct migration {
+    size_t work_bytes; /* of an operation: work.move, zeroed at first */
+    void (*init)(struct work *w);
+    void (*fini)(struct work *w); /* frees what that holds */
+    /* Finds out where the list is, and lets its calls go on there. */
+    work_step *resolve;
+    work_step *convert; /* LIST_CONVERT */
+    /* Inner: has the list moved by now? Ends with moved or failed, or neither. */
+    work_step *verify;
+    /* Inner: deletes what this operation, which took the list for one of the dialect, has written
+     * beside the native one. */
+    work_step *clean;
+};
+
 /* What a list of one item, and one of several, do in the same way but for ladd and ldel. */
 #define DIALECT_LANES_SINGLE \
     [LIST_SET] = LANE_EXACT, [LIST_ADDX] = LANE_EXACT, [LIST_DELX] = LANE_EXACT, \
@@ -98,7 +116,8 @@ struct dialect {
  * (tracked_lists); the dialect's own stands behind it. */
 struct known {
     const struct dialect *dialect;
-    /* migrate = native: where the list is. */
+    const struct migration *migration; /* NULL: the list stays where it is */
+    /* Of one that may move: where it is. */
     enum list_kept { KEPT_UNKNOWN, KEPT_OLD, KEPT_NATIVE } kept;
     /* See foreign.h: a bit per role of parts that may be appended to without a look; of numbered
      * parts only the one of this number. */
@@ -114,6 +133,15 @@ static inline struct known *known_of(const struct list *list)
 static inline const struct dialect *dialect_of(const struct list *list)
 {
     return known_of(list)->dialect;
+}
+/* What moves the list; NULL: it stays. */
+static inline const struct migration *migration_of(const struct list *list)
+{
+    return known_of(list)->migration;
+}
+static inline bool list_migrates(const struct list *list)
+{
+    return migration_of(list) != NULL;
 }
 static inline void *list_own(const struct list *list)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dialect/shared/foreign.h"
 
-#include "dialect/migrate/migrate.h"
 #include "dialect/shared/dialect.h"
+#include "dialect/shared/record.h"
 
 /* Names are bytes of clients: escaped, and cut so that the reason has room. */
 #define SHOWN_MAX 64
@@ -78,7 +78,7 @@ bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role,
 bool foreign_refuse_parts(struct engine *e, struct work *w, size_t from, size_t to)
 {
     char text[GRAMMAR_REASON_MAX];
-    bool goes_on = work_is_asked(w, LIST_DROP) || w->move.completing;
+    bool goes_on = work_is_asked(w, LIST_DROP) || w->completing;
     for (size_t i = from; i < to; i++) {
         struct part *part = &w->parts[i];
         if (part->state != PART_THERE || part->proved) {

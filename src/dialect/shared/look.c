@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dialect/migrate/migrate.h"
 #include "dialect/shared/dialect.h"
 #include "dialect/shared/foreign.h"
+#include "dialect/shared/record.h"
 
 /* Parts asked for at the same time: more than most lists have, and a bounded amount of memory in
  * flight. */
@@ -83,7 +83,7 @@ static void unwrap(struct work *w, struct part *part)
     struct record record;
     if (part->role == PART_KEY && list_migrates(w->op.list) && part->state == PART_THERE &&
         record_parse(part->value, &record)) {
-        w->move.met_record = true;
+        w->met_record = true;
         part->value = record.before;
     }
 }
@@ -173,6 +173,21 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
     CO_END(co);
 }
 
+/* Is the list not there (any more)? */
+static bool is_gone(const struct work *w)
+{
+    const struct dialect *dialect = dialect_of(w->op.list);
+    if (dialect->keeps_key) {
+        return w->parts[0].state != PART_THERE || w->met_record;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].state == PART_THERE && (dialect->essential & ROLE(w->parts[i].role)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static enum look look_at_parts(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
@@ -182,8 +197,8 @@ static enum look look_at_parts(struct engine *e, struct work *w)
         return LOOK_FAILED;
     }
     enum look look = dialect->look(e, w);
-    if (look == LOOK_DONE && list_migrates(w->op.list) && !w->move.completing && migrate_left(w)) {
-        w->failed = w->move.moved = true;
+    if (look == LOOK_DONE && list_migrates(w->op.list) && !w->completing && is_gone(w)) {
+        w->failed = w->moved = true;
         return LOOK_FAILED;
     }
     if (!is_drop(w) && fold_bytes(&w->items.fold) > policy->fold_memory_bytes) {
@@ -212,7 +227,7 @@ enum progress work_look(struct engine *e, struct work *w, const struct op_event 
     struct co *co = &w->looking;
     enum look look;
     CO_BEGIN(co);
-    w->failed = w->move.met_record = w->move.moved = false;
+    w->failed = w->met_record = w->moved = false;
     w->look_tries = 0;
     do {
         if (w->look_tries > LOOKS_AT_ONCE) {

@@ -3,7 +3,7 @@
  * What every dialect does in the same way: reads are answered from one look at the parts, ldrop
  * removes them.
  */
-#include "dialect/migrate/migrate.h"
+#include "dialect/shared/dialect.h"
 #include "dialect/shared/foreign.h"
 #include "list/core/answer.h"
 
@@ -116,9 +116,9 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_CALL(co, work_look(e, w, event));
     if (!w->failed && list_migrates(w->op.list)) {
         /* Then the parts belonged to the list all the time while they were read. */
-        CO_CALL(co, migrate_verify(e, w, event));
+        CO_CALL(co, migration_of(w->op.list)->verify(e, w, event));
     }
-    if (w->failed || w->move.moved) {
+    if (w->failed || w->moved) {
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }

@@ -4,7 +4,7 @@
  * reads are under way, each with all calls that may travel in it. A session's read waits for its
  * changes and the other way round.
  */
-#include "dialect/migrate/migrate.h"
+#include "dialect/shared/dialect.h"
 #include "list/core/pass.h"
 
 struct start {
@@ -15,8 +15,9 @@ struct start {
                           through */
 };
 
-static work_step *run_of(const struct dialect *dialect, enum lane lane, enum list_verb verb)
+static work_step *run_of(const struct list *list, enum lane lane, enum list_verb verb)
 {
+    const struct dialect *dialect = dialect_of(list);
     if (lane == LANE_READ) {
         return dialect_read;
     }
@@ -24,7 +25,7 @@ static work_step *run_of(const struct dialect *dialect, enum lane lane, enum lis
         return dialect->exact;
     }
     if (verb == LIST_CONVERT) {
-        return migrate_convert;
+        return migration_of(list)->convert;
     }
     if (lane == LANE_ALONE) {
         return verb == LIST_DROP  ? dialect->drop
@@ -78,7 +79,7 @@ static bool take_change(struct start *start, struct list_call *call, enum lane l
         return false;
     }
     if (start->writer == NULL) {
-        start->writer = work_create(pass->e, list, lane, run_of(start->dialect, lane, call->verb));
+        start->writer = work_create(pass->e, list, lane, run_of(list, lane, call->verb));
     } else {
         metric_inc(pass->e->metrics, METRIC_list_appends_combined);
     }
@@ -109,7 +110,7 @@ void dialect_schedule(struct engine *e, struct list *list)
                           .dialect = dialect_of(list)};
     if (list_migrates(list) && known_of(list)->kept == KEPT_UNKNOWN) {
         if (list->writer == NULL && list->reader == NULL && !TAILQ_EMPTY(&list->queue)) {
-            op_start(e, &work_create(e, list, LANE_ALONE, migrate_resolve)->op);
+            op_start(e, &work_create(e, list, LANE_ALONE, migration_of(list)->resolve)->op);
         }
         return;
     }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/number.h"
-#include "dialect/migrate/migrate.h"
 #include "dialect/shared/dialect.h"
 
 /* ---- items ---- */
@@ -74,19 +73,31 @@ void work_finish(struct engine *e, struct work *w)
     }
 }
 
+/* Puts the calls back into the queue, in front; the list is looked for anew. */
 static void requeue(struct engine *e, struct work *w, struct call_queue *calls, bool in_doubt)
 {
+    struct list *list = w->op.list;
     struct list_call *call;
-    TAILQ_FOREACH(call, calls, link)
-    {
+    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
+        TAILQ_REMOVE(calls, call, link);
+        call_leave(call);
+        if (call->ghost) {
+            free(call);
+            continue;
+        }
         call->in_doubt = call->in_doubt || in_doubt;
+        TAILQ_REMOVE(&list->active, call, active);
+        TAILQ_INSERT_HEAD(&list->queue, call, link);
     }
-    migrate_requeue(e, w, calls);
+    known_of(list)->kept = KEPT_UNKNOWN;
+    list->is_native = false;
+    dialect_forget(list);
+    lists_mark_ready(&e->lists, list);
 }
 
 void work_fail(struct engine *e, struct work *w, const char *text)
 {
-    if (w->move.moved) {
+    if (w->moved) {
         requeue(e, w, &w->calls, w->wrote_any);
     } else {
         calls_fail(e, w->op.list, &w->calls, text);
@@ -150,7 +161,7 @@ uint64_t work_backoff_us(struct engine *e, const struct work *w)
 static void finish_written(struct engine *e, struct work *w)
 {
     struct list_call *call;
-    if (w->move.moved) {
+    if (w->moved) {
         requeue(e, w, &w->written, true);
     }
     while ((call = TAILQ_FIRST(&w->written)) != NULL) {
@@ -167,8 +178,9 @@ static void finish_written(struct engine *e, struct work *w)
 /* May it have written beside a list that has moved meanwhile? */
 static bool has_written(const struct work *w)
 {
-    return is_in_doubt(w) && w->lane != LANE_READ && w->run != migrate_resolve &&
-           w->run != migrate_convert;
+    const struct migration *migration = migration_of(w->op.list);
+    return is_in_doubt(w) && w->lane != LANE_READ && w->run != migration->resolve &&
+           w->run != migration->convert;
 }
 
 static enum progress work_step_all(struct engine *e, struct op *op, const struct op_event *event)
@@ -179,10 +191,10 @@ static enum progress work_step_all(struct engine *e, struct op *op, const struct
     CO_CALL(co, w->run(e, w, event));
     CHECK(TAILQ_EMPTY(&w->calls));
     if (has_written(w)) {
-        CO_CALL(co, migrate_verify(e, w, event));
+        CO_CALL(co, migration_of(op->list)->verify(e, w, event));
         finish_written(e, w);
-        if (w->move.moved && !w->move.met_record) {
-            CO_CALL(co, migrate_clean(e, w, event));
+        if (w->moved && !w->met_record) {
+            CO_CALL(co, migration_of(op->list)->clean(e, w, event));
         }
     }
     CO_END(co);
@@ -198,24 +210,41 @@ static void work_fini(struct engine *e, struct op *op)
     work_forget_texts(w);
     fold_fini(&w->items.fold);
     append_fini(&w->append);
-    part_forget(&w->sublists.not_named);
-    part_forget(&w->move.control);
-    fold_fini(&w->move.imported);
-    block_unref(&w->move.head);
+    if (dialect_of(op->list)->work_fini != NULL) {
+        dialect_of(op->list)->work_fini(w);
+    }
+    if (w->move != NULL) {
+        migration_of(op->list)->fini(w);
+    }
     free(w->items.at);
     free(w->parts);
 }
 
+static size_t aligned(size_t bytes)
+{
+    size_t to = _Alignof(max_align_t);
+    return (bytes + to - 1) / to * to;
+}
+
+/* The operation, behind it the dialect's own state, and that of a list that may move. */
 struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run)
 {
-    struct work *w = op_create(e, list, sizeof *w, work_step_all, work_fini);
+    const struct dialect *dialect = dialect_of(list);
+    const struct migration *migration = migration_of(list);
+    size_t own = aligned(sizeof(struct work)), move = own + aligned(dialect->work_bytes);
+    size_t bytes = move + (migration != NULL ? migration->work_bytes : 0);
+    struct work *w = op_create(e, list, bytes, work_step_all, work_fini);
+    w->own = (char *)w + own;
+    if (migration != NULL) {
+        w->move = (struct move *)((char *)w + move);
+        migration->init(w);
+    }
     w->lane = lane;
     w->run = run;
     w->op.late = work_late;
     arena_init(&w->kept);
     TAILQ_INIT(&w->calls);
     TAILQ_INIT(&w->written);
-    fold_init(&w->move.imported);
     fold_init(&w->items.fold);
     if (lane == LANE_READ) {
         list->reader = &w->op;

@@ -30,73 +30,7 @@ struct items {
     uint64_t bytes; /* of all */
 };
 
-/* flip, marker: see logs.h. */
-struct logs {
-    enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
-    int active;     /* PART_A - PART_A or PART_B - PART_A */
-    int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
-    uint64_t taken; /* bytes of the other one that it has */
-    size_t note_start, note_end; /* where it says so */
-    uint64_t seen_note;          /* by the look before */
-    uint64_t last_version;       /* of the look before, and how many in a row were the same */
-    unsigned same_looks;
-    uint64_t own;                         /* the generation of the copy that this operation made */
-    enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
-    unsigned catch_ups;
-    bool squeeze;     /* what was to be written did not fit: it is folded first */
-    bool close_whole; /* marker: not by PREPEND, which was not stored */
-    bool flipped;
-};
-
-struct sublists_work {
-    uint32_t newest; /* the number that was appended to */
-    uint64_t newest_bytes;
-    uint64_t room_from; /* the first number of a sublist in which there should be room; 0: any */
-    uint64_t missed;    /* the one that was not there, from 1; 0: none */
-    unsigned checks;
-    bool in_order;    /* the parts were asked for once, oldest first */
-    bool checked_all; /* at last all of them, and not the index alone */
-    bool adds;        /* the calls do: where no list is, they make one */
-    bool drops;       /* it is an ldrop */
-    bool index_there, rolled, wrote_last;
-    uint64_t next;         /* the number of the one that is added */
-    bool added, orphan;    /* it was; or nobody has named it, and it holds something */
-    struct part not_named; /* that was added and is to be removed again */
-};
-
-struct ring_work {
-    uint64_t last, number;     /* the last one, and the one being written */
-    struct list_call *writing; /* whose items are written */
-    bool is_new;               /* to this worker: it looks first */
-};
-
-struct paired_work {
-    unsigned checks;    /* of a look: what was asked for behind the first reading */
-    uint64_t torn_mark; /* of the additions, when the look before did not fit; 0: it did */
-    char own_mark[17];  /* that this operation has appended to the deletions, */
-    bool marked;        /* if it has */
-    bool folded;        /* the additions were written with what was taken into account */
-    size_t cut_at;      /* bytes of deletions that do not count any more */
-    enum paired_step { PAIR_DONE, PAIR_MARK, PAIR_ADDS, PAIR_CUT, PAIR_REMOVE } step; /* the last */
-};
-
-/* See migrate.h. */
-struct move {
-    struct part control; /* the item under the list's key */
-    bool met_record, head_there, moved;
-    bool completing;            /* a look takes what it finds: whether there is a list is known */
-    bool taken;                 /* there is a head, and it is another's */
-    bool imported_again;        /* for a head in place of the record's */
-    struct name_range replaced; /* the run of the record's; count 0: none */
-    bool has_import;            /* the sublists of import were written */
-    bool inlined;               /* the items are in the head */
-    struct run import;
-    struct fold imported; /* what import held when it was written */
-    struct block *head;
-    size_t owner_digits; /* owner.c: of the number in the key that is tried */
-    uint64_t owner_number;
-};
-
+struct move;
 struct work;
 typedef enum progress work_step(struct engine *e, struct work *w, const struct op_event *event);
 
@@ -145,12 +79,13 @@ struct work {
     size_t text_count;
     bool wrote_any; /* something was done, whatever comes now */
 
-    /* The dialects' own, and that of lists that move from them to the native layout. */
-    struct logs logs;
-    struct sublists_work sublists;
-    struct ring_work ring;
-    struct paired_work paired;
-    struct move move;
+    void *own; /* the dialect's (dialect.work_bytes) */
+
+    /* In lists that may move from the dialect to the native layout. */
+    struct move *move;         /* migrate.h; else NULL */
+    bool met_record;           /* of such a move */
+    bool moved;                /* the list has moved: its calls go on where it is now */
+    bool completing;           /* a look takes what it finds: whether there is a list is known */
     struct call_queue written; /* calls that are done, if the list has not moved by now */
 };
 

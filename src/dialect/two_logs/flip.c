@@ -36,7 +36,7 @@ static enum look flip_look(struct engine *e, struct work *w)
     const struct part *parts = w->parts;
     int named = logs_named(w->op.list, parts[LOGS_POINTER].value);
     bool only_b = parts[0].state == PART_MISSING && parts[1].state == PART_THERE;
-    w->logs.active = named != 0 ? named - 1 : only_b;
+    logs_of(w)->active = named != 0 ? named - 1 : only_b;
     return logs_look(e, w);
 }
 
@@ -61,6 +61,7 @@ const struct dialect dialect_flip = {
     .essential = ROLE(PART_A) | ROLE(PART_B),
     .reserved = signed_reserved,
     .refusal = logs_refusal,
+    .work_bytes = sizeof(struct logs),
     .list_bytes = sizeof(struct logs_list),
     .forget = logs_forget,
     .parts = flip_parts,

@@ -39,15 +39,15 @@ static void append_set_items(struct work *w, struct block **b)
 /* The other log as a copy of the active one, or with the items that are to replace it. */
 static void write_copy(struct engine *e, struct work *w)
 {
-    int active = w->logs.active;
+    int active = logs_of(w)->active;
     struct part *copy = &w->parts[1 - active], *as = copy;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
     if (copy->state == PART_MISSING) {
         copy->flags = w->parts[active].flags;
         as = &w->parts[active];
     }
-    w->logs.own = rng_next(e->rng);
-    logs_append_note(&value, SLICE_NONE, w->logs.own, signs_in(w));
+    logs_of(w)->own = rng_next(e->rng);
+    logs_append_note(&value, SLICE_NONE, logs_of(w)->own, signs_in(w));
     if (set_call(w) != NULL) {
         append_set_items(w, &value);
     } else {
@@ -63,9 +63,9 @@ static void write_first(struct engine *e, struct work *w)
 {
     struct block *value = block_new(w->call_bytes + 16);
     append_set_items(w, &value);
-    part_write(e, &w->op, &w->parts[w->logs.active], value, 0);
+    part_write(e, &w->op, &w->parts[logs_of(w)->active], value, 0);
     block_unref(&value);
-    w->logs.step = LOGS_SWITCH;
+    logs_of(w)->step = LOGS_SWITCH;
 }
 
 /* What the text of a log amounts to, deletions and all, without what it says of itself. */
@@ -89,7 +89,7 @@ static void append_folded(const struct work *w, struct slice text, struct block 
 /* Is all that the active log holds in its copy, or to be replaced? */
 static bool is_taken(const struct work *w)
 {
-    return w->logs.state == LOGS_COPYING && (set_call(w) != NULL || logs_late(w).len == 0);
+    return logs_of(w)->state == LOGS_COPYING && (set_call(w) != NULL || logs_late(w).len == 0);
 }
 
 /* A log that takes no PREPEND, since it is on disk, or at the limit, or there is no memory in this
@@ -100,28 +100,28 @@ static void close_log(struct engine *e, struct work *w, int which)
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
-    if (!w->logs.close_whole) {
+    if (!logs_of(w)->close_whole) {
         part_send(e, &w->op, part, BE_PREPEND, value, 0);
     } else {
-        if (w->logs.squeeze && !is_taken(w)) {
+        if (logs_of(w)->squeeze && !is_taken(w)) {
             append_folded(w, logs_text(w, which), &value);
         } else if (!is_taken(w)) {
             block_append(&value, part->value.p, part->value.len);
         }
         part_write(e, &w->op, part, value, 0);
     }
-    w->logs.close_whole = !w->logs.close_whole;
+    logs_of(w)->close_whole = !logs_of(w)->close_whole;
     block_unref(&value);
 }
 
 static void make_active(struct engine *e, struct work *w)
 {
     if (logs_have_pointer(w->op.list)) {
-        logs_write_pointer(e, w, 1 - w->logs.active);
+        logs_write_pointer(e, w, 1 - logs_of(w)->active);
     } else {
-        close_log(e, w, w->logs.active);
+        close_log(e, w, logs_of(w)->active);
     }
-    w->logs.step = LOGS_SWITCH;
+    logs_of(w)->step = LOGS_SWITCH;
 }
 
 /* Appends the entries that came to the other log since it was copied, without what it says of
@@ -152,7 +152,7 @@ static void append_revived(void *arg, struct slice item)
  * what is to replace that. */
 static void append_past(const struct work *w, struct block **b)
 {
-    const struct logs *logs = &w->logs;
+    const struct logs *logs = w->own;
     struct fold fold;
     fold_init(&fold);
     if (logs->state == LOGS_COPYING) {
@@ -169,7 +169,7 @@ static void append_past(const struct work *w, struct block **b)
  * each by itself. */
 static void squeeze(struct engine *e, struct work *w)
 {
-    const struct logs *logs = &w->logs;
+    const struct logs *logs = w->own;
     struct block *value = block_new(w->stored_bytes + 128);
     struct revived revived = {&value, signs_in(w)};
     logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
@@ -185,7 +185,7 @@ static void squeeze(struct engine *e, struct work *w)
  * nothing came. */
 static bool catch_up(struct engine *e, struct work *w)
 {
-    const struct logs *logs = &w->logs;
+    const struct logs *logs = w->own;
     struct slice copy = logs_text(w, logs->copy), other = logs_text(w, 1 - logs->copy);
     struct slice tail = logs_tail(w);
     struct block *value = block_new(copy.len + other.len + 64);
@@ -208,14 +208,14 @@ static bool catch_up(struct engine *e, struct work *w)
 static void drain(struct engine *e, struct work *w)
 {
     if (!catch_up(e, w)) {
-        part_remove(e, &w->op, &w->parts[1 - w->logs.active], 0);
+        part_remove(e, &w->op, &w->parts[1 - logs_of(w)->active], 0);
     }
 }
 
 /* Brings the copy up to date, or makes it active. */
 static void advance_copy(struct engine *e, struct work *w)
 {
-    struct logs *logs = &w->logs;
+    struct logs *logs = w->own;
     bool ours = set_call(w) == NULL || logs_number(w, logs->copy) == logs->own;
     if (!ours) {
         write_copy(e, w);
@@ -227,7 +227,7 @@ static void advance_copy(struct engine *e, struct work *w)
 /* By hand: the active log gets what both amount to. */
 static void take_in(struct engine *e, struct work *w)
 {
-    int active = w->logs.active;
+    int active = logs_of(w)->active;
     struct block *value = block_new(w->stored_bytes + 128);
     logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
@@ -238,23 +238,23 @@ static void take_in(struct engine *e, struct work *w)
 
 static void reopen(struct engine *e, struct work *w)
 {
-    struct slice text = logs_text(w, w->logs.active);
+    struct slice text = logs_text(w, logs_of(w)->active);
     struct block *value = block_new(text.len);
     block_append(&value, text.p, text.len);
-    part_write(e, &w->op, &w->parts[w->logs.active], value, 0);
+    part_write(e, &w->op, &w->parts[logs_of(w)->active], value, 0);
     block_unref(&value);
 }
 
 /* Somebody else's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
-    return set_call(w) != NULL || (w->logs.own == 0 && w->can_shrink);
+    return set_call(w) != NULL || (logs_of(w)->own == 0 && w->can_shrink);
 }
 
 /* False: nothing is left to do. */
 static bool write_next(struct engine *e, struct work *w)
 {
-    struct logs *logs = &w->logs;
+    struct logs *logs = w->own;
     struct slice active = logs_text(w, logs->active);
     logs->step = LOGS_STEP;
     if (logs_closed(w, logs->active)) {
@@ -284,7 +284,7 @@ static bool write_next(struct engine *e, struct work *w)
 /* Somebody else may have made our copy active. */
 static void note_flip(struct engine *e, struct work *w)
 {
-    struct logs *logs = &w->logs;
+    struct logs *logs = w->own;
     if (logs->own != 0 && logs_number(w, logs->active) == logs->own) {
         logs->flipped = true;
     }
@@ -320,16 +320,17 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
         CO_AWAIT(co, "folding: writing one of the logs");
         w->conflict = !work_written(e, w, event);
         w->conflicts += w->conflict;
-        if (w->failed && !w->logs.squeeze && is_too_large(event)) {
+        if (w->failed && !logs_of(w)->squeeze && is_too_large(event)) {
             w->failed = false;
-            w->logs.squeeze = true;
+            logs_of(w)->squeeze = true;
             continue;
         }
         if (w->failed) {
             CO_RETURN(co);
         }
-        w->logs.flipped = w->logs.flipped || (!w->conflict && w->logs.step == LOGS_SWITCH);
-        if (w->logs.flipped && set_call(w) != NULL) {
+        logs_of(w)->flipped =
+            logs_of(w)->flipped || (!w->conflict && logs_of(w)->step == LOGS_SWITCH);
+        if (logs_of(w)->flipped && set_call(w) != NULL) {
             work_finish(e, w);
         }
     }
@@ -343,7 +344,7 @@ enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, logs_fold(e, w, event));
-    if (w->failed && set_call(w) != NULL && w->logs.own != 0) {
+    if (w->failed && set_call(w) != NULL && logs_of(w)->own != 0) {
         work_note_unknown(w); /* whoever goes on makes the new items count */
     }
     if (w->failed) {

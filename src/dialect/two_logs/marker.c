@@ -38,11 +38,11 @@ static enum look marker_look(struct engine *e, struct work *w)
     bool a_closed = logs_closed(w, 0), b_closed = logs_closed(w, 1);
     bool a_there = w->parts[0].state == PART_THERE, b_there = w->parts[1].state == PART_THERE;
     if (a_closed != b_closed) {
-        w->logs.active = a_closed;
+        logs_of(w)->active = a_closed;
     } else if (a_there != b_there) {
-        w->logs.active = b_there;
+        logs_of(w)->active = b_there;
     } else {
-        w->logs.active = of_equals(w, a_closed);
+        logs_of(w)->active = of_equals(w, a_closed);
     }
     return logs_look(e, w);
 }
@@ -67,6 +67,7 @@ const struct dialect dialect_marker = {
     .essential = ROLE(PART_A) | ROLE(PART_B),
     .reserved = marker_reserved,
     .refusal = logs_refusal,
+    .work_bytes = sizeof(struct logs),
     .list_bytes = sizeof(struct logs_list),
     .forget = logs_forget,
     .parts = marker_parts,

@@ -135,12 +135,12 @@ static struct slice behind(struct slice text, uint64_t bytes)
 
 struct slice logs_late(const struct work *w)
 {
-    return behind(logs_text(w, 1 - w->logs.copy), w->logs.taken);
+    return behind(logs_text(w, 1 - logs_of(w)->copy), logs_of(w)->taken);
 }
 
 struct slice logs_tail(const struct work *w)
 {
-    return behind(logs_text(w, w->logs.copy), w->logs.note_end);
+    return behind(logs_text(w, logs_of(w)->copy), logs_of(w)->note_end);
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
@@ -150,12 +150,12 @@ static bool settled(struct work *w)
 {
     struct logs_list *list = logs_list(w->op.list);
     struct note note;
-    if (!note_last(logs_text(w, w->logs.active), signs_in(w), &note) ||
+    if (!note_last(logs_text(w, logs_of(w)->active), signs_in(w), &note) ||
         note.hash == list->settled_note) {
         return true;
     }
-    bool again = note.hash == w->logs.seen_note;
-    w->logs.seen_note = note.hash;
+    bool again = note.hash == logs_of(w)->seen_note;
+    logs_of(w)->seen_note = note.hash;
     if (again) {
         list->settled_note = note.hash;
     }
@@ -164,7 +164,7 @@ static bool settled(struct work *w)
 
 static enum logs_state state_of(struct work *w)
 {
-    struct logs *logs = &w->logs;
+    struct logs *logs = w->own;
     struct note note = {0};
     enum logs_state state = LOGS_UNKNOWN;
     logs->copy = logs->active;
@@ -226,9 +226,10 @@ static void revive(void *arg, struct slice item)
  * lost, but deletes nothing. Else the active one is the newer. */
 static void fold_unknown(struct work *w)
 {
-    struct slice active = logs_text(w, w->logs.active), other = logs_text(w, 1 - w->logs.active);
+    struct slice active = logs_text(w, logs_of(w)->active),
+                 other = logs_text(w, 1 - logs_of(w)->active);
     struct slice item;
-    if (logs_number(w, w->logs.active) == 0) {
+    if (logs_number(w, logs_of(w)->active) == 0) {
         (void)fold_log(w, other);
         (void)fold_log(w, active);
         return;
@@ -247,7 +248,7 @@ static void fold_unknown(struct work *w)
 
 static void fold_both(struct work *w)
 {
-    const struct logs *logs = &w->logs;
+    const struct logs *logs = w->own;
     struct slice copy = logs_text(w, logs->copy);
     if (logs->state == LOGS_COPYING) {
         /* What the copy says of the past may be what is to replace it. */
@@ -273,19 +274,19 @@ static bool wants_pointer(const struct work *w)
 static unsigned looks_needed(const struct work *w)
 {
     bool flip = logs_have_pointer(w->op.list);
-    bool there = w->parts[w->logs.active].state == PART_THERE;
-    if (!there && (!flip || !wants_pointer(w) || w->logs.state == LOGS_UNKNOWN)) {
+    bool there = w->parts[logs_of(w)->active].state == PART_THERE;
+    if (!there && (!flip || !wants_pointer(w) || logs_of(w)->state == LOGS_UNKNOWN)) {
         return 3;
     }
     bool unsure =
-        w->logs.state == LOGS_UNKNOWN || logs_closed(w, w->logs.active) ||
-        (w->logs.state == LOGS_REST && logs_list(w->op.list)->active != w->logs.active + 1);
-    return unsure || w->logs.squeeze ? 2 : 1;
+        logs_of(w)->state == LOGS_UNKNOWN || logs_closed(w, logs_of(w)->active) ||
+        (logs_of(w)->state == LOGS_REST && logs_list(w->op.list)->active != logs_of(w)->active + 1);
+    return unsure || logs_of(w)->squeeze ? 2 : 1;
 }
 
 static bool is_torn(struct work *w)
 {
-    struct logs *logs = &w->logs;
+    struct logs *logs = w->own;
     uint64_t version = work_version(w, true);
     logs->same_looks = version == logs->last_version ? logs->same_looks + 1 : 1;
     logs->last_version = version;
@@ -301,7 +302,7 @@ static bool is_torn(struct work *w)
 static bool is_same_life(struct work *w)
 {
     struct logs_list *list = logs_list(w->op.list);
-    uint64_t life = logs_number(w, w->logs.active);
+    uint64_t life = logs_number(w, logs_of(w)->active);
     if (logs_have_pointer(w->op.list)) {
         life = wants_pointer(w) ? 0 : w->parts[LOGS_POINTER].cas;
     }
@@ -317,7 +318,7 @@ void logs_forget(struct list *list)
 
 enum look logs_look(struct engine *e, struct work *w)
 {
-    struct logs *logs = &w->logs;
+    struct logs *logs = w->own;
     struct slice active = logs_text(w, logs->active);
     size_t entries = 0;
     (void)e;
@@ -371,7 +372,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
         CO_RETURN(co); /* deleting from nothing */
     }
     if (wants_pointer(w)) {
-        logs_write_pointer(e, w, w->logs.active);
+        logs_write_pointer(e, w, logs_of(w)->active);
         CO_AWAIT(co, "writing which log is active");
         w->conflict = !work_written(e, w, event);
         if (w->failed || w->conflict) {
@@ -379,8 +380,8 @@ static enum progress append_after_look(struct engine *e, struct work *w,
         }
     }
     /* One that was found may be gone by now: then the list is somewhere else. */
-    found = w->parts[w->logs.active].state == PART_THERE;
-    aim(w, w->logs.active, !found);
+    found = w->parts[logs_of(w)->active].state == PART_THERE;
+    aim(w, logs_of(w)->active, !found);
     CO_CALL(co, work_append(e, w, event));
     w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
     CO_END(co);
@@ -421,11 +422,11 @@ enum progress logs_change(struct engine *e, struct work *w, const struct op_even
     signed_batch(w);
     for (w->tries = 0; w->tries < LOGS_TRIES_MAX; w->tries++) {
         CO_CALL(co, change_once(e, w, event));
-        if (!w->failed && w->append.status == BE_TOO_LARGE && !w->logs.flipped) {
+        if (!w->failed && w->append.status == BE_TOO_LARGE && !logs_of(w)->flipped) {
             /* Folded it may fit. */
             CO_CALL(co, logs_fold(e, w, event));
             w->conflict = true;
-            w->logs.flipped = true;
+            logs_of(w)->flipped = true;
         }
         if (w->failed || !w->conflict) {
             break;

@@ -34,6 +34,28 @@ static inline struct logs_list *logs_list(const struct list *list)
 }
 void logs_forget(struct list *list);
 
+/* Of an operation. */
+struct logs {
+    enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
+    int active;     /* PART_A - PART_A or PART_B - PART_A */
+    int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
+    uint64_t taken; /* bytes of the other one that it has */
+    size_t note_start, note_end; /* where it says so */
+    uint64_t seen_note;          /* by the look before */
+    uint64_t last_version;       /* of the look before, and how many in a row were the same */
+    unsigned same_looks;
+    uint64_t own;                         /* the generation of the copy that this operation made */
+    enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
+    unsigned catch_ups;
+    bool squeeze;     /* what was to be written did not fit: it is folded first */
+    bool close_whole; /* marker: not by PREPEND, which was not stored */
+    bool flipped;
+};
+static inline struct logs *logs_of(const struct work *w)
+{
+    return w->own;
+}
+
 /* Does a pointer say which log is active? Else a mark says which one is closed. */
 static inline bool logs_have_pointer(const struct list *list)
 {
@@ -54,7 +76,7 @@ struct slice logs_tail(const struct work *w);
 /* The text behind the marks that say that the log is closed. */
 struct slice logs_behind_marks(const struct list *list, struct slice text);
 
-/* The look: w->logs.active is set by the caller. */
+/* The look: logs_of(w)->active is set by the caller. */
 enum look logs_look(struct engine *e, struct work *w);
 
 /* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
