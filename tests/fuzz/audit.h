@@ -19,7 +19,7 @@
 
 #include "list/engine.h"
 #include "list/format/name.h"
-#include "reference.h"
+#include "../world/reference.h"
 
 /* Keys of lists are told apart by their length: "k", "kk". */
 #define AUDIT_LISTS 2

@@ -14,7 +14,7 @@
 #include "list/format/layout.h"
 #include "list/format/log_fold.h"
 #include "list/format/sublist.h"
-#include "reference.h"
+#include "../world/reference.h"
 
 #define LOG_LIMIT 256
 

@@ -17,7 +17,7 @@
 #include "list/content/members.h"
 #include "list/content/view.h"
 #include "list/format/layout.h"
-#include "reference.h"
+#include "../world/reference.h"
 
 #define RUNS_MAX 7
 #define SUBLISTS_PER_RUN 8

@@ -17,7 +17,7 @@ FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
 FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
 # What is fuzzed: all that needs no sockets, and the one pure function of the pool.
 FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
-	src/pool/handshake.c tests/world/store.c
+	src/pool/handshake.c tests/world/store.c tests/world/reference.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_SUPPORT := $(filter-out $(B)/fuzz/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))

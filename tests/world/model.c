@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "reference.h"
 
 void ids_fini(struct ids *items)
 {
@@ -146,7 +147,6 @@ static bool replay_op(struct replay *r, char op, struct slice bytes)
         return bytes.len == 0;
     }
     if (op == '~') {
-        r->out->announcements++;
         return true;
     }
     r->out->entries++;
@@ -157,32 +157,18 @@ static bool replay_op(struct replay *r, char op, struct slice bytes)
         r->place[id] = 0;
     }
     r->out->adds += op != '-';
-    if ((op == '+' || op == '=') && r->place[id] == 0) {
+    if (op != '-' && r->place[id] == 0) {
         add_at_end(r, id);
     }
-    return op == '+' || op == '-' || op == '=';
-}
-
-/* Takes "DIGITS" and the character behind it. */
-static bool take_number(struct slice *s, char behind, uint64_t *value)
-{
-    size_t n = 0;
-    while (n < s->len && s->p[n] >= '0' && s->p[n] <= '9') {
-        n++;
-    }
-    if (!slice_to_u64(slice_take(s, n), value)) {
-        return false;
-    }
-    return behind == 0 ? s->len == 0 : s->len > 0 && slice_take(s, 1).p[0] == behind;
+    return true;
 }
 
 static bool replay_entries(struct replay *r, struct slice rest)
 {
+    struct slice bytes;
+    char op;
     while (rest.len > 0) {
-        char op = slice_take(&rest, 1).p[0];
-        uint64_t length;
-        if (!take_number(&rest, ':', &length) || length > rest.len ||
-            !replay_op(r, op, slice_take(&rest, length))) {
+        if (!ref_take_entry(&rest, &op, &bytes) || !replay_op(r, op, bytes)) {
             return false;
         }
     }
@@ -206,100 +192,46 @@ static const struct item *find_sublist(const struct cluster *cluster, struct sli
     return item == NULL || item->value->used == 0 ? NULL : item;
 }
 
-struct run_field {
-    struct slice name;
-    uint64_t count, bytes, items;
-};
-
-static bool parse_run_field(struct slice field, struct run_field *run)
-{
-    const char *dot = memchr(field.p, '.', field.len);
-    if (dot == NULL) {
-        return false;
-    }
-    run->name = slice_take(&field, (size_t)(dot - field.p));
-    (void)slice_take(&field, 1);
-    return take_number(&field, ':', &run->count) && take_number(&field, ':', &run->bytes) &&
-           take_number(&field, 0, &run->items);
-}
-
 static bool replay_run(struct replay *r, const struct cluster *cluster, struct slice list_key,
-                       struct slice field, int64_t now_s)
+                       const struct ref_range *run, int64_t now_s)
 {
-    struct run_field run;
-    if (!parse_run_field(field, &run) || run.count == 0) {
-        return false;
-    }
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, count;
     unsigned adds_before = r->out->adds;
     r->out->runs++;
-    for (uint64_t i = 0; i < run.count; i++) {
+    for (uint64_t i = 0; i < run->count; i++) {
         char name[KEY_BYTES_MAX + 1];
-        sublist_name(name, list_key, run.name, i);
+        struct slice entries;
+        sublist_name(name, list_key, run->name, i);
         const struct item *item = find_sublist(cluster, list_key, name, now_s);
         if (item == NULL) {
             r->out->sublist_missing = true;
             memcpy(r->out->missing, name, sizeof name);
             continue;
         }
-        struct slice value = item_value(item);
-        bytes += value.len;
-        uint64_t count;
         unsigned before = r->out->entries;
-        if (!slice_starts_with(value, SLICE_LIT("^1 "))) {
-            return false;
-        }
-        (void)slice_take(&value, 3);
-        if (!take_number(&value, '\n', &count) || !replay_entries(r, value) ||
-            r->out->entries - before != count) {
+        bytes += item->value->used;
+        if (!ref_sublist_header(item_value(item), &count, &entries) ||
+            !replay_entries(r, entries) || r->out->entries - before != count) {
             return false;
         }
     }
     return r->out->sublist_missing ||
-           (bytes == run.bytes && r->out->adds - adds_before == run.items);
-}
-
-/* Splits a head: the header's fields and the log. */
-static bool split_head(struct slice value, struct slice *header, struct slice *log)
-{
-    const char *end = value.len > 0 ? memchr(value.p, '\n', value.len) : NULL;
-    if (end == NULL || !slice_starts_with(value, SLICE_LIT("^1"))) {
-        return false;
-    }
-    *header = slice_make(value.p + 2, (size_t)(end - value.p) - 2);
-    *log = slice_make(end + 1, value.len - (size_t)(end + 1 - value.p));
-    return true;
-}
-
-static bool take_field(struct slice *header, struct slice *field)
-{
-    if (header->len < 2 || header->p[0] != ' ') {
-        return false;
-    }
-    (void)slice_take(header, 1);
-    const char *end = memchr(header->p, ' ', header->len);
-    *field = slice_take(header, end == NULL ? header->len : (size_t)(end - header->p));
-    return field->len > 0;
+           (bytes == run->bytes && r->out->adds - adds_before == run->items);
 }
 
 static bool replay_head(struct replay *r, const struct cluster *cluster, struct slice list_key,
                         struct slice value, int64_t now_s)
 {
-    struct slice header, log, field;
-    if (!split_head(value, &header, &log)) {
-        return false;
+    struct ref_head head;
+    bool good = ref_head_read(&head, value);
+    r->out->garbage = (unsigned)head.garbage.count;
+    r->out->announcements = (unsigned)head.announcements.count;
+    for (size_t i = 0; good && i < head.runs.count; i++) {
+        good = replay_run(r, cluster, list_key, &head.runs.ranges[i], now_s);
     }
-    while (header.len > 0) {
-        if (!take_field(&header, &field)) {
-            return false;
-        }
-        if (field.p[0] == '-' || field.p[0] == '*') {
-            r->out->garbage++;
-        } else if (!replay_run(r, cluster, list_key, field, now_s)) {
-            return false;
-        }
-    }
-    return replay_entries(r, log);
+    good = good && replay_entries(r, head.log);
+    ref_head_fini(&head);
+    return good;
 }
 
 static const struct item *find_head(const struct cluster *cluster, struct slice list_key,
@@ -335,13 +267,17 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                       struct slice sublist)
 {
-    const struct item *head = find_head(cluster, list_key, now_s);
+    const struct item *item = find_head(cluster, list_key, now_s);
     const char *dot = memrchr(sublist.p, '.', sublist.len);
-    if (head == NULL || dot == NULL) {
+    if (item == NULL || dot == NULL) {
         return false;
     }
     struct slice name =
         slice_make(sublist.p + list_key.len + 1, (size_t)(dot - sublist.p) - list_key.len - 1);
-    struct slice value = item_value(head);
-    return memmem(value.p, value.len, name.p, name.len) != NULL;
+    struct ref_head head;
+    bool named = ref_head_read(&head, item_value(item)) &&
+                 (ref_find(&head.runs, name) != NULL || ref_find(&head.garbage, name) != NULL ||
+                  ref_find(&head.announcements, name) != NULL);
+    ref_head_fini(&head);
+    return named;
 }

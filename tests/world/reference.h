@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The list format once more, read slowly and simply and without any code of src/list, so that both
- * are not wrong in the same way. What is read points into the bytes given.
+ * are not wrong in the same way. The model (model.h) and the fuzzers read lists by it. What is read
+ * points into the bytes given.
  */
-#ifndef FUZZ_REFERENCE_H
-#define FUZZ_REFERENCE_H
+#ifndef WORLD_REFERENCE_H
+#define WORLD_REFERENCE_H
 
 #include "base/slice.h"
 
