@@ -517,3 +517,41 @@ def test_every_document_is_in_the_index():
     text = index.read_text(encoding="utf-8")
     others = [p for p in (ROOT / "docs").glob("*.md") if p != index]
     assert [p.name for p in others if f"]({p.name})" not in text] == []
+
+
+LAYERS = {
+    "base/ring.h": '#include "list/engine.h"\nvoid ring_init(void);\n',
+    "base/ring.c": '/* void other(void); */\nvoid ring_init(void)\n{\n    if (1) {\n    }\n}\n',
+    "list/engine.h": '#include "list/core/op.h"\n#include "list/read/view.h"\n',
+    "list/core/op.h": (
+        '#include <event2/event.h>\n#include "base/ring.h"\ntypedef void op_step(struct op *op);\n'
+        "struct op {\n    op_step *step;\n};\nop_step op_first;\nextern const char op_name[];\n"
+        "static inline int op_id(struct op *op)\n{\n    return 1;\n}\n"
+        "void op_free(struct op *op);\nop_step *op_next(struct op *op, op_step *step);\n"
+    ),
+    "list/core/op.c": (
+        '#include "list/read/view.h"\nRARE void\n    op_free(struct op *op)\n{\n}\n'
+        "static op_step *op_next(struct op *op)\n{\n}\n"
+    ),
+    "list/read/view.h": '#include "list/core/op.h"\n',
+    "list/read/view.c": '#include "list/engine.h"\nvoid op_first(struct op *op)\n{\n}\n',
+    "list/attic/view.h": '#include "list/core/op.h"\n',
+}
+
+
+def test_layers_are_held(tmp_path):
+    for name, text in LAYERS.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = run("check-layers", tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "src/base/ring.h:1: folder base (0) includes list (2): a higher rank",
+        "src/list/attic/view.h:1: list/attic has no rank; add it to scripts/check-layers",
+        "src/list/core/op.c:1: in list, core (2) includes read (3): a higher rank",
+        "src/list/core/op.h:1: libevent (<event2/event.h>) is not for this folder",
+        "src/list/read/view.c:1: in list, read (3) includes the folder itself (5): a higher rank",
+        "src/list/core/op.h:7: op_first is not defined in src/list/core",
+        "src/list/core/op.h:14: op_next is not defined in src/list/core",
+    ]
