@@ -10,10 +10,10 @@
 
 /* The one place that names them all. */
 static const struct dialect *const table[DIALECT_COUNT] = {
-    [DIALECT_SIMPLE] = &dialect_simple,     [DIALECT_TOMBSTONE] = &dialect_tombstone,
-    [DIALECT_SIGNED] = &dialect_signed,     [DIALECT_PAIRED] = &dialect_paired,
-    [DIALECT_FLIP] = &dialect_flip,         [DIALECT_MARKER] = &dialect_marker,
-    [DIALECT_SUBLISTS] = &dialect_sublists, [DIALECT_RING] = &dialect_ring,
+    [DIALECT_SIMPLE] = &dialect_simple,         [DIALECT_TOMBSTONE] = &dialect_tombstone,
+    [DIALECT_SIGNED] = &dialect_signed,         [DIALECT_PAIRED] = &dialect_paired,
+    [DIALECT_FLIP] = &dialect_two_logs_pointer, [DIALECT_MARKER] = &dialect_two_logs_mark,
+    [DIALECT_SUBLISTS] = &dialect_chunked,      [DIALECT_RING] = &dialect_ring,
 };
 
 static const char *refusal(const struct list_call *call, char text[LIST_ERROR_MAX])

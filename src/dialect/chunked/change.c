@@ -26,7 +26,7 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
     if (!foreign_refuse_reply(e, w, PART_KEY, 0, event->reply)) {
         return false;
     }
-    *found = sublists_newest(w->op.list, value, newest);
+    *found = chunked_newest(w->op.list, value, newest);
     return true;
 }
 
@@ -39,13 +39,13 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
-        if (!take_index(e, w, event, &list->newest_known, &own_of(w)->newest)) {
+        if (!take_index(e, w, event, &list->newest_known, &chunked_own(w)->newest)) {
             CO_RETURN(co);
         }
-        own_of(w)->index_there = event->status == BE_HIT;
+        chunked_own(w)->index_there = event->status == BE_HIT;
         if (list->newest_known &&
-            (list->newest != own_of(w)->newest || list->oldest > own_of(w)->newest)) {
-            list->oldest = list->newest = own_of(w)->newest;
+            (list->newest != chunked_own(w)->newest || list->oldest > chunked_own(w)->newest)) {
+            list->oldest = list->newest = chunked_own(w)->newest;
         }
     } else {
         work_note_error(w, event);
@@ -61,7 +61,7 @@ static bool is_free(const struct be_reply *reply)
 
 static void send_next(struct engine *e, struct work *w, enum be_verb verb)
 {
-    struct part next = {.role = PART_SUBLIST, .number = (uint32_t)own_of(w)->next};
+    struct part next = {.role = PART_CHUNK, .number = (uint32_t)chunked_own(w)->next};
     struct block *nothing = block_new(16);
     part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
     block_unref(&nothing);
@@ -71,17 +71,17 @@ static void send_next(struct engine *e, struct work *w, enum be_verb verb)
  * one that is not in use. */
 static bool may_begin_with(const struct work *w, const struct be_reply *reply)
 {
-    uint32_t number = (uint32_t)own_of(w)->next;
+    uint32_t number = (uint32_t)chunked_own(w)->next;
     return reply->status == BE_MISS ||
-           (number == 0 ? foreign_allows(w->op.list, PART_SUBLIST, number, reply) : is_free(reply));
+           (number == 0 ? foreign_allows(w->op.list, PART_CHUNK, number, reply) : is_free(reply));
 }
 
 static void send_index(struct engine *e, struct work *w)
 {
     struct block *value = block_new(16);
-    sublists_append_number(&value, ENTRY_ADD, (uint32_t)own_of(w)->next, signs_in(w));
+    chunked_append_number(&value, ENTRY_ADD, (uint32_t)chunked_own(w)->next, signs_in(w));
     part_send(e, &w->op, &(struct part){.role = PART_KEY},
-              own_of(w)->index_there ? BE_APPEND : BE_ADD, value, 0);
+              chunked_own(w)->index_there ? BE_APPEND : BE_ADD, value, 0);
     block_unref(&value);
 }
 
@@ -91,7 +91,7 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->outer;
     CO_BEGIN(co);
-    for (own_of(w)->next = 0; own_of(w)->next < ORPHANS_MAX; own_of(w)->next++) {
+    for (chunked_own(w)->next = 0; chunked_own(w)->next < ORPHANS_MAX; chunked_own(w)->next++) {
         send_next(e, w, BE_GET);
         CO_AWAIT(co, "looking where the first sublist is to be");
         if (event->status != BE_HIT && event->status != BE_MISS) {
@@ -102,7 +102,7 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
             break;
         }
     }
-    if (own_of(w)->next == ORPHANS_MAX) {
+    if (chunked_own(w)->next == ORPHANS_MAX) {
         work_note_text(w, "the names of the list's first %d sublists are taken, nothing done",
                        ORPHANS_MAX);
         CO_RETURN(co);
@@ -110,7 +110,7 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
     send_index(e, w);
     CO_AWAIT(co, "writing a list's index");
     (void)work_written(e, w, event); /* if somebody else was faster, it is there now */
-    own_of(w)->missed = own_of(w)->next + 1;
+    chunked_own(w)->missed = chunked_own(w)->next + 1;
     CO_END(co);
 }
 
@@ -123,21 +123,21 @@ static bool take_newest(struct engine *e, struct work *w, const struct op_event 
         chunked_list(w->op.list)->newest_known = false;
         return false;
     }
-    part_take(&own_of(w)->index, event->reply);
+    part_take(&chunked_own(w)->index, event->reply);
     if (!take_index(e, w, event, &found, &newest)) {
         return false;
     }
     /* Somebody else may have named it. */
-    own_of(w)->added = own_of(w)->added && newest != own_of(w)->next;
-    return found && newest == own_of(w)->newest;
+    chunked_own(w)->added = chunked_own(w)->added && newest != chunked_own(w)->next;
+    return found && newest == chunked_own(w)->newest;
 }
 
 static void name_next(struct engine *e, struct work *w)
 {
-    struct block *value = block_new(own_of(w)->index.value.len + 16);
-    block_append(&value, own_of(w)->index.value.p, own_of(w)->index.value.len);
-    sublists_append_number(&value, ENTRY_ADD, (uint32_t)own_of(w)->next, signs_in(w));
-    part_write(e, &w->op, &own_of(w)->index, value, 0);
+    struct block *value = block_new(chunked_own(w)->index.value.len + 16);
+    block_append(&value, chunked_own(w)->index.value.p, chunked_own(w)->index.value.len);
+    chunked_append_number(&value, ENTRY_ADD, (uint32_t)chunked_own(w)->next, signs_in(w));
+    part_write(e, &w->op, &chunked_own(w)->index, value, 0);
     block_unref(&value);
 }
 
@@ -147,18 +147,19 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
 {
     struct co *co = &w->undoing;
     CO_BEGIN(co);
-    if (!own_of(w)->added) {
+    if (!chunked_own(w)->added) {
         CO_RETURN(co);
     }
-    part_forget(&own_of(w)->not_named);
-    own_of(w)->not_named = (struct part){.role = PART_SUBLIST, .number = (uint32_t)own_of(w)->next};
+    part_forget(&chunked_own(w)->not_named);
+    chunked_own(w)->not_named =
+        (struct part){.role = PART_CHUNK, .number = (uint32_t)chunked_own(w)->next};
     send_next(e, w, BE_GET);
     CO_AWAIT(co, "reading a sublist that is not needed");
     if (event->status != BE_HIT || !is_free(event->reply)) {
         CO_RETURN(co);
     }
-    part_take(&own_of(w)->not_named, event->reply);
-    part_remove(e, &w->op, &own_of(w)->not_named, 0);
+    part_take(&chunked_own(w)->not_named, event->reply);
+    part_remove(e, &w->op, &chunked_own(w)->not_named, 0);
     CO_AWAIT(co, "removing a sublist that is not needed");
     CO_END(co);
 }
@@ -171,9 +172,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
     struct co *co = &w->outer;
     CO_BEGIN(co);
     w->failed = false;
-    for (own_of(w)->next = (uint64_t)own_of(w)->newest + 1;
-         own_of(w)->next <= (uint64_t)own_of(w)->newest + ORPHANS_MAX; own_of(w)->next++) {
-        if (own_of(w)->next > SUBLIST_NUMBER_MAX) {
+    for (chunked_own(w)->next = (uint64_t)chunked_own(w)->newest + 1;
+         chunked_own(w)->next <= (uint64_t)chunked_own(w)->newest + ORPHANS_MAX;
+         chunked_own(w)->next++) {
+        if (chunked_own(w)->next > CHUNK_NUMBER_MAX) {
             break;
         }
         send_next(e, w, BE_ADD);
@@ -182,12 +184,12 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
             work_note_error(w, event);
             CO_RETURN(co);
         }
-        own_of(w)->added = event->status == BE_STORED;
-        own_of(w)->orphan = false;
+        chunked_own(w)->added = event->status == BE_STORED;
+        chunked_own(w)->orphan = false;
         if (event->status == BE_NOT_STORED) {
             send_next(e, w, BE_GET);
             CO_AWAIT(co, "looking into a sublist that is there");
-            own_of(w)->orphan = event->status == BE_HIT && !is_free(event->reply);
+            chunked_own(w)->orphan = event->status == BE_HIT && !is_free(event->reply);
         }
         part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
         CO_AWAIT(co, "reading the index to name the new sublist");
@@ -195,7 +197,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
             CO_CALL(co, take_back_added(e, w, event));
             CO_RETURN(co);
         }
-        if (own_of(w)->orphan) {
+        if (chunked_own(w)->orphan) {
             continue;
         }
         name_next(e, w);
@@ -203,9 +205,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         if (!work_written(e, w, event)) {
             CO_CALL(co, take_back_added(e, w, event));
         } else if (!w->failed) {
-            chunked_list(w->op.list)->newest = own_of(w)->newest = (uint32_t)own_of(w)->next;
-            foreign_note_known(w->op.list,
-                               &(struct part){.role = PART_SUBLIST, .number = own_of(w)->newest});
+            chunked_list(w->op.list)->newest = chunked_own(w)->newest =
+                (uint32_t)chunked_own(w)->next;
+            foreign_note_known(
+                w->op.list, &(struct part){.role = PART_CHUNK, .number = chunked_own(w)->newest});
         }
         CO_RETURN(co);
     }
@@ -220,19 +223,19 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
     uint32_t newest;
     bool found;
     CO_BEGIN(co);
-    own_of(w)->newest_bytes = 0;
-    own_of(w)->rolled = false;
+    chunked_own(w)->newest_bytes = 0;
+    chunked_own(w)->rolled = false;
     part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     while (w->op.due > 0) {
         CO_AWAIT(co, "looking for a newer sublist");
         if (event->tag == TAG_SIZE) {
-            own_of(w)->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
+            chunked_own(w)->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
-            own_of(w)->rolled =
-                !take_index(e, w, event, &found, &newest) || !found || newest != own_of(w)->newest;
+            chunked_own(w)->rolled = !take_index(e, w, event, &found, &newest) || !found ||
+                                     newest != chunked_own(w)->newest;
         } else if (event->status == BE_MISS) {
-            own_of(w)->rolled = true;
+            chunked_own(w)->rolled = true;
         } else {
             work_note_error(w, event);
         }
@@ -246,61 +249,61 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     struct co *co = &w->inner;
     struct chunked_list *list = chunked_list(w->op.list);
     CO_BEGIN(co);
-    own_of(w)->rolled = false;
+    chunked_own(w)->rolled = false;
     w->append.status = BE_MISS;
-    own_of(w)->newest = list->newest;
+    chunked_own(w)->newest = list->newest;
     if (!list->newest_known || w->tries > 0) {
         CO_CALL(co, read_index(e, w, event));
-        if (w->failed || (!list->newest_known && !own_of(w)->adds)) {
+        if (w->failed || (!list->newest_known && !chunked_own(w)->adds)) {
             CO_RETURN(co); /* deleting from nothing */
         }
     }
-    if (!list->newest_known && list_migrates(w->op.list) && !own_of(w)->index_there) {
+    if (!list->newest_known && list_migrates(w->op.list) && !chunked_own(w)->index_there) {
         w->failed = w->moved = true; /* an index would hide the native list */
         CO_RETURN(co);
     }
     if (!list->newest_known) {
         CO_CALL(co, create_index(e, w, event));
-        own_of(w)->rolled = true;
+        chunked_own(w)->rolled = true;
         CO_RETURN(co);
     }
     part_forget(&w->append.target);
-    w->append.target = (struct part){.role = PART_SUBLIST, .number = own_of(w)->newest};
+    w->append.target = (struct part){.role = PART_CHUNK, .number = chunked_own(w)->newest};
     /* One that is not there may have been replaced: it is created if the index still names it. */
-    w->append.only_there = own_of(w)->missed != (uint64_t)own_of(w)->newest + 1;
+    w->append.only_there = chunked_own(w)->missed != (uint64_t)chunked_own(w)->newest + 1;
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
-        own_of(w)->missed = (uint64_t)own_of(w)->newest + 1;
-        own_of(w)->rolled = true;
+        chunked_own(w)->missed = (uint64_t)chunked_own(w)->newest + 1;
+        chunked_own(w)->rolled = true;
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
-        if (own_of(w)->room_from != 0 && own_of(w)->newest >= own_of(w)->room_from) {
+        if (chunked_own(w)->room_from != 0 && chunked_own(w)->newest >= chunked_own(w)->room_from) {
             work_note_text(w, "backend has no room for these items in one sublist, nothing done");
             CO_RETURN(co);
         }
-        own_of(w)->room_from = (uint64_t)own_of(w)->newest + 1;
+        chunked_own(w)->room_from = (uint64_t)chunked_own(w)->newest + 1;
         CO_CALL(co, roll_over(e, w, event));
-        own_of(w)->rolled = true;
+        chunked_own(w)->rolled = true;
     } else if (!w->failed) {
         CO_CALL(co, check_newest(e, w, event));
     }
     CO_END(co);
 }
 
-enum progress sublists_change(struct engine *e, struct work *w, const struct op_event *event)
+enum progress chunked_change(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
     signed_batch(w);
     /* A newest sublist that is missing stands for what is in older ones. */
-    own_of(w)->adds = w->append.create != NULL;
-    if (!own_of(w)->adds) {
+    chunked_own(w)->adds = w->append.create != NULL;
+    if (!chunked_own(w)->adds) {
         w->append.create = block_ref(w->append.value);
     }
     do {
         CO_CALL(co, change_once(e, w, event));
         w->wrote_any = w->wrote_any || w->append.status == BE_STORED;
-    } while (!w->failed && own_of(w)->rolled && ++w->tries < TRIES_MAX);
-    if (!w->failed && own_of(w)->rolled) {
+    } while (!w->failed && chunked_own(w)->rolled && ++w->tries < TRIES_MAX);
+    if (!w->failed && chunked_own(w)->rolled) {
         chunked_list(w->op.list)->newest_known = false;
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
@@ -314,7 +317,7 @@ enum progress sublists_change(struct engine *e, struct work *w, const struct op_
     }
     dialect_appended(e, w->op.list, w->append.value->used);
     work_finish(e, w);
-    if (own_of(w)->newest_bytes >= list_sublist_limit(w->op.list)) {
+    if (chunked_own(w)->newest_bytes >= list_sublist_limit(w->op.list)) {
         CO_CALL(co, roll_over(e, w, event));
     }
     CO_END(co);

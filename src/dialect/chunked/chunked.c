@@ -17,18 +17,18 @@
 
 #include "dialect/shared/foreign.h"
 
-bool sublists_number(struct slice text, uint32_t *number)
+bool chunked_number(struct slice text, uint32_t *number)
 {
     uint64_t value;
     bool leading_zero = text.len > 1 && text.p[0] == '0';
-    if (leading_zero || !slice_to_u64(text, &value) || value > SUBLIST_NUMBER_MAX) {
+    if (leading_zero || !slice_to_u64(text, &value) || value > CHUNK_NUMBER_MAX) {
         return false;
     }
     *number = (uint32_t)value;
     return true;
 }
 
-bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest)
+bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest)
 {
     struct fold fold;
     uint32_t at = 0, number;
@@ -38,7 +38,7 @@ bool sublists_newest(const struct list *list, struct slice index, uint32_t *newe
     fold_init(&fold);
     signed_fold(&fold, index, signs_of(list->policy));
     while (fold_next(&fold, true, &at, &op, &item)) {
-        if (sublists_number(item, &number) && (!found || number > *newest)) {
+        if (chunked_number(item, &number) && (!found || number > *newest)) {
             *newest = number;
             found = true;
         }
@@ -47,7 +47,7 @@ bool sublists_newest(const struct list *list, struct slice index, uint32_t *newe
     return found;
 }
 
-void sublists_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs)
+void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs)
 {
     char digits[24];
     size_t len = format_u64(digits, number);
@@ -57,16 +57,16 @@ void sublists_append_number(struct block **b, enum entry_op op, uint32_t number,
 /* ---- looking ---- */
 
 /* Those that there were last time are asked for together with the index. */
-static void sublists_parts(struct work *w)
+static void chunked_parts(struct work *w)
 {
     const struct chunked_list *list = chunked_list(w->op.list);
     (void)work_add_part(w, PART_KEY, 0);
-    own_of(w)->checks = 0;
-    own_of(w)->in_order = list->newest_known;
+    chunked_own(w)->checks = 0;
+    chunked_own(w)->in_order = list->newest_known;
     if (list->newest_known) {
-        w->first_part = 1; /* the index last, see sublists_look */
+        w->first_part = 1; /* the index last, see chunked_look */
         for (uint64_t n = list->oldest; n <= list->newest; n++) {
-            (void)work_add_part(w, PART_SUBLIST, (uint32_t)n);
+            (void)work_add_part(w, PART_CHUNK, (uint32_t)n);
         }
     }
 }
@@ -109,9 +109,9 @@ static bool list_parts(struct work *w)
     fold_init(&index);
     signed_fold(&index, w->parts[0].value, signs_in(w));
     while (fold_next(&index, true, &at, &op, &item)) {
-        if (sublists_number(item, &number)) {
+        if (chunked_number(item, &number)) {
             struct part *part = find_part(w, before, number);
-            part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
+            part = part != NULL ? part : work_add_part(w, PART_CHUNK, number);
             part->listed = true;
         }
     }
@@ -163,19 +163,20 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
     bool folds = w->lane != LANE_READ;
-    bool all = own_of(w)->checks == 0 || w->changed_older;
+    bool all = chunked_own(w)->checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((!folds && own_of(w)->in_order && one_connection(e, w)) || (!all && !w->changed_last)) {
+    if ((!folds && chunked_own(w)->in_order && one_connection(e, w)) ||
+        (!all && !w->changed_last)) {
         return true;
     }
-    if (++own_of(w)->checks > CHECKS_MAX) {
+    if (++chunked_own(w)->checks > CHECKS_MAX) {
         *look = LOOK_AGAIN;
         return false;
     }
     for (size_t i = 0; i < w->part_count; i++) {
         w->parts[i].check = i == 0 || (all && (folds || i > 1));
     }
-    own_of(w)->checked_all = all;
+    chunked_own(w)->checked_all = all;
     w->changed_older = w->changed_last = false;
     w->next_part = 0;
     return false;
@@ -203,7 +204,7 @@ static void note_numbers(struct chunked_list *list, const struct work *w)
     }
 }
 
-static enum look sublists_look(struct engine *e, struct work *w)
+static enum look chunked_look(struct engine *e, struct work *w)
 {
     uint64_t stored = 0;
     bool empty = false;
@@ -212,7 +213,7 @@ static enum look sublists_look(struct engine *e, struct work *w)
         return LOOK_FAILED;
     }
     if (!all_read(w) || !list_parts(w)) {
-        own_of(w)->in_order = false;
+        chunked_own(w)->in_order = false;
         w->next_part = 0;
         return LOOK_MORE;
     }
@@ -242,16 +243,15 @@ static enum look sublists_look(struct engine *e, struct work *w)
 static const char *number_rule(const struct grammar *g, struct slice item)
 {
     uint32_t number;
-    return sublists_number(item, &number) ? NULL
-                                          : grammar_says(g, "no number of a sublist", item.p);
+    return chunked_number(item, &number) ? NULL : grammar_says(g, "no number of a sublist", item.p);
 }
 
-static const char *sublists_grammar(const struct grammar *g, const struct part *part)
+static const char *chunked_grammar(const struct grammar *g, const struct part *part)
 {
     switch (part->role) {
     case PART_KEY:
         return grammar_signed(g, g->value, number_rule);
-    case PART_SUBLIST:
+    case PART_CHUNK:
         return grammar_signed(g, g->value, grammar_item);
     default:
         return NULL;
@@ -264,7 +264,7 @@ static const char *use_elsewhere(const struct list *list, const struct part *par
                                                              : NULL;
 }
 
-static void sublists_forget(struct list *list)
+static void chunked_forget(struct list *list)
 {
     chunked_list(list)->newest_known = false;
 }
@@ -272,39 +272,39 @@ static void sublists_forget(struct list *list)
 /* Late changes went to the newest sublist, or to the one after it. */
 static void late_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_SUBLIST, own_of(w)->newest);
-    if (own_of(w)->newest < SUBLIST_NUMBER_MAX) {
-        (void)work_add_part(w, PART_SUBLIST, own_of(w)->newest + 1);
+    (void)work_add_part(w, PART_CHUNK, chunked_own(w)->newest);
+    if (chunked_own(w)->newest < CHUNK_NUMBER_MAX) {
+        (void)work_add_part(w, PART_CHUNK, chunked_own(w)->newest + 1);
     }
 }
 
 static void chunked_fini(struct work *w)
 {
-    part_forget(&own_of(w)->not_named);
-    part_forget(&own_of(w)->index);
+    part_forget(&chunked_own(w)->not_named);
+    part_forget(&chunked_own(w)->index);
 }
 
-const struct dialect dialect_sublists = {
+const struct dialect dialect_chunked = {
     .name = "sublists",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .never = dialect_not_exact,
-    .grammar = sublists_grammar,
-    .essential = ROLE(PART_KEY) | ROLE(PART_SUBLIST),
+    .grammar = chunked_grammar,
+    .essential = ROLE(PART_KEY) | ROLE(PART_CHUNK),
     .keeps_key = true,
     .reserved = signed_reserved,
     .use_elsewhere = use_elsewhere,
     .work_bytes = sizeof(struct chunked_work),
     .work_fini = chunked_fini,
     .list_bytes = sizeof(struct chunked_list),
-    .forget = sublists_forget,
-    .parts = sublists_parts,
-    .look = sublists_look,
+    .forget = chunked_forget,
+    .parts = chunked_parts,
+    .look = chunked_look,
     .look_proves = true, /* only those that the index names */
-    .change = sublists_change,
-    .set = sublists_set,
-    .drop = sublists_set, /* its numbers go on: those of a list that was dropped may still be
+    .change = chunked_change,
+    .set = chunked_set,
+    .drop = chunked_set, /* its numbers go on: those of a list that was dropped may still be
                              written */
-    .compact = sublists_compact,
+    .compact = chunked_compact,
     .before_convert = owner_check,
     .late_parts = late_parts,
 };

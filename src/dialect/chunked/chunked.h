@@ -7,7 +7,7 @@
 
 #include "dialect/shared/dialect.h"
 
-extern const struct dialect dialect_sublists;
+extern const struct dialect dialect_chunked;
 
 /* What a worker remembers of the list: the numbers of its first sublist and its last. */
 struct chunked_list {
@@ -38,27 +38,26 @@ struct chunked_work {
     size_t owner_digits;   /* owner.c: of the number in the key that is tried */
     uint64_t owner_number;
 };
-static inline struct chunked_work *own_of(const struct work *w)
+static inline struct chunked_work *chunked_own(const struct work *w)
 {
     return w->own;
 }
 
 /* Sublists have numbers up to this one: time stamps in seconds are. Of more digits than ten no name
  * was reserved by the configuration. */
-#define SUBLIST_NUMBER_MAX 4294967295u
+#define CHUNK_NUMBER_MAX 4294967295u
 /* Reads the number as an index has it. False: it is none, or too large, or has another name than
  * the one that is written for it ("007"). */
-bool sublists_number(struct slice text, uint32_t *number);
+bool chunked_number(struct slice text, uint32_t *number);
 
 /* Appends an entry to an index. */
-void sublists_append_number(struct block **b, enum entry_op op, uint32_t number,
-                            struct signs signs);
+void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs);
 
 /* The largest number that the index lists. False: none. */
-bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest);
+bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest);
 
 /* After a look: parts[0] is the index, the others are the sublists that it lists, oldest first. */
-work_step sublists_change, sublists_set, sublists_compact;
+work_step chunked_change, chunked_set, chunked_compact;
 
 /* owner.c. The item under the list's key may be a sublist of another list: by its name; and, inner:
  * does the index of such a list name it? Ends with failed then, or when it cannot be told. */

@@ -108,7 +108,7 @@ static void plan_texts(struct work *w)
         note_below(&plan, i, w->parts[i + 1].value, signs_in(w));
     }
     for (size_t i = plan.count; i-- > 0;) {
-        bool read_last = i > 0 && i + 1 == plan.count && !own_of(w)->checked_all;
+        bool read_last = i > 0 && i + 1 == plan.count && !chunked_own(w)->checked_all;
         w->texts[i] = kept_text(&plan, i, read_last, signs_in(w));
     }
     plan_fini(&plan);
@@ -137,13 +137,13 @@ static bool is_gone(const struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
     return i + 1 < w->part_count && part->value.len == 0 && w->texts[i - 1]->used == 0 &&
-           (part->state == PART_MISSING || own_of(w)->wrote_last);
+           (part->state == PART_MISSING || chunked_own(w)->wrote_last);
 }
 
 static void strike_number(struct engine *e, struct work *w, uint32_t number)
 {
     struct block *value = block_new(16);
-    sublists_append_number(&value, ENTRY_DEL, number, signs_in(w));
+    chunked_append_number(&value, ENTRY_DEL, number, signs_in(w));
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
     block_unref(&value);
 }
@@ -156,8 +156,8 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
     plan_texts(w);
     w->wrote_any = false;
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        own_of(w)->wrote_last = write_sublist(e, w, w->next_part);
-        if (own_of(w)->wrote_last) {
+        chunked_own(w)->wrote_last = write_sublist(e, w, w->next_part);
+        if (chunked_own(w)->wrote_last) {
             CO_AWAIT(co, "folding a sublist");
             w->conflict = !work_written(e, w, event);
             w->wrote_any = true;
@@ -182,7 +182,7 @@ static struct block *index_text(const struct work *w)
 {
     struct block *text = block_new(64);
     for (size_t i = 1; i < w->part_count; i++) {
-        sublists_append_number(&text, ENTRY_ADD, w->parts[i].number, signs_in(w));
+        chunked_append_number(&text, ENTRY_ADD, w->parts[i].number, signs_in(w));
     }
     return text;
 }
@@ -200,7 +200,7 @@ static bool write_index(struct engine *e, struct work *w)
     return shorter;
 }
 
-enum progress sublists_compact(struct engine *e, struct work *w, const struct op_event *event)
+enum progress chunked_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
@@ -279,7 +279,7 @@ static void set_texts(struct work *w)
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
     uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
-    newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
+    newest = newest > CHUNK_NUMBER_MAX / 2 ? 0 : newest;
     return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
 }
 
@@ -287,7 +287,7 @@ static void write_new_index(struct engine *e, struct work *w)
 {
     struct block *text = block_new(64);
     for (size_t i = 0; i < w->text_count; i++) {
-        sublists_append_number(&text, ENTRY_ADD, own_of(w)->newest + (uint32_t)i, signs_in(w));
+        chunked_append_number(&text, ENTRY_ADD, chunked_own(w)->newest + (uint32_t)i, signs_in(w));
     }
     part_write(e, &w->op, &w->parts[0], text, 0);
     block_unref(&text);
@@ -296,7 +296,7 @@ static void write_new_index(struct engine *e, struct work *w)
 static void send_numbered(struct engine *e, struct work *w, uint32_t number, enum be_verb verb,
                           struct block *value)
 {
-    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = number}, verb, value, 0);
+    part_send(e, &w->op, &(struct part){.role = PART_CHUNK, .number = number}, verb, value, 0);
 }
 
 /* One attempt. Ends with conflict or failed, or the new content stands. */
@@ -304,9 +304,9 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    own_of(w)->newest = free_number(e, w);
+    chunked_own(w)->newest = free_number(e, w);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        send_numbered(e, w, own_of(w)->newest + (uint32_t)w->next_part, BE_ADD,
+        send_numbered(e, w, chunked_own(w)->newest + (uint32_t)w->next_part, BE_ADD,
                       w->texts[w->next_part]);
         CO_AWAIT(co, "adding new sublists");
         w->conflict = !work_written(e, w, event);
@@ -323,7 +323,7 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
         }
     }
     while (w->next_part-- > 0) {
-        send_numbered(e, w, own_of(w)->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
+        send_numbered(e, w, chunked_own(w)->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
     }
     CO_END(co);
@@ -369,7 +369,7 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
 }
 
 /* lset, and ldrop as an lset without items. */
-enum progress sublists_set(struct engine *e, struct work *w, const struct op_event *event)
+enum progress chunked_set(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
@@ -398,10 +398,10 @@ enum progress sublists_set(struct engine *e, struct work *w, const struct op_eve
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }
-    own_of(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+    chunked_own(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
     work_finish(e, w);
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        if (own_of(w)->drops) { /* whatever is there */
+        if (chunked_own(w)->drops) { /* whatever is there */
             part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
             CO_AWAIT(co, "deleting the sublists of a list that is dropped");
         } else {

@@ -64,9 +64,9 @@ static bool lists_number(const struct list *list, struct slice index, uint64_t n
 /* Asks for the index of the next list that may own the item. False: there is no other. */
 static bool ask_next(struct engine *e, struct work *w)
 {
-    while (own_of(w)->owner_digits < DIGITS_MAX) {
+    while (chunked_own(w)->owner_digits < DIGITS_MAX) {
         struct slice owner =
-            owner_of(w->op.list, ++own_of(w)->owner_digits, &own_of(w)->owner_number);
+            owner_of(w->op.list, ++chunked_own(w)->owner_digits, &chunked_own(w)->owner_number);
         if (owner.len > 0 && config_list_policy(e->config, owner) == w->op.list->policy) {
             struct be_request *r = request_new(e, w->op.list, BE_GET);
             memcpy(r->key, owner.p, owner.len);
@@ -83,11 +83,11 @@ enum progress owner_check(struct engine *e, struct work *w, const struct op_even
     struct co *co = &w->inner;
     CO_BEGIN(co);
     w->failed = false;
-    own_of(w)->owner_digits = 0;
+    chunked_own(w)->owner_digits = 0;
     while (!w->failed && ask_next(e, w)) {
         CO_AWAIT(co, "looking at a list that the item may be a part of");
         if (event->status == BE_HIT) {
-            if (lists_number(w->op.list, event->reply->value, own_of(w)->owner_number)) {
+            if (lists_number(w->op.list, event->reply->value, chunked_own(w)->owner_number)) {
                 work_note_text(w, "another list names this item as one of its sublists, "
                                   "not converted");
             }

@@ -44,7 +44,7 @@ struct paired_list {
     bool apart; /* its items were read through several connections */
 };
 
-static struct paired_list *list_of(const struct list *list)
+static struct paired_list *paired_list(const struct list *list)
 {
     return list_own(list);
 }
@@ -60,7 +60,7 @@ struct paired_work {
     enum paired_step { PAIR_DONE, PAIR_MARK, PAIR_ADDS, PAIR_CUT, PAIR_REMOVE } step; /* the last */
 };
 
-static struct paired_work *work_of(const struct work *w)
+static struct paired_work *paired_own(const struct work *w)
 {
     return w->own;
 }
@@ -108,12 +108,12 @@ static void paired_parts(struct work *w)
 {
     (void)work_add_part(w, PART_ADDS, 0);
     (void)work_add_part(w, PART_DELETES, 0);
-    if (!list_of(w->op.list)->apart) {
+    if (!paired_list(w->op.list)->apart) {
         work_add_part(w, PART_ADDS, 0)->bare = true;
     }
-    work_of(w)->checks = 0;
+    paired_own(w)->checks = 0;
     if (w->look_tries == 0) {
-        work_of(w)->torn_mark = 0;
+        paired_own(w)->torn_mark = 0;
     }
 }
 
@@ -135,7 +135,7 @@ static bool same_part(const struct part *a, const struct part *b)
 static enum look read_more(struct work *w)
 {
     w->next_part = 0;
-    work_of(w)->checks++;
+    paired_own(w)->checks++;
     return LOOK_MORE;
 }
 
@@ -144,19 +144,20 @@ static enum look read_more(struct work *w)
 static enum look look_apart(struct work *w, bool *exact)
 {
     struct part *adds = &w->parts[ADDS], *deletes = &w->parts[DELETES];
-    if (work_of(w)->checks == 0) {
+    if (paired_own(w)->checks == 0) {
         adds->check = deletes->check = true;
         return read_more(w);
     }
-    *exact = work_of(w)->checks == 1 && adds->state != PART_UNREAD && deletes->state != PART_UNREAD;
-    if (*exact || work_of(w)->checks == 3) {
+    *exact =
+        paired_own(w)->checks == 1 && adds->state != PART_UNREAD && deletes->state != PART_UNREAD;
+    if (*exact || paired_own(w)->checks == 3) {
         return LOOK_DONE;
     }
     if (w->look_tries < EXACT_LOOKS) {
         return LOOK_AGAIN;
     }
-    if (work_of(w)->checks == 2 || adds->state != PART_UNREAD) {
-        work_of(w)->checks = 2;
+    if (paired_own(w)->checks == 2 || adds->state != PART_UNREAD) {
+        paired_own(w)->checks = 2;
         part_forget(deletes);
     }
     return read_more(w);
@@ -174,11 +175,11 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
         w->part_count = ADDS_AGAIN; /* a part is named once */
     }
     if (!in_order) {
-        list_of(w->op.list)->apart = true;
+        paired_list(w->op.list)->apart = true;
         return look_apart(w, exact);
     }
     if (!asked) {
-        list_of(w->op.list)->apart = false;
+        paired_list(w->op.list)->apart = false;
         return LOOK_AGAIN;
     }
     return LOOK_DONE;
@@ -190,8 +191,8 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
 static bool marks_fit(struct work *w, const struct pair *pair)
 {
     uint64_t mark = text_hash(pair->mark, 0);
-    bool torn = pair_is_torn(pair), seen = work_of(w)->torn_mark == mark;
-    work_of(w)->torn_mark = torn ? mark : 0;
+    bool torn = pair_is_torn(pair), seen = paired_own(w)->torn_mark == mark;
+    paired_own(w)->torn_mark = torn ? mark : 0;
     return !torn || seen;
 }
 
@@ -247,7 +248,7 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
 /* lset and ldrop, until it is done. */
 static bool replaces(const struct work *w)
 {
-    return !work_of(w)->folded && (work_is_asked(w, LIST_SET) || work_is_asked(w, LIST_DROP));
+    return !paired_own(w)->folded && (work_is_asked(w, LIST_SET) || work_is_asked(w, LIST_DROP));
 }
 
 /* A list that is too large to be read can be dropped, and so can what is none (foreign.h): what it
@@ -263,7 +264,8 @@ static bool is_unread(const struct work *w)
  * nothing is pending. */
 static struct slice usable_mark(const struct work *w, const struct pair *pair)
 {
-    struct slice own = slice_make(work_of(w)->own_mark, work_of(w)->marked ? TEXT_MARK_BYTES : 0);
+    struct slice own =
+        slice_make(paired_own(w)->own_mark, paired_own(w)->marked ? TEXT_MARK_BYTES : 0);
     if (pair->last.len > 0 || own.len == 0) {
         return pair->last;
     }
@@ -274,7 +276,7 @@ static struct slice usable_mark(const struct work *w, const struct pair *pair)
 /* What is to be written next. folded: step 2 is done, what came since may stay. */
 static enum paired_step next_step(const struct work *w, const struct pair *pair)
 {
-    bool drops = work_is_asked(w, LIST_DROP), folded = work_of(w)->folded;
+    bool drops = work_is_asked(w, LIST_DROP), folded = paired_own(w)->folded;
     if (is_unread(w)) {
         return PAIR_REMOVE;
     }
@@ -300,9 +302,9 @@ static enum paired_step next_step(const struct work *w, const struct pair *pair)
 static void prepare_mark(struct engine *e, struct work *w)
 {
     char delimiter = delimiter_of(w);
-    struct slice mark = slice_make(work_of(w)->own_mark, TEXT_MARK_BYTES);
+    struct slice mark = slice_make(paired_own(w)->own_mark, TEXT_MARK_BYTES);
     struct append *a = &w->append;
-    text_make_mark(work_of(w)->own_mark, rng_next(e->rng), delimiter);
+    text_make_mark(paired_own(w)->own_mark, rng_next(e->rng), delimiter);
     part_forget(&a->target);
     block_unref(&a->value);
     block_unref(&a->create);
@@ -333,7 +335,7 @@ static void write_adds(struct engine *e, struct work *w)
     }
     struct block *text = pair_folded(&pair, &fold, until, mark);
     part_write(e, &w->op, &w->parts[ADDS], text, 0);
-    work_of(w)->cut_at = until;
+    paired_own(w)->cut_at = until;
     block_unref(&text);
     fold_fini(&fold);
 }
@@ -358,8 +360,8 @@ static enum progress append_mark(struct engine *e, struct work *w, const struct 
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
         work_note_text(w, "backend has no room for this list in one item, nothing done");
     }
-    w->conflict = work_of(w)->marked; /* its mark was there before, and others have cut it off */
-    work_of(w)->marked = true;
+    w->conflict = paired_own(w)->marked; /* its mark was there before, and others have cut it off */
+    paired_own(w)->marked = true;
     CO_END(co);
 }
 
@@ -367,7 +369,7 @@ static enum progress cut_deletions(struct engine *e, struct work *w, const struc
 {
     struct co *co = &w->inner;
     CO_BEGIN(co);
-    write_rest(e, w, work_of(w)->cut_at);
+    write_rest(e, w, paired_own(w)->cut_at);
     CO_AWAIT(co, "cutting off the deletions that count no more");
     w->conflict = !work_written(e, w, event);
     CO_END(co);
@@ -384,11 +386,11 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
         CO_RETURN(co);
     }
     metric_inc(e->metrics, METRIC_list_folds);
-    work_of(w)->folded = true;
+    paired_own(w)->folded = true;
     if (work_is_asked(w, LIST_SET)) {
         work_finish(e, w);
     }
-    if (work_of(w)->cut_at > 0) {
+    if (paired_own(w)->cut_at > 0) {
         CO_CALL(co, cut_deletions(e, w, event));
     }
     CO_END(co);
@@ -401,7 +403,7 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
     struct co *co = &w->outer;
     CO_BEGIN(co);
     if (w->parts[ADDS].state == PART_THERE) {
-        if (work_of(w)->folded) {
+        if (paired_own(w)->folded) {
             part_remove(e, &w->op, &w->parts[ADDS], 0);
         } else {
             part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
@@ -413,7 +415,7 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
             CO_RETURN(co);
         }
     }
-    work_of(w)->folded = true;
+    paired_own(w)->folded = true;
     if (w->parts[DELETES].state == PART_THERE) {
         if (is_unread(w)) {
             part_send(e, &w->op, &w->parts[DELETES], BE_DELETE, NULL, 0);
@@ -425,13 +427,13 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
             (void)work_written(e, w, event);
         }
     }
-    work_of(w)->step = PAIR_DONE;
+    paired_own(w)->step = PAIR_DONE;
     CO_END(co);
 }
 
 static enum progress take_step(struct engine *e, struct work *w, const struct op_event *event)
 {
-    switch (work_of(w)->step) {
+    switch (paired_own(w)->step) {
     case PAIR_MARK:
         return append_mark(e, w, event);
     case PAIR_CUT:
@@ -449,8 +451,8 @@ static void choose_step(struct work *w)
 {
     struct pair pair;
     read_pair(w, &pair);
-    work_of(w)->cut_at = pair.cut;
-    work_of(w)->step = next_step(w, &pair);
+    paired_own(w)->cut_at = pair.cut;
+    paired_own(w)->step = next_step(w, &pair);
     w->conflict = false;
 }
 
@@ -460,7 +462,7 @@ static enum progress take_steps(struct engine *e, struct work *w, const struct o
 {
     struct co *co = &w->outer_body;
     CO_BEGIN(co);
-    work_of(w)->step = PAIR_CUT;
+    paired_own(w)->step = PAIR_CUT;
     for (w->tries = w->rounds = 0; w->tries < TRIES_MAX && w->rounds < ROUNDS_MAX; w->rounds++) {
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {
@@ -468,7 +470,7 @@ static enum progress take_steps(struct engine *e, struct work *w, const struct o
         }
         choose_step(w);
         CO_CALL(co, take_step(e, w, event));
-        if (w->failed || work_of(w)->step == PAIR_DONE) {
+        if (w->failed || paired_own(w)->step == PAIR_DONE) {
             break;
         }
         if (w->conflict) {
@@ -486,11 +488,11 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
     struct co *co = &w->body;
     CO_BEGIN(co);
     CO_CALL(co, take_steps(e, w, event));
-    if (!w->failed && work_of(w)->step != PAIR_DONE && !work_of(w)->folded) {
+    if (!w->failed && paired_own(w)->step != PAIR_DONE && !paired_own(w)->folded) {
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy, nothing done: other writers were faster each time");
     }
-    if (w->failed && !work_of(w)->folded) {
+    if (w->failed && !paired_own(w)->folded) {
         work_fail(e, w, w->error);
     } else {
         w->failed = false; /* what is left to be done, another folding does */

@@ -35,7 +35,7 @@ struct ring_work {
     bool is_new;               /* to this worker: it looks first */
 };
 
-static struct ring_work *own_of(const struct work *w)
+static struct ring_work *ring_own(const struct work *w)
 {
     return w->own;
 }
@@ -123,8 +123,8 @@ static bool ring_survives_drop(const struct part *part)
 
 static void ring_replace_call(struct work *w, const struct list_call *call, struct list_call *ghost)
 {
-    if (own_of(w)->writing == call) {
-        own_of(w)->writing = ghost;
+    if (ring_own(w)->writing == call) {
+        ring_own(w)->writing = ghost;
     }
 }
 
@@ -135,19 +135,19 @@ static enum look ring_look(struct engine *e, struct work *w)
     size_t count = 0;
     (void)e;
     CHECK(found != NULL);
-    if (!counter_parse(&w->parts[0], &own_of(w)->last)) {
-        own_of(w)->last = 0;
+    if (!counter_parse(&w->parts[0], &ring_own(w)->last)) {
+        ring_own(w)->last = 0;
     }
     for (size_t i = 1; i < w->part_count; i++) {
         if (slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
-            if (found[count].number > own_of(w)->last) {
-                own_of(w)->last = found[count].number;
+            if (found[count].number > ring_own(w)->last) {
+                ring_own(w)->last = found[count].number;
             }
             count++;
         }
     }
     qsort(found, count, sizeof *found, newest_first);
-    for (size_t i = 0; i < count && own_of(w)->last - found[i].number < capacity; i++) {
+    for (size_t i = 0; i < count && ring_own(w)->last - found[i].number < capacity; i++) {
         if (i == 0 || found[i].number != found[i - 1].number) {
             items_push(&w->items, found[i].entry);
         }
@@ -196,7 +196,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     CO_BEGIN(co);
     work_forget_parts(w);
     for (uint64_t i = 0; i < u64_least(count_items(w), capacity); i++) {
-        (void)work_add_part(w, PART_SLOT, (uint32_t)((own_of(w)->last - i) % capacity));
+        (void)work_add_part(w, PART_SLOT, (uint32_t)((ring_own(w)->last - i) % capacity));
     }
     CO_CALL(co, work_gather(e, w, event));
     if (!w->failed) {
@@ -205,7 +205,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     CO_END(co);
 }
 
-/* The number of the last entry, in own_of(w)->last. */
+/* The number of the last entry, in ring_own(w)->last. */
 static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -216,7 +216,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
         part_incr(e, &w->op, &counter, count_items(w), 0);
         CO_AWAIT(co, "taking numbers");
         if (event->status == BE_STORED) {
-            own_of(w)->last = event->reply->number;
+            ring_own(w)->last = event->reply->number;
             CO_RETURN(co);
         }
         if (event->status != BE_NOT_FOUND) {
@@ -228,7 +228,7 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
             CO_RETURN(co);
         }
         value = block_new(sizeof digits);
-        block_append(&value, digits, format_u64(digits, own_of(w)->last));
+        block_append(&value, digits, format_u64(digits, ring_own(w)->last));
         part_send(e, &w->op, &counter, BE_ADD, value, 0);
         block_unref(&value);
         CO_AWAIT(co, "making the counter");
@@ -261,12 +261,12 @@ static void send_slot(struct engine *e, struct work *w, uint64_t number, struct 
 /* The next item of the calls that has a number. */
 static bool next_item(struct work *w, struct slice *item)
 {
-    while (own_of(w)->writing != NULL) {
-        if (w->next_part < own_of(w)->writing->item_count) {
-            *item = own_of(w)->writing->items[w->next_part++];
+    while (ring_own(w)->writing != NULL) {
+        if (w->next_part < ring_own(w)->writing->item_count) {
+            *item = ring_own(w)->writing->items[w->next_part++];
             return true;
         }
-        own_of(w)->writing = TAILQ_NEXT(own_of(w)->writing, link);
+        ring_own(w)->writing = TAILQ_NEXT(ring_own(w)->writing, link);
         w->next_part = 0;
     }
     return false;
@@ -278,8 +278,8 @@ static void send_slots(struct engine *e, struct work *w)
     uint32_t capacity = w->op.list->policy->capacity;
     struct slice item;
     while (w->op.due < INFLIGHT_MAX && next_item(w, &item)) {
-        uint64_t number = ++own_of(w)->number;
-        if (own_of(w)->last - number < capacity) {
+        uint64_t number = ++ring_own(w)->number;
+        if (ring_own(w)->last - number < capacity) {
             send_slot(e, w, number, item);
         }
     }
@@ -290,19 +290,19 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     struct co *co = &w->body;
     CO_BEGIN(co);
     w->failed = false;
-    own_of(w)->is_new = !foreign_knows(w->op.list, &counter);
-    if (own_of(w)->is_new) {
+    ring_own(w)->is_new = !foreign_knows(w->op.list, &counter);
+    if (ring_own(w)->is_new) {
         CO_CALL(co, look_at_counter(e, w, event));
     }
     if (!w->failed) {
         CO_CALL(co, take_numbers(e, w, event));
     }
-    if (!w->failed && own_of(w)->is_new) {
+    if (!w->failed && ring_own(w)->is_new) {
         CO_CALL(co, look_at_slots(e, w, event));
     }
     if (!w->failed) {
-        own_of(w)->number = own_of(w)->last - count_items(w);
-        own_of(w)->writing = TAILQ_FIRST(&w->calls);
+        ring_own(w)->number = ring_own(w)->last - count_items(w);
+        ring_own(w)->writing = TAILQ_FIRST(&w->calls);
         w->next_part = 0;
         send_slots(e, w);
         while (w->op.due > 0) {

@@ -15,7 +15,7 @@ enum part_role {
     PART_A,       /* flip, marker */
     PART_B,       /* flip, marker */
     PART_ACTIVE,  /* flip */
-    PART_SUBLIST, /* sublists; numbered */
+    PART_CHUNK,   /* sublists; numbered */
     PART_SEQ,     /* ring */
     PART_SLOT,    /* ring; numbered */
 };
@@ -42,7 +42,7 @@ struct part {
 /* Does a list have several parts of that role, each with a number? */
 static inline bool part_is_numbered(enum part_role role)
 {
-    return role == PART_SUBLIST || role == PART_SLOT;
+    return role == PART_CHUNK || role == PART_SLOT;
 }
 /* Writes the stored item's name. Returns its length; what the policy allows always fits. */
 uint8_t part_name(const struct list *list, enum part_role role, uint32_t number,

@@ -57,7 +57,7 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     for (size_t i = 0; i < w->part_count; i++) {
         const struct part *part = &w->parts[i];
         if (part->state == PART_THERE) {
-            stat->sublists += part->role == PART_SUBLIST;
+            stat->sublists += part->role == PART_CHUNK;
             stat->head_cas = stat->head_cas == 0 ? part->cas : stat->head_cas;
             stat->ttl_s = stat->ttl_s < 0 ? part->ttl_s : stat->ttl_s;
         }

@@ -19,7 +19,7 @@ struct tombstone_list {
     bool has_bar; /* deletions may be prepended */
 };
 
-static struct tombstone_list *own_of(const struct list *list)
+static struct tombstone_list *tombstone_list(const struct list *list)
 {
     return list_own(list);
 }
@@ -39,7 +39,7 @@ static enum look tombstone_look(struct engine *e, struct work *w)
         deletes = slice_take(&adds, (size_t)(bar - adds.p));
         (void)slice_take(&adds, 1);
     }
-    own_of(w->op.list)->has_bar = bar != NULL;
+    tombstone_list(w->op.list)->has_bar = bar != NULL;
     counted_fold(&w->items.fold, adds, deletes, delimiter_of(w));
     items_settle(&w->items);
     w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count + 1;
@@ -65,20 +65,21 @@ static enum progress tombstone_change(struct engine *e, struct work *w,
 {
     struct co *co = &w->outer;
     CO_BEGIN(co);
-    if (w->lane == LANE_DELETE && !own_of(w->op.list)->has_bar) {
+    if (w->lane == LANE_DELETE && !tombstone_list(w->op.list)->has_bar) {
         CO_CALL(co, work_look(e, w, event));
         if (w->failed) {
             work_fail(e, w, w->error);
             CO_RETURN(co);
         }
-        if (!own_of(w->op.list)->has_bar) {
+        if (!tombstone_list(w->op.list)->has_bar) {
             CO_CALL(co, single_exact(e, w, event));
             CO_RETURN(co);
         }
     }
     CO_CALL(co, single_change(e, w, event));
     if (w->append.status == BE_MISS) {
-        own_of(w->op.list)->has_bar = false; /* the client that makes it anew may write none */
+        tombstone_list(w->op.list)->has_bar = false; /* the client that makes it anew may write none
+                                                      */
     }
     CO_END(co);
 }
@@ -125,7 +126,7 @@ static size_t tombstone_reserved(const struct list_policy *policy, char *out)
 
 static void tombstone_forget(struct list *list)
 {
-    own_of(list)->has_bar = false;
+    tombstone_list(list)->has_bar = false;
 }
 
 const struct dialect dialect_tombstone = {

@@ -39,21 +39,21 @@ static void append_set_items(struct work *w, struct block **b)
 /* The other log as a copy of the active one, or with the items that are to replace it. */
 static void write_copy(struct engine *e, struct work *w)
 {
-    int active = logs_of(w)->active;
+    int active = two_logs_own(w)->active;
     struct part *copy = &w->parts[1 - active], *as = copy;
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 128);
     if (copy->state == PART_MISSING) {
         copy->flags = w->parts[active].flags;
         as = &w->parts[active];
     }
-    logs_of(w)->own = rng_next(e->rng);
-    logs_append_note(&value, SLICE_NONE, logs_of(w)->own, signs_in(w));
+    two_logs_own(w)->own = rng_next(e->rng);
+    two_logs_append_note(&value, SLICE_NONE, two_logs_own(w)->own, signs_in(w));
     if (set_call(w) != NULL) {
         append_set_items(w, &value);
     } else {
         signed_encode(w->op.list->policy, &w->items.fold, &value);
     }
-    logs_append_note(&value, logs_text(w, active), 0, signs_in(w));
+    two_logs_append_note(&value, two_logs_text(w, active), 0, signs_in(w));
     part_write_as(e, &w->op, copy, as, value, 0);
     block_unref(&value);
 }
@@ -63,9 +63,9 @@ static void write_first(struct engine *e, struct work *w)
 {
     struct block *value = block_new(w->call_bytes + 16);
     append_set_items(w, &value);
-    part_write(e, &w->op, &w->parts[logs_of(w)->active], value, 0);
+    part_write(e, &w->op, &w->parts[two_logs_own(w)->active], value, 0);
     block_unref(&value);
-    logs_of(w)->step = LOGS_SWITCH;
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
 
 /* What the text of a log amounts to, deletions and all, without what it says of itself. */
@@ -78,7 +78,7 @@ static void append_folded(const struct work *w, struct slice text, struct block 
     fold_init(&fold);
     signed_fold(&fold, text, signs_in(w));
     while (fold_next(&fold, false, &at, &op, &item)) {
-        if (op == ENTRY_DEL && !logs_item_allowed(item)) {
+        if (op == ENTRY_DEL && !two_logs_item_allowed(item)) {
             continue;
         }
         signed_append(b, op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD, item, signs_in(w));
@@ -89,7 +89,8 @@ static void append_folded(const struct work *w, struct slice text, struct block 
 /* Is all that the active log holds in its copy, or to be replaced? */
 static bool is_taken(const struct work *w)
 {
-    return logs_of(w)->state == LOGS_COPYING && (set_call(w) != NULL || logs_late(w).len == 0);
+    return two_logs_own(w)->state == TWO_LOGS_COPYING &&
+           (set_call(w) != NULL || two_logs_late(w).len == 0);
 }
 
 /* A log that takes no PREPEND, since it is on disk, or at the limit, or there is no memory in this
@@ -100,38 +101,38 @@ static void close_log(struct engine *e, struct work *w, int which)
     char mark = (char)w->op.list->policy->closed_mark;
     struct block *value = block_new(1);
     block_append(&value, &mark, 1);
-    if (!logs_of(w)->close_whole) {
+    if (!two_logs_own(w)->close_whole) {
         part_send(e, &w->op, part, BE_PREPEND, value, 0);
     } else {
-        if (logs_of(w)->squeeze && !is_taken(w)) {
-            append_folded(w, logs_text(w, which), &value);
+        if (two_logs_own(w)->squeeze && !is_taken(w)) {
+            append_folded(w, two_logs_text(w, which), &value);
         } else if (!is_taken(w)) {
             block_append(&value, part->value.p, part->value.len);
         }
         part_write(e, &w->op, part, value, 0);
     }
-    logs_of(w)->close_whole = !logs_of(w)->close_whole;
+    two_logs_own(w)->close_whole = !two_logs_own(w)->close_whole;
     block_unref(&value);
 }
 
 static void make_active(struct engine *e, struct work *w)
 {
-    if (logs_have_pointer(w->op.list)) {
-        logs_write_pointer(e, w, 1 - logs_of(w)->active);
+    if (two_logs_have_pointer(w->op.list)) {
+        two_logs_write_pointer(e, w, 1 - two_logs_own(w)->active);
     } else {
-        close_log(e, w, logs_of(w)->active);
+        close_log(e, w, two_logs_own(w)->active);
     }
-    logs_of(w)->step = LOGS_SWITCH;
+    two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
 
 /* Appends the entries that came to the other log since it was copied, without what it says of
  * itself. */
 static void append_late(const struct work *w, struct block **b)
 {
-    struct slice rest = logs_late(w), item;
+    struct slice rest = two_logs_late(w), item;
     enum entry_op op;
     while (signed_next(&rest, signs_in(w), &op, &item)) {
-        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+        if (op == ENTRY_ADD || two_logs_item_allowed(item)) {
             signed_append(b, op, item, signs_in(w));
         }
     }
@@ -152,14 +153,14 @@ static void append_revived(void *arg, struct slice item)
  * what is to replace that. */
 static void append_past(const struct work *w, struct block **b)
 {
-    const struct logs *logs = w->own;
+    const struct two_logs *logs = w->own;
     struct fold fold;
     fold_init(&fold);
-    if (logs->state == LOGS_COPYING) {
-        signed_fold(&fold, logs_text(w, logs->active), signs_in(w));
+    if (logs->state == TWO_LOGS_COPYING) {
+        signed_fold(&fold, two_logs_text(w, logs->active), signs_in(w));
     } else {
-        signed_fold(&fold, slice_make(logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
-        signed_fold(&fold, logs_late(w), signs_in(w));
+        signed_fold(&fold, slice_make(two_logs_text(w, logs->copy).p, logs->note_end), signs_in(w));
+        signed_fold(&fold, two_logs_late(w), signs_in(w));
     }
     signed_encode(w->op.list->policy, &fold, b);
     fold_fini(&fold);
@@ -169,14 +170,14 @@ static void append_past(const struct work *w, struct block **b)
  * each by itself. */
 static void squeeze(struct engine *e, struct work *w)
 {
-    const struct logs *logs = w->own;
+    const struct two_logs *logs = w->own;
     struct block *value = block_new(w->stored_bytes + 128);
     struct revived revived = {&value, signs_in(w)};
-    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     append_past(w, &value);
-    logs_append_note(&value, logs_text(w, 1 - logs->copy), 0, signs_in(w));
-    append_folded(w, logs_tail(w), &value);
-    logs_each_revived(w, append_revived, &revived);
+    two_logs_append_note(&value, two_logs_text(w, 1 - logs->copy), 0, signs_in(w));
+    append_folded(w, two_logs_tail(w), &value);
+    two_logs_each_revived(w, append_revived, &revived);
     part_write(e, &w->op, &w->parts[logs->copy], value, 0);
     block_unref(&value);
 }
@@ -185,9 +186,9 @@ static void squeeze(struct engine *e, struct work *w)
  * nothing came. */
 static bool catch_up(struct engine *e, struct work *w)
 {
-    const struct logs *logs = w->own;
-    struct slice copy = logs_text(w, logs->copy), other = logs_text(w, 1 - logs->copy);
-    struct slice tail = logs_tail(w);
+    const struct two_logs *logs = w->own;
+    struct slice copy = two_logs_text(w, logs->copy), other = two_logs_text(w, 1 - logs->copy);
+    struct slice tail = two_logs_tail(w);
     struct block *value = block_new(copy.len + other.len + 64);
     struct revived revived = {&value, signs_in(w)};
     block_append(&value, copy.p, logs->note_start);
@@ -196,9 +197,9 @@ static bool catch_up(struct engine *e, struct work *w)
     if (came && logs->squeeze && set_call(w) == NULL) {
         squeeze(e, w);
     } else if (came) {
-        logs_append_note(&value, other, 0, signs_in(w));
+        two_logs_append_note(&value, other, 0, signs_in(w));
         block_append(&value, tail.p, tail.len);
-        logs_each_revived(w, append_revived, &revived);
+        two_logs_each_revived(w, append_revived, &revived);
         part_write(e, &w->op, &w->parts[logs->copy], value, 0);
     }
     block_unref(&value);
@@ -208,15 +209,15 @@ static bool catch_up(struct engine *e, struct work *w)
 static void drain(struct engine *e, struct work *w)
 {
     if (!catch_up(e, w)) {
-        part_remove(e, &w->op, &w->parts[1 - logs_of(w)->active], 0);
+        part_remove(e, &w->op, &w->parts[1 - two_logs_own(w)->active], 0);
     }
 }
 
 /* Brings the copy up to date, or makes it active. */
 static void advance_copy(struct engine *e, struct work *w)
 {
-    struct logs *logs = w->own;
-    bool ours = set_call(w) == NULL || logs_number(w, logs->copy) == logs->own;
+    struct two_logs *logs = w->own;
+    bool ours = set_call(w) == NULL || two_logs_number(w, logs->copy) == logs->own;
     if (!ours) {
         write_copy(e, w);
     } else if (logs->catch_ups++ >= CATCH_UPS_MAX || !catch_up(e, w)) {
@@ -227,47 +228,47 @@ static void advance_copy(struct engine *e, struct work *w)
 /* By hand: the active log gets what both amount to. */
 static void take_in(struct engine *e, struct work *w)
 {
-    int active = logs_of(w)->active;
+    int active = two_logs_own(w)->active;
     struct block *value = block_new(w->stored_bytes + 128);
-    logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
+    two_logs_append_note(&value, SLICE_NONE, rng_next(e->rng), signs_in(w));
     signed_encode(w->op.list->policy, &w->items.fold, &value);
-    logs_append_note(&value, logs_text(w, 1 - active), 0, signs_in(w));
+    two_logs_append_note(&value, two_logs_text(w, 1 - active), 0, signs_in(w));
     part_write(e, &w->op, &w->parts[active], value, 0);
     block_unref(&value);
 }
 
 static void reopen(struct engine *e, struct work *w)
 {
-    struct slice text = logs_text(w, logs_of(w)->active);
+    struct slice text = two_logs_text(w, two_logs_own(w)->active);
     struct block *value = block_new(text.len);
     block_append(&value, text.p, text.len);
-    part_write(e, &w->op, &w->parts[logs_of(w)->active], value, 0);
+    part_write(e, &w->op, &w->parts[two_logs_own(w)->active], value, 0);
     block_unref(&value);
 }
 
 /* Somebody else's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
-    return set_call(w) != NULL || (logs_of(w)->own == 0 && w->can_shrink);
+    return set_call(w) != NULL || (two_logs_own(w)->own == 0 && w->can_shrink);
 }
 
 /* False: nothing is left to do. */
 static bool write_next(struct engine *e, struct work *w)
 {
-    struct logs *logs = w->own;
-    struct slice active = logs_text(w, logs->active);
-    logs->step = LOGS_STEP;
-    if (logs_closed(w, logs->active)) {
+    struct two_logs *logs = w->own;
+    struct slice active = two_logs_text(w, logs->active);
+    logs->step = TWO_LOGS_STEP;
+    if (two_logs_closed(w, logs->active)) {
         reopen(e, w);
-    } else if (logs->state == LOGS_UNKNOWN && !logs_have_pointer(w->op.list) &&
-               !logs_closed(w, 1 - logs->active)) {
+    } else if (logs->state == TWO_LOGS_UNKNOWN && !two_logs_have_pointer(w->op.list) &&
+               !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
         close_log(e, w, 1 - logs->active);
-    } else if (logs->state == LOGS_UNKNOWN) {
+    } else if (logs->state == TWO_LOGS_UNKNOWN) {
         take_in(e, w);
-    } else if (logs->state == LOGS_DRAINING) {
+    } else if (logs->state == TWO_LOGS_DRAINING) {
         drain(e, w);
-    } else if (logs->state == LOGS_COPYING) {
+    } else if (logs->state == TWO_LOGS_COPYING) {
         advance_copy(e, w);
     } else if (is_due(w) && active.len == 0) {
         write_first(e, w);
@@ -284,8 +285,8 @@ static bool write_next(struct engine *e, struct work *w)
 /* Somebody else may have made our copy active. */
 static void note_flip(struct engine *e, struct work *w)
 {
-    struct logs *logs = w->own;
-    if (logs->own != 0 && logs_number(w, logs->active) == logs->own) {
+    struct two_logs *logs = w->own;
+    if (logs->own != 0 && two_logs_number(w, logs->active) == logs->own) {
         logs->flipped = true;
     }
     if (logs->flipped && set_call(w) != NULL) {
@@ -298,12 +299,12 @@ static bool is_too_large(const struct op_event *event)
     return event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY;
 }
 
-enum progress logs_fold(struct engine *e, struct work *w, const struct op_event *event)
+enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->folding;
     CO_BEGIN(co);
     w->conflicts = 0;
-    for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < LOGS_TRIES_MAX; w->rounds++) {
+    for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < TWO_LOGS_TRIES_MAX; w->rounds++) {
         if (w->conflict) {
             CO_SLEEP(&w->op, co, "backing off after a conflict",
                      e->now.mono_us + work_backoff_us(e, w));
@@ -320,17 +321,17 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
         CO_AWAIT(co, "folding: writing one of the logs");
         w->conflict = !work_written(e, w, event);
         w->conflicts += w->conflict;
-        if (w->failed && !logs_of(w)->squeeze && is_too_large(event)) {
+        if (w->failed && !two_logs_own(w)->squeeze && is_too_large(event)) {
             w->failed = false;
-            logs_of(w)->squeeze = true;
+            two_logs_own(w)->squeeze = true;
             continue;
         }
         if (w->failed) {
             CO_RETURN(co);
         }
-        logs_of(w)->flipped =
-            logs_of(w)->flipped || (!w->conflict && logs_of(w)->step == LOGS_SWITCH);
-        if (logs_of(w)->flipped && set_call(w) != NULL) {
+        two_logs_own(w)->flipped =
+            two_logs_own(w)->flipped || (!w->conflict && two_logs_own(w)->step == TWO_LOGS_SWITCH);
+        if (two_logs_own(w)->flipped && set_call(w) != NULL) {
             work_finish(e, w);
         }
     }
@@ -339,12 +340,12 @@ enum progress logs_fold(struct engine *e, struct work *w, const struct op_event 
     CO_END(co);
 }
 
-enum progress logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
+enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
-    CO_CALL(co, logs_fold(e, w, event));
-    if (w->failed && set_call(w) != NULL && logs_of(w)->own != 0) {
+    CO_CALL(co, two_logs_fold(e, w, event));
+    if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {
         work_note_unknown(w); /* whoever goes on makes the new items count */
     }
     if (w->failed) {

@@ -34,17 +34,18 @@ static bool note_parse(struct slice item, struct note *note)
     return true;
 }
 
-bool logs_item_allowed(struct slice item)
+bool two_logs_item_allowed(struct slice item)
 {
     struct note note;
     return !note_parse(item, &note);
 }
 
-const char *logs_refusal(const struct list_policy *policy, struct slice item)
+const char *two_logs_refusal(const struct list_policy *policy, struct slice item)
 {
     (void)policy;
-    return logs_item_allowed(item) ? NULL
-                                   : "item has the form of what a log says of itself (@BYTES:HASH)";
+    return two_logs_item_allowed(item)
+               ? NULL
+               : "item has the form of what a log says of itself (@BYTES:HASH)";
 }
 
 static void note_append(struct block **b, struct note note, struct signs signs)
@@ -81,7 +82,7 @@ static uint64_t prefix_hash(struct slice text, uint64_t bytes)
     return text_hash(slice_make(text.p + bytes - count, count), hash);
 }
 
-void logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
+void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)
 {
     struct note note = {.bytes = text.len, .hash = number};
     if (text.len > 0) {
@@ -90,9 +91,9 @@ void logs_append_note(struct block **b, struct slice text, uint64_t number, stru
     note_append(b, note, signs);
 }
 
-uint64_t logs_number(const struct work *w, int which)
+uint64_t two_logs_number(const struct work *w, int which)
 {
-    struct slice text = logs_text(w, which), item;
+    struct slice text = two_logs_text(w, which), item;
     enum entry_op op;
     struct note note;
     bool begins = signed_next(&text, signs_of(w->op.list->policy), &op, &item) && op == ENTRY_DEL &&
@@ -102,29 +103,29 @@ uint64_t logs_number(const struct work *w, int which)
 
 /* ---- looking ---- */
 
-struct slice logs_behind_marks(const struct list *list, struct slice text)
+struct slice two_logs_behind_marks(const struct list *list, struct slice text)
 {
     char mark = (char)list->policy->closed_mark;
-    while (!logs_have_pointer(list) && text.len > 0 && text.p[0] == mark) {
+    while (!two_logs_have_pointer(list) && text.len > 0 && text.p[0] == mark) {
         (void)slice_take(&text, 1);
     }
     return text;
 }
 
-struct slice logs_text(const struct work *w, int which)
+struct slice two_logs_text(const struct work *w, int which)
 {
-    return logs_behind_marks(w->op.list, w->parts[which].value);
+    return two_logs_behind_marks(w->op.list, w->parts[which].value);
 }
 
-bool logs_closed(const struct work *w, int which)
+bool two_logs_closed(const struct work *w, int which)
 {
-    return logs_text(w, which).len < w->parts[which].value.len;
+    return two_logs_text(w, which).len < w->parts[which].value.len;
 }
 
-bool logs_has_taken(const struct work *w, int which, struct note *note)
+bool two_logs_has_taken(const struct work *w, int which, struct note *note)
 {
-    struct slice other = logs_text(w, 1 - which);
-    return other.len > 0 && note_last(logs_text(w, which), signs_in(w), note) &&
+    struct slice other = two_logs_text(w, 1 - which);
+    return other.len > 0 && note_last(two_logs_text(w, which), signs_in(w), note) &&
            note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash;
 }
 
@@ -133,14 +134,14 @@ static struct slice behind(struct slice text, uint64_t bytes)
     return slice_make(text.p + bytes, text.len - bytes);
 }
 
-struct slice logs_late(const struct work *w)
+struct slice two_logs_late(const struct work *w)
 {
-    return behind(logs_text(w, 1 - logs_of(w)->copy), logs_of(w)->taken);
+    return behind(two_logs_text(w, 1 - two_logs_own(w)->copy), two_logs_own(w)->taken);
 }
 
-struct slice logs_tail(const struct work *w)
+struct slice two_logs_tail(const struct work *w)
 {
-    return behind(logs_text(w, logs_of(w)->copy), logs_of(w)->note_end);
+    return behind(two_logs_text(w, two_logs_own(w)->copy), two_logs_own(w)->note_end);
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
@@ -148,32 +149,32 @@ struct slice logs_tail(const struct work *w)
  * afterwards. */
 static bool settled(struct work *w)
 {
-    struct logs_list *list = logs_list(w->op.list);
+    struct two_logs_list *list = two_logs_list(w->op.list);
     struct note note;
-    if (!note_last(logs_text(w, logs_of(w)->active), signs_in(w), &note) ||
+    if (!note_last(two_logs_text(w, two_logs_own(w)->active), signs_in(w), &note) ||
         note.hash == list->settled_note) {
         return true;
     }
-    bool again = note.hash == logs_of(w)->seen_note;
-    logs_of(w)->seen_note = note.hash;
+    bool again = note.hash == two_logs_own(w)->seen_note;
+    two_logs_own(w)->seen_note = note.hash;
     if (again) {
         list->settled_note = note.hash;
     }
     return again;
 }
 
-static enum logs_state state_of(struct work *w)
+static enum two_logs_state state_of(struct work *w)
 {
-    struct logs *logs = w->own;
+    struct two_logs *logs = w->own;
     struct note note = {0};
-    enum logs_state state = LOGS_UNKNOWN;
+    enum two_logs_state state = TWO_LOGS_UNKNOWN;
     logs->copy = logs->active;
-    if (logs_text(w, 1 - logs->active).len == 0) {
-        state = LOGS_REST;
-    } else if (logs_has_taken(w, logs->active, &note)) {
-        state = LOGS_DRAINING;
-    } else if (logs_has_taken(w, 1 - logs->active, &note)) {
-        state = LOGS_COPYING;
+    if (two_logs_text(w, 1 - logs->active).len == 0) {
+        state = TWO_LOGS_REST;
+    } else if (two_logs_has_taken(w, logs->active, &note)) {
+        state = TWO_LOGS_DRAINING;
+    } else if (two_logs_has_taken(w, 1 - logs->active, &note)) {
+        state = TWO_LOGS_COPYING;
         logs->copy = 1 - logs->active;
     }
     logs->taken = note.bytes;
@@ -189,7 +190,7 @@ static size_t fold_log(struct work *w, struct slice text)
     struct slice item;
     size_t count = 0;
     while (signed_next(&text, signs_in(w), &op, &item)) {
-        if (op == ENTRY_ADD || logs_item_allowed(item)) {
+        if (op == ENTRY_ADD || two_logs_item_allowed(item)) {
             fold_apply(&w->items.fold, op, item);
             count++;
         }
@@ -197,7 +198,8 @@ static size_t fold_log(struct work *w, struct slice text)
     return count;
 }
 
-void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item), void *arg)
+void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                           void *arg)
 {
     struct fold late, newer;
     uint32_t at = 0;
@@ -205,8 +207,8 @@ void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct sli
     struct slice item;
     fold_init(&late);
     fold_init(&newer);
-    signed_fold(&late, logs_late(w), signs_in(w));
-    signed_fold(&newer, logs_tail(w), signs_in(w));
+    signed_fold(&late, two_logs_late(w), signs_in(w));
+    signed_fold(&newer, two_logs_tail(w), signs_in(w));
     while (fold_next(&late, true, &at, &op, &item)) {
         if (fold_outcome(&newer, item) == ENTRY_DEL) {
             visit(arg, item);
@@ -226,10 +228,10 @@ static void revive(void *arg, struct slice item)
  * lost, but deletes nothing. Else the active one is the newer. */
 static void fold_unknown(struct work *w)
 {
-    struct slice active = logs_text(w, logs_of(w)->active),
-                 other = logs_text(w, 1 - logs_of(w)->active);
+    struct slice active = two_logs_text(w, two_logs_own(w)->active),
+                 other = two_logs_text(w, 1 - two_logs_own(w)->active);
     struct slice item;
-    if (logs_number(w, logs_of(w)->active) == 0) {
+    if (two_logs_number(w, two_logs_own(w)->active) == 0) {
         (void)fold_log(w, other);
         (void)fold_log(w, active);
         return;
@@ -248,23 +250,23 @@ static void fold_unknown(struct work *w)
 
 static void fold_both(struct work *w)
 {
-    const struct logs *logs = w->own;
-    struct slice copy = logs_text(w, logs->copy);
-    if (logs->state == LOGS_COPYING) {
+    const struct two_logs *logs = w->own;
+    struct slice copy = two_logs_text(w, logs->copy);
+    if (logs->state == TWO_LOGS_COPYING) {
         /* What the copy says of the past may be what is to replace it. */
-        (void)fold_log(w, logs_text(w, logs->active));
+        (void)fold_log(w, two_logs_text(w, logs->active));
     } else {
         (void)fold_log(w, slice_make(copy.p, logs->note_end));
-        (void)fold_log(w, logs_late(w));
+        (void)fold_log(w, two_logs_late(w));
     }
-    (void)fold_log(w, logs_tail(w));
-    logs_each_revived(w, revive, &w->items.fold);
+    (void)fold_log(w, two_logs_tail(w));
+    two_logs_each_revived(w, revive, &w->items.fold);
 }
 
 /* Nothing says yet which log is active. */
 static bool wants_pointer(const struct work *w)
 {
-    return logs_have_pointer(w->op.list) && w->parts[LOGS_POINTER].state == PART_MISSING;
+    return two_logs_have_pointer(w->op.list) && w->parts[TWO_LOGS_POINTER].state == PART_MISSING;
 }
 
 /* How many looks in a row must have found the same, for what was found to be believed. The parts
@@ -273,27 +275,29 @@ static bool wants_pointer(const struct work *w)
  * with somebody's writing in between. */
 static unsigned looks_needed(const struct work *w)
 {
-    bool flip = logs_have_pointer(w->op.list);
-    bool there = w->parts[logs_of(w)->active].state == PART_THERE;
-    if (!there && (!flip || !wants_pointer(w) || logs_of(w)->state == LOGS_UNKNOWN)) {
+    bool flip = two_logs_have_pointer(w->op.list);
+    bool there = w->parts[two_logs_own(w)->active].state == PART_THERE;
+    if (!there && (!flip || !wants_pointer(w) || two_logs_own(w)->state == TWO_LOGS_UNKNOWN)) {
         return 3;
     }
-    bool unsure =
-        logs_of(w)->state == LOGS_UNKNOWN || logs_closed(w, logs_of(w)->active) ||
-        (logs_of(w)->state == LOGS_REST && logs_list(w->op.list)->active != logs_of(w)->active + 1);
-    return unsure || logs_of(w)->squeeze ? 2 : 1;
+    bool unsure = two_logs_own(w)->state == TWO_LOGS_UNKNOWN ||
+                  two_logs_closed(w, two_logs_own(w)->active) ||
+                  (two_logs_own(w)->state == TWO_LOGS_REST &&
+                   two_logs_list(w->op.list)->active != two_logs_own(w)->active + 1);
+    return unsure || two_logs_own(w)->squeeze ? 2 : 1;
 }
 
 static bool is_torn(struct work *w)
 {
-    struct logs *logs = w->own;
+    struct two_logs *logs = w->own;
     uint64_t version = work_version(w, true);
     logs->same_looks = version == logs->last_version ? logs->same_looks + 1 : 1;
     logs->last_version = version;
     if (logs->same_looks < looks_needed(w)) {
         return true;
     }
-    return logs->state == LOGS_REST && w->parts[logs->active].state == PART_THERE && !settled(w);
+    return logs->state == TWO_LOGS_REST && w->parts[logs->active].state == PART_THERE &&
+           !settled(w);
 }
 
 /* Logs come and go under the same names: one that was read before it was removed must not be taken
@@ -301,54 +305,54 @@ static bool is_torn(struct work *w)
  * number, has to be the one that was seen by the look before: then it has been all the time. */
 static bool is_same_life(struct work *w)
 {
-    struct logs_list *list = logs_list(w->op.list);
-    uint64_t life = logs_number(w, logs_of(w)->active);
-    if (logs_have_pointer(w->op.list)) {
-        life = wants_pointer(w) ? 0 : w->parts[LOGS_POINTER].cas;
+    struct two_logs_list *list = two_logs_list(w->op.list);
+    uint64_t life = two_logs_number(w, two_logs_own(w)->active);
+    if (two_logs_have_pointer(w->op.list)) {
+        life = wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
     }
     bool same = life == list->life;
     list->life = life;
     return same;
 }
 
-void logs_forget(struct list *list)
+void two_logs_forget(struct list *list)
 {
-    logs_list(list)->active = 0;
+    two_logs_list(list)->active = 0;
 }
 
-enum look logs_look(struct engine *e, struct work *w)
+enum look two_logs_look(struct engine *e, struct work *w)
 {
-    struct logs *logs = w->own;
-    struct slice active = logs_text(w, logs->active);
+    struct two_logs *logs = w->own;
+    struct slice active = two_logs_text(w, logs->active);
     size_t entries = 0;
     (void)e;
     logs->state = state_of(w);
     if (!is_same_life(w) || is_torn(w)) {
         return LOOK_AGAIN;
     }
-    if (logs->state == LOGS_REST) {
+    if (logs->state == TWO_LOGS_REST) {
         entries = fold_log(w, active);
-    } else if (logs->state == LOGS_UNKNOWN) {
+    } else if (logs->state == TWO_LOGS_UNKNOWN) {
         fold_unknown(w);
     } else {
         fold_both(w);
     }
     items_settle(&w->items);
-    w->can_shrink = logs->state != LOGS_REST || entries > w->items.count;
+    w->can_shrink = logs->state != TWO_LOGS_REST || entries > w->items.count;
     bool active_there = w->parts[logs->active].state == PART_THERE;
-    logs_list(w->op.list)->active = active_there ? logs->active + 1 : 0;
+    two_logs_list(w->op.list)->active = active_there ? logs->active + 1 : 0;
     return LOOK_DONE;
 }
 
 /* ---- changing ---- */
 
-void logs_write_pointer(struct engine *e, struct work *w, int which)
+void two_logs_write_pointer(struct engine *e, struct work *w, int which)
 {
     char name[KEY_BYTES_MAX];
-    uint8_t len = part_name(w->op.list, logs_role(which), 0, name);
+    uint8_t len = part_name(w->op.list, two_logs_role(which), 0, name);
     struct block *value = block_new(len);
     block_append(&value, name, len);
-    part_write(e, &w->op, &w->parts[LOGS_POINTER], value, 0);
+    part_write(e, &w->op, &w->parts[TWO_LOGS_POINTER], value, 0);
     block_unref(&value);
 }
 
@@ -356,7 +360,7 @@ static void aim(struct work *w, int which, bool may_create)
 {
     struct append *a = &w->append;
     part_forget(&a->target);
-    a->target = (struct part){.role = logs_role(which)};
+    a->target = (struct part){.role = two_logs_role(which)};
     a->only_there = !may_create;
 }
 
@@ -372,7 +376,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
         CO_RETURN(co); /* deleting from nothing */
     }
     if (wants_pointer(w)) {
-        logs_write_pointer(e, w, logs_of(w)->active);
+        two_logs_write_pointer(e, w, two_logs_own(w)->active);
         CO_AWAIT(co, "writing which log is active");
         w->conflict = !work_written(e, w, event);
         if (w->failed || w->conflict) {
@@ -380,8 +384,8 @@ static enum progress append_after_look(struct engine *e, struct work *w,
         }
     }
     /* One that was found may be gone by now: then the list is somewhere else. */
-    found = w->parts[logs_of(w)->active].state == PART_THERE;
-    aim(w, logs_of(w)->active, !found);
+    found = w->parts[two_logs_own(w)->active].state == PART_THERE;
+    aim(w, two_logs_own(w)->active, !found);
     CO_CALL(co, work_append(e, w, event));
     w->conflict = !w->failed && w->append.status == BE_MISS && w->append.only_there;
     CO_END(co);
@@ -391,16 +395,17 @@ static enum progress append_after_look(struct engine *e, struct work *w,
 static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
-    struct logs_list *list = logs_list(w->op.list);
+    struct two_logs_list *list = two_logs_list(w->op.list);
     CO_BEGIN(co);
     w->failed = w->conflict = false;
     w->append.status = BE_MISS;
-    if (logs_have_pointer(w->op.list)) {
+    if (two_logs_have_pointer(w->op.list)) {
         /* The pointer is small, and read before each append as clients by hand do. That a log was
          * closed is found out when it is gone. */
         part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
         CO_AWAIT(co, "reading which log is active");
-        list->active = event->status == BE_HIT ? logs_named(w->op.list, event->reply->value) : 0;
+        list->active =
+            event->status == BE_HIT ? two_logs_named(w->op.list, event->reply->value) : 0;
         if (!foreign_refuse_reply(e, w, PART_ACTIVE, 0, event->reply)) {
             CO_RETURN(co);
         }
@@ -415,24 +420,24 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     CO_END(co);
 }
 
-enum progress logs_change(struct engine *e, struct work *w, const struct op_event *event)
+enum progress two_logs_change(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->body;
     CO_BEGIN(co);
     signed_batch(w);
-    for (w->tries = 0; w->tries < LOGS_TRIES_MAX; w->tries++) {
+    for (w->tries = 0; w->tries < TWO_LOGS_TRIES_MAX; w->tries++) {
         CO_CALL(co, change_once(e, w, event));
-        if (!w->failed && w->append.status == BE_TOO_LARGE && !logs_of(w)->flipped) {
+        if (!w->failed && w->append.status == BE_TOO_LARGE && !two_logs_own(w)->flipped) {
             /* Folded it may fit. */
-            CO_CALL(co, logs_fold(e, w, event));
+            CO_CALL(co, two_logs_fold(e, w, event));
             w->conflict = true;
-            logs_of(w)->flipped = true;
+            two_logs_own(w)->flipped = true;
         }
         if (w->failed || !w->conflict) {
             break;
         }
     }
-    if (!w->failed && w->tries == LOGS_TRIES_MAX) {
+    if (!w->failed && w->tries == TWO_LOGS_TRIES_MAX) {
         work_note_text(w, "busy, nothing done: other writers were faster each time");
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
         work_note_text(w, "backend has no room for this list in one item, nothing done");

@@ -20,91 +20,99 @@
 
 #include "dialect/shared/dialect.h"
 
-extern const struct dialect dialect_flip, dialect_marker;
+extern const struct dialect dialect_two_logs_pointer, dialect_two_logs_mark;
 
 /* What a worker remembers of the list. */
-struct logs_list {
+struct two_logs_list {
     int active;            /* the log that takes changes, from 1; 0: not known */
     uint64_t settled_note; /* see settled in two_logs.c */
     uint64_t life;         /* of the active log, as the last look saw it */
 };
-static inline struct logs_list *logs_list(const struct list *list)
+static inline struct two_logs_list *two_logs_list(const struct list *list)
 {
     return list_own(list);
 }
-void logs_forget(struct list *list);
+void two_logs_forget(struct list *list);
 
 /* Of an operation. */
-struct logs {
-    enum logs_state { LOGS_REST, LOGS_COPYING, LOGS_DRAINING, LOGS_UNKNOWN } state;
-    int active;     /* PART_A - PART_A or PART_B - PART_A */
-    int copy;       /* LOGS_COPYING, LOGS_DRAINING: which one says what it has of the other */
-    uint64_t taken; /* bytes of the other one that it has */
+struct two_logs {
+    enum two_logs_state {
+        TWO_LOGS_REST,
+        TWO_LOGS_COPYING,
+        TWO_LOGS_DRAINING,
+        TWO_LOGS_UNKNOWN
+    } state;
+    int active; /* PART_A - PART_A or PART_B - PART_A */
+    int copy;   /* TWO_LOGS_COPYING, TWO_LOGS_DRAINING: which one says what it has of the other */
+    uint64_t taken;              /* bytes of the other one that it has */
     size_t note_start, note_end; /* where it says so */
     uint64_t seen_note;          /* by the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
-    uint64_t own;                         /* the generation of the copy that this operation made */
-    enum { LOGS_STEP, LOGS_SWITCH } step; /* what was written last: a switch makes a copy count */
+    uint64_t own; /* the generation of the copy that this operation made */
+    enum {
+        TWO_LOGS_STEP,
+        TWO_LOGS_SWITCH
+    } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
     bool close_whole; /* marker: not by PREPEND, which was not stored */
     bool flipped;
 };
-static inline struct logs *logs_of(const struct work *w)
+static inline struct two_logs *two_logs_own(const struct work *w)
 {
     return w->own;
 }
 
 /* Does a pointer say which log is active? Else a mark says which one is closed. */
-static inline bool logs_have_pointer(const struct list *list)
+static inline bool two_logs_have_pointer(const struct list *list)
 {
-    return dialect_of(list) == &dialect_flip;
+    return dialect_of(list) == &dialect_two_logs_pointer;
 }
 
 /* The log of the part, without the marks before it. */
-struct slice logs_text(const struct work *w, int which);
-bool logs_closed(const struct work *w, int which);
+struct slice two_logs_text(const struct work *w, int which);
+bool two_logs_closed(const struct work *w, int which);
 struct note;
 /* Has that log taken the beginning of the other one? *note says how much of it, then. */
-bool logs_has_taken(const struct work *w, int which, struct note *note);
+bool two_logs_has_taken(const struct work *w, int which, struct note *note);
 /* What came to the other log since the copy was made. Valid while the parts are. */
-struct slice logs_late(const struct work *w);
+struct slice two_logs_late(const struct work *w);
 /* What came to the copy itself. */
-struct slice logs_tail(const struct work *w);
+struct slice two_logs_tail(const struct work *w);
 
 /* The text behind the marks that say that the log is closed. */
-struct slice logs_behind_marks(const struct list *list, struct slice text);
+struct slice two_logs_behind_marks(const struct list *list, struct slice text);
 
-/* The look: logs_of(w)->active is set by the caller. */
-enum look logs_look(struct engine *e, struct work *w);
+/* The look: two_logs_own(w)->active is set by the caller. */
+enum look two_logs_look(struct engine *e, struct work *w);
 
 /* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
-work_step logs_fold;
+work_step two_logs_fold;
 
 /* Of the table: changes go to the log that is known to be active. */
-work_step logs_change, logs_rewrite;
+work_step two_logs_change, two_logs_rewrite;
 
 /* Since the copy was made both may have got entries, from writers who read the pointer before it
  * flipped, or before it flipped back: what is late, and the tail. Nobody can say which came first.
  * Nothing may be lost: an item is in if either of them ends with + for it. Late entries count as of
  * the copy, the tail is newer; so visit is called for those that late says + of and the tail -. */
-void logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
-                       void *arg);
+void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
+                           void *arg);
 
 /* May this item be in such a list? Entries of the kind above may not. */
-bool logs_item_allowed(struct slice item);
+bool two_logs_item_allowed(struct slice item);
 /* dialect.refusal for the same reason. */
-const char *logs_refusal(const struct list_policy *policy, struct slice item);
+const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
 
 /* flip: the position of the part that says which log is active; and which one that value names,
  * counted from 1, or 0. */
-enum { LOGS_POINTER = 2 };
-void logs_write_pointer(struct engine *e, struct work *w, int which);
-int logs_named(const struct list *list, struct slice value);
+enum { TWO_LOGS_POINTER = 2 };
+void two_logs_write_pointer(struct engine *e, struct work *w, int which);
+int two_logs_named(const struct list *list, struct slice value);
 
 /* So many conflicts are enough. */
-#define LOGS_TRIES_MAX 16
+#define TWO_LOGS_TRIES_MAX 16
 
 struct note {
     uint64_t bytes, hash;
@@ -112,11 +120,11 @@ struct note {
 };
 /* Appends the entry that says: the first bytes of this text were taken; or, with none, that a log
  * of this number begins. */
-void logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
+void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
 /* The number that the log begins with, or 0. */
-uint64_t logs_number(const struct work *w, int which);
+uint64_t two_logs_number(const struct work *w, int which);
 
-static inline enum part_role logs_role(int which)
+static inline enum part_role two_logs_role(int which)
 {
     return which == 0 ? PART_A : PART_B;
 }

@@ -12,18 +12,18 @@
  */
 #include "dialect/two_logs/two_logs.h"
 
-static void flip_parts(struct work *w)
+static void pointer_parts(struct work *w)
 {
     (void)work_add_part(w, PART_A, 0);
     (void)work_add_part(w, PART_B, 0);
     (void)work_add_part(w, PART_ACTIVE, 0);
 }
 
-int logs_named(const struct list *list, struct slice value)
+int two_logs_named(const struct list *list, struct slice value)
 {
     char name[KEY_BYTES_MAX];
     for (int which = 0; which < 2; which++) {
-        uint8_t len = part_name(list, logs_role(which), 0, name);
+        uint8_t len = part_name(list, two_logs_role(which), 0, name);
         if (slice_equal(value, slice_make(name, len))) {
             return which + 1;
         }
@@ -31,43 +31,44 @@ int logs_named(const struct list *list, struct slice value)
     return 0;
 }
 
-static enum look flip_look(struct engine *e, struct work *w)
+static enum look pointer_look(struct engine *e, struct work *w)
 {
     const struct part *parts = w->parts;
-    int named = logs_named(w->op.list, parts[LOGS_POINTER].value);
+    int named = two_logs_named(w->op.list, parts[TWO_LOGS_POINTER].value);
     bool only_b = parts[0].state == PART_MISSING && parts[1].state == PART_THERE;
-    logs_of(w)->active = named != 0 ? named - 1 : only_b;
-    return logs_look(e, w);
+    two_logs_own(w)->active = named != 0 ? named - 1 : only_b;
+    return two_logs_look(e, w);
 }
 
-static const char *flip_grammar(const struct grammar *g, const struct part *part)
+static const char *pointer_grammar(const struct grammar *g, const struct part *part)
 {
     switch (part->role) {
     case PART_A:
     case PART_B:
         return grammar_signed(g, g->value, grammar_item);
     case PART_ACTIVE:
-        return logs_named(g->list, g->value) != 0 ? NULL : "not the name of one of the two logs";
+        return two_logs_named(g->list, g->value) != 0 ? NULL
+                                                      : "not the name of one of the two logs";
     default:
         return NULL;
     }
 }
 
-const struct dialect dialect_flip = {
+const struct dialect dialect_two_logs_pointer = {
     .name = "flip",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .never = dialect_not_exact,
-    .grammar = flip_grammar,
+    .grammar = pointer_grammar,
     .essential = ROLE(PART_A) | ROLE(PART_B),
     .reserved = signed_reserved,
-    .refusal = logs_refusal,
-    .work_bytes = sizeof(struct logs),
-    .list_bytes = sizeof(struct logs_list),
-    .forget = logs_forget,
-    .parts = flip_parts,
-    .look = flip_look,
-    .change = logs_change,
-    .set = logs_rewrite,
+    .refusal = two_logs_refusal,
+    .work_bytes = sizeof(struct two_logs),
+    .list_bytes = sizeof(struct two_logs_list),
+    .forget = two_logs_forget,
+    .parts = pointer_parts,
+    .look = pointer_look,
+    .change = two_logs_change,
+    .set = two_logs_rewrite,
     .drop = dialect_drop,
-    .compact = logs_rewrite,
+    .compact = two_logs_rewrite,
 };

@@ -12,7 +12,7 @@
  */
 #include "dialect/two_logs/two_logs.h"
 
-static void marker_parts(struct work *w)
+static void mark_parts(struct work *w)
 {
     (void)work_add_part(w, PART_A, 0);
     (void)work_add_part(w, PART_B, 0);
@@ -24,56 +24,56 @@ static void marker_parts(struct work *w)
 static int of_equals(const struct work *w, bool closed)
 {
     struct note note;
-    if (logs_has_taken(w, 1, &note)) {
+    if (two_logs_has_taken(w, 1, &note)) {
         return closed;
     }
-    if (logs_has_taken(w, 0, &note)) {
+    if (two_logs_has_taken(w, 0, &note)) {
         return !closed;
     }
-    return logs_number(w, 0) == 0 && logs_number(w, 1) != 0;
+    return two_logs_number(w, 0) == 0 && two_logs_number(w, 1) != 0;
 }
 
-static enum look marker_look(struct engine *e, struct work *w)
+static enum look mark_look(struct engine *e, struct work *w)
 {
-    bool a_closed = logs_closed(w, 0), b_closed = logs_closed(w, 1);
+    bool a_closed = two_logs_closed(w, 0), b_closed = two_logs_closed(w, 1);
     bool a_there = w->parts[0].state == PART_THERE, b_there = w->parts[1].state == PART_THERE;
     if (a_closed != b_closed) {
-        logs_of(w)->active = a_closed;
+        two_logs_own(w)->active = a_closed;
     } else if (a_there != b_there) {
-        logs_of(w)->active = b_there;
+        two_logs_own(w)->active = b_there;
     } else {
-        logs_of(w)->active = of_equals(w, a_closed);
+        two_logs_own(w)->active = of_equals(w, a_closed);
     }
-    return logs_look(e, w);
+    return two_logs_look(e, w);
 }
 
-static const char *marker_grammar(const struct grammar *g, const struct part *part)
+static const char *mark_grammar(const struct grammar *g, const struct part *part)
 {
     bool log = part->role == PART_A || part->role == PART_B;
-    return log ? grammar_signed(g, logs_behind_marks(g->list, g->value), grammar_item) : NULL;
+    return log ? grammar_signed(g, two_logs_behind_marks(g->list, g->value), grammar_item) : NULL;
 }
 
-static size_t marker_reserved(const struct list_policy *policy, char *out)
+static size_t mark_reserved(const struct list_policy *policy, char *out)
 {
     out[0] = (char)policy->closed_mark;
     return 1 + signed_reserved(policy, out + 1);
 }
 
-const struct dialect dialect_marker = {
+const struct dialect dialect_two_logs_mark = {
     .name = "marker",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .never = dialect_not_exact,
-    .grammar = marker_grammar,
+    .grammar = mark_grammar,
     .essential = ROLE(PART_A) | ROLE(PART_B),
-    .reserved = marker_reserved,
-    .refusal = logs_refusal,
-    .work_bytes = sizeof(struct logs),
-    .list_bytes = sizeof(struct logs_list),
-    .forget = logs_forget,
-    .parts = marker_parts,
-    .look = marker_look,
-    .change = logs_change,
-    .set = logs_rewrite,
+    .reserved = mark_reserved,
+    .refusal = two_logs_refusal,
+    .work_bytes = sizeof(struct two_logs),
+    .list_bytes = sizeof(struct two_logs_list),
+    .forget = two_logs_forget,
+    .parts = mark_parts,
+    .look = mark_look,
+    .change = two_logs_change,
+    .set = two_logs_rewrite,
     .drop = dialect_drop,
-    .compact = logs_rewrite,
+    .compact = two_logs_rewrite,
 };
