@@ -14,7 +14,7 @@
 #define LIST_ENGINE_H
 
 #include "base/clock.h"
-#include "base/metric.h"
+#include "list/core/metrics.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "list/core/list_call.h"

@@ -203,8 +203,7 @@ static void take_turns(struct start *start)
     }
 }
 
-const char *schedule_late(const struct list *list, const struct list_call *call,
-                          enum metric *metric)
+const char *schedule_late(const struct list *list, const struct list_call *call, unsigned *metric)
 {
     enum list_kind kind = list_verb_kind(call->verb);
     if (!list->is_native) {

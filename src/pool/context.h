@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "base/metric.h"
+#include "pool/metrics.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "pool/pool.h"

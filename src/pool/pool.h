@@ -18,7 +18,7 @@
 
 #include "base/block.h"
 #include "base/clock.h"
-#include "base/metric.h"
+#include "pool/metrics.h"
 #include "base/slice.h"
 #include "config/config.h"
 #include "proto/server/backend.h"

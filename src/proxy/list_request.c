@@ -31,7 +31,7 @@ static const enum list_verb verbs[VERB_COUNT] = {
 #undef LIST_WORD
 };
 
-static enum metric metric_of(enum list_verb verb)
+static enum proxy_metric metric_of(enum list_verb verb)
 {
     switch (list_verb_kind(verb)) {
     case LIST_KIND_READ:

@@ -36,7 +36,16 @@ static void number(struct chain *out, const char *name, uint64_t value)
 
 /* --- counters --- */
 
-static uint64_t metric_sum(const struct shared *shared, enum metric which)
+/* In the order in which they are printed. */
+static const struct metric_table *const tables[] = {&proxy_metrics, &pool_metrics, &backend_metrics,
+                                                    &list_metrics};
+_Static_assert((int)BACKEND_METRIC_END <= (int)LIST_METRIC_BEFORE + 1 &&
+                   (int)LIST_METRIC_END <= (int)POOL_METRIC_BEFORE + 1 &&
+                   (int)POOL_METRIC_END <= (int)PROXY_METRIC_BEFORE + 1 &&
+                   (int)PROXY_METRIC_END <= METRIC_MAX,
+               "two tables of counters have numbers in common");
+
+static uint64_t metric_sum(const struct shared *shared, unsigned which)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < shared->worker_count; i++) {
@@ -45,14 +54,14 @@ static uint64_t metric_sum(const struct shared *shared, enum metric which)
     return sum;
 }
 
-static uint64_t metric_shown(struct shared *shared, enum metric which)
+static uint64_t metric_shown(struct shared *shared, unsigned which)
 {
     return metric_sum(shared, which) - atomic_load(&shared->baseline[which]);
 }
 
 static void reset(struct shared *shared)
 {
-    for (enum metric m = 0; m < METRIC_COUNT; m++) {
+    for (unsigned m = 0; m < METRIC_MAX; m++) {
         if (m != METRIC_curr_connections) { /* a level, not a count */
             atomic_store(&shared->baseline[m], metric_sum(shared, m));
         }
@@ -104,8 +113,10 @@ static void show_memory(const struct shared *shared, struct chain *out)
 static void show_counters(struct worker *w, struct chain *out)
 {
     show_process(w, out);
-    for (enum metric m = 0; m < METRIC_COUNT; m++) {
-        number(out, metric_name(m), metric_shown(w->shared, m));
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        for (unsigned i = 0; i < tables[t]->count; i++) {
+            number(out, tables[t]->rows[i].name, metric_shown(w->shared, tables[t]->first + i));
+        }
     }
     show_memory(w->shared, out);
     show_caches(w->shared, out);

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/metric.h"
+#include "proxy/metrics.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "list/core/cache.h"
@@ -39,8 +39,8 @@ struct shared {
     struct resolver *resolver;
     uint64_t started_us; /* on the clock that nothing sets back */
     _Atomic uint32_t connections;
-    _Atomic uint64_t doomed_bytes;           /* of requests of clients closed for want of memory */
-    _Atomic uint64_t baseline[METRIC_COUNT]; /* what `stats reset` subtracts */
+    _Atomic uint64_t doomed_bytes;         /* of requests of clients closed for want of memory */
+    _Atomic uint64_t baseline[METRIC_MAX]; /* what `stats reset` subtracts */
 };
 
 /* Freed objects of one size, kept for reuse as long as there are no more than max of them in all,

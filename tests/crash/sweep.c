@@ -25,7 +25,7 @@ struct sweep {
 static struct crash_world world;
 
 /* What the cases are meant to make happen. */
-static const enum metric shown_metrics[] = {
+static const enum list_metric shown_metrics[] = {
     METRIC_list_creates,   METRIC_list_appends, METRIC_list_folds,         METRIC_list_flips,
     METRIC_list_merges,    METRIC_list_heals,   METRIC_list_removes,       METRIC_list_sweeps,
     METRIC_list_conflicts, METRIC_list_giveups, METRIC_list_out_of_memory, METRIC_list_damaged,
@@ -67,7 +67,7 @@ static void add_metrics(struct tally *tally)
 {
     for (size_t i = 0; i < sizeof shown_metrics / sizeof shown_metrics[0]; i++) {
         for (unsigned p = 0; p < PROXIES; p++) {
-            enum metric metric = shown_metrics[i];
+            enum list_metric metric = shown_metrics[i];
             tally->metrics[metric] += metric_get(&world.proxies[p].base.metrics, metric);
         }
     }
@@ -288,7 +288,7 @@ void tally_add(struct tally *sum, const struct tally *other)
         sum->passed[i] += other->passed[i];
         sum->failed[i] += other->failed[i];
     }
-    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+    for (unsigned i = 0; i < METRIC_MAX; i++) {
         sum->metrics[i] += other->metrics[i];
     }
     sum->shown += other->shown;
@@ -300,7 +300,8 @@ unsigned metrics_print(const struct tally *tally)
     unsigned none = 0;
     for (size_t i = 0; i < sizeof shown_metrics / sizeof shown_metrics[0]; i++) {
         uint64_t sum = tally->metrics[shown_metrics[i]];
-        printf("%s%s %llu", i == 0 ? "" : ", ", metric_name(shown_metrics[i]) + strlen("list_"),
+        printf("%s%s %llu", i == 0 ? "" : ", ",
+               metric_name(&list_metrics, shown_metrics[i]) + strlen("list_"),
                (unsigned long long)sum);
         none += sum == 0;
     }

@@ -12,7 +12,7 @@ struct tally {
     uint64_t passed[FAMILIES], failed[FAMILIES];
     uint64_t shown, hidden; /* of those that failed */
     uint64_t current;       /* the number of the case under way */
-    uint64_t metrics[METRIC_COUNT];
+    uint64_t metrics[METRIC_MAX];
 };
 
 struct group {

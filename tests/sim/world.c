@@ -335,7 +335,7 @@ static void sim_fini(struct sim_world *w)
 
 static void print_summary(struct sim_world *w)
 {
-    static const enum metric shown[] = {
+    static const enum list_metric shown[] = {
         METRIC_list_appends,  METRIC_list_turns,         METRIC_list_folds,
         METRIC_list_flips,    METRIC_list_merges,        METRIC_list_heals,
         METRIC_list_removes,  METRIC_list_conflicts,     METRIC_list_giveups,
@@ -355,7 +355,8 @@ static void print_summary(struct sim_world *w)
         for (unsigned p = 0; p < w->p.proxies; p++) {
             sum += metric_get(&w->proxies[p].base.metrics, shown[i]);
         }
-        printf(" %s %llu", metric_name(shown[i]) + (shown[i] == METRIC_deadlines_over ? 0 : 5),
+        printf(" %s %llu",
+               metric_name(&list_metrics, shown[i]) + (shown[i] == METRIC_deadlines_over ? 0 : 5),
                (unsigned long long)sum);
     }
     printf("\n");

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/metric.h"
+#include "pool/metrics.h"
 #include "config/config.h"
 #include "pool/pool.h"
 

@@ -96,7 +96,7 @@ static void expire_waiting(struct engine *e, struct list *list, struct list_call
                            late_reason *reason)
 {
     struct pass pass = {.e = e, .list = list};
-    enum metric metric = METRIC_list_timeouts;
+    unsigned metric = METRIC_list_timeouts;
     const char *text = reason(list, call, &metric);
     metric_inc(e->metrics, metric);
     pass_activate(&pass, call);

@@ -28,7 +28,7 @@ static inline bool deadline_is_due(const struct engine *e)
 /* Why a call that was not started has waited until its deadline: the text behind SERVER_ERROR, with
  * its counter. NULL: only for the calls before it. */
 typedef const char *late_reason(const struct list *list, const struct list_call *call,
-                                enum metric *metric);
+                                unsigned *metric);
 /* Answers all calls whose time is over; reason explains those that were not started. Must not be
  * called from within an operation. */
 void deadline_pass(struct engine *e, late_reason *reason);

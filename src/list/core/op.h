@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "base/metric.h"
+#include "list/core/metrics.h"
 #include "base/rng.h"
 #include "list/core/co.h"
 #include "list/core/list_call.h"
