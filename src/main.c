@@ -66,8 +66,9 @@ static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP, SIGUSR
 
 static const char help_text[] =
     "usage: mclistd [options]\n"
-    "A proxy for memcached with lists. Without a pool in the configuration and without -s it\n"
-    "starts a memcached of its own.\n"
+    "A proxy that adds ordered sets (\"lists\") to the memcached servers you already run. Without "
+    "a\n"
+    "pool in the configuration and without -s it starts a memcached of its own.\n"
     "\n"
     "  -c, --config FILE    read the configuration from FILE\n"
     "  -t, --test-config    check the configuration and end; with -v print it\n"

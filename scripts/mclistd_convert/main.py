@@ -26,18 +26,18 @@ whole procedure.
     scripts/convert topic- --restore backup.txt
 
 Name ALL proxies that serve this prefix: one that does not know of the migration would go on with
-the old items, and what it writes would be lost. The lists are those of the keys given (--keys FILE,
-or one per line on standard input), or, with --server, those whose items the memcacheds name: give
-all of the pool then. Without --server the memcacheds are those that the proxies name.
+the old items, and its writes would be lost. The script converts the lists of the keys given (--keys
+FILE, or one per line on standard input), or, with --server, those whose items the memcacheds name:
+give all memcacheds of the pool then. Without --server it asks those that the proxies name.
 
-First it takes an inventory: each item is read, its flags are looked at, the list that it may be a
-part of is asked for, and each list is read through a proxy. What is not a list of the dialect is
-left alone and named. Then each list is read before and after it is converted, and must hold the same
-items, in the same order (a ring: oldest first, each once). Lists that are being changed at that
-time cannot be compared so: they are counted apart.
+First it takes an inventory: it reads each item and its flags, asks for the list that the item may
+be a part of, and reads each list through a proxy. It names other values and leaves them alone. Then
+it reads each list before and after it is converted; both must hold the same items, in the same
+order (a ring: oldest first, each once). Lists that clients change at that time cannot be compared
+so: it counts them apart.
 
-It may be killed and started again: converting a list twice does no harm. With --state FILE the
-second run passes over what the first one has done, and --backup FILE is added to.
+You may kill it and start it again: converting a list twice does no harm. With --state FILE the
+second run passes over what the first one has done, and adds to --backup FILE.
 """
 EXIT_CODES = """\
 exit code:

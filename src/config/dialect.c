@@ -297,7 +297,7 @@ static int check_own_key(const struct list_policy *policy, const struct place *p
     size_t count;
     const struct config_key *keys = config_keys(&count);
     const char *taken = policy->dialect == DIALECT_SUBLISTS ? "the list's index"
-                        : policy->migrate == MIGRATE_NATIVE ? "what says that a list has moved"
+                        : policy->migrate == MIGRATE_NATIVE ? "the record of a list that moves"
                                                             : NULL;
     for (size_t i = 0; taken != NULL && i < count; i++) {
         if (keys[i].type == TYPE_TEMPLATE && dialect_uses(policy, &keys[i]) &&

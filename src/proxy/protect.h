@@ -33,6 +33,6 @@ static inline bool protect_refuses(const struct config *config, const struct req
 }
 
 #define PROTECT_REPLY \
-    SLICE_LIT("CLIENT_ERROR this key is of a list's item: use list verbs (protect_lists)\r\n")
+    SLICE_LIT("CLIENT_ERROR this key belongs to a list: use list verbs (protect_lists)\r\n")
 
 #endif

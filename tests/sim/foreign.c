@@ -453,7 +453,7 @@ static bool is_refusal(const struct sim_call *call)
 {
     return call->call.status == LIST_SERVER_ERROR &&
            (strstr(call->call.error, " is not of dialect ") != NULL ||
-            strstr(call->call.error, " holds no list of a version known here") != NULL);
+            strstr(call->call.error, " holds no list that this version can read") != NULL);
 }
 
 /* The proxy has met a foreign value, and nothing else was under way: it knows nothing any more. */

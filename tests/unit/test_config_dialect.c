@@ -259,7 +259,7 @@ static void test_numbered_names_that_meet(void **state)
     accepted("[lists x]\ndialect = marker\na_name = %s#\n");
     accepted("[lists x]\ndialect = flip\na_name = %s\n");
     refused("[lists x]\ndialect = flip\nmigrate = native\na_name = %s\n",
-            ":4: [lists x]: a_name: '%s' alone is the name of what says that a list has moved; "
+            ":4: [lists x]: a_name: '%s' alone is the name of the record of a list that moves; "
             "expected more beside it");
     accepted("[lists x]\ndialect = ring\nmigrate = native\nslot_name = %s\n");
 }

@@ -121,7 +121,7 @@ static void test_a_key_without_room_for_names_is_not_converted(void **state)
     t->rig.config->lists[0].key_bytes_max = 2;
     expect_done(t, submit(t, 0, LIST_CONVERT, &t->writer), LIST_CLIENT_ERROR);
     assert_string_equal(t->calls[0].error,
-                        "key must have 1 to 2 bytes for its items to have names");
+                        "key must have 1 to 2 bytes, or the names of its items are too long");
 }
 
 static void convert_a_sublist(struct test *t, bool is_known, const char *index)

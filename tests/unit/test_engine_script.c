@@ -51,7 +51,7 @@ static void test_change_of_what_is_no_list_is_refused(void **state)
         script_submit(s, verbs[i], &item, verbs[i] != LIST_DROP);
         script_expect(s, BE_GET, "k#", BE_HIT, "<html>");
         script_expect_done(s, LIST_SERVER_ERROR);
-        assert_string_equal(s->call.error, "k# holds no list of a version known here");
+        assert_string_equal(s->call.error, "k# holds no list that this version can read");
     }
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_foreign), 4);
 }
@@ -328,7 +328,7 @@ static void test_purge_leaves_what_is_too_much(void **state)
         slice_equal(cas->value, SLICE_LIT("^1 *" SECOND_RUN ".9999999 *ccccccccccccc.5\n")));
     answer(s, cas, BE_STORED, NULL);
     script_expect_done(s, LIST_SERVER_ERROR);
-    assert_string_equal(s->call.error, "the head names more to tidy up than can be stored: "
+    assert_string_equal(s->call.error, "the head names more garbage than can exist: "
                                        "the rest is left for later");
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_purges_cut), 1);
 }

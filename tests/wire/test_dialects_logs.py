@@ -248,7 +248,7 @@ def test_notes_are_no_items(memcached, start_daemon, dialect):
         for verb in ("ladd", "ldel", "lset"):
             answer = conn.cmd(f"{verb} {KEY} good @12:0123456789abcdef")
             assert answer == (
-                b"CLIENT_ERROR item has the form of what a log says of itself (@BYTES:HASH)"
+                b"CLIENT_ERROR item looks like a note of a log (@BYTES:HASH)"
             )
         assert conn.lget(KEY) == []
         assert conn.cmd(f"ladd {KEY} @12:0123456789abcde @x:0123456789abcdef @") == b"STORED"

@@ -250,7 +250,7 @@ def test_a_last_item_without_delimiter_is_not_joined_with_a_mark(hand, daemon, a
 
 
 def test_items_in_the_form_of_a_mark_are_refused(daemon):
-    error = (b"CLIENT_ERROR item has the form of a mark that foldings leave "
+    error = (b"CLIENT_ERROR item looks like a mark of a folding "
              b"(@ and 16 hexadecimal digits)")
     with daemon.conn() as conn:
         for verb in ("ladd", "ldel", "lset"):

@@ -198,7 +198,7 @@ def test_what_is_no_list_is_left_alone(conn, memcached):
             reads = ("lget l", "llen l", "lhas l a", "lstat l", "lrange l 0 -1")
             blind = ("ladd l a", "ldel l a", "lset l a", "laddq l a", "ldrop l")
             for verb in reads + blind + ("laddx l a", "lcreate l a", "lcompact l"):
-                text = b"SERVER_ERROR l# holds no list of a version known here"
+                text = b"SERVER_ERROR l# holds no list that this version can read"
                 assert conn.cmd(verb) == text, value
             assert backend.get("l#") == value
 
@@ -206,7 +206,7 @@ def test_what_is_no_list_is_left_alone(conn, memcached):
 def test_ldrop_of_what_is_no_list_says_so(conn, memcached):
     with memcached.conn() as backend:
         backend.set("l#", b"garbage")
-        assert conn.cmd("ldrop l") == b"SERVER_ERROR l# holds no list of a version known here"
+        assert conn.cmd("ldrop l") == b"SERVER_ERROR l# holds no list that this version can read"
         assert backend.get("l#") == b"garbage"
 
 

@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-REFUSED = b"CLIENT_ERROR this key is of a list's item: use list verbs (protect_lists)"
+REFUSED = b"CLIENT_ERROR this key belongs to a list: use list verbs (protect_lists)"
 HEAD = "f#"
 SUBLIST = "f#abcdefg234567.0"
 CLOCK = "mclistd#clock.1"

@@ -361,7 +361,7 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
         w->move->taken = event->status == BE_HIT;
     }
     if (event->status == BE_MISS) {
-        work_note_text(w, "the list has just gone, nothing done");
+        work_note_text(w, "the list expired while it was moved, nothing done");
         CO_RETURN(co);
     }
     if (event->status != BE_STORED && !w->move->taken) {

@@ -96,7 +96,7 @@ static const char *paired_grammar(const struct grammar *g, const struct part *pa
 static const char *paired_refusal(const struct list_policy *policy, struct slice item)
 {
     return text_is_mark(item, (char)policy->delimiter)
-               ? "item has the form of a mark that foldings leave (@ and 16 hexadecimal digits)"
+               ? "item looks like a mark of a folding (@ and 16 hexadecimal digits)"
                : NULL;
 }
 

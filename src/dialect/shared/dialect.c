@@ -66,7 +66,8 @@ const char *dialect_refusal(const struct dialect *dialect, const struct list_cal
         return text;
     }
     if (call->key.len > policy->key_bytes_max) {
-        snprintf(text, LIST_ERROR_MAX, "key must have 1 to %u bytes for its items to have names",
+        snprintf(text, LIST_ERROR_MAX,
+                 "key must have 1 to %u bytes, or the names of its items are too long",
                  policy->key_bytes_max);
         return text;
     }

@@ -43,9 +43,7 @@ bool two_logs_item_allowed(struct slice item)
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item)
 {
     (void)policy;
-    return two_logs_item_allowed(item)
-               ? NULL
-               : "item has the form of what a log says of itself (@BYTES:HASH)";
+    return two_logs_item_allowed(item) ? NULL : "item looks like a note of a log (@BYTES:HASH)";
 }
 
 static void note_append(struct block **b, struct note note, struct signs signs)

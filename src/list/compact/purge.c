@@ -227,7 +227,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
     }
     if (c->result == STEP_FAILED && c->error[0] == '\0') {
         snprintf(c->error, sizeof c->error,
-                 "the head names more to tidy up than can be stored: the rest is left for later");
+                 "the head names more garbage than can exist: the rest is left for later");
     }
     CO_END(co);
 }

@@ -321,7 +321,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
     if (event->reply->flags != 0 || head_read(event->reply, head) != HEAD_OK) {
         metric_inc(e->metrics, METRIC_list_foreign);
         char key[128];
-        snprintf(error, LIST_ERROR_MAX, "%s# holds no list of a version known here",
+        snprintf(error, LIST_ERROR_MAX, "%s# holds no list that this version can read",
                  slice_escape(list_key(op->list), key, sizeof key));
         return GOT_ERROR;
     }
