@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changing a list of sublists: APPEND to the newest, a look whether it still is the newest, and a
- * further sublist when it has become too long.
+ * Changing a list of sublists: APPEND to the newest one, look whether it still is the newest, and
+ * add a further one when it has become too long.
  */
 #include "dialect/chunked/chunked.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 
 #define TRIES_MAX 8
-/* Names in a row that may be taken by something that is not the list's. */
+/* How many names in a row may be taken by values that are not the list's. */
 #define ORPHANS_MAX 16
 
 enum { TAG_INDEX = 1, TAG_SIZE };
 
-/* Takes an index as it was read. False: the list has moved to another layout, or it is none. */
+/* Takes an index as it was read. False: the list has moved to another layout, or this is no index.
+ * */
 static bool take_index(struct engine *e, struct work *w, const struct op_event *event, bool *found,
                        uint32_t *newest)
 {
@@ -30,7 +31,7 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
     return true;
 }
 
-/* Reads the index. Ends with newest_known, or not: there is none. */
+/* Reads the index. Ends with newest_known; if that is false, there is no index. */
 static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->outer;
@@ -53,7 +54,7 @@ static enum progress read_index(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
-/* It holds nothing, not even a value of another kind. */
+/* The item is empty, and its flags are those of text. */
 static bool is_free(const struct be_reply *reply)
 {
     return reply->value.len == 0 && grammar_flags_of_text(reply->flags);
@@ -67,8 +68,8 @@ static void send_next(struct engine *e, struct work *w, enum be_verb verb)
     block_unref(&nothing);
 }
 
-/* May the first sublist be that one? X.0 may have been written before the index; of the others only
- * one that is not in use. */
+/* May the first sublist be that one? X.0 may have been written before the index. Another one may
+ * not if it is in use. */
 static bool may_begin_with(const struct work *w, const struct be_reply *reply)
 {
     uint32_t number = (uint32_t)chunked_own(w)->next;
@@ -85,7 +86,7 @@ static void send_index(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* There is no list: its index comes first, so that no sublist is without. But nothing else may
+/* There is no list: writes its index first, so that no sublist is without one. No other value may
  * stand where the sublist is to be. */
 static enum progress create_index(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -109,12 +110,12 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
     }
     send_index(e, w);
     CO_AWAIT(co, "writing a list's index");
-    (void)work_written(e, w, event); /* if somebody else was faster, it is there now */
+    (void)work_written(e, w, event); /* if another client was faster, the index is there now */
     chunked_own(w)->missed = chunked_own(w)->next + 1;
     CO_END(co);
 }
 
-/* Takes the index. False: the one that has become too long is not the newest any more. */
+/* Takes the index. False: the sublist that has become too long is not the newest any more. */
 static bool take_newest(struct engine *e, struct work *w, const struct op_event *event)
 {
     uint32_t newest;
@@ -127,7 +128,7 @@ static bool take_newest(struct engine *e, struct work *w, const struct op_event 
     if (!take_index(e, w, event, &found, &newest)) {
         return false;
     }
-    /* Somebody else may have named it. */
+    /* Another proxy may have named it. */
     chunked_own(w)->added = chunked_own(w)->added && newest != chunked_own(w)->next;
     return found && newest == chunked_own(w)->newest;
 }
@@ -141,7 +142,7 @@ static void name_next(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* A sublist that was added and not named: by CAS, since somebody else may have named it, and
+/* Removes a sublist that was added and not named: by CAS, since another proxy may have named it and
  * written to it. */
 static enum progress take_back_added(struct engine *e, struct work *w, const struct op_event *event)
 {
@@ -164,9 +165,9 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
     CO_END(co);
 }
 
-/* The next sublist, and behind it its number in the index: by CAS, since a list that was replaced
- * meanwhile has nothing to do with it. One that is there, holds something and has no name was left
- * by somebody who died: it stays without. */
+/* Adds the next sublist, then its number to the index: by CAS, so that a list that was replaced
+ * meanwhile keeps its own index. A sublist that is there, holds something and has no name was left
+ * by a proxy that died: it stays without a name. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->outer;
@@ -216,7 +217,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
     CO_END(co);
 }
 
-/* How long the sublist has become, and whether it is still the newest. */
+/* Finds out how long the sublist has become, and whether it still is the newest. */
 static enum progress check_newest(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->outer;
@@ -243,7 +244,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
-/* One attempt: ends with failed, or moved (again, where the list is now), or append.status. */
+/* One attempt: ends with failed, moved (to be repeated where the list is now), or append.status. */
 static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -269,7 +270,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     }
     part_forget(&w->append.target);
     w->append.target = (struct part){.role = PART_CHUNK, .number = chunked_own(w)->newest};
-    /* One that is not there may have been replaced: it is created if the index still names it. */
+    /* A missing sublist may have been replaced: it is created only if the index still names it. */
     w->append.only_there = chunked_own(w)->missed != (uint64_t)chunked_own(w)->newest + 1;
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
@@ -294,7 +295,7 @@ enum progress chunked_change(struct engine *e, struct work *w, const struct op_e
     struct co *co = &w->body;
     CO_BEGIN(co);
     signed_batch(w);
-    /* A newest sublist that is missing stands for what is in older ones. */
+    /* Deletions create a missing newest sublist as well: older ones may hold the items. */
     chunked_own(w)->adds = w->append.create != NULL;
     if (!chunked_own(w)->adds) {
         w->append.create = block_ref(w->append.value);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stored: X = +0+1, a signed log of numbers, names the sublists X.0 and X.1, signed logs, of which
- * the later ones win. The largest number is the newest.
+ * Stored: X = +0+1, a signed log of numbers, names the sublists X.0 and X.1. These are signed logs,
+ * of which the later ones win. The largest number is the newest.
  *
- * Order of writes: changes are an APPEND to the newest sublist; then the index is read again, and
- * if there is a newer one by now, the change is repeated there. The first change writes the index,
- * then the sublist. One that has become too long: ADD the next, then APPEND its number to the
- * index. See change.c; for folding and lset fold.c.
+ * Order of writes: APPEND the changes to the newest sublist, then read the index again. If it names
+ * a newer one by now, repeat the changes there. The first change writes the index, then the
+ * sublist. When a sublist has become too long: ADD the next, then write the index with its number
+ * by CAS. See change.c; for folding and lset fold.c.
  *
- * Cannot promise: sublists cannot be read at one instant; beside two foldings in quick succession a
- * read may see an item that was deleted.
+ * Not guaranteed: a read sees no single instant, since it reads the sublists one by one. Beside two
+ * foldings in quick succession it may see an item that was deleted.
  */
 #include "dialect/chunked/chunked.h"
 
@@ -56,7 +56,7 @@ void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, 
 
 /* ---- looking ---- */
 
-/* Those that there were last time are asked for together with the index. */
+/* Asks for the sublists that the last look found together with the index. */
 static void chunked_parts(struct work *w)
 {
     const struct chunked_list *list = chunked_list(w->op.list);
@@ -77,14 +77,14 @@ static int by_number(const void *a, const void *b)
     return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* One of the first parts, which are in order. */
+/* Finds a sublist among the first count parts, which are in order. */
 static struct part *find_part(struct work *w, size_t count, uint32_t number)
 {
     struct part wanted = {.number = number};
     return bsearch(&wanted, w->parts + 1, count - 1, sizeof *w->parts, by_number);
 }
 
-/* Puts new ones where they belong, each once. */
+/* Sorts the sublists by number, each once. */
 static void sort_parts(struct work *w)
 {
     size_t kept = 2;
@@ -98,7 +98,7 @@ static void sort_parts(struct work *w)
     w->next_part = 1;
 }
 
-/* Names the parts that the index lists. False: there are some to be read. */
+/* Names the sublists that the index lists. False: some of them are still to be read. */
 static bool list_parts(struct work *w)
 {
     struct fold index;
@@ -123,8 +123,9 @@ static bool list_parts(struct work *w)
     return true;
 }
 
-/* False: one holds something. It has been taken out of the index since it was read, and what it
- * holds stands in another by now, which may have been read before. */
+/* Drops sublists that the index does not list. False: one of them holds something. It was taken out
+ * of the index after it was read, and its content stands in another sublist by now, which may have
+ * been read before. */
 static bool drop_unlisted(struct work *w)
 {
     bool empty = true;
@@ -141,7 +142,7 @@ static bool drop_unlisted(struct work *w)
     return empty;
 }
 
-/* One connection answers in the order in which it was asked. */
+/* Did one connection answer for all parts? It answers in the order of the requests. */
 static bool one_connection(const struct engine *e, const struct work *w)
 {
     const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
@@ -153,12 +154,12 @@ static bool one_connection(const struct engine *e, const struct work *w)
     return pool->connections == 1;
 }
 
-/* An item that was added again moves to a newer sublist, and then leaves the older one. So the
- * older ones must have been read before the newer ones, and the index last of all, or it may be
- * seen in neither. Those that cannot be sure of it are checked until nothing but the newest has
- * changed; that one is read again, and then the index must still be the same. Folding goes by what
- * older ones do not hold, too, and always checks. False: there is something to check, or to read
- * again. */
+/* An item that was added again moves to a newer sublist, and then leaves the older one. If the
+ * newer one were read before the older one, a read could find the item in neither. So the older
+ * ones are read first, and the index last. A look that cannot be sure of this order checks all
+ * parts again until at most the newest has changed; then it reads that one again, and the index
+ * must still be the same. Folding also relies on what older sublists do not hold, so it always
+ * checks. False: there is something to check, or to read again. */
 static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
@@ -199,7 +200,7 @@ static void note_numbers(struct chunked_list *list, const struct work *w)
         list->oldest = w->parts[1].number;
         list->newest = w->parts[w->part_count - 1].number;
         if (list->newest - list->oldest >= 2 * w->part_count) {
-            list->oldest = list->newest; /* numbers with large gaps are not worth guessing */
+            list->oldest = list->newest; /* the gaps are too large to ask for all numbers */
         }
     }
 }
@@ -269,7 +270,7 @@ static void chunked_forget(struct list *list)
     chunked_list(list)->newest_known = false;
 }
 
-/* Late changes went to the newest sublist, or to the one after it. */
+/* A late change went to the newest sublist, or to the one after it. */
 static void late_parts(struct work *w)
 {
     (void)work_add_part(w, PART_CHUNK, chunked_own(w)->newest);
@@ -299,11 +300,10 @@ const struct dialect dialect_chunked = {
     .forget = chunked_forget,
     .parts = chunked_parts,
     .look = chunked_look,
-    .look_proves = true, /* only those that the index names */
+    .look_proves = true, /* it proves only those that the index names */
     .change = chunked_change,
     .set = chunked_set,
-    .drop = chunked_set, /* its numbers go on: those of a list that was dropped may still be
-                             written */
+    .drop = chunked_set, /* the numbers go on, since late writers may still write to the old ones */
     .compact = chunked_compact,
     .before_convert = owner_check,
     .late_parts = late_parts,

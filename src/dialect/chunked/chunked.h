@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Between the files of the dialect of sublists.
+ * The lists of dialect "sublists": what its files share. An index names the sublists.
  */
 #ifndef DIALECT_CHUNKED_CHUNKED_H
 #define DIALECT_CHUNKED_CHUNKED_H
@@ -19,23 +19,24 @@ static inline struct chunked_list *chunked_list(const struct list *list)
     return list_own(list);
 }
 
-/* Of an operation. */
+/* The state of an operation. */
 struct chunked_work {
-    uint32_t newest; /* the number that was appended to */
+    uint32_t newest; /* the sublist that was appended to */
     uint64_t newest_bytes;
-    uint64_t room_from; /* the first number of a sublist in which there should be room; 0: any */
-    uint64_t missed;    /* the one that was not there, from 1; 0: none */
+    uint64_t room_from; /* the first sublist in which there should be room; 0: any */
+    uint64_t missed;    /* the sublist that was missing, from 1; 0: none */
     unsigned checks;
     bool in_order;    /* the parts were asked for once, oldest first */
     bool checked_all; /* at last all of them, and not the index alone */
-    bool adds;        /* the calls do: where no list is, they make one */
+    bool adds;        /* the calls add items: they make a list where there is none */
     bool drops;       /* it is an ldrop */
     bool index_there, rolled, wrote_last;
-    uint64_t next;         /* the number of the one that is added */
-    bool added, orphan;    /* it was; or nobody has named it, and it holds something */
-    struct part not_named; /* that was added and is to be removed again */
-    struct part index;     /* as it was read to name the next sublist */
-    size_t owner_digits;   /* owner.c: of the number in the key that is tried */
+    uint64_t next;         /* the number of the sublist that is added */
+    bool added, orphan;    /* this operation added it; no index names it, and it holds something */
+    struct part not_named; /* the sublist that was added and is to be removed again */
+    struct part index;     /* the index as it was read to name the next sublist */
+    size_t owner_digits; /* owner.c: how many digits at the end of the key are taken for the number
+                          */
     uint64_t owner_number;
 };
 static inline struct chunked_work *chunked_own(const struct work *w)
@@ -43,24 +44,24 @@ static inline struct chunked_work *chunked_own(const struct work *w)
     return w->own;
 }
 
-/* Sublists have numbers up to this one: time stamps in seconds are. Of more digits than ten no name
- * was reserved by the configuration. */
+/* The largest number of a sublist; time stamps in seconds fit. The configuration reserves names of
+ * up to ten digits. */
 #define CHUNK_NUMBER_MAX 4294967295u
-/* Reads the number as an index has it. False: it is none, or too large, or has another name than
- * the one that is written for it ("007"). */
+/* Reads a number as an index has it. False: it is no number, too large, or not in the form that the
+ * proxy writes ("007"). */
 bool chunked_number(struct slice text, uint32_t *number);
 
 /* Appends an entry to an index. */
 void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs);
 
-/* The largest number that the index lists. False: none. */
+/* Finds the largest number that the index lists. False: it lists none. */
 bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest);
 
-/* After a look: parts[0] is the index, the others are the sublists that it lists, oldest first. */
+/* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */
 work_step chunked_change, chunked_set, chunked_compact;
 
-/* owner.c. The item under the list's key may be a sublist of another list: by its name; and, inner:
- * does the index of such a list name it? Ends with failed then, or when it cannot be told. */
+/* owner.c. Can the item under the list's key be a sublist of another list, by its name? Inner: does
+ * the index of such a list name it? Ends with failed if so, or if an index cannot be read. */
 bool owner_is_possible(const struct list *list);
 work_step owner_check;
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Folding sublists in place, oldest first, each by CAS, so that the list reads the same after every
- * write:
+ * write.
  *
- *     of an item only the newest mention stays, so an item that was added again moves to the end:
- * an older one may be gone by the time when a repeat would go for its sake a deletion goes when no
- * older sublist adds the item; so one whose addition this round removes stays until the next a
- * sublist that holds nothing, but for the newest, is removed by CAS, then its number is taken out
- * of the index
+ *     - Only the newest mention of an item stays. So an item that was added again moves to the end:
+ *       the older mention may already be gone when a repeated one would have to go for its sake.
+ *     - A deletion goes when no older sublist adds the item. So a deletion whose addition this
+ * round removes stays until the next round.
+ *     - An empty sublist, except for the newest, is removed by CAS; then its number is taken out of
+ *       the index.
  *
- * lset, ldrop: ADD new sublists, then the index by CAS, which is the moment when it counts; then
- * the old ones are deleted.
+ * lset, ldrop: ADD new sublists, then write the index by CAS, which is the moment when they count;
+ * then delete the old ones.
  */
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@
 #include "dialect/shared/foreign.h"
 
 #define TRIES_MAX 16
-/* Rounds until nothing is left to remove: deletions go in the one after their additions. */
+/* Rounds until nothing is left to remove: a deletion goes in the round after its addition. */
 #define ROUNDS_MAX 4
 
 /* ---- what is to stand in each sublist ---- */
@@ -74,8 +75,8 @@ static void note_below(struct plan *plan, size_t i, struct slice text, struct si
     }
 }
 
-/* What is to stand in that sublist; those behind it were asked for before. deletes_stay: older ones
- * may have got something since they were read, though this one was read later. */
+/* What is to stand in that sublist; the ones behind it were asked for before. deletes_stay: older
+ * ones may have got entries since they were read, though this one was read later. */
 static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay, struct signs signs)
 {
     struct fold *own = &plan->own[i];
@@ -116,7 +117,7 @@ static void plan_texts(struct work *w)
 
 /* ---- folding ---- */
 
-/* Sends what is to be done with that sublist in this round. False: nothing. */
+/* Sends the write that this round has for that sublist. False: there is none. */
 static bool write_sublist(struct engine *e, struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
@@ -132,7 +133,7 @@ static bool write_sublist(struct engine *e, struct work *w, size_t i)
     return false;
 }
 
-/* It is gone, and not the newest: nothing will come to it any more. */
+/* The sublist is gone and not the newest: no writer appends to it any more. */
 static bool is_gone(const struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
@@ -187,8 +188,8 @@ static struct block *index_text(const struct work *w)
     return text;
 }
 
-/* The index itself is a log. False: it is as short as can be; or it names nothing, as a number with
- * a minus would, too. */
+/* Folds the index, which is a log, too. False: it is as short as can be; or it would become empty,
+ * as a deletion alone, which may be a negative number, reads. */
 static bool write_index(struct engine *e, struct work *w)
 {
     struct block *text = index_text(w);
@@ -273,9 +274,9 @@ static void set_texts(struct work *w)
     fold_fini(&fold);
 }
 
-/* Numbers that nobody else takes: the next ones are for sublists that have become too long. At half
- * of what there are they begin anew, since the old sublists go; one that is still there is met as a
- * conflict. */
+/* Numbers that no other proxy takes: it uses the next ones for sublists that have become too long.
+ * From half of the range on they begin anew, since the old sublists go; one that is still there is
+ * met as a conflict. */
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
     uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
@@ -319,7 +320,7 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
         CO_AWAIT(co, "replacing the index");
         w->conflict = !work_written(e, w, event);
         if (!w->conflict) {
-            CO_RETURN(co); /* an index whose answer was lost may name them: then they stay */
+            CO_RETURN(co); /* an index whose answer was lost may name them */
         }
     }
     while (w->next_part-- > 0) {
@@ -334,7 +335,8 @@ static bool nothing_to_drop(const struct work *w)
     return w->part_count == 1 && !w->parts[0].foreign && TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
 }
 
-/* ldrop where something else stands in the index's place: it is replaced, but not continued. */
+/* ldrop where a foreign value stands in the index's place: replaces it, but keeps neither its flags
+ * nor its expiry. */
 static void disown_index(struct work *w)
 {
     if (w->parts[0].foreign) {
@@ -343,8 +345,8 @@ static void disown_index(struct work *w)
     }
 }
 
-/* A sublist that was replaced goes as it was read, or with what slow writers have appended to it
- * since; what another client has put in its place since stays. */
+/* Removes a replaced sublist as it was read, or with what slow writers have appended to it since. A
+ * value that another client has put in its place stays. */
 static enum progress remove_replaced(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->inner;
@@ -401,7 +403,7 @@ enum progress chunked_set(struct engine *e, struct work *w, const struct op_even
     chunked_own(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
     work_finish(e, w);
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        if (chunked_own(w)->drops) { /* whatever is there */
+        if (chunked_own(w)->drops) { /* also a foreign value */
             part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
             CO_AWAIT(co, "deleting the sublists of a list that is dropped");
         } else {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose item is it? A sublist X.0 lies under a key that a list may have, too, and what it holds may
- * look like an index. So before a list of sublists is converted, the lists are looked at that would
- * call a sublist of theirs like that.
+ * Does an item belong to another list? The name of a sublist, X.0, is also a key that a list may
+ * have, and a sublist may look like an index. So before a list of sublists is converted, the proxy
+ * reads the indexes of the lists that would have a sublist of this name.
  */
 #include "dialect/chunked/chunked.h"
 
@@ -12,8 +12,8 @@
 /* Digits of the largest number that an index may list. */
 #define DIGITS_MAX 10
 
-/* The key of the list of which this one's key, without its last digits, is the name of a sublist.
- * Empty: there is none. */
+/* The key of the list that has a sublist of this name, if the last digits are its number. Empty:
+ * there is no such key. */
 static struct slice owner_of(const struct list *list, size_t digits, uint64_t *number)
 {
     const char *template = list->policy->sublist_name, *rest = strstr(template, "%s");
@@ -39,7 +39,7 @@ bool owner_is_possible(const struct list *list)
     return possible;
 }
 
-/* Does the index, or what a record of a move has in its place, list that number? */
+/* Does the index list that number? A record of a move holds the index that stood there before. */
 static bool lists_number(const struct list *list, struct slice index, uint64_t number)
 {
     struct record record;

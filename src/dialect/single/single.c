@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists in one item: what read, decide, CAS makes exact. A conflict means that somebody else has
- * written: again, after a pause that grows, and at its end "busy".
+ * Lists in one item, changed by read, decide, CAS. At a conflict, another client has written: the
+ * operation reads again after a pause, which grows, and ends with "busy" at last.
  */
 #include "dialect/single/single.h"
 
@@ -34,7 +34,7 @@ static bool is_empty(const struct fold *fold)
     return !fold_next(fold, true, &at, &op, &item);
 }
 
-/* Lays the calls over what was found, one after the other. True: something has to be written. */
+/* Applies the calls to what was found, one after the other. True: something has to be written. */
 static bool apply_calls(struct work *w)
 {
     struct fold *fold = &w->items.fold;
@@ -73,8 +73,8 @@ static void send_content(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* Sends the one write that follows from what was read. False: nothing is to be written, the answers
- * hold as of the reading. */
+/* Sends the one write that follows from what was read. False: there is none; the answers are as of
+ * the read. */
 typedef bool send_write(struct engine *e, struct work *w);
 
 static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
@@ -148,7 +148,7 @@ enum progress single_change(struct engine *e, struct work *w, const struct op_ev
     dialect_of(w->op.list)->batch(w);
     CO_CALL(co, work_append(e, w, event));
     if (w->append.status == BE_TOO_LARGE) {
-        /* Folded it may fit. */
+        /* It may fit when it is folded. */
         CO_CALL(co, single_exact(e, w, event));
     } else if (w->failed) {
         work_fail(e, w, w->error);
@@ -165,8 +165,7 @@ static bool send_removal(struct engine *e, struct work *w)
     return true;
 }
 
-/* A list that may move is removed as it was read, or not at all: what says that it has moved must
- * stay. */
+/* Removes a list that may move as it was read, or not at all: a record of a move must stay. */
 enum progress single_remove(struct engine *e, struct work *w, const struct op_event *event)
 {
     return write_as_read(e, w, event, send_removal, "removing the list");

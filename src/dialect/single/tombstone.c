@@ -97,7 +97,7 @@ static void tombstone_encode(const struct list_policy *policy, const struct fold
     }
 }
 
-/* What was deleted, a bar, what was added; or without a bar what was added. */
+/* Deleted items, a bar, added items; without a bar only added ones. */
 static const char *tombstone_grammar(const struct grammar *g, const struct part *part)
 {
     struct slice adds = g->value, deletes = SLICE_NONE;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stored: X.a and X.b, signed logs; one that begins with the mark ("^+1234") is closed, the other
+ * Stored: X.a and X.b, signed logs. A log that begins with the mark ("^+1234") is closed; the other
  * one is active.
  *
- * Order of writes: changes are an APPEND to the log that is not closed. For folding see
- * fold.c; there the old log is closed by PREPEND, and counts as closed when the other one is
- * there.
+ * Order of writes: APPEND changes to the log that is not closed. For folding see fold.c: there a
+ * PREPEND closes the old log, which counts as closed when the other one is there.
  *
- * Cannot promise: what flip cannot. And that a log was closed is seen when it is read or gone:
- * until then a proxy goes on to append to it.
+ * Not guaranteed: the same as by_pointer.c. Besides, a proxy sees that a log was closed when it
+ * reads the log, or when the log is gone; until then it goes on to append to it.
  */
 #include "dialect/two_logs/two_logs.h"
 
@@ -18,9 +17,10 @@ static void mark_parts(struct work *w)
     (void)work_add_part(w, PART_B, 0);
 }
 
-/* Of two that are both open, or both closed: a copy that is not finished does not count yet, one
- * that was closed, too, is the newer. Else the one that was made as a copy once: the other one
- * began without knowing of it. Else the first, also for a list that begins. */
+/* Which of two logs that are both open, or both closed, is active? A copy that is not finished does
+ * not count yet; a copy that was closed, too, is the newer one. Else the log that was made as a
+ * copy once, since the other one began without knowing of it. Else the first, also for a list that
+ * begins. */
 static int of_equals(const struct work *w, bool closed)
 {
     struct note note;

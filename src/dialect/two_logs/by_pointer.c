@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stored: X.a and X.b, signed logs, and X.active, which holds the name of the one that is active.
+ * Stored: X.a and X.b, signed logs, and X.active, which holds the name of the active one.
  *
- * Order of writes: changes are an APPEND to the active log, after a look at the pointer; the first
- * one writes the pointer, then the log. For folding see fold.c; there the pointer flips by
- * CAS.
+ * Order of writes: read the pointer, then APPEND changes to the active log. The first change writes
+ * the pointer, then the log. For folding see fold.c: there the pointer is replaced by CAS.
  *
- * Cannot promise: a writer that read the pointer and then stands still writes to the old log. What
- * it adds is not lost; but it counts as of when the rest is drained: an item that was deleted in
- * the meantime comes back.
+ * Not guaranteed: a writer that reads the pointer and then pauses writes to the old log. Its
+ * additions are not lost, but they count as of the moment when the rest is drained: an item that
+ * was deleted in the meantime comes back.
  */
 #include "dialect/two_logs/two_logs.h"
 

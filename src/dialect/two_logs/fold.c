@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Folding a list in two logs, and putting other items in its place. Each round looks at the parts
- * and writes one of them; what to write follows from what is there, whoever began.
+ * Folding a list in two logs, and replacing its items. Each round looks at the parts and writes one
+ * of them. What to write follows from what is there, whichever proxy began.
  *
- *   1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
- *   2. copying:   CAS the copy with what the active one got since; then make the copy active
- *   3. draining:  CAS the active log with what the other one got besides; when there is nothing
- *                 more, remove the other one by CAS
+ *     1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
+ *     2. copying:   CAS the copy with what the active one got since; then make the copy active
+ *     3. draining:  CAS the active log with what the other one got besides; when there is nothing
+ *                   more, remove the other one by CAS
  *
- * Nothing is removed before what it held stands elsewhere. A process that dies leaves a state in
- * which readers find the same, and from which anybody goes on.
+ * Nothing is removed before its content stands elsewhere. When a process dies, readers still find
+ * the same items, and any proxy can go on from there.
  */
 #include "dialect/two_logs/two_logs.h"
 
-/* Whatever others do: so many rounds are enough. */
+/* More rounds than any list needs, whatever other clients do. */
 #define ROUNDS_MAX 64
-/* A log that grows all the time is flipped with the rest to drain. */
+/* After so many rounds a log that keeps growing is flipped, and the rest is drained. */
 #define CATCH_UPS_MAX 3
 
 static struct list_call *set_call(const struct work *w)
@@ -36,7 +36,7 @@ static void append_set_items(struct work *w, struct block **b)
     fold_fini(&fold);
 }
 
-/* The other log as a copy of the active one, or with the items that are to replace it. */
+/* Writes the other log as a copy of the active one, or with the items that are to replace it. */
 static void write_copy(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
@@ -58,7 +58,7 @@ static void write_copy(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* Nothing is there to copy: the items can be written at once. */
+/* There is nothing to copy: writes the items at once. */
 static void write_first(struct engine *e, struct work *w)
 {
     struct block *value = block_new(w->call_bytes + 16);
@@ -68,7 +68,7 @@ static void write_first(struct engine *e, struct work *w)
     two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
 
-/* What the text of a log amounts to, deletions and all, without what it says of itself. */
+/* Appends what the text of a log amounts to, with deletions, without notes. */
 static void append_folded(const struct work *w, struct slice text, struct block **b)
 {
     struct fold fold;
@@ -86,15 +86,16 @@ static void append_folded(const struct work *w, struct slice text, struct block 
     fold_fini(&fold);
 }
 
-/* Is all that the active log holds in its copy, or to be replaced? */
+/* Does the copy have all that the active log holds, or is that to be replaced? */
 static bool is_taken(const struct work *w)
 {
     return two_logs_own(w)->state == TWO_LOGS_COPYING &&
            (set_call(w) != NULL || two_logs_late(w).len == 0);
 }
 
-/* A log that takes no PREPEND, since it is on disk, or at the limit, or there is no memory in this
- * moment, is written anew, as short as can be: by CAS, so that it is what was read. */
+/* Closes the log by PREPEND. memcached refuses that for an item on disk, at the size limit, or
+ * without free memory. Then the log is written anew, as short as can be: by CAS, so that it is what
+ * was read. */
 static void close_log(struct engine *e, struct work *w, int which)
 {
     const struct part *part = &w->parts[which];
@@ -125,8 +126,7 @@ static void make_active(struct engine *e, struct work *w)
     two_logs_own(w)->step = TWO_LOGS_SWITCH;
 }
 
-/* Appends the entries that came to the other log since it was copied, without what it says of
- * itself. */
+/* Appends the entries that came to the other log since it was copied, without notes. */
 static void append_late(const struct work *w, struct block **b)
 {
     struct slice rest = two_logs_late(w), item;
@@ -149,8 +149,8 @@ static void append_revived(void *arg, struct slice item)
     signed_append(revived->out, ENTRY_ADD, item, revived->signs);
 }
 
-/* What the past before the note amounts to, and what came late. While copying, the copy may say
- * what is to replace that. */
+/* Appends what the entries before the note and the late ones amount to. While copying, the copy may
+ * hold the items that are to replace them. */
 static void append_past(const struct work *w, struct block **b)
 {
     const struct two_logs *logs = w->own;
@@ -166,8 +166,8 @@ static void append_past(const struct work *w, struct block **b)
     fold_fini(&fold);
 }
 
-/* The same where that is too long: what stands before the note and what stands behind are folded,
- * each by itself. */
+/* As catch_up where the result would be too long: folds what stands before the note and what stands
+ * behind it, each by itself. */
 static void squeeze(struct engine *e, struct work *w)
 {
     const struct two_logs *logs = w->own;
@@ -182,8 +182,8 @@ static void squeeze(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* Gives the copy what came late, where its beginning ends: what stands behind is newer. False:
- * nothing came. */
+/* Writes the late entries into the copy where its beginning ends, since what stands behind is
+ * newer. False: there are none. */
 static bool catch_up(struct engine *e, struct work *w)
 {
     const struct two_logs *logs = w->own;
@@ -225,7 +225,7 @@ static void advance_copy(struct engine *e, struct work *w)
     }
 }
 
-/* By hand: the active log gets what both amount to. */
+/* The logs were written by hand: the active one gets what both amount to. */
 static void take_in(struct engine *e, struct work *w)
 {
     int active = two_logs_own(w)->active;
@@ -246,7 +246,7 @@ static void reopen(struct engine *e, struct work *w)
     block_unref(&value);
 }
 
-/* Somebody else's copy that was found and made active may leave much to fold. */
+/* Another proxy's copy that was found and made active may leave much to fold. */
 static bool is_due(const struct work *w)
 {
     return set_call(w) != NULL || (two_logs_own(w)->own == 0 && w->can_shrink);
@@ -282,7 +282,7 @@ static bool write_next(struct engine *e, struct work *w)
     return true;
 }
 
-/* Somebody else may have made our copy active. */
+/* Another proxy may have made our copy active. */
 static void note_flip(struct engine *e, struct work *w)
 {
     struct two_logs *logs = w->own;
@@ -346,7 +346,7 @@ enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op
     CO_BEGIN(co);
     CO_CALL(co, two_logs_fold(e, w, event));
     if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {
-        work_note_unknown(w); /* whoever goes on makes the new items count */
+        work_note_unknown(w); /* the proxy that goes on makes the new items count */
     }
     if (w->failed) {
         work_fail(e, w, w->error);

@@ -5,8 +5,8 @@
 
 #include "dialect/shared/foreign.h"
 
-/* So many bytes at the beginning and at the end are hashed: each log that was copied begins with a
- * number of its own. */
+/* How many bytes at the beginning and at the end are hashed; each copy begins with a number of its
+ * own. */
 #define HASHED_BYTES ((size_t)64)
 #define NOTE_MAX 64
 
@@ -54,7 +54,7 @@ static void note_append(struct block **b, struct note note, struct signs signs)
     signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
 }
 
-/* The last entry that says what the log has taken. */
+/* Finds the last note about the other log. */
 static bool note_last(struct slice text, struct signs signs, struct note *last)
 {
     const char *start = text.p;
@@ -143,8 +143,7 @@ struct slice two_logs_tail(const struct work *w)
 }
 
 /* The parts are read one by one. Where the other log is gone, the active one may have been read
- * before it took over the last of it: what it says of itself must be the same in a look that began
- * afterwards. */
+ * before it took over the last entries. So a look that began afterwards must find the same note. */
 static bool settled(struct work *w)
 {
     struct two_logs_list *list = two_logs_list(w->op.list);
@@ -221,9 +220,9 @@ static void revive(void *arg, struct slice item)
     fold_apply(arg, ENTRY_ADD, item);
 }
 
-/* Both hold something, and neither says what it has of the other. One that was made as a copy is
- * the newer; what is there besides was added by somebody who had stood still for long: it is not
- * lost, but deletes nothing. Else the active one is the newer. */
+/* Both logs hold something, and neither has a note about the other. If the active one was made as a
+ * copy, it is the newer one. A paused writer added what the other one holds: these items are not
+ * lost, but nothing is deleted for them. Else the active one is the newer. */
 static void fold_unknown(struct work *w)
 {
     struct slice active = two_logs_text(w, two_logs_own(w)->active),
@@ -251,7 +250,7 @@ static void fold_both(struct work *w)
     const struct two_logs *logs = w->own;
     struct slice copy = two_logs_text(w, logs->copy);
     if (logs->state == TWO_LOGS_COPYING) {
-        /* What the copy says of the past may be what is to replace it. */
+        /* The copy's beginning may hold the items that are to replace those of the active log. */
         (void)fold_log(w, two_logs_text(w, logs->active));
     } else {
         (void)fold_log(w, slice_make(copy.p, logs->note_end));
@@ -261,16 +260,15 @@ static void fold_both(struct work *w)
     two_logs_each_revived(w, revive, &w->items.fold);
 }
 
-/* Nothing says yet which log is active. */
+/* Is the pointer missing? */
 static bool wants_pointer(const struct work *w)
 {
     return two_logs_have_pointer(w->op.list) && w->parts[TWO_LOGS_POINTER].state == PART_MISSING;
 }
 
-/* How many looks in a row must have found the same, for what was found to be believed. The parts
- * are read one by one: an active log that is not there may have been read before it was, and the
- * other one when it was not any more; and two that know nothing of each other may have been read
- * with somebody's writing in between. */
+/* How many looks in a row must find the same before it is believed. The parts are read one by one:
+ * a missing active log may have been read before it was written, and the other one after it was
+ * removed. Two logs without notes about each other may have been read while a proxy wrote them. */
 static unsigned looks_needed(const struct work *w)
 {
     bool flip = two_logs_have_pointer(w->op.list);
@@ -298,9 +296,9 @@ static bool is_torn(struct work *w)
            !settled(w);
 }
 
-/* Logs come and go under the same names: one that was read before it was removed must not be taken
- * for what the pointer names, or for what is open, since. So the pointer, or the active log's
- * number, has to be the one that was seen by the look before: then it has been all the time. */
+/* Logs come and go under the same names. A log that was read before it was removed must not be
+ * taken for the one that is active since. So the pointer's CAS number, or the active log's number,
+ * must be the one that the look before saw: then it did not change in between. */
 static bool is_same_life(struct work *w)
 {
     struct two_logs_list *list = two_logs_list(w->op.list);
@@ -362,7 +360,7 @@ static void aim(struct work *w, int which, bool may_create)
     a->only_there = !may_create;
 }
 
-/* Where the log that was known is gone: looks for the active one, and creates it if need be. */
+/* The log that was known is gone: looks for the active one, and creates it if need be. */
 static enum progress append_after_look(struct engine *e, struct work *w,
                                        const struct op_event *event)
 {
@@ -381,7 +379,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
             CO_RETURN(co);
         }
     }
-    /* One that was found may be gone by now: then the list is somewhere else. */
+    /* A log that was found may be gone by now: then another one is active. */
     found = w->parts[two_logs_own(w)->active].state == PART_THERE;
     aim(w, two_logs_own(w)->active, !found);
     CO_CALL(co, work_append(e, w, event));
@@ -398,8 +396,8 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
     w->failed = w->conflict = false;
     w->append.status = BE_MISS;
     if (two_logs_have_pointer(w->op.list)) {
-        /* The pointer is small, and read before each append as clients by hand do. That a log was
-         * closed is found out when it is gone. */
+        /* The pointer is small, and read before each append, as clients by hand do. Without one, a
+         * closed log is noticed when it is gone. */
         part_send(e, &w->op, &(struct part){.role = PART_ACTIVE}, BE_GET, NULL, 0);
         CO_AWAIT(co, "reading which log is active");
         list->active =
@@ -426,7 +424,7 @@ enum progress two_logs_change(struct engine *e, struct work *w, const struct op_
     for (w->tries = 0; w->tries < TWO_LOGS_TRIES_MAX; w->tries++) {
         CO_CALL(co, change_once(e, w, event));
         if (!w->failed && w->append.status == BE_TOO_LARGE && !two_logs_own(w)->flipped) {
-            /* Folded it may fit. */
+            /* It may fit when it is folded. */
             CO_CALL(co, two_logs_fold(e, w, event));
             w->conflict = true;
             two_logs_own(w)->flipped = true;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists in two signed logs that change places (flip, marker). One is active: it takes the changes.
- * Folding copies what it amounts to into the other one, makes that one active, takes over what
- * still came to the old one, and removes it:
+ * Lists in two signed logs that change places. by_pointer.c and by_mark.c tell in two ways which
+ * one is active. The active log takes the changes. Folding copies what it amounts to into the other
+ * one, makes that one active, takes over what still came to the old one, and removes it:
  *
- *     rest       the active one alone
- *     copying    the other one is a copy of the active one, and begins to count when it is active
+ *     rest       there is only the active one
+ *     copying    the other one is a copy of the active one; it counts as soon as it is active
  *     draining   the active one is a copy; what the other one got since belongs to it, too
- *     unknown    both hold something, and neither says of the other what it has: by hand
+ *     unknown    both hold something, and neither has a note about the other: written by hand
  *
- * A copy says what it has taken, in an entry that deletes what nobody has, so that readers by hand
- * pass over it, and whoever finds the job half done can go on with it:
+ * A copy says in a note what it has taken. A note is an entry that deletes an item that no list
+ * has, so that readers by hand pass over it, and any proxy can go on with a folding that was
+ * interrupted:
  *
  *     -@2048:9c1f0a77d3b2e845     I have the first 2048 bytes of the other log, which has this hash
  *     -@0:5d0c81f2a4b69e37        I begin here; the number makes this log different from all others
@@ -34,7 +35,7 @@ static inline struct two_logs_list *two_logs_list(const struct list *list)
 }
 void two_logs_forget(struct list *list);
 
-/* Of an operation. */
+/* The state of an operation. */
 struct two_logs {
     enum two_logs_state {
         TWO_LOGS_REST,
@@ -42,11 +43,11 @@ struct two_logs {
         TWO_LOGS_DRAINING,
         TWO_LOGS_UNKNOWN
     } state;
-    int active; /* PART_A - PART_A or PART_B - PART_A */
-    int copy;   /* TWO_LOGS_COPYING, TWO_LOGS_DRAINING: which one says what it has of the other */
-    uint64_t taken;              /* bytes of the other one that it has */
+    int active;     /* PART_A - PART_A or PART_B - PART_A */
+    int copy;       /* while copying and draining: the log whose note is about the other one */
+    uint64_t taken; /* bytes of the other one that it has */
     size_t note_start, note_end; /* where it says so */
-    uint64_t seen_note;          /* by the look before */
+    uint64_t seen_note;          /* of the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
     uint64_t own; /* the generation of the copy that this operation made */
@@ -56,7 +57,7 @@ struct two_logs {
     } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
-    bool close_whole; /* marker: not by PREPEND, which was not stored */
+    bool close_whole; /* by_mark.c: not by PREPEND, which was not stored */
     bool flipped;
 };
 static inline struct two_logs *two_logs_own(const struct work *w)
@@ -74,11 +75,12 @@ static inline bool two_logs_have_pointer(const struct list *list)
 struct slice two_logs_text(const struct work *w, int which);
 bool two_logs_closed(const struct work *w, int which);
 struct note;
-/* Has that log taken the beginning of the other one? *note says how much of it, then. */
+/* Does a note of that log say that it has taken the beginning of the other one? Then fills in
+ * *note. */
 bool two_logs_has_taken(const struct work *w, int which, struct note *note);
-/* What came to the other log since the copy was made. Valid while the parts are. */
+/* The entries that came to the other log since the copy was made. Valid while the parts are. */
 struct slice two_logs_late(const struct work *w);
-/* What came to the copy itself. */
+/* The entries that came to the copy behind its note. */
 struct slice two_logs_tail(const struct work *w);
 
 /* The text behind the marks that say that the log is closed. */
@@ -93,33 +95,34 @@ work_step two_logs_fold;
 /* Of the table: changes go to the log that is known to be active. */
 work_step two_logs_change, two_logs_rewrite;
 
-/* Since the copy was made both may have got entries, from writers who read the pointer before it
- * flipped, or before it flipped back: what is late, and the tail. Nobody can say which came first.
- * Nothing may be lost: an item is in if either of them ends with + for it. Late entries count as of
- * the copy, the tail is newer; so visit is called for those that late says + of and the tail -. */
+/* Since the copy was made both logs may have got entries, from writers who read the pointer before
+ * it flipped, or before it flipped back: the late ones and the tail. Their order is not known, and
+ * no addition may be lost: an item is in if either of them ends with + for it. Late entries count
+ * as of the copy, and the tail is newer; so visit is called for items that late entries add and the
+ * tail deletes. */
 void two_logs_each_revived(const struct work *w, void (*visit)(void *arg, struct slice item),
                            void *arg);
 
-/* May this item be in such a list? Entries of the kind above may not. */
+/* May a call add or delete this item? Not if it has the form of a note. */
 bool two_logs_item_allowed(struct slice item);
 /* dialect.refusal for the same reason. */
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
 
-/* flip: the position of the part that says which log is active; and which one that value names,
+/* by_pointer.c: the position of the pointer among the parts; and which log that value names,
  * counted from 1, or 0. */
 enum { TWO_LOGS_POINTER = 2 };
 void two_logs_write_pointer(struct engine *e, struct work *w, int which);
 int two_logs_named(const struct list *list, struct slice value);
 
-/* So many conflicts are enough. */
+/* After so many conflicts an operation ends with "busy". */
 #define TWO_LOGS_TRIES_MAX 16
 
 struct note {
     uint64_t bytes, hash;
     size_t start, end; /* where it stands in its log */
 };
-/* Appends the entry that says: the first bytes of this text were taken; or, with none, that a log
- * of this number begins. */
+/* Appends a note: the first bytes of this text were taken; or, for an empty text, a log of this
+ * number begins. */
 void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs);
 /* The number that the log begins with, or 0. */
 uint64_t two_logs_number(const struct work *w, int which);
