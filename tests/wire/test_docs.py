@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of docs/clients.md print what stands below them."""
+"""What documents show is so: sessions get the answers that stand there, and the programs of
+docs/clients.md print what stands below them."""
 
 import re
 import shutil
@@ -13,6 +14,13 @@ RUN_BY = {"python": ["/usr/bin/python3"], "php": ["php"], "js": ["node"]}
 PROGRAM = re.compile(
     r"^```(python|php|js)\n(.*?)^```\n\nIt prints\n\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
+SESSION = re.compile(
+    r"^```\n((?:\$ nc [^\n]*\n)?(?:get|set|l[a-z]+) [^\n]*\n.*?)^```$", re.MULTILINE | re.DOTALL
+)
+VERBS_WITH_DATA = {"set", "append", "laddb", "ldelb"}
+
+
+# --- programs ---
 
 
 def programs():
@@ -36,3 +44,53 @@ def test_program_of_the_docs(daemon, tmp_path, language, source, output):
         [*command, str(path)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert (done.returncode, done.stderr, done.stdout) == (0, "", output)
+
+
+# --- sessions ---
+
+
+def sessions(name):
+    return SESSION.findall((ROOT / name).read_text(encoding="utf-8"))
+
+
+def answer_to(conn, request, data):
+    """The lines of the answer, of which the last is END or the only one."""
+    conn.send(request, "\r\n", "" if data is None else data + "\r\n")
+    line = conn.line().decode()
+    while line.startswith(("VALUE ", "ITEM ", "STAT ")):
+        yield line
+        if not line.startswith("STAT "):
+            size = line.split()[3 if line.startswith("VALUE ") else 2]
+            yield from conn.data(int(size)).decode().split("\n")
+        line = conn.line().decode()
+    yield line
+
+
+def check_session(conn, text):
+    """Sends what stands in front of each answer, and holds the answer against what stands there."""
+    lines = [line for line in text.splitlines() if not line.startswith("$ ")]
+    while lines:
+        request = lines.pop(0)
+        data = lines.pop(0) if request.split()[0] in VERBS_WITH_DATA else None
+        answer = list(answer_to(conn, request, data))
+        assert lines[: len(answer)] == answer, request
+        del lines[: len(answer)]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/getting-started.md", "docs/verbs.md"])
+def test_sessions_of_a_document(conn, name):
+    assert len(sessions(name)) >= 2
+    for text in sessions(name):
+        check_session(conn, text)
+
+
+@pytest.mark.config(**{"lists topic-": {"dialect": "simple"}})
+def test_session_of_the_document_about_clients(conn):
+    (text,) = sessions("docs/clients.md")
+    check_session(conn, text)
+
+
+@pytest.mark.config(**{"lists topic-": {"dialect": "signed"}})
+def test_session_of_the_document_about_hand_made_lists(conn):
+    (text,) = sessions("docs/replacing-hand-made-lists.md")
+    check_session(conn, text)
