@@ -51,15 +51,27 @@ void client_create(struct worker *worker, int fd)
 
 void client_touch(struct client *c)
 {
-    if (!c->touched && !c->closed) {
+    if (!c->touched && !client_is_closed(c)) {
         c->touched = true;
         TAILQ_INSERT_TAIL(&c->worker->touched, c, touched_link);
     }
 }
 
+static void advance(struct client *c, enum client_life life)
+{
+    if (c->life < life) {
+        c->life = life;
+    }
+}
+
+void client_stop(struct client *c)
+{
+    advance(c, CLIENT_STOPPED);
+}
+
 static void want_write(struct client *c)
 {
-    if (!c->unsent && !c->closed) {
+    if (!c->unsent && !client_is_closed(c)) {
         c->unsent = true;
         TAILQ_INSERT_TAIL(&c->worker->unsent, c, write_link);
     }
@@ -91,7 +103,7 @@ bool client_is_idle(const struct client *c, uint64_t since_us)
     /* With parts in flight it is us who keep the client waiting; with a full socket it is the
      * client: its reads may be held for it. */
     bool waits_for_client = c->window.unanswered == 0 || c->writing;
-    return !c->closed && waits_for_client && c->active_us <= since_us;
+    return !client_is_closed(c) && waits_for_client && c->active_us <= since_us;
 }
 
 /* --- input --- */
@@ -137,7 +149,7 @@ static void make_room(struct client *c)
     }
     if (cap > BLOCK_BYTES) {
         pressure_make_room(c, cap);
-        if (c->closed) {
+        if (client_is_closed(c)) {
             return;
         }
     }
@@ -164,7 +176,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     worker_woke(c->worker);
     make_room(c);
-    if (c->closed) {
+    if (client_is_closed(c)) {
         return;
     }
     ssize_t n = recv(fd, c->in->data + c->in->used, block_room(c->in), 0);
@@ -199,10 +211,10 @@ static void set_reading(struct client *c, bool on)
 
 void client_finish(struct client *c)
 {
-    if (c->closed) {
+    if (client_is_closed(c)) {
         return;
     }
-    c->eof = true;
+    advance(c, CLIENT_READ);
     set_reading(c, false);
     client_touch(c);
 }
@@ -213,7 +225,7 @@ void client_refuse_rest(struct client *c, struct slice text)
         metric_inc(&c->worker->metrics, METRIC_client_errors);
         pending_answer_fixed(c, text);
     }
-    c->stop = true;
+    client_stop(c);
     client_touch(c);
 }
 
@@ -241,7 +253,9 @@ static RARE void refuse(struct client *c, const struct request *request,
                         const struct parse_result *result, struct slice input)
 {
     c->swallow = result->swallow;
-    c->stop = result->status == PARSE_CLOSE;
+    if (result->status == PARSE_CLOSE) {
+        client_stop(c);
+    }
     if (result->removes) {
         forward_remove(c, request, c->in, result->reply);
         (void)start_part(c);
@@ -337,10 +351,11 @@ static void update_session(struct client *c)
     }
     struct list_session *session = &c->session;
     const struct part *first = pending_first(c);
-    bool first_may_go = first != NULL && !c->closed && window_drained(&c->window, c->out.bytes);
+    bool first_may_go =
+        first != NULL && !client_is_closed(c) && window_drained(&c->window, c->out.bytes);
     session->unread_bytes = c->out.bytes + c->window.parked_bytes;
     session->first = first_may_go ? list_request_call(first) : NULL;
-    session->gone = c->closed;
+    session->gone = client_is_closed(c);
     if (session_holds(session)) {
         engine_session_changed(c->worker->engine, session);
         c->worker->engine_dirty = true;
@@ -349,7 +364,7 @@ static void update_session(struct client *c)
 
 void client_pump(struct client *c)
 {
-    if (c->closed) {
+    if (client_is_closed(c)) {
         return;
     }
     bool open;
@@ -358,7 +373,7 @@ void client_pump(struct client *c)
             pending_restart(c);
         } else if (start_part(c)) {
             continue;
-        } else if (c->stop || !(open = may_take_request(c)) || !parse_one(c)) {
+        } else if (c->life >= CLIENT_STOPPED || !(open = may_take_request(c)) || !parse_one(c)) {
             break;
         }
     }
@@ -369,13 +384,13 @@ void client_pump(struct client *c)
         }
     }
     c->parsed = open;
-    if (c->stop) {
+    if (c->life >= CLIENT_STOPPED) {
         c->in_pos = c->in == NULL ? 0 : c->in->used;
     }
     drop_empty_input(c);
-    set_reading(c, open && !c->eof && !c->stop);
+    set_reading(c, open && c->life == CLIENT_OPEN);
     update_session(c);
-    if (c->out.bytes + c->window.parked_bytes > 0 || c->eof || c->stop) {
+    if (c->out.bytes + c->window.parked_bytes > 0 || c->life > CLIENT_OPEN) {
         want_write(c);
     }
 }
@@ -436,7 +451,7 @@ static void drop_slow(struct client *c)
 
 void client_write(struct client *c)
 {
-    if (c->closed) {
+    if (client_is_closed(c)) {
         return;
     }
     size_t bytes = c->out.bytes;
@@ -457,7 +472,7 @@ void client_write(struct client *c)
         event_add(&c->write_event, NULL);
     }
     if (c->parsed) {
-        if ((c->eof || c->stop) && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
+        if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
             client_close(c);
         }
     } else if (may_go_on(c)) {
@@ -495,13 +510,14 @@ static void discard_input(int fd)
 void client_close(struct client *c)
 {
     struct worker *w = c->worker;
-    if (c->closed) {
+    if (client_is_closed(c)) {
         return;
     }
-    c->closed = true;
+    bool read_all = c->life == CLIENT_READ;
+    advance(c, CLIENT_CLOSED);
     event_del(&c->read_event);
     event_del(&c->write_event);
-    if (!c->eof || w->draining) {
+    if (!read_all || w->draining) {
         discard_input(c->fd);
     }
     close(c->fd);
@@ -518,9 +534,9 @@ void client_close(struct client *c)
 
 void client_bury(struct client *c)
 {
-    if (c->closed && !c->buried && TAILQ_EMPTY(&c->fifo)) {
+    if (c->life == CLIENT_CLOSED && TAILQ_EMPTY(&c->fifo)) {
         struct worker *w = c->worker;
-        c->buried = true;
+        advance(c, CLIENT_BURIED);
         pressure_buried(c);
         TAILQ_REMOVE(&w->clients, c, link);
         if (c->touched) {
@@ -537,7 +553,7 @@ void client_destroy(struct client **slot)
 {
     struct client *c = *slot;
     *slot = NULL;
-    CHECK(c->buried && TAILQ_EMPTY(&c->fifo));
+    CHECK(c->life == CLIENT_BURIED && TAILQ_EMPTY(&c->fifo));
     TAILQ_REMOVE(&c->worker->graveyard, c, link);
     free(c);
 }

@@ -23,21 +23,32 @@
 
 struct worker;
 
+/* A client's life goes down this list, and may skip lines. */
+enum client_life {
+    CLIENT_OPEN,
+    CLIENT_READ,    /* to its end: what came is still parsed and answered */
+    CLIENT_STOPPED, /* nothing more is parsed: what was started is still answered */
+    CLIENT_CLOSED,  /* the socket is gone; parts in flight are waited for */
+    CLIENT_BURIED,  /* in worker.graveyard, to be freed at the end of the turn */
+};
+
 struct client {
     struct worker *worker;
     TAILQ_ENTRY(client) link; /* worker.clients, longest inactive first */
     TAILQ_ENTRY(client) touched_link;
     TAILQ_ENTRY(client) write_link;
-    bool touched; /* in worker.touched: wants client_pump */
-    bool unsent;  /* in worker.unsent: wants client_write */
+    enum client_life life;
+    bool touched;   /* in worker.touched: wants client_pump */
+    bool unsent;    /* in worker.unsent: wants client_write */
+    bool receiving; /* in worker.receiving: a part of a request is there */
     uint64_t active_us;
 
     int fd;
     struct event read_event;
     struct event write_event;
     bool reading;     /* read_event is added */
-    uint64_t took_us; /* when it last took answers that it had left lying */
     bool writing;     /* write_event is added: the socket is full */
+    uint64_t took_us; /* when it last took answers that it had left lying */
 
     /* Input: in->data[in_pos .. in->used) is not parsed yet. */
     struct block *in;
@@ -57,14 +68,8 @@ struct client {
     struct chain out;
     struct list_session session;
 
-    bool eof;    /* nothing more will be read; what was read is still answered */
-    bool stop;   /* nothing more will be parsed */
-    bool closed; /* the socket is gone, parts in flight are waited for */
-    bool buried; /* in worker.graveyard */
-
     TAILQ_ENTRY(client) receiving_link;
-    bool receiving;        /* in worker.receiving: a part of a request is there */
-    uint64_t receiving_us; /* since when */
+    uint64_t receiving_us; /* since when a part of a request is there */
     uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
 TAILQ_HEAD(client_list, client);
@@ -84,6 +89,8 @@ void client_write(struct client *client);
 
 /* No more reading; closes as soon as what was asked is answered. */
 void client_finish(struct client *client);
+/* Nor is what was read parsed any more. */
+void client_stop(struct client *client);
 
 /* The rest of the request that is arriving will not be heard: it is answered with the text, which
  * is static, unless it was refused already; then the client is closed as by client_finish. */
@@ -96,6 +103,11 @@ void client_close(struct client *client);
 void client_bury(struct client *client);
 /* Frees the memory of a closed client. */
 void client_destroy(struct client **client);
+
+static inline bool client_is_closed(const struct client *client)
+{
+    return client->life >= CLIENT_CLOSED;
+}
 
 /* How long the client has been waiting for nothing but its peer. */
 bool client_is_idle(const struct client *client, uint64_t since_us);

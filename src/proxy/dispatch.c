@@ -134,7 +134,7 @@ static RARE void do_plain(struct client *client, const struct request *request, 
         do_flush_all(client, request, block);
         return;
     case VERB_QUIT:
-        client->stop = true;
+        client_stop(client);
         return;
     default:
         refuse(client, false, SLICE_LIT("ERROR\r\n"));

@@ -36,7 +36,7 @@ static void expire(struct worker *w, struct pending *p)
     char line[CONFIG_ERROR_MAX];
     bool client_took = pending_since_us(p) + allowed_us(w) > w->now.mono_us;
     late_forget(p);
-    if (p->client->closed) {
+    if (client_is_closed(p->client)) {
         return;
     }
     if (client_took) {

@@ -179,7 +179,7 @@ void part_answered(struct part *part, size_t bytes)
     CHECK(!part->answered);
     part->answered = true;
     window_answered(&client->window, part->kind, part->expected_bytes, bytes);
-    if (client->closed) {
+    if (client_is_closed(client)) {
         part_free(part);
         if (TAILQ_EMPTY(&p->parts)) {
             pending_free(p);
@@ -202,7 +202,7 @@ void part_answered(struct part *part, size_t bytes)
 bool part_may_wait(const struct part *part)
 {
     const struct client *client = part->pending->client;
-    if (client->closed || part->order <= client->last_change) {
+    if (client_is_closed(client) || part->order <= client->last_change) {
         return false;
     }
     /* What is parked waits for the first part of all: that one must not wait for it. */

@@ -74,7 +74,7 @@ static uint64_t most_held(const struct worker *w)
     uint64_t most = 0;
     TAILQ_FOREACH(c, &w->clients, link)
     {
-        if (!c->closed && holds(c) > most) {
+        if (!client_is_closed(c) && holds(c) > most) {
             most = holds(c);
         }
     }
@@ -86,7 +86,7 @@ static void say_why(struct client *c)
 {
     static const char text[] =
         "SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed\r\n";
-    if (c->out.bytes == 0 && !c->stop) {
+    if (c->out.bytes == 0 && c->life < CLIENT_STOPPED) {
         metric_inc(&c->worker->metrics, METRIC_server_errors);
         (void)send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
@@ -105,7 +105,7 @@ static void close_client(struct client *c)
     }
     say_why(c);
     client_close(c);
-    if (!c->buried) {
+    if (c->life < CLIENT_BURIED) {
         c->doomed_bytes = c->window.request_bytes;
         atomic_fetch_add_explicit(&w->shared->doomed_bytes, c->doomed_bytes, memory_order_relaxed);
     }
@@ -132,7 +132,7 @@ static bool close_largest(struct worker *w, size_t more)
     }
     for (c = TAILQ_FIRST(&w->clients); c != NULL && is_over(w, more); c = next) {
         next = TAILQ_NEXT(c, link);
-        if (!c->closed && holds(c) >= NEARLY(most)) {
+        if (!client_is_closed(c) && holds(c) >= NEARLY(most)) {
             close_client(c);
             memory_settle();
         }
@@ -163,7 +163,7 @@ void pressure_make_room(struct client *c, size_t bytes)
         return;
     }
     make_room(w, bytes);
-    if (!c->closed && needed(w, bytes) > limit + limit / 8) {
+    if (!client_is_closed(c) && needed(w, bytes) > limit + limit / 8) {
         close_client(c);
     }
 }
