@@ -366,7 +366,7 @@ announce_first: /* rule 2 */
         if
         :: possible
         :: else ->
-            /* Gone with somebody else's merge or a '!', or else lost. */
+            /* Gone with another proxy's merge or a '!', or else lost. */
             d_step { get_head(); find_inputs() }
             assert(at == RUNS_MAX || evicted);
             goto undo

@@ -6,7 +6,7 @@
  *     scripts/check-model     checks it in all its settings; README.md tells more
  *
  * A request and its answer are one step, taken when the server executes it: what a proxy does
- * between two requests touches nobody else. A pause of any length is a process that is not
+ * between two requests touches no other process. A pause of any length is a process that is not
  * scheduled for a while.
  *
  * The six rules are labels in compactor.pml, where they are kept: fresh_names, announce_first,
@@ -241,7 +241,7 @@ proctype eviction()
     }
 }
 
-/* A compaction that nobody disturbs: all that the head names as garbage or to be burnt, or that is
+/* A compaction that no other process disturbs: all that the head names as garbage or to be burnt, or that is
  * announced in it and not withdrawn, goes away, and its names with it. */
 inline compact_at_last()
 {
@@ -353,7 +353,7 @@ init
         me = 0
     }
     atomic {
-        timeout -> /* all is quiet: everybody has finished or crashed */
+        timeout -> /* all is quiet: all have finished or crashed */
         d_step {
             compact_at_last();
             check_content();

@@ -115,7 +115,7 @@ inline keep_fold(one, two)
     fi
 }
 
-/* Takes along an announcement that somebody else made. */
+/* Takes along an announcement that another proxy made. */
 inline carry_announcement(other)
 {
     gone = false;
