@@ -34,7 +34,7 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
 /* Reads the index. Ends with newest_known; if that is false, there is no index. */
 static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     struct chunked_list *list = chunked_list(w->op.list);
     CO_BEGIN(co);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
@@ -90,7 +90,7 @@ static void send_index(struct engine *e, struct work *w)
  * stand where the sublist is to be. */
 static enum progress create_index(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     for (chunked_own(w)->next = 0; chunked_own(w)->next < ORPHANS_MAX; chunked_own(w)->next++) {
         send_next(e, w, BE_GET);
@@ -146,7 +146,7 @@ static void name_next(struct engine *e, struct work *w)
  * written to it. */
 static enum progress take_back_added(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->undoing;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (!chunked_own(w)->added) {
         CO_RETURN(co);
@@ -170,7 +170,7 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
  * by a proxy that died: it stays without a name. */
 static enum progress roll_over(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
     for (chunked_own(w)->next = (uint64_t)chunked_own(w)->newest + 1;
@@ -220,7 +220,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
 /* Finds out how long the sublist has become, and whether it still is the newest. */
 static enum progress check_newest(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     uint32_t newest;
     bool found;
     CO_BEGIN(co);
@@ -247,7 +247,7 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
 /* One attempt: ends with failed, moved (to be repeated where the list is now), or append.status. */
 static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     struct chunked_list *list = chunked_list(w->op.list);
     CO_BEGIN(co);
     chunked_own(w)->rolled = false;
@@ -292,7 +292,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
 
 enum progress chunked_change(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     signed_batch(w);
     /* Deletions create a missing newest sublist as well: older ones may hold the items. */

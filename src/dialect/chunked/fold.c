@@ -152,7 +152,7 @@ static void strike_number(struct engine *e, struct work *w, uint32_t number)
 /* One round over all sublists. Ends with conflict or failed, or wrote_any. */
 static enum progress fold_round(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     plan_texts(w);
     w->wrote_any = false;
@@ -203,7 +203,7 @@ static bool write_index(struct engine *e, struct work *w)
 
 enum progress chunked_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->wrote_any = true;
     for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
@@ -303,7 +303,7 @@ static void send_numbered(struct engine *e, struct work *w, uint32_t number, enu
 /* One attempt. Ends with conflict or failed, or the new content stands. */
 static enum progress set_once(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     chunked_own(w)->newest = free_number(e, w);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
@@ -349,7 +349,7 @@ static void disown_index(struct work *w)
  * value that another client has put in its place stays. */
 static enum progress remove_replaced(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     struct part *part = &w->parts[w->next_part];
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
@@ -373,7 +373,7 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
 /* lset, and ldrop as an lset without items. */
 enum progress chunked_set(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     set_texts(w);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {

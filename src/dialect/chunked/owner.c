@@ -80,7 +80,7 @@ static bool ask_next(struct engine *e, struct work *w)
 
 enum progress owner_check(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
     chunked_own(w)->owner_digits = 0;

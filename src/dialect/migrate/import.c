@@ -68,7 +68,7 @@ void import_begin(struct engine *e, struct work *w)
 
 enum progress import_write(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->next_part = 0;
     for (;;) {
@@ -90,7 +90,7 @@ enum progress import_write(struct engine *e, struct work *w, const struct op_eve
 
 enum progress import_undo(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->undoing;
+    struct co *co = &w->op.co;
     (void)event;
     CO_BEGIN(co);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {

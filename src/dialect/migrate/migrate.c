@@ -36,7 +36,7 @@ static void take_place(struct work *w, const struct op_event *event)
 
 enum progress migrate_verify(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->verifying;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = w->moved = w->met_record = w->move->head_there = false;
     send_key_get(e, w);
@@ -120,7 +120,7 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
  * something is there. */
 static enum progress found(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer_body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (w->move->control.state == PART_THERE) {
         work_note_text(w, "%s", foreign_key);
@@ -142,7 +142,7 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
 /* No part was found without which there is no list. Ends with moved or failed, or there is none. */
 static enum progress resolve_left(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->lost;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     /* It may have moved while the parts were read. */
     CO_CALL(co, migrate_verify(e, w, event));
@@ -159,7 +159,7 @@ static enum progress resolve_left(struct engine *e, struct work *w, const struct
 
 enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     struct list *list = w->op.list;
     CO_BEGIN(co);
     CO_CALL(co, migrate_verify(e, w, event));
@@ -214,7 +214,7 @@ static bool came_more(const struct work *w)
 /* Ends with failed, or all parts but the one under the list's key are gone. */
 static enum progress delete_parts(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->next_part = 0;
     for (;;) {
@@ -237,7 +237,7 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
 
 enum progress migrate_clean(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     const struct dialect *dialect;
     CO_BEGIN(co);
     work_forget_parts(w);
@@ -258,7 +258,7 @@ enum progress migrate_clean(struct engine *e, struct work *w, const struct op_ev
 
 static enum progress delete_old(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, delete_parts(e, w, event));
     if (!w->failed) {
@@ -290,7 +290,7 @@ static struct name_range recorded_run(const struct work *w)
 /* A head that is not the record's was there before: no other will ever name the sublists. */
 static enum progress take_back(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (w->move->imported_again) {
         CO_CALL(co, import_undo(e, w, event));
@@ -314,7 +314,7 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
 /* The items as they are now; what was written to them since counts. */
 static enum progress look_again(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->folding;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->completing = true;
     CO_CALL(co, work_look(e, w, event));
@@ -337,7 +337,7 @@ static enum progress look_again(struct engine *e, struct work *w, const struct o
 
 enum progress migrate_complete(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->completion;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     work_forget_parts(w);
     w->move->imported_again = false;
@@ -400,7 +400,7 @@ static bool write_record(struct engine *e, struct work *w)
 /* One attempt. Ends with conflict or failed, or the record stands. */
 static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->conflict = false;
     CO_CALL(co, work_look(e, w, event));
@@ -438,7 +438,7 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
  * the list's key, nobody else may. */
 static enum progress check_free(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = w->move->head_there = false;
     emit_get(e, &w->op, TAG_HEAD);
@@ -468,7 +468,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
 
 enum progress migrate_convert(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
     if (dialect_of(w->op.list)->before_convert != NULL) {

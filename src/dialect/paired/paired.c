@@ -226,7 +226,7 @@ static enum look paired_look(struct engine *e, struct work *w)
 
 static enum progress paired_change(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     delimited_batch(w);
     w->append.target.role = w->lane == LANE_ADD ? PART_ADDS : PART_DELETES;
@@ -353,7 +353,7 @@ static void write_rest(struct engine *e, struct work *w, size_t at)
 
 static enum progress append_mark(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     prepare_mark(e, w);
     CO_CALL(co, work_append(e, w, event));
@@ -367,7 +367,7 @@ static enum progress append_mark(struct engine *e, struct work *w, const struct 
 
 static enum progress cut_deletions(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     write_rest(e, w, paired_own(w)->cut_at);
     CO_AWAIT(co, "cutting off the deletions that count no more");
@@ -377,7 +377,7 @@ static enum progress cut_deletions(struct engine *e, struct work *w, const struc
 
 static enum progress fold_additions(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     write_adds(e, w);
     CO_AWAIT(co, "writing the folded additions");
@@ -400,7 +400,7 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
  * read: what was added since stays, and so do the deletions. */
 static enum progress remove_both(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (w->parts[ADDS].state == PART_THERE) {
         if (paired_own(w)->folded) {
@@ -460,7 +460,7 @@ static void choose_step(struct work *w)
  * or others were faster each time. */
 static enum progress take_steps(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer_body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     paired_own(w)->step = PAIR_CUT;
     for (w->tries = w->rounds = 0; w->tries < TRIES_MAX && w->rounds < ROUNDS_MAX; w->rounds++) {
@@ -485,7 +485,7 @@ static enum progress take_steps(struct engine *e, struct work *w, const struct o
 /* lcompact, lset and ldrop. */
 static enum progress paired_rewrite(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, take_steps(e, w, event));
     if (!w->failed && paired_own(w)->step != PAIR_DONE && !paired_own(w)->folded) {

@@ -175,7 +175,7 @@ static const struct part counter = {.role = PART_SEQ};
 /* Ends with failed, or the counter may be counted. */
 static enum progress look_at_counter(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     metric_inc(e->metrics, METRIC_list_part_reads);
     part_send(e, &w->op, &counter, BE_GET, NULL, 0);
@@ -191,7 +191,7 @@ static enum progress look_at_counter(struct engine *e, struct work *w, const str
 /* Before the first write to slots: ends with failed when one of them holds something else. */
 static enum progress look_at_slots(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     uint32_t capacity = w->op.list->policy->capacity;
     CO_BEGIN(co);
     work_forget_parts(w);
@@ -208,7 +208,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
 /* The number of the last entry, in ring_own(w)->last. */
 static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     struct block *value;
     char digits[24];
     CO_BEGIN(co);
@@ -287,7 +287,7 @@ static void send_slots(struct engine *e, struct work *w)
 
 static enum progress ring_change(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
     ring_own(w)->is_new = !foreign_knows(w->op.list, &counter);

@@ -83,7 +83,7 @@ static bool append_misses(struct append *a)
 enum progress work_append(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct append *a = &w->append;
-    struct co *co = &a->co;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
     for (a->tries = 0; a->tries < APPEND_TRIES_MAX; a->tries++) {

@@ -161,7 +161,7 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
 
 enum progress work_gather(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->gathering;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->get_tries = 0;
     ask_for_parts(e, w);
@@ -224,7 +224,7 @@ static void note_extent(struct work *w)
 
 enum progress work_look(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->looking;
+    struct co *co = &w->op.co;
     enum look look;
     CO_BEGIN(co);
     w->failed = w->met_record = w->moved = false;

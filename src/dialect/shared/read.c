@@ -111,7 +111,7 @@ static void consider_compaction(struct engine *e, struct work *w)
 
 enum progress dialect_read(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (!w->failed && list_migrates(w->op.list)) {
@@ -146,7 +146,7 @@ static void send_drops(struct engine *e, struct work *w)
 
 enum progress dialect_drop(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (!w->failed && list_migrates(w->op.list) && dialect_of(w->op.list)->remove != NULL) {

@@ -45,7 +45,6 @@ struct append {
      * for it), or the error that work->error tells of. */
     enum be_status status;
     unsigned tries;
-    struct co co;
 };
 
 struct work {
@@ -68,8 +67,6 @@ struct work {
     char error[LIST_ERROR_MAX];
     unsigned tries, rounds, conflicts;
     bool conflict; /* the last write met somebody else's */
-    struct co outer, body, outer_body, inner, folding, looking, gathering, verifying, completion,
-        lost, undoing;
     unsigned look_tries, get_tries;
     size_t next_part;
     size_t first_part;                /* that is asked for first */

@@ -80,7 +80,7 @@ typedef bool send_write(struct engine *e, struct work *w);
 static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
                                    send_write *send, const char *waiting)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
@@ -142,7 +142,7 @@ enum progress single_compact(struct engine *e, struct work *w, const struct op_e
 
 enum progress single_change(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->append.target = (struct part){.role = PART_KEY};
     dialect_of(w->op.list)->batch(w);

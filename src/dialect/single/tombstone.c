@@ -63,7 +63,7 @@ static void tombstone_batch(struct work *w)
 static enum progress tombstone_change(struct engine *e, struct work *w,
                                       const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (w->lane == LANE_DELETE && !tombstone_list(w->op.list)->has_bar) {
         CO_CALL(co, work_look(e, w, event));

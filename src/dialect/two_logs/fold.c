@@ -301,7 +301,7 @@ static bool is_too_large(const struct op_event *event)
 
 enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->folding;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->conflicts = 0;
     for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < TWO_LOGS_TRIES_MAX; w->rounds++) {
@@ -342,7 +342,7 @@ enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_ev
 
 enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, two_logs_fold(e, w, event));
     if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {

@@ -364,7 +364,7 @@ static void aim(struct work *w, int which, bool may_create)
 static enum progress append_after_look(struct engine *e, struct work *w,
                                        const struct op_event *event)
 {
-    struct co *co = &w->outer;
+    struct co *co = &w->op.co;
     bool found;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
@@ -390,7 +390,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
 /* Ends with append.status, conflict or failed. */
 static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->inner;
+    struct co *co = &w->op.co;
     struct two_logs_list *list = two_logs_list(w->op.list);
     CO_BEGIN(co);
     w->failed = w->conflict = false;
@@ -418,7 +418,7 @@ static enum progress change_once(struct engine *e, struct work *w, const struct 
 
 enum progress two_logs_change(struct engine *e, struct work *w, const struct op_event *event)
 {
-    struct co *co = &w->body;
+    struct co *co = &w->op.co;
     CO_BEGIN(co);
     signed_batch(w);
     for (w->tries = 0; w->tries < TWO_LOGS_TRIES_MAX; w->tries++) {

@@ -130,7 +130,7 @@ static bool log_full(struct engine *e, struct op_round *round)
 enum progress create_step(struct engine *e, struct op_round *round, const struct op_event *event)
 {
     struct op *op = &round->op;
-    struct co *co = &round->create;
+    struct co *co = &round->op.co;
     enum head_result got;
 
     CO_BEGIN(co);

@@ -42,7 +42,6 @@ struct op_exact {
     bool missed_any;
     struct name missed; /* the run of which a sublist was missing last time */
     bool unsure;        /* reading failed: look at the head again */
-    struct co inner;
     char error[LIST_ERROR_MAX];
 };
 
@@ -111,7 +110,7 @@ static void decide_changes(struct op_exact *x)
 static enum progress members_step(struct engine *e, struct op_exact *x,
                                   const struct op_event *event)
 {
-    struct co *co = &x->inner;
+    struct co *co = &x->op.co;
     CO_BEGIN(co);
     members_fini(&x->members);
     members_init(&x->members, x->items, x->item_count);
@@ -132,7 +131,7 @@ static enum progress members_step(struct engine *e, struct op_exact *x,
  * content.output.position. */
 static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
-    struct co *co = &x->inner;
+    struct co *co = &x->op.co;
     const struct run *runs;
     size_t count;
     CO_BEGIN(co);

@@ -31,10 +31,9 @@ struct op_round {
     struct op_event write_outcome; /* of the append; its text copied to error */
     char error[LIST_ERROR_MAX];
     char read_error[LIST_ERROR_MAX];
-    struct co create; /* op_create's */
     struct head *found;
-    bool appended_again; /* op_create: this head refused the append a second time, or is about to */
-    bool conflict;       /* op_create: the last write met somebody else's */
+    bool appended_again; /* create.c: this head refused the append a second time, or is about to */
+    bool conflict;       /* create.c: the last write met another proxy's */
 };
 
 /* Makes an empty round and takes the list's place for it. Fill writes (with round_add_write) and

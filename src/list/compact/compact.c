@@ -83,7 +83,7 @@ static unsigned publish_tries(const struct op_compact *c)
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build)
 {
-    struct co *co = &c->innermost;
+    struct co *co = &c->op.co;
     struct op *op = &c->op;
 
     CO_BEGIN(co);
@@ -241,7 +241,7 @@ static void settle_drop(struct op_compact *c, const struct op_event *event)
  * not appended to. Ends with STEP_FAILED when the call is settled by that. */
 static enum progress drop_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
-    struct co *co = &c->outer;
+    struct co *co = &c->op.co;
     CO_BEGIN(co);
     if (!c->op.list->has_head) {
         emit_get(e, &c->op, TAG_HEAD);
@@ -365,7 +365,6 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             }
             continue;
         }
-        c->outer.resume = c->inner.resume = c->innermost.resume = 0;
         CO_CALL(co, plan_steps[c->plan.kind](e, c, event));
         while (c->plan.kind == PLAN_MERGE && !leave_merge(c) && !compact_over(e, c)) {
             CO_SLEEP(&c->op, co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);

@@ -61,9 +61,6 @@ struct op_compact {
     struct block *value; /* the head being published */
     struct plan plan;
     enum step_result result;
-    struct co outer;     /* of the step in progress, where it has steps of its own */
-    struct co inner;     /* of the step in progress */
-    struct co innermost; /* of publishing, undoing */
     unsigned tries;
     struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
     bool about_run;

@@ -148,7 +148,7 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
 
 enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
-    struct co *co = &c->inner;
+    struct co *co = &c->op.co;
     struct op *op = &c->op;
 
     CO_BEGIN(co);

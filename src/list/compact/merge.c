@@ -168,7 +168,7 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
 static enum progress fold_newer(struct engine *e, struct op_compact *c,
                                 const struct op_event *event)
 {
-    struct co *co = &c->innermost;
+    struct co *co = &c->op.co;
     const struct run *runs;
     size_t count;
     CO_BEGIN(co);
@@ -214,7 +214,7 @@ static void take_any(struct op_compact *c, const struct op_event *event)
 static enum progress stream_oldest(struct engine *e, struct op_compact *c,
                                    const struct op_event *event)
 {
-    struct co *co = &c->innermost;
+    struct co *co = &c->op.co;
     struct merge_base base = {e, c};
     const struct run *runs;
     size_t count;
@@ -277,7 +277,7 @@ static void look_for_damage(struct engine *e, struct op_compact *c)
 
 enum progress merge_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
-    struct co *co = &c->inner;
+    struct co *co = &c->op.co;
     struct op *op = &c->op;
 
     CO_BEGIN(co);

@@ -198,7 +198,7 @@ static bool any_failed(const struct op_compact *c)
 static enum progress rewrite_step(struct engine *e, struct op_compact *c,
                                   const struct op_event *event, publish_build *build)
 {
-    struct co *co = &c->inner;
+    struct co *co = &c->op.co;
     CO_BEGIN(co);
     COMPACT_HOLD(co, c);
     emit_get(e, &c->op, TAG_HEAD);
@@ -213,7 +213,7 @@ static enum progress rewrite_step(struct engine *e, struct op_compact *c,
 
 enum progress purge_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
-    struct co *co = &c->outer;
+    struct co *co = &c->op.co;
     CO_BEGIN(co);
     copy_garbage(c);
     while (delete_more(e, c)) {
@@ -276,7 +276,7 @@ enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_
 
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
-    struct co *co = &c->inner;
+    struct co *co = &c->op.co;
     CO_BEGIN(co);
     COMPACT_HOLD(co, c);
     if (c->withdrawn) {

@@ -63,7 +63,7 @@ static void take_announced(struct engine *e, struct op_compact *c, const struct 
 enum progress announce_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                             const char *name)
 {
-    struct co *co = &c->innermost;
+    struct co *co = &c->op.co;
     struct op *op = &c->op;
 
     CO_BEGIN(co);
@@ -181,7 +181,7 @@ enum progress undo_step(struct engine *e, struct op_compact *c, const struct op_
 {
     enum { WINDOW = 32 };
     struct run_writer *w = &c->writer;
-    struct co *co = &c->innermost;
+    struct co *co = &c->op.co;
 
     CO_BEGIN(co);
     metric_inc(e->metrics, METRIC_list_giveups);

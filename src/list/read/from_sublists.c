@@ -42,9 +42,6 @@ struct op_read {
     uint64_t looks;
     bool answered;
     char damage[LIST_ERROR_MAX]; /* on_damaged = miss: what is being cleared, or "" */
-    struct co inner;
-    struct co inner2;
-    struct co counting;
 };
 
 static void answer(struct engine *e, struct op_read *r, enum list_status status)
@@ -98,7 +95,7 @@ static void answer_members(struct engine *e, struct list *list, struct list_call
 /* lhas: ends with the call answered, or with scan.state = SCAN_MISSING. */
 static enum progress has_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
-    struct co *co = &r->inner;
+    struct co *co = &r->op.co;
     CO_BEGIN(co);
     members_init(&r->members, r->call->items, r->call->item_count);
     members_feed_log(&r->members, r->head->log);
@@ -120,7 +117,7 @@ static enum progress has_step(struct engine *e, struct op_read *r, const struct 
 /* One pass over the oldest run and what follows it. */
 static enum progress pass_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
-    struct co *co = &r->inner2;
+    struct co *co = &r->op.co;
     const struct run *runs;
     size_t count;
     CO_BEGIN(co);
@@ -233,7 +230,7 @@ static void take_look(struct op_read *r, const struct op_event *event)
 /* lstat that was counted by the head: are its sublists there? Ends with scan.state. */
 static enum progress look_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
-    struct co *co = &r->inner2;
+    struct co *co = &r->op.co;
     CO_BEGIN(co);
     r->scan.state = SCAN_END;
     r->look_run = 0;
@@ -261,7 +258,7 @@ static bool is_suspect(const struct op_read *r)
  * scan.state. */
 static enum progress count_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
-    struct co *co = &r->counting;
+    struct co *co = &r->op.co;
     struct content *c = &r->content;
     CO_BEGIN(co);
     r->counted_by_head = false;
@@ -281,7 +278,7 @@ static enum progress count_step(struct engine *e, struct op_read *r, const struc
  * SCAN_ERROR. */
 static enum progress content_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
-    struct co *co = &r->inner;
+    struct co *co = &r->op.co;
     struct content *c = &r->content;
     const struct run *runs;
     size_t count;
