@@ -35,9 +35,8 @@ struct chunked_work {
     bool added, orphan;    /* this operation added it; no index names it, and it holds something */
     struct part not_named; /* the sublist that was added and is to be removed again */
     struct part index;     /* the index as it was read to name the next sublist */
-    size_t owner_digits; /* owner.c: how many digits at the end of the key are taken for the number
-                          */
-    uint64_t owner_number;
+    size_t owner_digits;   /* owner.c: how many digits are taken for the number, */
+    uint64_t owner_number; /* and that number */
 };
 static inline struct chunked_work *chunked_own(const struct work *w)
 {
