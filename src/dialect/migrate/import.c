@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing what a list of a dialect holds as a native list: one run of sublists under a fresh name,
- * or, if it is small, just the log of a head.
+ * Writing the content of a list of a dialect as a native list: one run of sublists under a fresh
+ * name; or, if it is small, only the log of a head.
  */
 #include <stdlib.h>
 
@@ -9,8 +9,8 @@
 
 #define INFLIGHT_MAX 16
 
-/* The items in the order in which they were added, each once: where a list that keeps the newest
- * first has it last. */
+/* The items in the order in which they were added, each once. A list that keeps the newest first
+ * may hold an item twice: then the last place counts. */
 static void take_items(const struct work *w, struct fold *fold)
 {
     const struct items *items = &w->items;
@@ -100,7 +100,7 @@ enum progress import_undo(struct engine *e, struct work *w, const struct op_even
     CO_END(co);
 }
 
-/* What the list holds by now and did not then, and the other way round. */
+/* Appends the differences between what the list holds by now and what was written. */
 static void append_difference(const struct work *w, struct block **b)
 {
     struct fold now;

@@ -20,7 +20,7 @@ static void send_key_get(struct engine *e, struct work *w)
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_KEY);
 }
 
-/* The reply to a look at the key, or at the head. */
+/* Takes the reply to a look at the key, or at the head. */
 static void take_place(struct work *w, const struct op_event *event)
 {
     struct record record;
@@ -43,7 +43,7 @@ enum progress migrate_verify(struct engine *e, struct work *w, const struct op_e
     CO_AWAIT(co, "looking whether the list has moved");
     take_place(w, event);
     if (!w->failed && w->move->control.state == PART_MISSING) {
-        /* Not earlier: there is a head before the record goes. */
+        /* Not earlier: the head is written before the record goes. */
         emit_get(e, &w->op, TAG_HEAD);
         CO_AWAIT(co, "looking for a native head");
         take_place(w, event);
@@ -52,7 +52,7 @@ enum progress migrate_verify(struct engine *e, struct work *w, const struct op_e
     CO_END(co);
 }
 
-/* The next waiting call, which is to end now, also one that is held; NULL: there is none. */
+/* Takes the next waiting call, which is to end now, also one that is held. NULL: there is none. */
 static struct list_call *take_waiting(struct list *list)
 {
     struct list_call *call = TAILQ_FIRST(&list->queue);
@@ -77,7 +77,7 @@ static void settle(struct list *list, enum list_kept kept)
     known_of(list)->kept = kept;
     list->is_native = kept == KEPT_NATIVE;
     if (kept == KEPT_NATIVE) {
-        /* What was known is of the dialect's items. */
+        /* What was known of sizes is of the dialect's items. */
         list->size_known = false;
         list->size_bytes = list->appended_bytes = list->header_bytes = 0;
         list->extent = (struct list_extent){0};
@@ -85,7 +85,7 @@ static void settle(struct list *list, enum list_kept kept)
     }
 }
 
-/* Is a native list to be made where none is? Also to get rid of items without a list. */
+/* Is a native list to be made where there is none? Also to get rid of items without a list. */
 static bool is_wanted(const struct work *w)
 {
     const struct list_call *call;
@@ -99,7 +99,7 @@ static bool is_wanted(const struct work *w)
     return false;
 }
 
-/* There is no list, and nobody wants one. */
+/* There is no list, and no call makes one. */
 static void answer_queue(struct engine *e, struct work *w)
 {
     struct list *list = w->op.list;
@@ -115,7 +115,7 @@ static void answer_queue(struct engine *e, struct work *w)
 
 static enum progress convert_once(struct engine *e, struct work *w, const struct op_event *event);
 
-/* There is nothing of the list, and it is to become a native one. Others may take it for one of the
+/* There is no list, and it is to become a native one. Other proxies may take it for one of the
  * dialect at the same time: so it begins as a record, which they look for. Ends with failed, or
  * something is there. */
 static enum progress found(struct engine *e, struct work *w, const struct op_event *event)
@@ -139,7 +139,7 @@ static enum progress found(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
-/* No part was found without which there is no list. Ends with moved or failed, or there is none. */
+/* No essential part was found. Ends with moved or failed, or there is no list. */
 static enum progress resolve_left(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -147,7 +147,7 @@ static enum progress resolve_left(struct engine *e, struct work *w, const struct
     /* It may have moved while the parts were read. */
     CO_CALL(co, migrate_verify(e, w, event));
     if (w->failed || w->moved) {
-        CO_RETURN(co); /* looked for anew */
+        CO_RETURN(co); /* the list is looked for anew */
     }
     if (is_wanted(w)) {
         CO_CALL(co, found(e, w, event));
@@ -194,7 +194,7 @@ static void add_head(struct engine *e, struct work *w, struct block *head)
     expiry_send(e, &w->op, r, w->move->control.ttl_s, list_key(w->op.list), head, 0);
 }
 
-/* The head as the record has it. */
+/* The head that the record holds. */
 static struct block *recorded_head(const struct work *w)
 {
     struct record record;
@@ -287,7 +287,8 @@ static struct name_range recorded_run(const struct work *w)
     return range;
 }
 
-/* A head that is not the record's was there before: no other will ever name the sublists. */
+/* Another head was there before the record's, so no head will ever name the record's sublists:
+ * deletes them. */
 static enum progress take_back(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -311,7 +312,7 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
     CO_END(co);
 }
 
-/* The items as they are now; what was written to them since counts. */
+/* Reads the items once more; what was written to them since the record counts. */
 static enum progress look_again(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -355,7 +356,8 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
     CO_AWAIT(co, "adding the native head");
     w->move->taken = event->status == BE_NOT_STORED;
     if (event->status == BE_NOT_FOUND) {
-        /* The record went while its expiry was asked for: it was carried out, or has expired. */
+        /* The record went while its expiry was asked for: another proxy has carried it out, or it
+         * has expired. */
         emit_get(e, &w->op, TAG_HEAD);
         CO_AWAIT(co, "looking whether another has added the native head");
         w->move->taken = event->status == BE_HIT;
@@ -378,8 +380,7 @@ enum progress migrate_complete(struct engine *e, struct work *w, const struct op
 
 /* ---- lconvert ---- */
 
-/* The place of the record as it was read, and what is to stand there. False: the head would be too
- * long. */
+/* Writes the record in its place as that was read. False: the head would be too long. */
 static bool write_record(struct engine *e, struct work *w)
 {
     struct block *head = import_head(w);
@@ -428,14 +429,14 @@ static enum progress convert_once(struct engine *e, struct work *w, const struct
     CO_AWAIT(co, "writing the record of the move");
     w->conflict = !work_written(e, w, event);
     if (w->failed && event->status != BE_LOST) {
-        CO_CALL(co, import_undo(e, w, event)); /* the record is not there, for sure */
+        CO_CALL(co, import_undo(e, w, event)); /* the record is certainly not there */
         w->move->has_import = false;
     }
     CO_END(co);
 }
 
-/* There must be no native head that would count instead; and where the dialect keeps nothing under
- * the list's key, nobody else may. */
+/* Fails if there is a native head, which would count instead; or, where the dialect stores nothing
+ * under the list's key, if there is a value. */
 static enum progress check_free(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -447,8 +448,8 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
     if (w->failed) {
         CO_RETURN(co);
     }
-    /* Not earlier: a head that was there before the key was read is no reason to refuse if the list
-     * has been converted in between. */
+    /* Not earlier: if the list has been converted in between, a head that was there before the key
+     * was read is no reason to refuse. */
     send_key_get(e, w);
     CO_AWAIT(co, "looking at the list's key");
     take_place(w, event);
@@ -493,7 +494,7 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
         CO_CALL(co, import_undo(e, w, event));
     }
     if (!w->failed) {
-        /* The record is there: carried out like any other's, and the call asked again. */
+        /* The record is there: carries it out like any other; the call is tried again. */
         CO_CALL(co, migrate_verify(e, w, event));
     }
     if (!w->failed && w->met_record) {

@@ -53,8 +53,8 @@ void pair_read(struct pair *pair, struct slice adds, struct slice deletes, char 
         }
     }
     if (!pair->mark_there && pair->pending_bytes == 0) {
-        /* Of a list that was dropped, whose deletions may be about to be removed; or of the last
-         * release. */
+        /* Only marks are left of a list that was dropped, whose deletions may be about to be
+         * removed; or of an earlier release. */
         pair->strays = 0;
         pair->last = SLICE_NONE;
     }
@@ -81,7 +81,7 @@ size_t pair_find(const struct pair *pair, struct slice mark)
     return own ? pair->cut : SIZE_MAX;
 }
 
-/* The deletions before that byte of them all, from those on that are pending. */
+/* The pending deletions that stand before that byte of all deletions. */
 static struct slice pending_until(const struct pair *pair, size_t until)
 {
     size_t from = (size_t)(pair->pending.p - pair->deletes.p);

@@ -5,36 +5,36 @@
  * places are void. Folding leaves marks in both (pair.h).
  *
  * Order of writes: an addition is an APPEND (or ADD) to the first item, a deletion to the second.
- * Folding, each step by itself, and whoever looks afterwards goes on from what there is:
+ * Folding takes one step at a time, and any proxy that looks afterwards goes on from what it finds:
  *
  *   1. APPEND a mark to the deletions. It means nothing yet.
  *   2. CAS the additions: what is in the list, by the deletions up to the mark, and the mark. From
  *      here on these deletions do not count any more; those behind the mark do.
  *   3. CAS the deletions: cut off what stands before the mark. The mark stays, so that a client by
- *      hand, which subtracts the ones from the others, sees no mark.
+ *      hand, which subtracts the deletions from the additions, sees no mark.
  *   4. Where an item was deleted and added again, it has copies after step 2, for such clients:
  *      CAS the additions with each item once.
  *
- * Two that fold at once: the slower one's CAS in step 2 fails; it looks again, finds the mark of
- * the other one, and takes what stands behind that. A late step 3 fails, or cuts what any fold
- * since has taken into account. What lset and ldrop do is done by step 2, with other items or with
- * none; ldrop removes both items then, the first one before the second.
+ * When two proxies fold at once, the slower one's CAS in step 2 fails; it looks again, finds the
+ * other one's mark, and takes what stands behind it. A late step 3 fails, or cuts off what a
+ * folding since has taken into account. lset and ldrop do step 2 with other items, or with none;
+ * ldrop then removes both items, the first one before the second.
  *
  * A look is right when the additions were the same before and after the deletions were read. In a
- * list that changes faster than that it is enough that they were read before, and that the marks
- * fit: no deletion is missed then, but it may be set against a list without additions that were
- * made before it.
+ * list that changes faster than that, it is enough that the additions were read before the
+ * deletions, and that the marks fit. Then no deletion is missed, but it may be set against
+ * additions that lack some made before it.
  *
- * Cannot promise: that a deletion deletes, as tombstone.
+ * Not guaranteed: that a deletion deletes, as in tombstone.
  */
 #include "dialect/paired/paired.h"
 
 #include "dialect/paired/pair.h"
 
 #define TRIES_MAX 16
-/* Steps of one folding, most of which are tries. */
+/* Steps of one folding; most of them are repeated tries. */
 #define ROUNDS_MAX 32
-/* Looks that want the additions to stay the same, before marks have to do. */
+/* So many looks want the additions to stay the same; after them it is enough that the marks fit. */
 #define EXACT_LOOKS 3
 
 enum { ADDS, DELETES, ADDS_AGAIN };
@@ -49,14 +49,16 @@ static struct paired_list *paired_list(const struct list *list)
     return list_own(list);
 }
 
-/* Of an operation. */
+/* The state of an operation. */
 struct paired_work {
-    unsigned checks;    /* of a look: what was asked for behind the first reading */
-    uint64_t torn_mark; /* of the additions, when the look before did not fit; 0: it did */
-    char own_mark[TEXT_MARK_BYTES]; /* that this operation has appended to the deletions, */
+    unsigned checks;    /* of a look: how often parts were checked after the first reading */
+    uint64_t torn_mark; /* hash of the additions' mark when it did not fit in the look before; 0: it
+                           did */
+    char own_mark[TEXT_MARK_BYTES]; /* the mark that this operation has appended to the deletions,
+                                     */
     bool marked;                    /* if it has */
-    bool folded;   /* the additions were written with what was taken into account */
-    size_t cut_at; /* bytes of deletions that do not count any more */
+    bool folded;                    /* step 2 is done */
+    size_t cut_at;                  /* bytes of deletions that do not count any more */
     enum paired_step { PAIR_DONE, PAIR_MARK, PAIR_ADDS, PAIR_CUT, PAIR_REMOVE } step; /* the last */
 };
 
@@ -68,7 +70,7 @@ static struct paired_work *paired_own(const struct work *w)
 /* ---- what is stored ---- */
 
 /* A folding appends its mark with a delimiter in front, so that a mark is the first item or follows
- * an empty one. Else a value without a delimiter at its end stood there, which was no list and only
+ * an empty one. Else a value without a delimiter at its end stood there: it was no list, and only
  * looks like one since the mark was appended. */
 static const char *deleted_rule(const struct grammar *g, struct slice item)
 {
@@ -102,8 +104,8 @@ static const char *paired_refusal(const struct list_policy *policy, struct slice
 
 /* ---- looking ---- */
 
-/* One connection answers in the order in which it was asked: the additions once more, without their
- * value, tell whether they were the same while the deletions were read. */
+/* One connection answers in the order of the requests: reading the additions once more, without
+ * their value, tells whether they stayed the same while the deletions were read. */
 static void paired_parts(struct work *w)
 {
     (void)work_add_part(w, PART_ADDS, 0);
@@ -139,8 +141,8 @@ static enum look read_more(struct work *w)
     return LOOK_MORE;
 }
 
-/* Where the items come from different connections. LOOK_DONE: the additions were read before the
- * deletions; *exact: and were the same afterwards. */
+/* For items from different connections. LOOK_DONE: the additions were read before the deletions;
+ * *exact: and were the same afterwards. */
 static enum look look_apart(struct work *w, bool *exact)
 {
     struct part *adds = &w->parts[ADDS], *deletes = &w->parts[DELETES];
@@ -163,7 +165,7 @@ static enum look look_apart(struct work *w, bool *exact)
     return read_more(w);
 }
 
-/* The same for items from one connection, if they are. */
+/* The same for items from one connection, if they come from one. */
 static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
 {
     const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
@@ -185,9 +187,9 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
     return LOOK_DONE;
 }
 
-/* Additions that were not the same all the time: do the marks fit? They never will where the
- * deletions were lost, or replaced by hand; then the additions have the same mark in the next look,
- * too. */
+/* The additions have changed while they were read: do the marks fit? They never will if the
+ * deletions were lost, or replaced by hand; then the next look finds the same mark in the
+ * additions. */
 static bool marks_fit(struct work *w, const struct pair *pair)
 {
     uint64_t mark = text_hash(pair->mark, 0);
@@ -196,7 +198,7 @@ static bool marks_fit(struct work *w, const struct pair *pair)
     return !torn || seen;
 }
 
-/* Do the additions say more than that the items are there? */
+/* Do the additions hold copies of items? */
 static bool has_copies(const struct work *w, const struct pair *pair)
 {
     size_t mark_bytes = pair->mark_there ? TEXT_MARK_BYTES + 1 : 0;
@@ -245,23 +247,23 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
 
 /* ---- folding, replacing, dropping ---- */
 
-/* lset and ldrop, until it is done. */
+/* Does it replace the items (lset, ldrop), and has not done so yet? */
 static bool replaces(const struct work *w)
 {
     return !paired_own(w)->folded && (work_is_asked(w, LIST_SET) || work_is_asked(w, LIST_DROP));
 }
 
-/* A list that is too large to be read can be dropped, and so can what is none (foreign.h): what it
- * holds is not known then. */
+/* Is the content not known? A list that is too large to be read can be dropped, and so can a
+ * foreign value (foreign.h). */
 static bool is_unread(const struct work *w)
 {
     return w->read_bytes > w->op.list->policy->fold_memory_bytes || w->parts[ADDS].foreign ||
            w->parts[DELETES].foreign;
 }
 
-/* The mark up to which deletions can be taken into account: this operation's own, wherever it
- * stands, or one that has no deletions behind it. Of length 0: there is none, and none is needed if
- * nothing is pending. */
+/* The mark up to which deletions can be taken into account: the operation's own, wherever it
+ * stands, or one with no deletions behind it. Of length 0: there is none; if nothing is pending,
+ * none is needed. */
 static struct slice usable_mark(const struct work *w, const struct pair *pair)
 {
     struct slice own =
@@ -273,7 +275,7 @@ static struct slice usable_mark(const struct work *w, const struct pair *pair)
     return at == SIZE_MAX ? SLICE_NONE : slice_make(pair->deletes.p + at, TEXT_MARK_BYTES);
 }
 
-/* What is to be written next. folded: step 2 is done, what came since may stay. */
+/* What is to be written next. folded: step 2 is done, later changes may stay. */
 static enum paired_step next_step(const struct work *w, const struct pair *pair)
 {
     bool drops = work_is_asked(w, LIST_DROP), folded = paired_own(w)->folded;
@@ -297,8 +299,8 @@ static enum paired_step next_step(const struct work *w, const struct pair *pair)
     return due || has_copies(w, pair) ? PAIR_ADDS : PAIR_DONE;
 }
 
-/* The mark is written behind a delimiter, or it would become one item with a last one that has
- * none. */
+/* Prepares the append of a mark. A delimiter stands before it: else it would become one item with a
+ * last one that has none. */
 static void prepare_mark(struct engine *e, struct work *w)
 {
     char delimiter = delimiter_of(w);
@@ -316,7 +318,7 @@ static void prepare_mark(struct engine *e, struct work *w)
     a->create = block_ref(a->value);
 }
 
-/* The additions, by the deletions up to the mark. */
+/* Writes the additions by the deletions up to the mark. */
 static void write_adds(struct engine *e, struct work *w)
 {
     const struct list_call *call = TAILQ_FIRST(&w->calls);
@@ -340,7 +342,7 @@ static void write_adds(struct engine *e, struct work *w)
     fold_fini(&fold);
 }
 
-/* The deletions, from the mark at that byte on. */
+/* Writes the deletions from the mark at that byte on. */
 static void write_rest(struct engine *e, struct work *w, size_t at)
 {
     struct slice rest = w->parts[DELETES].value;
@@ -360,7 +362,8 @@ static enum progress append_mark(struct engine *e, struct work *w, const struct 
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
         work_note_text(w, "backend has no room for this list in one item, nothing done");
     }
-    w->conflict = paired_own(w)->marked; /* its mark was there before, and others have cut it off */
+    w->conflict = paired_own(w)->marked; /* its mark was there before, and another proxy has cut it
+                                            off */
     paired_own(w)->marked = true;
     CO_END(co);
 }
@@ -396,8 +399,8 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
     CO_END(co);
 }
 
-/* Nothing is deleted any more: the additions go first. Once they are dropped, only as they were
- * read: what was added since stays, and so do the deletions. */
+/* Removes the additions first, since no deletion counts any more. Once they are emptied, they are
+ * removed only as they were read: later additions stay, and so do the deletions. */
 static enum progress remove_both(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -456,8 +459,8 @@ static void choose_step(struct work *w)
     w->conflict = false;
 }
 
-/* Takes one step after the other until there is nothing to do: ends with PAIR_DONE; or with failed;
- * or others were faster each time. */
+/* Takes one step after the other until there is nothing to do. Ends with PAIR_DONE, with failed, or
+ * when other writers were faster each time. */
 static enum progress take_steps(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -495,7 +498,7 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
     if (w->failed && !paired_own(w)->folded) {
         work_fail(e, w, w->error);
     } else {
-        w->failed = false; /* what is left to be done, another folding does */
+        w->failed = false; /* another folding does the rest */
         work_finish(e, w);
     }
     CO_END(co);

@@ -7,12 +7,12 @@
  * Order of writes: INCR the counter by the number of entries, then SET their slots. Where there is
  * no counter, it is made as large as the largest number in a slot.
  *
- * A slot is written without a look at what stands there. Before the first entry that this worker
- * adds to a ring it looks at the counter, and at the slots that the call is about to write.
+ * A SET does not look at what stands in the slot. So before the first entry that this worker adds
+ * to a ring, it reads the counter and the slots that the call is about to write.
  *
- * Cannot promise: a process that dies between the two leaves a gap, as does a writer that falls
- * behind by a whole lap: its late entry overwrites a newer one. Readers skip it. When N changes,
- * entries in slots that are not used any more are not found.
+ * Not guaranteed: a proxy that dies between the two writes leaves a gap. A writer that falls behind
+ * by a whole lap leaves one as well, since its late entry overwrites a newer one. Readers skip
+ * gaps. When N changes, entries in slots that are no longer used are not found.
  */
 #include "dialect/ring/ring.h"
 
@@ -28,11 +28,11 @@
 /* A blank and 20 digits behind an item: its time. */
 #define STAMP_BYTES_MAX 21
 
-/* Of an operation. */
+/* The state of an operation. */
 struct ring_work {
-    uint64_t last, number;     /* the last one, and the one being written */
-    struct list_call *writing; /* whose items are written */
-    bool is_new;               /* to this worker: it looks first */
+    uint64_t last, number;     /* the last entry's number, and that of the one being written */
+    struct list_call *writing; /* the call whose items are being written */
+    bool is_new;               /* this worker does not know the ring: it looks first */
 };
 
 static struct ring_work *ring_own(const struct work *w)
@@ -48,7 +48,7 @@ static void ring_parts(struct work *w)
     }
 }
 
-/* What was added, of an entry: without the time behind it. */
+/* The item of an entry: without the time behind it. */
 static struct slice ring_item(const struct list_policy *policy, struct slice entry)
 {
     if (policy->stamp) {
@@ -87,7 +87,7 @@ static bool slot_parse(struct slice value, uint64_t *number, struct slice *entry
     return value.len > 0 && slice_to_u64(digits, number);
 }
 
-/* memcached pads a number that has become shorter with blanks. */
+/* memcached pads a number with blanks when it becomes shorter. */
 static bool counter_parse(const struct part *part, uint64_t *number)
 {
     struct slice text = part->value;
@@ -113,7 +113,7 @@ static const char *ring_grammar(const struct grammar *g, const struct part *part
     }
 }
 
-/* A ring's numbers go on, if memcached can count on. */
+/* The numbers of a ring go on after an ldrop, if memcached can count on. */
 static bool ring_survives_drop(const struct part *part)
 {
     uint64_t number;
@@ -172,7 +172,7 @@ static size_t count_items(const struct work *w)
 
 static const struct part counter = {.role = PART_SEQ};
 
-/* Ends with failed, or the counter may be counted. */
+/* Before the first INCR: ends with failed, or memcached can count on. */
 static enum progress look_at_counter(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -188,7 +188,7 @@ static enum progress look_at_counter(struct engine *e, struct work *w, const str
     CO_END(co);
 }
 
-/* Before the first write to slots: ends with failed when one of them holds something else. */
+/* Before the first write to slots: ends with failed when one of them holds a foreign value. */
 static enum progress look_at_slots(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -205,7 +205,7 @@ static enum progress look_at_slots(struct engine *e, struct work *w, const struc
     CO_END(co);
 }
 
-/* The number of the last entry, in ring_own(w)->last. */
+/* Ends with the number of the last entry in ring_own(w)->last, or failed. */
 static enum progress take_numbers(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -258,7 +258,7 @@ static void send_slot(struct engine *e, struct work *w, uint64_t number, struct 
     block_unref(&value);
 }
 
-/* The next item of the calls that has a number. */
+/* Takes the next item of the calls. False: there is no more. */
 static bool next_item(struct work *w, struct slice *item)
 {
     while (ring_own(w)->writing != NULL) {
@@ -272,7 +272,7 @@ static bool next_item(struct work *w, struct slice *item)
     return false;
 }
 
-/* Those that later ones of the same batch would overwrite are not written at all. */
+/* Sends the next slots, except for those that later entries of the same batch would overwrite. */
 static void send_slots(struct engine *e, struct work *w)
 {
     uint32_t capacity = w->op.list->policy->capacity;
@@ -325,7 +325,7 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     CO_END(co);
 }
 
-/* Nothing is ever left to fold. */
+/* There is nothing to fold in a ring. */
 static enum progress ring_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
     (void)event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What several dialects append, and write anew.
+ * Texts that several dialects append, and write anew.
  */
 #include "dialect/shared/dialect.h"
 
@@ -36,7 +36,7 @@ void signed_batch(struct work *w)
     }
     w->append.verb = BE_APPEND;
     w->append.value = text;
-    /* Deleting from nothing: nothing is what is there. */
+    /* There is nothing to delete where no item is. */
     w->append.create = adds ? block_ref(text) : NULL;
 }
 

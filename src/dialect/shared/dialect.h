@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Dialects: layouts of lists that applications have kept by hand, as tables beside the engine's own
- * layout. The shared files ask the list's table, and name no dialect; the concrete ones stand in
- * folders of their own, and dialects.c names them all. Each of their files begins with what is
- * stored, in which order it is written, and what cannot be promised; docs/dialects.md has the same
- * for users.
+ * layout. The shared files ask the list's table and name no dialect. Each dialect has a folder of
+ * its own, and dialects.c names them all. Each of their files begins with what is stored, in which
+ * order it is written, and what is not guaranteed; docs/dialects.md has the same for users.
  */
 #ifndef DIALECT_SHARED_DIALECT_H
 #define DIALECT_SHARED_DIALECT_H
@@ -25,37 +24,37 @@ enum look {
 
 #define ROLE(role) (UINT32_C(1) << (role))
 
-/* Functions that are NULL have nothing to do. */
+/* A function may be NULL where the dialect has nothing to do. */
 struct dialect {
     const char *name;
-    enum lane lanes[LIST_VERB_COUNT]; /* of changes; the others' are those of every dialect */
+    enum lane lanes[LIST_VERB_COUNT]; /* for changes; dialect_lane has the others */
     /* The reason for verbs in LANE_NEVER, behind the verb. */
     const char *never;
 
     /* ---- what is stored ---- */
-    /* Can the part, which is there, not be of the list? See grammar_reason. */
+    /* Is the part, which is there, of the format? See grammar_reason. */
     const char *(*grammar)(const struct grammar *g, const struct part *part);
-    uint32_t integers;  /* roles of parts that memcached counts in */
+    uint32_t integers;  /* roles of parts that memcached counts by INCR */
     uint32_t essential; /* roles without which there is no list */
     bool keeps_key;     /* it stores something under the list's own key */
-    bool one_item;      /* and that is all: it is changed by CAS, or by one append */
-    bool delimited;     /* the delimiter ends each item: none holds it */
-    bool newest_first;  /* items are found in that order, and may be found twice */
+    bool one_item;      /* and nothing else: it is changed by CAS, or by one append */
+    bool delimited;     /* the delimiter ends each item, so no item holds it */
+    bool newest_first;  /* a look finds them in that order, and may find an item twice */
     /* Writes the bytes that no item holds, besides the delimiter of lget; returns how many: at most
      * RESERVED_MAX. */
     size_t (*reserved)(const struct list_policy *policy, char *out);
-    /* Why no call may add or delete the item, or NULL. */
+    /* Returns why no call may add or delete the item, or NULL. */
     const char *(*refusal)(const struct list_policy *policy, struct slice item);
-    /* What was added, of an item as it was found; NULL: all of it. */
+    /* The item that was added, in an item as a look finds it; NULL: all of it. */
     struct slice (*item_of)(const struct list_policy *policy, struct slice found);
-    /* What a part that is not of the format may be to another list, or NULL: not known. */
+    /* What a part that is not of the format may be to another list, or NULL: unknown. */
     const char *(*use_elsewhere)(const struct list *list, const struct part *part);
 
     /* ---- its own memory, zeroed at first ---- */
     size_t work_bytes;                 /* of an operation: work.own */
     void (*work_fini)(struct work *w); /* frees what that holds */
     size_t list_bytes;                 /* what a worker remembers of a list: list_own */
-    /* What is remembered has turned out to be wrong. */
+    /* What is remembered has turned out to be wrong: forgets it. */
     void (*forget)(struct list *list);
 
     /* ---- reading ---- */
@@ -70,16 +69,15 @@ struct dialect {
     work_step *set;    /* LIST_SET in LANE_ALONE */
     work_step *drop;
     work_step *compact; /* with or without a call */
-    /* dialect_drop: how many parts are deleted at the same time (0: one), and does the part stay?
-     */
+    /* For dialect_drop: how many parts are deleted at the same time (0: one)? Does the part stay? */
     unsigned drops_at_once;
     bool (*survives_drop)(const struct part *part);
     /* The list of one item that may move: removes it as it was read. */
     work_step *remove;
-    /* A ghost has taken the place of a call (late.c). */
+    /* A ghost takes the place of a call (late.c). */
     void (*replace_call)(struct work *w, const struct list_call *call, struct list_call *ghost);
-    /* Those of a single item: fills append with what the calls add to it; and writes what holds
-     * just these items. */
+    /* Lists in one item: fills append with the items of the calls; writes a text of just these
+     * items. */
     void (*batch)(struct work *w);
     void (*encode)(const struct list_policy *policy, const struct fold *fold, struct block **out);
 
@@ -106,7 +104,7 @@ struct migration {
     work_step *clean;
 };
 
-/* What a list of one item, and one of several, do in the same way but for ladd and ldel. */
+/* How changes travel besides ladd and ldel: in lists of one item, in lists of several. */
 #define DIALECT_LANES_SINGLE \
     [LIST_SET] = LANE_EXACT, [LIST_ADDX] = LANE_EXACT, [LIST_DELX] = LANE_EXACT, \
     [LIST_CREATE] = LANE_EXACT
@@ -125,7 +123,7 @@ struct known {
     max_align_t own[];
 };
 
-/* Of lists that are not native ones from the start. */
+/* For lists that are not in the native layout from the start. */
 static inline struct known *known_of(const struct list *list)
 {
     return list->plugin_state;
@@ -134,7 +132,7 @@ static inline const struct dialect *dialect_of(const struct list *list)
 {
     return known_of(list)->dialect;
 }
-/* What moves the list; NULL: it stays. */
+/* What moves the list to another layout; NULL: it stays. */
 static inline const struct migration *migration_of(const struct list *list)
 {
     return known_of(list)->migration;
@@ -148,33 +146,33 @@ static inline void *list_own(const struct list *list)
     return known_of(list)->own;
 }
 
-/* What is known of the list has turned out to be wrong: dialect.forget. */
+/* Forgets what is remembered of the list, which has turned out to be wrong. */
 void dialect_forget(struct list *list);
 
 /* How a verb travels in lists of that dialect. */
 enum lane dialect_lane(const struct dialect *dialect, enum list_verb verb);
 
-/* Why a call on a list of that dialect is refused: list/core/plugin.h. NULL: of native ones. */
+/* Returns why a call on a list of that dialect is refused, or NULL; for the plugin. dialect is NULL
+ * for native lists. */
 const char *dialect_refusal(const struct dialect *dialect, const struct list_call *call,
                             char text[LIST_ERROR_MAX]);
 /* The plugin's schedule. */
 void dialect_schedule(struct engine *e, struct list *list);
 
-/* Something was appended: is it time to look for what can be folded? */
+/* After an append of that many bytes: asks for a folding if it is time for one. */
 void dialect_appended(struct engine *e, struct list *list, uint64_t bytes);
 
-/* Every dialect's. */
+/* For every dialect. */
 work_step dialect_read, dialect_drop;
-/* Ends a read with what the look has found. */
+/* Answers a read with what the look has found. */
 void answer_read(struct engine *e, struct work *w, struct list_call *call);
-/* dialect.never of those of several items. */
+/* dialect.never of lists of several items. */
 extern const char dialect_not_exact[];
 
-/* Fills append with the calls' items as delimited text, to be created where nothing is. */
+/* Fills append with the items of the calls as delimited text; a missing item is created with it. */
 void delimited_batch(struct work *w);
 
-/* Dialects of signed logs: fills append with the calls' entries, and writes a log of just these
- * items. */
+/* Signed logs: fills append with the entries of the calls; writes a log of just these items. */
 static inline struct signs signs_of(const struct list_policy *policy)
 {
     return (struct signs){(char)policy->add_sign, (char)policy->delete_sign};
@@ -185,7 +183,7 @@ static inline struct signs signs_in(const struct work *w)
 }
 void signed_batch(struct work *w);
 void signed_encode(const struct list_policy *policy, const struct fold *fold, struct block **out);
-/* dialect.reserved of those. */
+/* dialect.reserved of signed logs. */
 size_t signed_reserved(const struct list_policy *policy, char *out);
 
 #endif

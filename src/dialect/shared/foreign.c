@@ -4,13 +4,14 @@
 #include "dialect/shared/dialect.h"
 #include "dialect/shared/record.h"
 
-/* Names are bytes of clients: escaped, and cut so that the reason has room. */
+/* Names are bytes that clients chose: escaped, and cut so that the reason has room. */
 #define SHOWN_MAX 64
 
 const char foreign_delimiter_text[] =
     "an item of this list holds the delimiter: ask for lgetb, which keeps them apart";
 
-/* What the item may be to another list: nobody is advised to drop that. NULL: nothing known. */
+/* What the item may be to another list: then the error does not advise ldrop. NULL: nothing is
+ * known. */
 static const char *use_elsewhere(const struct list *list, const struct part *part)
 {
     struct record record;

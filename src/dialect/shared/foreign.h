@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeping off values that are not the list's: whatever was read of a part is proved to be of the
- * dialect's format before it is believed, folded or written to. An append sees nothing of the item
- * that it is made to; so a part that this worker has not met is read before the first one. Between
- * the two somebody may put something else there: looking and appending is not atomic.
+ * Values that are not the list's: the proxy checks what it read of a part against the dialect's
+ * grammar before it believes it, folds it or writes to it. An APPEND does not show the item that it
+ * is made to, so a part that this worker does not know is read before the first one. Reading and
+ * appending are not atomic: another client may write something else in between.
  */
 #ifndef DIALECT_SHARED_FOREIGN_H
 #define DIALECT_SHARED_FOREIGN_H
 
 #include "dialect/shared/work.h"
 
-/* Is the part, as it was read, of the format, or not there? Else w->failed and w->error, which
- * names the item and the reason; it is counted, and the list is not known any more. */
+/* Is the part, as it was read, missing or of the format? If not, sets w->failed and w->error, which
+ * names the item and the reason, counts it, and forgets what is known of the list. */
 MUST_CHECK bool foreign_refuse(struct engine *e, struct work *w, const struct part *part);
-/* The same of a reply, without saying it. */
+/* The same for a reply, without an error. */
 bool foreign_allows(const struct list *list, enum part_role role, uint32_t number,
                     const struct be_reply *reply);
-/* The same of a reply to a BE_GET of that part with BE_HIT or BE_MISS. */
+/* The same for a reply to a BE_GET of that part with BE_HIT or BE_MISS. */
 MUST_CHECK bool foreign_refuse_reply(struct engine *e, struct work *w, enum part_role role,
                                      uint32_t number, const struct be_reply *reply);
-/* The same of parts that belong to a look, by position: from <= i < to. An ldrop goes on, as does a
- * move to the native layout that has begun: there what is not the list's is marked as foreign, and
- * does not count. */
+/* The same for the parts of a look from position from up to, not including, to. An ldrop goes on,
+ * as does a move to the native layout that has begun: they mark a part that is not the list's as
+ * foreign, and leave it out. */
 MUST_CHECK bool foreign_refuse_parts(struct engine *e, struct work *w, size_t from, size_t to);
 
-/* May be appended to without a look? Parts become known by a look, or because this worker has
- * made them; as long as the list is remembered (tracked_lists). */
+/* May the part be appended to without a read? A part is known once a look has read it or this
+ * worker has made it, as long as the worker remembers the list (tracked_lists). */
 bool foreign_knows(const struct list *list, const struct part *part);
 void foreign_note_known(struct list *list, const struct part *part);
 
-/* Do items of the list hold its delimiter, as clients by hand may have written them? Joined they
- * would read as others. */
+/* Do items of the list hold its delimiter? Clients by hand may have written such items; joined they
+ * would read as several. */
 bool foreign_delimiter_within(const struct work *w);
 extern const char foreign_delimiter_text[];
 

@@ -5,11 +5,11 @@
 
 #include "dialect/shared/dialect.h"
 
-/* What foldings leave among the items begins with '@' and has at most so many bytes, whatever
- * max_item_bytes is; or it is a mark (text.h). */
+/* Folding leaves entries among the items that begin with '@' and have at most so many bytes,
+ * whatever max_item_bytes is; and marks (text.h). */
 #define NOTE_BYTES_MAX 40
 
-/* What pylibmc and pymemcache give to integers. */
+/* The flags that pylibmc and pymemcache give to integers. */
 #define FLAGS_OF_INTEGERS 2
 
 const char *grammar_says(const struct grammar *g, const char *what, const char *at)
@@ -105,8 +105,8 @@ const char *grammar_reason(const struct list *list, const struct part *part,
 {
     const struct grammar g = {list, part->value, reason};
     const struct dialect *dialect = dialect_of(list);
-    /* INCR keeps the flags of the number that it counts, and no proxy writes a counter that is
-     * there: what a client made as an integer stays one. */
+    /* INCR keeps the flags of the number that it counts, and no proxy overwrites a counter: one
+     * that a client made as an integer keeps these flags. */
     bool integer = (dialect->integers & ROLE(part->role)) != 0 && part->flags == FLAGS_OF_INTEGERS;
     if (!integer && !grammar_flags_of_text(part->flags)) {
         snprintf(reason, GRAMMAR_REASON_MAX, "flags %u, which are not those of text", part->flags);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls whose time is over while they are at work. What is to be written is often one text of
- * several calls, so a change stays in it, as a ghost: a copy that is carried out, and answered to
- * nobody.
+ * Calls whose deadline passes while they are at work. One written text often holds the items of
+ * several calls, so a change stays in it as a ghost: a copy of the call that is carried out, and
+ * whose answer goes to no client.
  */
 #include <stdlib.h>
 
 #include "dialect/shared/dialect.h"
 #include "list/core/engine_state.h"
 
-/* What is to be written is made of slices of the items, and may be written after a call's time is
- * over. */
+/* Keeps copies of the items: what is written is made of slices of them, and may be written after
+ * the call's deadline. */
 void work_keep_items(struct work *w, struct list_call *call)
 {
     struct slice *items = arena_alloc(&w->kept, call->item_count * sizeof *items);
@@ -33,8 +33,8 @@ static bool is_among(const struct call_queue *calls, const struct list_call *cal
     return false;
 }
 
-/* Puts another in the call's place, whose answer nobody waits for: what it asks for may be written
- * already, together with others'. */
+/* Puts a ghost in the call's place: what the call asks for may be written already, together with
+ * other calls' items. */
 static void leave_ghost(struct engine *e, struct work *w, struct list_call *call)
 {
     struct call_queue *queue = is_among(&w->calls, call) ? &w->calls : &w->written;

@@ -9,14 +9,14 @@
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 
-/* Parts asked for at the same time: more than most lists have, and a bounded amount of memory in
- * flight. */
+/* How many parts are asked for at the same time: more than most lists have, and a bounded amount of
+ * memory in flight. */
 #define PARTS_INFLIGHT_MAX 1024
-/* A read whose answer was lost is made again so often. */
+/* How often a read is repeated whose answer was lost. */
 #define GET_TRIES_MAX 3
-/* A look that met a change half done is made again so often, */
+/* How often a look is repeated that met a change half done; */
 #define LOOK_TRIES_MAX 16
-/* from so many on with pauses in between. */
+/* after so many looks with pauses in between. */
 #define LOOKS_AT_ONCE 4
 
 static void items_reset(struct items *items)
@@ -77,7 +77,7 @@ static void ask_for_parts(struct engine *e, struct work *w)
     }
 }
 
-/* A record that the list has moved holds what stood there before. */
+/* A record of a move holds the value that stood there before. */
 static void unwrap(struct work *w, struct part *part)
 {
     struct record record;
@@ -88,7 +88,7 @@ static void unwrap(struct work *w, struct part *part)
     }
 }
 
-/* A part that is not what was read is to be read again. */
+/* A part that has changed since it was read is read again. */
 static void check_part(struct work *w, struct part *part, const struct op_event *event)
 {
     bool same = part->state == PART_THERE
@@ -109,7 +109,8 @@ bool work_is_asked(const struct work *w, enum list_verb verb)
     return call != NULL && call->verb == verb;
 }
 
-/* Does it do without what the list holds? A list that is too large to be read can be dropped. */
+/* Does the operation not need what the list holds? A list that is too large to be read can be
+ * dropped. */
 static bool is_drop(const struct work *w)
 {
     return work_is_asked(w, LIST_DROP);
@@ -117,7 +118,7 @@ static bool is_drop(const struct work *w)
 
 static const char too_large[] = "list needs more than fold_memory_bytes to be read";
 
-/* What was read is kept until the work is done: up to a limit. */
+/* Keeps what was read until the work is done, up to fold_memory_bytes. */
 static void keep_part(struct work *w, struct part *part)
 {
     w->read_bytes += part->value.len;
@@ -173,7 +174,7 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
     CO_END(co);
 }
 
-/* Is the list not there (any more)? */
+/* Is the list not there, or not there any more? */
 static bool is_gone(const struct work *w)
 {
     const struct dialect *dialect = dialect_of(w->op.list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every dialect does in the same way: reads are answered from one look at the parts, ldrop
- * removes them.
+ * What every dialect does in the same way: answers reads from one look at the parts; removes them
+ * for ldrop.
  */
 #include "dialect/shared/dialect.h"
 #include "dialect/shared/foreign.h"
@@ -64,7 +64,7 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     }
 }
 
-/* Several items are answered in one text. One item alone needs no delimiter. */
+/* Does the answer join several items in one text? One item alone needs no delimiter. */
 static bool is_joined(const struct list_call *call)
 {
     bool several = list_verb_has(call->verb, LIST_GIVES_ITEMS) ||
@@ -98,7 +98,7 @@ void answer_read(struct engine *e, struct work *w, struct list_call *call)
     }
 }
 
-/* Who reads pays for what others left, now and then. */
+/* One read in compact_chance, at random, asks for a folding if there is something to fold. */
 static void consider_compaction(struct engine *e, struct work *w)
 {
     struct list *list = w->op.list;
@@ -115,7 +115,7 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
     if (!w->failed && list_migrates(w->op.list)) {
-        /* Then the parts belonged to the list all the time while they were read. */
+        /* If it has not moved, the parts belonged to the list all the time while they were read. */
         CO_CALL(co, migration_of(w->op.list)->verify(e, w, event));
     }
     if (w->failed || w->moved) {
@@ -131,7 +131,7 @@ enum progress dialect_read(struct engine *e, struct work *w, const struct op_eve
     CO_END(co);
 }
 
-/* The last part first, so one after the other but for parts that are all alike. */
+/* Deletes the last part first, one after the other, except for parts that are all alike. */
 static void send_drops(struct engine *e, struct work *w)
 {
     const struct dialect *dialect = dialect_of(w->op.list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One pass over the queue of a list of a dialect: at most one operation that writes and one that
- * reads are under way, each with all calls that may travel in it. A session's read waits for its
+ * reads are under way. Each carries all calls that may travel in it. A session's read waits for its
  * changes and the other way round.
  */
 #include "dialect/shared/dialect.h"
@@ -11,8 +11,8 @@ struct start {
     struct pass pass;
     const struct dialect *dialect;
     struct work *writer, *reader;
-    bool writer_waits; /* a change could not start: those behind it wait, or it would never get
-                          through */
+    bool writer_waits; /* a change could not start: the ones behind it wait, or it would never start
+                        */
 };
 
 static work_step *run_of(const struct list *list, enum lane lane, enum list_verb verb)
@@ -59,8 +59,8 @@ static bool take_read(struct start *start, struct list_call *call)
     return true;
 }
 
-/* May the call travel with those that the writer has? A batch stays far below what one item can
- * take. */
+/* May the call travel with those that the writer has? A batch stays far below the size of one item.
+ * */
 static bool joins(const struct start *start, enum lane lane)
 {
     const struct work *writer = start->writer;
@@ -89,7 +89,7 @@ static bool take_change(struct start *start, struct list_call *call, enum lane l
     return true;
 }
 
-/* A single item that may move is changed by CAS alone. */
+/* A list in one item that may move is changed by CAS alone. */
 static enum lane lane_of(const struct start *start, const struct list_call *call)
 {
     enum lane lane = dialect_lane(start->dialect, call->verb);

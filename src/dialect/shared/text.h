@@ -10,7 +10,7 @@
 
 #include "list/format/fold.h"
 
-/* Takes the next item from a delimited text. Empty ones are passed over; the last one needs no
+/* Takes the next item from a delimited text. Passes over empty ones; the last item needs no
  * delimiter. False at the end. */
 bool text_next(struct slice *rest, char delimiter, struct slice *item);
 /* Appends the item and its delimiter. */
@@ -19,8 +19,8 @@ void text_append(struct block **b, struct slice item, char delimiter);
 struct signs {
     char add, delete;
 };
-/* Takes the next item from a signed text, and its op (ENTRY_ADD or ENTRY_DEL). What stands before
- * the first sign, and signs without an item, are passed over. False at the end. */
+/* Takes the next item from a signed text, and its op (ENTRY_ADD or ENTRY_DEL). Passes over what
+ * stands before the first sign, and signs without an item. False at the end. */
 bool signed_next(struct slice *rest, struct signs signs, enum entry_op *op, struct slice *item);
 void signed_append(struct block **b, enum entry_op op, struct slice item, struct signs signs);
 

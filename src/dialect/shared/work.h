@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Work on a list of a dialect: an operation that carries calls, and what the dialects share. A
- * dialect names the parts that a list is made of, says what they amount to, and in which order it
- * writes them (dialect.h).
+ * dialect names the parts that a list is made of, says what they amount to, and writes them in its
+ * own order (dialect.h).
  */
 #ifndef DIALECT_SHARED_WORK_H
 #define DIALECT_SHARED_WORK_H
@@ -24,22 +24,22 @@ enum lane {
 
 /* What a list holds, in its order. Items live in the fold or in the parts. */
 struct items {
-    struct fold fold; /* rings have none */
+    struct fold fold; /* empty where the look fills in at alone */
     struct slice *at;
     size_t count, cap;
-    uint64_t bytes; /* of all */
+    uint64_t bytes; /* of all items */
 };
 
 struct move;
 struct work;
 typedef enum progress work_step(struct engine *e, struct work *w, const struct op_event *event);
 
-/* One item appended to. In: target, verb, value, create. */
+/* An append to one item. In: target, verb, value, create. */
 struct append {
     struct part target;
     enum be_verb verb;    /* BE_APPEND or BE_PREPEND */
     struct block *value;  /* the reference is the append's */
-    struct block *create; /* what a missing item is made of; NULL: there is nothing to do then */
+    struct block *create; /* what a missing item is created with; NULL: it stays missing */
     bool only_there;      /* a missing item is not created here */
     /* Out: BE_STORED, BE_MISS (nothing was there, and still is not), BE_TOO_LARGE (there is no room
      * for it), or the error that work->error tells of. */
@@ -52,66 +52,67 @@ struct work {
     enum lane lane;
     work_step *run;
     struct call_queue calls; /* not answered yet */
-    size_t call_bytes;       /* of their items */
-    struct arena kept;       /* the items of those that change something */
+    size_t call_bytes;       /* of the items of the calls */
+    struct arena kept;       /* copies of the items of calls that change something */
 
     struct part *parts;
     size_t part_count, part_cap;
-    uint64_t read_bytes; /* of values, by this look */
-    struct items items;  /* what the parts amounted to, when last looked at */
+    uint64_t read_bytes; /* of the values that this look has read */
+    struct items items;  /* what the parts amounted to in the last look */
     uint64_t stored_bytes;
-    bool can_shrink; /* what is stored says more than the items need */
+    bool can_shrink; /* the parts are longer than the items need */
     struct append append;
 
     bool failed; /* error says why */
     char error[LIST_ERROR_MAX];
     unsigned tries, rounds, conflicts;
-    bool conflict; /* the last write met somebody else's */
+    bool conflict; /* the last write met another client's */
     unsigned look_tries, get_tries;
     size_t next_part;
-    size_t first_part;                /* that is asked for first */
-    bool changed_older, changed_last; /* when checked: other parts, the last one */
+    size_t first_part;                /* the part that is asked for first */
+    bool changed_older, changed_last; /* by a check: parts before the last one, the last one */
 
-    struct block **texts; /* what is to be written, one after the other */
+    struct block **texts; /* texts to be written, one after the other */
     size_t text_count;
-    bool wrote_any; /* something was done, whatever comes now */
+    bool wrote_any; /* something was written, whatever comes now */
 
-    void *own; /* the dialect's (dialect.work_bytes) */
+    void *own; /* the dialect's own state (dialect.work_bytes) */
 
-    /* In lists that may move from the dialect to the native layout. */
+    /* For lists that may move from the dialect to the native layout. */
     struct move *move;         /* migrate.h; else NULL */
-    bool met_record;           /* of such a move */
+    bool met_record;           /* a record of a move was found */
     bool moved;                /* the list has moved: its calls go on where it is now */
-    bool completing;           /* a look takes what it finds: whether there is a list is known */
+    bool completing;           /* a look takes what it finds: it is known whether there is a list */
     struct call_queue written; /* calls that are done, if the list has not moved by now */
 };
 
-/* Makes an operation of that kind; calls are put in by work_add, then it is started by op_start. */
+/* Makes an operation that runs run; work_add puts calls in, and op_start starts it. */
 struct work *work_create(struct engine *e, struct list *list, enum lane lane, work_step *run);
 void work_add(struct work *w, struct list_call *call);
 
-/* late.c: the op's late; items of a call that is added; ghosts that were not carried out. */
+/* late.c: the operation's late; copies of the items of a call; frees ghosts that were not carried
+ * out. */
 op_late work_late;
 void work_keep_items(struct work *w, struct list_call *call);
 void work_free_ghosts(struct work *w);
 
-/* Ends the first call, or all, and takes them off. */
+/* Ends the first call, or all calls, and takes them off. */
 void work_finish_first(struct engine *e, struct work *w, enum list_status status);
 void work_finish(struct engine *e, struct work *w);
 void work_fail(struct engine *e, struct work *w, const char *text);
 /* Notes why the work cannot go on. */
 void work_note_error(struct work *w, const struct op_event *event);
-/* Something may have been done before that: the error says so, and no longer the contrary. */
+/* Says in the error that something may have been done, and no longer that nothing was. */
 void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
 
-/* Takes the reply to a part_write or part_remove. False: somebody else has written in between. */
+/* Takes the reply to a part_write or part_remove. False: another client has written in between. */
 bool work_written(struct engine *e, struct work *w, const struct op_event *event);
 
 /* Is the first of its calls of that verb? lset and ldrop travel alone. */
 bool work_is_asked(const struct work *w, enum list_verb verb);
 
-/* The parts, by position; those added are to be read. */
+/* Adds a part that is to be read; forgets all of them, or the texts. */
 struct part *work_add_part(struct work *w, enum part_role role, uint32_t number);
 void work_forget_parts(struct work *w);
 void work_forget_texts(struct work *w);
@@ -138,9 +139,9 @@ uint64_t work_version(const struct work *w, bool with_key);
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
 
 void items_push(struct items *items, struct slice item);
-/* Takes over what the fold amounts to. */
+/* Fills in at with what the fold amounts to. */
 void items_settle(struct items *items);
-/* Not for rings. */
+/* Only where items has a fold. */
 static inline bool items_have(const struct items *items, struct slice item)
 {
     char outcome = fold_outcome(&items->fold, item);
