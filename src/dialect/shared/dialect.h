@@ -69,7 +69,8 @@ struct dialect {
     work_step *set;    /* LIST_SET in LANE_ALONE */
     work_step *drop;
     work_step *compact; /* with or without a call */
-    /* For dialect_drop: how many parts are deleted at the same time (0: one)? Does the part stay? */
+    /* For dialect_drop: how many parts are deleted at the same time (0: one)? Does the part stay?
+     */
     unsigned drops_at_once;
     bool (*survives_drop)(const struct part *part);
     /* The list of one item that may move: removes it as it was read. */
