@@ -23,6 +23,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -58,6 +59,25 @@ def wait_until(what, condition, timeout_s=TIMEOUT_S):
             return result
         assert time.monotonic() < deadline, f"{what}: not within {timeout_s} s"
         time.sleep(0.005)
+
+
+def in_threads(count, work):
+    """Runs work(0) to work(count - 1) at the same time; raises what the first of them raised."""
+    faults = []
+
+    def run(number):
+        try:
+            work(number)
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if faults:
+        raise faults[0]
 
 
 def wait_for_exit(process, timeout_s=TIMEOUT_S):

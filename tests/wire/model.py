@@ -23,6 +23,14 @@ NAME = re.compile(rb"[a-z2-7]{13}")
 FIELD = re.compile(rb"([-*]?)([a-z2-7]{13})\.(\d+)(?::(\d+):(\d+))?")
 # What memcached adds to a value: item header, CAS, key end, line end, chunk headers.
 ITEM_OVERHEAD_BYTES = 200
+# Limits so small that flips and merges never stop.
+TINY = {
+    "log_limit_bytes": 256,
+    "log_hard_limit_bytes": 1024,
+    "sublist_limit_bytes": 512,
+    "max_item_bytes": 200,
+    "announcement_grace_s": 1,
+}
 
 
 class Model:

@@ -83,19 +83,16 @@ def old_names(memcached):
     return [name for name in names_stored(memcached) if "#" not in name]
 
 
-class Fake:
-    """Answers each line of each client with answer(line, n), n from 0 for the first of such lines."""
+class Server:
+    """Serves each connection with a handler, in a thread, while it is entered."""
 
-    def __init__(self, answer):
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self):
-                for line in self.rfile:
-                    text = line.decode().strip()
-                    self.wfile.write(answer(text, next(numbers[text])).encode())
+    def __init__(self, handler):
+        class Threads(socketserver.ThreadingTCPServer):
+            daemon_threads = True
 
-        numbers = collections.defaultdict(itertools.count)
-        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server = Threads(("127.0.0.1", 0), handler)
         self.port = self.server.server_address[1]
+        self.address = f"127.0.0.1:{self.port}"
 
     def __enter__(self):
         threading.Thread(target=self.server.serve_forever, args=(0.01,)).start()
@@ -106,7 +103,21 @@ class Fake:
         self.server.server_close()
 
 
-class Lister:
+class Fake(Server):
+    """Answers each line of each client with answer(line, n), n from 0 for the first of such lines."""
+
+    def __init__(self, answer):
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                for line in self.rfile:
+                    text = line.decode().strip()
+                    self.wfile.write(answer(text, next(numbers[text])).encode())
+
+        numbers = collections.defaultdict(itertools.count)
+        super().__init__(Handler)
+
+
+class Lister(Server):
     """A way to a memcached that leaves out items when it names them: those of which
     hides(name, n) says so, n from 0 for the first time. way: only when it is asked so.
     knows_hash: or it is an old one that has no such way."""
@@ -148,19 +159,7 @@ class Lister:
                             if words[0] == "END":
                                 return
 
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.01,)).start()
-        return self
-
-    def __exit__(self, *error):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)
 
 
 def items_of(count):

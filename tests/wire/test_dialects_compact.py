@@ -4,12 +4,11 @@ they write."""
 
 import re
 import statistics
-import threading
 import time
 
 import pytest
 
-from harness import wait_until
+from harness import in_threads, wait_until
 from test_dialects_support import DIALECTS, ONE_ITEM, SETS, Hand, settings
 
 KEY = "topic-X"
@@ -158,29 +157,21 @@ def test_contended_deletions_of_simple_lists(memcached, start_daemon):
     daemons = [start_daemon([memcached], config=settings("simple", compact_chance=0))
                for _ in range(3)]
     clients, count = 9, 60
-    left, faults = [set() for _ in range(clients)], []
+    left = [set() for _ in range(clients)]
     with daemons[0].conn() as conn:
         for c in range(clients):
             assert conn.cmd(f"ladd {KEY} " + " ".join(f"c{c}n{n}" for n in range(count))) == b"STORED"
 
     def client(c):
-        try:
-            with daemons[c % 3].conn() as conn:
-                for n in range(count):
-                    line = conn.cmd(f"ldel {KEY} c{c}n{n}")
-                    if line != b"DELETED":
-                        assert line.startswith(b"SERVER_ERROR busy, nothing done"), line
-                        left[c].add(b"c%dn%d" % (c, n))
-                    assert conn.cmd(f"ladd {KEY} c{c}new{n}") == b"STORED"
-        except BaseException as fault:
-            faults.append(fault)
+        with daemons[c % 3].conn() as conn:
+            for n in range(count):
+                line = conn.cmd(f"ldel {KEY} c{c}n{n}")
+                if line != b"DELETED":
+                    assert line.startswith(b"SERVER_ERROR busy, nothing done"), line
+                    left[c].add(b"c%dn%d" % (c, n))
+                assert conn.cmd(f"ladd {KEY} c{c}new{n}") == b"STORED"
 
-    threads = [threading.Thread(target=client, args=(c,)) for c in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
+    in_threads(clients, client)
     expected = set().union(*left)
     assert len(expected) < clients * count / 4
     expected |= {b"c%dnew%d" % (c, n) for c in range(clients) for n in range(count)}

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from harness import write_ini
+from harness import in_threads, write_ini
 from model import converse, expect_bytes, value_answer
 from test_dialects_support import DIALECTS, ONE_ITEM, SETS, lists_by_dialect
 
@@ -137,21 +137,12 @@ def test_1000_mixed_requests_while_lists_are_folded(start_memcached, start_daemo
 def test_pipelines_of_several_clients(start_memcached, start_daemon):
     """Each has lists of its own; all share the connections to the servers."""
     daemon = start_daemon([start_memcached() for _ in range(2)], config=folded_often())
-    faults = []
 
     def client(number):
-        try:
-            with daemon.conn() as conn:
-                converse(conn, pairs_of(Lists(random.Random(number), f"c{number}x"), 700))
-        except BaseException as fault:
-            faults.append(fault)
+        with daemon.conn() as conn:
+            converse(conn, pairs_of(Lists(random.Random(number), f"c{number}x"), 700))
 
-    threads = [threading.Thread(target=client, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
+    in_threads(6, client)
 
 
 @pytest.mark.parametrize("dialect", SETS)

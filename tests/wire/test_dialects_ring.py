@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rings: the last N entries, newest first."""
 
-import threading
 import time
 
 import pytest
 
+from harness import in_threads
 from test_dialects_support import Hand, settings
 
 KEY = "topic-X"
@@ -98,25 +98,15 @@ def test_slots_that_hold_something_else(memcached, start_daemon, slots):
 
 def test_two_proxies_write_at_the_same_time(memcached, start_daemon):
     daemons = [start_daemon([memcached], config=ring(1000)) for _ in range(2)]
-    faults = []
 
-    def client(name, daemon):
-        try:
-            with daemon.conn() as conn:
-                for n in range(100):
-                    assert conn.cmd(f"ladd {KEY} {name}-{n}") == b"STORED"
-                    found = conn.lget(KEY)
-                    own = [item for item in found if item.startswith(name.encode())]
-                    assert own == [b"%s-%d" % (name.encode(), i) for i in range(n, -1, -1)]
-        except BaseException as fault:
-            faults.append(fault)
+    def client(number):
+        with daemons[number % 2].conn() as conn:
+            for n in range(100):
+                assert conn.cmd(f"ladd {KEY} c{number}-{n}") == b"STORED"
+                own = [item for item in conn.lget(KEY) if item.startswith(b"c%d-" % number)]
+                assert own == [b"c%d-%d" % (number, i) for i in range(n, -1, -1)]
 
-    threads = [threading.Thread(target=client, args=(f"c{n}", daemons[n % 2])) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
+    in_threads(6, client)
     contents = []
     for daemon in daemons:
         with daemon.conn() as conn:

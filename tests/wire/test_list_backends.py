@@ -8,6 +8,7 @@ import pytest
 
 from harness import wait_until
 from model import (
+    TINY,
     Model,
     assert_compact,
     compact,
@@ -19,13 +20,6 @@ from model import (
     sublists,
 )
 
-TINY = {
-    "log_limit_bytes": 256,
-    "log_hard_limit_bytes": 1024,
-    "sublist_limit_bytes": 512,
-    "max_item_bytes": 200,
-    "announcement_grace_s": 1,
-}
 tiny = pytest.mark.config(lists=TINY)
 uncached = pytest.mark.config(lists={**TINY, "cache_bytes": 0})
 

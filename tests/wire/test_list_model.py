@@ -8,6 +8,7 @@ import pytest
 
 from harness import wait_until
 from model import (
+    TINY,
     Model,
     assert_compact,
     assert_sizes,
@@ -19,13 +20,6 @@ from model import (
     sublists,
 )
 
-TINY = {
-    "log_limit_bytes": 256,
-    "log_hard_limit_bytes": 1024,
-    "sublist_limit_bytes": 512,
-    "max_item_bytes": 200,
-    "announcement_grace_s": 1,
-}
 LAYOUTS = pytest.mark.parametrize(
     "servers, placement, cache_bytes",
     [(1, "head", "64m"), (1, "head", 0), (3, "head", "1k"), (3, "spread", "64m"), (3, "spread", 0)],

@@ -3,10 +3,10 @@
 
 import random
 import socket
-import threading
 
 import pytest
 
+from harness import in_threads
 from model import Model, converse, expect_bytes, item_answer, random_request, value_answer
 
 TINY = {
@@ -102,22 +102,13 @@ def test_a_pipeline_through_many_flips(conn, seed):
 @pytest.mark.memcacheds(3)
 def test_pipelines_of_several_clients(daemon):
     """Each on lists of its own, all sharing connections to the servers."""
-    faults = []
 
     def client(number):
-        try:
-            with daemon.conn() as conn:
-                keys = [f"client-{number}-{n}" for n in range(2)]
-                converse(conn, mixed_pairs(random.Random(number), Model(), 1000, keys))
-        except BaseException as fault:
-            faults.append(fault)
+        with daemon.conn() as conn:
+            keys = [f"client-{number}-{n}" for n in range(2)]
+            converse(conn, mixed_pairs(random.Random(number), Model(), 1000, keys))
 
-    threads = [threading.Thread(target=client, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
+    in_threads(6, client)
 
 
 def test_a_later_read_sees_its_own_earlier_write(conn):

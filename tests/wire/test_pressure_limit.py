@@ -61,8 +61,9 @@ def serves_others(daemon):
         return conn.stats()
 
 
-def push_until_calm(daemon, clients):
-    """Sends all that the daemon takes; a client that it has closed is left alone."""
+def push_until_calm(clients, statistics):
+    """Sends all that the daemon takes; a client that it has closed is left alone. statistics: reads
+    those of the daemon."""
     last, calm = -1, 0
     deadline = time.monotonic() + 30 * SLOW
     while calm < 3:
@@ -71,7 +72,7 @@ def push_until_calm(daemon, clients):
                 client.push()
             except OSError:
                 client.rest = b""
-        moved = int(serves_others(daemon)["bytes_read"])
+        moved = int(statistics()["bytes_read"])
         calm = calm + 1 if moved - last < 4000 else 0
         last = moved
         assert time.monotonic() < deadline, "it never comes to rest"
@@ -96,7 +97,7 @@ def test_clients_with_a_part_of_a_request_are_bounded_together(daemon, start_cli
     serves_others(daemon)
     before = memory_mib(daemon)
     clients = start_clients(daemon, UNFINISHED[name], 200)
-    push_until_calm(daemon, clients)
+    push_until_calm(clients, lambda: serves_others(daemon))
     stats = serves_others(daemon)
     assert int(stats["clients_dropped_memory"]) > 50
     assert int(stats["memory_bytes"]) < 66 * MIB
@@ -116,7 +117,7 @@ def test_the_client_that_holds_most_is_told_and_closed(daemon, start_clients):
         modest.send(b"set modest 0 0 100000\r\n" + b"m" * 50_000)
         largest.send(b"set largest 0 0 %d\r\n" % (MIB - 1000) + b"x" * (MIB - 2000))
         clients = start_clients(daemon, b"set k 0 0 %d\r\n" % (MIB - 2000) + b"x" * 900_000, 100)
-        push_until_calm(daemon, clients)
+        push_until_calm(clients, lambda: serves_others(daemon))
         # Any of them may have been the one; those that hold less were not.
         assert int(serves_others(daemon)["clients_dropped_memory"]) > 0
         modest.send(b"m" * 50_000 + b"\r\n")
@@ -143,7 +144,7 @@ def test_unread_answers_of_many_clients_are_bounded_together(daemon, memcacheds,
     fill(memcacheds, 100, MIB - 1000)
     script = b"get " + b" ".join(b"k%d" % i for i in range(100)) + b"\r\n"
     clients = start_clients(daemon, script, 150)
-    push_until_calm(daemon, clients)
+    push_until_calm(clients, lambda: serves_others(daemon))
     print(f"{memory_mib(daemon, 'VmHWM'):.0f} MiB at most")
     assert_bounded(daemon, 64)
 
@@ -199,19 +200,7 @@ def test_floods_before_a_server_that_hangs_are_bounded(daemon, memcached, start_
     try:
         clients = start_clients(daemon, FLOODS[name] * max(1, 3_000_000 // len(FLOODS[name])), 80)
         with daemon.conn() as conn:
-            last, calm = -1, 0
-            deadline = time.monotonic() + 30 * SLOW
-            while calm < 3:
-                for client in clients:
-                    try:
-                        client.push()
-                    except OSError:
-                        client.rest = b""
-                moved = int(conn.stats()["bytes_read"])
-                calm = calm + 1 if moved - last < 4000 else 0
-                last = moved
-                assert time.monotonic() < deadline, "it never comes to rest"
-                time.sleep(0.02)
+            push_until_calm(clients, conn.stats)
             print(f"{name}: {memory_mib(daemon, 'VmHWM'):.0f} MiB at most, {conn.stats()}")
         assert_bounded(daemon, 64)
     finally:
@@ -250,7 +239,7 @@ def test_where_the_system_gives_little_the_limit_acts_first(memcached, start_dae
     try:
         for _ in range(3):
             clients += [SlowReader(daemon.port, UNFINISHED[kind]) for _ in range(150)]
-            push_until_calm(daemon, clients)
+            push_until_calm(clients, lambda: serves_others(daemon))
         assert daemon.is_running()
         assert int(serves_others(daemon)["clients_dropped_memory"]) > 0
     finally:
