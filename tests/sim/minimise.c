@@ -92,19 +92,26 @@ static void smaller_world(struct search *s)
     }
 }
 
+/* Behind all that are there. False: there is no room for more. */
+static bool ranges_add(struct ranges *r, uint64_t from, uint64_t to)
+{
+    if (r->count > 0 && r->range[r->count - 1].to + 1 == from) {
+        r->range[r->count - 1].to = (uint32_t)to;
+        return true;
+    }
+    if (r->count == RANGES_MAX) {
+        return false;
+    }
+    r->range[r->count].from = (uint32_t)from;
+    r->range[r->count++].to = (uint32_t)to;
+    return true;
+}
+
 static bool leave_out(struct search *s, size_t ranges_at, uint64_t from, uint64_t to)
 {
     struct params candidate = s->best;
-    struct ranges *r = (struct ranges *)((char *)&candidate + ranges_at);
-    if (r->count > 0 && r->range[r->count - 1].to + 1 == from) {
-        r->range[r->count - 1].to = (uint32_t)to;
-    } else if (r->count < RANGES_MAX) {
-        r->range[r->count].from = (uint32_t)from;
-        r->range[r->count++].to = (uint32_t)to;
-    } else {
-        return false;
-    }
-    return attempt(s, &candidate);
+    return ranges_add((struct ranges *)((char *)&candidate + ranges_at), from, to) &&
+           attempt(s, &candidate);
 }
 
 /* Leaves out stretches of so many of those that are still in. */
@@ -125,13 +132,7 @@ static void leave_out_stretches(struct search *s, size_t ranges_at, uint64_t las
         }
         if (was_out) {
             /* Out before, stays out: not tried alone. */
-            struct ranges *r = (struct ranges *)((char *)&s->best + ranges_at);
-            if (r->count > 0 && r->range[r->count - 1].to + 1 == from) {
-                r->range[r->count - 1].to = (uint32_t)to;
-            } else if (r->count < RANGES_MAX) {
-                r->range[r->count].from = (uint32_t)from;
-                r->range[r->count++].to = (uint32_t)to;
-            }
+            (void)ranges_add((struct ranges *)((char *)&s->best + ranges_at), from, to);
         } else {
             any = leave_out(s, ranges_at, from, to) || any;
         }
