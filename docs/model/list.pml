@@ -241,8 +241,8 @@ proctype eviction()
     }
 }
 
-/* A compaction that no other process disturbs: all that the head names as garbage or to be burnt, or that is
- * announced in it and not withdrawn, goes away, and its names with it. */
+/* A compaction without other processes beside it: all that the head names as garbage or to be
+ * burnt, or that is announced in it and not withdrawn, goes away, and its names with it. */
 inline compact_at_last()
 {
     next.garbage = head.garbage | head.burn;
