@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "proxy/list_request.h"
 #include "proxy/pressure.h"
 #include "proxy/request_clock.h"
+#include "proxy/shared.h"
 #include "proxy/stranger.h"
 #include "proxy/worker.h"
 

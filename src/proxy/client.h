@@ -12,7 +12,6 @@
 #ifndef PROXY_CLIENT_H
 #define PROXY_CLIENT_H
 
-#include <event2/event.h>
 #include <event2/event_struct.h>
 #include <sys/queue.h>
 
@@ -72,7 +71,6 @@ struct client {
     uint64_t receiving_us; /* since when a part of a request is there */
     uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
-TAILQ_HEAD(client_list, client);
 
 /* Takes over a connected, non-blocking socket. */
 void client_create(struct worker *worker, int fd);

@@ -296,7 +296,7 @@ void forward_request(struct client *client, const struct request *r, struct bloc
         break;
     }
     struct pending *p = pending_add(client, &single_handler, r, block);
-    if (client->worker->watches_all) {
+    if (client->worker->late_watches_all) {
         late_watch(p);
     }
 }

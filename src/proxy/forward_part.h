@@ -7,6 +7,7 @@
 #define PROXY_FORWARD_PART_H
 
 #include "pool/pool.h"
+#include "proxy/client.h"
 #include "proxy/worker.h"
 
 struct forward_part {

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/late.h"
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "proto/server/metrics.h"
+#include "proxy/client.h"
 #include "proxy/worker.h"
+
+struct late {
+    TAILQ_HEAD(, pending) watched; /* in the order of their deadlines */
+    struct event timer;            /* the first one's deadline, or earlier */
+    bool timer_set;
+};
 
 static uint64_t allowed_us(const struct worker *w)
 {
@@ -12,22 +23,23 @@ static uint64_t allowed_us(const struct worker *w)
 
 static void set_timer(struct worker *w)
 {
-    const struct pending *first = TAILQ_FIRST(&w->watched);
-    if (first == NULL || w->watch_timer_set) {
+    struct late *late = w->late;
+    const struct pending *first = TAILQ_FIRST(&late->watched);
+    if (first == NULL || late->timer_set) {
         return;
     }
     uint64_t now_us = w->now.mono_us;
     uint64_t us = first->due_us > now_us ? first->due_us - now_us : 0;
     struct timeval delay = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
-    CHECK(event_add(&w->watch_timer, &delay) == 0);
-    w->watch_timer_set = true;
+    CHECK(event_add(&late->timer, &delay) == 0);
+    late->timer_set = true;
 }
 
 static void watch_since(struct pending *p, uint64_t since_us)
 {
     struct worker *w = p->client->worker;
     p->due_us = since_us + allowed_us(w);
-    TAILQ_INSERT_TAIL(&w->watched, p, watch);
+    TAILQ_INSERT_TAIL(&w->late->watched, p, watch);
     set_timer(w);
 }
 
@@ -62,8 +74,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     worker_woke(w);
-    w->watch_timer_set = false;
-    while ((p = TAILQ_FIRST(&w->watched)) != NULL && p->due_us <= w->now.mono_us) {
+    w->late->timer_set = false;
+    while ((p = TAILQ_FIRST(&w->late->watched)) != NULL && p->due_us <= w->now.mono_us) {
         expire(w, p);
     }
     set_timer(w);
@@ -71,15 +83,19 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 void late_init(struct worker *w)
 {
-    TAILQ_INIT(&w->watched);
-    w->watches_all = w->config->deadline_ms < w->config->pools[w->config->pool_index].timeout_ms;
-    CHECK(evtimer_assign(&w->watch_timer, w->base, on_timer, w) == 0);
+    w->late = calloc(1, sizeof *w->late);
+    CHECK(w->late != NULL);
+    TAILQ_INIT(&w->late->watched);
+    w->late_watches_all =
+        w->config->deadline_ms < w->config->pools[w->config->pool_index].timeout_ms;
+    CHECK(evtimer_assign(&w->late->timer, w->base, on_timer, w) == 0);
 }
 
 void late_fini(struct worker *w)
 {
-    if (event_initialized(&w->watch_timer)) {
-        event_del(&w->watch_timer);
+    if (w->late != NULL) {
+        event_del(&w->late->timer);
+        free(w->late);
     }
 }
 
@@ -91,7 +107,7 @@ void late_watch(struct pending *p)
 void late_forget(struct pending *p)
 {
     if (p->due_us != 0) {
-        TAILQ_REMOVE(&p->client->worker->watched, p, watch);
+        TAILQ_REMOVE(&p->client->worker->late->watched, p, watch);
         p->due_us = 0;
     }
 }

@@ -2,6 +2,8 @@
 #include "proxy/listener.h"
 
 #include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -10,13 +12,30 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "proxy/client.h"
 #include "proxy/listen_set.h"
+#include "proxy/shared.h"
 #include "proxy/worker.h"
 
 /* Connections accepted per event, so that a flood of them leaves time for those that are there. */
 #define ACCEPT_BURST 64
 /* How long accepting pauses while there are no descriptors. */
 #define ACCEPT_PAUSE_US 100000
+
+/* One socket as its worker's loop sees it. */
+struct acceptor {
+    struct worker *worker;
+    struct event event;
+    int fd;
+    bool is_tcp;
+};
+
+struct listener {
+    struct event timer; /* accepting pauses while descriptors are used up */
+    struct log_limit limit;
+    size_t count;
+    struct acceptor acceptors[];
+};
 
 static void refuse_client(struct worker *w, int fd)
 {
@@ -49,14 +68,14 @@ static void add_client(struct acceptor *a, int fd)
 static void pause_accepting(struct worker *w, int reason)
 {
     char more[LOG_MORE_MAX];
-    if (log_limit_pass(&w->accept_limit, w->now.wall_s, "events", more)) {
+    if (log_limit_pass(&w->listener->limit, w->now.wall_s, "events", more)) {
         log_error("cannot accept clients: %s; trying again%s", strerror(reason), more);
     }
-    for (size_t i = 0; i < w->acceptor_count; i++) {
-        event_del(&w->acceptors[i].event);
+    for (size_t i = 0; i < w->listener->count; i++) {
+        event_del(&w->listener->acceptors[i].event);
     }
     struct timeval pause = {0, ACCEPT_PAUSE_US};
-    event_add(&w->accept_timer, &pause);
+    event_add(&w->listener->timer, &pause);
 }
 
 /* Accepts what waits, max connections at most. Returns 0, or an errno when accepting has to wait
@@ -94,20 +113,20 @@ static void on_accept_timer(evutil_socket_t fd, short what, void *arg)
     struct worker *w = arg;
     (void)fd;
     (void)what;
-    for (size_t i = 0; i < w->acceptor_count; i++) {
-        event_add(&w->acceptors[i].event, NULL);
+    for (size_t i = 0; i < w->listener->count; i++) {
+        event_add(&w->listener->acceptors[i].event, NULL);
     }
 }
 
 void listener_start(struct worker *w, struct listen_set *set)
 {
     size_t count = listen_set_count(set);
-    w->acceptors = calloc(count > 0 ? count : 1, sizeof *w->acceptors);
-    CHECK(w->acceptors != NULL);
-    w->acceptor_count = count;
-    evtimer_assign(&w->accept_timer, w->base, on_accept_timer, w);
+    w->listener = calloc(1, sizeof *w->listener + count * sizeof w->listener->acceptors[0]);
+    CHECK(w->listener != NULL);
+    w->listener->count = count;
+    evtimer_assign(&w->listener->timer, w->base, on_accept_timer, w);
     for (size_t i = 0; i < count; i++) {
-        struct acceptor *a = &w->acceptors[i];
+        struct acceptor *a = &w->listener->acceptors[i];
         a->worker = w;
         a->is_tcp = listen_set_is_tcp(set, i);
         a->fd = listen_set_socket(set, i, w->index);
@@ -118,18 +137,17 @@ void listener_start(struct worker *w, struct listen_set *set)
 
 void listener_stop(struct worker *w)
 {
-    if (w->acceptors == NULL) {
+    if (w->listener == NULL) {
         return;
     }
-    event_del(&w->accept_timer);
-    for (size_t i = 0; i < w->acceptor_count; i++) {
-        struct acceptor *a = &w->acceptors[i];
+    event_del(&w->listener->timer);
+    for (size_t i = 0; i < w->listener->count; i++) {
+        struct acceptor *a = &w->listener->acceptors[i];
         event_del(&a->event);
         /* Closing would reset the connections that wait here. */
         (void)accept_waiting(a, LISTEN_BACKLOG);
         listen_set_leave(w->shared->listen, i, w->index);
     }
-    free(w->acceptors);
-    w->acceptors = NULL;
-    w->acceptor_count = 0;
+    free(w->listener);
+    w->listener = NULL;
 }

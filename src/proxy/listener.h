@@ -5,22 +5,10 @@
 #ifndef PROXY_LISTENER_H
 #define PROXY_LISTENER_H
 
-#include <event2/event.h>
-#include <event2/event_struct.h>
-#include <stdbool.h>
-
 struct worker;
 struct listen_set;
 
-/* One socket as its worker's loop sees it. */
-struct acceptor {
-    struct worker *worker;
-    struct event event;
-    int fd;
-    bool is_tcp;
-};
-
-/* Fills worker.acceptors from the set and accepts from now on; new clients belong to the worker. */
+/* Accepts at the worker's sockets of the set from now on; new clients belong to the worker. */
 void listener_start(struct worker *worker, struct listen_set *set);
 /* Accepts the clients that are already waiting, then no more: later ones are refused by the kernel,
  * as nothing listens. May be called twice. */

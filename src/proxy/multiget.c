@@ -37,6 +37,11 @@ struct multiget_route {
     struct multiget_route *next; /* of those that have keys */
 };
 
+struct multiget {
+    struct spare_list spare_shared;
+    struct multiget_route routes[]; /* of the pool of plain keys */
+};
+
 static bool wants_cas(const struct request *r)
 {
     return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
@@ -199,7 +204,7 @@ static void on_end(struct exchange *x, const struct exchange_reply *reply)
             forward_part_reply(take_first(shared), &rest);
         }
     }
-    spare_give(&shared->worker->spare_shared, shared);
+    spare_give(&shared->worker->multiget->spare_shared, shared);
 }
 
 /* The parts' keys as one line; the memory is the worker's scratch. */
@@ -218,7 +223,7 @@ static struct slice shared_line(struct worker *w, const struct forward_part *fir
 /* Asks for the keys of a route, which is empty afterwards. */
 static void ask_for_route(struct worker *w, struct multiget_route *route)
 {
-    size_t index = (size_t)(route - w->routes);
+    size_t index = (size_t)(route - w->multiget->routes);
     struct forward_part *f = route->first;
     route->first = NULL;
     if (route->count < SHARED_KEYS_MIN) {
@@ -230,7 +235,7 @@ static void ask_for_route(struct worker *w, struct multiget_route *route)
         }
         return;
     }
-    struct shared_exchange *shared = spare_take(&w->spare_shared);
+    struct shared_exchange *shared = spare_take(&w->multiget->spare_shared);
     shared->exchange = (struct exchange){.value = on_value, .done = on_end, .owner = shared};
     shared->worker = w;
     shared->first = f;
@@ -285,7 +290,7 @@ static void start_keys(struct pending *p)
                 pass_over(p);
             } else {
                 struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
-                add_to_route(w, &w->routes[routes[i]], f, &used);
+                add_to_route(w, &w->multiget->routes[routes[i]], f, &used);
             }
             (void)slice_take(&p->rest, (size_t)(keys[i].p + keys[i].len - p->rest.p));
         }
@@ -421,20 +426,23 @@ void multiget_request(struct client *client, const struct request *r, struct blo
     struct pending *p = pending_add(client, handler_of(r), r, block);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
-    if (r->arg_count > 1 || client->worker->watches_all) {
+    if (r->arg_count > 1 || client->worker->late_watches_all) {
         late_watch(p);
     }
 }
 
 void multiget_init(struct worker *w, size_t spare_bytes)
 {
-    spare_init(&w->spare_shared, sizeof(struct shared_exchange), spare_bytes);
-    w->routes = calloc(pool_route_count(plain_pool(w)), sizeof *w->routes);
-    CHECK(w->routes != NULL);
+    size_t routes = pool_route_count(plain_pool(w));
+    w->multiget = calloc(1, sizeof *w->multiget + routes * sizeof w->multiget->routes[0]);
+    CHECK(w->multiget != NULL);
+    spare_init(&w->multiget->spare_shared, sizeof(struct shared_exchange), spare_bytes);
 }
 
 void multiget_fini(struct worker *w)
 {
-    spare_fini(&w->spare_shared);
-    free(w->routes);
+    if (w->multiget != NULL) {
+        spare_fini(&w->multiget->spare_shared);
+        free(w->multiget);
+    }
 }

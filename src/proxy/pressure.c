@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/pressure.h"
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
 #include <sys/socket.h>
+
+#include "proxy/client.h"
+#include "proxy/shared.h"
 
 /* A client that holds less is not worth closing: it has no input of its own. */
 #define VICTIM_BYTES_MIN BLOCK_BYTES
@@ -15,6 +21,13 @@
 #define WAKE_INTERVAL_US 1000
 /* Memory that a busy proxy uses again within this is not handed back. */
 #define TRIM_AFTER_S 1
+
+struct pressure {
+    uint64_t woke_others_us;
+    struct event trim_timer;
+    bool trims; /* trim_timer is set */
+    struct log_limit limit;
+};
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -49,10 +62,10 @@ static bool is_over(const struct worker *w, size_t more)
 
 static void wake_others(struct worker *w)
 {
-    if (w->now.mono_us < w->woke_others_us + WAKE_INTERVAL_US) {
+    if (w->now.mono_us < w->pressure->woke_others_us + WAKE_INTERVAL_US) {
         return;
     }
-    w->woke_others_us = w->now.mono_us;
+    w->pressure->woke_others_us = w->now.mono_us;
     for (size_t i = 0; i < w->shared->worker_count; i++) {
         if (w->shared->workers[i] != w) {
             worker_wake(w->shared->workers[i]);
@@ -97,7 +110,7 @@ static void close_client(struct client *c)
     struct worker *w = c->worker;
     char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
     metric_inc(&w->metrics, METRIC_clients_dropped_memory);
-    if (log_limit_pass(&w->memory_limit, w->now.wall_s, "clients", more)) {
+    if (log_limit_pass(&w->pressure->limit, w->now.wall_s, "clients", more)) {
         log_warn("client %s closed: memory_limit_bytes (%llu) is reached, and it held %llu bytes%s",
                  client_peer(c, peer, sizeof peer),
                  (unsigned long long)w->config->memory_limit_bytes, (unsigned long long)holds(c),
@@ -197,7 +210,7 @@ static void on_trim(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     worker_woke(w);
-    w->trims = false;
+    w->pressure->trims = false;
     /* Another worker may have done it. */
     memory_settle();
     if (memory_wants_trim()) {
@@ -209,16 +222,23 @@ static void on_trim(evutil_socket_t fd, short what, void *arg)
 void pressure_trim_later(struct worker *w)
 {
     struct timeval delay = {TRIM_AFTER_S, 0};
-    w->trims = event_add(&w->trim_timer, &delay) == 0;
+    if (!w->pressure->trims) {
+        w->pressure->trims = event_add(&w->pressure->trim_timer, &delay) == 0;
+    }
 }
 
 void pressure_init(struct worker *w)
 {
     w->pressure_bytes = w->config->memory_limit_bytes / 4 * 3;
-    evtimer_assign(&w->trim_timer, w->base, on_trim, w);
+    w->pressure = calloc(1, sizeof *w->pressure);
+    CHECK(w->pressure != NULL);
+    evtimer_assign(&w->pressure->trim_timer, w->base, on_trim, w);
 }
 
 void pressure_fini(struct worker *w)
 {
-    event_del(&w->trim_timer);
+    if (w->pressure != NULL) {
+        event_del(&w->pressure->trim_timer);
+        free(w->pressure);
+    }
 }

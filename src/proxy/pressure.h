@@ -47,7 +47,7 @@ void pressure_buried(struct client *client);
 void pressure_trim_later(struct worker *worker);
 static inline void pressure_check_trim(struct worker *worker)
 {
-    if (UNLIKELY(memory_wants_trim() && !worker->trims)) {
+    if (UNLIKELY(memory_wants_trim())) {
         pressure_trim_later(worker);
     }
 }

@@ -7,9 +7,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/block.h"
+#include "base/memory.h"
+#include "base/rng.h"
 #include "list/core/cache.h"
 #include "pool/resolver.h"
 #include "proxy/listen_set.h"
+#include "proxy/shared.h"
+#include "proxy/spare.h"
 #include "proxy/worker.h"
 
 /* How often proxy_drain looks whether the workers are done. */
@@ -77,7 +82,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     rng_init_system(&rng);
     hash_set_secret(rng_unique(&rng));
     memory_init();
-    block_limit_spare(worker_spare_bytes(config));
+    block_limit_spare(spare_bytes_max(config));
     create_caches(s);
     s->listen = listen_set_open(config, config->threads, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
@@ -90,7 +95,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
 static bool all_drained(const struct shared *s)
 {
     for (size_t i = 0; i < s->worker_count; i++) {
-        if (!atomic_load(&s->workers[i]->drained)) {
+        if (!worker_is_drained(s->workers[i])) {
             return false;
         }
     }

@@ -8,7 +8,9 @@
 #ifndef PROXY_REQUEST_CLOCK_H
 #define PROXY_REQUEST_CLOCK_H
 
-#include "proxy/worker.h"
+#include "proxy/client.h"
+
+struct worker;
 
 void request_clock_init(struct worker *worker);
 void request_clock_fini(struct worker *worker);

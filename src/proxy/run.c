@@ -6,16 +6,16 @@
 #include "proxy/list_request.h"
 #include "proxy/worker.h"
 
-bool run_engine(struct worker *w)
+bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
 {
     if (!w->engine_dirty) {
         return false;
     }
     w->engine_dirty = false;
-    w->engine_next_us = engine_run(w->engine, w->now);
+    *next_us = engine_run(w->engine, w->now);
     struct be_request *request;
     while ((request = engine_take_request(w->engine)) != NULL) {
-        backend_submit(w->backend, request);
+        backend_submit(backend, request);
     }
     struct list_call *call;
     while ((call = engine_take_done(w->engine)) != NULL) {

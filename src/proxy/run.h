@@ -7,14 +7,16 @@
 #define PROXY_RUN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+struct backend;
 struct be_reply;
 struct be_request;
 struct worker;
 
-/* Lets the engine work if there is anything for it; returns whether anything was. Sets
- * engine_next_us. */
-bool run_engine(struct worker *worker);
+/* Lets the engine work if there is anything for it; returns whether anything was. Sets *next_us to
+ * when the engine wants to be called again. */
+bool run_engine(struct worker *worker, struct backend *backend, uint64_t *next_us);
 
 /* A backend_done_fn: arg is the worker. */
 void run_backend_done(void *arg, struct be_request *request, const struct be_reply *reply);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/stats.h"
 
+#include <event2/event.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +9,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+#include "list/core/cache.h"
+#include "list/core/metrics.h"
+#include "pool/pool.h"
+#include "proxy/shared.h"
 #include "proxy/worker.h"
 
 /* Longer lines are cut; the longest values are paths of the configuration. */

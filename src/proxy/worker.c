@@ -2,55 +2,53 @@
 #include "proxy/worker.h"
 
 #include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/rng.h"
 #include "dialect/dialects.h"
+#include "list/engine.h"
+#include "pool/pool.h"
+#include "proxy/client.h"
 #include "proxy/forward.h"
 #include "proxy/late.h"
+#include "proxy/listener.h"
 #include "proxy/list_request.h"
 #include "proxy/multiget.h"
 #include "proxy/pressure.h"
 #include "proxy/request_clock.h"
 #include "proxy/run.h"
+#include "proxy/shared.h"
 
 /* How often idle clients are looked for. */
 #define IDLE_CHECK_S 1
-/* Each kind of spare memory, of all workers, may take this part of memory_limit_bytes, ... */
-#define SPARE_PART 64
-/* ... and no more than this in one worker. */
-#define SPARE_BYTES_MAX ((size_t)4 << 20)
+/* A worker, and what only this file needs of it. */
+struct thread {
+    struct worker worker; /* the first member: see thread_of */
+    pthread_t id;
+    bool started;
+    int wake_fd; /* eventfd */
+    struct event wake_event;
+    _Atomic int order;    /* enum worker_order, set by main */
+    _Atomic bool drained; /* told to main */
+    struct rng rng;
+    struct backend *backend;
+    uint64_t engine_next_us; /* when engine_run asked to be called again */
+    struct event timer;
+    uint64_t timer_us; /* what timer is set to, UINT64_MAX = not set */
+    struct event idle_timer;
+};
 
-/* --- spare memory --- */
-
-void spare_init(struct spare_list *list, size_t size, size_t bytes_max)
+static struct thread *thread_of(struct worker *w)
 {
-    *list = (struct spare_list){.size = size, .max = (uint32_t)(bytes_max / size)};
-}
-
-void *spare_new(struct spare_list *list)
-{
-    void *object = calloc(1, list->size);
-    CHECK(object != NULL);
-    memory_take(list->size);
-    list->made++;
-    return object;
-}
-
-void spare_free(struct spare_list *list, void *object)
-{
-    memory_give(list->size);
-    list->made--;
-    free(object);
-}
-
-void spare_fini(struct spare_list *list)
-{
-    while (list->first != NULL) {
-        spare_free(list, spare_take(list));
-    }
+    return (struct thread *)w;
 }
 
 char *worker_scratch(struct worker *w, size_t len)
@@ -68,28 +66,30 @@ char *worker_scratch(struct worker *w, size_t len)
 
 static void set_timer(struct worker *w)
 {
-    if (w->engine_next_us == w->timer_us) {
+    struct thread *t = thread_of(w);
+    if (t->engine_next_us == t->timer_us) {
         return;
     }
-    w->timer_us = w->engine_next_us;
-    if (w->timer_us == UINT64_MAX) {
-        event_del(&w->timer);
+    t->timer_us = t->engine_next_us;
+    if (t->timer_us == UINT64_MAX) {
+        event_del(&t->timer);
         return;
     }
     uint64_t now_us = w->now.mono_us;
-    uint64_t delay_us = w->timer_us > now_us ? w->timer_us - now_us : 0;
+    uint64_t delay_us = t->timer_us > now_us ? t->timer_us - now_us : 0;
     struct timeval delay = {(time_t)(delay_us / 1000000), (suseconds_t)(delay_us % 1000000)};
-    event_add(&w->timer, &delay);
+    event_add(&t->timer, &delay);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct worker *w = arg;
+    struct thread *t = thread_of(w);
     (void)fd;
     (void)what;
     worker_woke(w);
     /* The flush of this turn sees that the time has come, or sets the timer again. */
-    w->timer_us = UINT64_MAX;
+    t->timer_us = UINT64_MAX;
 }
 
 static void pump_clients(struct worker *w)
@@ -118,14 +118,15 @@ static void write_clients(struct worker *w)
  * at the end. */
 static void flush(struct worker *w)
 {
-    if (w->engine_next_us <= w->now.mono_us) {
+    struct thread *t = thread_of(w);
+    if (t->engine_next_us <= w->now.mono_us) {
         w->engine_dirty = true;
     }
     do {
         pressure_check(w);
         do {
             pump_clients(w);
-        } while (run_engine(w));
+        } while (run_engine(w, t->backend, &t->engine_next_us));
         run_flush_pools(w);
         write_clients(w);
     } while (!TAILQ_EMPTY(&w->touched) || w->engine_dirty);
@@ -150,13 +151,14 @@ static void start_draining(struct worker *w)
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
     struct worker *w = arg;
+    struct thread *t = thread_of(w);
     uint64_t count;
     (void)what;
     worker_woke(w);
     if (read(fd, &count, sizeof count) < 0) {
         return;
     }
-    if (!w->draining && atomic_load(&w->order) == WORKER_DRAIN) {
+    if (!w->draining && atomic_load(&t->order) == WORKER_DRAIN) {
         start_draining(w);
     }
 }
@@ -182,18 +184,19 @@ static void on_idle_timer(evutil_socket_t fd, short what, void *arg)
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    while (atomic_load(&w->order) != WORKER_STOP) {
+    struct thread *t = thread_of(w);
+    while (atomic_load(&t->order) != WORKER_STOP) {
         w->now_fresh = false;
         /* A long computation of the engine goes on in slices: then look at the sockets, but do not
          * wait for them. */
-        int more = w->engine_next_us <= w->now.mono_us ? EVLOOP_NONBLOCK : 0;
+        int more = t->engine_next_us <= w->now.mono_us ? EVLOOP_NONBLOCK : 0;
         event_base_loop(w->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY | more);
         w->now = clock_now();
         w->now_fresh = true;
         flush(w);
         set_timer(w);
         if (w->draining && TAILQ_EMPTY(&w->clients) && !engine_busy(w->engine)) {
-            atomic_store(&w->drained, true);
+            atomic_store(&t->drained, true);
         }
     }
     block_thread_fini();
@@ -220,15 +223,9 @@ static int create_pools(struct worker *w, char error[CONFIG_ERROR_MAX])
     return 0;
 }
 
-size_t worker_spare_bytes(const struct config *config)
-{
-    uint64_t bytes = config->memory_limit_bytes / SPARE_PART / config->threads;
-    return bytes < SPARE_BYTES_MAX ? (size_t)bytes : SPARE_BYTES_MAX;
-}
-
 static void init_spares(struct worker *w)
 {
-    size_t bytes = worker_spare_bytes(w->config);
+    size_t bytes = spare_bytes_max(w->config);
     pending_init(w, bytes);
     forward_init(w, bytes);
     multiget_init(w, bytes);
@@ -237,14 +234,15 @@ static void init_spares(struct worker *w)
 
 static void create_events(struct worker *w)
 {
-    event_assign(&w->wake_event, w->base, w->wake_fd, EV_READ | EV_PERSIST, on_wake, w);
-    event_add(&w->wake_event, NULL);
-    evtimer_assign(&w->timer, w->base, on_timer, w);
+    struct thread *t = thread_of(w);
+    event_assign(&t->wake_event, w->base, t->wake_fd, EV_READ | EV_PERSIST, on_wake, w);
+    event_add(&t->wake_event, NULL);
+    evtimer_assign(&t->timer, w->base, on_timer, w);
     late_init(w);
-    event_assign(&w->idle_timer, w->base, -1, EV_PERSIST, on_idle_timer, w);
+    event_assign(&t->idle_timer, w->base, -1, EV_PERSIST, on_idle_timer, w);
     if (w->config->idle_timeout_s != 0) {
         struct timeval interval = {IDLE_CHECK_S, 0};
-        event_add(&w->idle_timer, &interval);
+        event_add(&t->idle_timer, &interval);
     }
     request_clock_init(w);
     pressure_init(w);
@@ -252,21 +250,22 @@ static void create_events(struct worker *w)
 
 struct worker *worker_create(struct shared *shared, size_t index, char error[CONFIG_ERROR_MAX])
 {
-    struct worker *w = calloc(1, sizeof *w);
-    CHECK(w != NULL);
+    struct thread *t = calloc(1, sizeof *t);
+    CHECK(t != NULL);
+    struct worker *w = &t->worker;
     w->shared = shared;
     w->config = shared->config;
     w->index = index;
     w->now = clock_now();
-    w->engine_next_us = w->timer_us = UINT64_MAX;
+    t->engine_next_us = t->timer_us = UINT64_MAX;
     TAILQ_INIT(&w->clients);
     TAILQ_INIT(&w->touched);
     TAILQ_INIT(&w->unsent);
     TAILQ_INIT(&w->graveyard);
-    rng_init_system(&w->rng);
-    w->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    rng_init_system(&t->rng);
+    t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     w->base = event_base_new();
-    if (w->base == NULL || w->wake_fd < 0) {
+    if (w->base == NULL || t->wake_fd < 0) {
         snprintf(error, CONFIG_ERROR_MAX, "cannot start a worker: %s", strerror(errno));
         worker_destroy(&w);
         return NULL;
@@ -277,8 +276,8 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
         return NULL;
     }
     init_spares(w);
-    w->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
-    w->engine = engine_create(w->config, shared->caches, &dialects, &w->rng, &w->metrics);
+    t->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
+    w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
     listener_start(w, shared->listen);
     return w;
 }
@@ -287,6 +286,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
  * still there. */
 static void destroy_traffic(struct worker *w)
 {
+    struct thread *t = thread_of(w);
     struct client *c, *next;
     for (c = TAILQ_FIRST(&w->clients); c != NULL; c = next) {
         next = TAILQ_NEXT(c, link);
@@ -300,8 +300,8 @@ static void destroy_traffic(struct worker *w)
     if (w->engine != NULL) {
         engine_destroy(&w->engine);
     }
-    if (w->backend != NULL) {
-        backend_destroy(&w->backend);
+    if (t->backend != NULL) {
+        backend_destroy(&t->backend);
     }
     while ((c = TAILQ_FIRST(&w->clients)) != NULL) {
         pending_drop_all(c);
@@ -315,58 +315,68 @@ static void destroy_traffic(struct worker *w)
 void worker_destroy(struct worker **slot)
 {
     struct worker *w = *slot;
+    struct thread *t = thread_of(w);
     *slot = NULL;
-    CHECK(!w->started);
+    CHECK(!t->started);
     listener_stop(w);
     destroy_traffic(w);
     free(w->pools);
     if (w->base != NULL) {
-        if (event_initialized(&w->wake_event)) {
-            event_del(&w->wake_event);
-            event_del(&w->timer);
+        if (event_initialized(&t->wake_event)) {
+            event_del(&t->wake_event);
+            event_del(&t->timer);
             late_fini(w);
-            event_del(&w->idle_timer);
+            event_del(&t->idle_timer);
             request_clock_fini(w);
             pressure_fini(w);
         }
         event_base_free(w->base);
     }
-    if (w->wake_fd >= 0) {
-        close(w->wake_fd);
+    if (t->wake_fd >= 0) {
+        close(t->wake_fd);
     }
     pending_fini(w);
     forward_fini(w);
     multiget_fini(w);
     list_request_fini(w);
     free(w->scratch);
-    free(w);
+    free(t);
+}
+
+bool worker_is_drained(struct worker *w)
+{
+    return atomic_load(&thread_of(w)->drained);
 }
 
 int worker_start(struct worker *w)
 {
-    int rc = pthread_create(&w->thread, NULL, work, w);
-    w->started = rc == 0;
+    struct thread *t = thread_of(w);
+    int rc = pthread_create(&t->id, NULL, work, w);
+    t->started = rc == 0;
     return rc;
 }
 
 void worker_order(struct worker *w, enum worker_order order)
 {
-    atomic_store(&w->order, order);
+    struct thread *t = thread_of(w);
+    atomic_store(&t->order, order);
     worker_wake(w);
 }
 
 void worker_wake(struct worker *w)
 {
+    struct thread *t = thread_of(w);
     uint64_t one = 1;
-    if (write(w->wake_fd, &one, sizeof one) < 0) {
+    if (write(t->wake_fd, &one, sizeof one) < 0) {
         log_warn("cannot wake a worker: %s", strerror(errno));
     }
 }
 
 void worker_join(struct worker *w)
 {
-    if (w->started) {
-        pthread_join(w->thread, NULL);
-        w->started = false;
+    struct thread *t = thread_of(w);
+    if (t->started) {
+        pthread_join(t->id, NULL);
+        t->started = false;
     }
 }

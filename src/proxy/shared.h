@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all workers see. Everything but the atomics stays as it is while threads run. */
+#ifndef PROXY_SHARED_H
+#define PROXY_SHARED_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/metric.h"
+
+struct cache;
+struct config;
+struct listen_set;
+struct resolver;
+struct worker;
+
+struct shared {
+    const struct config *config;
+    struct worker **workers;
+    size_t worker_count;
+    struct cache **caches; /* by list_policy.index; several policies may share one */
+    struct listen_set *listen;
+    struct resolver *resolver;
+    uint64_t started_us; /* on the clock that nothing sets back */
+    _Atomic uint32_t connections;
+    _Atomic uint64_t doomed_bytes;         /* of requests of clients closed for want of memory */
+    _Atomic uint64_t baseline[METRIC_MAX]; /* what `stats reset` subtracts */
+};
+
+#endif
