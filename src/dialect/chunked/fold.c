@@ -235,12 +235,10 @@ enum progress chunked_compact(struct engine *e, struct work *w, const struct op_
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: other writers were faster each time");
     }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
+    if (!w->failed) {
         metric_inc(e->metrics, METRIC_list_folds);
-        work_finish(e, w);
     }
+    work_end(e, w);
     CO_END(co);
 }
 
@@ -256,9 +254,7 @@ static void set_texts(struct work *w)
     char op;
     struct slice item;
     fold_init(&fold);
-    for (size_t i = 0; i < call->item_count; i++) {
-        fold_apply(&fold, ENTRY_ADD, call->items[i]);
-    }
+    fold_call(&fold, call);
     work_forget_texts(w);
     w->texts = calloc(call->item_count + 1, sizeof *w->texts);
     CHECK(w->texts != NULL);
@@ -392,8 +388,7 @@ enum progress chunked_set(struct engine *e, struct work *w, const struct op_even
         }
     }
     if (w->tries == TRIES_MAX) {
-        metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy, nothing done: other writers were faster each time");
+        work_note_busy(e, w);
     }
     chunked_list(w->op.list)->newest_known = false;
     if (w->failed) {

@@ -234,14 +234,12 @@ static enum progress paired_change(struct engine *e, struct work *w, const struc
     w->append.target.role = w->lane == LANE_ADD ? PART_ADDS : PART_DELETES;
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
-        work_note_text(w, "backend has no room for this list in one item, nothing done");
+        work_note_no_room(w);
     }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
+    if (!w->failed) {
         dialect_appended(e, w->op.list, w->append.value->used);
-        work_finish(e, w);
     }
+    work_end(e, w);
     CO_END(co);
 }
 
@@ -331,9 +329,7 @@ static void write_adds(struct engine *e, struct work *w)
     if (!replaces(w)) {
         pair_fold(&pair, until, &fold);
     } else {
-        for (size_t i = 0; i < call->item_count; i++) {
-            fold_apply(&fold, ENTRY_ADD, call->items[i]);
-        }
+        fold_call(&fold, call);
     }
     struct block *text = pair_folded(&pair, &fold, until, mark);
     part_write(e, &w->op, &w->parts[ADDS], text, 0);
@@ -360,7 +356,7 @@ static enum progress append_mark(struct engine *e, struct work *w, const struct 
     prepare_mark(e, w);
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
-        work_note_text(w, "backend has no room for this list in one item, nothing done");
+        work_note_no_room(w);
     }
     w->conflict = paired_own(w)->marked; /* its mark was there before, and another proxy has cut it
                                             off */
@@ -492,8 +488,7 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
     CO_BEGIN(co);
     CO_CALL(co, take_steps(e, w, event));
     if (!w->failed && paired_own(w)->step != PAIR_DONE && !paired_own(w)->folded) {
-        metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy, nothing done: other writers were faster each time");
+        work_note_busy(e, w);
     }
     if (w->failed && !paired_own(w)->folded) {
         work_fail(e, w, w->error);

@@ -317,11 +317,7 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     if (w->failed && w->wrote_any) {
         work_note_unknown(w);
     }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
-        work_finish(e, w);
-    }
+    work_end(e, w);
     CO_END(co);
 }
 

@@ -112,8 +112,7 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
             CO_RETURN(co);
         }
     }
-    metric_inc(e->metrics, METRIC_list_busy);
-    work_note_text(w, "busy, nothing done: other writers were faster each time");
+    work_note_busy(e, w);
     CO_END(co);
 }
 

@@ -165,10 +165,6 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
         }
         send_drops(e, w);
     }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
-        work_finish(e, w);
-    }
+    work_end(e, w);
     CO_END(co);
 }

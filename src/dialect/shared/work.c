@@ -104,12 +104,31 @@ void work_fail(struct engine *e, struct work *w, const char *text)
     }
 }
 
+void work_end(struct engine *e, struct work *w)
+{
+    if (w->failed) {
+        work_fail(e, w, w->error);
+    } else {
+        work_finish(e, w);
+    }
+}
+
+void work_note_busy(struct engine *e, struct work *w)
+{
+    metric_inc(e->metrics, METRIC_list_busy);
+    work_note_text(w, "busy, nothing done: other writers were faster each time");
+}
+
+void work_note_no_room(struct work *w)
+{
+    work_note_text(w, "backend has no room for this list in one item, nothing done");
+}
+
 void work_note_error(struct work *w, const struct op_event *event)
 {
     w->failed = true;
     if (event->status == BE_TOO_LARGE || event->status == BE_NO_MEMORY) {
-        snprintf(w->error, sizeof w->error,
-                 "backend has no room for this list in one item, nothing done");
+        work_note_no_room(w);
     } else {
         op_error_text(event, w->error);
     }

@@ -100,8 +100,12 @@ void work_free_ghosts(struct work *w);
 void work_finish_first(struct engine *e, struct work *w, enum list_status status);
 void work_finish(struct engine *e, struct work *w);
 void work_fail(struct engine *e, struct work *w, const char *text);
-/* Notes why the work cannot go on. */
+/* Ends all calls: with the error if failed, else well. */
+void work_end(struct engine *e, struct work *w);
+/* Note why the work cannot go on: failed and error. */
 void work_note_error(struct work *w, const struct op_event *event);
+void work_note_busy(struct engine *e, struct work *w); /* counts it, too */
+void work_note_no_room(struct work *w);
 /* Says in the error that something may have been done, and no longer that nothing was. */
 void work_note_unknown(struct work *w);
 void PRINTF_LIKE(2, 3) work_note_text(struct work *w, const char *format, ...);
@@ -138,6 +142,13 @@ uint64_t work_version(const struct work *w, bool with_key);
 /* Pauses before the next try after a conflict, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
 
+/* Adds the items of a call. */
+static inline void fold_call(struct fold *fold, const struct list_call *call)
+{
+    for (size_t i = 0; i < call->item_count; i++) {
+        fold_apply(fold, ENTRY_ADD, call->items[i]);
+    }
+}
 void items_push(struct items *items, struct slice item);
 /* Fills in at with what the fold amounts to. */
 void items_settle(struct items *items);

@@ -98,8 +98,7 @@ static enum progress write_as_read(struct engine *e, struct work *w, const struc
         }
     }
     if (w->tries == TRIES_MAX) {
-        metric_inc(e->metrics, METRIC_list_busy);
-        work_note_text(w, "busy, nothing done: other writers were faster each time");
+        work_note_busy(e, w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);

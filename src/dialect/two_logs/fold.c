@@ -29,9 +29,7 @@ static void append_set_items(struct work *w, struct block **b)
     const struct list_call *call = set_call(w);
     struct fold fold;
     fold_init(&fold);
-    for (size_t i = 0; i < call->item_count; i++) {
-        fold_apply(&fold, ENTRY_ADD, call->items[i]);
-    }
+    fold_call(&fold, call);
     signed_encode(w->op.list->policy, &fold, b);
     fold_fini(&fold);
 }
@@ -348,11 +346,9 @@ enum progress two_logs_rewrite(struct engine *e, struct work *w, const struct op
     if (w->failed && set_call(w) != NULL && two_logs_own(w)->own != 0) {
         work_note_unknown(w); /* the proxy that goes on makes the new items count */
     }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
+    if (!w->failed) {
         metric_inc(e->metrics, METRIC_list_folds);
-        work_finish(e, w);
     }
+    work_end(e, w);
     CO_END(co);
 }

@@ -436,13 +436,11 @@ enum progress two_logs_change(struct engine *e, struct work *w, const struct op_
     if (!w->failed && w->tries == TWO_LOGS_TRIES_MAX) {
         work_note_text(w, "busy, nothing done: other writers were faster each time");
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
-        work_note_text(w, "backend has no room for this list in one item, nothing done");
+        work_note_no_room(w);
     }
-    if (w->failed) {
-        work_fail(e, w, w->error);
-    } else {
+    if (!w->failed) {
         dialect_appended(e, w->op.list, w->append.value->used);
-        work_finish(e, w);
     }
+    work_end(e, w);
     CO_END(co);
 }
