@@ -157,9 +157,11 @@ test: ## everything, as on a fresh machine: dependencies, style, both compilers,
 
 .PHONY: check
 check: export WERROR = -Werror
-check: ## the quick round before a commit: style, unit tests, wire tests without the slow ones
+check: ## the quick round before a commit: style, unit tests, simulator, wire tests but the slow ones
 	$(MAKE) style
-	$(MAKE) $(JOBS) unit
+	$(MAKE) $(JOBS) unit sim
+	$(B)/sim --jobs $(JOBS:-j%=%) >$(B)/sim.log || { cat $(B)/sim.log; exit 1; }
+	tail -n 1 $(B)/sim.log
 	$(MAKE) $(JOBS) e2e PYTEST_ARGS='-m "not slow"'
 
 .PHONY: unit
