@@ -50,7 +50,7 @@ enum fault {
 #define LATE_MAX 4
 
 /* Who has read the list before. */
-enum warm { WARM_NOBODY, WARM_B, WARM_A, WARM_BOTH, WARMS };
+enum warm { WARM_NONE, WARM_B, WARM_A, WARM_BOTH, WARMS };
 
 struct crash_case {
     enum family family;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The end of a case: what is stored must be what the calls explain, and once the announcements of
- * the dead have grown old, a compaction by somebody who has seen nothing leaves that, and nothing
+ * the dead have grown old, a compaction by a proxy that has seen nothing leaves that, and nothing
  * else.
  */
 #include "list/core/expiry.h"
 #include "world.h"
 
-/* The server has it back: nobody can tell what a list holds while a part of it is missing. If the
+/* The server has it back: what a list holds cannot be told while a part of it is missing. If the
  * head names it no more, it stays away. */
 static void restore_evicted(struct crash_world *w)
 {

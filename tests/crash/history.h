@@ -66,7 +66,7 @@ void history_crash(struct history *h, char proxy);
 /* What was lost has arrived by now: calls with an unknown outcome may have taken effect up to this
  * instant, beyond their answer. */
 void history_settle(struct history *h);
-/* Somebody looked at what is stored now: as good as an answered read. */
+/* The driver looked at what is stored now: as good as an answered read. */
 void history_observe(struct history *h, const struct listing *listing);
 /* What a damaged list is given up for: it may be dropped at any time up to now. */
 void history_may_drop(struct history *h);

@@ -116,11 +116,11 @@ static void run_group(struct group group, struct tally *tally, uint64_t shown_ma
 
 /* Lives in memory that the jobs share; each has a tally of its own. */
 struct sweep_jobs {
-    _Atomic uint64_t next; /* the first group that nobody has taken */
+    _Atomic uint64_t next; /* the first group that no job has taken */
     struct tally tallies[JOBS_MAX];
 };
 
-/* Groups take from no time to seconds: whoever is free takes the next one. */
+/* Groups take from no time to seconds: a job that is free takes the next one. */
 static void run_job(struct sweep_jobs *jobs, unsigned job, const struct options *o)
 {
     uint64_t i;

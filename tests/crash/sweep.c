@@ -140,7 +140,7 @@ static bool is_main(unsigned b)
 static void crash_cases(struct sweep *s, struct crash_case c)
 {
     for (unsigned warm = 0; warm < WARMS; warm++) {
-        if (s->depth == FLAT && warm != WARM_NOBODY && warm != WARM_BOTH) {
+        if (s->depth == FLAT && warm != WARM_NONE && warm != WARM_BOTH) {
             continue;
         }
         c.warm = (enum warm)warm;
@@ -149,7 +149,7 @@ static void crash_cases(struct sweep *s, struct crash_case c)
         }
     }
     /* What was sent to several servers arrives there in part. */
-    c.warm = WARM_NOBODY;
+    c.warm = WARM_NONE;
     for (c.b = FIRST_B; s->scene.policy->spread && c.b < ops_b_count; c.b++) {
         for (c.kind = 1; is_main(c.b) && c.kind < SCATTERS; c.kind++) {
             run_from(s, &c, &c.p, 0);
@@ -275,7 +275,7 @@ void group_run(struct group group, struct tally *tally, uint64_t died, uint64_t 
             .policy = group.policy,
             .scene = group.scene,
             .a = group.a,
-            .warm = evicts ? WARM_A : WARM_NOBODY,
+            .warm = evicts ? WARM_A : WARM_NONE,
         };
         cases_of[family](&s, c);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The world of one case: three proxies before one list, driven step by step. Whoever runs a case
+ * The world of one case: three proxies before one list, driven step by step. The case (run.c)
  * says which proxy takes its next step.
  */
 #ifndef CRASH_WORLD_H

@@ -15,7 +15,7 @@ struct generate_options {
     unsigned depth;            /* operations of a client under way at once */
     unsigned items;            /* different ones, per list */
     unsigned items_max;        /* of one change */
-    unsigned unknown_permille; /* outcomes nobody knows */
+    unsigned unknown_permille; /* unknown outcomes */
     unsigned wipe_permille;    /* lset, ldrop, lcreate */
     unsigned duration;         /* of an operation, on average; thinking takes as long */
     bool refuse;

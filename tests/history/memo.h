@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The configurations that a search has been in. Two that are alike but for the optional operations
- * that they have used differ only in what may still happen: whoever has used fewer can do all that
- * the other can. So a set of used ones is kept with each, and a superset is nothing new.
+ * that they have used differ only in what may still happen: the one that has used fewer can do all
+ * that the other can. So a set of used ones is kept with each, and a superset is nothing new.
  */
 #ifndef HISTORY_MEMO_H
 #define HISTORY_MEMO_H

@@ -96,7 +96,7 @@ bool step_possible(struct search *s, uint32_t i)
     case STEP_CREATE:
         return s->p->refuse ? !s->exists : s->content.count == 0;
     case STEP_REMOVE:
-        /* Having emptied it, an ldrop is content to find that somebody else has removed it. */
+        /* Having emptied it, an ldrop is content to find that another operation has removed it. */
         return !s->p->refuse || s->exists || s->cleared[i];
     case STEP_CLEARS:
     case STEP_NEVER:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What is stored, read as the manual says. Items of a format that no item of a run has are errors:
- * nobody can have put them there.
+ * no client can have put them there.
  */
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ static void take_delimited(struct slice text, struct ids *out, struct decoded *c
             (void)slice_take(&text, 1);
         }
         if (item.len > 0 && !item_of_name(item, &id)) {
-            c->malformed = "an item that nobody has";
+            c->malformed = "an unknown item";
         } else if (item.len > 0) {
             ids_push(out, id);
         }
@@ -143,7 +143,7 @@ static void replay_log(const struct format *f, struct replay *r, struct slice lo
             continue;
         }
         if (!item_of_name(item, &id)) {
-            c->malformed = "an item that nobody has";
+            c->malformed = "an unknown item";
             return;
         }
         replay_item(r, sign == f->plus, id, c);
@@ -249,8 +249,8 @@ static bool begins_with_note(const struct format *f, struct slice log)
 }
 
 /* Since one log was copied into the other, changes may have come to both: in each the later sign
- * wins, between the two an addition wins. Logs that nobody has copied were flipped by hand; or,
- * when the active one is a copy of something else, came to life again under somebody's late
+ * wins, between the two an addition wins. Logs without copies were flipped by hand; or,
+ * when the active one is a copy of something else, came to life again under a late
  * addition. */
 static void decode_logs(const struct format *f, struct slice active, struct slice other,
                         struct decoded *c)
@@ -316,7 +316,7 @@ static void decode_marker(const struct format *f, unsigned list, int64_t now_s, 
         b_active = a_closed;
     } else if (a_there && b_there) {
         /* Both closed: the later copy. Both open: one of them is a copy that does not count yet;
-         * or somebody by hand has created one beside the other, which is a copy of older ones. */
+         * or a client by hand has created one beside the other, which is a copy of older ones. */
         if (has_taken(f, b, a, &note)) {
             b_active = a_closed;
         } else if (has_taken(f, a, b, &note)) {

@@ -37,7 +37,7 @@ static void take_words(struct slice text, struct words *w, struct decoded *c)
             continue;
         }
         if (!marks && !item_of_name(slice_make(p, len), &id)) {
-            c->malformed = "an item that nobody has";
+            c->malformed = "an unknown item";
             return;
         }
         CHECK(w->count < WORDS_MAX);

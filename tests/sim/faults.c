@@ -45,7 +45,7 @@ static void evict(struct sim_world *w, unsigned server)
     oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
-/* Somebody gives an item a time to live, as `touch` does. */
+/* A client gives an item a time to live, as `touch` does. */
 static void limit_life(struct sim_world *w, unsigned server)
 {
     struct slice key = any_key(w, server);
@@ -95,7 +95,7 @@ static void restart(struct sim_world *w, unsigned server)
     trace(&w->base, "s%u restarts", server);
     store_restart(store);
     if (rng_below(&w->rng, 2) == 0) {
-        /* Other keys have been written meanwhile: a number that somebody has read comes again. */
+        /* Other keys have been written meanwhile: a number that a proxy has read comes again. */
         uint64_t back = 1 + rng_below(&w->rng, 1ULL << rng_below(&w->rng, 7));
         store->last_cas = last_cas < back ? 0 : last_cas - back;
     }

@@ -63,7 +63,7 @@ static struct sim_call *ask_again(struct sim_world *w, struct sim_proxy *p, enum
 
 /* ---- healing ---- */
 
-/* Those of one list that somebody has in his cache. */
+/* Those of one list that one proxy has in its cache. */
 struct sublists {
     struct slice head_key;
     struct cache *cache;
@@ -102,7 +102,7 @@ static void lose_sublist(struct sim_world *w, unsigned list, struct cache *cache
     }
 }
 
-/* A list outlives the loss of a sublist as long as somebody reads it who has that in his cache. */
+/* A list outlives the loss of a sublist when a proxy reads it that has the sublist in its cache. */
 static void check_healing(struct sim_world *w, unsigned list)
 {
     enum { TRIES = 4 };
@@ -151,14 +151,14 @@ static void check_part(void *arg, const struct item *item)
     }
 }
 
-/* Nothing goes on any more: what is stored is what everybody reads. */
+/* Nothing goes on any more: what is stored is what every proxy reads. */
 static void check_agreement(struct sim_world *w, unsigned list, struct sim_call *call)
 {
     struct decoded *content = &w->oracle.content;
     format_decode(&w->format, list, world_now(&w->base).wall_s, content);
     bool same = ids_equal(&content->items, &call->answer);
     if (!same && w->p.dialect != DIALECT_SUBLISTS && content->parts > 1) {
-        /* Nobody says in which order two logs come that could not be folded. */
+        /* The order of two logs that could not be folded is not defined. */
         same = content->items.count == call->answer.count;
         for (uint32_t i = 0; same && i < content->items.count; i++) {
             same = ids_has(&call->answer, content->items.ids[i]);
@@ -191,7 +191,7 @@ static void finish_from_outside(struct sim_world *w, unsigned list)
 {
     w->oracle.outside->quiet = true;
     struct sim_proxy *p = &w->proxies[rng_below(&w->rng, w->p.proxies)];
-    /* The first may have finished what somebody else had begun long ago. */
+    /* The first may have finished what another proxy had begun long ago. */
     struct sim_call *call = ask_again(w, p, LIST_COMPACT, list);
     call = call->call.status == LIST_OK ? ask_again(w, p, LIST_COMPACT, list) : call;
     bool no_room = strstr(call->call.error, "no room") != NULL;

@@ -175,7 +175,7 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
         }
     } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
         if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
-            sim_violation("L%u: cleared, though nobody asked for it and it is not damaged", list);
+            sim_violation("L%u: cleared, though no call asked for it and it is not damaged", list);
         }
         note_clear(o, intent, items);
         ids_clear(items);

@@ -29,7 +29,7 @@ struct sim_call {
     struct ids answer;        /* what it read */
     uint64_t due_us;          /* its deadline */
     bool done;
-    bool abandoned; /* its proxy crashed: it may have been done or not, and nobody was told */
+    bool abandoned; /* its proxy crashed: it may have been done or not, without an answer */
 
     /* The oracle's. */
     uint32_t start_version, done_version;
@@ -95,7 +95,7 @@ struct model_list {
 
 TAILQ_HEAD(sim_calls, sim_call);
 
-/* A list that was there is not any more, and nobody asked for it. */
+/* A list that was there is not any more, and no call asked for it. */
 struct loss {
     unsigned list;
     uint64_t at; /* a moment, as for calls */

@@ -148,7 +148,7 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct intent *inte
     bool pair = o->format->dialect == DIALECT_PAIRED;
     bool counts = pair || o->format->dialect == DIALECT_TOMBSTONE;
     if (removes && !pair && (intent->count != 1 || intent->calls[0]->call.verb != LIST_DROP)) {
-        sim_violation("L%u: removed, though nobody asked for it", list);
+        sim_violation("L%u: removed, though no call asked for it", list);
     }
     format_decode(o->format, list, now_s, &o->content);
     ids_copy(&items, &oracle_now(o, list)->items);

@@ -48,7 +48,7 @@ struct outside {
     struct outside_list list[LISTS_MAX];
     struct sim_calls under_way; /* not over: linked by sim_call.under_way */
     uint64_t now_us;
-    bool quiet;         /* nobody writes any more */
+    bool quiet;         /* no client writes any more */
     bool strict;        /* deleted items must not come back to what is stored */
     uint64_t came_back; /* items that were seen, though their last word was a deletion */
 };
@@ -60,16 +60,16 @@ void outside_destroy(struct outside **outside);
 void outside_time(struct outside *o, uint64_t now_us);
 void outside_asked(struct outside *o, struct sim_call *call);
 void outside_answered(struct outside *o, struct sim_call *call);
-/* A request was executed: what is stored is as good as an answer to somebody who asks now. */
+/* A request was executed: what is stored is as good as an answer to a client that asks now. */
 void outside_executed(struct outside *o, unsigned list, const struct be_request *request,
                       bool stored, int64_t now_s);
 
 /* outside_ring.c */
-/* Is nobody adding this item? Each entry has an item of its own, and they are not endless. */
+/* Is no call adding this item? Each entry has an item of its own, and they are not endless. */
 bool ring_free(const struct outside *o, unsigned list, uint16_t id);
 void ring_asked(struct outside *o, struct sim_call *call);
 void ring_over(struct outside *o, struct sim_call *call, bool acknowledged);
-/* asked: the moment when somebody asked for it. call: NULL when it is what is stored. */
+/* asked: the moment when a client asked for it. call: NULL when it is what is stored. */
 void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64_t asked,
                 const struct sim_call *call);
 void ring_check_counter(struct outside *o, unsigned list, uint64_t counter);

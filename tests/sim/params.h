@@ -50,7 +50,7 @@ struct params {
     unsigned fold_memory;   /* times what the configuration must allow at least; 0 = plenty */
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
-    uint32_t expiry_s; /* somebody gives every list so long to live, which must stay; 0 = no */
+    uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
     uint64_t delay_us, think_us;
     uint64_t way_us;     /* what each way takes at least */
     bool only_adds;      /* clients ask for nothing but ladd */

@@ -38,7 +38,7 @@ void sim_proxy_pause(struct sim_proxy *p)
     p->paused_until_us = w->base.now_us + 1 + rng_below(&w->rng, most_us);
     trace(&w->base, "p%u pauses until %.6f", p->number, (double)p->paused_until_us / 1e6);
     if (w->p.faults[FAULT_CRASH] > 0 && rng_below(&w->rng, 2) == 0) {
-        /* Whoever looks after it finds it hanging: it goes on for a moment, and is killed. */
+        /* A supervisor finds it hanging: it goes on for a moment, and is killed. */
         uint64_t left_us = 1 + rng_below(&w->rng, 4 * w->p.delay_us);
         events_plan(&w->events, p->paused_until_us + left_us, EVENT_CRASH, p, p->life);
     }
@@ -191,7 +191,7 @@ static bool expires_as_other(const struct sim_world *w, const struct message *m,
 }
 
 /* Rewriting keeps the very second of the server's clock. By hand it is not kept. What is made is
- * given a time to live at once by somebody else. */
+ * given a time to live at once by another client. */
 static void check_expiry(struct sim_world *w, const struct message *m)
 {
     struct item *item = item_of(w, m);
@@ -249,8 +249,8 @@ void message_executed(struct sim_world *w, struct message *m)
     }
 }
 
-/* What the server answers if it is in trouble, or true. A change that drew an error of a kind that
- * nobody knows is of unknown outcome: what answers may be another proxy. */
+/* What the server answers if it is in trouble, or true. A change that drew an error of an unknown
+ * kind is of unknown outcome: what answers may be another proxy. */
 static bool is_willing(struct store *store, struct message *m, struct rng *rng, bool *executes)
 {
     bool changes = flight_is_change(&m->flight);

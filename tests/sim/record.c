@@ -125,7 +125,7 @@ static void record_call(struct history *history, const struct sim_world *w,
     add(history, &op);
 }
 
-/* A head that was lost: as if somebody had dropped the list. */
+/* A head that was lost: as if a client had dropped the list. */
 static void record_losses(struct history *history, const struct sim_world *w)
 {
     for (size_t i = 0; i < w->oracle.loss_count; i++) {

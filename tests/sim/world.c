@@ -174,7 +174,7 @@ static void handle(struct sim_world *w, const struct event *event)
     }
 }
 
-/* The servers' clocks go on; what expires with a second that ends is gone before anybody looks. */
+/* The servers' clocks go on; what expires with a second that ends is gone before any request. */
 static void tick(struct sim_world *w)
 {
     int64_t now_us = START_WALL_S * 1000000LL + (int64_t)w->base.now_us;

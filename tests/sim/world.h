@@ -120,7 +120,7 @@ static inline bool sim_loses(const struct sim_world *w)
 
 /* Runs one seed to its quiet end; does not return when a rule is broken. */
 void sim_run(const struct params *params);
-/* Where runs add up what they did, in whatever process; NULL: nobody wants to know. */
+/* Where runs add up what they did, in whatever process; NULL: they are not added up. */
 struct sim_totals {
     uint64_t calls, faults;
     uint64_t checked; /* answers held against the model */
@@ -178,7 +178,7 @@ void sim_proxy_submit(struct sim_proxy *proxy, struct sim_call *call);
 void message_arrive(struct sim_world *w, struct message *m);
 void message_deliver(struct sim_world *w, struct message *m);
 /* Before the request is executed: in which seconds its item was to expire since it was written
- * last. More than one when somebody has touched it since: a touch in the moment of a rewriting may
+ * last. More than one when a client has touched it since: a touch in the moment of a rewriting may
  * be undone. */
 void message_before(struct sim_world *w, struct message *m);
 /* Tells the oracle what a request has changed. */

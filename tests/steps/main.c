@@ -104,7 +104,7 @@ static unsigned count_sublists(const struct steps_world *w, struct outcome *outc
     return sublists;
 }
 
-/* Nothing of the old layout, and no sublists that nobody names. */
+/* Nothing of the old layout, and no sublists without a name in the head. */
 static void check_tidy(struct steps_world *w, struct outcome *outcome)
 {
     static const struct op_spec compact = {"lcompact", LIST_COMPACT, NULL};
@@ -146,7 +146,7 @@ static void reverse(char *text)
     }
 }
 
-/* Somebody else reads it, converts it, and reads it as a native list. */
+/* Another proxy reads it, converts it, and reads it as a native list. */
 static void check_end(struct steps_world *w, const struct one_case *c, const struct maybe *maybe,
                       bool weak, struct outcome *outcome)
 {
@@ -232,7 +232,7 @@ static void watch(struct steps_world *w, letters first, struct outcome *outcome)
     }
 }
 
-/* A pair that nobody changes any more: it folds to what it needs, and a client by hand sees the
+/* A pair that no client changes any more: it folds to what it needs, and a client by hand sees the
  * same. */
 static void check_pair(struct steps_world *w, const struct maybe *maybe, struct outcome *outcome)
 {

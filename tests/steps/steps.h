@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The world of one case: a server, and proxies before one list of a dialect that may be converted,
- * driven step by step. Whoever runs a case says which proxy takes its next step.
+ * driven step by step. The case (main.c) says which proxy takes its next step.
  */
 #ifndef STEPS_STEPS_H
 #define STEPS_STEPS_H

@@ -20,7 +20,7 @@ struct event_base;
 struct fake_server {
     uint16_t port;
     int listen_fd; /* -1: refuses connections */
-    int fd;        /* -1: nobody is connected */
+    int fd;        /* -1: no client is connected */
     unsigned accepted;
     const char *version;  /* what it says to `version`; NULL: nothing */
     const char *settings; /* what it says to `stats settings` */

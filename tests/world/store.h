@@ -20,7 +20,7 @@ struct item {
     int64_t expires_s; /* by its server's clock; 0 = never */
     uint32_t flags;
     /* All that expires_s was since the item was written last, but for what it is now: where there
-     * is no room for more, the oldest are kept. For whoever gives it other times. */
+     * is no room for more, the oldest are kept. For a driver that gives it other times. */
     unsigned end_count;
     int64_t ends_s[ITEM_ENDS_MAX];
     bool on_disk; /* takes no appends */
@@ -36,8 +36,8 @@ struct store {
     struct be_caps caps;
     bool out_of_memory; /* nothing can be allocated for now */
     uint64_t small_max; /* larger items are refused for now, whatever caps say; 0 = none */
-    bool refusing;      /* answers errors now and then, for now; see whoever executes */
-    int64_t lead_s;     /* what its clock shows, less what whoever asks calls now_s */
+    bool refusing;      /* answers errors now and then, for now; the driver does that */
+    int64_t lead_s;     /* what its clock shows, less the caller's now_s */
 };
 
 void store_init(struct store *store, uint64_t item_size_max, const char *name);
