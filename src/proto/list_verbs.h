@@ -13,7 +13,7 @@
  *     EXACT         a change that depends on what the list holds: one CAS with others
  *     READ          changes nothing
  *     COMPACTION    has the list to itself
- *     CONVERSION    the same, in lists of dialects (docs/migration.md)
+ *     CONVERSION    the same, in lists of dialects
  *
  * traits: what else the engine wants to know; several with |, or 0.
  *     LIST_MAKES        a list that is missing begins with it

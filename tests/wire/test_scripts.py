@@ -432,7 +432,8 @@ def test_docs_name_every_line_of_lstat():
 
 
 def documents():
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
+    tops = ("*.md", "docs/**/*.md", "tests/**/*.md")
+    return sorted(path for top in tops for path in ROOT.glob(top))
 
 
 def prose_of(path):
@@ -510,6 +511,18 @@ def test_architecture_names_files_that_exist():
     paths = ["/" + path.relative_to(ROOT).as_posix() for path in ROOT.glob("src/**/*.[ch]")]
     assert len(named) > 50
     assert [name for name in named if not any(p.endswith("/" + name) for p in paths)] == []
+
+
+def test_documents_that_sources_name_exist():
+    """Comments, help and error texts send readers to documents."""
+    named = {}
+    for top in ("src/**/*.[ch]", "tests/**/*.[chp]*", "scripts/**/*", "conf/*", "Makefile"):
+        for path in filter(pathlib.Path.is_file, ROOT.glob(top)):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for name in re.findall(r"\bdocs/[\w/-]+\.md\b", text):
+                named.setdefault(name, path.relative_to(ROOT).as_posix())
+    assert len(named) > 5
+    assert {name: path for name, path in named.items() if not (ROOT / name).exists()} == {}
 
 
 def test_every_document_is_in_the_index():
