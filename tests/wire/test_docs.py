@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What documents show is so: sessions get the answers that stand there, and the programs of
-docs/clients.md print what stands below them."""
+"""What documents show is so: sessions get the answers that stand there, the programs of
+docs/clients.md print what stands below them, and configurations are good."""
 
 import re
 import shutil
@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from harness import ROOT, TIMEOUT_S
+from test_config_cli import run
 
 RUN_BY = {"python": ["/usr/bin/python3"], "php": ["php"], "js": ["node"]}
 PROGRAM = re.compile(
@@ -94,3 +95,25 @@ def test_session_of_the_document_about_clients(conn):
 def test_session_of_the_document_about_hand_made_lists(conn):
     (text,) = sessions("docs/replacing-hand-made-lists.md")
     check_session(conn, text)
+
+
+# --- configurations ---
+
+
+def configurations():
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        for sample in re.findall(r"^```ini\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            yield pytest.param(sample, id=path.name)
+
+
+def test_documents_show_configurations():
+    assert len(list(configurations())) >= 4
+
+
+@pytest.mark.parametrize("sample", configurations())
+def test_configuration_of_a_document(tmp_path, sample):
+    path = tmp_path / "sample.ini"
+    path.write_text(sample, encoding="utf-8")
+    code, _, error = run("-t", "-c", path)
+    assert code == 0, error
