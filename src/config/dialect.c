@@ -13,6 +13,18 @@
 /* Digits that are not known yet. No name holds it but in %s. */
 #define ANY_DIGIT '%'
 
+/* What a dialect stores, as far as it limits the bytes and names that its settings can have. */
+enum {
+    STORES_DELIMITER = 1, /* between the items */
+    STORES_NOTES = 2,     /* @NUMBER:HASH between signs */
+    STORES_INDEX = 4,     /* numbers between signs, under the list's own key */
+};
+static const unsigned stores[DIALECT_COUNT] = {
+    [DIALECT_SIMPLE] = STORES_DELIMITER, [DIALECT_TOMBSTONE] = STORES_DELIMITER,
+    [DIALECT_PAIRED] = STORES_DELIMITER, [DIALECT_FLIP] = STORES_NOTES,
+    [DIALECT_MARKER] = STORES_NOTES,     [DIALECT_SUBLISTS] = STORES_INDEX,
+};
+
 bool dialect_uses(const struct list_policy *policy, const struct config_key *key)
 {
     uint32_t own = UINT32_C(1) << policy->dialect;
@@ -124,12 +136,12 @@ static int check_sign(const struct list_policy *policy, const struct place *plac
                       const struct config_key *key)
 {
     int sign = byte_of(policy, key);
-    bool notes = policy->dialect == DIALECT_FLIP || policy->dialect == DIALECT_MARKER;
-    if (policy->dialect == DIALECT_SUBLISTS && isdigit(sign)) {
+    unsigned stored = stores[policy->dialect];
+    if ((stored & STORES_INDEX) != 0 && isdigit(sign)) {
         return refuse_byte(policy, place, key,
                            "is part of numbers, which stand between signs with");
     }
-    if (notes && (isxdigit(sign) || sign == '@' || sign == ':')) {
+    if ((stored & STORES_NOTES) != 0 && (isxdigit(sign) || sign == '@' || sign == ':')) {
         return refuse_byte(policy, place, key, "is part of notes (@NUMBER:HASH) with");
     }
     return 0;
@@ -153,9 +165,7 @@ static int check_bytes(const struct list_policy *policy, const struct place *pla
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
-    if (policy->delimiter < 0 &&
-        (policy->dialect == DIALECT_SIMPLE || policy->dialect == DIALECT_TOMBSTONE ||
-         policy->dialect == DIALECT_PAIRED)) {
+    if (policy->delimiter < 0 && (stores[policy->dialect] & STORES_DELIMITER) != 0) {
         return refuse_byte(policy, place, key_of("delimiter"), "does not do: it is stored with");
     }
     for (size_t i = 0; i < count; i++) {
@@ -296,7 +306,7 @@ static int check_own_key(const struct list_policy *policy, const struct place *p
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
-    const char *taken = policy->dialect == DIALECT_SUBLISTS ? "the list's index"
+    const char *taken = (stores[policy->dialect] & STORES_INDEX) != 0 ? "the list's index"
                         : policy->migrate == MIGRATE_NATIVE ? "the record of a list that moves"
                                                             : NULL;
     for (size_t i = 0; taken != NULL && i < count; i++) {
