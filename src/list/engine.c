@@ -33,7 +33,7 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     TAILQ_INIT(&e->done);
     TAILQ_INIT(&e->due);
     TAILQ_INIT(&e->due_long);
-    TAILQ_INIT(&e->nobody.held);
+    TAILQ_INIT(&e->nobody.deferred);
     e->nobody.gone = true;
     return e;
 }
@@ -145,7 +145,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->head = NULL;
     call->op = NULL;
     call->list = NULL;
-    call->held = call->in_doubt = call->ghost = false;
+    call->deferred = call->in_doubt = call->ghost = false;
     call->due_in = NULL;
     call->given_items = NULL;
     call->charged_bytes = call->wanted_bytes = 0;
@@ -168,7 +168,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
 void engine_session_changed(struct engine *e, struct list_session *session)
 {
     struct list_call *call;
-    TAILQ_FOREACH(call, &session->held, holding)
+    TAILQ_FOREACH(call, &session->deferred, deferred_link)
     {
         if (session->gone || session_has_room(call)) {
             lists_mark_ready(&e->lists, lists_find(&e->lists, call->key));

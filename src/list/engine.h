@@ -37,7 +37,7 @@ void engine_destroy(struct engine **engine);
 /* Checks the call against its policy and queues it; done at the earliest in the next engine_run,
  * and at the latest in the first one at or after its deadline. */
 void engine_submit(struct engine *engine, struct list_call *call, struct now now);
-/* What the submitter says of itself in the session is new, and session_holds. */
+/* What the submitter says of itself in the session is new, and session_has_deferred. */
 void engine_session_changed(struct engine *engine, struct list_session *session);
 /* Takes back a request with its reply. Exactly once for each request that engine_take_request gave.
  */

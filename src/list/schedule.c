@@ -20,7 +20,7 @@
 #include "list/change/round.h"
 #include "list/compact/compact.h"
 #include "list/core/engine_state.h"
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 #include "list/core/pass.h"
 
 /* What a pass starts. */
@@ -53,14 +53,14 @@ static bool take_change(struct start *start, struct list_call *call)
     struct list *list = start->pass.list;
     enum phase phase = pass_phase(&start->pass, call);
     bool exact = list->exact != NULL || list->turns != NULL;
-    if (list->hold || exact || start->change_waits || timer_is_set(&list->hold_back) ||
+    if (list->publisher || exact || start->change_waits || timer_is_set(&list->append_backoff) ||
         (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
         list->has_turns = list->has_turns || (phase == PHASE_LOOKING && turns_take(call->verb));
         return false;
     }
     size_t bytes = round_call_bytes(call);
     size_t batched = start->round != NULL ? round_bytes(start->round) : 0;
-    if (batched + bytes > list_log_room(list) || list_keeps_back(start->pass.e, list, call)) {
+    if (batched + bytes > list_log_room(list) || list_awaits_compactor(start->pass.e, list, call)) {
         /* It waits until a compaction makes room, or until its time is over. */
         start->log_full = true;
         return false;
@@ -88,7 +88,7 @@ static bool take_read(struct start *start, struct list_call *call)
         return false;
     }
     if (!session_admit(call, start->pass.list->extent)) {
-        pass_hold(&start->pass, call);
+        pass_defer(&start->pass, call);
         return false;
     }
     if (!TAILQ_EMPTY(&get_round(start)->reads)) {
@@ -107,12 +107,12 @@ static bool take_exact(struct start *start, struct list_call *call)
     bool create = call->verb == LIST_CREATE;
     bool free_place =
         list->exact == NULL || (start->exact != NULL && !create && !start->exact_is_create);
-    if (list_keeps_back(start->pass.e, list, call)) {
+    if (list_awaits_compactor(start->pass.e, list, call)) {
         start->log_full = true;
         start->change_waits = true;
         return false;
     }
-    if (list->hold || list_writing(list) != (start->exact != NULL) || !free_place ||
+    if (list->publisher || list_writing(list) != (start->exact != NULL) || !free_place ||
         pass_phase(&start->pass, call) != PHASE_FREE) {
         start->change_waits = true;
         return false;
@@ -184,7 +184,7 @@ static void take_turns(struct start *start)
             list->has_turns = true;
             break;
         }
-        if (phase == PHASE_BLOCKED || call->held || !turns_take(call->verb) ||
+        if (phase == PHASE_BLOCKED || call->deferred || !turns_take(call->verb) ||
             bytes + call_bytes > room) {
             pass_set_phase(&start->pass, call, PHASE_BLOCKED);
             continue;

@@ -358,7 +358,7 @@ static void update_session(struct client *c)
     session->unread_bytes = c->out.bytes + c->window.parked_bytes;
     session->first = first_may_go ? list_request_call(first) : NULL;
     session->gone = client_is_closed(c);
-    if (session_holds(session)) {
+    if (session_has_deferred(session)) {
         engine_session_changed(c->worker->engine, session);
         c->worker->engine_dirty = true;
     }

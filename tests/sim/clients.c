@@ -183,7 +183,7 @@ bool client_takes(struct client *client, uint64_t bytes)
     }
     session->first = first != NULL ? &first->call : NULL;
     engine_session_changed(client->proxy->base.engine, session);
-    return session_holds(session);
+    return session_has_deferred(session);
 }
 
 /* Nothing but its client, or a pause of its proxy, keeps a call from being answered in time. */

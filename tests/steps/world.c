@@ -58,7 +58,7 @@ void steps_start(struct steps_world *w, unsigned proxy)
     p->base.name = (char)('A' + proxy);
     proxy_start(&w->base, &p->base, config_of(w, proxy), 0, 1000 + w->base.last_epoch);
     chain_init(&p->asked.call.answer);
-    TAILQ_INIT(&p->session.held);
+    TAILQ_INIT(&p->session.deferred);
 }
 
 void steps_ask(struct steps_world *w, unsigned proxy, const struct op_spec *spec)

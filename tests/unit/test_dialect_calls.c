@@ -107,11 +107,11 @@ static void test_a_held_read_that_fails_is_not_held_any_more(void **state)
     struct list_call *held = submit(t, 1, LIST_GET, &t->reader);
     struct list_call *change = submit(t, 2, LIST_ADD, &t->writer);
     answer(t, BE_MISS, NULL); /* it has moved: looked for anew */
-    assert_true(session_holds(&t->reader));
+    assert_true(session_has_deferred(&t->reader));
     answer(t, BE_DOWN, NULL);
     expect_done(t, change, LIST_SERVER_ERROR);
     expect_done(t, held, LIST_SERVER_ERROR);
-    assert_false(session_holds(&t->reader));
+    assert_false(session_has_deferred(&t->reader));
     assert_false(engine_busy(t->rig.engine));
 }
 

@@ -89,7 +89,7 @@ static void test_lists_in_use_are_never_forgotten(void **state)
     TAILQ_INSERT_TAIL(&active->active, &call, active);
     working->ops = 1;
     lists_mark_ready(&lists, ready);
-    timer_set(&timers, &held->hold_back, 100);
+    timer_set(&timers, &held->append_backoff, 100);
     for (unsigned i = 6; i < 200; i++) {
         get(&lists, i);
         assert_true(lists.count <= 6);
@@ -101,7 +101,7 @@ static void test_lists_in_use_are_never_forgotten(void **state)
     TAILQ_REMOVE(&active->active, &call, active);
     working->ops = 0;
     assert_ptr_equal(lists_take_ready(&lists), ready);
-    timer_stop(&timers, &held->hold_back);
+    timer_stop(&timers, &held->append_backoff);
     for (unsigned i = 200; i < 210; i++) {
         get(&lists, i);
     }

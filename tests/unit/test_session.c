@@ -110,14 +110,14 @@ static void test_a_second_large_answer_waits_until_the_first_is_taken(void **sta
     assert_int_equal(serve(t), 1);
     expect_done(t, a, LIST_OK);
     assert_null(engine_take_done(t->rig.engine));
-    assert_true(session_holds(&t->session));
+    assert_true(session_has_deferred(&t->session));
     go_on(t, a->answer.bytes, NULL);
     assert_int_equal(serve(t), 0);
     go_on(t, 0, NULL);
     assert_int_equal(serve(t), 1);
     expect_done(t, b, LIST_OK);
     assert_int_equal(b->answer.bytes, a->answer.bytes);
-    assert_false(session_holds(&t->session));
+    assert_false(session_has_deferred(&t->session));
     assert_false(engine_busy(t->rig.engine));
 }
 

@@ -45,7 +45,7 @@ static bool take_read(struct start *start, struct list_call *call)
         return false;
     }
     if (!session_admit(call, list->extent)) {
-        pass_hold(pass, call);
+        pass_defer(pass, call);
         return false;
     }
     if (start->reader == NULL) {

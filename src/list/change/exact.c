@@ -8,7 +8,7 @@
 #include "list/content/members.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 #include "list/core/scan.h"
 
 #define TRIES_MAX 16

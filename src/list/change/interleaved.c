@@ -3,7 +3,7 @@
 
 #include "list/core/answer.h"
 #include "list/core/engine_state.h"
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 #include "list/read/from_view.h"
 #include "list/read/touch.h"
 
@@ -20,8 +20,9 @@ bool turns_possible(const struct engine *e, const struct list *list)
 {
     bool viewed =
         list->view != NULL ? list->viewing == NULL && !list->view_lags : list->has_no_runs;
-    return viewed && list->hold == NULL && !list_writing(list) && !timer_is_set(&list->hold_back) &&
-           !list_is_crowded_far(list) && e->now.mono_us >= list->turns_after_us;
+    return viewed && list->publisher == NULL && !list_writing(list) &&
+           !timer_is_set(&list->append_backoff) && !list_is_crowded_far(list) &&
+           e->now.mono_us >= list->turns_after_us;
 }
 
 /* The view that shows the head, or NULL. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "list/core/engine_state.h"
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 #include "list/core/pass.h"
 #include "list/read/from_view.h"
 
@@ -168,7 +168,7 @@ static void start_reads(struct engine *e, struct op_round *round)
     }
     struct head *head = round->got == GOT_HEAD ? round->head : NULL;
     if (head != NULL) {
-        pass_hold_large(e, round->op.list, &round->reads);
+        pass_defer_large(e, round->op.list, &round->reads);
     }
     view_start_reads(e, round->op.list, &round->reads, head);
 }
@@ -228,7 +228,7 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
     start_reads(e, round);
     list_consider_compaction(e, list, log_bytes_before(round));
     if (round->probe) {
-        list_hold_back(e, list, PROBE_PAUSE_US); /* a server that is down answers at once */
+        list_back_off_appends(e, list, PROBE_PAUSE_US); /* a server that is down answers at once */
     }
     CO_END(co);
 }

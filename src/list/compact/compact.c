@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "list/core/engine_state.h"
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 
 /* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
 #define STEPS_MAX 64
@@ -21,22 +21,22 @@
 /* How often it looks whether the place it needs is free. */
 #define PLACE_POLL_US 1000u
 
-bool compact_hold(struct op_compact *c)
+bool compact_become_publisher(struct op_compact *c)
 {
     struct list *list = c->op.list;
-    if (list->hold == NULL) {
-        list->hold = &c->op;
+    if (list->publisher == NULL) {
+        list->publisher = &c->op;
     }
-    c->op.waits_quiet = list->hold != &c->op || list_writing(list);
+    c->op.waits_quiet = list->publisher != &c->op || list_writing(list);
     return !c->op.waits_quiet;
 }
 
-void compact_release(struct engine *e, struct op_compact *c)
+void compact_stop_publishing(struct engine *e, struct op_compact *c)
 {
     struct list *list = c->op.list;
     c->op.waits_quiet = false;
-    if (list->hold == &c->op) {
-        list->hold = NULL;
+    if (list->publisher == &c->op) {
+        list->publisher = NULL;
     }
     op_check_quiet(e, list);
 }

@@ -100,12 +100,13 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 
-/* Keeps this worker's changes, and its other compaction's publishing, back until compact_release.
- * True when none is under way any more; COMPACT_HOLD waits for that. */
-bool compact_hold(struct op_compact *c);
-void compact_release(struct engine *e, struct op_compact *c);
-#define COMPACT_HOLD(co, c) \
-    while (!compact_hold(c)) { \
+/* Keeps this worker's changes, and its other compaction's publishing, back until
+ * compact_stop_publishing. True when none is under way any more; COMPACT_BECOME_PUBLISHER waits for
+ * that. */
+bool compact_become_publisher(struct op_compact *c);
+void compact_stop_publishing(struct engine *e, struct op_compact *c);
+#define COMPACT_BECOME_PUBLISHER(co, c) \
+    while (!compact_become_publisher(c)) { \
         CO_AWAIT(co, "waiting for own changes"); \
     }
 

@@ -18,7 +18,7 @@
 #include "list/compact/compact.h"
 #include "list/content/view.h"
 #include "list/core/engine_state.h"
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 #include "list/format/layout.h"
 
 /* The list's view, if it can tell what the head's runs hold; else NULL. */
@@ -152,7 +152,7 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     struct op *op = &c->op;
 
     CO_BEGIN(co);
-    COMPACT_HOLD(co, c);
+    COMPACT_BECOME_PUBLISHER(co, c);
     writer_init(e, c, c->head->log.len + 2 * list_log_hard_limit(op->list));
     c->result = STEP_FAILED;
     CO_CALL(co, announce_step(e, c, event, "announcing a flip"));
@@ -170,7 +170,7 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
             CO_CALL(co, publish_step(e, c, event, build_flip));
         }
     }
-    compact_release(e, c);
+    compact_stop_publishing(e, c);
     if (c->result == STEP_DONE) {
         metric_inc(e->metrics, METRIC_list_flips);
     } else if (c->writer.announced && c->result != STEP_UNKNOWN) {

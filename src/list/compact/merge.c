@@ -301,14 +301,14 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
             (void)compact_take_head(e, c, event);
             look_for_damage(e, c);
         } else if (written(c)) {
-            COMPACT_HOLD(co, c);
+            COMPACT_BECOME_PUBLISHER(co, c);
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish a merge");
             c->result = STEP_CONFLICT;
             if (compact_take_head(e, c, event)) {
                 CO_CALL(co, publish_step(e, c, event, build_merge));
             }
-            compact_release(e, c);
+            compact_stop_publishing(e, c);
         }
     }
     if (c->result == STEP_DONE) {

@@ -62,7 +62,7 @@ static const char *waits_for(const struct engine *e, const struct list *list)
     if (waiting[0] != '\0') {
         return waiting;
     }
-    return timer_is_set(&list->hold_back)
+    return timer_is_set(&list->append_backoff)
                ? "a compaction by another proxy, for which changes are held back"
                : "a busy worker: nothing was under way for this list";
 }

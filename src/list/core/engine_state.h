@@ -10,7 +10,7 @@
 #include "list/core/fetch.h"
 #include "list/core/lists.h"
 
-enum timer_kind { TIMER_OP, TIMER_HOLD_BACK };
+enum timer_kind { TIMER_OP, TIMER_APPEND_BACKOFF };
 
 TAILQ_HEAD(due_queue, list_call);
 

@@ -81,11 +81,11 @@ struct list_call {
     struct list *list;               /* the engine's */
     struct op *op;                   /* the engine's: the operation that carries it, or NULL */
     struct head *head;               /* the engine's: what a read is answered from */
-    bool held;                       /* the engine's: see session.h */
-    bool in_doubt;                  /* the engine's: it was done where it does not count any more */
-    TAILQ_ENTRY(list_call) holding; /* the engine's */
-    uint64_t charged_bytes;         /* the engine's */
-    uint64_t wanted_bytes;          /* the engine's: what there was no room for when it was held */
+    bool deferred;                   /* the engine's: see session.h */
+    bool in_doubt; /* the engine's: it was done where it does not count any more */
+    TAILQ_ENTRY(list_call) deferred_link; /* the engine's */
+    uint64_t charged_bytes;               /* the engine's */
+    uint64_t wanted_bytes; /* the engine's: what there was no room for when it was deferred */
 };
 
 #endif

@@ -47,7 +47,7 @@ static struct list **find(const struct lists *lists, struct slice key, uint64_t 
 static bool list_idle(const struct list *list)
 {
     return TAILQ_EMPTY(&list->queue) && TAILQ_EMPTY(&list->active) && list->ops == 0 &&
-           !list->is_ready && !timer_is_set(&list->hold_back);
+           !list->is_ready && !timer_is_set(&list->append_backoff);
 }
 
 static void forget_idle(struct lists *lists)

@@ -38,7 +38,7 @@ struct list {
     struct op *turns;         /* the batch of changes and looks in turns in progress */
     struct op *compaction;    /* the compaction in progress, unless it is merging */
     struct op *merge;         /* the one that is: merges are long, flips go on beside them */
-    struct op *hold;          /* which of the two is publishing: changes of this worker wait */
+    struct op *publisher;     /* which of the two is publishing: changes of this worker wait */
     struct op *writer;        /* dialects: what changes it, or folds it */
     struct op *reader;        /* dialects: what reads it */
     unsigned ops;             /* operations of any kind */
@@ -63,10 +63,11 @@ struct list {
     struct name suspect;
     TAILQ_ENTRY(list) view_lru;
 
-    struct timer hold_back; /* set while this worker's appends wait for the sake of others' flips */
-    uint32_t trip_us;       /* round trip of the head's server; 0 = not known. See holdback.h */
-    uint64_t crowded_us;    /* when the log was first seen over holdback.c's line; 0 = it is not */
-    uint64_t patience_us;   /* until then another worker's compaction of it is waited for */
+    struct timer append_backoff; /* set while this worker's appends wait for the sake of others'
+                                    flips */
+    uint32_t trip_us;            /* round trip of the head's server; 0 = not known. See backoff.h */
+    uint64_t crowded_us;  /* when the log was first seen over backoff.c's line; 0 = it is not */
+    uint64_t patience_us; /* until then another worker's compaction of it is waited for */
     uint64_t compact_after_us; /* no automatic compaction before */
     unsigned compact_failures; /* in a row */
     struct name wish_run;      /* WISH_CLEAR, WISH_HEAL */

@@ -80,7 +80,7 @@ static void op_finish(struct engine *e, struct op *op)
     } else if (list->reader == op) {
         list->reader = NULL;
     }
-    CHECK(list->hold != op);
+    CHECK(list->publisher != op);
     list->ops--;
     op->finished = true;
     op_check_quiet(e, list);

@@ -21,22 +21,22 @@ void pass_activate(const struct pass *pass, struct list_call *call)
     TAILQ_INSERT_TAIL(&pass->list->active, call, active);
 }
 
-static void hold(struct list_call *call)
+static void defer(struct list_call *call)
 {
     deadline_stop(call);
-    session_hold(call);
+    session_defer(call);
 }
 
-void pass_hold(const struct pass *pass, struct list_call *call)
+void pass_defer(const struct pass *pass, struct list_call *call)
 {
-    hold(call);
-    pass_set_phase(pass, call, PHASE_HELD);
+    defer(call);
+    pass_set_phase(pass, call, PHASE_DEFERRED);
 }
 
-/* A held call's time begins when the client lets it go on. */
+/* The time of a deferred call begins when the client lets it go on. */
 static void release(const struct pass *pass, struct list_call *call)
 {
-    if (call->held) {
+    if (call->deferred) {
         session_release(call);
         deadline_renew(pass->e, call);
     }
@@ -48,9 +48,9 @@ static void consider(struct pass *pass, struct list_call *call)
     if (call->session->gone && list_verb_reads(call->verb)) {
         pass_activate(pass, call);
         call_finish(pass->e, pass->list, call, LIST_SERVER_ERROR); /* nobody hears it */
-    } else if (pass_phase(pass, call) == PHASE_HELD) {
-        hold(call);
-    } else if (!pass->take(pass, call) && !call->held) {
+    } else if (pass_phase(pass, call) == PHASE_DEFERRED) {
+        defer(call);
+    } else if (!pass->take(pass, call) && !call->deferred) {
         pass_set_phase(pass, call, PHASE_BLOCKED);
     }
 }
@@ -64,18 +64,18 @@ void pass_queue(struct pass *pass)
     }
 }
 
-void pass_hold_large(struct engine *e, struct list *list, struct call_queue *reads)
+void pass_defer_large(struct engine *e, struct list *list, struct call_queue *reads)
 {
     struct pass pass = {.e = e, .list = list};
     struct list_call *call, *next, *last_back = NULL;
     e->session_mark++;
     for (call = TAILQ_FIRST(reads); call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);
-        if (pass_phase(&pass, call) != PHASE_HELD && session_admit(call, list->extent)) {
+        if (pass_phase(&pass, call) != PHASE_DEFERRED && session_admit(call, list->extent)) {
             continue;
         }
         session_discharge(call);
-        pass_hold(&pass, call);
+        pass_defer(&pass, call);
         TAILQ_REMOVE(reads, call, link);
         call_leave(call);
         TAILQ_REMOVE(&list->active, call, active);

@@ -10,12 +10,12 @@
 #include "list/core/engine_state.h"
 
 enum phase {
-    PHASE_FREE,    /* nothing of this session is under way on this list */
-    PHASE_CHANGED, /* it has a change in what is being made */
-    PHASE_LOOKING, /* it has an lhas in that: changes may follow in turns */
-    PHASE_READING, /* it has another read in that: only reads may follow */
-    PHASE_BLOCKED, /* an earlier call must end first */
-    PHASE_HELD,    /* an earlier call waits for the client to take answers, and so does this one */
+    PHASE_FREE,     /* nothing of this session is under way on this list */
+    PHASE_CHANGED,  /* it has a change in what is being made */
+    PHASE_LOOKING,  /* it has an lhas in that: changes may follow in turns */
+    PHASE_READING,  /* it has another read in that: only reads may follow */
+    PHASE_BLOCKED,  /* an earlier call must end first */
+    PHASE_DEFERRED, /* an earlier call waits for the client to take answers, and so does this one */
 };
 
 struct pass {
@@ -45,9 +45,9 @@ static inline void pass_set_phase(const struct pass *pass, struct list_call *cal
 /* The call leaves the queue. */
 void pass_activate(const struct pass *pass, struct list_call *call);
 /* A read whose answer there is no room for: see session.h. */
-void pass_hold(const struct pass *pass, struct list_call *call);
+void pass_defer(const struct pass *pass, struct list_call *call);
 /* Reads that were started before their list's extent was known: puts those whose answers are too
  * large for now back into the queue, where they came from. */
-void pass_hold_large(struct engine *e, struct list *list, struct call_queue *reads);
+void pass_defer_large(struct engine *e, struct list *list, struct call_queue *reads);
 
 #endif

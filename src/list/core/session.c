@@ -66,21 +66,21 @@ void session_discharge(struct list_call *call)
     call->charged_bytes = 0;
 }
 
-void session_hold(struct list_call *call)
+void session_defer(struct list_call *call)
 {
-    if (!call->held) {
-        call->held = true;
-        if (!session_holds(call->session)) {
-            TAILQ_INIT(&call->session->held); /* a session begins as zeros */
+    if (!call->deferred) {
+        call->deferred = true;
+        if (!session_has_deferred(call->session)) {
+            TAILQ_INIT(&call->session->deferred); /* a session begins as zeros */
         }
-        TAILQ_INSERT_TAIL(&call->session->held, call, holding);
+        TAILQ_INSERT_TAIL(&call->session->deferred, call, deferred_link);
     }
 }
 
 void session_release(struct list_call *call)
 {
-    if (call->held) {
-        call->held = false;
-        TAILQ_REMOVE(&call->session->held, call, holding);
+    if (call->deferred) {
+        call->deferred = false;
+        TAILQ_REMOVE(&call->session->deferred, call, deferred_link);
     }
 }

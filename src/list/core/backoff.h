@@ -16,8 +16,8 @@
  *
  * A worker that has waited for some round trips compacts itself: nobody else seems to.
  */
-#ifndef LIST_CORE_HOLDBACK_H
-#define LIST_CORE_HOLDBACK_H
+#ifndef LIST_CORE_BACKOFF_H
+#define LIST_CORE_BACKOFF_H
 
 #include "list/core/lists.h"
 
@@ -27,12 +27,13 @@ void list_note_trip(struct list *list, uint64_t trip_us);
 /* Is the head's server so far that proxies wait for each other's compactions? */
 bool list_is_far(const struct list *list);
 /* Keeps this worker's appends back for a while. */
-void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us);
+void list_back_off_appends(struct engine *e, struct list *list, uint64_t delay_us);
 /* Is it, and the log far over its line? */
 bool list_is_crowded_far(const struct list *list);
 /* Is the change to wait for a compaction by another worker? The log's size is to be asked for,
  * until that is done. */
-bool list_keeps_back(const struct engine *e, const struct list *list, const struct list_call *call);
+bool list_awaits_compactor(const struct engine *e, const struct list *list,
+                           const struct list_call *call);
 /* After a change or a read: wishes for a compaction or holds appends back where the log's size asks
  * for it. log_bytes_before: the log as it was known before. */
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);

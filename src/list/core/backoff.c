@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 
 #include "base/number.h"
 #include "list/core/engine_state.h"
 
 /* Near: the first delay, at the line; it grows with the square of how far the log is over. */
-#define HOLD_BACK_US 300u
-#define HOLD_BACK_MAX_US 30000u
+#define APPEND_BACKOFF_US 300u
+#define APPEND_BACKOFF_MAX_US 30000u
 /* From here on a server is far: the delays above are shorter than a few of its round trips. */
 #define FAR_US 4000u
 /* A sample that is longer counts as this: a server that stalls is not far. */
@@ -43,17 +43,18 @@ bool list_is_crowded_far(const struct list *list)
     return list_is_far(list) && list_log_bytes(list) > silence_line(list);
 }
 
-void list_hold_back(struct engine *e, struct list *list, uint64_t delay_us)
+void list_back_off_appends(struct engine *e, struct list *list, uint64_t delay_us)
 {
-    if (!timer_is_set(&list->hold_back)) {
-        list->hold_back.owner = list;
-        list->hold_back.kind = TIMER_HOLD_BACK;
-        timer_set(&e->timers, &list->hold_back, e->now.mono_us + delay_us);
+    if (!timer_is_set(&list->append_backoff)) {
+        list->append_backoff.owner = list;
+        list->append_backoff.kind = TIMER_APPEND_BACKOFF;
+        timer_set(&e->timers, &list->append_backoff, e->now.mono_us + delay_us);
         metric_inc(e->metrics, METRIC_list_holdbacks);
     }
 }
 
-bool list_keeps_back(const struct engine *e, const struct list *list, const struct list_call *call)
+bool list_awaits_compactor(const struct engine *e, const struct list *list,
+                           const struct list_call *call)
 {
     if (!list_is_crowded_far(list) || e->now.mono_us < list->crowded_us + list->trip_us) {
         return false;
@@ -113,7 +114,8 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
     if ((far_over || nearly_full) && list->compaction == NULL && list->wish == WISH_NONE) {
         /* Without this, two busy proxies starve every flip. */
         uint64_t over = log / limit;
-        uint64_t delay_us = HOLD_BACK_US * over * over;
-        list_hold_back(e, list, delay_us < HOLD_BACK_MAX_US ? delay_us : HOLD_BACK_MAX_US);
+        uint64_t delay_us = APPEND_BACKOFF_US * over * over;
+        list_back_off_appends(e, list,
+                              delay_us < APPEND_BACKOFF_MAX_US ? delay_us : APPEND_BACKOFF_MAX_US);
     }
 }
