@@ -325,7 +325,7 @@ static bool reads(const struct history *h, const struct history_call *call,
     if (c->verb == LIST_HAS) {
         return reads_has(call, now);
     }
-    bool all = c->verb == LIST_GET;
+    bool all = !list_verb_has(c->verb, LIST_RANGES);
     cut(now, all ? 0 : call->spec->from, all ? -1 : call->spec->to, &wanted);
     bool missing = wanted.count == 0 && !(h->refuse && now->exists);
     return same_items(&wanted, &call->answer) && missing == (c->status == LIST_MISSING);
@@ -349,18 +349,10 @@ static bool does(const struct history *h, const struct history_call *call, bool 
         return does_drop(h, call, emptied, now);
     case LIST_COMPACT:
         return !h->refuse || (c->status == LIST_MISSING) == !now->exists;
-    case LIST_GET:
-    case LIST_HAS:
-    case LIST_LEN:
-    case LIST_RANGE:
+    default:
+        CHECK(list_verb_reads(c->verb) && c->verb != LIST_STAT);
         return reads(h, call, now);
-    case LIST_STAT:
-    case LIST_CONVERT:
-    case LIST_VERB_COUNT:
-        break;
     }
-    CHECK(false);
-    return false;
 }
 
 /* ---- the search for an order ---- */
@@ -427,7 +419,7 @@ bool history_explains(const struct history *h, const struct listing *last)
     struct search s = {.h = h, .last = last};
     for (unsigned i = 0; i < h->count; i++) {
         const struct history_call *call = &h->calls[i];
-        bool reads_only = call->spec->verb >= LIST_GET && call->spec->verb <= LIST_RANGE;
+        bool reads_only = list_verb_reads(call->spec->verb);
         bool open = call->end == CALL_UNKNOWN || call->end == CALL_OPEN;
         if (call->end == CALL_REFUSED ||
             (open && (reads_only || call->spec->verb == LIST_COMPACT))) {
@@ -463,13 +455,11 @@ void listing_describe(const struct listing *listing, char *out, size_t cap)
 
 void call_describe(const struct history_call *call, char *out, size_t cap)
 {
-    static const char *const verbs[] = {"ladd", "ldel", "lset", "laddx",  "ldelx", "lcreate",
-                                        "lget", "lhas", "llen", "lrange", "ldrop", "lcompact"};
     static const char *const statuses[] = {"OK", "MISSING", "NOT_STORED", "CLIENT_ERROR",
                                            "SERVER_ERROR"};
     const struct list_call *c = &call->call;
     size_t used = 0;
-    append(out, cap, &used, "%c %s", call->proxy, verbs[call->spec->verb]);
+    append(out, cap, &used, "%c %s", call->proxy, list_verb_word(call->spec->verb));
     for (unsigned i = 0; i < call->spec->count; i++) {
         append(out, cap, &used, " %u", (unsigned)call->spec->ids[i]);
     }

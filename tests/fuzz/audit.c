@@ -546,8 +546,7 @@ static bool reads_all(const struct list_call *call)
 
 void audit_done(struct audit *a, const struct list_call *call)
 {
-    bool reads = call->verb == LIST_GET || call->verb == LIST_HAS || call->verb == LIST_LEN ||
-                 call->verb == LIST_RANGE;
+    bool reads = list_verb_reads(call->verb) && call->verb != LIST_STAT;
     if (!reads || (call->status != LIST_OK && call->status != LIST_MISSING)) {
         return;
     }

@@ -197,12 +197,12 @@ static void stop_engine(struct world *w)
 
 static bool is_change(enum list_verb verb)
 {
-    return verb <= LIST_CREATE || verb == LIST_DROP;
+    return list_verb_changes(verb) || verb == LIST_DROP;
 }
 
 static bool takes_items(enum list_verb verb)
 {
-    return verb <= LIST_CREATE || verb == LIST_HAS;
+    return list_verb_changes(verb) || verb == LIST_HAS;
 }
 
 static void fill_items(struct world *w, struct fuzz_call *c)
@@ -223,6 +223,12 @@ static void fill_items(struct world *w, struct fuzz_call *c)
     }
 }
 
+/* As inputs number them. */
+static const enum list_verb verbs[] = {LIST_ADD,    LIST_DEL,     LIST_SET, LIST_ADDX, LIST_DELX,
+                                       LIST_CREATE, LIST_GET,     LIST_HAS, LIST_LEN,  LIST_RANGE,
+                                       LIST_DROP,   LIST_COMPACT, LIST_STAT};
+enum { VERBS = sizeof verbs / sizeof verbs[0] };
+
 static void submit(struct world *w)
 {
     if (w->call_count == CALLS_MAX) {
@@ -230,8 +236,8 @@ static void submit(struct world *w)
     }
     struct fuzz_call *c = &w->calls[w->call_count++];
     uint8_t choice = input_byte(&w->in);
-    enum list_verb verb = (enum list_verb)(choice % (LIST_STAT + 1));
-    unsigned rest = choice / (LIST_STAT + 1);
+    enum list_verb verb = verbs[choice % VERBS];
+    unsigned rest = choice / VERBS;
     *c = (struct fuzz_call){.open = true};
     c->call.verb = verb;
     c->call.form = rest & 1 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
@@ -242,7 +248,7 @@ static void submit(struct world *w)
     c->call.owner = c;
     if (takes_items(verb)) {
         fill_items(w, c);
-    } else if (verb == LIST_RANGE) {
+    } else if (list_verb_has(verb, LIST_RANGES)) {
         c->call.from = (int8_t)input_byte(&w->in);
         c->call.to = (int8_t)input_byte(&w->in);
     }

@@ -14,14 +14,6 @@ bool call_unknown(const struct sim_call *call)
            (call->call.status == LIST_SERVER_ERROR && strstr(call->call.error, "unknown") != NULL);
 }
 
-static const char *verb_name(enum list_verb verb)
-{
-    static const char *const names[] = {"ladd",    "ldel",     "lset", "laddx", "ldelx",
-                                        "lcreate", "lget",     "lhas", "llen",  "lrange",
-                                        "ldrop",   "lcompact", "lstat"};
-    return names[verb];
-}
-
 static const char *status_name(enum list_status status)
 {
     static const char *const names[] = {"OK", "MISSING", "NOT_STORED", "CLIENT_ERROR",
@@ -32,11 +24,11 @@ static const char *status_name(enum list_status status)
 void call_describe(const struct sim_call *call, char *out, size_t cap)
 {
     int n = snprintf(out, cap, "call %llu p%u c%u %s %s", (unsigned long long)call->number,
-                     call->proxy, call->session, verb_name(call->call.verb), call->key);
+                     call->proxy, call->session, list_verb_word(call->call.verb), call->key);
     for (size_t i = 0; i < call->call.item_count && (size_t)n < cap; i++) {
         n += snprintf(out + n, cap - (size_t)n, " %u", (unsigned)call->ids[i]);
     }
-    if ((size_t)n < cap && call->call.verb == LIST_RANGE) {
+    if ((size_t)n < cap && list_verb_has(call->call.verb, LIST_RANGES)) {
         n += snprintf(out + n, cap - (size_t)n, " %lld %lld", (long long)call->call.from,
                       (long long)call->call.to);
     }
@@ -180,7 +172,7 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
             }
         }
         same = same && has == answer->count;
-    } else if (c->verb == LIST_RANGE) {
+    } else if (list_verb_has(c->verb, LIST_RANGES)) {
         expected_range(&v->items, c->from, c->to, &expected);
         same = ids_equal(&expected, answer);
     } else {
@@ -400,9 +392,7 @@ void oracle_judge(struct oracle *o, struct session_model *session, struct sim_ca
     o->checked++;
     if (call->call.status == LIST_CLIENT_ERROR || call->call.status == LIST_SERVER_ERROR) {
         judge_error(o, call);
-    } else if (call->call.verb == LIST_GET || call->call.verb == LIST_HAS ||
-               call->call.verb == LIST_LEN || call->call.verb == LIST_RANGE ||
-               call->call.verb == LIST_STAT) {
+    } else if (list_verb_reads(call->call.verb)) {
         judge_read(o, session, call);
     } else {
         judge_change(o, session, call);

@@ -363,7 +363,7 @@ static void judge_read(struct outside *o, struct sim_call *call)
     if (c->verb != LIST_HAS) {
         check_seen(o, call->list, &call->answer, call->asked, call);
     }
-    if (c->verb != LIST_RANGE) {
+    if (!list_verb_has(c->verb, LIST_RANGES)) {
         check_complete(o, call->list, &call->answer, call->asked, call);
     }
 }
@@ -375,8 +375,7 @@ void outside_answered(struct outside *o, struct sim_call *call)
     bool failed = status == LIST_SERVER_ERROR || status == LIST_CLIENT_ERROR;
     o->oracle->checked += !unknown;
     if (!changes(call)) {
-        bool reads = call->call.verb >= LIST_GET && call->call.verb != LIST_DROP &&
-                     call->call.verb != LIST_COMPACT;
+        bool reads = list_verb_reads(call->call.verb);
         if (!unknown && !failed && reads) {
             judge_read(o, call);
         }

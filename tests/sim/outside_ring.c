@@ -148,7 +148,7 @@ void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64
     if (!has) {
         check_order(o, list, seen, call);
     }
-    if (call != NULL && call->call.verb == LIST_RANGE) {
+    if (call != NULL && list_verb_has(call->call.verb, LIST_RANGES)) {
         return;
     }
     for (unsigned id = 0; id < ITEMS_MAX; id++) {

@@ -32,7 +32,8 @@ static enum history_outcome outcome_of(const struct sim_call *call)
     case LIST_OK:
         return HISTORY_OK;
     case LIST_MISSING:
-        return verb == LIST_HAS || verb == LIST_RANGE ? HISTORY_NONE : HISTORY_MISSING;
+        return verb == LIST_HAS || list_verb_has(verb, LIST_RANGES) ? HISTORY_NONE
+                                                                    : HISTORY_MISSING;
     case LIST_NOT_STORED:
         return HISTORY_NOT_STORED;
     case LIST_CLIENT_ERROR:
@@ -94,8 +95,7 @@ static void record_call(struct history *history, const struct sim_world *w,
     static struct slice answer[ITEMS_MAX], items[CALL_ITEMS_MAX];
     const struct list_call *c = &call->call;
     bool unknown = call_unknown(call);
-    bool reads = c->verb == LIST_GET || c->verb == LIST_HAS || c->verb == LIST_LEN ||
-                 c->verb == LIST_RANGE || c->verb == LIST_STAT;
+    bool reads = list_verb_reads(c->verb);
     if ((unknown && reads) || (c->verb == LIST_STAT && c->status != LIST_OK)) {
         return;
     }
