@@ -22,6 +22,7 @@
  *     LIST_COUNTS       the answer needs the number of items
  *     LIST_WHOLE        the answer is all items, in their order
  *     LIST_FROM_OLDEST  the answer is the items at positions from .. to, 0 the first of the list
+ *     LIST_FROM_NEWEST  the same, 0 the newest item, the newest first
  *
  * takes: what follows the word.
  *     ITEMS      KEY ITEM...
@@ -68,6 +69,7 @@
                                                  WORD(HAS, lhasb, DATA, SOME) \
     VERB(LEN, READ, LIST_COUNTS)                 WORD(LEN, llen, KEY, NUMBER) \
     VERB(RANGE, READ, LIST_FROM_OLDEST)          WORD(RANGE, lrange, RANGE, SOME) \
+    VERB(REVRANGE, READ, LIST_FROM_NEWEST)       WORD(REVRANGE, lrevrange, RANGE, SOME) \
     VERB(DROP, COMPACTION, 0)                    WORD(DROP, ldrop, KEY, DELETED) \
     VERB(COMPACT, COMPACTION, LIST_LONG)         WORD(COMPACT, lcompact, KEY, OK) \
     VERB(STAT, READ, LIST_COUNTS)                WORD(STAT, lstat, KEY, STAT) \

@@ -26,6 +26,7 @@ const struct op_spec ops_a[] = {
       {LIST_ADD, 2, {20, 1}, 0, 0},
       {LIST_HAS, 2, {2, 20}, 0, 0},
       {LIST_DEL, 2, {2, 20}, 0, 0}}},
+    {"lrevrange", 1, false, {{LIST_REVRANGE, 0, {0}, 1, -2}}},
 };
 const unsigned ops_a_count = sizeof ops_a / sizeof ops_a[0];
 

@@ -296,7 +296,7 @@ static bool reads_has(const struct history_call *call, const struct listing *now
     return found == call->answer.count && (found == 0) == (call->call.status == LIST_MISSING);
 }
 
-static void cut(const struct listing *now, int from, int to, struct listing *out)
+static void cut(const struct listing *now, int from, int to, bool back, struct listing *out)
 {
     int n = now->count;
     from = from < 0 ? n + from : from;
@@ -306,11 +306,11 @@ static void cut(const struct listing *now, int from, int to, struct listing *out
     out->exists = now->exists;
     out->count = 0;
     for (int i = from; i <= to; i++) {
-        out->ids[out->count++] = now->ids[i];
+        out->ids[out->count++] = now->ids[back ? n - 1 - i : i];
     }
 }
 
-/* lget, lrange, lhas, llen: would that content be answered like this? */
+/* lget, lrange, lrevrange, lhas, llen: would that content be answered like this? */
 static bool reads(const struct history *h, const struct history_call *call,
                   const struct listing *now)
 {
@@ -326,7 +326,8 @@ static bool reads(const struct history *h, const struct history_call *call,
         return reads_has(call, now);
     }
     bool all = !list_verb_has(c->verb, LIST_RANGES);
-    cut(now, all ? 0 : call->spec->from, all ? -1 : call->spec->to, &wanted);
+    cut(now, all ? 0 : call->spec->from, all ? -1 : call->spec->to, c->verb == LIST_REVRANGE,
+        &wanted);
     bool missing = wanted.count == 0 && !(h->refuse && now->exists);
     return same_items(&wanted, &call->answer) && missing == (c->status == LIST_MISSING);
 }

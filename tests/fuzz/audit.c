@@ -523,7 +523,8 @@ static void check_answer_bytes(const struct list_call *call, const struct ref_it
     } else {
         for (size_t i = 0; i < items->count; i++) {
             if (in_range(call, (int64_t)i, (int64_t)items->count)) {
-                expect_item(&x, call, items->items[i]);
+                bool back = call->verb == LIST_REVRANGE;
+                expect_item(&x, call, items->items[back ? items->count - 1 - i : i]);
             }
         }
     }

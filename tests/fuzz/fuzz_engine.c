@@ -238,6 +238,9 @@ static void submit(struct world *w)
     uint8_t choice = input_byte(&w->in);
     enum list_verb verb = verbs[choice % VERBS];
     unsigned rest = choice / VERBS;
+    if (verb == LIST_RANGE && rest >= 16) { /* numbered later than the others */
+        verb = LIST_REVRANGE;
+    }
     *c = (struct fuzz_call){.open = true};
     c->call.verb = verb;
     c->call.form = rest & 1 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;

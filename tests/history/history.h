@@ -29,8 +29,9 @@
  *
  * VERB is ladd ldel lset laddx ldelx lcreate lget lhas llen lrange ldrop lcompact; behind the LIST
  * of lrange stand FROM and TO. The other spellings of a verb (lgets, lgetb, laddb, ...) are
- * recorded as these; a read of several lists is one operation per list. In names, "%XX" is a byte;
- * blanks, control bytes, '%' and '=' must be written so.
+ * recorded as these, an lrevrange as the lrange of the same items: positions -1 - TO and -1 - FROM,
+ * the answer from behind. A read of several lists is one operation per list. In names, "%XX" is a
+ * byte; blanks, control bytes, '%' and '=' must be written so.
  *
  *     OUTCOME       ANSWER
  *     ok            laddx, ldelx, llen: the number; lget, lhas, lrange: the items in order

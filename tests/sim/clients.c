@@ -46,8 +46,8 @@ static enum list_verb choose_change(struct client *client)
 
 static enum list_verb choose_verb(struct client *client)
 {
-    static const enum list_verb reads[] = {LIST_GET, LIST_GET,   LIST_HAS,   LIST_HAS,
-                                           LIST_LEN, LIST_RANGE, LIST_RANGE, LIST_STAT};
+    static const enum list_verb reads[] = {LIST_GET, LIST_GET,   LIST_HAS,      LIST_HAS,
+                                           LIST_LEN, LIST_RANGE, LIST_REVRANGE, LIST_STAT};
     uint64_t n = rng_below(&client->rng, 100);
     if (client->proxy->world->p.only_adds) {
         return LIST_ADD;

@@ -141,15 +141,15 @@ bool oracle_parse_answer(const struct oracle *o, struct sim_call *call, struct i
     return good;
 }
 
-static void expected_range(const struct ids *all, int64_t from, int64_t to, struct ids *out)
+static void expected_range(const struct ids *all, const struct list_call *c, struct ids *out)
 {
-    int64_t n = all->count;
+    int64_t n = all->count, from = c->from, to = c->to;
     from = from < 0 ? n + from : from;
     to = to < 0 ? n + to : to;
     from = from < 0 ? 0 : from;
     to = to >= n ? n - 1 : to;
     for (int64_t i = from; i <= to; i++) {
-        ids_push(out, all->ids[i]);
+        ids_push(out, all->ids[c->verb == LIST_REVRANGE ? n - 1 - i : i]);
     }
 }
 
@@ -173,7 +173,7 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
         }
         same = same && has == answer->count;
     } else if (list_verb_has(c->verb, LIST_RANGES)) {
-        expected_range(&v->items, c->from, c->to, &expected);
+        expected_range(&v->items, c, &expected);
         same = ids_equal(&expected, answer);
     } else {
         same = ids_equal(&v->items, answer);

@@ -22,7 +22,7 @@ static const enum history_verb verbs[] = {
     [LIST_GET] = HISTORY_LGET,         [LIST_HAS] = HISTORY_LHAS,
     [LIST_LEN] = HISTORY_LLEN,         [LIST_RANGE] = HISTORY_LRANGE,
     [LIST_COMPACT] = HISTORY_LCOMPACT, [LIST_DROP] = HISTORY_LDROP,
-    [LIST_STAT] = HISTORY_LLEN,
+    [LIST_STAT] = HISTORY_LLEN,        [LIST_REVRANGE] = HISTORY_LRANGE,
 };
 
 static enum history_outcome outcome_of(const struct sim_call *call)
@@ -96,6 +96,7 @@ static void record_call(struct history *history, const struct sim_world *w,
     const struct list_call *c = &call->call;
     bool unknown = call_unknown(call);
     bool reads = list_verb_reads(c->verb);
+    bool back = c->verb == LIST_REVRANGE; /* the same as an lrange, counted from the other end */
     if ((unknown && reads) || (c->verb == LIST_STAT && c->status != LIST_OK)) {
         return;
     }
@@ -107,8 +108,8 @@ static void record_call(struct history *history, const struct sim_world *w,
         .list = slice_of(w->oracle.list[call->list].key),
         .items = items,
         .item_count = c->item_count,
-        .from = c->from,
-        .to = c->to,
+        .from = back ? -1 - c->to : c->from,
+        .to = back ? -1 - c->from : c->to,
         .invoked = (int64_t)call->asked,
         .completed = (int64_t)call->answered,
         .count = c->verb == LIST_STAT ? c->stat.items : c->number,
@@ -117,7 +118,7 @@ static void record_call(struct history *history, const struct sim_world *w,
         .hint = hint_of_call(call),
     };
     for (uint32_t i = 0; i < call->answer.count; i++) {
-        answer[i] = item_text(call->answer.ids[i]);
+        answer[i] = item_text(call->answer.ids[back ? call->answer.count - 1 - i : i]);
     }
     for (size_t i = 0; i < c->item_count; i++) {
         items[i] = item_text(call->ids[i]);

@@ -53,7 +53,7 @@ class Request:
     form: str  # the verb that is sent
     verb: str  # the verb in the history; "" for requests that are not recorded
     lists: tuple
-    words: tuple = ()  # items, or the positions of lrange
+    words: tuple = ()  # items, or the positions of lrange and lrevrange
     body: bytes | None = None
 
     def text(self):
@@ -87,7 +87,8 @@ FORMS = {
     "lhas": ("lhas", 8, 4),
     "lhasb": ("lhas", 2, 1),
     "llen": ("llen", 6, 0),
-    "lrange": ("lrange", 5, 0),
+    "lrange": ("lrange", 4, 0),
+    "lrevrange": ("lrange", 1, 0),
     "ldrop": ("ldrop", 2, 0),
     "lcompact": ("lcompact", 1, 0),
     "lstat": ("", 1, 0),
@@ -104,7 +105,7 @@ def draw_request(rng):
     universe = lists[0].universe
     if form in ("lget", "lgetb") and rng.random() < 0.2:
         lists = tuple(rng.sample(LISTS, 3))
-    if form == "lrange":
+    if verb == "lrange":
         return Request(form, verb, lists, tuple(b"%d" % rng.randint(-20, 20) for _ in range(2)))
     if form in ("laddb", "ldelb", "lhasb"):
         item = item_name(rng.randrange(universe))
@@ -217,7 +218,12 @@ def record(history, request, invoked_ns, completed_ns, process, outcomes):
             continue
         outcome = outcomes[number]
         verb, words, word = request.verb, request.words, outcome.word
+        answer = outcome.answer
         if word == "emptied":
             verb, words, word = "lset", (), "ok"
+        if request.form == "lrevrange":
+            # As the lrange that counts from the other end.
+            words = tuple(b"%d" % (-1 - int(position)) for position in reversed(words))
+            answer = answer[::-1]
         history.add(item.refuse, invoked_ns, completed_ns, process, verb, item.key, words, word,
-                    outcome.answer)
+                    answer)

@@ -89,14 +89,15 @@ static void fixture_fini(struct fixture *f)
 }
 
 /* What a scan does: visits all sublists of these runs until the visitor has enough. */
-static void visit(const struct fixture *f, const struct run *runs, size_t count,
+static void visit(const struct fixture *f, const struct run *runs, size_t count, bool backwards,
                   bool (*visitor)(void *arg, struct sublist *sublist), void *arg)
 {
     for (size_t i = 0; i < count; i++) {
         size_t at = (size_t)(runs + i - f->head->runs);
         assert_true(at < f->run_count);
-        for (uint32_t n = 0; n < f->runs[at].run.range.count; n++) {
-            if (!visitor(arg, f->runs[at].sublists[n])) {
+        uint32_t sublists = f->runs[at].run.range.count;
+        for (uint32_t n = 0; n < sublists; n++) {
+            if (!visitor(arg, f->runs[at].sublists[backwards ? sublists - 1 - n : n])) {
                 return;
             }
         }
@@ -111,7 +112,7 @@ static void prepare(struct content *c, const struct fixture *f, const struct lis
     c->output.delimiter = policy->delimiter;
     c->output.limit_bytes = policy->max_answer_bytes;
     const struct run *runs = content_overlay_runs(c, &count);
-    visit(f, runs, count, content_fold_visit, c);
+    visit(f, runs, count, false, content_fold_visit, c);
     if (!c->too_large) {
         content_fold_log(c, f->head->log);
     }
@@ -122,8 +123,15 @@ static void pass(struct content *c, const struct fixture *f)
     size_t count;
     output_rewind(&c->output);
     const struct run *runs = content_base_run(c, &count);
-    visit(f, runs, count, content_base_visit, c);
-    content_rest(c);
+    if (c->backwards) {
+        content_rest(c);
+    }
+    if (!output_satisfied(&c->output)) {
+        visit(f, runs, count, c->backwards, content_base_visit, c);
+    }
+    if (!c->backwards) {
+        content_rest(c);
+    }
 }
 
 static void assert_chain_is(const struct chain *chain, struct slice want)
@@ -142,10 +150,12 @@ static void assert_chain_is(const struct chain *chain, struct slice want)
 }
 
 /* The answer that the model gives for positions from..to. */
-static struct block *expected(const struct model *m, uint64_t from, uint64_t to, bool items_form)
+static struct block *expected(const struct model *m, uint64_t from, uint64_t to, bool items_form,
+                              bool backwards)
 {
     struct block *b = block_new(64);
-    for (uint64_t i = from; i < m->count && i <= to; i++) {
+    for (uint64_t at = from; at < m->count && at <= to; at++) {
+        uint64_t i = backwards ? m->count - 1 - at : at;
         if (items_form) {
             char line[40];
             block_append(&b, "ITEM key ", 9);
@@ -154,7 +164,7 @@ static struct block *expected(const struct model *m, uint64_t from, uint64_t to,
             block_append(&b, m->items[i].p, m->items[i].len);
             block_append(&b, "\r\n", 2);
         } else {
-            block_append(&b, ",", i > from);
+            block_append(&b, ",", at > from);
             block_append(&b, m->items[i].p, m->items[i].len);
         }
     }
@@ -169,7 +179,7 @@ static void assert_range(struct content *c, const struct fixture *f, uint64_t fr
     c->output.from = from;
     c->output.to = to;
     pass(c, f);
-    struct block *want = expected(&f->model, from, to, c->output.items_form);
+    struct block *want = expected(&f->model, from, to, c->output.items_form, c->backwards);
     assert_chain_is(&out, block_slice(want));
     uint64_t end = to < f->model.count ? to + 1 : f->model.count;
     assert_int_equal(c->output.written, end > from ? end - from : 0);
@@ -203,6 +213,12 @@ static void test_random_lists_are_streamed_as_the_model_has_them(void **state)
             assert_range(&c, &f, from, from + rng_below(&rng, f.model.count + 3));
         }
         assert_range(&c, &f, 1, UINT64_MAX);
+        c.backwards = true; /* one pass has gone before */
+        assert_range(&c, &f, 0, UINT64_MAX);
+        for (int i = 0; i < 5; i++) {
+            uint64_t from = rng_below(&rng, f.model.count + 3);
+            assert_range(&c, &f, from, from + rng_below(&rng, f.model.count + 3));
+        }
         content_fini(&c);
         fixture_fini(&f);
     }
@@ -247,6 +263,9 @@ static void test_every_range_of_a_small_list_is_right(void **state)
         c.output.key = SLICE_LIT("key");
         for (uint64_t from = 0; from < 8; from++) {
             for (uint64_t to = from; to < 9; to++) {
+                c.backwards = false;
+                assert_range(&c, &f, from, to);
+                c.backwards = true;
                 assert_range(&c, &f, from, to);
             }
         }
@@ -293,6 +312,51 @@ static void test_a_range_that_is_complete_asks_for_no_more_sublists(void **state
     assert_false(content_base_visit(&c, f.runs[0].sublists[0]));
     assert_true(output_satisfied(&c.output));
     assert_chain_is(&out, SLICE_LIT("a,b"));
+    chain_fini(&out);
+    content_fini(&c);
+    fixture_fini(&f);
+}
+
+/* From the last sublist on, of a list without newer runs or a log, and without a pass before. */
+static void test_the_newest_items_of_a_run_ask_for_its_last_sublist_alone(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c+1:d")), 2);
+    fixture_finish(&f, block_of(SLICE_NONE));
+    struct content c;
+    prepare(&c, &f, &roomy);
+    assert_false(content_needs_places(&c));
+    struct chain out;
+    chain_init(&out);
+    c.output.out = &out;
+    c.output.to = 1;
+    c.backwards = true;
+    content_rest(&c);
+    assert_false(output_satisfied(&c.output));
+    assert_false(content_base_visit(&c, f.runs[0].sublists[1]));
+    assert_chain_is(&out, SLICE_LIT("d,c"));
+    chain_fini(&out);
+    content_fini(&c);
+    fixture_fini(&f);
+}
+
+static void test_an_answer_from_the_newest_ends_at_its_limit(void **state)
+{
+    (void)state;
+    struct fixture f = {.run_count = 0};
+    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c+1:d+1:e+1:f")), 6);
+    fixture_finish(&f, block_of(SLICE_NONE));
+    struct content c;
+    prepare(&c, &f, &roomy);
+    struct chain out;
+    chain_init(&out);
+    c.output.out = &out;
+    c.output.limit_bytes = 4;
+    c.backwards = true;
+    assert_false(content_base_visit(&c, f.runs[0].sublists[0]));
+    assert_true(c.output.too_large);
+    assert_chain_is(&out, SLICE_LIT("f,e,d")); /* one item more, and no other */
     chain_fini(&out);
     content_fini(&c);
     fixture_fini(&f);
@@ -402,6 +466,8 @@ int main(void)
         cmocka_unit_test(test_every_range_of_a_small_list_is_right),
         cmocka_unit_test(test_a_cleared_list_needs_no_run),
         cmocka_unit_test(test_a_range_that_is_complete_asks_for_no_more_sublists),
+        cmocka_unit_test(test_the_newest_items_of_a_run_ask_for_its_last_sublist_alone),
+        cmocka_unit_test(test_an_answer_from_the_newest_ends_at_its_limit),
         cmocka_unit_test(test_sublists_without_items_add_nothing),
         cmocka_unit_test(test_an_overlay_beyond_its_memory_stops_the_reading),
         cmocka_unit_test(test_an_answer_beyond_its_limit_is_noticed),

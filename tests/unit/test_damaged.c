@@ -106,6 +106,39 @@ static void test_empty_lrange_reads_what_it_does_not_show(void **state)
     expect_done(s, LIST_MISSING, NULL);
 }
 
+/* It begins at the other end: an answer that is complete before the loss is met is one. */
+static void test_lrevrange_reads_from_the_last_sublist_on(void **state)
+{
+    struct script *s = *state;
+    without_views(s);
+    s->call.from = 0;
+    s->call.to = 1;
+    submit(s, LIST_REVRANGE);
+    script_expect(s, BE_GET, "k#", BE_HIT, HEAD);
+    script_expect(s, BE_GET, "k#" FIRST_RUN ".1", BE_HIT, "^1 0000000003\n+1:d+1:e+1:f");
+    script_expect(s, BE_GET, "k#" FIRST_RUN ".0", BE_MISS, NULL);
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.number, 2);
+    assert_memory_equal(s->call.answer.segs[s->call.answer.first].p, "f,e", 3);
+}
+
+/* What the log adds stands behind the run only if the run does not have it. */
+static void test_lrevrange_looks_for_the_places_of_what_the_log_adds(void **state)
+{
+    struct script *s = *state;
+    without_views(s);
+    s->call.from = 0;
+    s->call.to = 1;
+    submit(s, LIST_REVRANGE);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 " SECOND_RUN ".1:26:3\n+1:x+1:b");
+    for (int pass = 0; pass < 2; pass++) {
+        script_expect(s, BE_GET, "k#" SECOND_RUN ".0", BE_HIT, "^1 0000000003\n+1:a+1:b+1:c");
+    }
+    expect_done(s, LIST_OK, NULL);
+    assert_int_equal(s->call.number, 2);
+    assert_memory_equal(s->call.answer.segs[s->call.answer.first].p, "x,c", 3);
+}
+
 static void expect_looks(struct script *s, enum be_status second)
 {
     script_expect(s, BE_PROBE, "k#" FIRST_RUN ".0", BE_HIT, NULL);
@@ -156,6 +189,8 @@ int main(void)
         script_test(test_llen_that_meets_the_loss_says_so),
         script_test(test_llen_knows_what_was_found),
         script_test(test_empty_lrange_reads_what_it_does_not_show),
+        script_test(test_lrevrange_reads_from_the_last_sublist_on),
+        script_test(test_lrevrange_looks_for_the_places_of_what_the_log_adds),
         script_test(test_lstat_looks_whether_sublists_are_there),
         script_test(test_lstat_of_a_head_that_is_old_looks_again),
         script_test(test_lstat_that_gets_no_answer_does_not_guess),

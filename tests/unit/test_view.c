@@ -138,11 +138,12 @@ static void bring_up_to_date(struct life *l, const struct head *head)
     view_take_log(&l->view, head);
 }
 
-static struct block *joined(const struct model *m, uint64_t from, uint64_t to)
+static struct block *joined(const struct model *m, uint64_t from, uint64_t to, bool back)
 {
     struct block *b = block_new(64);
-    for (uint64_t i = from; i <= to && i < m->count; i++) {
-        if (i > from) {
+    for (uint64_t at = from; at <= to && at < m->count; at++) {
+        uint64_t i = back ? m->count - 1 - at : at;
+        if (at > from) {
             block_append(&b, ",", 1);
         }
         block_append(&b, m->items[i].p, m->items[i].len);
@@ -150,14 +151,18 @@ static struct block *joined(const struct model *m, uint64_t from, uint64_t to)
     return b;
 }
 
-static void assert_range(struct life *l, uint64_t from, uint64_t to)
+static void assert_written(struct life *l, uint64_t from, uint64_t to, bool back)
 {
     struct chain out;
     chain_init(&out);
     struct output output = {
         .from = from, .to = to, .out = &out, .delimiter = ',', .limit_bytes = UINT64_MAX};
-    struct block *want = joined(&l->model, from, to);
-    view_write(&l->view, &output);
+    struct block *want = joined(&l->model, from, to, back);
+    if (back) {
+        view_write_back(&l->view, &output);
+    } else {
+        view_write(&l->view, &output);
+    }
     assert_int_equal(out.bytes, want->used);
     size_t at = 0;
     while (out.bytes > 0) {
@@ -169,6 +174,12 @@ static void assert_range(struct life *l, uint64_t from, uint64_t to)
     }
     block_unref(&want);
     chain_fini(&out);
+}
+
+static void assert_range(struct life *l, uint64_t from, uint64_t to)
+{
+    assert_written(l, from, to, false);
+    assert_written(l, from, to, true);
 }
 
 static void assert_memberships(const struct life *l)

@@ -64,6 +64,10 @@ class Model:
         last = last + len(items) if last < 0 else last
         return items[first : last + 1] if last >= 0 else []
 
+    def revrange(self, key, first, last):
+        """The same, counted from the newest item, as Redis ZREVRANGE does."""
+        return self.range(key, -1 - last, -1 - first)[::-1]
+
 
 def value_answer(key, items, delimiter=b","):
     """The answer of lget and its like; just END for no items."""
@@ -80,7 +84,7 @@ def item_answer(key, items):
 
 
 def _random_read(rng, model, key, items):
-    verb = rng.choice(["lget", "lgetb", "lhas", "llen", "lrange"])
+    verb = rng.choice(["lget", "lgetb", "lhas", "llen", "lrange", "lrevrange"])
     if verb == "lget":
         return verb, b"", value_answer(key, model.items(key))
     if verb == "lgetb":
@@ -91,7 +95,8 @@ def _random_read(rng, model, key, items):
     if verb == "llen":
         return verb, b"", b"%d\r\n" % len(model.items(key))
     first, last = rng.randint(-30, 30), rng.randint(-30, 30)
-    return verb, b"%d %d" % (first, last), value_answer(key, model.range(key, first, last))
+    cut = model.range if verb == "lrange" else model.revrange
+    return verb, b"%d %d" % (first, last), value_answer(key, cut(key, first, last))
 
 
 def random_request(rng, model, key, universe=60, reads=0.3, lset=0.02):

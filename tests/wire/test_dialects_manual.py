@@ -95,6 +95,9 @@ def test_written_by_hand_and_read_through_the_proxy(
         assert conn.llen("topic-X") == len(expected)
         assert conn.values("lrange topic-X 0 0")[0][2] == expected[0]
         assert conn.values("lrange topic-X -1 -1")[0][2] == expected[-1]
+        newest_first = expected if dialect == "ring" else expected[::-1]
+        assert conn.values("lrevrange topic-X 0 -1")[0][2] == b",".join(newest_first)
+        assert conn.values("lrevrange topic-X 0 0")[0][2] == newest_first[0]
         assert conn.values(f"lhas topic-X {expected[0].decode()} nobody")[0][2] == expected[0]
         assert conn.values("lhas topic-X nobody") == []
         # Reading changes nothing.

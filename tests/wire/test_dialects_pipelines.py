@@ -88,7 +88,7 @@ class Lists:
         return self.read(key, items)
 
     def read(self, key, items):
-        kind = self.rng.choice(["lget", "llen", "lhas", "lrange", "two"])
+        kind = self.rng.choice(["lget", "llen", "lhas", "lrange", "lrevrange", "two"])
         if kind == "llen":
             return b"llen %s\r\n" % key, b"%d\r\n" % len(items)
         if kind == "lhas" and items:
@@ -96,6 +96,9 @@ class Lists:
             return b"lhas %s nobody %s\r\n" % (key, item), value_answer(key.decode(), [item])
         if kind == "lrange":
             return b"lrange %s -3 -1\r\n" % key, value_answer(key.decode(), items[-3:])
+        if kind == "lrevrange":
+            newest = items[:3] if key.startswith(b"ring") else items[-3:][::-1]
+            return b"lrevrange %s 0 2\r\n" % key, value_answer(key.decode(), newest)
         if kind == "two":
             other, more = self.rng.choice(list(self.content.items()))
             answer = value_answer(key.decode(), items)[: -len(b"END\r\n")]

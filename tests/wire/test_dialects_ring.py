@@ -32,6 +32,9 @@ def test_newest_first_and_around(memcached, start_daemon):
         ]
         assert conn.values(f"lrange {KEY} 0 9")[0][2] == b"item23,item22,item21,item20,item19"
         assert conn.values(f"lrange {KEY} -1 -1")[0][2] == b"item19"
+        for positions in ("0 9", "0 0", "-1 -1", "-2 1", "1 3"):
+            assert conn.values(f"lrevrange {KEY} {positions}") == \
+                conn.values(f"lrange {KEY} {positions}")
         assert conn.values(f"lhas {KEY} item20 item7 item23")[0][2] == b"item20,item23"
 
 

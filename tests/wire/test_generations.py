@@ -52,6 +52,7 @@ def test_it_is_another_version(memcached, conn):
 test_list_session = verbs.test_the_first_session_of_the_readme
 test_list_any_bytes = verbs.test_data_block_verbs_take_any_bytes
 test_list_ranges = verbs.test_lrange_cuts_as_redis_does
+test_list_ranges_back = verbs.test_lrevrange_is_lrange_from_the_other_end
 test_list_exact_counts = verbs.test_laddx_and_ldelx_count
 test_list_versions = verbs.test_lgets_shows_whether_the_content_changed
 test_list_drop = verbs.test_ldrop_leaves_nothing_in_the_backend

@@ -22,6 +22,7 @@ USAGES = {
     "lgetb": "lgetb KEY...",
     "llen": "llen KEY",
     "lrange": "lrange KEY FROM TO",
+    "lrevrange": "lrevrange KEY FROM TO",
     "ldrop": "ldrop KEY",
     "lcompact": "lcompact KEY",
     "lstat": "lstat KEY",
@@ -54,10 +55,11 @@ def test_items_are_missing_or_too_many_words(conn):
         refused(conn, f"{verb} untouched word", f"CLIENT_ERROR usage: {USAGES[verb]}")
 
 
-def test_lrange_wants_two_numbers(conn):
+@pytest.mark.parametrize("verb", ["lrange", "lrevrange"])
+def test_ranges_want_two_numbers(conn, verb):
     wrong = ["", " 0", " 0 1 2", " a b", " 0 1x", " 0 --1", " 0 9223372036854775808", " 1.5 2"]
     for words in wrong:
-        refused(conn, f"lrange untouched{words}", "CLIENT_ERROR usage: lrange KEY FROM TO")
+        refused(conn, f"{verb} untouched{words}", f"CLIENT_ERROR usage: {verb} KEY FROM TO")
 
 
 def test_unknown_and_capital_verbs(conn):
@@ -161,7 +163,9 @@ def test_answers_above_the_limit_name_lrange(conn):
     for verb in ("lget", "lgets", "lgetb"):
         refused(conn, f"{verb} l", text)
     refused(conn, "lrange l 0 -1", text)
+    refused(conn, "lrevrange l 0 -1", text)
     assert conn.llen("l") == 30
+    assert conn.values("lrevrange l 0 1") == [(b"l", [0, 201], b"%0100d,%0100d" % (29, 28))]
     assert conn.values("lrange l -2 -1") == [(b"l", [0, 201], b"%0100d,%0100d" % (28, 29))]
 
 
@@ -172,7 +176,7 @@ def test_without_a_delimiter_every_item_is_taken_and_lgetb_reads(conn):
     assert conn.lgetb("l") == [b"a,b", b"c;d", b"|", b"x y"]
     text = "CLIENT_ERROR this list has no delimiter: use lgetb"
     assert conn.values("lhas l c;d") == [(b"l", [0, 3], b"c;d")]
-    for request in ("lget l", "lgets l", "lhas l c;d c", "lrange l 0 -1", "lget nolist"):
+    for request in ("lget l", "lgets l", "lhas l c;d c", "lrange l 0 -1", "lrevrange l 0 -1", "lget nolist"):
         refused(conn, request, text)
     assert conn.llen("l") == 4
 

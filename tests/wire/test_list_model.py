@@ -133,6 +133,9 @@ def test_lrange_reads_a_long_list_in_parts(conn):
             read += data.split(b",")
     assert read == items
     assert conn.values("lrange l -5 -1")[0][2] == b",".join(items[-5:])
+    assert conn.values("lrevrange l 0 4")[0][2] == b",".join(items[:-6:-1])
+    assert conn.values("lrevrange l 1500 1999")[0][2] == b",".join(items[1499:999:-1])
+    assert conn.values("lrevrange l -2 -1")[0][2] == b",".join(items[1::-1])
     assert conn.values("lrange l -3000 -2999")[0][2] == b",".join(items[:2])
 
 

@@ -27,6 +27,7 @@ CONVERSATION = [
     (b"ldelx l a z\r\n", b"1\r\n"),
     (b"lhasb l 3\r\nccc\r\n", value_answer("l", [b"ccc"])),
     (b"lrange l -1 -1\r\n", value_answer("l", [b"e"])),
+    (b"lrevrange l 1 2\r\n", value_answer("l", [b"ccc", b"bb"])),
     (b"lfoo\r\n", b"ERROR\r\n"),
     (b"set p 0 0 2\r\nlx\r\n", b"STORED\r\n"),
     (b"get p p\r\n", b"VALUE p 0 2\r\nlx\r\nVALUE p 0 2\r\nlx\r\nEND\r\n"),

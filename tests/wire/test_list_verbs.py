@@ -63,7 +63,7 @@ def test_lget_of_several_lists(conn):
 def test_an_empty_list_is_a_missing_one(conn):
     conn.cmd("ladd l a")
     conn.cmd("ldel l a")
-    for verb in ("lget l", "lgets l", "lgetb l", "lhas l a", "lrange l 0 -1"):
+    for verb in ("lget l", "lgets l", "lgetb l", "lhas l a", "lrange l 0 -1", "lrevrange l 0 -1"):
         assert conn.cmd(verb) == b"END"
     assert conn.llen("l") == 0
     assert conn.cmd("lcreate l b") == b"STORED"
@@ -137,6 +137,29 @@ def test_lrange_cuts_as_redis_does(conn):
         expected = [(b"l", [0, len(data)], data)] if data else []
         assert conn.values(f"lrange l {text}") == expected, text
         assert conn.values(f"lrange nolist {text}") == []
+
+
+def test_lrevrange_is_lrange_from_the_other_end(conn):
+    conn.cmd("ladd l a b c d e f")
+    mirrored = bytes.maketrans(b"abcdef", b"fedcba")
+    for text, letters in RANGES.items():
+        data = b",".join(bytes([letter]) for letter in letters.translate(mirrored))
+        expected = [(b"l", [0, len(data)], data)] if data else []
+        assert conn.values(f"lrevrange l {text}") == expected, text
+        assert conn.values(f"lrevrange nolist {text}") == []
+
+
+def test_lrevrange_begins_with_what_was_added_last(conn):
+    conn.cmd("ladd l a b c d")
+    assert conn.cmd("lcompact l") == b"OK"
+    conn.cmd("ladd l e b a")  # b and a are in the list and stay where they are
+    conn.cmd("ldel l c")
+    assert conn.values("lrevrange l 0 1")[0][2] == b"e,d"
+    conn.cmd("ladd l c")
+    assert conn.values("lrevrange l 0 -1")[0][2] == b"c,e,d,b,a"
+    assert conn.cmd("lcompact l") == b"OK"
+    assert conn.values("lrevrange l 0 -1")[0][2] == b"c,e,d,b,a"
+    assert conn.values("lrevrange l -2 -1")[0][2] == b"b,a"
 
 
 def test_lset_replaces_the_whole_content(conn):

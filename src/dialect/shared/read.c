@@ -38,11 +38,14 @@ static void answer_items(struct engine *e, struct work *w, struct list_call *cal
 {
     const struct items *items = &w->items;
     struct output output = {.to = UINT64_MAX};
+    /* Where a dialect finds the newest items first, lrange begins with them, too. */
+    bool back =
+        list_verb_has(call->verb, LIST_FROM_NEWEST) && !dialect_of(w->op.list)->newest_first;
     answer_begin(w->op.list, call, &output);
     if (!list_verb_has(call->verb, LIST_RANGES) || answer_range(call, items->count, &output)) {
         output.position = output.from;
         for (size_t i = output.from; i < items->count && !output_satisfied(&output); i++) {
-            output_item(&output, items->at[i]);
+            output_item(&output, items->at[back ? items->count - 1 - i : i]);
         }
     }
     answer_content(e, w->op.list, call, NULL, &output);

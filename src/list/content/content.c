@@ -35,9 +35,28 @@ void content_fold_log(struct content *c, struct slice log)
     CHECK(whole); /* head_read checked it */
 }
 
+static bool base_visit_back(struct content *c, struct sublist *s)
+{
+    if (s->all_add && c->overlay.count == 0 && !c->overlay.cleared) {
+        output_span_back(&c->output, s, 0, s->count);
+        return !output_satisfied(&c->output);
+    }
+    for (uint32_t i = s->count; i-- > 0 && !output_satisfied(&c->output);) {
+        struct slice item = sublist_item(s, i);
+        char op = fold_over(&c->overlay, s->ops[i], item);
+        if (op != 0 && op != ENTRY_DEL) {
+            output_item(&c->output, item);
+        }
+    }
+    return !output_satisfied(&c->output);
+}
+
 bool content_base_visit(void *arg, struct sublist *s)
 {
     struct content *c = arg;
+    if (c->backwards) {
+        return base_visit_back(c, s);
+    }
     if (s->all_add && c->overlay.count == 0 && !c->overlay.cleared) {
         output_span(&c->output, s, 0, s->count);
         return !output_satisfied(&c->output);
@@ -61,10 +80,15 @@ bool content_base_visit(void *arg, struct sublist *s)
 
 void content_rest(struct content *c)
 {
-    uint32_t at = 0;
+    uint32_t at = c->backwards ? c->overlay.count : 0;
     char op;
     struct slice item;
-    while (!output_satisfied(&c->output) && fold_next(&c->overlay, true, &at, &op, &item)) {
+    while (c->backwards && !output_satisfied(&c->output) &&
+           fold_previous(&c->overlay, &at, &item)) {
+        output_item(&c->output, item);
+    }
+    while (!c->backwards && !output_satisfied(&c->output) &&
+           fold_next(&c->overlay, true, &at, &op, &item)) {
         output_item(&c->output, item);
     }
 }

@@ -10,6 +10,10 @@
  *     scan(content_base_run), content_base_visit       -> items of the oldest run still in it
  *     content_rest                                     -> items behind them
  *
+ * Backwards the last two change places, and the sublists come from the last one to the first. What
+ * the overlay adds is only known after the base has passed through: where there is both, a pass
+ * that counts goes before (content_needs_places).
+ *
  * A merge (compact/merge.c) folds and passes through in the same way, without a log: it fills in
  * its inputs as the runs and writes the result itself.
  */
@@ -27,6 +31,7 @@ struct content {
     size_t run_count;
     uint64_t memory_limit_bytes;
     bool too_large; /* the overlay outgrew the limit */
+    bool backwards; /* the newest item first: see below */
 
     struct output output;
 };
@@ -60,6 +65,12 @@ bool content_fold_visit(void *arg, struct sublist *sublist);
 bool content_base_visit(void *arg, struct sublist *sublist);
 void content_fold_log(struct content *c, struct slice log);
 void content_rest(struct content *c);
+
+/* Backwards: must the base pass through first? After content_fold_log. */
+static inline bool content_needs_places(const struct content *c)
+{
+    return c->run_count > 0 && c->overlay.count > 0;
+}
 
 /* The number of items, when it is known without a pass over the base; else false. After
  * content_fold_log. */

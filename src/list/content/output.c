@@ -36,6 +36,17 @@ void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t l
     o->too_large = o->out->bytes > o->limit_bytes;
 }
 
+void output_span_back(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
+{
+    uint64_t wanted_in = o->from > o->position ? o->from - o->position : 0;
+    uint32_t skipped = wanted_in < last - first ? (uint32_t)wanted_in : last - first;
+    o->position += skipped;
+    last -= skipped;
+    while (last > first && !output_satisfied(o)) {
+        output_item(o, sublist_item(s, --last));
+    }
+}
+
 void output_item(struct output *o, struct slice item)
 {
     uint64_t position = o->position++;

@@ -10,7 +10,7 @@
 #include "list/format/sublist.h"
 
 struct output {
-    uint64_t position; /* of the next item, from 0 */
+    uint64_t position; /* of the next item, from 0 at the end where the reader begins */
     uint64_t from, to; /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
     struct chain *out; /* NULL: only count */
     int delimiter;
@@ -23,6 +23,8 @@ struct output {
 
 /* Passes on items first..last-1 of the sublist, all of which are in the list. */
 void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t last);
+/* The same for readers that go from the newest item to the oldest: the last one first. */
+void output_span_back(struct output *o, struct sublist *s, uint32_t first, uint32_t last);
 void output_item(struct output *o, struct slice item);
 
 /* Does nothing more need to come? */

@@ -369,3 +369,35 @@ void view_write(struct view *v, struct output *output)
         output_item(output, item);
     }
 }
+
+static void write_part_back(const struct view_part *part, struct output *output)
+{
+    uint32_t count = part->sublist->count;
+    if (output->position + part->live <= output->from) {
+        output->position += part->live;
+    } else if (part->live == count) {
+        output_span_back(output, part->sublist, 0, count);
+    } else {
+        for (uint32_t i = count; i-- > 0 && !output_satisfied(output);) {
+            if (!view_part_is_dead(part, i)) {
+                output_item(output, sublist_item(part->sublist, i));
+            }
+        }
+    }
+}
+
+void view_write_back(struct view *v, struct output *output)
+{
+    uint32_t at = v->log.fold.count;
+    struct slice item;
+    settle_log(v);
+    while (!output_satisfied(output) && fold_previous(&v->log.fold, &at, &item)) {
+        output_item(output, item);
+    }
+    for (uint32_t i = v->log.fold.cleared ? 0 : v->run_count; i-- > 0;) {
+        const struct view_run *run = &v->runs[i];
+        for (uint32_t p = run->part_count; p-- > 0 && !output_satisfied(output);) {
+            write_part_back(&run->parts[p], output);
+        }
+    }
+}

@@ -73,6 +73,9 @@ uint64_t view_count(struct view *view);
 /* Passes on all items, in order, up to where the output has enough. */
 void view_write(struct view *view, struct output *output);
 
+/* The same from the last item to the first. */
+void view_write_back(struct view *view, struct output *output);
+
 /* Would an entry ('+', '-' or '=') of a newer run change anything in these runs, the log aside? */
 bool view_changes(struct view *view, char op, struct slice item);
 

@@ -9,19 +9,18 @@
 #include "list/content/output.h"
 #include "list/core/op.h"
 
-/* Ends the call; head is the one that it was answered from, or NULL. An lget or lrange without
- * items says that there is no list, unless on_missing = refuse. */
+/* Ends the call; head is the one that it was answered from, or NULL. A read that gives the
+ * list's items, and gives none, says that there is no list, unless on_missing = refuse. */
 void answer_call(struct engine *e, struct list *list, struct list_call *call,
                  const struct head *head, enum list_status status);
 /* lhas: one item more that is in the list. */
 void answer_member(const struct list *list, struct list_call *call, struct slice item);
 /* Where the items go. */
 void answer_begin(const struct list *list, struct list_call *call, struct output *output);
-/* lrange: the positions asked for, of a list with so many items (any large number, if no position
- * counts from the end). False when there is none. */
+/* lrange, lrevrange: the positions asked for, of a list with so many items (any large number, if no
+ * position counts from the end). False when there is none. */
 bool answer_range(const struct list_call *call, uint64_t count, struct output *output);
-/* Ends an lget or lrange whose items were passed on to the output, with an error when they were too
- * many. */
+/* Ends a read whose items were passed on to the output, with an error when they were too many. */
 void answer_content(struct engine *e, struct list *list, struct list_call *call,
                     const struct head *head, const struct output *output);
 

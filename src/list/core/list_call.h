@@ -59,14 +59,13 @@ struct list_call {
 
     /* Filled by the engine before the call is done. */
     enum list_status status;
-    uint64_t number;     /* LIST_ADDX, LIST_DELX, LIST_LEN; LIST_GET, LIST_HAS, LIST_RANGE: how many
-                            items */
-    uint64_t version;    /* LIST_GET, LIST_HAS, LIST_RANGE: differs whenever the content may have
-                            changed. 0: the list is missing, or an LIST_HAS was answered together
-                            with changes, and the version that they made is not known */
-    struct chain answer; /* LIST_GET, LIST_HAS, LIST_RANGE: the items in the form asked for.
-                            Submitter runs chain_init before submission and chain_fini or chain_move
-                            afterwards */
+    uint64_t number;       /* LIST_ADDX, LIST_DELX, LIST_LEN; where items are answered: how many */
+    uint64_t version;      /* where items are answered: differs whenever the content may have
+                              changed. 0: the list is missing, or an LIST_HAS was answered together
+                              with changes, and the version that they made is not known */
+    struct chain answer;   /* where items are answered: these, in the form asked for.
+                              Submitter runs chain_init before submission and chain_fini or chain_move
+                              afterwards */
     struct list_stat stat; /* LIST_STAT */
     char error[LIST_ERROR_MAX];
 

@@ -37,9 +37,10 @@ enum list_trait {
     LIST_COUNTS = 1 << 3,
     LIST_WHOLE = 1 << 4,
     LIST_FROM_OLDEST = 1 << 5,
+    LIST_FROM_NEWEST = 1 << 6,
 
     /* Those with positions, and those that are answered by items in the order of the list. */
-    LIST_RANGES = LIST_FROM_OLDEST,
+    LIST_RANGES = LIST_FROM_OLDEST | LIST_FROM_NEWEST,
     LIST_GIVES_ITEMS = LIST_WHOLE | LIST_RANGES,
 };
 

@@ -38,6 +38,13 @@ static const struct run *cursor_run(const struct scan *scan, struct scan_cursor 
     }
 }
 
+/* The number of the sublist that the cursor is at. */
+static uint32_t cursor_number(const struct scan *scan, const struct scan_cursor *cursor,
+                              const struct run *run)
+{
+    return scan->backwards ? run->range.count - 1 - cursor->number : cursor->number;
+}
+
 static void fetch_ahead(struct engine *e, struct op *op, struct scan *scan)
 {
     while (scan->fetch.index < scan->total && scan->fetch.index - scan->visit.index < SCAN_WINDOW) {
@@ -45,7 +52,8 @@ static void fetch_ahead(struct engine *e, struct op *op, struct scan *scan)
         uint64_t place = scan->fetch.index % SCAN_WINDOW;
         uint64_t tag = TAG_SCAN | (uint64_t)op->scan_generation << 8 | place;
         struct scan_slot *slot = &scan->slots[place];
-        slot->sublist = fetch_sublist(e, op, &run->range.name, scan->fetch.number, scan->keep, tag);
+        uint32_t number = cursor_number(scan, &scan->fetch, run);
+        slot->sublist = fetch_sublist(e, op, &run->range.name, number, scan->keep, tag);
         slot->state = slot->sublist != NULL ? SLOT_READY : SLOT_WAITING;
         scan->all_cached = scan->all_cached && slot->sublist != NULL;
         scan->fetch.number++;
@@ -82,7 +90,8 @@ enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan)
             return SCAN_WAIT;
         }
         if (slot->state == SLOT_MISSING) {
-            scan->missing = (struct name_range){run->range.name, scan->visit.number};
+            uint32_t number = cursor_number(scan, &scan->visit, run);
+            scan->missing = (struct name_range){run->range.name, number};
             return SCAN_MISSING;
         }
         if (slot->state == SLOT_ERROR) {

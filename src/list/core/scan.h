@@ -36,7 +36,8 @@ struct scan {
     enum scan_state state;
     const struct run *runs; /* oldest first */
     size_t run_count;
-    bool newest_first; /* order of runs; within a run always from 0 on */
+    bool newest_first; /* order of runs; within a run from 0 on */
+    bool backwards;    /* within a run from the last sublist on; set behind scan_start */
     bool keep;         /* fetched sublists go into the cache */
     bool all_cached;   /* nothing had to be fetched so far */
     uint64_t total;

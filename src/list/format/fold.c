@@ -177,6 +177,18 @@ bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, str
     return false;
 }
 
+bool fold_previous(const struct fold *fold, uint32_t *at, struct slice *item)
+{
+    while (*at > 0) {
+        const struct fold_item *known = &fold->items[--*at];
+        if (known->outcome != 0 && known->outcome != ENTRY_DEL && !known->placed) {
+            *item = known->item;
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t fold_bytes(const struct fold *fold)
 {
     return fold->arena.bytes + fold->cap * sizeof *fold->items +

@@ -71,6 +71,9 @@ char fold_over(struct fold *fold, char base_op, struct slice item);
  * becomes '+'. */
 bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item);
 
+/* The items that fold_next gives with oldest, the last one first. Start with *at = fold->count. */
+bool fold_previous(const struct fold *fold, uint32_t *at, struct slice *item);
+
 /* Memory held, in bytes. */
 size_t fold_bytes(const struct fold *fold);
 

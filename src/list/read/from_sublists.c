@@ -114,7 +114,7 @@ static enum progress has_step(struct engine *e, struct op_read *r, const struct 
     CO_END(co);
 }
 
-/* One pass over the oldest run and what follows it. */
+/* One pass over the oldest run and what follows it; backwards the other way round. */
 static enum progress pass_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
     struct co *co = &r->op.co;
@@ -122,11 +122,16 @@ static enum progress pass_step(struct engine *e, struct op_read *r, const struct
     size_t count;
     CO_BEGIN(co);
     output_rewind(&r->content.output);
+    if (r->content.backwards) {
+        content_rest(&r->content);
+    }
     runs = content_base_run(&r->content, &count);
+    count = output_satisfied(&r->content.output) ? 0 : count;
     scan_start(&r->op, &r->scan, runs, count, false, true, content_base_visit, &r->content);
+    r->scan.backwards = r->content.backwards;
     SCAN_RUN(co, e, &r->op, &r->scan, "reading the oldest run");
     scan_stop(&r->op, &r->scan);
-    if (r->scan.state == SCAN_END) {
+    if (r->scan.state == SCAN_END && !r->content.backwards) {
         content_rest(&r->content);
     }
     CO_END(co);
@@ -185,6 +190,12 @@ static bool needs_count(const struct list_call *call)
 {
     return list_verb_has(call->verb, LIST_COUNTS) ||
            (list_verb_has(call->verb, LIST_RANGES) && (call->from < 0 || call->to < 0));
+}
+
+/* The newest items are those of the overlay that have no older place. */
+static bool needs_places(const struct op_read *r)
+{
+    return list_verb_has(r->call->verb, LIST_FROM_NEWEST) && content_needs_places(&r->content);
 }
 
 /* Asks for the next sublists that are not cached; true while answers are to come. */
@@ -254,15 +265,15 @@ static bool is_suspect(const struct op_read *r)
     return false;
 }
 
-/* Counts the items when the answer needs that, by the head alone if it says enough. Ends with
- * scan.state. */
+/* Counts the items when the answer needs that, by the head alone if it says enough, and finds out
+ * which of them stand behind the oldest run. Ends with scan.state. */
 static enum progress count_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
     struct co *co = &r->op.co;
     struct content *c = &r->content;
     CO_BEGIN(co);
     r->counted_by_head = false;
-    if (!needs_count(r->call)) {
+    if (!needs_count(r->call) && !needs_places(r)) {
         CO_RETURN(co);
     }
     r->counted_by_head = !is_suspect(r) && content_known_count(c, &c->output.position);
@@ -318,6 +329,7 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
     }
     if (list_verb_has(r->call->verb, LIST_GIVES_ITEMS)) {
         answer_begin(r->op.list, r->call, &c->output);
+        c->backwards = list_verb_has(r->call->verb, LIST_FROM_NEWEST);
         CO_CALL(co, pass_step(e, r, event));
         if (r->scan.state != SCAN_END) {
             CO_RETURN(co);

@@ -74,7 +74,11 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
         answer_begin(list, call, &output);
         if (!list_verb_has(call->verb, LIST_RANGES) ||
             answer_range(call, view_count(view), &output)) {
-            view_write(view, &output);
+            if (list_verb_has(call->verb, LIST_FROM_NEWEST)) {
+                view_write_back(view, &output);
+            } else {
+                view_write(view, &output);
+            }
         }
         answer_content(e, list, call, head, &output);
     }
