@@ -62,8 +62,8 @@ struct block *block_ref(struct block *b)
     return b;
 }
 
-/* Drops one reference; returns whether it was the last. Nobody can take another one from a last
- * holder, who is spared the bus lock. */
+/* Drops one reference; returns whether it was the last. The last holder is the only one
+ * that could take another: it is spared the bus lock. */
 static bool drop_ref(struct block *b)
 {
     return atomic_load_explicit(&b->refs, memory_order_acquire) == 1 ||

@@ -6,8 +6,8 @@
  *     data           data+used        data+cap
  *      |  filled      |  room          |
  *
- * Whoever holds a reference may read the filled part; it never moves and never changes. Only the
- * one who fills a block appends behind used. References may be dropped in any thread.
+ * The filled part never moves and never changes; every holder of a reference may read it. Only the
+ * holder that fills the block appends behind used. References may be dropped in any thread.
  */
 #ifndef BASE_BLOCK_H
 #define BASE_BLOCK_H

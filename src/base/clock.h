@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Workers and their pools read the clock when something wakes them (worker_woke, context_woke);
- * everybody else is given the time. list/ never reads a clock.
+ * all other files are given the time. list/ never reads a clock.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

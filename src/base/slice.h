@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A slice: bytes that somebody else owns. Never ends in NUL, may hold any byte.
+ * A slice: bytes that another object owns. Never ends in NUL, may hold any byte.
  */
 #ifndef BASE_SLICE_H
 #define BASE_SLICE_H

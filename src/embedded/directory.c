@@ -153,7 +153,7 @@ int directory_create(struct directory *directory, uid_t owner, bool changes_user
     return -1;
 }
 
-/* A file that is there is not believed: everybody may make it while it is missing, under /tmp. */
+/* A file that is there is not believed: any user may make it while it is missing, under /tmp. */
 static int check_found(const struct directory *directory, uid_t owner)
 {
     int fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -43,8 +43,8 @@ struct embedded {
     struct event *restart;
 };
 
-/* Whom memcached runs as when the daemon is root: the user that the daemon itself is to become, or
- * else Debian's user for it, or one without rights. */
+/* The user that memcached runs as when the daemon is root: the user that the daemon itself is to
+ * become, or else Debian's user for it, or one without rights. */
 static void choose_user(struct process *process, const char *wanted)
 {
     const char *const names[] = {wanted, "memcache", "memcached", "nobody"};

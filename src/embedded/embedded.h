@@ -13,9 +13,9 @@ struct event_base;
 struct embedded;
 
 /* Starts memcached and waits until it accepts connections; then base, which must be the main
- * thread's, watches it. config is read during the call only. user: whom it runs as when the daemon
- * is root, NULL for a user of memcached's own. Returns it, owned by the caller until embedded_stop,
- * or NULL with a one-line text in error; then nothing is left behind. */
+ * thread's, watches it. config is read during the call only. user: the one it runs as when the
+ * daemon is root, NULL for a user of memcached's own. Returns it, owned by the caller until
+ * embedded_stop, or NULL with a one-line text in error; then nothing is left behind. */
 MUST_CHECK struct embedded *embedded_start(const struct config *config, struct event_base *base,
                                            const char *user, char error[CONFIG_ERROR_MAX]);
 

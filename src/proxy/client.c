@@ -82,7 +82,7 @@ static void want_write(struct client *c)
 void client_answered(struct client *c)
 {
     bool only_output = c->parsed && TAILQ_EMPTY(&c->fifo);
-    if (only_output && !window_indebted(&c->window, c->out.bytes)) {
+    if (only_output && !window_backlogged(&c->window, c->out.bytes)) {
         want_write(c);
     } else {
         client_touch(c);

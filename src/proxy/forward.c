@@ -170,7 +170,7 @@ static const struct handler single_handler = {.start = start_single,
                                               .emit = emit_single,
                                               .free = forward_part_free,
                                               .abandon = forward_part_abandon,
-                                              .late = forward_late};
+                                              .timeout_text = forward_timeout_text};
 
 /* --- values that are too large --- */
 
@@ -246,7 +246,7 @@ static void emit_flush(struct part *part, struct chain *out)
     }
 }
 
-static const char *late_flush(const struct pending *p)
+static const char *flush_timeout_text(const struct pending *p)
 {
     (void)p;
     return "deadline over, outcome unknown";
@@ -257,7 +257,7 @@ static const struct handler flush_handler = {.start = start_flush,
                                              .emit = emit_flush,
                                              .free = forward_part_free,
                                              .abandon = forward_part_abandon,
-                                             .late = late_flush};
+                                             .timeout_text = flush_timeout_text};
 
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply)

@@ -85,13 +85,13 @@ void forward_part_abandon(struct part *part)
     part->pending = NULL;
 }
 
-const char *forward_late_read(const struct pending *p)
+const char *forward_read_timeout_text(const struct pending *p)
 {
     (void)p;
     return "deadline over";
 }
 
-const char *forward_late(const struct pending *p)
+const char *forward_timeout_text(const struct pending *p)
 {
     struct part *part = TAILQ_FIRST(&p->parts);
     bool harmless = part != NULL && !forward_of(part)->exchange.changes;

@@ -20,7 +20,7 @@ struct forward_part {
     struct slice value;
     struct block *block; /* NULL: line is static */
     const char *text;
-    struct worker *left_by;    /* nobody waits for the answer; else NULL */
+    struct worker *left_by;    /* the request ended before its answer; else NULL */
     struct block *key_block;   /* then: holds a reference to where the key lies */
     struct forward_part *next; /* of those that share an exchange */
     struct exchange exchange;  /* not filled when it is shared */
@@ -56,8 +56,8 @@ void forward_part_park(struct part *part);
 void forward_part_free(struct part *part);
 void forward_part_abandon(struct part *part);
 /* Of requests that change nothing, and of all others. */
-const char *forward_late_read(const struct pending *pending);
-const char *forward_late(const struct pending *pending);
+const char *forward_read_timeout_text(const struct pending *pending);
+const char *forward_timeout_text(const struct pending *pending);
 
 /* Counts it if it is an error line of a server. */
 void forward_count_error(struct worker *worker, struct slice line);

@@ -56,7 +56,7 @@ static void expire(struct worker *w, struct pending *p)
         watch_since(p, w->now.mono_us);
         return;
     }
-    const char *text = p->handler->late(p);
+    const char *text = p->handler->timeout_text(p);
     bool unknown = strstr(text, "unknown") != NULL;
     snprintf(line, sizeof line, "SERVER_ERROR %s", text);
     p->told_unknown = unknown;

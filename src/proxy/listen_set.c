@@ -235,7 +235,7 @@ int listen_set_check_group(const struct config *config, char error[CONFIG_ERROR_
     return -1;
 }
 
-/* Whom the file is for: socket_group and socket_mode. Returns NULL, or what went wrong. */
+/* Who may connect: socket_group and socket_mode. Returns NULL, or what went wrong. */
 static const char *give_file(const struct config *config, const char *path)
 {
     if (config->socket_group[0] != '\0') {

@@ -393,7 +393,7 @@ static const struct handler key_handler = {.start = start_only_key,
                                            .emit = emit_key,
                                            .free = forward_part_free,
                                            .abandon = forward_part_abandon,
-                                           .late = forward_late_read};
+                                           .timeout_text = forward_read_timeout_text};
 
 static const struct handler keys_handler = {.start = start_keys,
                                             .park = forward_part_park,
@@ -401,7 +401,7 @@ static const struct handler keys_handler = {.start = start_keys,
                                             .emit = emit_key,
                                             .free = forward_part_free,
                                             .abandon = forward_part_abandon,
-                                            .late = forward_late_read};
+                                            .timeout_text = forward_read_timeout_text};
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
@@ -410,7 +410,7 @@ static const struct handler touch_keys_handler = {.start = start_next_key,
                                                   .emit = emit_key,
                                                   .free = forward_part_free,
                                                   .abandon = forward_part_abandon,
-                                                  .late = forward_late};
+                                                  .timeout_text = forward_timeout_text};
 
 static const struct handler *handler_of(const struct request *r)
 {

@@ -207,7 +207,7 @@ bool part_may_wait(const struct part *part)
     }
     /* What is parked waits for the first part of all: that one must not wait for it. */
     return is_front(part) ? !window_drained(&client->window, client->out.bytes)
-                          : window_indebted(&client->window, client->out.bytes);
+                          : window_backlogged(&client->window, client->out.bytes);
 }
 
 struct part *pending_first(const struct client *client)

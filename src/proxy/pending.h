@@ -42,11 +42,11 @@ struct handler {
     /* Gives back the part's memory and what it holds. It may not have been answered when the worker
      * ends. */
     void (*free)(struct part *part);
-    /* Nobody waits for the part's answer any more: what is in flight frees it when it comes. */
+    /* The request has ended before the part's answer: that frees the part when it comes. */
     void (*abandon)(struct part *part);
     /* What is known of the request then, behind SERVER_ERROR. These two: of requests that
      * late_watch is told of. */
-    const char *(*late)(const struct pending *pending);
+    const char *(*timeout_text)(const struct pending *pending);
 };
 
 struct part {

@@ -73,7 +73,7 @@ static void wake_others(struct worker *w)
     }
 }
 
-/* --- whom to close --- */
+/* --- which clients to close --- */
 
 static uint64_t holds(const struct client *c)
 {

@@ -32,11 +32,11 @@ static inline void pressure_check(struct worker *worker)
     }
 }
 
-/* Before so many bytes are taken at once for the client's input. Closes whom it must, which may be
- * that client. */
+/* Before so many bytes are taken at once for the client's input. Closes the clients that it must;
+ * this one may be among them. */
 void pressure_make_room(struct client *client, size_t bytes);
 
-/* May so many bytes be taken for a request that can still be refused? Closes nobody. */
+/* May so many bytes be taken for a request that can still be refused? Closes no client. */
 bool pressure_has_room(struct worker *worker, size_t bytes);
 
 /* A closed client with requests on their way is buried: what pressure waited for is freed. */

@@ -2,8 +2,8 @@
 /*
  * How long clients take to send one request. A worker's clients that have sent a part of a request
  * stand in a queue in the order in which those began; a timer looks at its front now and then, as
- * long as somebody is in it. So a request that arrives whole costs nothing, and no request has a
- * timer of its own.
+ * long as there is a client in it. So a request that arrives whole costs nothing, and no request
+ * has a timer of its own.
  */
 #ifndef PROXY_REQUEST_CLOCK_H
 #define PROXY_REQUEST_CLOCK_H

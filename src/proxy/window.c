@@ -44,7 +44,7 @@ void window_estimate(struct window *w, enum window_kind kind, size_t bytes)
 
 bool window_open(struct window *w, size_t output_bytes)
 {
-    if (window_indebted(w, output_bytes)) {
+    if (window_backlogged(w, output_bytes)) {
         w->full = true;
     } else if (output_bytes + w->parked_bytes <= w->soft_bytes / 2) {
         w->full = false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of a client's input may be under way at once. A client is held back in five ways:
+ * How much of a client's input may be under way at once. Five limits hold a client back:
  *
- *     by count    requests (keys, for multi-gets) whose answer is not in the output yet
- *     by promise  bytes that the answers in flight are expected to have
- *     by fear     items in flight: were each as large as items can be, they must still fit the hard
- *                 limit, so that nobody is closed for what there was no chance to read yet
- *     by weight   memory of requests whose answer is not in the output yet; one larger than the
+ *     count       requests (keys, for multi-gets) whose answer is not in the output yet
+ *     expected    bytes that the answers in flight are expected to have
+ *     worst case  items in flight: were each as large as items can be, they must still fit the hard
+ *                 limit, so that no client is closed for answers that it could not read yet
+ *     weight      memory of requests whose answer is not in the output yet; one larger than the
  *                 limit goes alone
- *     by debt     answers that wait: in the output to be read, or parked for their turn
+ *     backlog     answers that wait: in the output to be read, or parked for their turn
  *
  * Answer sizes cannot be known beforehand, so each kind of request has an estimate: it jumps up
  * with a larger answer and comes down slowly. It starts high, so that the first burst of a
@@ -45,7 +45,7 @@ struct window {
     size_t request_bytes;  /* memory of requests that are not over */
     size_t estimate[WINDOW_KINDS];
     bool item_seen; /* one answer has come: from now on more than four items at first */
-    bool full;      /* debt rose above soft_bytes and has not come down to half of it yet */
+    bool full;      /* the backlog rose above soft_bytes and has not come down to half of it yet */
 };
 
 void window_init(struct window *w, const struct config *config);
@@ -88,7 +88,7 @@ static inline void window_emitted(struct window *w)
 }
 
 /* Is there more to read, in the output and parked, than a client may leave unread? */
-static inline bool window_indebted(const struct window *w, size_t output_bytes)
+static inline bool window_backlogged(const struct window *w, size_t output_bytes)
 {
     return output_bytes + w->parked_bytes > w->soft_bytes;
 }

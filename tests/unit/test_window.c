@@ -53,7 +53,7 @@ static void test_a_client_is_held_back_by_count(void **state)
     assert_true(window_open(&w, 0));
 }
 
-static void test_debt_must_come_down_to_half(void **state)
+static void test_a_backlog_must_come_down_to_half(void **state)
 {
     (void)state;
     struct window w = begin();
@@ -69,7 +69,7 @@ int main(void)
         cmocka_unit_test(test_requests_are_admitted_until_they_weigh_too_much),
         cmocka_unit_test(test_weight_holds_back_new_requests_but_not_the_keys_of_one),
         cmocka_unit_test(test_a_client_is_held_back_by_count),
-        cmocka_unit_test(test_debt_must_come_down_to_half),
+        cmocka_unit_test(test_a_backlog_must_come_down_to_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
