@@ -169,6 +169,18 @@ void trace_call(struct sim_world *w, const struct sim_call *call)
     }
 }
 
+/* A call that is held goes on when its client has taken something, and not before. */
+static void note_held(const struct sim_world *w, const struct client *client)
+{
+    struct sim_call *call;
+    TAILQ_FOREACH(call, &w->oracle.sessions[client->number].calls, link)
+    {
+        if (!call->done && call->call.held) {
+            call->held_us = w->base.now_us;
+        }
+    }
+}
+
 bool client_takes(struct client *client, uint64_t bytes)
 {
     struct sim_world *w = client->proxy->world;
@@ -177,6 +189,7 @@ bool client_takes(struct client *client, uint64_t bytes)
     if (session->limit_bytes == 0) {
         return false;
     }
+    note_held(w, client);
     session->unread_bytes += bytes;
     if (rng_below(&client->rng, 2) == 0) {
         session->unread_bytes = 0;
@@ -186,17 +199,31 @@ bool client_takes(struct client *client, uint64_t bytes)
     return session_has_deferred(session);
 }
 
-/* Nothing but its client, or a pause of its proxy, keeps a call from being answered in time. */
-static void check_deadline(struct sim_world *w, const struct sim_call *call)
+static void __attribute__((noreturn))
+wrong_moment(const struct sim_call *call, uint64_t us, const char *what)
+{
+    char text[320];
+    call_describe(call, text, sizeof text);
+    sim_violation("answered %llu us %s: %s", (unsigned long long)us, what, text);
+}
+
+/* Nothing but its client, or a pause of its proxy, keeps a call from being answered in time. The
+ * time of one that was held for its client begins anew when it goes on. */
+static void check_deadline(const struct sim_world *w, const struct sim_call *call)
 {
     enum { TURN_US = 2 };
     const struct sim_proxy *p = &w->proxies[call->proxy];
-    uint64_t due_us = call->due_us > p->paused_until_us ? call->due_us : p->paused_until_us;
-    if (w->p.session_limit == 0 && w->base.now_us > due_us + TURN_US) {
-        char text[320];
-        call_describe(call, text, sizeof text);
-        sim_violation("answered %llu us after its deadline: %s",
-                      (unsigned long long)(w->base.now_us - due_us), text);
+    uint64_t now_us = w->base.now_us, due_us = call->due_us;
+    uint64_t anew_us = call->held_us != 0 ? call->held_us + call->call.time_us : 0;
+    if (w->p.session_limit != 0 && call->call.deadline_us > due_us) {
+        due_us = call->call.deadline_us;
+    }
+    due_us = due_us > p->paused_until_us ? due_us : p->paused_until_us;
+    if (now_us > due_us + TURN_US) {
+        wrong_moment(call, now_us - due_us, "after its deadline");
+    }
+    if (now_us < anew_us && strstr(call->call.error, "deadline over") != NULL) {
+        wrong_moment(call, anew_us - now_us, "before its deadline, which began anew");
     }
 }
 

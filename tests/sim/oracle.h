@@ -28,6 +28,7 @@ struct sim_call {
     uint64_t asked, answered; /* moments, counted by the oracle */
     struct ids answer;        /* what it read */
     uint64_t due_us;          /* its deadline */
+    uint64_t held_us;         /* when it was last seen held for its client; 0: never */
     bool done;
     bool abandoned; /* its proxy crashed: it may have been done or not, without an answer */
 
