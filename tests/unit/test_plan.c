@@ -31,6 +31,7 @@
 /* At the wall clock 1000 with a grace of 60 s. */
 #define YOUNG "~19:" NAME_D ".7.990"
 #define DEAD "~17:" NAME_D ".7.1"
+#define GARBAGE " *" NAME_A ".1 -" NAME_B ".1 *" NAME_C ".1"
 #define WITHDRAWN "~19:" NAME_D ".7.990~19:" NAME_D ".0.990"
 
 struct plan_case {
@@ -58,6 +59,7 @@ static const struct plan_case cases[] = {
     {"^1 -" NAME_A ".1\n+1:a", COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
     {"^1 *" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
     {"^1 *" NAME_A ".1\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_FLIP, 0, 0},
+    {"^1" GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
     {"^1\n" DEAD, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
     {"^1\n" WITHDRAWN WITHDRAWN WITHDRAWN, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
@@ -78,6 +80,9 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A RUN_B "\n", COMPACT_FULL, false, PLAN_MERGE, 0, 2},
     {"^1" RUN_A "\n" YOUNG, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A "\n" DEAD, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_FLIP, 0, 0},
+    {"^1" RUN_A GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A "\n" TEN_ITEMS DEAD DEAD, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
     {"^1" RUN_A "\n" WITHDRAWN, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
     {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_FULL, false, PLAN_PURGE, 0, 0},
     {"^1\n", COMPACT_FULL, false, PLAN_REMOVE, 0, 0},
@@ -102,6 +107,7 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A RUN_B RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_MERGE, 1, 1},
     {"^1" RUN_A RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_HEAL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A RUN_B GARBAGE GARBAGE "\n", COMPACT_HEAL, false, PLAN_PURGE, 0, 0},
 };
 
 /* With the fold of the head's log. */

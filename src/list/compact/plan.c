@@ -10,6 +10,8 @@
 /* What a fold takes per entry besides the item's bytes, at most: its place and its slots in the
  * table. */
 #define FOLD_ENTRY_BYTES 64u
+/* A name of garbage in a header, as stored: a space, a sign, 13 letters, a dot, digits. */
+#define GARBAGE_BYTES 20u
 
 struct log_facts {
     bool has_ops;
@@ -140,6 +142,14 @@ static struct plan plan_rest(const struct plan_input *in)
     return (struct plan){.kind = PLAN_NOTHING};
 }
 
+/* Each step that fails leaves an announcement, and what is swept of those becomes garbage. Before
+ * they fill the head, so that it takes no announcement any more, they are tidied up. */
+static bool is_littered(const struct plan_input *in)
+{
+    return in->facts.dead_bytes > in->log_limit_bytes / 4 ||
+           in->head->garbage_count * GARBAGE_BYTES > in->log_limit_bytes;
+}
+
 static struct plan plan_auto(const struct plan_input *in)
 {
     const struct head *head = in->head;
@@ -153,10 +163,7 @@ static struct plan plan_auto(const struct plan_input *in)
     /* What is folded already is above the limit only for young announcements: they go by
      * themselves. */
     bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead;
-    if (facts->dead_bytes > limit / 4) {
-        /* Flips that failed leave these; another that fails would leave more. */
-        plan.kind = PLAN_PURGE;
-    } else if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
+    if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
         plan.kind = fold ? PLAN_FOLD : PLAN_FLIP;
     } else if (overlay_is_large(head, in->policy)) {
         plan = (struct plan){PLAN_MERGE, 0, head->run_count};
@@ -229,7 +236,9 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
         look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
     bool cleared_below =
         in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
-    if (goal == COMPACT_AUTO) {
+    if (!in.dropping && is_littered(&in)) {
+        plan.kind = PLAN_PURGE;
+    } else if (goal == COMPACT_AUTO) {
         plan = plan_auto(&in);
     } else if (goal == COMPACT_FULL) {
         plan = plan_full(&in);

@@ -97,6 +97,12 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
 {
     uint64_t limit = list_log_limit(list);
     uint64_t log = list_log_bytes(list);
+    if (list->head_full) {
+        /* It names so much garbage that no log grows long enough to ask for a compaction. */
+        list->head_full = false;
+        wish(e, list, WISH_COMPACT);
+        return;
+    }
     if (list_is_far(list)) {
         consider_far(e, list, log_bytes_before);
         return;

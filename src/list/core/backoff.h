@@ -35,7 +35,7 @@ bool list_is_crowded_far(const struct list *list);
 bool list_awaits_compactor(const struct engine *e, const struct list *list,
                            const struct list_call *call);
 /* After a change or a read: wishes for a compaction or holds appends back where the log's size asks
- * for it. log_bytes_before: the log as it was known before. */
+ * for it, or a head that is full. log_bytes_before: the log as it was known before. */
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);
 
 #endif

@@ -281,8 +281,10 @@ uint64_t list_sublist_limit(const struct list *list)
     return u64_least(list->policy->sublist_limit_bytes, list_value_max(list));
 }
 
-bool list_has_room(const struct list *list, const struct head *head, size_t bytes)
+bool list_has_room(struct list *list, const struct head *head, size_t bytes)
 {
-    return head->log.len + bytes <= list_log_hard_limit(list) &&
-           head->value.len + bytes <= list_value_max(list);
+    bool log_fits = head->log.len + bytes <= list_log_hard_limit(list);
+    bool fits = head->value.len + bytes <= list_value_max(list);
+    list->head_full = log_fits && !fits;
+    return log_fits && fits;
 }

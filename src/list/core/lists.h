@@ -49,6 +49,7 @@ struct list {
     bool size_known;
     uint64_t size_bytes, appended_bytes;
     uint64_t header_bytes;
+    bool head_full; /* a change found a short log, and no room for it in the item all the same */
     struct list_extent extent;
     bool has_no_runs;        /* as far as known; false when nothing is known */
     uint64_t item_size_max;  /* of the head's server; 0 = not known */
@@ -142,8 +143,8 @@ uint64_t list_log_hard_limit(const struct list *list);
 /* What may still be appended to the log, as far as known. */
 uint64_t list_log_room(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);
-/* Is there room for that many bytes of entries behind this head? */
-bool list_has_room(const struct list *list, const struct head *head, size_t bytes);
+/* Is there room for that many bytes of entries behind this head? Notes a head that is full. */
+bool list_has_room(struct list *list, const struct head *head, size_t bytes);
 /* Is a change of this worker under way that a CAS must wait for? */
 static inline bool list_writing(const struct list *list)
 {

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When a worker compacts, and when it keeps its changes back: near servers, far servers, heads that
+ * are full. The test is the list's only worker, and plays the others by what it says of the log.
+ */
+#include "list/core/holdback.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "list/core/engine_state.h"
+#include "support_engine.h"
+
+#define LIMIT 1000
+#define HARD_LIMIT 10000
+/* Of a far server: what a log may have before all fall silent. */
+#define SILENCE (2 * LIMIT)
+#define FAR_TRIP_US 10000
+
+struct test {
+    struct rig rig;
+    struct list *list;
+    bool late; /* the last compaction that was asked for is another worker's, really */
+};
+
+static int setup(void **state)
+{
+    static struct test t;
+    t = (struct test){0};
+    rig_init(&t.rig);
+    struct list_policy *policy = &t.rig.config->lists[0];
+    policy->log_limit_bytes = LIMIT;
+    policy->log_hard_limit_bytes = HARD_LIMIT;
+    t.list = lists_get(&t.rig.engine->lists, SLICE_LIT("k"), policy);
+    (void)engine_run(t.rig.engine, t.rig.now);
+    *state = &t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct test *t = *state;
+    rig_fini(&t->rig);
+    return 0;
+}
+
+static void pass_us(struct test *t, uint64_t us)
+{
+    t->rig.now.mono_us += us;
+    (void)engine_run(t->rig.engine, t->rig.now);
+}
+
+/* The log is seen to have grown so far. True when that asks for a compaction. */
+static bool compacts(struct test *t, uint64_t before, uint64_t log)
+{
+    list_note_size(t->list, log);
+    list_consider_compaction(t->rig.engine, t->list, before);
+    bool wished = t->list->wish == WISH_COMPACT || t->list->wish == WISH_COMPACT_LATE;
+    t->late = t->list->wish == WISH_COMPACT_LATE;
+    t->list->wish = WISH_NONE;
+    return wished;
+}
+
+static void test_short_trips_count_and_long_ones_hardly(void **state)
+{
+    struct test *t = *state;
+    assert_false(list_is_far(t->list));
+    list_note_trip(t->list, 8000);
+    assert_int_equal(t->list->trip_us, 8000);
+    assert_true(list_is_far(t->list));
+    list_note_trip(t->list, 800);
+    assert_int_equal(t->list->trip_us, 800);
+    list_note_trip(t->list, 1600);
+    assert_int_equal(t->list->trip_us, 900);
+    /* A server that has stalled for a minute counts as one that took a second. */
+    list_note_trip(t->list, 60000000);
+    assert_int_equal(t->list->trip_us, 900 + (1000000 - 900) / 8);
+}
+
+static void test_near_who_crosses_the_line_compacts(void **state)
+{
+    struct test *t = *state;
+    list_note_trip(t->list, 100);
+    assert_false(compacts(t, 0, LIMIT - 1));
+    assert_true(compacts(t, LIMIT - 1, LIMIT));
+    assert_false(compacts(t, LIMIT, LIMIT + 1));
+    assert_false(compacts(t, LIMIT, 2 * LIMIT - 1));
+    /* Nobody seems to. */
+    assert_true(compacts(t, LIMIT, 2 * LIMIT));
+    assert_false(timer_is_set(&t->list->hold_back));
+}
+
+/* A worker whose own compaction failed a moment ago gives way to those of others, for the longer
+ * the further the log is over the line. */
+static void test_near_a_worker_that_may_not_compact_holds_back(void **state)
+{
+    static const struct {
+        uint64_t log, delay_us;
+    } cases[] = {{2 * LIMIT, 4 * 300}, {5 * LIMIT, 25 * 300}, {10 * LIMIT, 30000}};
+    struct test *t = *state;
+    struct timer *timer = &t->list->hold_back;
+    list_note_trip(t->list, 100);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        t->list->compact_after_us = UINT64_MAX;
+        assert_false(compacts(t, LIMIT, LIMIT + 1));
+        assert_false(timer_is_set(timer));
+        assert_false(compacts(t, LIMIT, cases[i].log));
+        assert_true(timer_is_set(timer));
+        assert_int_equal(timer->at_us, t->rig.now.mono_us + cases[i].delay_us);
+        /* What comes in the meantime does not put it off. */
+        pass_us(t, 1);
+        assert_false(compacts(t, LIMIT, cases[i].log));
+        assert_int_equal(timer->at_us, t->rig.now.mono_us - 1 + cases[i].delay_us);
+        pass_us(t, cases[i].delay_us);
+        assert_false(timer_is_set(timer));
+    }
+    assert_int_equal(metric_get(&t->rig.metrics, METRIC_list_holdbacks), 3);
+}
+
+static void test_far_only_who_crosses_the_line_compacts(void **state)
+{
+    struct test *t = *state;
+    list_note_trip(t->list, FAR_TRIP_US);
+    assert_false(compacts(t, LIMIT - 1, LIMIT));
+    assert_false(compacts(t, 0, SILENCE));
+    assert_false(list_is_crowded_far(t->list));
+    assert_true(compacts(t, SILENCE, SILENCE + 1));
+    assert_false(t->late);
+    assert_false(compacts(t, SILENCE + 1, SILENCE + 2));
+    assert_true(list_is_crowded_far(t->list));
+    assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
+    assert_false(timer_is_set(&t->list->hold_back));
+}
+
+/* Half of the hard limit is a line as well: what is under way must have room behind it. */
+static void test_far_the_line_leaves_room_to_append(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].log_hard_limit_bytes = 3 * LIMIT;
+    list_note_trip(t->list, FAR_TRIP_US);
+    assert_true(compacts(t, 3 * LIMIT / 2, 3 * LIMIT / 2 + 1));
+}
+
+/* Eight round trips, and up to eight more by chance, are granted to the one that should compact. */
+static void test_far_patience_ends(void **state)
+{
+    struct test *t = *state;
+    unsigned waited = 0;
+    list_note_trip(t->list, FAR_TRIP_US);
+    assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
+    do {
+        pass_us(t, FAR_TRIP_US);
+        waited++;
+    } while (!compacts(t, UINT64_MAX, 4 * SILENCE));
+    assert_in_range(waited, 8, 16);
+    assert_true(t->late);
+    /* The next one needs as much patience again. */
+    pass_us(t, 7 * FAR_TRIP_US);
+    assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
+    /* A log that was short in between begins anew. */
+    assert_false(compacts(t, UINT64_MAX, 0));
+    pass_us(t, 20 * FAR_TRIP_US);
+    assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
+}
+
+static bool keeps_back(const struct test *t, uint64_t deadline_us)
+{
+    const struct list_call call = {.deadline_us = deadline_us};
+    return list_keeps_back(t->rig.engine, t->list, &call);
+}
+
+/* A worker goes on for one round trip, until the compaction is announced; then its changes wait,
+ * but for those that would end at their deadlines. */
+static void test_far_changes_wait_until_their_last_trips(void **state)
+{
+    struct test *t = *state;
+    uint64_t far_us = t->rig.now.mono_us + 1000 * FAR_TRIP_US;
+    list_note_trip(t->list, FAR_TRIP_US);
+    assert_false(keeps_back(t, far_us));
+    assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
+    assert_false(keeps_back(t, far_us));
+    pass_us(t, FAR_TRIP_US - 1);
+    assert_false(keeps_back(t, far_us));
+    pass_us(t, 1);
+    assert_true(keeps_back(t, far_us));
+    assert_true(keeps_back(t, t->rig.now.mono_us + 3 * FAR_TRIP_US + 1));
+    assert_false(keeps_back(t, t->rig.now.mono_us + 3 * FAR_TRIP_US));
+    /* Without a deadline: 40 round trips from when the log was seen over the line. */
+    assert_true(keeps_back(t, 0));
+    pass_us(t, 36 * FAR_TRIP_US - 1);
+    assert_true(keeps_back(t, 0));
+    pass_us(t, 1);
+    assert_false(keeps_back(t, 0));
+    /* The log is short again. */
+    assert_true(keeps_back(t, far_us));
+    assert_false(compacts(t, UINT64_MAX, SILENCE));
+    assert_false(keeps_back(t, far_us));
+    /* Near, nothing is kept back in this way. */
+    list_note_trip(t->list, 100);
+    list_note_size(t->list, 4 * SILENCE);
+    assert_false(keeps_back(t, far_us));
+}
+
+/* The header has grown so long that no change fits any more, and the log is short: the change that
+ * finds that has it tidied up, wherever the server is. */
+static void test_a_full_head_is_compacted(void **state)
+{
+    struct test *t = *state;
+    const struct head head = {.value = {NULL, 2000}, .log = {NULL, 10}};
+    t->list->item_size_max = 4096;
+    for (int far = 0; far <= 1; far++) {
+        t->list->trip_us = far ? FAR_TRIP_US : 100;
+        assert_true(list_has_room(t->list, &head, 1000));
+        assert_false(compacts(t, 10, 10));
+        assert_false(list_has_room(t->list, &head, 1073));
+        assert_true(compacts(t, 10, 10));
+        assert_false(compacts(t, 10, 10));
+    }
+    /* A log that is full is none of it. */
+    assert_false(list_has_room(t->list, &head, HARD_LIMIT));
+    assert_false(compacts(t, 10, 10));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_short_trips_count_and_long_ones_hardly),
+        TEST(test_near_who_crosses_the_line_compacts),
+        TEST(test_near_a_worker_that_may_not_compact_holds_back),
+        TEST(test_far_only_who_crosses_the_line_compacts),
+        TEST(test_far_the_line_leaves_room_to_append),
+        TEST(test_far_patience_ends),
+        TEST(test_far_changes_wait_until_their_last_trips),
+        TEST(test_a_full_head_is_compacted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
