@@ -175,7 +175,7 @@ static void note_held(const struct sim_world *w, const struct client *client)
     struct sim_call *call;
     TAILQ_FOREACH(call, &w->oracle.sessions[client->number].calls, link)
     {
-        if (!call->done && call->call.held) {
+        if (!call->done && call->call.deferred) {
             call->held_us = w->base.now_us;
         }
     }

@@ -3,7 +3,7 @@
  * When a worker compacts, and when it keeps its changes back: near servers, far servers, heads that
  * are full. The test is the list's only worker, and plays the others by what it says of the log.
  */
-#include "list/core/holdback.h"
+#include "list/core/backoff.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +92,7 @@ static void test_near_who_crosses_the_line_compacts(void **state)
     assert_false(compacts(t, LIMIT, 2 * LIMIT - 1));
     /* Nobody seems to. */
     assert_true(compacts(t, LIMIT, 2 * LIMIT));
-    assert_false(timer_is_set(&t->list->hold_back));
+    assert_false(timer_is_set(&t->list->append_backoff));
 }
 
 /* A worker whose own compaction failed a moment ago gives way to those of others, for the longer
@@ -103,7 +103,7 @@ static void test_near_a_worker_that_may_not_compact_holds_back(void **state)
         uint64_t log, delay_us;
     } cases[] = {{2 * LIMIT, 4 * 300}, {5 * LIMIT, 25 * 300}, {10 * LIMIT, 30000}};
     struct test *t = *state;
-    struct timer *timer = &t->list->hold_back;
+    struct timer *timer = &t->list->append_backoff;
     list_note_trip(t->list, 100);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         t->list->compact_after_us = UINT64_MAX;
@@ -134,7 +134,7 @@ static void test_far_only_who_crosses_the_line_compacts(void **state)
     assert_false(compacts(t, SILENCE + 1, SILENCE + 2));
     assert_true(list_is_crowded_far(t->list));
     assert_false(compacts(t, UINT64_MAX, 4 * SILENCE));
-    assert_false(timer_is_set(&t->list->hold_back));
+    assert_false(timer_is_set(&t->list->append_backoff));
 }
 
 /* Half of the hard limit is a line as well: what is under way must have room behind it. */
@@ -171,7 +171,7 @@ static void test_far_patience_ends(void **state)
 static bool keeps_back(const struct test *t, uint64_t deadline_us)
 {
     const struct list_call call = {.deadline_us = deadline_us};
-    return list_keeps_back(t->rig.engine, t->list, &call);
+    return list_awaits_compactor(t->rig.engine, t->list, &call);
 }
 
 /* A worker goes on for one round trip, until the compaction is announced; then its changes wait,
