@@ -11,7 +11,9 @@
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
-/* A function kept out of its callers, so that what is frequent there stays short. */
+/* A function kept out of its callers, so that what is frequent there stays short; RARE: and seldom
+ * called. */
+#define NOINLINE __attribute__((noinline))
 #define RARE __attribute__((noinline, cold))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -38,6 +38,11 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     return e;
 }
 
+void engine_set_request_room(struct engine *e, size_t bytes)
+{
+    e->request_room = bytes;
+}
+
 void engine_destroy(struct engine **slot)
 {
     struct engine *e = *slot;

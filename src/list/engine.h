@@ -30,6 +30,9 @@ struct list_plugin;
 struct engine *engine_create(const struct config *config, struct cache *const *caches,
                              const struct list_plugin *plugin, struct rng *rng,
                              struct metrics *metrics);
+/* Leaves so many bytes free behind each request for its carrier (be_request_room); 0 unless set.
+ * Call it before the first engine_submit. */
+void engine_set_request_room(struct engine *engine, size_t bytes);
 /* Drops everything at once, as a crash would: calls are not answered, requests not taken back are
  * freed. No reply may come in afterwards. */
 void engine_destroy(struct engine **engine);

@@ -17,10 +17,12 @@
 
 struct event;
 struct upstream;
+struct wire;
 TAILQ_HEAD(upstream_list, upstream);
 
 struct pool_context {
     const struct pool_config *config;
+    const struct wire *wire; /* how the servers are spoken to */
     struct event_base *base;
     struct now *now; /* the worker's */
     struct metrics *metrics;

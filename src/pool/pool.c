@@ -14,6 +14,7 @@
 #include "pool/server.h"
 #include "pool/shard.h"
 #include "pool/upstream.h"
+#include "pool/wire.h"
 
 /* How often servers are asked for their evictions. */
 #define WATCH_INTERVAL_S 30
@@ -51,8 +52,12 @@ static void on_watch_timer(evutil_socket_t fd, short what, void *arg)
 static void init_context(struct pool_context *context, const struct pool_config *config,
                          struct event_base *base, struct now *now, struct metrics *metrics)
 {
-    *context = (struct pool_context){
-        .config = config, .base = base, .now = now, .metrics = metrics, .watch = true};
+    *context = (struct pool_context){.config = config,
+                                     .wire = &wire_memcached,
+                                     .base = base,
+                                     .now = now,
+                                     .metrics = metrics,
+                                     .watch = true};
     rng_init_system(&context->rng);
     TAILQ_INIT(&context->finished);
     TAILQ_INIT(&context->dirty);
@@ -182,19 +187,11 @@ void pool_destroy(struct pool **slot)
     free(pool);
 }
 
-/* A lost `mg`, `mn` or `get` leaves nothing to wonder about. */
-static bool is_change(const struct exchange *x)
-{
-    struct slice line = x->line;
-    return x->value == NULL && !(line.len > 2 && line.p[0] == 'm' &&
-                                 (line.p[1] == 'g' || line.p[1] == 'n' || line.p[1] == 'e'));
-}
-
 static inline void submit(struct pool *pool, struct upstream *u, struct exchange *x)
 {
     x->server = u->server;
-    x->listing = false;
-    x->changes = is_change(x);
+    x->is_internal = false;
+    x->changes = be_changes(x->op.verb);
     pool->context.busy++;
     upstream_submit(u, x);
 }

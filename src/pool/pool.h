@@ -29,64 +29,57 @@ struct exchange;
 struct resolver;
 struct server;
 
-/* What came back. Valid only during the completion call; take a reference to block to keep line or
- * value. */
-struct exchange_reply {
-    enum {
-        EXCHANGE_ANSWERED, /* the server's reply is in line (and value) */
-        EXCHANGE_NOT_SENT, /* definitely not done: no byte of it was sent, or its epoch is over. See
-                              text */
-        EXCHANGE_LOST,     /* sent (in part), no answer: outcome unknown. See text */
-    } status;
-    bool stale;        /* EXCHANGE_NOT_SENT because epoch is over */
-    struct slice line; /* the reply line without its line end */
-    bool has_value;    /* a "VA" or "VALUE" line: value is its data block without its line end. In
-                          memory line, line end, value and line end follow each other */
-    struct slice value;
-    struct block *block;        /* where line and value live */
-    uint64_t epoch;             /* names the connection */
-    const struct be_caps *caps; /* of the server, or NULL when it never answered */
-    const char *text; /* not ANSWERED: "backend HOST:PORT down" and the like; names the server as
-                         the config does */
-    bool *distrust;   /* ANSWERED: done() may set it when the line cannot be the answer to its
-                         request: all else that was sent on the connection is LOST then, as after
-                         any garbage */
-};
-
 /*
- * One request to one server. The submitter owns the memory and keeps it until done() is called,
+ * One operation on one server. The submitter owns the memory and keeps it until done() is called,
  * exactly once, never from within pool_submit or pool_flush: only from the pool's own events and
- * pool_destroy. It may submit again. line and body are copied or referenced at submission and need
- * not live on. Every request must draw exactly one reply line (plus a data block for "VA"; values
- * before it where value() is set): no noreply, no quiet flags.
+ * pool_destroy. It may submit again. What op points to is copied or referenced at submission and
+ * need not live on. Every operation must draw exactly one answer: a line (BE_LINE) asks without
+ * noreply and quiet flags.
+ *
+ * Replies are valid only during the call that brings them; take a reference to the block to keep
+ * what lies in it. They say BE_DOWN when the operation was definitely not done, no byte of it was
+ * sent; BE_EXISTS also when its epoch is over; BE_LOST when it was sent, at least in part, and its
+ * outcome is unknown. Then text says what happened ("backend HOST:PORT down" and the like, with the
+ * server's name as the config has it), and caps are NULL if the server never answered.
  */
 struct exchange {
-    struct slice line; /* the request line with its line end */
-    struct slice body; /* the data block with its line end, or empty; lives in body_block */
-    bool body_bare;    /* body comes without its line end (it may be empty): the pool adds it */
-    struct block *body_block; /* the pool takes its own reference; NULL: body is copied */
-    uint64_t epoch; /* 0, or: only on the connection of that name, else EXCHANGE_NOT_SENT and stale
-                     */
-    bool needs_cas; /* refuse (EXCHANGE_NOT_SENT) on a server that runs without CAS */
-    /* Line is a `get` or `gets`, which draws any number of values before its last line. Each is
-     * given to value() as it comes, whatever becomes of the rest: line is the "VALUE" line, and
-     * what is said of done() and its reply holds here as well. done() has the last line, "END" or
-     * an error. NULL: any other request. */
-    void (*value)(struct exchange *exchange, const struct exchange_reply *reply);
-    void (*done)(struct exchange *exchange, const struct exchange_reply *reply);
+    struct be_operation op;
+    bool needs_cas; /* BE_DOWN on a server that runs without CAS */
+    bool told;      /* the submitter has said, and counted, that the outcome is unknown */
+    uint64_t epoch; /* 0, or: only on the connection of that name, else BE_EXISTS */
+    /* BE_LINE_GET: each value is given to value() as it comes, whatever becomes of the rest. done()
+     * has the last line, "END" or an error. NULL for all others. */
+    void (*value)(struct exchange *exchange, const struct be_reply *reply);
+    void (*done)(struct exchange *exchange, const struct be_reply *reply);
     void *owner; /* the submitter's */
-    bool told;   /* the submitter has said, and counted, that the outcome is unknown */
 
     /* The pool's, until done(). */
     TAILQ_ENTRY(exchange) link;
     struct server *server;
     uint64_t since_us, deadline_us; /* submission, and when it times out */
     uint64_t start, end;            /* its bytes in the connection's output, see pool/upstream.h */
-    uint8_t fate;                   /* why there is no answer, see pool/server.h */
+    uint8_t failure;                /* why there is no answer, see pool/server.h */
     bool changes;                   /* a lost answer leaves the item's state unknown */
-    bool listing; /* the answer is a list of STAT lines (the pool's own exchanges) */
+    bool is_internal;               /* the pool's own; not counted, and no limit holds for it */
 };
 TAILQ_HEAD(exchange_list, exchange);
+
+/* Makes an exchange for a line and its answer, with no value to store. Field by field: the fields
+ * that other operations have are not read. */
+static inline void exchange_init_line(struct exchange *x, enum be_verb verb, struct slice line,
+                                      void (*done)(struct exchange *, const struct be_reply *),
+                                      void *owner)
+{
+    x->op.verb = verb;
+    x->op.line = line;
+    x->op.value = SLICE_NONE;
+    x->op.block = NULL;
+    x->needs_cas = x->told = false;
+    x->epoch = 0;
+    x->value = NULL;
+    x->done = done;
+    x->owner = owner;
+}
 
 /* Returns a pool, owned by the caller until pool_destroy. Connections are made by pool_connect or
  * on the first request. now is the time: the worker refreshes it each turn, and the pool before it
@@ -137,17 +130,22 @@ struct server_stats {
 /* Fills out with up to max servers of this pool; returns how many. */
 size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max);
 
-/* Submits the engine's request and turns the reply into its vocabulary (pool/backend.c). done is
- * called exactly once, never from within this call; req stays the caller's and must live until
- * then. */
+/*
+ * The list engine's requests as exchanges (pool/backend.c). One per worker; pools is indexed by
+ * be_request.pool_index. Each request has its exchange in its own memory, behind it
+ * (be_request_room): backend_room_bytes for the engine to leave free there.
+ *
+ * done is called exactly once for each request, never from within backend_submit; the request stays
+ * the caller's and must live until then. Destroy the pools first: they end the requests that still
+ * wait.
+ */
 typedef void backend_done_fn(void *arg, struct be_request *req, const struct be_reply *reply);
 struct backend;
-/* One per worker; pools is indexed by be_request.pool_index. Destroy the pools first: they end the
- * requests that still wait. Requests are submitted as pool_submit does: written by the next
- * pool_flush of their pool. */
 struct backend *backend_create(struct pool **pools, size_t pool_count, backend_done_fn *done,
                                void *arg);
 void backend_destroy(struct backend **backend);
+extern const size_t backend_room_bytes;
+/* Submits the request as pool_submit does: written by the next pool_flush of its pool. */
 void backend_submit(struct backend *backend, struct be_request *req);
 
 #endif

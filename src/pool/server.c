@@ -6,11 +6,11 @@
 
 static const struct {
     const char *text; /* behind "backend NAME" */
-    bool lost;
-} fates[FATE_COUNT] = {
-#define FATE_ROW(name, lost, text) [FATE_##name] = {text, lost},
-    FATE_TABLE(FATE_ROW)
-#undef FATE_ROW
+    enum be_status status;
+} failures[FAILURE_COUNT] = {
+#define FAILURE_ROW(name, status, text) [FAILURE_##name] = {text, status},
+    FAILURE_TABLE(FAILURE_ROW)
+#undef FAILURE_ROW
 };
 
 /* --- start and end -------------------------------------------------------------------------- */
@@ -79,11 +79,11 @@ int server_init(struct server *server, struct pool_context *context,
         return -1;
     }
     server->caps.server_name = config->name;
-    for (int fate = FATE_NONE + 1; fate < FATE_COUNT; fate++) {
-        snprintf(server->texts[fate], SERVER_TEXT_MAX, "backend %s%s", config->name,
-                 fates[fate].text);
+    for (int failure = FAILURE_NONE + 1; failure < FAILURE_COUNT; failure++) {
+        snprintf(server->texts[failure], SERVER_TEXT_MAX, "backend %s%s", config->name,
+                 failures[failure].text);
     }
-    snprintf(server->texts[FATE_EJECTED], SERVER_TEXT_MAX,
+    snprintf(server->texts[FAILURE_EJECTED], SERVER_TEXT_MAX,
              "backend %s down: %u requests in a row timed out; probing", config->name,
              context->config->eject_failures);
     CHECK(pthread_mutex_init(&server->text_lock, NULL) == 0);
@@ -120,11 +120,11 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                   bool on_trial)
 {
     if (!on_trial && (server->down_logged || !server->caps_known)) {
-        log_info("backend %s: up, memcached %s, item_size_max %llu, cas %s, evictions %s, "
+        log_info("backend %s: up, %s %s, item_size_max %llu, cas %s, evictions %s, "
                  "flush_all %s",
-                 server->config->name, hs->version, (unsigned long long)hs->item_size_max,
-                 hs->cas_disabled ? "off" : "on", hs->evictions_disabled ? "off" : "on",
-                 hs->flush_disabled ? "off" : "on");
+                 server->config->name, server->context->wire->kind, hs->version,
+                 (unsigned long long)hs->item_size_max, hs->cas_disabled ? "off" : "on",
+                 hs->evictions_disabled ? "off" : "on", hs->flush_disabled ? "off" : "on");
     }
     server->down_logged = on_trial;
     server->caps.item_size_max = hs->item_size_max;
@@ -151,11 +151,11 @@ void server_set_unfit(struct server *server, const char *reason)
 {
     char text[SERVER_TEXT_MAX];
     snprintf(text, sizeof text, "backend %s: %s", server->config->name, reason);
-    if (!server->down_logged || strcmp(text, server->texts[FATE_UNFIT]) != 0) {
+    if (!server->down_logged || strcmp(text, server->texts[FAILURE_UNFIT]) != 0) {
         log_error("%s", text);
     }
     server->down_logged = true;
-    memcpy(server->texts[FATE_UNFIT], text, sizeof text);
+    memcpy(server->texts[FAILURE_UNFIT], text, sizeof text);
 }
 
 void server_log_down(struct server *server, const char *what, const char *reason)
@@ -168,7 +168,25 @@ void server_log_down(struct server *server, const char *what, const char *reason
     server->down_logged = true;
 }
 
-static void on_watched(struct exchange *x, const struct exchange_reply *reply)
+static void on_stat(struct exchange *x, const struct be_reply *reply)
+{
+    struct server *server = x->server;
+    uint64_t n;
+    if (!slice_equal(reply->line, SLICE_LIT("evictions")) || !slice_to_u64(reply->value, &n)) {
+        return;
+    }
+    uint64_t before = atomic_load_explicit(&server->evictions, memory_order_relaxed);
+    /* Fewer than before: it was restarted. */
+    if (server->evictions_known && n > before) {
+        log_warn("backend %s: evicts: %llu items since the last look; lists that lose a part are "
+                 "damaged, give it more memory",
+                 server->config->name, (unsigned long long)(n - before));
+    }
+    server->evictions_known = true;
+    atomic_store_explicit(&server->evictions, n, memory_order_relaxed);
+}
+
+static void on_watched(struct exchange *x, const struct be_reply *reply)
 {
     (void)reply;
     x->server->watching = false;
@@ -181,61 +199,43 @@ void server_watch(struct server *server)
         return;
     }
     server->watching = true;
-    server->watch_exchange = (struct exchange){
-        .line = SLICE_LIT("stats\r\n"), .done = on_watched, .server = server, .listing = true};
+    server->watch_exchange = (struct exchange){.op.verb = BE_STATS,
+                                               .value = on_stat,
+                                               .done = on_watched,
+                                               .server = server,
+                                               .is_internal = true};
     upstream_submit(u, &server->watch_exchange);
-}
-
-void server_stat_line(struct server *server, struct slice line)
-{
-    static const struct slice evictions = {"STAT evictions ", 15};
-    uint64_t n;
-    if (!slice_starts_with(line, evictions)) {
-        return;
-    }
-    (void)slice_take(&line, evictions.len);
-    uint64_t before = atomic_load_explicit(&server->evictions, memory_order_relaxed);
-    if (!slice_to_u64(line, &n)) {
-        return;
-    }
-    /* Fewer than before: it was restarted. */
-    if (server->evictions_known && n > before) {
-        log_warn("backend %s: evicts: %llu items since the last look; lists that lose a part are "
-                 "damaged, give it more memory",
-                 server->config->name, (unsigned long long)(n - before));
-    }
-    server->evictions_known = true;
-    atomic_store_explicit(&server->evictions, n, memory_order_relaxed);
 }
 
 /* --- ends without an answer ----------------------------------------------------------------- */
 
-static void count_fate(struct server *server, const struct exchange *x, enum fate fate)
+static void count_failure(struct server *server, const struct exchange *x,
+                          enum exchange_failure failure)
 {
     struct metrics *metrics = server->context->metrics;
-    if (x->listing || fate == FATE_STALE || fate == FATE_NO_CAS) {
+    if (x->is_internal || failure == FAILURE_STALE || failure == FAILURE_NO_CAS) {
         return; /* refusals that belong to normal life */
     }
     metric_inc(metrics, METRIC_backend_errors);
     server_count(&server->errors, 1);
-    if (fate == FATE_TIMEOUT || fate == FATE_TIMEOUT_LOST) {
+    if (failure == FAILURE_TIMEOUT || failure == FAILURE_TIMEOUT_LOST) {
         metric_inc(metrics, METRIC_backend_timeouts);
         server_count(&server->timeouts, 1);
     }
-    if (fates[fate].lost && x->changes && !x->told) {
+    if (failures[failure].status == BE_LOST && x->changes && !x->told) {
         metric_inc(metrics, METRIC_outcomes_unknown);
     }
 }
 
-void server_finish(struct server *server, struct exchange *x, enum fate fate)
+void server_finish(struct server *server, struct exchange *x, enum exchange_failure failure)
 {
     struct pool_context *context = server->context;
     static const struct timeval at_once = {0, 0};
-    count_fate(server, x, fate);
-    if (!x->changes && fates[fate].lost) {
-        fate = fate == FATE_TIMEOUT_LOST ? FATE_TIMEOUT_READ : FATE_LOST_READ;
+    count_failure(server, x, failure);
+    if (!x->changes && failures[failure].status == BE_LOST) {
+        failure = failure == FAILURE_TIMEOUT_LOST ? FAILURE_TIMEOUT_READ : FAILURE_LOST_READ;
     }
-    x->fate = (uint8_t)fate;
+    x->failure = (uint8_t)failure;
     if (TAILQ_EMPTY(&context->finished)) {
         /* A timer, and not an active event: the loop goes around once before it, however often
          * done() submits again. */
@@ -251,14 +251,13 @@ void server_deliver_finished(struct pool_context *context)
     TAILQ_CONCAT(&list, &context->finished, link);
     while ((x = TAILQ_FIRST(&list)) != NULL) {
         const struct server *server = x->server;
-        struct exchange_reply reply = {
-            .status = fates[x->fate].lost ? EXCHANGE_LOST : EXCHANGE_NOT_SENT,
-            .stale = x->fate == FATE_STALE,
+        struct be_reply reply = {
+            .status = failures[x->failure].status,
             .caps = server->caps_known ? &server->caps : NULL,
-            .text = server->texts[x->fate],
+            .text = server->texts[x->failure],
         };
         TAILQ_REMOVE(&list, x, link);
-        if (!x->listing) {
+        if (!x->is_internal) {
             context->busy--;
         }
         x->done(x, &reply);

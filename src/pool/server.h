@@ -12,37 +12,11 @@
 #include "base/check.h"
 #include "pool/address.h"
 #include "pool/context.h"
-#include "pool/handshake.h"
 #include "pool/resolver.h"
 #include "pool/upstream.h"
+#include "pool/wire.h"
 
 #define SERVER_TEXT_MAX (CONFIG_NAME_MAX + 16 + HANDSHAKE_ERROR_MAX + 16)
-
-/* Why an exchange ended without an answer. FATE(name, lost: bytes of it were sent, text after
- * "backend NAME") */
-#define FATE_TABLE(FATE) \
-    FATE(DOWN, false, " down") \
-    FATE(UNRESOLVED, false, " down: name not resolved") \
-    FATE(UNFIT, false, "")   /* the text is made at the handshake */ \
-    FATE(EJECTED, false, "") /* the text is made at the start */ \
-    FATE(NO_DESCRIPTOR, false, ": not sent, this proxy has no file descriptor left to connect") \
-    FATE(QUEUE_FULL, false, ": queue full") \
-    FATE(STALE, false, ": connected anew since") \
-    FATE(NO_CAS, false, ": runs without CAS (-C)") \
-    FATE(TIMEOUT, false, ": timeout, not sent") \
-    FATE(CLOSING, false, ": shutting down, not sent") \
-    FATE(TIMEOUT_LOST, true, ": timeout, outcome unknown") \
-    FATE(LOST, true, ": connection lost, outcome unknown") \
-    FATE(TIMEOUT_READ, true, ": timeout") /* of what changes nothing */ \
-    FATE(LOST_READ, true, ": connection lost")
-
-enum fate {
-    FATE_NONE,
-#define FATE_ENUM(name, lost, text) FATE_##name,
-    FATE_TABLE(FATE_ENUM)
-#undef FATE_ENUM
-        FATE_COUNT
-};
 
 struct server {
     struct pool_context *context;
@@ -54,7 +28,7 @@ struct server {
     bool caps_known;
     bool cas_warned;
     bool down_logged; /* the log last said that it is down; only changes are logged */
-    char texts[FATE_COUNT][SERVER_TEXT_MAX];
+    char texts[FAILURE_COUNT][SERVER_TEXT_MAX];
     struct upstream *upstreams;
     uint32_t upstream_count;
 
@@ -96,19 +70,17 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                   bool on_trial);
 /* Logs that it is up again after a trial. */
 void server_recovered(struct server *server);
-/* Makes the text of FATE_UNFIT: the server cannot be used because of what it answered. */
+/* Makes the text of FAILURE_UNFIT: the server cannot be used because of what it answered. */
 void server_set_unfit(struct server *server, const char *reason);
 /* Logs, once per outage, that the server cannot be reached or was lost. */
 void server_log_down(struct server *server, const char *what, const char *reason);
 
 /* Asks the server for its `stats` when it is up. */
 void server_watch(struct server *server);
-/* Takes one STAT line of the answer. */
-void server_stat_line(struct server *server, struct slice line);
 
 /* Ends an exchange that gets no answer: counts it and queues it; done() is called in the next turn.
  */
-void server_finish(struct server *server, struct exchange *x, enum fate fate);
+void server_finish(struct server *server, struct exchange *x, enum exchange_failure failure);
 /* Hands back all that server_finish queued so far. */
 void server_deliver_finished(struct pool_context *context);
 

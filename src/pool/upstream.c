@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -89,12 +90,12 @@ static void move_bytes(struct chain *to, struct chain *from, size_t len)
     }
 }
 
-typedef enum fate verdict_fn(const struct upstream *u, const struct exchange *x);
+typedef enum exchange_failure failure_fn(const struct upstream *u, const struct exchange *x);
 
-/* Asks verdict about each exchange, ends those with a fate, and makes a new output stream of the
+/* Ends the exchanges for which failure_of names a failure, and makes a new output stream of the
  * others, which must be wholly unsent. For the moments when no connection is in the middle of that
  * stream. */
-static void sift(struct upstream *u, verdict_fn *verdict)
+static void requeue_unsent(struct upstream *u, failure_fn *failure_of)
 {
     struct exchange_list all = TAILQ_HEAD_INITIALIZER(all);
     struct chain kept;
@@ -104,12 +105,12 @@ static void sift(struct upstream *u, verdict_fn *verdict)
     chain_init(&kept);
     TAILQ_CONCAT(&all, &u->queue, link);
     while ((x = TAILQ_FIRST(&all)) != NULL) {
-        enum fate fate = verdict(u, x);
+        enum exchange_failure failure = failure_of(u, x);
         TAILQ_REMOVE(&all, x, link);
         TAILQ_INSERT_TAIL(&u->queue, x, link);
-        if (fate != FATE_NONE) {
+        if (failure != FAILURE_NONE) {
             upstream_dequeue(u, x);
-            server_finish(u->server, x, fate);
+            server_finish(u->server, x, failure);
             continue;
         }
         CHECK(x->start >= at);
@@ -145,62 +146,59 @@ static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
         u->out_written = x->end;
         upstream_dequeue(u, x);
         server_finish(u->server, x,
-                      u->state == UPSTREAM_RESOLVING ? FATE_UNRESOLVED : FATE_TIMEOUT);
+                      u->state == UPSTREAM_RESOLVING ? FAILURE_UNRESOLVED : FAILURE_TIMEOUT);
     }
     set_queue_timer(u);
 }
 
 /* --- submission ----------------------------------------------------------------------------- */
 
-static enum fate refusal(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure refusal(const struct upstream *u, const struct exchange *x,
+                                     size_t bytes)
 {
     const struct server *server = u->server;
     if (server->context->closing) {
-        return FATE_CLOSING;
+        return FAILURE_CLOSING;
     }
     if (x->epoch != 0 && x->epoch != u->epoch) {
-        return FATE_STALE;
+        return FAILURE_STALE;
     }
     if (x->needs_cas && u->state == UPSTREAM_UP && !server->caps.cas_enabled) {
-        return FATE_NO_CAS;
+        return FAILURE_NO_CAS;
     }
     const struct pool_config *config = server->context->config;
-    if (u->queued >= config->max_pending && !x->listing) {
-        return FATE_QUEUE_FULL;
+    if (u->queued >= config->max_pending && !x->is_internal) {
+        return FAILURE_QUEUE_FULL;
     }
     /* One that is larger than the limit is taken when there is no other. */
-    size_t bytes = x->line.len + x->body.len;
-    if (u->out.bytes > 0 && u->out.bytes + bytes > config->max_pending_bytes && !x->listing) {
-        return FATE_QUEUE_FULL;
+    if (u->out.bytes > 0 && u->out.bytes + bytes > config->max_pending_bytes && !x->is_internal) {
+        return FAILURE_QUEUE_FULL;
     }
     if (u->favour == UPSTREAM_ON_TRIAL && u->queued > 0) {
-        return FATE_EJECTED;
+        return FAILURE_EJECTED;
     }
     if (u->state != UPSTREAM_UP && u->doubtful) {
-        return (enum fate)u->down_fate;
+        return u->down_failure;
     }
     if (u->state == UPSTREAM_DOWN && now_us(u) < u->failed_us + REPEAT_AFTER_US) {
-        return (enum fate)u->down_fate;
+        return u->down_failure;
     }
-    return FATE_NONE;
+    return FAILURE_NONE;
 }
 
-static void append(struct upstream *u, struct exchange *x)
+static void append(struct upstream *u, struct exchange *x, struct slice front, struct slice tail)
 {
-    CHECK(x->line.len > 0);
+    const struct be_operation *op = &x->op;
+    CHECK(front.len > 0);
     x->start = u->out_end;
-    chain_copy_slice(&u->out, x->line);
-    if (x->body_block != NULL) {
-        chain_add(&u->out, x->body_block, x->body.p, x->body.len);
-    } else if (x->body.len > 0) {
-        chain_copy_slice(&u->out, x->body);
+    chain_copy_slice(&u->out, front);
+    if (op->block != NULL) {
+        chain_add(&u->out, op->block, op->value.p, op->value.len);
+    } else {
+        chain_copy_slice(&u->out, op->value);
     }
-    u->out_end += x->line.len + x->body.len;
-    if (x->body_bare) {
-        chain_copy_slice(&u->out, SLICE_LIT("\r\n"));
-        u->out_end += 2;
-    }
-    x->end = u->out_end;
+    chain_copy_slice(&u->out, tail);
+    x->end = u->out_end = u->out_end + front.len + op->value.len + tail.len;
     TAILQ_INSERT_TAIL(&u->queue, x, link);
     u->queued++;
     server_count(&u->server->pending, 1);
@@ -218,13 +216,16 @@ void upstream_submit(struct upstream *u, struct exchange *x)
         now_us(u) >= u->heard_us + PROBE_AFTER_US && !upstream_probe(u)) {
         upstream_lost(u, "closed by the server", false);
     }
-    enum fate fate = refusal(u, x);
-    if (fate != FATE_NONE) {
-        server_finish(u->server, x, fate);
+    char room[WIRE_FRONT_MAX];
+    struct slice tail;
+    struct slice front = u->wire->encode(&x->op, room, &tail);
+    enum exchange_failure failure = refusal(u, x, front.len + x->op.value.len);
+    if (failure != FAILURE_NONE) {
+        server_finish(u->server, x, failure);
         return;
     }
-    append(u, x);
-    if (!x->listing) {
+    append(u, x, front, tail);
+    if (!x->is_internal) {
         metric_inc(context->metrics, METRIC_backend_requests);
         server_count(&u->server->requests, 1);
     }
@@ -258,46 +259,47 @@ static void close_socket(struct upstream *u)
     u->in_parsed = u->in_need = 0;
 }
 
-static enum fate down_verdict(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure failure_while_down(const struct upstream *u, const struct exchange *x)
 {
     (void)x;
-    return (enum fate)u->down_fate;
+    return u->down_failure;
 }
 
-static void enter_down(struct upstream *u, enum fate fate)
+static void enter_down(struct upstream *u, enum exchange_failure failure)
 {
     struct pool_context *context = u->server->context;
     uint64_t ms = u->retry_ms;
-    u->down_fate = (uint8_t)fate;
+    u->down_failure = failure;
     upstream_set_state(u, UPSTREAM_DOWN);
-    sift(u, down_verdict);
+    requeue_unsent(u, failure_while_down);
     /* Spread by a quarter either way, so that many proxies do not come back in step. */
     set_state_timer(u, (ms * (75 + rng_below(&context->rng, 51)) + 99) / 100);
     u->retry_ms = ms * 2 < context->config->retry_max_ms ? ms * 2 : context->config->retry_max_ms;
 }
 
-void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, uint8_t fate)
+void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly,
+                             enum exchange_failure failure)
 {
     struct server *server = u->server;
     close_socket(u);
-    if (fate != FATE_NO_DESCRIPTOR) { /* that is no failure of the server's */
+    if (failure != FAILURE_NO_DESCRIPTOR) { /* that is no failure of the server's */
         metric_inc(server->context->metrics, METRIC_backend_connect_failures);
         server_count(&server->connect_failures, 1);
     }
     u->doubtful = !quickly;
     u->failed_us = now_us(u);
-    if (fate == FATE_UNFIT) {
+    if (failure == FAILURE_UNFIT) {
         server_set_unfit(server, reason);
     } else {
         server_log_down(server, "cannot connect", reason);
     }
-    enter_down(u, (enum fate)fate);
+    enter_down(u, failure);
 }
 
-static enum fate no_cas_verdict(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure failure_without_cas(const struct upstream *u, const struct exchange *x)
 {
     (void)u;
-    return x->needs_cas ? FATE_NO_CAS : FATE_NONE;
+    return x->needs_cas ? FAILURE_NO_CAS : FAILURE_NONE;
 }
 
 void upstream_established(struct upstream *u)
@@ -316,24 +318,24 @@ void upstream_established(struct upstream *u)
     }
     server_learn(server, &u->handshake, &u->address, u->favour == UPSTREAM_ON_TRIAL);
     if (!server->caps.cas_enabled) {
-        sift(u, no_cas_verdict);
+        requeue_unsent(u, failure_without_cas);
     }
     upstream_write(u);
 }
 
-static enum fate lost_verdict(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure failure_when_lost(const struct upstream *u, const struct exchange *x)
 {
     if (some_was_sent(u, x)) {
-        return FATE_LOST;
+        return FAILURE_LOST;
     }
     /* Its CAS number means nothing to whoever answers on the next connection (storage rule 5). */
-    return x->epoch != 0 ? FATE_STALE : FATE_NONE;
+    return x->epoch != 0 ? FAILURE_STALE : FAILURE_NONE;
 }
 
-static enum fate timeout_verdict(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure failure_at_timeout(const struct upstream *u, const struct exchange *x)
 {
-    return some_was_sent(u, x) && x->deadline_us <= now_us(u) ? FATE_TIMEOUT_LOST
-                                                              : lost_verdict(u, x);
+    return some_was_sent(u, x) && x->deadline_us <= now_us(u) ? FAILURE_TIMEOUT_LOST
+                                                              : failure_when_lost(u, x);
 }
 
 void upstream_answered(struct upstream *u)
@@ -373,7 +375,7 @@ static void eject(struct upstream *u)
     set_favour(u, UPSTREAM_EJECTED);
     u->doubtful = true;
     u->failed_us = now_us(u);
-    enter_down(u, FATE_EJECTED);
+    enter_down(u, FAILURE_EJECTED);
 }
 
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
@@ -383,7 +385,7 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
     server_log_down(u->server, "connection lost", reason);
     close_socket(u);
     upstream_set_state(u, UPSTREAM_CONNECTING);
-    sift(u, timed_out ? timeout_verdict : lost_verdict);
+    requeue_unsent(u, timed_out ? failure_at_timeout : failure_when_lost);
     if (ejected) {
         eject(u);
         return;
@@ -398,7 +400,7 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
     }
     u->doubtful = true;
     u->failed_us = now_us(u);
-    enter_down(u, FATE_DOWN);
+    enter_down(u, FAILURE_DOWN);
 }
 
 void upstream_move(struct upstream *u)
@@ -426,11 +428,12 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
     if (u->state == UPSTREAM_DOWN) {
         upstream_attempt(u);
     } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {
-        const char *reason = u->state == UPSTREAM_CONNECTING ? "timeout"
-                             : u->probing                    ? "no answer to a probe"
-                                                             : "no answer to `version`";
+        char reason[64] = "timeout";
+        if (u->state == UPSTREAM_HANDSHAKE) {
+            snprintf(reason, sizeof reason, "no answer to %s", u->handshake.waits_for);
+        }
         upstream_attempt_failed(u, reason, false,
-                                u->favour == UPSTREAM_EJECTED ? FATE_EJECTED : FATE_DOWN);
+                                u->favour == UPSTREAM_EJECTED ? FAILURE_EJECTED : FAILURE_DOWN);
     }
 }
 
@@ -439,7 +442,8 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
 void upstream_init(struct upstream *u, struct server *server)
 {
     struct pool_context *context = server->context;
-    *u = (struct upstream){.server = server, .fd = -1, .state = UPSTREAM_IDLE};
+    *u = (struct upstream){
+        .server = server, .wire = context->wire, .fd = -1, .state = UPSTREAM_IDLE};
     atomic_fetch_add(&server->in_state[UPSTREAM_IDLE], 1);
     atomic_fetch_add(&server->in_favour[UPSTREAM_TRUSTED], 1);
     u->retry_ms = context->config->retry_min_ms;
@@ -449,9 +453,9 @@ void upstream_init(struct upstream *u, struct server *server)
     CHECK(evtimer_assign(&u->queue_timer, context->base, on_queue_timer, u) == 0);
 }
 
-static enum fate shutdown_verdict(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure failure_at_shutdown(const struct upstream *u, const struct exchange *x)
 {
-    return some_was_sent(u, x) ? FATE_LOST : FATE_CLOSING;
+    return some_was_sent(u, x) ? FAILURE_LOST : FAILURE_CLOSING;
 }
 
 void upstream_shutdown(struct upstream *u)
@@ -460,7 +464,7 @@ void upstream_shutdown(struct upstream *u)
     event_del(&u->state_timer);
     event_del(&u->queue_timer);
     upstream_set_state(u, UPSTREAM_IDLE);
-    sift(u, shutdown_verdict);
+    requeue_unsent(u, failure_at_shutdown);
 }
 
 void upstream_fini(struct upstream *u)

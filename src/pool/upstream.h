@@ -34,8 +34,9 @@
 #include "base/block.h"
 #include "base/chain.h"
 #include "pool/address.h"
-#include "pool/handshake.h"
+#include "pool/failure.h"
 #include "pool/pool.h"
+#include "pool/wire.h"
 
 struct server;
 
@@ -62,10 +63,10 @@ enum upstream_favour {
 
 struct upstream {
     struct server *server;
+    const struct wire *wire;
     enum upstream_state state;
     enum upstream_favour favour;
     uint32_t timeouts;        /* in a row, without a word of the server in between */
-    bool probing;             /* the rest of the handshake is answered, but not the probe */
     int fd;                   /* -1: none */
     struct event read_event;  /* while connected */
     struct event write_event; /* while connecting, and while the socket is full */
@@ -78,8 +79,8 @@ struct upstream {
     bool write_failed; /* what can still be read is read, then the connection is given up */
     bool answered;     /* this connection has proved useful */
     bool doubtful;     /* the last attempt failed slowly: requests do not wait for the next one */
-    uint8_t down_fate; /* what requests get while DOWN */
-    uint64_t epoch;    /* names the connection while UP, else 0 */
+    enum exchange_failure down_failure; /* of requests while DOWN */
+    uint64_t epoch;                     /* names the connection while UP, else 0 */
     uint64_t up_since_us;
     uint64_t heard_us;      /* last time something was read */
     uint64_t failed_us;     /* end of the last failed attempt */
@@ -115,8 +116,9 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out);
 /* A socket is connected; the handshake is over. */
 void upstream_connected(struct upstream *u);
 void upstream_established(struct upstream *u);
-/* An attempt failed, which fate says to those who ask. quickly: it was refused at once. */
-void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly, uint8_t fate);
+/* An attempt failed; requests end with that failure. quickly: it was refused at once. */
+void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly,
+                             enum exchange_failure failure);
 /* The server has another address now: connects there. What was sent is lost. */
 void upstream_move(struct upstream *u);
 /* Takes the first exchange, which was answered, from the queue. */
@@ -133,6 +135,9 @@ bool upstream_probe(struct upstream *u);
 /* upstream_connect.c: finds out where the server is and connects. Ends in RESOLVING or later, or in
  * DOWN. */
 void upstream_attempt(struct upstream *u);
+/* Begins the handshake, or goes on with it as far as bytes have arrived. False when the attempt has
+ * failed. */
+bool upstream_handshake(struct upstream *u);
 void upstream_set_state(struct upstream *u, enum upstream_state state);
 
 #endif

@@ -98,11 +98,11 @@ static void failed_with(struct upstream *u, int error)
     }
     if (error == EMFILE || error == ENFILE) {
         upstream_attempt_failed(u, "this proxy has no file descriptor left", true,
-                                FATE_NO_DESCRIPTOR);
+                                FAILURE_NO_DESCRIPTOR);
         return;
     }
     upstream_attempt_failed(u, strerror(error), error == ECONNREFUSED || error == ENOENT,
-                            FATE_DOWN);
+                            FAILURE_DOWN);
 }
 
 void upstream_attempt(struct upstream *u)
@@ -112,7 +112,7 @@ void upstream_attempt(struct upstream *u)
         upstream_set_state(u, UPSTREAM_RESOLVING);
         break;
     case RESOLVER_UNKNOWN:
-        upstream_attempt_failed(u, "its name is not resolved", false, FATE_UNRESOLVED);
+        upstream_attempt_failed(u, "its name is not resolved", false, FAILURE_UNRESOLVED);
         break;
     case RESOLVER_KNOWN:
         u->version = u->server->version;
@@ -156,20 +156,36 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 void upstream_connected(struct upstream *u)
 {
-    /* The probe stands behind it. */
-    static const char request[] = HANDSHAKE_REQUEST HANDSHAKE_PROBE;
-    ssize_t len = sizeof request - 1;
-    if (u->favour == UPSTREAM_TRUSTED) {
-        len = sizeof HANDSHAKE_REQUEST - 1;
-    }
     upstream_set_state(u, UPSTREAM_HANDSHAKE);
-    u->handshake = (struct handshake){0};
-    u->probing = false;
+    u->handshake = (struct handshake){.probe = u->favour != UPSTREAM_TRUSTED};
     CHECK(event_assign(&u->read_event, u->server->context->base, u->fd, EV_READ | EV_PERSIST,
                        on_readable, u) == 0);
     CHECK(event_add(&u->read_event, NULL) == 0);
-    /* A new socket has room for these few bytes. */
-    if (send(u->fd, request, (size_t)len, MSG_NOSIGNAL) != len) {
-        upstream_attempt_failed(u, strerror(errno), false, FATE_DOWN);
+    (void)upstream_handshake(u);
+}
+
+bool upstream_handshake(struct upstream *u)
+{
+    struct handshake_step step;
+    step.in = SLICE_NONE;
+    if (u->in != NULL) {
+        step.in = slice_make(u->in->data + u->in_parsed, u->in->used - u->in_parsed);
     }
+    size_t arrived = step.in.len;
+    enum handshake_result result = u->wire->handshake(&u->handshake, &step);
+    u->in_parsed += arrived - step.in.len;
+    if (result == HANDSHAKE_REFUSED) {
+        upstream_attempt_failed(u, step.error, false, FAILURE_UNFIT);
+        return false;
+    }
+    /* The socket has room for these few bytes: the server has read what was sent before. */
+    ssize_t len = (ssize_t)step.send_len;
+    if (len > 0 && send(u->fd, step.send, (size_t)len, MSG_NOSIGNAL) != len) {
+        upstream_attempt_failed(u, strerror(errno), false, FAILURE_DOWN);
+        return false;
+    }
+    if (result == HANDSHAKE_DONE) {
+        upstream_established(u);
+    }
+    return true;
 }

@@ -11,7 +11,6 @@
 #include "base/check.h"
 #include "pool/server.h"
 #include "pool/upstream.h"
-#include "proto/server/backend_parse.h"
 
 /* Pieces of one writev; a chain with more takes another call. */
 #define WRITE_PIECES 64
@@ -62,7 +61,7 @@ static void give_up(struct upstream *u, const char *reason)
     if (u->state == UPSTREAM_UP) {
         upstream_lost(u, reason, false);
     } else {
-        upstream_attempt_failed(u, reason, false, FATE_DOWN);
+        upstream_attempt_failed(u, reason, false, FAILURE_DOWN);
     }
 }
 
@@ -99,140 +98,56 @@ static void make_room(struct upstream *u)
     u->in_parsed = 0;
 }
 
-/* Takes a line off the input. Returns 1, 0 when there is none yet, -1 when it is longer than any of
- * memcached's. */
-static int take_line(struct upstream *u, struct slice *line)
-{
-    struct slice bytes = unparsed(u);
-    const char *newline = bytes.len == 0 ? NULL : memchr(bytes.p, '\n', bytes.len);
-    if (newline == NULL) {
-        return bytes.len < BACKEND_REPLY_LINE_MAX ? 0 : -1;
-    }
-    *line = slice_make(bytes.p, (size_t)(newline - bytes.p));
-    u->in_parsed += line->len + 1;
-    if (line->len > 0 && line->p[line->len - 1] == '\r') {
-        line->len--;
-    }
-    return 1;
-}
-
-static enum handshake_result take_handshake_line(struct upstream *u, struct slice line,
-                                                 char error[HANDSHAKE_ERROR_MAX])
-{
-    if (!u->probing) {
-        enum handshake_result result = handshake_line(&u->handshake, line, error);
-        u->probing = result == HANDSHAKE_DONE && u->favour != UPSTREAM_TRUSTED;
-        return u->probing ? HANDSHAKE_MORE : result;
-    }
-    if (slice_equal(line, SLICE_LIT(HANDSHAKE_PROBE_ANSWER))) {
-        return HANDSHAKE_DONE;
-    }
-    char answer[64];
-    snprintf(error, HANDSHAKE_ERROR_MAX, "no memcached, it answers \"%s\" to mn",
-             backend_line_text(line, answer, sizeof answer));
-    return HANDSHAKE_REFUSED;
-}
-
-/* All parsers of input return false when the connection is over. */
-static bool read_handshake(struct upstream *u)
-{
-    char error[HANDSHAKE_ERROR_MAX] = "no memcached, its answer has no line end";
-    struct slice line;
-    int rc;
-    while ((rc = take_line(u, &line)) == 1) {
-        switch (take_handshake_line(u, line, error)) {
-        case HANDSHAKE_MORE:
-            break;
-        case HANDSHAKE_REFUSED:
-            upstream_attempt_failed(u, error, false, FATE_UNFIT);
-            return false;
-        case HANDSHAKE_DONE:
-            upstream_established(u);
-            return true;
-        }
-    }
-    if (rc < 0) {
-        upstream_attempt_failed(u, error, false, FATE_UNFIT);
-        return false;
-    }
-    return true;
-}
-
-/* Hands the answer, or one value of it, to the first exchange. */
-static bool answer(struct upstream *u, struct exchange *x, const struct backend_parsed *parsed)
+/* Hands the first exchange its answer, or a part of it. Like all parsers of input it returns false
+ * when the connection is over. */
+static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer *answer, bool whole)
 {
     struct server *server = u->server;
-    bool distrust = false;
-    struct exchange_reply reply = {
-        .status = EXCHANGE_ANSWERED,
-        .line = parsed->line,
-        .has_value = parsed->has_value,
-        .value = parsed->value,
-        .block = u->in,
-        .epoch = u->epoch,
-        .caps = &server->caps,
-        .distrust = &distrust,
-    };
+    struct be_reply *reply = &answer->reply;
+    reply->block = u->in;
+    reply->epoch = u->epoch;
+    reply->caps = &server->caps;
+    reply->distrust = &answer->distrust;
     u->answered = true;
-    if (!x->listing) {
+    if (!x->is_internal) {
         upstream_answered(u);
     }
-    if (x->value != NULL && parsed->has_value) {
-        x->value(x, &reply);
+    if (!whole) {
+        x->value(x, reply);
     } else {
         upstream_dequeue(u, x);
-        if (!x->listing) {
+        if (!x->is_internal) {
             server->context->busy--;
         }
-        x->done(x, &reply);
+        x->done(x, reply);
     }
-    if (distrust) {
+    if (answer->distrust) {
         give_up(u, "an answer that does not fit its request");
         return false;
     }
     return true;
 }
 
-/* The pool's own `stats`: lines until END or an error. Sets *more when the end is not there yet. */
-static bool read_listing(struct upstream *u, struct exchange *x, bool *more)
+/* The answer does not tell whether the operation was done. */
+static RARE void note_unknown(struct upstream *u, const struct exchange *x,
+                              struct wire_answer *answer, bool misfit)
 {
-    struct backend_parsed parsed = {0};
-    int rc;
-    while ((rc = take_line(u, &parsed.line)) == 1) {
-        if (!slice_starts_with(parsed.line, SLICE_LIT("STAT "))) {
-            return answer(u, x, &parsed);
-        }
-        server_stat_line(u->server, parsed.line);
+    if (misfit) {
+        answer->distrust = true;
+        answer->reply = (struct be_reply){.status = BE_LOST, .text = answer->text};
+        snprintf(answer->text, sizeof answer->text,
+                 "backend %s: unexpected answer, outcome unknown", u->server->config->name);
     }
-    *more = true;
-    if (rc < 0) {
-        give_up(u, "garbage");
-        return false;
+    if (x->changes) {
+        metric_inc(u->server->context->metrics, METRIC_outcomes_unknown);
     }
-    return true;
 }
 
-static enum backend_parse_result parse_reply(const struct upstream *u, const struct exchange *x,
-                                             struct backend_parsed *parsed)
+/* Has a later exchange been sent whose answer comes in parts, and may have displaced this one? */
+static RARE bool was_displaced(const struct upstream *u, const struct exchange *x)
 {
-    uint64_t item_max = u->server->caps.item_size_max;
-    size_t max_value = item_max != 0 ? (size_t)item_max : BACKEND_VALUE_MAX;
-    return x->value != NULL ? backend_parse_values(unparsed(u), max_value, parsed)
-                            : backend_parse(unparsed(u), max_value, parsed);
-}
-
-/* A memcached that runs out of memory for the answer to a `get` of many keys drops with it all
- * answers that it has not sent yet, and its error comes in place of the first of them: nobody can
- * tell then whose it is. */
-static bool answers_were_dropped(const struct upstream *u, const struct exchange *x,
-                                 struct slice line)
-{
-    if (x->value != NULL ||
-        !slice_starts_with(line, SLICE_LIT("SERVER_ERROR out of memory writing get response"))) {
-        return false;
-    }
     while ((x = TAILQ_NEXT(x, link)) != NULL && x->start < u->out_written) {
-        if (x->value != NULL) {
+        if (x->op.verb == BE_LINE_GET) {
             return true;
         }
     }
@@ -242,32 +157,33 @@ static bool answers_were_dropped(const struct upstream *u, const struct exchange
 static bool read_reply(struct upstream *u, bool *more)
 {
     struct exchange *x = TAILQ_FIRST(&u->queue);
-    struct backend_parsed parsed;
+    struct server *server = u->server;
+    struct wire_answer answer;
     if (x == NULL || x->start >= u->out_written) {
-        give_up(u, "an answer that nobody asked for");
+        give_up(u, "an answer without a request");
         return false;
     }
-    if (x->listing) {
-        return read_listing(u, x, more);
-    }
-    switch (parse_reply(u, x, &parsed)) {
-    case BACKEND_PARSE_MORE:
-        u->in_need = parsed.need;
+    answer.distrust = answer.displaced = false;
+    enum wire_result result = u->wire->decode(&x->op, unparsed(u), &server->caps, &answer);
+    if (result == WIRE_MORE) {
+        u->in_need = answer.size;
         *more = true;
         return true;
-    case BACKEND_PARSE_GARBAGE:
+    }
+    if (UNLIKELY(result == WIRE_GARBAGE)) {
         give_up(u, "garbage");
         return false;
-    case BACKEND_PARSE_OK:
-        break;
     }
-    if (answers_were_dropped(u, x, parsed.line)) {
+    if (UNLIKELY(answer.displaced) && was_displaced(u, x)) {
         give_up(u, "it has dropped answers for want of memory");
         return false;
     }
     u->in_need = 0;
-    u->in_parsed += parsed.consumed;
-    return answer(u, x, &parsed);
+    u->in_parsed += answer.size;
+    if (UNLIKELY(result == WIRE_MISFIT || answer.reply.status == BE_LOST)) {
+        note_unknown(u, x, &answer, result == WIRE_MISFIT);
+    }
+    return hand_out(u, x, &answer, result != WIRE_PART);
 }
 
 static bool read_replies(struct upstream *u)
@@ -286,7 +202,7 @@ static bool read_replies(struct upstream *u)
 
 static bool parse_input(struct upstream *u)
 {
-    if (u->state == UPSTREAM_HANDSHAKE && !read_handshake(u)) {
+    if (u->state == UPSTREAM_HANDSHAKE && !upstream_handshake(u)) {
         return false;
     }
     return u->state != UPSTREAM_UP || read_replies(u);

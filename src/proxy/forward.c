@@ -98,18 +98,25 @@ static void submit_plain(struct worker *w, const struct request *r, struct excha
     }
 }
 
+/* A lost answer leaves nothing to wonder about. */
+static bool reads_only(const struct request *r)
+{
+    enum verb verb = r->verb->verb;
+    return verb == VERB_MG || verb == VERB_MN || verb == VERB_ME;
+}
+
 static void start_single(struct pending *p)
 {
     struct worker *w = worker_of(p);
     const struct request *r = &p->request;
     bool may_be_long = r->verb->verb == VERB_MG;
     struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
-    struct exchange *x = forward_part_exchange(f);
+    struct exchange *x =
+        forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE, line_to_send(w, r));
     p->all_started = true;
-    x->line = line_to_send(w, r);
     if (r->has_data) {
-        x->body = r->data_crlf;
-        x->body_block = p->block;
+        x->op.value = r->data_crlf;
+        x->op.block = p->block;
     }
     submit_plain(w, r, x);
 }
@@ -179,14 +186,13 @@ static void start_remove(struct pending *p)
     struct worker *w = worker_of(p);
     const struct request *r = &p->request;
     struct forward_part *f = forward_part_new(p, r->key, WINDOW_SHORT);
-    struct exchange *x = forward_part_exchange(f);
     char *start = worker_scratch(w, r->key.len + 16);
     char *out = put(start, r->base64 ? SLICE_LIT("md") : SLICE_LIT("delete"));
     out = put_word(out, r->key);
     out = put(out, r->base64 ? SLICE_LIT(" b\r\n") : SLICE_LIT("\r\n"));
     p->all_started = true;
-    x->line = slice_make(start, (size_t)(out - start));
-    submit_plain(w, r, x);
+    struct slice line = slice_make(start, (size_t)(out - start));
+    submit_plain(w, r, forward_part_exchange(f, BE_LINE, line));
 }
 
 static void emit_remove(struct part *part, struct chain *out)
@@ -231,9 +237,8 @@ static void start_flush(struct pending *p)
     left = pool_server_count(w->pools[pool]) - server;
     struct forward_part *f = forward_part_new(p, SLICE_NONE, WINDOW_SHORT);
     p->all_started = left == 1 && pool + 1 == w->config->pool_count;
-    struct exchange *x = forward_part_exchange(f);
-    x->line = SLICE_LIT("flush_all\r\n");
-    pool_submit_to(w->pools[pool], server, x);
+    pool_submit_to(w->pools[pool], server,
+                   forward_part_exchange(f, BE_LINE, SLICE_LIT("flush_all\r\n")));
 }
 
 static void emit_flush(struct part *part, struct chain *out)

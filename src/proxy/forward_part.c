@@ -7,14 +7,14 @@
 /* Smaller values are not worth asking for again. */
 #define WAIT_BYTES_MIN ((size_t)4096)
 
-void forward_part_reply(struct forward_part *f, const struct exchange_reply *reply)
+void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
 {
     if (f->left_by != NULL) {
         block_unref(&f->key_block);
         spare_give(&f->left_by->spare_exchanges, f);
         return;
     }
-    f->failed = reply->status != EXCHANGE_ANSWERED;
+    f->failed = reply->status != BE_ANSWERED;
     f->line = reply->line;
     f->has_value = !f->failed && reply->has_value;
     f->value = reply->value;
@@ -29,7 +29,7 @@ void forward_part_reply(struct forward_part *f, const struct exchange_reply *rep
     part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
 }
 
-static void on_reply(struct exchange *exchange, const struct exchange_reply *reply)
+static void on_reply(struct exchange *exchange, const struct be_reply *reply)
 {
     forward_part_reply(exchange->owner, reply);
 }
@@ -44,9 +44,9 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
     return f;
 }
 
-struct exchange *forward_part_exchange(struct forward_part *f)
+struct exchange *forward_part_exchange(struct forward_part *f, enum be_verb verb, struct slice line)
 {
-    f->exchange = (struct exchange){.done = on_reply, .owner = f};
+    exchange_init_line(&f->exchange, verb, line, on_reply, f);
     return &f->exchange;
 }
 

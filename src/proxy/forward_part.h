@@ -45,11 +45,12 @@ static inline struct pool *plain_pool(const struct worker *w)
 /* A part that is counted in, owned by the pending. */
 struct forward_part *forward_part_new(struct pending *pending, struct slice key,
                                       enum window_kind kind);
-/* The part's own exchange, emptied, with the part for its replies: fill it and submit it. */
-struct exchange *forward_part_exchange(struct forward_part *part);
+/* The part's own exchange, for that line: submit it. */
+struct exchange *forward_part_exchange(struct forward_part *part, enum be_verb verb,
+                                       struct slice line);
 /* Takes the reply: the part is answered, or postponed. A line that is static comes without block.
  * The part may be freed by this call. */
-void forward_part_reply(struct forward_part *part, const struct exchange_reply *reply);
+void forward_part_reply(struct forward_part *part, const struct be_reply *reply);
 
 /* For handlers. */
 void forward_part_park(struct part *part);

@@ -55,7 +55,6 @@ static struct exchange *exchange_of_key(struct forward_part *f)
     struct worker *w = worker_of(f->part.pending);
     const struct request *r = &f->part.pending->request;
     struct slice key = f->part.key;
-    struct exchange *x = forward_part_exchange(f);
     char *start = worker_scratch(w, key.len + r->exptime_text.len + 16);
     char *out = put(start, SLICE_LIT("mg "));
     out = put(out, key);
@@ -68,8 +67,7 @@ static struct exchange *exchange_of_key(struct forward_part *f)
         out = put(out, r->exptime_text);
     }
     out = put(out, SLICE_LIT("\r\n"));
-    x->line = slice_make(start, (size_t)(out - start));
-    return x;
+    return forward_part_exchange(f, BE_LINE_READ, slice_make(start, (size_t)(out - start)));
 }
 
 static void ask_for_key(struct forward_part *f)
@@ -148,7 +146,7 @@ static struct forward_part *take_first(struct shared_exchange *shared)
 
 static void answer_miss(struct shared_exchange *shared)
 {
-    static const struct exchange_reply miss = {.status = EXCHANGE_ANSWERED, .line = {"EN", 2}};
+    static const struct be_reply miss = {.status = BE_ANSWERED, .line = {"EN", 2}};
     forward_part_reply(take_first(shared), &miss);
 }
 
@@ -160,7 +158,7 @@ static bool is_value_of(struct slice line, struct slice key)
 }
 
 /* Values come in the order of the keys; a key that is passed over was not there. */
-static void on_value(struct exchange *x, const struct exchange_reply *reply)
+static void on_value(struct exchange *x, const struct be_reply *reply)
 {
     struct shared_exchange *shared = x->owner;
     const struct forward_part *f = shared->first;
@@ -184,17 +182,17 @@ static bool is_error(struct slice line)
            slice_starts_with(line, SLICE_LIT("ERROR"));
 }
 
-static void on_end(struct exchange *x, const struct exchange_reply *reply)
+static void on_end(struct exchange *x, const struct be_reply *reply)
 {
     struct shared_exchange *shared = x->owner;
-    bool answered = reply->status == EXCHANGE_ANSWERED;
+    bool answered = reply->status == BE_ANSWERED;
     bool whole = answered && slice_equal(reply->line, SLICE_LIT("END"));
-    struct exchange_reply rest = *reply;
+    struct be_reply rest = *reply;
     char text[CONFIG_ERROR_MAX];
     if (answered && !whole && !is_error(reply->line)) {
         *reply->distrust = true;
         snprintf(text, sizeof text, "backend %s: unexpected answer", reply->caps->server_name);
-        rest.status = EXCHANGE_LOST;
+        rest.status = BE_LOST;
         rest.text = text;
     }
     while (shared->first != NULL) {
@@ -236,10 +234,11 @@ static void ask_for_route(struct worker *w, struct multiget_route *route)
         return;
     }
     struct shared_exchange *shared = spare_take(&w->multiget->spare_shared);
-    shared->exchange = (struct exchange){.value = on_value, .done = on_end, .owner = shared};
+    shared->exchange = (struct exchange){
+        .op.verb = BE_LINE_GET, .value = on_value, .done = on_end, .owner = shared};
     shared->worker = w;
     shared->first = f;
-    shared->exchange.line = shared_line(w, f, route->line_bytes);
+    shared->exchange.op.line = shared_line(w, f, route->line_bytes);
     pool_submit_on(plain_pool(w), index, &shared->exchange);
 }
 

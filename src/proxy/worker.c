@@ -278,6 +278,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
     init_spares(w);
     t->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
+    engine_set_request_room(w->engine, backend_room_bytes);
     listener_start(w, shared->listen);
     return w;
 }

@@ -4,7 +4,7 @@
  */
 #include "case.h"
 
-#include "proto/server/backend_format.h"
+#include "proto/server/ascii_format.h"
 
 #define BEYOND_GRACE_US ((GRACE_S + 1) * 1000000ULL)
 
@@ -185,7 +185,7 @@ static bool is_change(const struct crash_world *w, unsigned server, unsigned n)
 static bool needs_memory(const struct flight *f)
 {
     enum be_verb verb = f->request.verb;
-    return backend_has_body(verb);
+    return be_has_value(verb);
 }
 
 static enum case_result fail(struct crash_world *w, enum fault fault)

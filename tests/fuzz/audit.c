@@ -415,6 +415,10 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
     case BE_SET: /* one that is refused takes away what was there */
     case BE_PREPEND:
     case BE_INCR:
+    case BE_LINE: /* the engine sends no lines */
+    case BE_LINE_READ:
+    case BE_LINE_GET:
+    case BE_STATS:
         break;
     case BE_APPEND:
         sent_append(a, r, parts);

@@ -5,7 +5,7 @@
 
 #include "list/format/head.h"
 #include "list/format/sublist.h"
-#include "proto/server/backend_parse.h"
+#include "proto/server/ascii_parse.h"
 
 #define VERBS (BE_DELETE + 1)
 #define LONG_ITEM_BYTES 80
@@ -372,16 +372,16 @@ static void read_wire(struct liar *liar, const struct be_request *r, struct be_r
 {
     struct slice bytes = input_bytes(liar->in);
     struct block *b = block_new_exact(bytes.len + 1);
-    struct backend_parsed parsed;
+    size_t size;
     block_append(&b, bytes.len == 0 ? "" : bytes.p, bytes.len);
     *reply = (struct be_reply){.epoch = liar->epoch, .caps = &liar->store.caps, .block = b};
     bool changes = r->verb >= BE_ADD;
-    if (backend_parse(slice_make(b->data, b->used), BACKEND_VALUE_MAX, &parsed) !=
-            BACKEND_PARSE_OK ||
-        backend_reply_read(r->verb, &parsed, reply) != 0) {
+    if (ascii_parse(slice_make(b->data, b->used), false, ASCII_VALUE_MAX, reply, &size) !=
+            ASCII_PARSE_OK ||
+        ascii_reply_read(r->verb, reply) != 0) {
         refuse(liar, BE_LOST, "backend s: unexpected answer, outcome unknown", reply);
     } else if (reply->status == BE_REFUSED) {
-        bool unknown = changes && slice_starts_with(parsed.line, SLICE_LIT("SERVER_ERROR"));
+        bool unknown = changes && slice_starts_with(reply->line, SLICE_LIT("SERVER_ERROR"));
         refuse(liar, unknown ? BE_LOST : BE_REFUSED, "backend s: an error", reply);
     }
 }

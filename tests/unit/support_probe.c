@@ -14,13 +14,12 @@
 
 static unsigned turns;
 
-static void on_done(struct exchange *x, const struct exchange_reply *reply)
+static void on_done(struct exchange *x, const struct be_reply *reply)
 {
     struct probe *p = x->owner;
     assert_false(p->done);
     p->done = true;
     p->status = (int)reply->status;
-    p->stale = reply->stale;
     p->epoch = reply->epoch;
     p->turn = ++turns;
     snprintf(p->line, sizeof p->line, "%.*s", SLICE_ARGS(reply->line));
@@ -34,10 +33,18 @@ static void on_done(struct exchange *x, const struct exchange_reply *reply)
     }
 }
 
+enum be_verb probe_verb(const char *line)
+{
+    return line[0] == 'g'                             ? BE_LINE_GET
+           : line[0] == 'm' && strchr("gne", line[1]) ? BE_LINE_READ
+                                                      : BE_LINE;
+}
+
 void submit(struct fake_world *w, struct probe *p, const char *line)
 {
     p->done = false;
-    p->x.line = slice_of(line);
+    p->x.op.verb = probe_verb(line);
+    p->x.op.line = slice_of(line);
     p->x.done = on_done;
     p->x.owner = p;
     pool_submit(w->pool, SLICE_LIT("key"), &p->x);
@@ -47,7 +54,7 @@ void submit(struct fake_world *w, struct probe *p, const char *line)
 void expect_answer(struct fake_world *w, struct probe *p, const char *line)
 {
     fake_until(w, &p->done);
-    assert_int_equal(p->status, EXCHANGE_ANSWERED);
+    assert_int_equal(p->status, BE_ANSWERED);
     assert_string_equal(p->line, line);
     assert_true(p->epoch != 0);
 }

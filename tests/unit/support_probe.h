@@ -13,7 +13,6 @@ struct probe {
     struct exchange x;
     bool done;
     int status;
-    bool stale;
     char line[200];
     struct slice value;
     struct block *block; /* a reference, when there was a value */
@@ -23,6 +22,8 @@ struct probe {
     bool distrusts;
 };
 
+/* The verb for a line of memcached's protocol. */
+enum be_verb probe_verb(const char *line);
 /* Submits the line for the key "key"; it is written by the next turn. */
 void submit(struct fake_world *w, struct probe *p, const char *line);
 /* Waits for that answer. */

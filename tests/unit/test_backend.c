@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -28,10 +29,15 @@ static void on_done(void *arg, struct be_request *req, const struct be_reply *re
     snprintf(o->text, sizeof o->text, "%s", reply->text != NULL ? reply->text : "");
 }
 
+/* Requests of one test. */
+#define REQUESTS_MAX 4
+
 struct bench {
     struct fake_world world;
     struct backend *backend;
     struct pool *pools[1];
+    struct be_request *requests[REQUESTS_MAX]; /* made by the test */
+    size_t request_count;
 };
 
 static int setup(void **state)
@@ -50,13 +56,21 @@ static int teardown(void **state)
     struct bench *b = *state;
     fake_world_fini(&b->world); /* the pool first: it ends what is still waiting */
     backend_destroy(&b->backend);
+    while (b->request_count > 0) {
+        free(b->requests[--b->request_count]);
+    }
     return 0;
 }
 
-static struct be_request make(enum be_verb verb)
+/* With the room that the exchange needs; freed by the teardown. */
+static struct be_request *make(struct bench *b, enum be_verb verb)
 {
-    struct be_request req = {.verb = verb, .key_len = 5, .placement_len = 5};
-    memcpy(req.key, "fruit", 5);
+    struct be_request *req = calloc(1, sizeof *req + backend_room_bytes);
+    assert_true(req != NULL && b->request_count < REQUESTS_MAX);
+    b->requests[b->request_count++] = req;
+    req->verb = verb;
+    req->key_len = req->placement_len = 5;
+    memcpy(req->key, "fruit", 5);
     return req;
 }
 
@@ -84,8 +98,8 @@ static void a_head_is_read_and_replaced(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request get = make(BE_GET);
-    converse(b, &get, "mg fruit v f c t\r\n", "VA 4 f9 c77 t-1\r\npear\r\n", &o);
+    struct be_request *get = make(b, BE_GET);
+    converse(b, get, "mg fruit v f c t\r\n", "VA 4 f9 c77 t-1\r\npear\r\n", &o);
     assert_int_equal(o.reply.status, BE_HIT);
     assert_string_equal(o.value, "pear");
     assert_true(o.reply.flags == 9 && o.reply.cas == 77 && o.reply.ttl_s == -1);
@@ -94,21 +108,21 @@ static void a_head_is_read_and_replaced(void **state)
     assert_true(o.reply.caps->cas_enabled);
     assert_string_equal(o.reply.caps->server_name, "fake");
 
-    struct be_request cas = make(BE_CAS);
-    cas.cas = o.reply.cas;
-    cas.epoch = o.reply.epoch;
-    cas.block = block_new(5);
-    memcpy(cas.block->data, "apple", 5);
-    cas.block->used = 5;
-    cas.value = slice_make(cas.block->data, 5);
-    converse(b, &cas, "cas fruit 0 0 5 77\r\napple\r\n", "STORED\r\n", &o);
+    struct be_request *cas = make(b, BE_CAS);
+    cas->cas = o.reply.cas;
+    cas->epoch = o.reply.epoch;
+    cas->block = block_new(5);
+    memcpy(cas->block->data, "apple", 5);
+    cas->block->used = 5;
+    cas->value = slice_make(cas->block->data, 5);
+    converse(b, cas, "cas fruit 0 0 5 77\r\napple\r\n", "STORED\r\n", &o);
     assert_int_equal(o.reply.status, BE_STORED);
-    block_unref(&cas.block);
+    block_unref(&cas->block);
 
-    struct be_request remove = make(BE_CAS_DELETE);
-    remove.cas = 78;
-    remove.epoch = cas.epoch;
-    converse(b, &remove, "cas fruit 0 -1 0 78\r\n\r\n", "EXISTS\r\n", &o);
+    struct be_request *remove = make(b, BE_CAS_DELETE);
+    remove->cas = 78;
+    remove->epoch = cas->epoch;
+    converse(b, remove, "cas fruit 0 -1 0 78\r\n\r\n", "EXISTS\r\n", &o);
     assert_int_equal(o.reply.status, BE_EXISTS);
 }
 
@@ -116,8 +130,8 @@ static void an_empty_append_still_has_its_line_end(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request append = make(BE_APPEND);
-    converse(b, &append, "append fruit 0 0 0\r\n\r\n", "NOT_STORED\r\n", &o);
+    struct be_request *append = make(b, BE_APPEND);
+    converse(b, append, "append fruit 0 0 0\r\n\r\n", "NOT_STORED\r\n", &o);
     assert_int_equal(o.reply.status, BE_NOT_STORED);
 }
 
@@ -125,14 +139,14 @@ static void a_cas_number_of_an_old_connection_counts_as_changed(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request get = make(BE_GET);
-    converse(b, &get, "mg fruit v f c t\r\n", "VA 1 f0 c1 t-1\r\nx\r\n", &o);
-    struct be_request cas = make(BE_CAS);
-    cas.cas = o.reply.cas;
-    cas.epoch = o.reply.epoch;
+    struct be_request *get = make(b, BE_GET);
+    converse(b, get, "mg fruit v f c t\r\n", "VA 1 f0 c1 t-1\r\nx\r\n", &o);
+    struct be_request *cas = make(b, BE_CAS);
+    cas->cas = o.reply.cas;
+    cas->epoch = o.reply.epoch;
     fake_hang_up(&b->world.server);
     fake_for_ms(&b->world, 20);
-    submit(b, &cas, &o);
+    submit(b, cas, &o);
     fake_until(&b->world, &o.done);
     assert_int_equal(o.reply.status, BE_EXISTS);
 }
@@ -141,12 +155,12 @@ static void refusals_carry_the_servers_words(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request delete = make(BE_DELETE);
-    converse(b, &delete, "delete fruit\r\n", "CLIENT_ERROR not today\r\n", &o);
+    struct be_request *delete = make(b, BE_DELETE);
+    converse(b, delete, "delete fruit\r\n", "CLIENT_ERROR not today\r\n", &o);
     assert_int_equal(o.reply.status, BE_REFUSED);
     assert_string_equal(o.text, "backend fake: CLIENT_ERROR not today");
-    struct be_request append = make(BE_APPEND);
-    converse(b, &append, "append fruit 0 0 0\r\n\r\n",
+    struct be_request *append = make(b, BE_APPEND);
+    converse(b, append, "append fruit 0 0 0\r\n\r\n",
              "SERVER_ERROR out of memory storing object\r\n", &o);
     assert_int_equal(o.reply.status, BE_NO_MEMORY);
 }
@@ -156,17 +170,17 @@ static void where_no_number_stands_nothing_is_counted(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request incr = make(BE_INCR);
-    incr.delta = 2;
-    converse(b, &incr, "incr fruit 2\r\n", "44\r\n", &o);
+    struct be_request *incr = make(b, BE_INCR);
+    incr->delta = 2;
+    converse(b, incr, "incr fruit 2\r\n", "44\r\n", &o);
     assert_true(o.reply.status == BE_STORED && o.reply.number == 44);
     uint64_t epoch = o.reply.epoch;
-    converse(b, &incr, "incr fruit 2\r\n",
+    converse(b, incr, "incr fruit 2\r\n",
              "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n", &o);
     assert_int_equal(o.reply.status, BE_REFUSED);
     assert_string_equal(o.text, "backend fake: CLIENT_ERROR cannot increment or decrement "
                                 "non-numeric value");
-    converse(b, &incr, "incr fruit 2\r\n", "NOT_FOUND\r\n", &o);
+    converse(b, incr, "incr fruit 2\r\n", "NOT_FOUND\r\n", &o);
     assert_int_equal(o.reply.status, BE_NOT_FOUND);
     assert_true(o.reply.epoch == epoch);
     assert_int_equal(b->world.server.accepted, 1);
@@ -176,8 +190,8 @@ static void a_lost_incr_may_have_counted(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request incr = make(BE_INCR);
-    submit(b, &incr, &o);
+    struct be_request *incr = make(b, BE_INCR);
+    submit(b, incr, &o);
     fake_until_got(&b->world, strlen("incr fruit 0\r\n"));
     fake_hang_up(&b->world.server);
     fake_until(&b->world, &o.done);
@@ -190,10 +204,10 @@ static void an_answer_to_another_question_is_no_answer(void **state)
     struct bench *b = *state;
     struct outcome o;
     struct outcome next;
-    struct be_request delete = make(BE_DELETE);
-    struct be_request get = make(BE_GET);
-    submit(b, &delete, &o);
-    submit(b, &get, &next);
+    struct be_request *delete = make(b, BE_DELETE);
+    struct be_request *get = make(b, BE_GET);
+    submit(b, delete, &o);
+    submit(b, get, &next);
     fake_until_got(&b->world, 32);
     fake_say(&b->world.server, "EN\r\nDELETED\r\n");
     fake_until(&b->world, &next.done);
@@ -207,9 +221,9 @@ static void a_server_that_is_away_is_down(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request get = make(BE_GET);
+    struct be_request *get = make(b, BE_GET);
     fake_stop(&b->world.server);
-    submit(b, &get, &o);
+    submit(b, get, &o);
     assert_false(o.done);
     fake_until(&b->world, &o.done);
     assert_int_equal(o.reply.status, BE_DOWN);
@@ -221,9 +235,9 @@ static void without_cas_lists_are_refused(void **state)
 {
     struct bench *b = *state;
     struct outcome o;
-    struct be_request append = make(BE_APPEND);
+    struct be_request *append = make(b, BE_APPEND);
     b->world.server.settings = "STAT cas_enabled no\r\nEND\r\n";
-    submit(b, &append, &o);
+    submit(b, append, &o);
     fake_until(&b->world, &o.done);
     assert_int_equal(o.reply.status, BE_DOWN);
     assert_string_equal(o.text, "backend fake: runs without CAS (-C)");

@@ -19,8 +19,7 @@ static void requests_travel_together_and_answers_come_in_order(void **state)
     struct probe p[3] = {0};
     fake_pool_create(w);
     assert_false(pool_busy(w->pool));
-    p[0].x.body = SLICE_LIT("body");
-    p[0].x.body_bare = true;
+    p[0].x.op.value = SLICE_LIT("body\r\n");
     submit(w, &p[0], "set key 0 0 4\r\n");
     submit(w, &p[1], "mg key v f\r\n");
     submit(w, &p[2], "delete key\r\n");
@@ -93,9 +92,9 @@ static void a_late_answer_costs_the_connection(void **state)
     submit(w, &read, "mg key v\r\n");
     fake_for_ms(w, 50);
     submit(w, &younger, "delete key\r\n");
-    expect_end(w, &change, EXCHANGE_LOST, "backend fake: timeout, outcome unknown");
-    expect_end(w, &read, EXCHANGE_LOST, "backend fake: timeout");
-    expect_end(w, &younger, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+    expect_end(w, &change, BE_LOST, "backend fake: timeout, outcome unknown");
+    expect_end(w, &read, BE_LOST, "backend fake: timeout");
+    expect_end(w, &younger, BE_LOST, "backend fake: connection lost, outcome unknown");
     assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 2);
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_timeouts), 2);
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_errors), 3);
@@ -134,15 +133,15 @@ static void what_never_left_is_said_not_to_have_left(void **state)
     submit(w, &p, "delete key\r\n");
     fake_for_ms(w, 30);
     submit(w, &next, "delete key\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake: timeout, not sent");
+    expect_end(w, &p, BE_DOWN, "backend fake: timeout, not sent");
     assert_false(next.done);
-    expect_end(w, &next, EXCHANGE_NOT_SENT, "backend fake: timeout, not sent");
+    expect_end(w, &next, BE_DOWN, "backend fake: timeout, not sent");
     assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 0);
-    /* Once the attempt has timed out, nobody waits for the next one. */
+    /* Once the attempt has timed out, requests do not wait for the next one. */
     fake_for_ms(w, 160);
     submit(w, &p, "delete key\r\n");
     uint64_t before = w->now.mono_us;
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    expect_end(w, &p, BE_DOWN, "backend fake down");
     assert_true(w->now.mono_us - before < 30000);
 }
 
@@ -162,9 +161,8 @@ static void a_lost_connection_tells_sent_from_unsent(void **state)
     submit(w, &last, "delete last\r\n");
     fake_hang_up(&w->server);
     fake_events(w); /* the end arrives before anything is written */
-    expect_end(w, &sent, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
-    expect_end(w, &bound, EXCHANGE_NOT_SENT, "backend fake: connected anew since");
-    assert_true(bound.stale);
+    expect_end(w, &sent, BE_LOST, "backend fake: connection lost, outcome unknown");
+    expect_end(w, &bound, BE_EXISTS, "backend fake: connected anew since");
     fake_until_got(w, 28);
     assert_string_equal(w->server.got, "delete unsent\r\ndelete last\r\n");
     fake_say(&w->server, "DELETED\r\nNOT_FOUND\r\n");
@@ -178,24 +176,24 @@ static void the_rest_of_a_broken_request_is_never_sent(void **state)
 {
     struct fake_world *w = *state;
     size_t size = (size_t)12 << 20;
-    struct block *block = block_new(size);
+    struct block *block = block_new(size + 2);
     struct probe large = {0};
     struct probe next = {0};
     memset(block->data, 'x', size);
-    block->used = size;
+    memcpy(block->data + size, "\r\n", 2);
+    block->used = size + 2;
     fake_pool_create(w);
     warm_up(w);
     w->server.reads = false;
-    large.x.body = slice_make(block->data, size);
-    large.x.body_block = block;
-    large.x.body_bare = true;
+    large.x.op.value = slice_make(block->data, size + 2);
+    large.x.op.block = block;
     submit(w, &large, "set key 0 0 12582912\r\n");
     block_unref(&block); /* the pool holds its own */
     submit(w, &next, "delete key\r\n");
     fake_for_ms(w, 30);
     w->server.reads = true;
     fake_hang_up(&w->server);
-    expect_end(w, &large, EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+    expect_end(w, &large, BE_LOST, "backend fake: connection lost, outcome unknown");
     fake_until_got(w, 12);
     assert_string_equal(w->server.got, "delete key\r\n");
     fake_say(&w->server, "DELETED\r\n");
@@ -207,17 +205,17 @@ static void an_early_refusal_keeps_the_stream_in_step(void **state)
 {
     struct fake_world *w = *state;
     size_t size = (size_t)12 << 20;
-    struct block *block = block_new(size);
+    struct block *block = block_new(size + 2);
     struct probe large = {0};
     struct probe next = {0};
     memset(block->data, 'x', size);
-    block->used = size;
+    memcpy(block->data + size, "\r\n", 2);
+    block->used = size + 2;
     fake_pool_create(w);
     warm_up(w);
     w->server.reads = false;
-    large.x.body = slice_make(block->data, size);
-    large.x.body_block = block;
-    large.x.body_bare = true;
+    large.x.op.value = slice_make(block->data, size + 2);
+    large.x.op.block = block;
     submit(w, &large, "set key 0 0 12582912\r\n");
     block_unref(&block);
     fake_turn(w);
@@ -241,11 +239,11 @@ static void the_first_request_after_a_restart_works(void **state)
     fake_stop(&w->server);
     fake_for_ms(w, 30); /* the end is noticed, a new attempt refused */
     submit(w, &p, "delete key\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    expect_end(w, &p, BE_DOWN, "backend fake down");
     /* Right after an attempt there is none. */
     uint64_t failures = metric_get(&w->metrics, METRIC_backend_connect_failures);
     submit(w, &p, "delete key\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    expect_end(w, &p, BE_DOWN, "backend fake down");
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_connect_failures), failures);
     fake_start(&w->server);
     fake_for_ms(w, 25);
@@ -266,7 +264,7 @@ static void a_server_that_is_down_is_tried_in_the_background(void **state)
     assert_string_equal(stats.state, "idle");
     fake_stop(&w->server);
     submit(w, &p, "delete key\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down");
+    expect_end(w, &p, BE_DOWN, "backend fake down");
     fake_for_ms(w, 500);
     /* 20 + 40 + 80 + 80 ... ms, a quarter more or less */
     uint64_t failures = metric_get(&w->metrics, METRIC_backend_connect_failures);
@@ -296,13 +294,13 @@ static void garbage_ends_the_connection(void **state)
         submit(w, &p[1], "delete key\r\n");
         fake_until_got(w, 22);
         fake_say(&w->server, garbage[i]);
-        expect_end(w, &p[0], EXCHANGE_LOST, "backend fake: connection lost");
-        expect_end(w, &p[1], EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
+        expect_end(w, &p[0], BE_LOST, "backend fake: connection lost");
+        expect_end(w, &p[1], BE_LOST, "backend fake: connection lost, outcome unknown");
         uint64_t next = warm_up(w);
         assert_true(next != epoch);
         epoch = next;
     }
-    /* So does an answer that nobody asked for. */
+    /* So does an answer without a request. */
     fake_say(&w->server, "STORED\r\n");
     fake_for_ms(w, 20);
     assert_true(warm_up(w) != epoch);
@@ -320,7 +318,7 @@ static void an_answer_that_does_not_fit_ends_the_connection(void **state)
     fake_until_got(w, 22);
     fake_say(&w->server, "STORED\r\nEN\r\n");
     expect_answer(w, &odd, "STORED");
-    expect_end(w, &next, EXCHANGE_LOST, "backend fake: connection lost");
+    expect_end(w, &next, BE_LOST, "backend fake: connection lost");
 }
 
 static void an_epoch_is_over_with_its_connection(void **state)
@@ -339,8 +337,7 @@ static void an_epoch_is_over_with_its_connection(void **state)
     fake_for_ms(w, 20);
     fake_forget(&w->server);
     submit(w, &p, "cas key 0 0 0 1\r\n\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake: connected anew since");
-    assert_true(p.stale);
+    expect_end(w, &p, BE_EXISTS, "backend fake: connected anew since");
     assert_int_equal(w->server.got_len, 0);
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_errors), 0);
 }
@@ -353,12 +350,11 @@ static void without_cas_only_what_does_not_need_it_is_sent(void **state)
     struct probe later = {.x.needs_cas = true};
     w->server.settings = "STAT cas_enabled no\r\nEND\r\n";
     fake_pool_create(w);
-    submit(w, &first, "mg list v c\r\n"); /* before anybody knows */
+    submit(w, &first, "mg list v c\r\n"); /* before the settings are known */
     submit(w, &plain, "mg key v\r\n");
-    expect_end(w, &first, EXCHANGE_NOT_SENT, "backend fake: runs without CAS (-C)");
-    assert_false(first.stale);
+    expect_end(w, &first, BE_DOWN, "backend fake: runs without CAS (-C)");
     submit(w, &later, "mg list v c\r\n");
-    expect_end(w, &later, EXCHANGE_NOT_SENT, "backend fake: runs without CAS (-C)");
+    expect_end(w, &later, BE_DOWN, "backend fake: runs without CAS (-C)");
     fake_until_got(w, 10);
     assert_string_equal(w->server.got, "mg key v\r\n");
     fake_say(&w->server, "EN\r\n");
@@ -375,7 +371,7 @@ static void the_queue_has_a_limit(void **state)
     for (size_t i = 0; i < 3; i++) {
         submit(w, &p[i], "mg key v\r\n");
     }
-    expect_end(w, &p[2], EXCHANGE_NOT_SENT, "backend fake: queue full");
+    expect_end(w, &p[2], BE_DOWN, "backend fake: queue full");
     fake_until_got(w, 20);
     fake_say(&w->server, "EN\r\nEN\r\n");
     expect_answer(w, &p[0], "EN");
@@ -401,7 +397,7 @@ static void other_programs_are_not_taken_for_memcached(void **state)
         w->server.version = cases[i].version;
         fake_for_ms(w, 40); /* an attempt of the background has met it */
         submit(w, &p, "mg key v\r\n");
-        expect_end(w, &p, EXCHANGE_NOT_SENT, cases[i].text);
+        expect_end(w, &p, BE_DOWN, cases[i].text);
     }
     w->server.version = "VERSION 1.6.45\r\n";
     w->server.settings = "ERROR\r\n";
@@ -439,8 +435,8 @@ static void the_end_of_a_pool_ends_everything(void **state)
     submit(w, &unsent, "delete key\r\n");
     pool_destroy(&w->pool);
     assert_true(sent.done && unsent.done);
-    assert_int_equal(sent.status, EXCHANGE_LOST);
-    assert_int_equal(unsent.status, EXCHANGE_NOT_SENT);
+    assert_int_equal(sent.status, BE_LOST);
+    assert_int_equal(unsent.status, BE_DOWN);
     assert_string_equal(unsent.text, "backend fake: shutting down, not sent");
 }
 
@@ -451,10 +447,10 @@ static void a_name_that_means_nothing_is_down(void **state)
     snprintf(w->server_config.endpoint.host, 64, "no-such-host.invalid");
     fake_pool_create(w);
     submit(w, &p, "delete key\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, "backend fake down: name not resolved");
+    expect_end(w, &p, BE_DOWN, "backend fake down: name not resolved");
 }
 
-/* Nobody asks for anything. */
+/* No client asks for anything. */
 static void servers_are_connected_to_at_the_start(void **state)
 {
     struct fake_world *w = *state;

@@ -25,10 +25,10 @@ static void make_silent(struct fake_world *w)
     warm_up(w);
     for (int i = 0; i < 2; i++) {
         submit(w, &p, "delete key\r\n");
-        expect_end(w, &p, EXCHANGE_LOST, "backend fake: timeout, outcome unknown");
+        expect_end(w, &p, BE_LOST, "backend fake: timeout, outcome unknown");
     }
     submit(w, &p, "delete key\r\n");
-    expect_end(w, &p, EXCHANGE_NOT_SENT, EJECTED);
+    expect_end(w, &p, BE_DOWN, EJECTED);
 }
 
 static const char *state_of(struct fake_world *w)
@@ -49,7 +49,7 @@ static void a_silent_server_gets_no_more_requests(void **state)
         assert_string_equal(w->server.got, "mn\r\n"); /* the probe, and nothing else */
         assert_string_equal(state_of(w), "ejected");
         submit(w, &p, "delete key\r\n");
-        expect_end(w, &p, EXCHANGE_NOT_SENT, EJECTED);
+        expect_end(w, &p, BE_DOWN, EJECTED);
     }
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_timeouts), 2);
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_ejections), 1);
@@ -66,7 +66,7 @@ static void an_ejected_server_is_tried_with_one_request(void **state)
     fake_for_ms(w, 20);
     submit(w, &first, "delete key\r\n");
     submit(w, &other, "delete key\r\n");
-    expect_end(w, &other, EXCHANGE_NOT_SENT, EJECTED);
+    expect_end(w, &other, BE_DOWN, EJECTED);
     fake_until_got(w, 12);
     fake_say(&w->server, "DELETED\r\n");
     expect_answer(w, &first, "DELETED");
@@ -92,9 +92,9 @@ static void a_server_that_answers_probes_only_stays_ejected(void **state)
         fake_for_ms(w, 20);
         assert_string_equal(state_of(w), "ejected");
         submit(w, &p, "delete key\r\n");
-        expect_end(w, &p, EXCHANGE_LOST, "backend fake: timeout, outcome unknown");
+        expect_end(w, &p, BE_LOST, "backend fake: timeout, outcome unknown");
         submit(w, &p, "delete key\r\n");
-        expect_end(w, &p, EXCHANGE_NOT_SENT, EJECTED);
+        expect_end(w, &p, BE_DOWN, EJECTED);
     }
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_ejections), 3);
 }
@@ -113,7 +113,7 @@ static void a_slow_server_is_not_ejected(void **state)
             submit(w, &p[j], "mg key v\r\n");
         }
         for (int j = 0; j < 4; j++) {
-            expect_end(w, &p[j], EXCHANGE_LOST, "backend fake: timeout");
+            expect_end(w, &p[j], BE_LOST, "backend fake: timeout");
         }
     }
     warm_up(w);

@@ -28,11 +28,11 @@ static void tell(struct probe *p, struct slice s, const char *end)
     assert_true(p->len < sizeof p->told);
 }
 
-static void on_value(struct exchange *x, const struct exchange_reply *reply)
+static void on_value(struct exchange *x, const struct be_reply *reply)
 {
     struct probe *p = x->owner;
     assert_false(p->done);
-    assert_int_equal(reply->status, EXCHANGE_ANSWERED);
+    assert_int_equal(reply->status, BE_ANSWERED);
     assert_true(reply->has_value);
     /* As the block holds it: line, line end, value, line end. */
     assert_memory_equal(reply->line.p + reply->line.len, "\r\n", 2);
@@ -43,20 +43,21 @@ static void on_value(struct exchange *x, const struct exchange_reply *reply)
     *reply->distrust = p->distrusts_values;
 }
 
-static void on_done(struct exchange *x, const struct exchange_reply *reply)
+static void on_done(struct exchange *x, const struct be_reply *reply)
 {
     struct probe *p = x->owner;
     assert_false(p->done);
     p->done = true;
     p->status = (int)reply->status;
-    assert_false(reply->status == EXCHANGE_ANSWERED && reply->has_value);
-    tell(p, reply->status == EXCHANGE_ANSWERED ? reply->line : slice_of(reply->text), "");
+    assert_false(reply->status == BE_ANSWERED && reply->has_value);
+    tell(p, reply->status == BE_ANSWERED ? reply->line : slice_of(reply->text), "");
 }
 
 static void submit(struct fake_world *w, struct probe *p, const char *line)
 {
     bool values = slice_starts_with(slice_of(line), SLICE_LIT("get"));
-    p->x.line = slice_of(line);
+    p->x.op.verb = values ? BE_LINE_GET : line[0] == 'm' ? BE_LINE_READ : BE_LINE;
+    p->x.op.line = slice_of(line);
     p->x.value = values ? on_value : NULL;
     p->x.done = on_done;
     p->x.owner = p;
@@ -104,9 +105,9 @@ static void values_come_one_by_one_before_the_end(void **state)
             assert_false(p[0].done);
         }
     }
-    expect(w, &p[0], EXCHANGE_ANSWERED, "VALUE a 1 2=xy;VALUE c 0 0 77=;END");
-    expect(w, &p[1], EXCHANGE_ANSWERED, "END");
-    expect(w, &p[2], EXCHANGE_ANSWERED, "MN");
+    expect(w, &p[0], BE_ANSWERED, "VALUE a 1 2=xy;VALUE c 0 0 77=;END");
+    expect(w, &p[1], BE_ANSWERED, "END");
+    expect(w, &p[2], BE_ANSWERED, "MN");
     assert_false(pool_busy(w->pool));
 }
 
@@ -121,11 +122,11 @@ static void a_connection_that_ends_between_values_keeps_what_came(void **state)
     fake_say(&w->server, "VALUE a 0 1\r\nx\r\nVALUE b 0 5\r\nx");
     fake_hang_up(&w->server);
     fake_forget(&w->server);
-    expect(w, &p[0], EXCHANGE_LOST, "VALUE a 0 1=x;backend fake: connection lost");
-    expect(w, &p[1], EXCHANGE_LOST, "backend fake: connection lost");
+    expect(w, &p[0], BE_LOST, "VALUE a 0 1=x;backend fake: connection lost");
+    expect(w, &p[1], BE_LOST, "backend fake: connection lost");
     fake_until_got(w, 9);
     fake_say(&w->server, "END\r\n");
-    expect(w, &p[2], EXCHANGE_ANSWERED, "END");
+    expect(w, &p[2], BE_ANSWERED, "END");
     assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 0);
 }
 
@@ -138,9 +139,8 @@ static void errors_in_place_of_the_rest_leave_the_connection_in_step(void **stat
     fake_until_got(w, 20);
     fake_say(&w->server, "VALUE a 0 1\r\nx\r\nSERVER_ERROR out of memory writing get response\r\n"
                          "VALUE e 0 1\r\ny\r\nEND\r\n");
-    expect(w, &p[0], EXCHANGE_ANSWERED,
-           "VALUE a 0 1=x;SERVER_ERROR out of memory writing get response");
-    expect(w, &p[1], EXCHANGE_ANSWERED, "VALUE e 0 1=y;END");
+    expect(w, &p[0], BE_ANSWERED, "VALUE a 0 1=x;SERVER_ERROR out of memory writing get response");
+    expect(w, &p[1], BE_ANSWERED, "VALUE e 0 1=y;END");
     assert_int_equal(w->server.accepted, 1);
 }
 
@@ -159,7 +159,7 @@ static void garbage_between_values_ends_the_connection(void **state)
         fake_until_got(w, 11);
         fake_say(&w->server, "VALUE a 0 1\r\nx\r\n");
         fake_say(&w->server, garbage[i]);
-        expect(w, &p, EXCHANGE_LOST, "VALUE a 0 1=x;backend fake: connection lost");
+        expect(w, &p, BE_LOST, "VALUE a 0 1=x;backend fake: connection lost");
     }
 }
 
@@ -170,7 +170,7 @@ static void a_value_that_does_not_fit_ends_the_connection(void **state)
     submit(w, &p, "get a b c\r\n");
     fake_until_got(w, 11);
     fake_say(&w->server, "VALUE x 0 1\r\nx\r\nVALUE b 0 1\r\nx\r\nEND\r\n");
-    expect(w, &p, EXCHANGE_LOST, "VALUE x 0 1=x;backend fake: connection lost");
+    expect(w, &p, BE_LOST, "VALUE x 0 1=x;backend fake: connection lost");
 }
 
 /* What memcached does when it cannot build the answer to a get of many keys: answers that it has
@@ -185,10 +185,10 @@ static void answers_dropped_for_want_of_memory_are_not_guessed(void **state)
     submit(w, &p[3], "get e f\r\n");
     fake_until_got(w, 38);
     fake_say(&w->server, "DELETED\r\nSERVER_ERROR out of memory writing get response\r\nEND\r\n");
-    expect(w, &p[0], EXCHANGE_ANSWERED, "DELETED");
-    expect(w, &p[1], EXCHANGE_LOST, "backend fake: connection lost, outcome unknown");
-    expect(w, &p[2], EXCHANGE_LOST, "backend fake: connection lost");
-    expect(w, &p[3], EXCHANGE_LOST, "backend fake: connection lost");
+    expect(w, &p[0], BE_ANSWERED, "DELETED");
+    expect(w, &p[1], BE_LOST, "backend fake: connection lost, outcome unknown");
+    expect(w, &p[2], BE_LOST, "backend fake: connection lost");
+    expect(w, &p[3], BE_LOST, "backend fake: connection lost");
     assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 1);
 }
 
@@ -201,10 +201,10 @@ static void the_same_error_alone_is_an_answer(void **state)
     submit(w, &p[1], "get b c\r\n"); /* cannot have been read before the answer */
     fake_say(&w->server, "SERVER_ERROR out of memory writing get response\r\n");
     fake_events(w);
-    expect(w, &p[0], EXCHANGE_ANSWERED, "SERVER_ERROR out of memory writing get response");
+    expect(w, &p[0], BE_ANSWERED, "SERVER_ERROR out of memory writing get response");
     fake_until_got(w, 17);
     fake_say(&w->server, "END\r\n");
-    expect(w, &p[1], EXCHANGE_ANSWERED, "END");
+    expect(w, &p[1], BE_ANSWERED, "END");
 }
 
 static void a_route_is_the_connection_that_the_key_has(void **state)
@@ -233,42 +233,44 @@ static void a_route_is_the_connection_that_the_key_has(void **state)
     assert_true(used[0] && used[1] && used[2]);
     /* The fake serves one connection at a time: requests that share it go out in order. */
     struct probe by_key = {0}, by_route = {0};
-    by_key.x = (struct exchange){.line = SLICE_LIT("mn\r\n"), .done = on_done, .owner = &by_key};
+    by_key.x = (struct exchange){.op = {.verb = BE_LINE_READ, .line = SLICE_LIT("mn\r\n")},
+                                 .done = on_done,
+                                 .owner = &by_key};
     pool_submit(w->pool, keys[0], &by_key.x);
     by_route.x = by_key.x;
     by_route.x.owner = &by_route;
     pool_submit_on(w->pool, routes[0], &by_route.x);
     fake_until_got(w, 8);
     fake_say(&w->server, "MN\r\nMN\r\n");
-    expect(w, &by_key, EXCHANGE_ANSWERED, "MN");
-    expect(w, &by_route, EXCHANGE_ANSWERED, "MN");
+    expect(w, &by_key, BE_ANSWERED, "MN");
+    expect(w, &by_route, BE_ANSWERED, "MN");
     assert_int_equal(w->server.accepted, 1);
 }
 
-/* Bytes count until they are sent; one request that is larger alone has nobody to wait behind. */
+/* Bytes count until they are sent; a larger request is taken when no other waits. */
 static void the_queue_has_a_limit_in_bytes(void **state)
 {
     struct fake_world *w = *state;
     struct probe p[4] = {0};
-    struct block *value = block_new(100000);
+    struct block *value = block_new(100002);
     memset(value->data, 'x', 100000);
-    value->used = 100000;
+    memcpy(value->data + 100000, "\r\n", 2);
+    value->used = 100002;
     w->config.max_pending_bytes = 90000;
     for (size_t i = 0; i < 3; i++) {
-        p[i].x.body = slice_make(value->data, 100000);
-        p[i].x.body_block = value;
-        p[i].x.body_bare = true;
+        p[i].x.op.value = slice_make(value->data, 100002);
+        p[i].x.op.block = value;
         submit(w, &p[i], "set key 0 0 100000\r\n");
     }
-    expect(w, &p[1], EXCHANGE_NOT_SENT, "backend fake: queue full");
-    expect(w, &p[2], EXCHANGE_NOT_SENT, "backend fake: queue full");
+    expect(w, &p[1], BE_DOWN, "backend fake: queue full");
+    expect(w, &p[2], BE_DOWN, "backend fake: queue full");
     fake_until_got(w, 100022);
     fake_say(&w->server, "STORED\r\n");
-    expect(w, &p[0], EXCHANGE_ANSWERED, "STORED");
+    expect(w, &p[0], BE_ANSWERED, "STORED");
     submit(w, &p[3], "mg key v\r\n");
     fake_until_got(w, 100032);
     fake_say(&w->server, "EN\r\n");
-    expect(w, &p[3], EXCHANGE_ANSWERED, "EN");
+    expect(w, &p[3], BE_ANSWERED, "EN");
     block_unref(&value);
 }
 

@@ -415,8 +415,8 @@ def test_docs_have_every_error_text_of_the_engine():
 
 def test_docs_have_every_way_in_which_a_server_fails():
     docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
-    table = (ROOT / "src/pool/server.h").read_text(encoding="utf-8")
-    texts = re.findall(r'^    FATE\(\w+, \w+, "([^"]+)"\)', table, re.MULTILINE)
+    table = (ROOT / "src/pool/failure.h").read_text(encoding="utf-8")
+    texts = re.findall(r'^    FAILURE\(\w+, \w+, "([^"]+)"\)', table, re.MULTILINE)
     # A stale request counts as a conflict: no client sees that text.
     texts = [text for text in texts if text != ": connected anew since"]
     assert len(texts) > 5

@@ -38,6 +38,7 @@ struct engine {
     struct be_queue outbox;
     struct be_queue spare_requests;
     unsigned spare_request_count;
+    size_t request_room; /* bytes behind each request, for its carrier */
     struct call_queue done;
     struct log_limit damaged_log;
     struct log_limit late_log;

@@ -156,7 +156,7 @@ struct be_request *request_new(struct engine *e, const struct list *list, enum b
         STAILQ_REMOVE_HEAD(&e->spare_requests, link);
         e->spare_request_count--;
     } else {
-        r = malloc(sizeof *r);
+        r = malloc(sizeof *r + e->request_room);
         CHECK(r != NULL);
     }
     memset(r, 0, offsetof(struct be_request, key));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The vocabulary between the list engine and whatever stores items: requests and their replies.
- * memcached's ASCII protocol is one wire for it (proto/server/backend_format,
- * proto/server/backend_parse), the simulator's virtual store another.
+ * What the proxy asks of the servers that store items, and what they answer. The list engine speaks
+ * only this vocabulary. pool/wire.h turns it into bytes for each kind of server; the simulator's
+ * store answers it without any.
  */
 #ifndef PROTO_SERVER_BACKEND_H
 #define PROTO_SERVER_BACKEND_H
@@ -35,7 +35,28 @@ enum be_verb {
              */
     BE_CAS_DELETE, /* the same; the item is gone when BE_STORED (classic cas with exptime -1) */
     BE_DELETE,     /* BE_DELETED or BE_NOT_FOUND */
+
+    /* Whole requests as bytes of memcached's ASCII protocol, for servers that speak it.
+     * BE_ANSWERED. The list engine sends none. */
+    BE_LINE,      /* one that may change something */
+    BE_LINE_READ, /* one that changes nothing */
+    BE_LINE_GET,  /* a `get` or `gets`: any number of values, then the last line */
+    /* What the server says of its own state: pairs of a name and a value, then BE_ANSWERED. */
+    BE_STATS,
 };
+
+/* True when the request carries a value to store. */
+static inline bool be_has_value(enum be_verb verb)
+{
+    return verb >= BE_ADD && verb <= BE_CAS && verb != BE_INCR;
+}
+
+/* True when the request may change an item: where its answer is lost, the item's state is unknown.
+ */
+static inline bool be_changes(enum be_verb verb)
+{
+    return verb >= BE_ADD && verb <= BE_LINE;
+}
 
 enum be_status {
     BE_HIT,
@@ -53,6 +74,7 @@ enum be_status {
                 text */
     BE_LOST, /* sent, no answer (timeout, connection lost, garbage): the outcome is unknown. See
                 text */
+    BE_ANSWERED, /* the answer to a line, whatever it says: see be_reply.line */
 };
 
 /* What a server said of itself at connect. */
@@ -62,11 +84,31 @@ struct be_caps {
     const char *server_name; /* for error texts; lives as long as the server */
 };
 
-struct op; /* opaque to everybody but the list engine */
+/* What a server is asked for: all that goes over the wire. Key, line and value are the submitter's
+ * memory. */
+struct be_operation {
+    enum be_verb verb;
+    uint32_t flags;
+    int32_t exptime; /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
+    union {
+        struct slice key;
+        struct slice line; /* BE_LINE and its relatives: the request line with its line end */
+    };
+    struct slice value;  /* what be_has_value verbs store; BE_LINE: the data block with its line end
+                          */
+    struct block *block; /* holds the value, or NULL: then it is copied */
+    uint64_t cas;        /* BE_CAS, BE_CAS_DELETE */
+    uint64_t delta;      /* BE_INCR */
+};
+
+struct op; /* known to the list engine alone */
 struct expiry;
 
+/* A request of the list engine. Behind it in memory is room for whoever carries it to the servers,
+ * see be_request_room. */
+
 struct be_request {
-    STAILQ_ENTRY(be_request) link; /* for whoever holds the request */
+    STAILQ_ENTRY(be_request) link; /* for the holder of the request */
     enum be_verb verb;
     uint8_t key_len;
     uint8_t placement_at, placement_len; /* what chooses the server, see be_placement */
@@ -92,6 +134,12 @@ static inline struct slice be_placement(const struct be_request *request)
     return slice_make(request->key + request->placement_at, request->placement_len);
 }
 
+/* The carrier's part of the request's memory, engine_set_request_room bytes of it. */
+static inline void *be_request_room(struct be_request *request)
+{
+    return request + 1;
+}
+
 struct be_reply {
     enum be_status status;
     uint32_t flags;
@@ -106,6 +154,13 @@ struct be_reply {
     const struct be_caps *caps; /* of the server that answered, or NULL */
     const char *text; /* for BE_REFUSED, BE_DOWN, BE_LOST: what happened, naming the server; during
                          the call */
+
+    /* BE_ANSWERED, during the call. */
+    struct slice line; /* the answer's line without its line end; lives in block */
+    bool has_value;    /* a "VA" or "VALUE" line: value is its data block without its line end. In
+                          memory line, line end, value and line end follow each other */
+    bool *distrust; /* the submitter may set it when the line cannot be the answer to its request:
+                       all else that was sent on the connection is lost then, as after garbage */
 };
 
 #endif

@@ -7,54 +7,61 @@
 
 #include <cmocka.h>
 
-#include "proto/server/backend_parse.h"
+#include "proto/server/ascii_parse.h"
 
 #define MAX_VALUE ((size_t)1 << 20)
 
-static enum backend_parse_result parse(const char *text, struct backend_parsed *out)
+/* What ascii_parse finds. */
+struct parsed {
+    struct be_reply reply;
+    size_t size;
+};
+
+static enum ascii_parse_result parse(const char *text, struct parsed *out)
 {
-    return backend_parse(slice_of(text), MAX_VALUE, out);
+    return ascii_parse(slice_of(text), false, MAX_VALUE, &out->reply, &out->size);
 }
 
 static void lines_end_in_both_characters(void **state)
 {
     (void)state;
-    struct backend_parsed p;
-    assert_int_equal(parse("STORED\r\nHD\r\n", &p), BACKEND_PARSE_OK);
-    assert_true(slice_equal(p.line, SLICE_LIT("STORED")));
-    assert_false(p.has_value);
-    assert_int_equal(p.consumed, 8);
-    assert_int_equal(parse("", &p), BACKEND_PARSE_MORE);
-    assert_int_equal(parse("STORED\r", &p), BACKEND_PARSE_MORE);
-    assert_int_equal(p.need, 0);
-    assert_int_equal(parse("STORED\n", &p), BACKEND_PARSE_GARBAGE);
-    assert_int_equal(parse("\r\n", &p), BACKEND_PARSE_GARBAGE);
+    struct parsed p;
+    assert_int_equal(parse("STORED\r\nHD\r\n", &p), ASCII_PARSE_OK);
+    assert_true(slice_equal(p.reply.line, SLICE_LIT("STORED")));
+    assert_false(p.reply.has_value);
+    assert_int_equal(p.size, 8);
+    assert_int_equal(parse("", &p), ASCII_PARSE_MORE);
+    assert_int_equal(parse("STORED\r", &p), ASCII_PARSE_MORE);
+    assert_int_equal(p.size, 0);
+    assert_int_equal(parse("STORED\n", &p), ASCII_PARSE_GARBAGE);
+    assert_int_equal(parse("\r\n", &p), ASCII_PARSE_GARBAGE);
 }
 
 static void values_are_measured_not_searched(void **state)
 {
     (void)state;
-    struct backend_parsed p;
-    assert_int_equal(parse("VA 7 f1 c2\r\nab\r\ncde\r\nEN\r\n", &p), BACKEND_PARSE_OK);
-    assert_true(slice_equal(p.line, SLICE_LIT("VA 7 f1 c2")));
-    assert_true(p.has_value);
-    assert_true(slice_equal(p.value, SLICE_LIT("ab\r\ncde")));
-    assert_int_equal(p.consumed, 21);
-    assert_int_equal(parse("VA 0\r\n\r\n", &p), BACKEND_PARSE_OK);
-    assert_true(p.has_value && p.value.len == 0 && p.consumed == 8);
+    struct parsed p;
+    assert_int_equal(parse("VA 7 f1 c2\r\nab\r\ncde\r\nEN\r\n", &p), ASCII_PARSE_OK);
+    assert_true(slice_equal(p.reply.line, SLICE_LIT("VA 7 f1 c2")));
+    assert_true(p.reply.has_value);
+    assert_true(slice_equal(p.reply.value, SLICE_LIT("ab\r\ncde")));
+    assert_int_equal(p.size, 21);
+    assert_int_equal(parse("VA 0\r\n\r\n", &p), ASCII_PARSE_OK);
+    assert_true(p.reply.has_value && p.reply.value.len == 0 && p.size == 8);
 }
 
 static void every_prefix_of_a_value_wants_more(void **state)
 {
     (void)state;
     const char *whole = "VA 3 t-1\r\nabc\r\n";
-    struct backend_parsed p;
+    struct parsed p;
     for (size_t len = 0; len < strlen(whole); len++) {
         /* A copy of its own: the sanitizer sees what is read behind it. */
         char *part = malloc(len + 1);
         memcpy(part, whole, len);
-        assert_int_equal(backend_parse(slice_make(part, len), MAX_VALUE, &p), BACKEND_PARSE_MORE);
-        assert_int_equal(p.need, len >= 10 ? strlen(whole) : 0);
+        assert_int_equal(ascii_parse(slice_make(part, len), false, MAX_VALUE, &p.reply, &p.size),
+                         ASCII_PARSE_MORE);
+        assert_int_equal(p.size, len >= 10 ? strlen(whole) : 0);
         free(part);
     }
 }
@@ -68,40 +75,39 @@ static void what_no_memcached_says_is_garbage(void **state)
         "VA 3x\r\nabc\r\n",  "VA  3\r\nabc\r\n", "VA 99999999999999999999\r\n",
         "VALUE foo 0 1\r\n",
     };
-    struct backend_parsed p;
+    struct parsed p;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        assert_int_equal(parse(lines[i], &p), BACKEND_PARSE_GARBAGE);
+        assert_int_equal(parse(lines[i], &p), ASCII_PARSE_GARBAGE);
     }
 }
 
-static enum backend_parse_result parse_values(const char *text, struct backend_parsed *out)
+static enum ascii_parse_result parse_values(const char *text, struct parsed *out)
 {
-    return backend_parse_values(slice_of(text), MAX_VALUE, out);
+    return ascii_parse(slice_of(text), true, MAX_VALUE, &out->reply, &out->size);
 }
 
 static void answers_to_get_are_taken_in_pieces(void **state)
 {
     (void)state;
-    struct backend_parsed p;
-    assert_int_equal(parse_values("VALUE k 7 4\r\na\r\nb\r\nEND\r\n", &p), BACKEND_PARSE_OK);
-    assert_true(slice_equal(p.line, SLICE_LIT("VALUE k 7 4")));
-    assert_true(p.has_value);
-    assert_true(slice_equal(p.value, SLICE_LIT("a\r\nb")));
-    assert_int_equal(p.consumed, 19);
-    assert_int_equal(parse_values("VALUE k 0 0 18446744073709551615\r\n\r\n", &p),
-                     BACKEND_PARSE_OK);
-    assert_true(p.has_value && p.value.len == 0);
-    assert_int_equal(parse_values("END\r\n", &p), BACKEND_PARSE_OK);
-    assert_true(!p.has_value && slice_equal(p.line, SLICE_LIT("END")));
-    assert_int_equal(parse_values("SERVER_ERROR x\r\n", &p), BACKEND_PARSE_OK);
-    assert_false(p.has_value);
+    struct parsed p;
+    assert_int_equal(parse_values("VALUE k 7 4\r\na\r\nb\r\nEND\r\n", &p), ASCII_PARSE_OK);
+    assert_true(slice_equal(p.reply.line, SLICE_LIT("VALUE k 7 4")));
+    assert_true(p.reply.has_value);
+    assert_true(slice_equal(p.reply.value, SLICE_LIT("a\r\nb")));
+    assert_int_equal(p.size, 19);
+    assert_int_equal(parse_values("VALUE k 0 0 18446744073709551615\r\n\r\n", &p), ASCII_PARSE_OK);
+    assert_true(p.reply.has_value && p.reply.value.len == 0);
+    assert_int_equal(parse_values("END\r\n", &p), ASCII_PARSE_OK);
+    assert_true(!p.reply.has_value && slice_equal(p.reply.line, SLICE_LIT("END")));
+    assert_int_equal(parse_values("SERVER_ERROR x\r\n", &p), ASCII_PARSE_OK);
+    assert_false(p.reply.has_value);
     const char *whole = "VALUE k 0 3 5\r\nabc\r\n";
     for (size_t len = 0; len < strlen(whole); len++) {
         char *part = malloc(len + 1);
         memcpy(part, whole, len);
-        assert_int_equal(backend_parse_values(slice_make(part, len), MAX_VALUE, &p),
-                         BACKEND_PARSE_MORE);
-        assert_int_equal(p.need, len >= 15 ? strlen(whole) : 0);
+        assert_int_equal(ascii_parse(slice_make(part, len), true, MAX_VALUE, &p.reply, &p.size),
+                         ASCII_PARSE_MORE);
+        assert_int_equal(p.size, len >= 15 ? strlen(whole) : 0);
         free(part);
     }
 }
@@ -126,33 +132,36 @@ static void what_no_get_is_answered_is_garbage(void **state)
         "VALUE k 0 99999999999999999999\r\n",
         "VA 1 f0\r\na\r\n",
     };
-    struct backend_parsed p;
+    struct parsed p;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        assert_int_equal(parse_values(lines[i], &p), BACKEND_PARSE_GARBAGE);
+        assert_int_equal(parse_values(lines[i], &p), ASCII_PARSE_GARBAGE);
     }
 }
 
 static void a_line_without_end_is_given_up(void **state)
 {
     (void)state;
-    static char line[BACKEND_REPLY_LINE_MAX + 2];
-    struct backend_parsed p;
+    static char line[ASCII_REPLY_LINE_MAX + 2];
+    struct parsed p;
     memset(line, 'x', sizeof line);
-    assert_int_equal(backend_parse(slice_make(line, BACKEND_REPLY_LINE_MAX - 1), MAX_VALUE, &p),
-                     BACKEND_PARSE_MORE);
-    assert_int_equal(backend_parse(slice_make(line, BACKEND_REPLY_LINE_MAX), MAX_VALUE, &p),
-                     BACKEND_PARSE_GARBAGE);
-    memcpy(line + BACKEND_REPLY_LINE_MAX, "\r\n", 2);
-    assert_int_equal(backend_parse(slice_make(line, sizeof line), MAX_VALUE, &p),
-                     BACKEND_PARSE_GARBAGE);
+    assert_int_equal(ascii_parse(slice_make(line, ASCII_REPLY_LINE_MAX - 1), false, MAX_VALUE,
+                                 &p.reply, &p.size),
+                     ASCII_PARSE_MORE);
+    assert_int_equal(
+        ascii_parse(slice_make(line, ASCII_REPLY_LINE_MAX), false, MAX_VALUE, &p.reply, &p.size),
+        ASCII_PARSE_GARBAGE);
+    memcpy(line + ASCII_REPLY_LINE_MAX, "\r\n", 2);
+    assert_int_equal(
+        ascii_parse(slice_make(line, sizeof line), false, MAX_VALUE, &p.reply, &p.size),
+        ASCII_PARSE_GARBAGE);
 }
 
 static int read_reply(enum be_verb verb, const char *text, struct be_reply *reply)
 {
-    struct backend_parsed p;
-    *reply = (struct be_reply){0};
-    assert_int_equal(parse(text, &p), BACKEND_PARSE_OK);
-    return backend_reply_read(verb, &p, reply);
+    struct parsed p = {0};
+    assert_int_equal(parse(text, &p), ASCII_PARSE_OK);
+    *reply = p.reply;
+    return ascii_reply_read(verb, reply);
 }
 
 static void a_get_brings_everything(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/server/backend_format.h"
+#include "proto/server/ascii_format.h"
 
 #include "base/check.h"
 
@@ -29,39 +29,39 @@ static char *put_number(char *to, uint64_t n)
     return to + format_u64(to, n);
 }
 
-static char *put_delta(char *to, const struct be_request *req)
+static char *put_delta(char *to, const struct be_operation *op)
 {
-    return put(put_number(to, req->delta), "\r\n");
+    return put(put_number(to, op->delta), "\r\n");
 }
 
-static char *put_storage(char *to, const struct be_request *req)
+static char *put_storage(char *to, const struct be_operation *op)
 {
-    bool removes = req->verb == BE_CAS_DELETE;
+    bool removes = op->verb == BE_CAS_DELETE;
     /* A negative exptime is over at once: the classic protocol's conditional delete. */
-    int32_t exptime = removes ? -1 : req->exptime;
-    to = put_number(to, removes ? 0 : req->flags);
+    int32_t exptime = removes ? -1 : op->exptime;
+    to = put_number(to, removes ? 0 : op->flags);
     if (exptime < 0) {
         to = put(to, " -1");
     } else {
         to = put_number(to, (uint64_t)exptime);
     }
-    to = put_number(to, removes ? 0 : req->value.len);
-    if (req->verb == BE_CAS || removes) {
-        to = put_number(to, req->cas);
+    to = put_number(to, removes ? 0 : op->value.len);
+    if (op->verb == BE_CAS || removes) {
+        to = put_number(to, op->cas);
     }
     return put(to, removes ? "\r\n\r\n" : "\r\n");
 }
 
-size_t backend_format(const struct be_request *req, char out[BACKEND_LINE_MAX])
+size_t ascii_format(const struct be_operation *op, char out[ASCII_LINE_MAX])
 {
-    char *to = put(out, forms[req->verb].verb);
-    CHECK(req->key_len > 0 && req->key_len <= KEY_BYTES_MAX);
-    memcpy(to, req->key, req->key_len);
-    to += req->key_len;
-    if (forms[req->verb].rest != NULL) {
-        to = put(to, forms[req->verb].rest);
+    char *to = put(out, forms[op->verb].verb);
+    CHECK(op->key.len > 0 && op->key.len <= KEY_BYTES_MAX);
+    memcpy(to, op->key.p, op->key.len);
+    to += op->key.len;
+    if (forms[op->verb].rest != NULL) {
+        to = put(to, forms[op->verb].rest);
     } else {
-        to = req->verb == BE_INCR ? put_delta(to, req) : put_storage(to, req);
+        to = op->verb == BE_INCR ? put_delta(to, op) : put_storage(to, op);
     }
     return (size_t)(to - out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proto/server/backend_parse.h"
+#include "proto/server/ascii_parse.h"
 
 #include <strings.h>
 
@@ -44,78 +44,68 @@ static bool classic_size(struct slice line, uint64_t *size)
            (line.len == 0 || (take_number(&line, &cas) && line.len == 0));
 }
 
-static inline enum backend_parse_result parse_data(struct slice bytes, size_t line_end,
-                                                   uint64_t size, size_t max_value,
-                                                   struct backend_parsed *out)
+/* Takes a data block of len bytes behind the line, which is *size long. */
+static inline enum ascii_parse_result take_data(struct slice bytes, uint64_t len, size_t max_value,
+                                                struct be_reply *reply, size_t *size)
 {
-    if (size > max_value) {
-        return BACKEND_PARSE_GARBAGE;
+    if (len > max_value) {
+        return ASCII_PARSE_GARBAGE;
     }
-    size_t total = line_end + (size_t)size + 2;
-    if (bytes.len < total) {
-        out->need = total;
-        return BACKEND_PARSE_MORE;
+    const char *value = bytes.p + *size;
+    *size += (size_t)len + 2;
+    if (bytes.len < *size) {
+        return ASCII_PARSE_MORE;
     }
-    if (memcmp(bytes.p + total - 2, "\r\n", 2) != 0) {
-        return BACKEND_PARSE_GARBAGE;
+    if (memcmp(value + len, "\r\n", 2) != 0) {
+        return ASCII_PARSE_GARBAGE;
     }
-    out->has_value = true;
-    out->value = slice_make(bytes.p + line_end, (size_t)size);
-    out->consumed = total;
-    return BACKEND_PARSE_OK;
+    reply->has_value = true;
+    reply->value = slice_make(value, (size_t)len);
+    return ASCII_PARSE_OK;
 }
 
-/* Fills line and consumed. */
-static inline enum backend_parse_result parse_line(struct slice bytes, struct backend_parsed *out)
+/* Out of the way of the answers that come one by one. */
+static NOINLINE enum ascii_parse_result take_classic(struct slice bytes, size_t max_value,
+                                                     struct be_reply *reply, size_t *size)
 {
-    size_t window = bytes.len < BACKEND_REPLY_LINE_MAX ? bytes.len : BACKEND_REPLY_LINE_MAX;
+    uint64_t len;
+    return classic_size(reply->line, &len) ? take_data(bytes, len, max_value, reply, size)
+                                           : ASCII_PARSE_GARBAGE;
+}
+
+enum ascii_parse_result ascii_parse(struct slice bytes, bool classic, size_t max_value,
+                                    struct be_reply *reply, size_t *size)
+{
+    size_t window = bytes.len < ASCII_REPLY_LINE_MAX ? bytes.len : ASCII_REPLY_LINE_MAX;
     const char *newline = window == 0 ? NULL : memchr(bytes.p, '\n', window);
-    *out = (struct backend_parsed){0};
     if (newline == NULL) {
-        return bytes.len < BACKEND_REPLY_LINE_MAX ? BACKEND_PARSE_MORE : BACKEND_PARSE_GARBAGE;
+        *size = 0;
+        return bytes.len < ASCII_REPLY_LINE_MAX ? ASCII_PARSE_MORE : ASCII_PARSE_GARBAGE;
     }
     size_t line_end = (size_t)(newline - bytes.p) + 1;
     /* memcached always ends its lines with both. */
     if (line_end < 3 || newline[-1] != '\r') {
-        return BACKEND_PARSE_GARBAGE;
+        return ASCII_PARSE_GARBAGE;
     }
-    out->line = slice_make(bytes.p, line_end - 2);
-    out->consumed = line_end;
-    return BACKEND_PARSE_OK;
-}
-
-/* A hit of the other kind has a data block as well: nobody asks for one here, so it answers
- * something else. */
-static inline enum backend_parse_result parse(struct slice bytes, bool classic, size_t max_value,
-                                              struct backend_parsed *out)
-{
-    enum backend_parse_result result = parse_line(bytes, out);
-    uint64_t size;
-    if (result != BACKEND_PARSE_OK) {
-        return result;
+    reply->line = slice_make(bytes.p, line_end - 2);
+    reply->has_value = false;
+    reply->value = SLICE_NONE;
+    *size = line_end;
+    if (bytes.p[0] != 'V') {
+        return ASCII_PARSE_OK;
     }
-    bool classic_hit = slice_starts_with(out->line, SLICE_LIT("VALUE "));
-    bool meta_hit = slice_starts_with(out->line, SLICE_LIT("VA "));
-    if (!classic_hit && !meta_hit) {
-        return BACKEND_PARSE_OK;
+    /* A hit of the other kind has a data block as well: the proxy has not asked for it here, so it
+     * answers something else. */
+    if (slice_starts_with(reply->line, SLICE_LIT("VA "))) {
+        uint64_t len;
+        return !classic && meta_size(reply->line, &len)
+                   ? take_data(bytes, len, max_value, reply, size)
+                   : ASCII_PARSE_GARBAGE;
     }
-    if (classic_hit != classic ||
-        !(classic ? classic_size(out->line, &size) : meta_size(out->line, &size))) {
-        return BACKEND_PARSE_GARBAGE;
+    if (slice_starts_with(reply->line, SLICE_LIT("VALUE "))) {
+        return classic ? take_classic(bytes, max_value, reply, size) : ASCII_PARSE_GARBAGE;
     }
-    return parse_data(bytes, out->consumed, size, max_value, out);
-}
-
-enum backend_parse_result backend_parse(struct slice bytes, size_t max_value,
-                                        struct backend_parsed *out)
-{
-    return parse(bytes, false, max_value, out);
-}
-
-enum backend_parse_result backend_parse_values(struct slice bytes, size_t max_value,
-                                               struct backend_parsed *out)
-{
-    return parse(bytes, true, max_value, out);
+    return ASCII_PARSE_OK;
 }
 
 static bool read_ttl(struct slice digits, int64_t *ttl_s)
@@ -173,26 +163,25 @@ static int read_meta_flags(struct slice words, struct be_reply *reply)
     return 0;
 }
 
-static int read_mg(enum be_verb verb, const struct backend_parsed *parsed, struct be_reply *reply)
+static int read_mg(enum be_verb verb, struct be_reply *reply)
 {
-    struct slice words = parsed->line;
+    struct slice words = reply->line;
     bool wants_value = verb == BE_GET;
     if (slice_equal(words, SLICE_LIT("EN"))) {
         reply->status = BE_MISS;
         return 0;
     }
-    if (parsed->has_value != wants_value) {
+    if (reply->has_value != wants_value) {
         return -1;
     }
     reply->ttl_s = -1;
     reply->status = BE_HIT;
     if (wants_value) {
         (void)slice_take(&words, 3);
-        while (words.len > 0 && words.p[0] != ' ') { /* the size, see backend_parse */
+        while (words.len > 0 && words.p[0] != ' ') { /* the size, see meta_size */
             (void)slice_take(&words, 1);
         }
-        reply->value = parsed->value;
-        reply->size_bytes = parsed->value.len;
+        reply->size_bytes = reply->value.len;
         return read_meta_flags(words, reply);
     }
     if (!slice_equal(words, SLICE_LIT("HD")) && !slice_starts_with(words, SLICE_LIT("HD "))) {
@@ -212,7 +201,7 @@ static bool starts_with_nocase(struct slice s, const char *prefix)
 }
 
 /* True for the lines by which a server refuses a request. memcached did nothing then; what a
- * SERVER_ERROR of an unknown kind means for a change is decided in pool/backend.c. */
+ * SERVER_ERROR of an unknown kind means for a change is decided in pool/wire_memcached.c. */
 static bool read_error(struct slice line, enum be_status *status)
 {
     /* The capitals of "out of memory" differ between the places that say it. */
@@ -273,19 +262,18 @@ static int read_change(enum be_verb verb, struct slice line, struct be_reply *re
     return -1;
 }
 
-int backend_reply_read(enum be_verb verb, const struct backend_parsed *parsed,
-                       struct be_reply *reply)
+int ascii_reply_read(enum be_verb verb, struct be_reply *reply)
 {
-    if (read_error(parsed->line, &reply->status)) {
+    if (read_error(reply->line, &reply->status)) {
         return 0;
     }
     if (verb == BE_GET || verb == BE_SIZE || verb == BE_PROBE || verb == BE_TIME) {
-        return read_mg(verb, parsed, reply);
+        return read_mg(verb, reply);
     }
-    return parsed->has_value ? -1 : read_change(verb, parsed->line, reply);
+    return reply->has_value ? -1 : read_change(verb, reply->line, reply);
 }
 
-const char *backend_line_text(struct slice line, char *out, size_t cap)
+const char *ascii_line_text(struct slice line, char *out, size_t cap)
 {
     size_t n = line.len < cap - 1 ? line.len : cap - 1;
     for (size_t i = 0; i < n; i++) {

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a kind of server is spoken to: one table per kind. Connections (pool/upstream.h) move bytes,
+ * keep the order and the deadlines; what the bytes say is known here only. Pure functions: they
+ * open nothing, read no clock and keep nothing between calls but struct handshake.
+ */
+#ifndef POOL_WIRE_H
+#define POOL_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "base/slice.h"
+#include "proto/server/backend.h"
+
+/* Room for the longest text about a server that is refused. */
+#define HANDSHAKE_ERROR_MAX 160
+/* Room for what one step of a handshake sends. A new socket takes it in one piece. */
+#define HANDSHAKE_SEND_MAX 1024
+/* Room for what stands in front of the longest key and behind it, without a value. */
+#define WIRE_FRONT_MAX ((size_t)384)
+/* Room for the longest text of an answer. */
+#define WIRE_TEXT_MAX ((size_t)512)
+
+/* What a server says of itself at connect. Zero-initialise for each connection. */
+struct handshake {
+    bool probe;            /* set by the caller: the server must answer a request as well, since it
+                              may answer the handshake and nothing else */
+    const char *waits_for; /* set by the wire: what has not come yet, for the text of a timeout */
+    unsigned step;         /* the wire's */
+    char version[32];      /* as the server gives it */
+    /* The defaults of the kind where the server does not tell. */
+    uint64_t item_size_max; /* bytes; 0 = not told */
+    bool cas_disabled;
+    bool flush_disabled;
+    bool evictions_disabled;
+};
+
+enum handshake_result {
+    HANDSHAKE_MORE,
+    HANDSHAKE_DONE,
+    HANDSHAKE_REFUSED, /* the server is of no use; the reason, a phrase that goes on after
+                          "backend NAME: ", is in error */
+};
+
+/* One step of a handshake. */
+struct handshake_step {
+    struct slice in; /* the bytes that have arrived; the step takes what it has read off them */
+    size_t send_len; /* bytes of send, to be sent now */
+    char send[HANDSHAKE_SEND_MAX];
+    char error[HANDSHAKE_ERROR_MAX];
+};
+
+enum wire_result {
+    WIRE_MORE,    /* the answer is not all there yet */
+    WIRE_PART,    /* one value of the answer; more follows */
+    WIRE_ANSWER,  /* the answer, or the end of one that came in parts */
+    WIRE_MISFIT,  /* an answer, but not one to this operation: requests and answers are out of step
+                   */
+    WIRE_GARBAGE, /* the stream cannot be followed any further */
+};
+
+/* What a decoder has found. */
+struct wire_answer {
+    size_t size;    /* of the answer or part, bytes; WIRE_MORE: 0 = not known yet */
+    bool distrust;  /* nothing that follows on this connection can be believed */
+    bool displaced; /* the error may be meant for a later operation with parts (BE_LINE_GET): this
+                       operation's answer was dropped then, if there is such an operation */
+    /* All but block, epoch, caps and distrust, which are the connection's to fill. Of an answer to
+     * a line only status, line, has_value, value and text. */
+    struct be_reply reply;
+    char text[WIRE_TEXT_MAX]; /* where reply.text may live */
+};
+
+struct wire {
+    const char *kind; /* what such a server is called in the log */
+
+    /* Begins the handshake, with nothing in step->in, and goes on with it as bytes arrive. Fills
+     * step but for in, and what was found out in hs. */
+    enum handshake_result (*handshake)(struct handshake *hs, struct handshake_step *step);
+
+    /* Returns the bytes in front of the operation's value, in room or in the operation's memory.
+     * tail: the bytes behind the value, which live for ever. */
+    struct slice (*encode)(const struct be_operation *op, char room[WIRE_FRONT_MAX],
+                           struct slice *tail);
+
+    /* Is there an answer to op at the front of the bytes? The slices of out->reply point into them.
+     * server is the one that answers. The caller has set distrust and displaced to false. */
+    enum wire_result (*decode)(const struct be_operation *op, struct slice bytes,
+                               const struct be_caps *server, struct wire_answer *out);
+};
+
+/* memcached's ASCII protocol, from memcached 1.6.10 on. */
+extern const struct wire wire_memcached;
+
+#endif

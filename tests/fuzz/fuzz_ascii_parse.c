@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any bytes as what a server answers: the same replies in whatever pieces they arrive, and for
+ * every verb of the backend vocabulary a meaning that fits it, or none. And as a server's
+ * handshake.
+ *
+ *     byte 0    what to do: bit 0 the handshake, else replies; bit 1 a small limit on values,
+ *               or a handshake with a probe; bit 7 replies to get
+ *     the rest  what arrives
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "input.h"
+#include "pool/wire.h"
+#include "proto/server/ascii_parse.h"
+
+#define VERBS (BE_DELETE + 1)
+
+static bool inside(struct slice s, struct slice bytes)
+{
+    return s.len == 0 || (s.p >= bytes.p && s.p + s.len <= bytes.p + bytes.len);
+}
+
+static void check_line_text(struct slice line)
+{
+    char text[40];
+    for (size_t cap = 1; cap <= sizeof text; cap += 13) {
+        CHECK(ascii_line_text(line, text, cap) == text);
+        CHECK(strlen(text) == (line.len < cap - 1 ? line.len : cap - 1));
+        for (const char *p = text; *p != '\0'; p++) {
+            CHECK(*p >= ' ' && *p <= '~');
+        }
+    }
+}
+
+/* May a server give that answer to that verb? */
+static bool answers(enum be_verb verb, enum be_status status)
+{
+    bool reads = verb < BE_ADD;
+    bool compares = verb == BE_CAS || verb == BE_CAS_DELETE;
+    switch (status) {
+    case BE_HIT:
+    case BE_MISS:
+        return reads;
+    case BE_STORED:
+    case BE_NOT_STORED:
+        return !reads && verb != BE_DELETE && (verb != BE_INCR || status == BE_STORED);
+    case BE_EXISTS:
+        return compares;
+    case BE_NOT_FOUND:
+        return compares || verb == BE_DELETE || verb == BE_INCR;
+    case BE_DELETED:
+        return verb == BE_DELETE;
+    case BE_NO_MEMORY:
+    case BE_TOO_LARGE:
+    case BE_REFUSED:
+        return true;
+    case BE_DOWN:
+    case BE_LOST:
+    case BE_ANSWERED:
+        return false;
+    }
+    return false;
+}
+
+/* The number behind the last flag of that letter, or the fallback. */
+static uint64_t flag_of(struct slice line, char letter, uint64_t fallback)
+{
+    char text[ASCII_REPLY_LINE_MAX + 1];
+    char *rest = text, *word;
+    uint64_t value = fallback;
+    memcpy(text, line.p, line.len);
+    text[line.len] = '\0';
+    for (int place = 0; (word = strsep(&rest, " ")) != NULL; place++) {
+        if (place >= 1 && word[0] == letter && !(place == 1 && line.p[0] == 'V')) {
+            value = strtoull(word + 1, NULL, 10);
+        }
+    }
+    return value;
+}
+
+static void check_hit(enum be_verb verb, const struct be_reply *reply)
+{
+    struct slice line = reply->line;
+    CHECK(reply->has_value == (verb == BE_GET) && reply->ttl_s >= -1);
+    if (memchr(line.p, '\0', line.len) != NULL) {
+        return; /* the second reading goes by C strings */
+    }
+    CHECK(reply->cas == flag_of(line, 'c', 0));
+    CHECK(reply->flags == flag_of(line, 'f', 0));
+    CHECK(reply->size_bytes == flag_of(line, 's', reply->value.len));
+    CHECK(reply->ttl_s == (int64_t)flag_of(line, 't', (uint64_t)-1));
+}
+
+static void check_number(struct slice line, uint64_t number)
+{
+    char digits[24];
+    while (line.len > 1 && line.p[0] == '0') {
+        (void)slice_take(&line, 1);
+    }
+    CHECK(slice_equal(line, slice_make(digits, format_u64(digits, number))));
+}
+
+static void check_meaning(enum be_verb verb, const struct be_reply *parsed)
+{
+    struct be_reply reply = {.epoch = 77,
+                             .text = "kept",
+                             .line = parsed->line,
+                             .has_value = parsed->has_value,
+                             .value = parsed->value};
+    if (ascii_reply_read(verb, &reply) != 0) {
+        return;
+    }
+    CHECK(answers(verb, reply.status));
+    CHECK(reply.epoch == 77 && reply.block == NULL && strcmp(reply.text, "kept") == 0);
+    CHECK(slice_equal(reply.line, parsed->line) && slice_equal(reply.value, parsed->value));
+    if (reply.status == BE_HIT) {
+        check_hit(verb, &reply);
+    } else {
+        CHECK(reply.value.p == NULL);
+    }
+    if (verb == BE_INCR && reply.status == BE_STORED) {
+        check_number(parsed->line, reply.number);
+    } else {
+        CHECK(reply.number == 0);
+    }
+}
+
+/* The bytes are an answer to `get`, and not to anything else. */
+static bool classic;
+
+static void check_parsed(const struct be_reply *reply, struct slice bytes, size_t size,
+                         size_t max_value)
+{
+    CHECK(size > 2 && size <= bytes.len);
+    struct slice used = slice_make(bytes.p, size);
+    CHECK(inside(reply->line, used) && inside(reply->value, used));
+    CHECK(reply->line.p == bytes.p && reply->line.len < ASCII_REPLY_LINE_MAX);
+    CHECK(memchr(reply->line.p, '\n', reply->line.len) == NULL);
+    CHECK(memcmp(reply->line.p + reply->line.len, "\r\n", 2) == 0);
+    CHECK(memcmp(used.p + used.len - 2, "\r\n", 2) == 0);
+    CHECK(reply->value.len <= max_value);
+    CHECK(size == reply->line.len + 2 + (reply->has_value ? reply->value.len + 2 : 0));
+    CHECK(reply->has_value ==
+          slice_starts_with(reply->line, classic ? SLICE_LIT("VALUE ") : SLICE_LIT("VA ")));
+}
+
+/* The bytes in a block of their own, so that the sanitizer sees the first byte read beyond them. */
+static enum ascii_parse_result parse_copy(struct slice bytes, size_t max_value, size_t *size)
+{
+    struct be_reply reply;
+    char *copy = malloc(bytes.len + 1);
+    CHECK(copy != NULL);
+    memmove(copy + 1, bytes.p, bytes.len);
+    struct slice moved = {copy + 1, bytes.len};
+    enum ascii_parse_result result = ascii_parse(moved, classic, max_value, &reply, size);
+    if (result == ASCII_PARSE_OK) {
+        check_parsed(&reply, moved, *size, max_value);
+        check_line_text(reply.line);
+        for (unsigned verb = 0; verb < VERBS && !classic; verb++) {
+            check_meaning((enum be_verb)verb, &reply);
+        }
+    } else if (result == ASCII_PARSE_MORE) {
+        CHECK(*size == 0 || *size > bytes.len);
+        CHECK(*size == 0 || memchr(bytes.p, '\n', bytes.len) != NULL);
+    }
+    free(copy);
+    return result;
+}
+
+/* Every prefix asks for more, or says what the whole says. */
+static void check_prefixes(struct slice bytes, size_t max_value, enum ascii_parse_result whole,
+                           size_t size)
+{
+    size_t step = bytes.len > 200 ? bytes.len / 100 : 1;
+    size_t part;
+    for (size_t len = 0; len < bytes.len; len += step) {
+        enum ascii_parse_result result = parse_copy(slice_make(bytes.p, len), max_value, &part);
+        if (result != ASCII_PARSE_MORE) {
+            CHECK(result == whole);
+            CHECK(result != ASCII_PARSE_OK || part == size);
+        } else if (part != 0 && whole == ASCII_PARSE_OK) {
+            CHECK(part == size);
+        } else if (whole == ASCII_PARSE_OK) {
+            CHECK(len < size);
+        }
+    }
+}
+
+static void fuzz_replies(struct slice bytes, size_t max_value)
+{
+    while (bytes.len > 0) {
+        size_t size;
+        enum ascii_parse_result result = parse_copy(bytes, max_value, &size);
+        check_prefixes(bytes, max_value, result, size);
+        if (result != ASCII_PARSE_OK) {
+            return;
+        }
+        (void)slice_take(&bytes, size);
+    }
+}
+
+/* One step with bytes of their own, so that the sanitizer sees the first byte read beyond them.
+ * Takes off the bytes what the step has read. */
+static enum handshake_result shake_hands(struct handshake *hs, struct slice *bytes)
+{
+    struct handshake_step step;
+    char *copy = malloc(bytes->len + 1);
+    CHECK(copy != NULL);
+    if (bytes->len > 0) {
+        memcpy(copy, bytes->p, bytes->len);
+    }
+    step.in = slice_make(copy, bytes->len);
+    memset(step.error, 'x', sizeof step.error);
+    enum handshake_result result = wire_memcached.handshake(hs, &step);
+    CHECK(step.in.len <= bytes->len && step.in.p + step.in.len == copy + bytes->len);
+    CHECK((step.send_len > 0) == (bytes->p == NULL) && step.send_len <= sizeof step.send);
+    CHECK(hs->waits_for != NULL && memchr(hs->version, '\0', sizeof hs->version) != NULL);
+    if (result == HANDSHAKE_REFUSED) {
+        CHECK(memchr(step.error, '\0', sizeof step.error) != NULL && step.error[0] != '\0');
+    }
+    (void)slice_take(bytes, bytes->len - step.in.len);
+    free(copy);
+    return result;
+}
+
+static bool same_findings(const struct handshake *a, const struct handshake *b)
+{
+    return strcmp(a->version, b->version) == 0 && a->item_size_max == b->item_size_max &&
+           a->cas_disabled == b->cas_disabled && a->flush_disabled == b->flush_disabled &&
+           a->evictions_disabled == b->evictions_disabled;
+}
+
+/* At once and byte by byte: the same findings. */
+static void fuzz_handshake(struct slice bytes, bool probe)
+{
+    struct handshake whole = {.probe = probe}, pieces = {.probe = probe};
+    struct slice none = SLICE_NONE, rest = bytes, window = slice_make(bytes.p, 0);
+    CHECK(shake_hands(&whole, &none) == HANDSHAKE_MORE);
+    CHECK(shake_hands(&pieces, &none) == HANDSHAKE_MORE);
+    enum handshake_result result = HANDSHAKE_MORE;
+    enum handshake_result first = bytes.len > 0 ? shake_hands(&whole, &rest) : HANDSHAKE_MORE;
+    const char *end = bytes.p + bytes.len;
+    while (result == HANDSHAKE_MORE && window.p + window.len < end) {
+        window.len++;
+        result = shake_hands(&pieces, &window);
+    }
+    CHECK(result == first && same_findings(&whole, &pieces));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = input_make(data, size);
+    uint8_t what = input_byte(&in);
+    if ((what & 1) != 0) {
+        fuzz_handshake(in.rest, (what & 2) != 0);
+    } else {
+        classic = (what & 0x80) != 0;
+        fuzz_replies(in.rest, (what & 2) != 0 ? 16 : ASCII_VALUE_MAX);
+    }
+    return 0;
+}
