@@ -48,6 +48,7 @@ static const char usage[] =
     "seeds\n"
     "                        of each)\n"
     "  --ops N               calls of clients per seed\n"
+    "  --crowd               20 proxies that add to one list of a server that is far\n"
     "  --set \"NAME=N ...\"    another world: the names that the first line of a run shows\n"
     "  --without-calls LIST  leaves out these calls, as 3-10,17\n"
     "  --without-faults LIST the same for faults\n"
@@ -112,6 +113,10 @@ static void take_option(struct options *o, int c)
     case 'S':
         o->changes = optarg;
         break;
+    case 'W':
+        o->changes = crowd;
+        o->all_dialects = false;
+        break;
     case 'C':
         ranges(&o->without_calls, optarg);
         break;
@@ -125,13 +130,19 @@ static void take_option(struct options *o, int c)
 
 static void parse(int argc, char **argv, struct options *o)
 {
-    static const struct option names[] = {
-        {"seed", 1, NULL, 's'},          {"ops", 1, NULL, 'o'},
-        {"trace", 0, NULL, 't'},         {"keep-size", 0, NULL, 'k'},
-        {"seeds", 1, NULL, 'n'},         {"first", 1, NULL, 'f'},
-        {"jobs", 1, NULL, 'j'},          {"set", 1, NULL, 'S'},
-        {"without-calls", 1, NULL, 'C'}, {"without-faults", 1, NULL, 'F'},
-        {"dialect", 1, NULL, 'D'},       {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"seed", 1, NULL, 's'},
+                                          {"ops", 1, NULL, 'o'},
+                                          {"trace", 0, NULL, 't'},
+                                          {"keep-size", 0, NULL, 'k'},
+                                          {"seeds", 1, NULL, 'n'},
+                                          {"first", 1, NULL, 'f'},
+                                          {"jobs", 1, NULL, 'j'},
+                                          {"set", 1, NULL, 'S'},
+                                          {"without-calls", 1, NULL, 'C'},
+                                          {"without-faults", 1, NULL, 'F'},
+                                          {"dialect", 1, NULL, 'D'},
+                                          {"crowd", 0, NULL, 'W'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     opterr = 0;
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
