@@ -191,9 +191,15 @@ static inline void submit(struct pool *pool, struct upstream *u, struct exchange
 {
     x->server = u->server;
     x->is_internal = false;
+    x->failure = FAILURE_NONE;
     x->changes = be_changes(x->op.verb);
     pool->context.busy++;
     upstream_submit(u, x);
+}
+
+bool pool_withdraw(struct exchange *x)
+{
+    return server_withdraw(x->server, x);
 }
 
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *x)

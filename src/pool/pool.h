@@ -97,6 +97,9 @@ void pool_destroy(struct pool **pool);
 
 /* Queues the exchange for the server that owns placement_key. Written by the next pool_flush. */
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *exchange);
+/* The submitter wants the operation no more. True: nothing of it was sent, and nothing will be.
+ * False: it may have been sent, or will be. done() is called in either case, as always. */
+bool pool_withdraw(struct exchange *exchange);
 /* Finds out for each key which connection it has, 0 .. pool_route_count-1: keys with the same one
  * may share an exchange. */
 void pool_routes(const struct pool *pool, const struct slice *placement_keys, size_t count,

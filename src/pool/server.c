@@ -244,6 +244,18 @@ void server_finish(struct server *server, struct exchange *x, enum exchange_fail
     TAILQ_INSERT_TAIL(&context->finished, x, link);
 }
 
+bool server_withdraw(struct server *server, struct exchange *x)
+{
+    if (x->failure != FAILURE_NONE) {
+        return failures[x->failure].status != BE_LOST; /* it has ended: done() is on its way */
+    }
+    if (atomic_load_explicit(&server->in_state[UPSTREAM_UP], memory_order_relaxed) > 0) {
+        return false;
+    }
+    x->failure = FAILURE_WITHDRAWN;
+    return true;
+}
+
 void server_deliver_finished(struct pool_context *context)
 {
     struct exchange_list list = TAILQ_HEAD_INITIALIZER(list);

@@ -81,6 +81,9 @@ void server_watch(struct server *server);
 /* Ends an exchange that gets no answer: counts it and queues it; done() is called in the next turn.
  */
 void server_finish(struct server *server, struct exchange *x, enum exchange_failure failure);
+/* See pool_withdraw: as long as no connection to the server is established, its queued exchanges
+ * are wholly unsent. The next connection ends those that were withdrawn. */
+bool server_withdraw(struct server *server, struct exchange *x);
 /* Hands back all that server_finish queued so far. */
 void server_deliver_finished(struct pool_context *context);
 

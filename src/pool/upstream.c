@@ -296,10 +296,12 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
     enter_down(u, failure);
 }
 
-static enum exchange_failure failure_without_cas(const struct upstream *u, const struct exchange *x)
+static enum exchange_failure failure_before_sending(const struct upstream *u,
+                                                    const struct exchange *x)
 {
-    (void)u;
-    return x->needs_cas ? FAILURE_NO_CAS : FAILURE_NONE;
+    bool cas_is_missing = x->needs_cas && !u->server->caps.cas_enabled;
+    return x->failure == FAILURE_NONE && cas_is_missing ? FAILURE_NO_CAS
+                                                        : (enum exchange_failure)x->failure;
 }
 
 void upstream_established(struct upstream *u)
@@ -317,9 +319,7 @@ void upstream_established(struct upstream *u)
         set_favour(u, UPSTREAM_ON_TRIAL);
     }
     server_learn(server, &u->handshake, &u->address, u->favour == UPSTREAM_ON_TRIAL);
-    if (!server->caps.cas_enabled) {
-        requeue_unsent(u, failure_without_cas);
-    }
+    requeue_unsent(u, failure_before_sending);
     upstream_write(u);
 }
 

@@ -94,8 +94,14 @@ const char *forward_read_timeout_text(const struct pending *p)
 const char *forward_timeout_text(const struct pending *p)
 {
     struct part *part = TAILQ_FIRST(&p->parts);
-    bool harmless = part != NULL && !forward_of(part)->exchange.changes;
-    return harmless ? "deadline over" : "deadline over, outcome unknown";
+    if (part == NULL || part->answered) {
+        return "deadline over, outcome unknown";
+    }
+    struct exchange *x = &forward_of(part)->exchange;
+    if (!x->changes) {
+        return "deadline over";
+    }
+    return pool_withdraw(x) ? "deadline over, nothing done" : "deadline over, outcome unknown";
 }
 
 void forward_count_error(struct worker *w, struct slice line)

@@ -2,11 +2,13 @@
 """A request is answered by its deadline, whatever it waits for; one line says what is known, and
 the connection stays in step. Servers' own timeouts are far longer here."""
 
+import threading
 import time
 
 import pytest
 
 from harness import wait_until
+from test_backend_support import HANDSHAKE
 
 PATIENT = {"timeout_ms": 60000, "connect_timeout_ms": 60000}
 deadline = pytest.mark.config(
@@ -26,6 +28,29 @@ def paused(conn, memcached):
     memcached.pause()
     yield conn
     memcached.resume()
+
+
+def test_a_change_that_was_not_sent_by_its_deadline_never_is(start_daemon, start_fake):
+    """It waits for a connection whose handshake is not answered, and is not sent over it later."""
+    may_answer = threading.Event()
+
+    def answer_late(fake, sock):
+        may_answer.wait(20)
+        sock.sendall(HANDSHAKE)
+        for line, _ in fake.requests(sock):
+            sock.sendall(b"HD\r\n" if line.startswith(b"md") else b"STORED\r\n")
+
+    proxy = {"threads": 1, "deadline_ms": 150}
+    fake = start_fake(answer_late, handshake=b"")
+    daemon = start_daemon([fake], config={"proxy": proxy, "pool main": PATIENT})
+    with daemon.conn() as conn:
+        assert conn.set("key", "x") == b"SERVER_ERROR deadline over, nothing done"
+        assert conn.stats()["outcomes_unknown"] == "0"
+        conn.send(b"set other 0 0 1\r\ny\r\n")
+        may_answer.set()
+        assert conn.line() in (b"STORED", b"SERVER_ERROR deadline over, nothing done")
+        wait_until("it is connected", lambda: conn.cmd("md key") == b"HD")
+    assert b"set key" not in fake.all_received()
 
 
 @deadline
