@@ -33,8 +33,8 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     TAILQ_INIT(&e->done);
     TAILQ_INIT(&e->due);
     TAILQ_INIT(&e->due_long);
-    TAILQ_INIT(&e->nobody.deferred);
-    e->nobody.gone = true;
+    TAILQ_INIT(&e->ghosts.deferred);
+    e->ghosts.gone = true;
     return e;
 }
 

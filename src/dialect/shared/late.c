@@ -42,7 +42,7 @@ static void leave_ghost(struct engine *e, struct work *w, struct list_call *call
     CHECK(ghost != NULL);
     *ghost = *call;
     ghost->ghost = true;
-    ghost->session = &e->nobody;
+    ghost->session = &e->ghosts;
     ghost->key = list_key(w->op.list);
     ghost->due_in = NULL;
     ghost->given_items = NULL;

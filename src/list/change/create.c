@@ -5,8 +5,8 @@
  * limit, or the server has no memory left, or it moved the item to disk. Order of writes, each only
  * after a look at the head:
  *
- *   1. head missing: ADD it with the changes as its log. NOT_STORED: somebody else was faster,
- *      or no memory: look again.
+ *   1. head missing: ADD it with the changes as its log. NOT_STORED: another writer was
+ *      faster, or no memory: look again.
  *   2. head there: APPEND once more (it was created in between).
  *   3. still refused, though far below the limit: no memory, or on disk. CAS a folded head with
  *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.

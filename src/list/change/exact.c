@@ -223,7 +223,7 @@ static void append_created_items(struct op_exact *x)
     }
 }
 
-/* True when the write's reply settles the calls; else somebody was faster. */
+/* True when the write's reply settles the calls; else another writer was faster. */
 static bool write_settled(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
     x->sent = false;

@@ -2,8 +2,8 @@
 /*
  * Exact changes: laddx and ldelx (how many items were new, were removed) and lcreate. Waiting ones
  * travel together. Order of writes: read the head (and sublists, as far as membership needs them),
- * decide, then ONE CAS of the same head with entries added, or an ADD when there was none. Somebody
- * else was faster: all over again, with growing back-off.
+ * decide, then ONE CAS of the same head with entries added, or an ADD when there was none. When
+ * another writer was faster: all over again, with growing back-off.
  */
 #ifndef LIST_CHANGE_EXACT_H
 #define LIST_CHANGE_EXACT_H

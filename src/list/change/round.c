@@ -174,7 +174,7 @@ static void start_reads(struct engine *e, struct op_round *round)
 }
 
 /* The log right before the append, as far as known. A probe finds out about others' appends: near,
- * it takes the log for one that nobody compacts. */
+ * it takes the log for one that no worker compacts. */
 static uint64_t log_bytes_before(const struct op_round *round)
 {
     const struct list *list = round->op.list;

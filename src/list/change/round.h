@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A round: all blind changes of a list that wait together, in ONE append, and behind them ONE head
- * read for all waiting reads. Order of writes: the append; when the head is missing, what op_create
- * says.
+ * read for all waiting reads. Order of writes: the append; when the head is missing, those of
+ * create.c.
  */
 #ifndef LIST_CHANGE_ROUND_H
 #define LIST_CHANGE_ROUND_H

@@ -153,8 +153,8 @@ static bool take_place(struct op_compact *c)
     return true;
 }
 
-/* Leaves the place for merges, at once: whoever has the one for short steps may be waiting for it.
- * Then takes that one; false while it is taken. */
+/* Leaves the place for merges at once, since the compaction in the place for short steps may wait
+ * for it. Then takes the place for short steps; false while it is taken. */
 static bool leave_merge(struct op_compact *c)
 {
     struct list *list = c->op.list;
@@ -347,7 +347,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             break;
         }
         if (c->plan.kind == PLAN_MERGE && c->call == NULL && op->list->merge != NULL) {
-            c->plan.kind = PLAN_NOTHING; /* somebody is at it */
+            c->plan.kind = PLAN_NOTHING; /* another operation merges */
         }
         if (c->plan.kind == PLAN_NOTHING) {
             c->result = STEP_DONE;

@@ -4,9 +4,9 @@
  * do. Any proxy may do any of it at any time, no lock is taken: each step publishes by one CAS of
  * the head, and gives up when the head has moved on in a way that matters.
  *
- * Within a worker a list has two places, list.compaction for the short steps and list.merge. Who
- * merges leaves the first, so that logs are flipped meanwhile, and takes it again afterwards. Only
- * one of the two publishes at a time (list.hold).
+ * Within a worker a list has two places, list.compaction for the short steps and list.merge. A
+ * merge leaves the first, so that logs are flipped meanwhile, and takes it again afterwards. Only
+ * one of the two publishes at a time (list.publisher).
  *
  * The order of writes is each step's: flip.c, merge.c, purge.c. An ldrop has one more,
  * before them all: with on_missing = create it empties the list by an append of '!'.
@@ -21,15 +21,14 @@
 #include "list/core/scan.h"
 #include "list/format/log_fold.h"
 
-/* For schedule.c, on a list that has none under way in its place for short steps. Each starts a
- * compaction: */
-/* an automatic one; is_late: another proxy should have compacted the list and does not seem to, so
- * that a young announcement leaves the work to that proxy after all; */
+/* For schedule.c alone; list.compaction must be NULL. Starts an automatic compaction. is_late:
+ * another proxy should have compacted the list and does not seem to; when that one has announced
+ * something lately, the work is left to it after all. */
 void compact_start(struct engine *e, struct list *list, bool is_late);
-/* one for the sake of one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list; */
+/* The same for the sake of one run: COMPACT_HEAL, or COMPACT_CLEAR of a damaged list. */
 void compact_start_on(struct engine *e, struct list *list, enum compact_goal goal,
                       const struct name *run);
-/* one that an ldrop or lcompact asks for. */
+/* The same for an ldrop or lcompact, which it answers. */
 void compact_start_for(struct engine *e, struct list *list, struct list_call *call);
 
 /* ---- for the files that make it up ---- */

@@ -3,7 +3,7 @@
  * The flip: the log becomes a run, an empty log becomes active. Order of writes:
  *
  *   1. APPEND the announcement of a fresh name, and read the head behind it.
- *   2. ADD the sublists: the log up to there, folded. Nobody refers to them yet.
+ *   2. ADD the sublists: the log up to there, folded. No head refers to them yet.
  *   3. ONE CAS of the head: the new run in the header; the log is what came in after 1, and
  *      every other announcement.
  *

@@ -230,7 +230,7 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
     struct plan_input in = {
         .head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
     struct plan plan = {.kind = PLAN_NOTHING};
-    /* A list that is dropped waits for nobody: young announcements are swept as well. */
+    /* A drop does not wait for other proxies: young announcements are swept as well. */
     in.dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
     in.facts =
         look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);

@@ -232,7 +232,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
     CO_END(co);
 }
 
-/* A damaged list is cleared only while it is: somebody may have filled it anew since. */
+/* A damaged list is cleared only while it is damaged: a client may have filled it anew since. */
 static bool still_damaged(struct op_compact *c)
 {
     return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
@@ -292,7 +292,7 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
     if (event->status == BE_STORED || event->status == BE_NOT_FOUND) {
         metric_inc(e->metrics, METRIC_list_removes);
         list_note_size(c->op.list, 0);
-        /* Somebody else removed it: an ldrop that did nothing itself found nothing. */
+        /* Another proxy removed it: an ldrop that did nothing itself found nothing. */
         c->was_missing = event->status == BE_NOT_FOUND && compact_found_nothing(c);
         c->result = STEP_DONE;
     } else if (event->status == BE_EXISTS) {

@@ -149,11 +149,10 @@ void writer_take_reply(struct op_compact *c, const struct op_event *event)
     if (event == NULL || event->tag != TAG_SUBLIST || event->status == BE_STORED) {
         return;
     }
-    /* NOT_STORED: the name is taken, so somebody swept it: it is burnt, and not ours to delete any
-     * more. */
+    /* NOT_STORED: the name is taken, so another proxy swept it: it is burnt, and no longer this
+     * proxy's to delete. */
     if (event->status == BE_NOT_STORED) {
-        c->writer.unknown = true; /* others are at it, which is "busy" and no error of the backend
-                                   */
+        c->writer.unknown = true; /* the call ends with "busy": the backend has made no error */
         return;
     }
     if (event->status == BE_LOST) {

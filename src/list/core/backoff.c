@@ -11,8 +11,9 @@
 #define FAR_US 4000u
 /* A sample that is longer counts as this: a server that stalls is not far. */
 #define TRIP_MAX_US 1000000u
-/* A flip takes five round trips when others append until its second one. So many, and up to as many
- * more, by chance, pass before a worker takes the compaction for one that nobody does. */
+/* A flip takes five round trips when others append until its second one. A
+ * worker waits for so many round trips, and up to as many more by chance, before it concludes that
+ * no other worker compacts. */
 #define PATIENCE_TRIPS 8u
 /* What a change needs to be appended and answered within its deadline. */
 #define LAST_TRIPS 3u
@@ -107,8 +108,8 @@ void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_
         consider_far(e, list, log_bytes_before);
         return;
     }
-    /* Whose append carried the log over the line compacts; others when it is far over: then nobody
-     * seems to. */
+    /* The worker whose append carried the log over the line compacts. When the log is far over it,
+     * that worker seems to be gone, and others do. */
     bool crossed = log_bytes_before < limit && log >= limit;
     bool far_over = log >= 2 * limit;
     if (!crossed && !far_over) {

@@ -6,7 +6,7 @@
  * A CAS needs a moment without appends, from the reading of the head to the CAS: one round trip. To
  * a server that is near this is short: a worker that sees a log far over its line delays its next
  * append a little. To a server that is far, as many appends of others arrive in a round trip as
- * there are proxies, and delays that are not made together help nobody. There a worker
+ * there are proxies, and delays that are not made together do not help. There a worker
  *
  *     asks for the log's size with each append,
  *     compacts when its own append carried the log over the line, and
@@ -14,15 +14,15 @@
  *     within a round trip. It asks for the size until the log is short again. Calls wait within
  *     their deadlines. What would end at its deadline is appended as long as the log has room.
  *
- * A worker that has waited for some round trips compacts itself: nobody else seems to.
+ * A worker that has waited for some round trips compacts itself: no other worker seems to.
  */
 #ifndef LIST_CORE_BACKOFF_H
 #define LIST_CORE_BACKOFF_H
 
 #include "list/core/lists.h"
 
-/* The round trip of a request for the head took so long. Noted are the short ones: what is longer
- * for a load that passes counts little. */
+/* The round trip of a request for the head took so long. Short ones count most: a longer one may be
+ * due to a load that passes. */
 void list_note_trip(struct list *list, uint64_t trip_us);
 /* Is the head's server so far that proxies wait for each other's compactions? */
 bool list_is_far(const struct list *list);

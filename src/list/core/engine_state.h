@@ -26,7 +26,7 @@ struct engine {
     struct timers timers;
     struct due_queue due, due_long; /* calls in the order of their deadlines, see deadline.h */
     struct timer deadline_timer;    /* set for the first of them, or earlier */
-    struct list_session nobody;     /* of calls that were answered */
+    struct list_session ghosts;     /* the session of calls that were answered already */
     TAILQ_HEAD(, op) all_ops;
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;

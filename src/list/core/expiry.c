@@ -223,7 +223,7 @@ static void decide(struct engine *e, struct expiry *x)
     char text[LIST_ERROR_MAX];
     const struct clock *c = x->clocks;
     if (x->write->op->finished) {
-        give_up(e, x, BE_EXISTS, NULL); /* nobody waits for it any more */
+        give_up(e, x, BE_EXISTS, NULL); /* no call waits for it any more */
     } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
         give_up(e, x, x->failed, x->text);
     } else if (x->item == BE_MISS) {
@@ -255,7 +255,7 @@ static void take_clock(struct clock *clock, const struct be_reply *reply)
     if (reply->status == BE_HIT) {
         int64_t end_s = clock_value_read(reply->value, reply->flags);
         clock->foreign = end_s == 0;
-        /* One that does not expire was touched: what it seems to show is nobody's time. */
+        /* One that does not expire was touched: what it seems to show is no clock's time. */
         clock->now_s = end_s - reply->ttl_s;
     }
 }

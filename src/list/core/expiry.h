@@ -11,7 +11,7 @@
  *     mg mclistd#clock.1 v f c t       another one, with another expiry
  *
  * Value less t is the server's clock before, and behind. Where both show the same second, KEY#
- * was read in it: that second + t of KEY# is what the write is to be sent with. Nobody else's clock
+ * was read in it: that second + t of KEY# is what the write is to be sent with. No other clock
  * takes part. Two items, since a `touch` of a clock item makes it lie: with one that was touched,
  * or both, they do not agree any more, and are written anew.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fetching sublists: from the cache, or from the backend with one request for everybody who wants
- * the same one. The number under way is bounded; further ones wait.
+ * Fetching sublists: from the cache, or from the backend with one request for all operations that
+ * want the same one. The number under way is bounded; further ones wait.
  */
 #ifndef LIST_CORE_FETCH_H
 #define LIST_CORE_FETCH_H

@@ -91,8 +91,8 @@ struct lists {
     size_t bucket_count; /* a power of two */
     size_t count, limit;
     struct list *last; /* asked for last, or NULL: most often it is asked for again */
-    /* Newest first. Who is used stays where it is, and is put to the front when forgetting meets
-     * it: so a use writes to no other list's memory. */
+    /* Newest first. A list that is used stays where it is, and forget_idle puts it to the front
+     * when it comes by: so a use writes to no other list's memory. */
     TAILQ_HEAD(lists_lru, list) lru;
     TAILQ_HEAD(lists_ready, list) ready;
     TAILQ_HEAD(lists_views, list) views; /* lists that have one, most recently used first */

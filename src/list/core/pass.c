@@ -47,7 +47,7 @@ static void consider(struct pass *pass, struct list_call *call)
     release(pass, call);
     if (call->session->gone && list_verb_reads(call->verb)) {
         pass_activate(pass, call);
-        call_finish(pass->e, pass->list, call, LIST_SERVER_ERROR); /* nobody hears it */
+        call_finish(pass->e, pass->list, call, LIST_SERVER_ERROR); /* its client is gone */
     } else if (pass_phase(pass, call) == PHASE_DEFERRED) {
         defer(call);
     } else if (!pass->take(pass, call) && !call->deferred) {

@@ -27,7 +27,7 @@ struct list_session {
     uint64_t limit_bytes;          /* of answers; 0: none */
     uint64_t unread_bytes;         /* of answers that were given and are still in memory */
     const struct list_call *first; /* is started whatever is unread, or NULL */
-    bool gone; /* nobody will take the answers: what was deferred ends in errors */
+    bool gone; /* the client will not take the answers: deferred calls end in errors */
 
     /* The engine's. */
     uint64_t mark;

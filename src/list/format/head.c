@@ -8,7 +8,7 @@
 
 #define VERSION_TEXT "^1"
 
-/* Could a run be like that? Anybody may write a head, so its counts are held against each other:
+/* Could a run be like that? Any client may write a head, so its counts are held against each other:
  * docs/list-format.md, "What counts can be". */
 static bool run_possible(const struct run *run)
 {
@@ -141,7 +141,7 @@ uint64_t head_run_bytes(const struct head *head)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < head->run_count; i++) {
-        sum = u64_sum(sum, head->runs[i].bytes); /* anybody may write a head */
+        sum = u64_sum(sum, head->runs[i].bytes); /* any client may write a head */
     }
     return sum;
 }

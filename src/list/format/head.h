@@ -63,7 +63,7 @@ MUST_CHECK enum head_status head_read(const struct be_reply *reply, struct head 
 struct head *head_ref(struct head *head);
 void head_unref(struct head **head);
 
-/* Bytes of header (what is not log). */
+/* Bytes of the header: all of the head but the log. */
 size_t head_header_bytes(const struct head *head);
 /* Sums over the runs. */
 uint64_t head_run_bytes(const struct head *head);

@@ -35,8 +35,9 @@ struct carry {
     bool keep_ops;
 };
 
-/* Appends the log's entries to the new log by those rules. Nobody removes another's announcement
- * without seeing to its names (storage rule 6): they become garbage in the same step. Returns how
+/* Appends the log's entries to the new log by those rules. A proxy that
+ * removes the announcement of another one sees to its names (storage rule 6): they become garbage
+ * in the same step. Returns how
  * many were swept. */
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
 /* Appends what the fold amounts to; oldest: nothing lies below it. */

@@ -38,8 +38,8 @@ struct sublist *sublist_decode(struct slice value, int delimiter);
 struct sublist *sublist_ref(struct sublist *sublist);
 void sublist_unref(struct sublist **sublist);
 
-/* Whoever counts the sublist's memory in a limit of its own says so, besides holding a reference:
- * then its text does not count in base/memory.h, where a text that only answers hold does. */
+/* For a cache or view, which counts the sublist's memory in its own limit, besides holding a
+ * reference: the text then does not count in base/memory.h. A text that only answers hold does. */
 void sublist_keep(struct sublist *sublist);
 void sublist_unkeep(struct sublist *sublist);
 
