@@ -281,7 +281,7 @@ def test_numbers_of_sublists_at_their_end(memcached, start_daemon):
 # --- full ---
 
 
-@pytest.mark.parametrize("item_bytes", ["4k", "1m"])
+@pytest.mark.parametrize("item_bytes", ["4k", pytest.param("1m", marks=pytest.mark.slow)])
 @ALL_SETS
 def test_a_list_at_the_servers_item_size_limit(start_memcached, start_daemon, dialect, item_bytes):
     """It grows until it is refused, then everything that was acknowledged is there."""

@@ -18,6 +18,9 @@ from harness import ROOT
 from model import Load
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def new_memcached():
     """Its path; the tests are skipped where it cannot be had."""
