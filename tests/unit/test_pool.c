@@ -171,24 +171,32 @@ static void a_lost_connection_tells_sent_from_unsent(void **state)
     assert_true(unsent.epoch != epoch);
 }
 
-/* A body too large for the sockets' buffers is under way when the connection ends. */
-static void the_rest_of_a_broken_request_is_never_sent(void **state)
+/* Larger than the buffers of the sockets. */
+#define LARGE_BYTES ((size_t)12 << 20)
+
+/* The server of a new pool reads none of it until w->server.reads is true. */
+static void submit_large(struct fake_world *w, struct probe *large)
 {
-    struct fake_world *w = *state;
-    size_t size = (size_t)12 << 20;
-    struct block *block = block_new(size + 2);
-    struct probe large = {0};
-    struct probe next = {0};
-    memset(block->data, 'x', size);
-    memcpy(block->data + size, "\r\n", 2);
-    block->used = size + 2;
+    struct block *block = block_new(LARGE_BYTES + 2);
+    memset(block->data, 'x', LARGE_BYTES);
+    memcpy(block->data + LARGE_BYTES, "\r\n", 2);
+    block->used = LARGE_BYTES + 2;
     fake_pool_create(w);
     warm_up(w);
     w->server.reads = false;
-    large.x.op.value = slice_make(block->data, size + 2);
-    large.x.op.block = block;
-    submit(w, &large, "set key 0 0 12582912\r\n");
+    large->x.op.value = slice_make(block->data, block->used);
+    large->x.op.block = block;
+    submit(w, large, "set key 0 0 12582912\r\n");
     block_unref(&block); /* the pool holds its own */
+}
+
+/* A large body is under way when the connection ends. */
+static void the_rest_of_a_broken_request_is_never_sent(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe large = {0};
+    struct probe next = {0};
+    submit_large(w, &large);
     submit(w, &next, "delete key\r\n");
     fake_for_ms(w, 30);
     w->server.reads = true;
@@ -204,27 +212,16 @@ static void the_rest_of_a_broken_request_is_never_sent(void **state)
 static void an_early_refusal_keeps_the_stream_in_step(void **state)
 {
     struct fake_world *w = *state;
-    size_t size = (size_t)12 << 20;
-    struct block *block = block_new(size + 2);
     struct probe large = {0};
     struct probe next = {0};
-    memset(block->data, 'x', size);
-    memcpy(block->data + size, "\r\n", 2);
-    block->used = size + 2;
-    fake_pool_create(w);
-    warm_up(w);
-    w->server.reads = false;
-    large.x.op.value = slice_make(block->data, size + 2);
-    large.x.op.block = block;
-    submit(w, &large, "set key 0 0 12582912\r\n");
-    block_unref(&block);
+    submit_large(w, &large);
     fake_turn(w);
     fake_say(&w->server, "SERVER_ERROR object too large for cache\r\n");
     expect_answer(w, &large, "SERVER_ERROR object too large for cache");
     submit(w, &next, "delete key\r\n");
     w->server.reads = true;
-    fake_until_got(w, 22 + size + 2 + 12);
-    assert_string_equal(w->server.got + 22 + size, "\r\ndelete key\r\n");
+    fake_until_got(w, 22 + LARGE_BYTES + 2 + 12);
+    assert_string_equal(w->server.got + 22 + LARGE_BYTES, "\r\ndelete key\r\n");
     fake_say(&w->server, "DELETED\r\n");
     expect_answer(w, &next, "DELETED");
 }
