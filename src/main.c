@@ -23,7 +23,7 @@
 #include "embedded/embedded.h"
 #include "os/descriptors.h"
 #include "os/user.h"
-#include "proxy/listen_set.h"
+#include "proxy/listen/listen_set.h"
 #include "proxy/preview.h"
 #include "proxy/proxy.h"
 

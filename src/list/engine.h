@@ -14,10 +14,10 @@
 #define LIST_ENGINE_H
 
 #include "base/clock.h"
-#include "list/core/metrics.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "list/core/list_call.h"
+#include "list/core/metrics.h"
 #include "proto/server/backend.h"
 
 struct engine;

@@ -19,8 +19,8 @@
 #include "list/change/interleaved.h"
 #include "list/change/round.h"
 #include "list/compact/compact.h"
-#include "list/core/engine_state.h"
 #include "list/core/backoff.h"
+#include "list/core/engine_state.h"
 #include "list/core/pass.h"
 
 /* What a pass starts. */

@@ -10,9 +10,9 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "pool/metrics.h"
 #include "base/rng.h"
 #include "config/config.h"
+#include "pool/metrics.h"
 #include "pool/pool.h"
 
 struct event;

@@ -18,9 +18,9 @@
 
 #include "base/block.h"
 #include "base/clock.h"
-#include "pool/metrics.h"
 #include "base/slice.h"
 #include "config/config.h"
+#include "pool/metrics.h"
 #include "proto/server/backend.h"
 
 struct event_base;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/dispatch.h"
 
-#include "proxy/forward.h"
-#include "proxy/list_request.h"
+#include "proxy/lists/request.h"
+#include "proxy/plain/forward.h"
 #include "proxy/stats.h"
 #include "proxy/worker.h"
 

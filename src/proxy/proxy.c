@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "list/core/cache.h"
 #include "pool/resolver.h"
-#include "proxy/listen_set.h"
+#include "proxy/listen/listen_set.h"
 #include "proxy/shared.h"
 #include "proxy/spare.h"
 #include "proxy/worker.h"

@@ -17,9 +17,9 @@
 #ifndef FUZZ_AUDIT_H
 #define FUZZ_AUDIT_H
 
+#include "../world/reference.h"
 #include "list/engine.h"
 #include "list/format/name.h"
-#include "../world/reference.h"
 
 /* Keys of lists are told apart by their length: "k", "kk". */
 #define AUDIT_LISTS 2

@@ -8,13 +8,13 @@
  */
 #include <stdlib.h>
 
+#include "../world/reference.h"
 #include "base/check.h"
 #include "input.h"
 #include "list/compact/plan.h"
 #include "list/format/layout.h"
 #include "list/format/log_fold.h"
 #include "list/format/sublist.h"
-#include "../world/reference.h"
 
 #define LOG_LIMIT 256
 

@@ -11,13 +11,13 @@
  */
 #include <stdlib.h>
 
+#include "../world/reference.h"
 #include "base/check.h"
 #include "input.h"
 #include "list/content/content.h"
 #include "list/content/members.h"
 #include "list/content/view.h"
 #include "list/format/layout.h"
-#include "../world/reference.h"
 
 #define RUNS_MAX 7
 #define SUBLISTS_PER_RUN 8

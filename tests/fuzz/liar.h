@@ -6,10 +6,10 @@
 #ifndef FUZZ_LIAR_H
 #define FUZZ_LIAR_H
 
+#include "../world/store.h"
 #include "audit.h"
 #include "base/clock.h"
 #include "input.h"
-#include "../world/store.h"
 
 struct liar {
     struct input *in;

@@ -6,8 +6,8 @@
 #ifndef SIM_FORMAT_H
 #define SIM_FORMAT_H
 
-#include "config/config.h"
 #include "../world/model.h"
+#include "config/config.h"
 #include "params.h"
 
 enum format_part {

@@ -8,9 +8,9 @@
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
+#include "../world/model.h"
 #include "format.h"
 #include "list/engine.h"
-#include "../world/model.h"
 
 #define LISTS_MAX 16
 #define CALL_ITEMS_MAX 12

@@ -7,8 +7,8 @@
 
 #include <sys/types.h>
 
-#include "params.h"
 #include "../world/trace.h"
+#include "params.h"
 
 /* Begins a run in a child; -1: there is none. quiet: it prints nothing. */
 pid_t run_start(const struct params *params, enum trace_mode mode, bool quiet);

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "pool/metrics.h"
 #include "config/config.h"
+#include "pool/metrics.h"
 #include "pool/pool.h"
 
 struct event_base;

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support_config.h"
 #include "config/table.h"
+#include "support_config.h"
 
 /* Enough for a file to be complete. */
 #define POOL "[pool a]\nservers = s:1\n"

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support_config.h"
 #include "config/table.h"
+#include "support_config.h"
 
 #define BYTE "one character or \\xNN (# and ; are \\x23 and \\x3b)"
 #define NAME "a name with one %s for the list's key (\\xNN is allowed)"

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support_config.h"
 #include "config/table.h"
 #include "config/value.h"
+#include "support_config.h"
 
 #define CONF "conf/mclistd.ini"
 #define DOCS "docs/configuration.md"

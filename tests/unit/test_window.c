@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proxy/window.h"
+#include "proxy/client/window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -426,7 +426,7 @@ def test_docs_have_every_way_in_which_a_server_fails():
 
 def test_docs_name_every_line_of_lstat():
     docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
-    source = (ROOT / "src/proxy/list_reply.c").read_text(encoding="utf-8")
+    source = (ROOT / "src/proxy/lists/reply.c").read_text(encoding="utf-8")
     names = re.findall(r'\{"(\w+)", s->', source)
     assert len(names) > 5
     assert [name for name in names if f"`{name}`" not in docs] == []

@@ -6,9 +6,9 @@
 #include "base/arena.h"
 #include "list/content/content.h"
 #include "list/content/members.h"
+#include "list/core/backoff.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
-#include "list/core/backoff.h"
 #include "list/core/scan.h"
 
 #define TRIES_MAX 16

@@ -2,8 +2,8 @@
 #include "list/change/interleaved.h"
 
 #include "list/core/answer.h"
-#include "list/core/engine_state.h"
 #include "list/core/backoff.h"
+#include "list/core/engine_state.h"
 #include "list/read/from_view.h"
 #include "list/read/touch.h"
 

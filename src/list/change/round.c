@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "list/core/engine_state.h"
 #include "list/core/backoff.h"
+#include "list/core/engine_state.h"
 #include "list/core/pass.h"
 #include "list/read/from_view.h"
 

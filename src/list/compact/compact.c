@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "list/core/engine_state.h"
 #include "list/core/backoff.h"
+#include "list/core/engine_state.h"
 
 /* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
 #define STEPS_MAX 64

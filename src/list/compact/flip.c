@@ -17,8 +17,8 @@
  */
 #include "list/compact/compact.h"
 #include "list/content/view.h"
-#include "list/core/engine_state.h"
 #include "list/core/backoff.h"
+#include "list/core/engine_state.h"
 #include "list/format/layout.h"
 
 /* The list's view, if it can tell what the head's runs hold; else NULL. */

@@ -10,10 +10,10 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "list/core/metrics.h"
 #include "base/rng.h"
 #include "list/core/co.h"
 #include "list/core/list_call.h"
+#include "list/core/metrics.h"
 #include "list/core/timers.h"
 #include "list/format/head.h"
 #include "list/format/sublist.h"

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "proxy/client/pressure.h"
+#include "proxy/client/request_clock.h"
+#include "proxy/client/stranger.h"
+#include "proxy/dispatch.h"
+#include "proxy/lists/request.h"
+#include "proxy/plain/forward.h"
+#include "proxy/shared.h"
+#include "proxy/worker.h"
+
+/* A line of unknown length goes on in a new block when less than this is left in the old one. */
+#define ROOM_MIN (BLOCK_BYTES / 4)
+/* Pieces per writev. */
+#define IOV_COUNT 64
+/* What is thrown away at most of a closing client's unread input, so that a client that keeps
+ * sending cannot hold us. */
+#define DISCARD_MAX ((size_t)1 << 20)
+
+static void on_readable(evutil_socket_t fd, short what, void *arg);
+static void on_writable(evutil_socket_t fd, short what, void *arg);
+
+void client_create(struct worker *worker, int fd)
+{
+    struct client *c = calloc(1, sizeof *c);
+    CHECK(c != NULL);
+    c->worker = worker;
+    c->fd = fd;
+    c->active_us = worker->now.mono_us;
+    c->parsed = true;
+    TAILQ_INIT(&c->fifo);
+    window_init(&c->window, worker->config);
+    c->session.limit_bytes = worker->config->client_output_bytes;
+    chain_init(&c->out);
+    event_assign(&c->read_event, worker->base, fd, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->write_event, worker->base, fd, EV_WRITE, on_writable, c);
+    TAILQ_INSERT_TAIL(&worker->clients, c, link);
+    metric_inc(&worker->metrics, METRIC_total_connections);
+    metric_inc(&worker->metrics, METRIC_curr_connections);
+    client_touch(c);
+}
+
+void client_touch(struct client *c)
+{
+    if (!c->touched && !client_is_closed(c)) {
+        c->touched = true;
+        TAILQ_INSERT_TAIL(&c->worker->touched, c, touched_link);
+    }
+}
+
+static void advance(struct client *c, enum client_life life)
+{
+    if (c->life < life) {
+        c->life = life;
+    }
+}
+
+void client_stop(struct client *c)
+{
+    advance(c, CLIENT_STOPPED);
+}
+
+static void want_write(struct client *c)
+{
+    if (!c->unsent && !client_is_closed(c)) {
+        c->unsent = true;
+        TAILQ_INSERT_TAIL(&c->worker->unsent, c, write_link);
+    }
+}
+
+void client_answered(struct client *c)
+{
+    bool only_output = c->parsed && TAILQ_EMPTY(&c->fifo);
+    if (only_output && !window_backlogged(&c->window, c->out.bytes)) {
+        want_write(c);
+    } else {
+        client_touch(c);
+    }
+}
+
+/* The peer did something: it goes to the end of the line of those that may be kicked for idling. */
+static void mark_active(struct client *c)
+{
+    struct worker *w = c->worker;
+    c->active_us = w->now.mono_us;
+    if (w->config->idle_timeout_s != 0) {
+        TAILQ_REMOVE(&w->clients, c, link);
+        TAILQ_INSERT_TAIL(&w->clients, c, link);
+    }
+}
+
+bool client_is_idle(const struct client *c, uint64_t since_us)
+{
+    /* With parts in flight it is us who keep the client waiting; with a full socket it is the
+     * client: its reads may be held for it. */
+    bool waits_for_client = c->window.unanswered == 0 || c->writing;
+    return !client_is_closed(c) && waits_for_client && c->active_us <= since_us;
+}
+
+/* --- input --- */
+
+static size_t unparsed(const struct client *c)
+{
+    return c->in == NULL ? 0 : c->in->used - c->in_pos;
+}
+
+/* For a line whose end has not come: twice as much as there is, but no more than a line may have.
+ */
+static size_t room_for_line(const struct client *c, size_t kept)
+{
+    size_t most = (size_t)c->worker->config->max_line_bytes + BLOCK_BYTES;
+    size_t twice = kept * 2 < most ? kept * 2 : most;
+    return twice > kept + ROOM_MIN ? twice : kept + BLOCK_BYTES;
+}
+
+/* Makes sure that in has room for what comes next: the rest of a request whose size is known goes
+ * into one block, so that it can be parsed and forwarded in place. The client may be closed, for
+ * want of memory. */
+static void make_room(struct client *c)
+{
+    size_t kept = unparsed(c);
+    size_t cap = BLOCK_BYTES;
+    if (c->in == NULL) {
+        c->in = block_new(cap);
+        c->in_pos = 0;
+        return;
+    }
+    if (c->need != 0) {
+        if (c->in->cap - c->in_pos >= c->need) {
+            return;
+        }
+        cap = c->need;
+    } else {
+        if (block_room(c->in) >= ROOM_MIN) {
+            return;
+        }
+        if (kept > BLOCK_BYTES / 2) {
+            cap = room_for_line(c, kept);
+        }
+    }
+    if (cap > BLOCK_BYTES) {
+        pressure_make_room(c, cap);
+        if (client_is_closed(c)) {
+            return;
+        }
+    }
+    struct block *bigger = block_new(cap);
+    memcpy(bigger->data, c->in->data + c->in_pos, kept);
+    bigger->used = kept;
+    block_unref(&c->in);
+    c->in = bigger;
+    c->in_pos = 0;
+}
+
+/* An idle client holds no block. */
+static void drop_empty_input(struct client *c)
+{
+    if (c->in != NULL && unparsed(c) == 0) {
+        block_unref(&c->in);
+        c->in_pos = c->need = c->scanned = 0;
+    }
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *c = arg;
+    (void)what;
+    worker_woke(c->worker);
+    make_room(c);
+    if (client_is_closed(c)) {
+        return;
+    }
+    ssize_t n = recv(fd, c->in->data + c->in->used, block_room(c->in), 0);
+    if (n > 0) {
+        c->in->used += (size_t)n;
+        c->parsed = false;
+        metric_add(&c->worker->metrics, METRIC_bytes_read, (uint64_t)n);
+        mark_active(c);
+        client_touch(c);
+    } else if (n == 0) {
+        client_finish(c);
+    } else {
+        drop_empty_input(c);
+        if (errno != EAGAIN && errno != EINTR) {
+            client_close(c);
+        }
+    }
+}
+
+static void set_reading(struct client *c, bool on)
+{
+    if (c->reading == on) {
+        return;
+    }
+    c->reading = on;
+    if (on) {
+        event_add(&c->read_event, NULL);
+    } else {
+        event_del(&c->read_event);
+    }
+}
+
+void client_finish(struct client *c)
+{
+    if (client_is_closed(c)) {
+        return;
+    }
+    advance(c, CLIENT_READ);
+    set_reading(c, false);
+    client_touch(c);
+}
+
+void client_refuse_rest(struct client *c, struct slice text)
+{
+    if (c->swallow == 0) {
+        metric_inc(&c->worker->metrics, METRIC_client_errors);
+        pending_answer_fixed(c, text);
+    }
+    client_stop(c);
+    client_touch(c);
+}
+
+/* --- parsing and starting --- */
+
+static void count_refusal(struct client *c, struct slice reply)
+{
+    bool ours = slice_starts_with(reply, SLICE_LIT("SERVER_ERROR"));
+    metric_inc(&c->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
+}
+
+/* Starts the next part of the last request. Returns false when there is none to start. */
+static inline bool start_part(struct client *c)
+{
+    struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+    if (last == NULL || last->all_started) {
+        return false;
+    }
+    last->handler->start(last);
+    return true;
+}
+
+/* Answers what the parser has refused. */
+static RARE void refuse(struct client *c, const struct request *request,
+                        const struct parse_result *result, struct slice input)
+{
+    c->swallow = result->swallow;
+    if (result->status == PARSE_CLOSE) {
+        client_stop(c);
+    }
+    if (result->removes) {
+        forward_remove(c, request, c->in, result->reply);
+        (void)start_part(c);
+        return;
+    }
+    if (result->stranger != STRANGER_NONE) {
+        stranger_met(c, result->stranger, input);
+    }
+    count_refusal(c, result->reply);
+    if (result->reply.len > 0) {
+        pending_answer_fixed(c, result->reply);
+    }
+}
+
+/* Throws away what is to be swallowed. */
+static RARE void swallow(struct client *c)
+{
+    size_t len = unparsed(c);
+    size_t skip = c->swallow < len ? c->swallow : len;
+    c->swallow -= skip;
+    c->in_pos += skip;
+    if (c->swallow > 0) {
+        request_clock_start(c);
+    }
+}
+
+/* Takes the next request from the input and starts its first part, for which there is room as there
+ * was for the request. Returns false when none is whole. */
+static inline bool parse_one(struct client *c)
+{
+    if (UNLIKELY(c->swallow > 0)) {
+        swallow(c);
+    }
+    size_t len = unparsed(c);
+    if (len == 0) {
+        return false;
+    }
+    const struct config *config = c->worker->config;
+    struct request_limits limits = {config->max_line_bytes, config->max_value_bytes, !c->spoke};
+    struct slice input = slice_make(c->in->data + c->in_pos, len);
+    struct request *request = pending_room(c->worker);
+    struct parse_result result = request_parse(input, c->scanned, &limits, request);
+    if (result.status == PARSE_MORE) {
+        c->need = result.need;
+        c->scanned = result.need == 0 ? len : 0;
+        request_clock_start(c);
+        return false;
+    }
+    request_clock_stop(c);
+    c->spoke = result.stranger != STRANGER_BINARY; /* the next one will be of that kind, too */
+    c->need = c->scanned = 0;
+    CHECK(result.consumed <= len);
+    c->in_pos += result.consumed;
+    if (result.status == PARSE_OK) {
+        dispatch(c, request, c->in);
+        (void)start_part(c);
+    } else {
+        refuse(c, request, &result, input);
+    }
+    return true;
+}
+
+/* The output is read, but everything else waits for a part whose answer was dropped. */
+static bool blocked_front_may_go(const struct client *c)
+{
+    return pending_front_waits(c) && window_drained(&c->window, c->out.bytes);
+}
+
+/* What the window and memory say of requests that are still in the input. */
+static bool may_take_request(const struct client *c)
+{
+    return window_admits(&c->window) &&
+           (!c->worker->pressed || (c->window.unanswered == 0 && c->out.bytes == 0));
+}
+
+/* Is there something that client_pump could do, of what it left undone? */
+static bool may_go_on(struct client *c)
+{
+    if (blocked_front_may_go(c)) {
+        return true;
+    }
+    const struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+    bool begun = c->postponed > 0 || (last != NULL && !last->all_started);
+    return window_open(&c->window, c->out.bytes) && (begun || may_take_request(c));
+}
+
+/* Tells the engine how much the client has still to take. Without requests there is no call that
+ * this could matter to. */
+static void update_session(struct client *c)
+{
+    if (TAILQ_EMPTY(&c->fifo)) {
+        return;
+    }
+    struct list_session *session = &c->session;
+    const struct part *first = pending_first(c);
+    bool first_may_go =
+        first != NULL && !client_is_closed(c) && window_drained(&c->window, c->out.bytes);
+    session->unread_bytes = c->out.bytes + c->window.parked_bytes;
+    session->first = first_may_go ? list_request_call(first) : NULL;
+    session->gone = client_is_closed(c);
+    if (session_has_deferred(session)) {
+        engine_session_changed(c->worker->engine, session);
+        c->worker->engine_dirty = true;
+    }
+}
+
+void client_pump(struct client *c)
+{
+    if (client_is_closed(c)) {
+        return;
+    }
+    bool open;
+    while ((open = window_open(&c->window, c->out.bytes)) || blocked_front_may_go(c)) {
+        if (c->postponed > 0) {
+            pending_restart(c);
+        } else if (start_part(c)) {
+            continue;
+        } else if (c->life >= CLIENT_STOPPED || !(open = may_take_request(c)) || !parse_one(c)) {
+            break;
+        }
+    }
+    if (!open) {
+        request_clock_stop(c);
+        if (c->reading) {
+            metric_inc(&c->worker->metrics, METRIC_client_pauses);
+        }
+    }
+    c->parsed = open;
+    if (c->life >= CLIENT_STOPPED) {
+        c->in_pos = c->in == NULL ? 0 : c->in->used;
+    }
+    drop_empty_input(c);
+    set_reading(c, open && c->life == CLIENT_OPEN);
+    update_session(c);
+    if (c->out.bytes + c->window.parked_bytes > 0 || c->life > CLIENT_OPEN) {
+        want_write(c);
+    }
+}
+
+/* --- output --- */
+
+/* One piece, as there is most often, costs less without a header. */
+static ssize_t send_pieces(int fd, struct iovec *iov, size_t count)
+{
+    if (count == 1) {
+        return send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
+    }
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+/* Writes once, or until the pieces of one writev do not cover the output. Returns false when the
+ * connection is lost. */
+static bool write_out(struct client *c)
+{
+    while (c->out.bytes > 0) {
+        struct iovec iov[IOV_COUNT];
+        size_t count = chain_iov(&c->out, iov, IOV_COUNT);
+        size_t offered = 0;
+        for (size_t i = 0; i < count; i++) {
+            offered += iov[i].iov_len;
+        }
+        ssize_t n = send_pieces(c->fd, iov, count);
+        if (n < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return errno == EAGAIN;
+        }
+        chain_consume(&c->out, (size_t)n);
+        metric_add(&c->worker->metrics, METRIC_bytes_written, (uint64_t)n);
+        mark_active(c);
+        if ((size_t)n < offered) {
+            return true;
+        }
+    }
+    return true;
+}
+
+static void drop_slow(struct client *c)
+{
+    struct worker *w = c->worker;
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
+    metric_inc(&w->metrics, METRIC_clients_dropped_slow);
+    if (log_limit_pass(&w->slow_limit, w->now.wall_s, "clients", more)) {
+        log_warn("client %s closed: it left %zu bytes of answers unread, client_hard_bytes is "
+                 "%llu%s",
+                 client_peer(c, peer, sizeof peer), c->out.bytes + c->window.parked_bytes,
+                 (unsigned long long)w->config->client_hard_bytes, more);
+    }
+    client_close(c);
+}
+
+void client_write(struct client *c)
+{
+    if (client_is_closed(c)) {
+        return;
+    }
+    size_t bytes = c->out.bytes;
+    if (!c->writing && !write_out(c)) {
+        client_close(c);
+        return;
+    }
+    if (c->out.bytes < bytes) {
+        /* Also with nothing held yet: a read under way may ask for room when its head is there. */
+        update_session(c);
+    }
+    if (c->out.bytes + c->window.parked_bytes > c->worker->config->client_hard_bytes) {
+        drop_slow(c);
+        return;
+    }
+    if (c->out.bytes > 0 && !c->writing) {
+        c->writing = true;
+        event_add(&c->write_event, NULL);
+    }
+    if (c->parsed) {
+        if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
+            client_close(c);
+        }
+    } else if (may_go_on(c)) {
+        client_touch(c);
+    }
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct client *c = arg;
+    (void)fd;
+    (void)what;
+    worker_woke(c->worker);
+    c->writing = false;
+    c->took_us = c->worker->now.mono_us;
+    want_write(c);
+}
+
+/* --- the end --- */
+
+/* A close with unread input would make the kernel throw away answers that are still on their way.
+ */
+static void discard_input(int fd)
+{
+    char sink[BLOCK_BYTES];
+    for (size_t total = 0; total < DISCARD_MAX;) {
+        ssize_t n = recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+        if (n <= 0) {
+            return;
+        }
+        total += (size_t)n;
+    }
+}
+
+void client_close(struct client *c)
+{
+    struct worker *w = c->worker;
+    if (client_is_closed(c)) {
+        return;
+    }
+    bool read_all = c->life == CLIENT_READ;
+    advance(c, CLIENT_CLOSED);
+    event_del(&c->read_event);
+    event_del(&c->write_event);
+    if (!read_all || w->draining) {
+        discard_input(c->fd);
+    }
+    close(c->fd);
+    c->fd = -1;
+    atomic_fetch_sub(&w->shared->connections, 1);
+    metric_add(&w->metrics, METRIC_curr_connections, (uint64_t)-1);
+    chain_fini(&c->out);
+    block_unref(&c->in);
+    request_clock_stop(c);
+    pending_drop_answered(c);
+    update_session(c);
+    client_bury(c);
+}
+
+void client_bury(struct client *c)
+{
+    if (c->life == CLIENT_CLOSED && TAILQ_EMPTY(&c->fifo)) {
+        struct worker *w = c->worker;
+        advance(c, CLIENT_BURIED);
+        pressure_buried(c);
+        TAILQ_REMOVE(&w->clients, c, link);
+        if (c->touched) {
+            TAILQ_REMOVE(&w->touched, c, touched_link);
+        }
+        if (c->unsent) {
+            TAILQ_REMOVE(&w->unsent, c, write_link);
+        }
+        TAILQ_INSERT_TAIL(&w->graveyard, c, link);
+    }
+}
+
+void client_destroy(struct client **slot)
+{
+    struct client *c = *slot;
+    *slot = NULL;
+    CHECK(c->life == CLIENT_BURIED && TAILQ_EMPTY(&c->fifo));
+    TAILQ_REMOVE(&c->worker->graveyard, c, link);
+    free(c);
+}
+
+const char *client_peer(const struct client *c, char *out, size_t cap)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    char host[INET6_ADDRSTRLEN + 1];
+    char port[8];
+    if (getpeername(c->fd, (struct sockaddr *)&address, &len) != 0 ||
+        address.ss_family == AF_UNIX ||
+        getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+        snprintf(out, cap, "on a unix socket");
+    } else {
+        snprintf(out, cap, "%s port %s", host, port);
+    }
+    return out;
+}

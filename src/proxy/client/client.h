@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A client's connection.
+ *
+ *     socket -> in (block) -> request_parse -> dispatch -> fifo (pending.h)
+ *     socket <- out (chain) <--------------------------------- in its order
+ *
+ * Events only move bytes between sockets and blocks. Parsing and starting happens in client_pump,
+ * writing in client_write, both called by the worker once per turn for the clients that something
+ * happened to.
+ */
+#ifndef PROXY_CLIENT_CLIENT_H
+#define PROXY_CLIENT_CLIENT_H
+
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+#include "base/chain.h"
+#include "list/engine.h"
+#include "proxy/client/pending.h"
+#include "proxy/client/window.h"
+
+struct worker;
+
+/* A client's life goes down this list, and may skip lines. */
+enum client_life {
+    CLIENT_OPEN,
+    CLIENT_READ,    /* to its end: what came is still parsed and answered */
+    CLIENT_STOPPED, /* nothing more is parsed: what was started is still answered */
+    CLIENT_CLOSED,  /* the socket is gone; parts in flight are waited for */
+    CLIENT_BURIED,  /* in worker.graveyard, to be freed at the end of the turn */
+};
+
+struct client {
+    struct worker *worker;
+    TAILQ_ENTRY(client) link; /* worker.clients, longest inactive first */
+    TAILQ_ENTRY(client) touched_link;
+    TAILQ_ENTRY(client) write_link;
+    enum client_life life;
+    bool touched;   /* in worker.touched: wants client_pump */
+    bool unsent;    /* in worker.unsent: wants client_write */
+    bool receiving; /* in worker.receiving: a part of a request is there */
+    uint64_t active_us;
+
+    int fd;
+    struct event read_event;
+    struct event write_event;
+    bool reading;     /* read_event is added */
+    bool writing;     /* write_event is added: the socket is full */
+    uint64_t took_us; /* when it last took answers that it had left lying */
+
+    /* Input: in->data[in_pos .. in->used) is not parsed yet. */
+    struct block *in;
+    size_t in_pos;
+    size_t need;      /* bytes the request at in_pos will have, 0 when not known */
+    size_t scanned;   /* bytes from in_pos on known to hold no newline */
+    size_t swallow;   /* bytes to throw away before the next request */
+    bool spoke;       /* a request was parsed */
+    bool is_stranger; /* of another protocol: said and counted */
+    bool parsed;      /* nothing whole is left in in: reading may go on */
+
+    struct pending_list fifo;
+    uint64_t last_order;  /* of the part started last */
+    uint64_t last_change; /* of the last part that may change something */
+    size_t postponed;     /* parts to be asked for again before anything else is started */
+    struct window window;
+    struct chain out;
+    struct list_session session;
+
+    TAILQ_ENTRY(client) receiving_link;
+    uint64_t receiving_us; /* since when a part of a request is there */
+    uint64_t doomed_bytes; /* in shared.doomed_bytes */
+};
+
+/* Takes over a connected, non-blocking socket. */
+void client_create(struct worker *worker, int fd);
+
+/* Puts the client on the list of those that client_pump is to be called for in this turn. */
+void client_touch(struct client *client);
+/* The same after an answer: when all that is left is to write it, that is asked for. */
+void client_answered(struct client *client);
+
+/* Emits what is due, parses and starts what the window allows. */
+void client_pump(struct client *client);
+/* Writes what is queued. Closes the client when all is said, or when it leaves too much unread. */
+void client_write(struct client *client);
+
+/* No more reading; closes as soon as what was asked is answered. */
+void client_finish(struct client *client);
+/* Nor is what was read parsed any more. */
+void client_stop(struct client *client);
+
+/* The rest of the request that is arriving will not be heard: it is answered with the text, which
+ * is static, unless it was refused already; then the client is closed as by client_finish. */
+void client_refuse_rest(struct client *client, struct slice text);
+
+/* Closes at once. The struct lives on until the end of the turn, and as long as parts are in
+ * flight. */
+void client_close(struct client *client);
+/* Call when a closed client may have lost its last part. */
+void client_bury(struct client *client);
+/* Frees the memory of a closed client. */
+void client_destroy(struct client **client);
+
+static inline bool client_is_closed(const struct client *client)
+{
+    return client->life >= CLIENT_CLOSED;
+}
+
+/* How long the client has been waiting for nothing but its peer. */
+bool client_is_idle(const struct client *client, uint64_t since_us);
+
+/* The peer's address, for the log. Returns out. */
+const char *client_peer(const struct client *client, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/late.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/server/metrics.h"
+#include "proxy/client/client.h"
+#include "proxy/worker.h"
+
+struct late {
+    TAILQ_HEAD(, pending) watched; /* in the order of their deadlines */
+    struct event timer;            /* the first one's deadline, or earlier */
+    bool timer_set;
+};
+
+static uint64_t allowed_us(const struct worker *w)
+{
+    return (uint64_t)w->config->deadline_ms * 1000;
+}
+
+static void set_timer(struct worker *w)
+{
+    struct late *late = w->late;
+    const struct pending *first = TAILQ_FIRST(&late->watched);
+    if (first == NULL || late->timer_set) {
+        return;
+    }
+    uint64_t now_us = w->now.mono_us;
+    uint64_t us = first->due_us > now_us ? first->due_us - now_us : 0;
+    struct timeval delay = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    CHECK(event_add(&late->timer, &delay) == 0);
+    late->timer_set = true;
+}
+
+static void watch_since(struct pending *p, uint64_t since_us)
+{
+    struct worker *w = p->client->worker;
+    p->due_us = since_us + allowed_us(w);
+    TAILQ_INSERT_TAIL(&w->late->watched, p, watch);
+    set_timer(w);
+}
+
+static void expire(struct worker *w, struct pending *p)
+{
+    char line[CONFIG_ERROR_MAX];
+    bool client_took = pending_since_us(p) + allowed_us(w) > w->now.mono_us;
+    late_forget(p);
+    if (client_is_closed(p->client)) {
+        return;
+    }
+    if (client_took) {
+        /* Its client kept it waiting: its time begins anew. */
+        watch_since(p, w->now.mono_us);
+        return;
+    }
+    const char *text = p->handler->timeout_text(p);
+    bool unknown = strstr(text, "unknown") != NULL;
+    snprintf(line, sizeof line, "SERVER_ERROR %s", text);
+    p->told_unknown = unknown;
+    if (pending_expire(p, line)) {
+        metric_inc(&w->metrics, METRIC_deadlines_over);
+        metric_inc(&w->metrics, METRIC_server_errors);
+        metric_add(&w->metrics, METRIC_outcomes_unknown, unknown);
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct worker *w = arg;
+    struct pending *p;
+    (void)fd;
+    (void)what;
+    worker_woke(w);
+    w->late->timer_set = false;
+    while ((p = TAILQ_FIRST(&w->late->watched)) != NULL && p->due_us <= w->now.mono_us) {
+        expire(w, p);
+    }
+    set_timer(w);
+}
+
+void late_init(struct worker *w)
+{
+    w->late = calloc(1, sizeof *w->late);
+    CHECK(w->late != NULL);
+    TAILQ_INIT(&w->late->watched);
+    w->late_watches_all =
+        w->config->deadline_ms < w->config->pools[w->config->pool_index].timeout_ms;
+    CHECK(evtimer_assign(&w->late->timer, w->base, on_timer, w) == 0);
+}
+
+void late_fini(struct worker *w)
+{
+    if (w->late != NULL) {
+        event_del(&w->late->timer);
+        free(w->late);
+    }
+}
+
+void late_watch(struct pending *p)
+{
+    watch_since(p, p->read_us);
+}
+
+void late_forget(struct pending *p)
+{
+    if (p->due_us != 0) {
+        TAILQ_REMOVE(&p->client->worker->late->watched, p, watch);
+        p->due_us = 0;
+    }
+}

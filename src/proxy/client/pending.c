@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/pending.h"
+
+#include <stdlib.h>
+
+#include "proxy/client/client.h"
+#include "proxy/client/late.h"
+#include "proxy/worker.h"
+
+struct request *pending_room(struct worker *w)
+{
+    if (w->next_pending == NULL) {
+        w->next_pending = spare_take(&w->spare_pendings);
+    }
+    return &w->next_pending->request;
+}
+
+static void enqueue(struct pending *p, struct client *client, const struct handler *handler)
+{
+    p->client = client;
+    p->read_us = client->worker->now.mono_us;
+    p->due_us = 0;
+    p->handler = handler;
+    TAILQ_INIT(&p->parts);
+    p->rest = SLICE_NONE;
+    p->next = 0;
+    p->weight_bytes = 0;
+    p->all_started = false;
+    p->trailer = SLICE_NONE;
+    p->failure = NULL;
+    p->unreachable = NULL;
+    p->text = NULL;
+    TAILQ_INSERT_TAIL(&client->fifo, p, link);
+}
+
+struct pending *pending_add(struct client *client, const struct handler *handler,
+                            const struct request *request, struct block *block)
+{
+    struct worker *w = client->worker;
+    struct pending *p = w->next_pending;
+    CHECK(p != NULL && request == &p->request);
+    w->next_pending = NULL;
+    p->block = block_ref(block);
+    enqueue(p, client, handler);
+    p->weight_bytes = request->line.len + request->data.len;
+    client->window.request_bytes += p->weight_bytes;
+    return p;
+}
+
+/* Queues an answer of the proxy itself. */
+static struct pending *add_own(struct client *client)
+{
+    struct pending *p = spare_take(&client->worker->spare_pendings);
+    p->block = NULL;
+    enqueue(p, client, NULL);
+    p->all_started = true;
+    (void)window_started(&client->window, WINDOW_NONE);
+    return p;
+}
+
+void pending_weigh(struct pending *p, size_t bytes)
+{
+    p->weight_bytes += bytes;
+    p->client->window.request_bytes += bytes;
+}
+
+/* What most requests do not have. */
+static RARE void free_extras(struct pending *p)
+{
+    free(p->failure);
+    free(p->unreachable);
+    if (p->text != NULL) {
+        chain_fini(p->text);
+        free(p->text);
+    }
+}
+
+static void pending_free(struct pending *p)
+{
+    struct worker *w = p->client->worker;
+    late_forget(p);
+    p->client->window.request_bytes -= p->weight_bytes;
+    TAILQ_REMOVE(&p->client->fifo, p, link);
+    block_unref(&p->block);
+    if (UNLIKELY(p->failure != NULL || p->unreachable != NULL || p->text != NULL)) {
+        free_extras(p);
+    }
+    spare_give(&w->spare_pendings, p);
+}
+
+void part_add(struct pending *p, struct part *part, struct slice key, enum window_kind kind)
+{
+    part->pending = p;
+    part->key = key;
+    part->kind = kind;
+    part->expected_bytes = window_started(&p->client->window, kind);
+    part->parked_bytes = 0;
+    part->answered = false;
+    part->postponed = false;
+    part->order = ++p->client->last_order;
+    if (p->handler->restart == NULL) {
+        p->client->last_change = part->order;
+    }
+    p->next++;
+    TAILQ_INSERT_TAIL(&p->parts, part, link);
+}
+
+static void part_free(struct part *part)
+{
+    struct pending *p = part->pending;
+    p->client->postponed -= part->postponed;
+    TAILQ_REMOVE(&p->parts, part, link);
+    p->client->window.parked_bytes -= part->parked_bytes;
+    window_emitted(&p->client->window);
+    p->handler->free(part);
+}
+
+/* What stands behind the answers of the parts. */
+static void emit_trailer(struct pending *p, struct chain *out)
+{
+    if (p->failure != NULL) {
+        chain_copy_slice(out, slice_of(p->failure));
+        chain_copy_slice(out, SLICE_LIT("\r\n"));
+    } else {
+        chain_copy_slice(out, p->trailer);
+    }
+}
+
+/* What a parked answer of the proxy itself takes: its last block may be nearly empty. */
+static size_t text_memory(const struct pending *p)
+{
+    return p->text->bytes + BLOCK_BYTES;
+}
+
+/* An answer of the proxy itself. */
+static void emit_own(struct pending *p)
+{
+    struct client *client = p->client;
+    chain_copy_slice(&client->out, p->trailer);
+    if (p->text != NULL) {
+        client->window.parked_bytes -= text_memory(p);
+        chain_move(&client->out, p->text);
+    }
+    window_emitted(&client->window);
+}
+
+/* Moves to the output whatever is answered and in turn. */
+static inline void emit_ready(struct client *client)
+{
+    struct pending *p;
+    while ((p = TAILQ_FIRST(&client->fifo)) != NULL) {
+        struct part *part;
+        while ((part = TAILQ_FIRST(&p->parts)) != NULL && part->answered) {
+            p->handler->emit(part, &client->out);
+            part_free(part);
+        }
+        if (part != NULL || !p->all_started) {
+            return;
+        }
+        if (p->handler == NULL) {
+            emit_own(p);
+        } else if (!p->request.noreply) {
+            emit_trailer(p, &client->out);
+        }
+        pending_free(p);
+    }
+}
+
+static bool is_front(const struct part *part)
+{
+    const struct pending *p = part->pending;
+    return p == TAILQ_FIRST(&p->client->fifo) && part == TAILQ_FIRST(&p->parts);
+}
+
+void part_answered(struct part *part, size_t bytes)
+{
+    struct pending *p = part->pending;
+    struct client *client = p->client;
+    CHECK(!part->answered);
+    part->answered = true;
+    window_answered(&client->window, part->kind, part->expected_bytes, bytes);
+    if (client_is_closed(client)) {
+        part_free(part);
+        if (TAILQ_EMPTY(&p->parts)) {
+            pending_free(p);
+        }
+        client_bury(client);
+        return;
+    }
+    if (is_front(part)) {
+        emit_ready(client);
+    } else {
+        p->handler->park(part);
+        part->parked_bytes = bytes;
+        client->window.parked_bytes += bytes;
+    }
+    if (!client->touched) {
+        client_answered(client);
+    }
+}
+
+bool part_may_wait(const struct part *part)
+{
+    const struct client *client = part->pending->client;
+    if (client_is_closed(client) || part->order <= client->last_change) {
+        return false;
+    }
+    /* What is parked waits for the first part of all: that one must not wait for it. */
+    return is_front(part) ? !window_drained(&client->window, client->out.bytes)
+                          : window_backlogged(&client->window, client->out.bytes);
+}
+
+struct part *pending_first(const struct client *client)
+{
+    const struct pending *p = TAILQ_FIRST(&client->fifo);
+    return p == NULL ? NULL : TAILQ_FIRST(&p->parts);
+}
+
+bool pending_front_waits(const struct client *client)
+{
+    const struct part *part = pending_first(client);
+    return part != NULL && part->postponed;
+}
+
+void part_postpone(struct part *part, size_t bytes)
+{
+    struct client *client = part->pending->client;
+    CHECK(part->pending->handler->restart != NULL && !part->answered && !part->postponed);
+    window_answered(&client->window, part->kind, part->expected_bytes, bytes);
+    part->postponed = true;
+    client->postponed++;
+    client_touch(client);
+}
+
+void pending_restart(struct client *client)
+{
+    struct pending *p;
+    struct part *part;
+    TAILQ_FOREACH(p, &client->fifo, link)
+    {
+        TAILQ_FOREACH(part, &p->parts, link)
+        {
+            if (part->postponed) {
+                part->postponed = false;
+                client->postponed--;
+                part->expected_bytes = window_restarted(&client->window, part->kind);
+                p->handler->restart(part);
+                return;
+            }
+        }
+    }
+    CHECK(client->postponed == 0);
+}
+
+void pending_note_failure(struct pending *p, const char *line)
+{
+    if (p->failure == NULL) {
+        p->failure = strdup(line);
+        CHECK(p->failure != NULL);
+    }
+}
+
+void pending_fail(struct pending *p, const char *line)
+{
+    p->rest = SLICE_NONE;
+    p->all_started = true;
+    pending_note_failure(p, line);
+}
+
+void pending_settle(struct client *client)
+{
+    emit_ready(client);
+}
+
+uint64_t pending_since_us(const struct pending *p)
+{
+    const struct client *client = p->client;
+    if (client->writing) {
+        return client->worker->now.mono_us;
+    }
+    return client->took_us > p->read_us ? client->took_us : p->read_us;
+}
+
+/* Takes an unanswered part off the request. */
+static void abandon(struct part *part)
+{
+    struct pending *p = part->pending;
+    struct client *client = p->client;
+    if (part->postponed) {
+        part_free(part);
+        return;
+    }
+    window_answered(&client->window, part->kind, part->expected_bytes, 0);
+    window_emitted(&client->window);
+    TAILQ_REMOVE(&p->parts, part, link);
+    p->handler->abandon(part);
+}
+
+bool pending_expire(struct pending *p, const char *line)
+{
+    struct client *client = p->client;
+    struct part *part, *next;
+    bool waits = !p->all_started;
+    for (part = TAILQ_FIRST(&p->parts); part != NULL; part = next) {
+        next = TAILQ_NEXT(part, link);
+        if (!part->answered) {
+            waits = true;
+            abandon(part);
+        }
+    }
+    if (!waits) {
+        return false;
+    }
+    pending_fail(p, line);
+    pending_settle(client);
+    client_touch(client);
+    return true;
+}
+
+void pending_answer_fixed(struct client *client, struct slice text)
+{
+    if (TAILQ_EMPTY(&client->fifo)) {
+        chain_copy_slice(&client->out, text);
+        return;
+    }
+    add_own(client)->trailer = text;
+}
+
+void pending_answer_text(struct client *client, struct chain *text)
+{
+    if (TAILQ_EMPTY(&client->fifo)) {
+        chain_move(&client->out, text);
+        return;
+    }
+    struct pending *p = add_own(client);
+    p->text = malloc(sizeof *p->text);
+    CHECK(p->text != NULL);
+    *p->text = *text;
+    chain_init(text);
+    client->window.parked_bytes += text_memory(p);
+}
+
+/* Drops the parts that are answered, or all of them, and the requests that are left without any. */
+static void drop(struct client *client, bool in_flight_too)
+{
+    struct pending *p, *next_pending;
+    for (p = TAILQ_FIRST(&client->fifo); p != NULL; p = next_pending) {
+        next_pending = TAILQ_NEXT(p, link);
+        struct part *part, *next_part;
+        for (part = TAILQ_FIRST(&p->parts); part != NULL; part = next_part) {
+            next_part = TAILQ_NEXT(part, link);
+            if (part->answered || part->postponed || in_flight_too) {
+                part_free(part);
+            }
+        }
+        p->rest = SLICE_NONE;
+        p->all_started = true;
+        if (TAILQ_EMPTY(&p->parts)) {
+            pending_free(p);
+        }
+    }
+}
+
+void pending_drop_answered(struct client *client)
+{
+    drop(client, false);
+}
+
+void pending_drop_all(struct client *client)
+{
+    drop(client, true);
+}
+
+void pending_init(struct worker *worker, size_t spare_bytes)
+{
+    spare_init(&worker->spare_pendings, sizeof(struct pending), spare_bytes);
+}
+
+void pending_fini(struct worker *worker)
+{
+    if (worker->next_pending != NULL) {
+        spare_free(&worker->spare_pendings, worker->next_pending);
+    }
+    spare_fini(&worker->spare_pendings);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A request that waits for its answer. Each client has a queue of them; answers leave in the
+ * queue's order.
+ *
+ *     client.fifo:  [get a b c]     [set d]    [lget e]    <- the next request goes to this end
+ *                    | | |           |          |
+ *     parts:         a b (c waits)   d          e          each is one exchange or one list call
+ *
+ * A part that is answered while it is the first part of the first request is emitted at once,
+ * straight from where the reply lies; any other is parked until its turn. Requests of many keys
+ * start their parts one after another, as far as the client's window allows. When the client goes
+ * away, parts in flight live on until they are answered.
+ */
+#ifndef PROXY_CLIENT_PENDING_H
+#define PROXY_CLIENT_PENDING_H
+
+#include <sys/queue.h>
+
+#include "base/block.h"
+#include "base/chain.h"
+#include "base/slice.h"
+#include "proto/client/request_parse.h"
+#include "proxy/client/window.h"
+
+struct client;
+struct part;
+struct pending;
+struct worker;
+
+/* What one family of verbs does with its requests. */
+struct handler {
+    /* Starts the next part; with the last one it sets all_started. Not called after that. */
+    void (*start)(struct pending *pending);
+    /* The part's answer cannot go out yet: take references to what is only borrowed. */
+    void (*park)(struct part *part);
+    /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once.
+     */
+    void (*restart)(struct part *part);
+    /* Appends the part's answer to out. */
+    void (*emit)(struct part *part, struct chain *out);
+    /* Gives back the part's memory and what it holds. It may not have been answered when the worker
+     * ends. */
+    void (*free)(struct part *part);
+    /* The request has ended before the part's answer: that frees the part when it comes. */
+    void (*abandon)(struct part *part);
+    /* What is known of the request then, behind SERVER_ERROR. These two: of requests that
+     * late_watch is told of. */
+    const char *(*timeout_text)(const struct pending *pending);
+};
+
+struct part {
+    TAILQ_ENTRY(part) link; /* pending.parts */
+    struct pending *pending;
+    struct slice key; /* in pending.block */
+    enum window_kind kind;
+    size_t expected_bytes; /* while in flight */
+    size_t parked_bytes;   /* while parked */
+    uint64_t order;        /* among all parts of the client */
+    bool answered;
+    bool postponed; /* its answer was dropped, it will be asked for again */
+};
+TAILQ_HEAD(part_list, part);
+
+struct pending {
+    TAILQ_ENTRY(pending) link; /* client.fifo */
+    struct client *client;
+    uint64_t read_us;              /* when it was read */
+    TAILQ_ENTRY(pending) watch;    /* late.h */
+    uint64_t due_us;               /* 0: it is not watched */
+    bool told_unknown;             /* at its deadline: that the outcome is */
+    const struct handler *handler; /* NULL: an answer of the proxy itself */
+    struct request request;        /* slices point into block */
+    struct block *block;           /* holds a reference */
+    /* Parts. */
+    struct part_list parts; /* in flight or parked */
+    struct slice rest;      /* keys whose parts are still to be started */
+    size_t next;            /* how many parts were started */
+    size_t weight_bytes;    /* memory, as counted in the client's window */
+    bool all_started;
+    /* What stands behind the parts' answers. */
+    struct slice trailer; /* static text with its line end, or nothing */
+    char *failure;        /* a line without line end that replaces trailer, from malloc, or NULL */
+    /* Routes of the pool whose keys are not asked for any more, a bit each; from malloc, NULL =
+     * none. */
+    uint8_t *unreachable;
+    struct chain *text; /* longer answers of the proxy itself, from malloc, or NULL */
+};
+TAILQ_HEAD(pending_list, pending);
+
+/* Where the worker's next request is parsed to; what was there before is lost. */
+struct request *pending_room(struct worker *worker);
+/* Puts the request at the end of the client's queue: it is the one from pending_room, and block is
+ * where its slices point. client_pump starts its parts. Never NULL. */
+struct pending *pending_add(struct client *client, const struct handler *handler,
+                            const struct request *request, struct block *block);
+/* The request takes so many bytes more than its line and data, until it is over. */
+void pending_weigh(struct pending *pending, size_t bytes);
+/* Fills a new part and counts it in the client's window. Call it from handler.start before the part
+ * is submitted. */
+void part_add(struct pending *pending, struct part *part, struct slice key, enum window_kind kind);
+/* The part's answer, bytes long, has come: it is emitted or parked, or dropped when the client is
+ * gone. The part may be freed by this call. */
+void part_answered(struct part *part, size_t bytes);
+
+/* May this part's answer, which has a value, be dropped and asked for later? So it is when the
+ * client has enough to read already and started no change since: memory stays bounded however large
+ * the values are that were asked for in one go. */
+bool part_may_wait(const struct part *part);
+/* Drops the answer; the part is restarted when the client has read what it has. */
+void part_postpone(struct part *part, size_t bytes);
+/* Restarts the client's first postponed part; there must be one. */
+void pending_restart(struct client *client);
+/* Does everything wait for a postponed part, since it is the first of all? */
+bool pending_front_waits(const struct client *client);
+/* The first part of the first request, or NULL. */
+struct part *pending_first(const struct client *client);
+
+/* The line replaces the request's trailer; the first failure counts. */
+void pending_note_failure(struct pending *pending, const char *line);
+/* The same, and parts that were not started never will be. */
+void pending_fail(struct pending *pending, const char *line);
+/* To be called by start when the last parts were passed over instead of started: answers what is in
+ * turn, which may free the request. */
+void pending_settle(struct client *client);
+
+/* From when on the request's time is counted: since it was read or, where its client has left
+ * answers lying, since it has taken them. */
+uint64_t pending_since_us(const struct pending *pending);
+/* Ends the request with what is answered so far, and that line behind it. False: it has all its
+ * answers already, and waits for its turn. */
+bool pending_expire(struct pending *pending, const char *line);
+
+/* Answers in turn with static text, or with text (which is emptied). */
+void pending_answer_fixed(struct client *client, struct slice text);
+void pending_answer_text(struct client *client, struct chain *text);
+
+/* Frees everything that is not in flight; called when the client goes. */
+void pending_drop_answered(struct client *client);
+/* Frees everything, in flight or not: the worker ends and no answer will come any more. */
+void pending_drop_all(struct client *client);
+
+/* The worker keeps spare pendings, in so many bytes at most; gives them back. */
+void pending_init(struct worker *worker, size_t spare_bytes);
+void pending_fini(struct worker *worker);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/pressure.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "proxy/client/client.h"
+#include "proxy/shared.h"
+
+/* A client that holds less is not worth closing: it has no input of its own. */
+#define VICTIM_BYTES_MIN BLOCK_BYTES
+/* Nor is one that holds less than this, when closed ones alone hold too much: small requests go on.
+ */
+#define LARGE_BYTES_MIN (4 * BLOCK_BYTES)
+/* Of those that hold nearly as much as the one that holds most, the ones that were silent for
+ * longest go first: so one look at all clients serves for many. */
+#define NEARLY(bytes) ((bytes) - (bytes) / 8)
+/* Others are woken no more often than this. */
+#define WAKE_INTERVAL_US 1000
+/* Memory that a busy proxy uses again within this is not handed back. */
+#define TRIM_AFTER_S 1
+
+struct pressure {
+    uint64_t woke_others_us;
+    struct event trim_timer;
+    bool trims; /* trim_timer is set */
+    struct log_limit limit;
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is held but for doomed bytes, if so many bytes more are taken. */
+static uint64_t held_besides(uint64_t doomed, size_t more)
+{
+    uint64_t held = memory_held();
+    return (held > doomed ? held - doomed : 0) + more;
+}
+
+static uint64_t doomed_bytes(const struct worker *w)
+{
+    return atomic_load_explicit(&w->shared->doomed_bytes, memory_order_relaxed);
+}
+
+/* What counts against the limit. */
+static uint64_t needed(const struct worker *w, size_t more)
+{
+    return held_besides(least(doomed_bytes(w), w->config->memory_limit_bytes / 4), more);
+}
+
+/* Is it for this worker to close clients? One always holds as much as the mean. */
+static bool is_over(const struct worker *w, size_t more)
+{
+    size_t workers = w->shared->worker_count;
+    bool holds_its_share = workers == 1 || memory_held_here() * workers >= memory_held();
+    return needed(w, more) > w->config->memory_limit_bytes && holds_its_share;
+}
+
+static void wake_others(struct worker *w)
+{
+    if (w->now.mono_us < w->pressure->woke_others_us + WAKE_INTERVAL_US) {
+        return;
+    }
+    w->pressure->woke_others_us = w->now.mono_us;
+    for (size_t i = 0; i < w->shared->worker_count; i++) {
+        if (w->shared->workers[i] != w) {
+            worker_wake(w->shared->workers[i]);
+        }
+    }
+}
+
+/* --- which clients to close --- */
+
+static uint64_t holds(const struct client *c)
+{
+    return (c->in == NULL ? 0 : c->in->cap) + c->window.request_bytes + c->window.parked_bytes +
+           c->out.bytes + c->session.charged_bytes;
+}
+
+static uint64_t most_held(const struct worker *w)
+{
+    const struct client *c;
+    uint64_t most = 0;
+    TAILQ_FOREACH(c, &w->clients, link)
+    {
+        if (!client_is_closed(c) && holds(c) > most) {
+            most = holds(c);
+        }
+    }
+    return most;
+}
+
+/* Where no answer is in the middle of being sent, a line still fits the client's protocol. */
+static void say_why(struct client *c)
+{
+    static const char text[] =
+        "SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed\r\n";
+    if (c->out.bytes == 0 && c->life < CLIENT_STOPPED) {
+        metric_inc(&c->worker->metrics, METRIC_server_errors);
+        (void)send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+}
+
+static void close_client(struct client *c)
+{
+    struct worker *w = c->worker;
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
+    metric_inc(&w->metrics, METRIC_clients_dropped_memory);
+    if (log_limit_pass(&w->pressure->limit, w->now.wall_s, "clients", more)) {
+        log_warn("client %s closed: memory_limit_bytes (%llu) is reached, and it held %llu bytes%s",
+                 client_peer(c, peer, sizeof peer),
+                 (unsigned long long)w->config->memory_limit_bytes, (unsigned long long)holds(c),
+                 more);
+    }
+    say_why(c);
+    client_close(c);
+    if (c->life < CLIENT_BURIED) {
+        c->doomed_bytes = c->window.request_bytes;
+        atomic_fetch_add_explicit(&w->shared->doomed_bytes, c->doomed_bytes, memory_order_relaxed);
+    }
+}
+
+void pressure_buried(struct client *c)
+{
+    if (c->doomed_bytes > 0) {
+        atomic_fetch_sub_explicit(&c->worker->shared->doomed_bytes, c->doomed_bytes,
+                                  memory_order_relaxed);
+        c->doomed_bytes = 0;
+    }
+}
+
+/* Closes those that hold nearly as much as the one that holds most, until there is room. Returns
+ * false when there is none to close. */
+static bool close_largest(struct worker *w, size_t more)
+{
+    bool closed_ones_hold_it = held_besides(doomed_bytes(w), more) <= w->config->memory_limit_bytes;
+    uint64_t most = most_held(w);
+    struct client *c, *next;
+    if (most < (closed_ones_hold_it ? LARGE_BYTES_MIN : VICTIM_BYTES_MIN)) {
+        return false;
+    }
+    for (c = TAILQ_FIRST(&w->clients); c != NULL && is_over(w, more); c = next) {
+        next = TAILQ_NEXT(c, link);
+        if (!client_is_closed(c) && holds(c) >= NEARLY(most)) {
+            close_client(c);
+            memory_settle();
+        }
+    }
+    return true;
+}
+
+static void make_room(struct worker *w, size_t more)
+{
+    memory_settle();
+    if (needed(w, more) <= w->config->memory_limit_bytes) {
+        return;
+    }
+    block_drop_spare();
+    memory_settle();
+    while (is_over(w, more) && close_largest(w, more)) {
+    }
+    if (needed(w, more) > w->config->memory_limit_bytes) {
+        wake_others(w);
+    }
+}
+
+void pressure_make_room(struct client *c, size_t bytes)
+{
+    struct worker *w = c->worker;
+    uint64_t limit = w->config->memory_limit_bytes;
+    if (LIKELY(memory_held() + bytes <= limit)) {
+        return;
+    }
+    make_room(w, bytes);
+    if (!client_is_closed(c) && needed(w, bytes) > limit + limit / 8) {
+        close_client(c);
+    }
+}
+
+bool pressure_has_room(struct worker *w, size_t bytes)
+{
+    if (LIKELY(memory_held() + bytes <= w->config->memory_limit_bytes)) {
+        return true;
+    }
+    memory_settle();
+    return memory_held() + bytes <= w->config->memory_limit_bytes;
+}
+
+void pressure_act(struct worker *w)
+{
+    bool pressed = memory_held() > w->pressure_bytes;
+    if (pressed && !w->pressed) {
+        metric_inc(&w->metrics, METRIC_memory_pressure);
+        block_drop_spare();
+        memory_settle();
+    }
+    w->pressed = pressed;
+    make_room(w, 0);
+}
+
+/* --- memory that is free --- */
+
+static void on_trim(evutil_socket_t fd, short what, void *arg)
+{
+    struct worker *w = arg;
+    (void)fd;
+    (void)what;
+    worker_woke(w);
+    w->pressure->trims = false;
+    /* Another worker may have done it. */
+    memory_settle();
+    if (memory_wants_trim()) {
+        block_drop_spare();
+        memory_trim();
+    }
+}
+
+void pressure_trim_later(struct worker *w)
+{
+    struct timeval delay = {TRIM_AFTER_S, 0};
+    if (!w->pressure->trims) {
+        w->pressure->trims = event_add(&w->pressure->trim_timer, &delay) == 0;
+    }
+}
+
+void pressure_init(struct worker *w)
+{
+    w->pressure_bytes = w->config->memory_limit_bytes / 4 * 3;
+    w->pressure = calloc(1, sizeof *w->pressure);
+    CHECK(w->pressure != NULL);
+    evtimer_assign(&w->pressure->trim_timer, w->base, on_trim, w);
+}
+
+void pressure_fini(struct worker *w)
+{
+    if (w->pressure != NULL) {
+        event_del(&w->pressure->trim_timer);
+        free(w->pressure);
+    }
+}

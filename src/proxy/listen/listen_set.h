@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sockets that the proxy listens on. A TCP address gets one socket per worker (SO_REUSEPORT:
+ * the kernel spreads the connections), a unix socket is one that all workers accept from.
+ */
+#ifndef PROXY_LISTEN_LISTEN_SET_H
+#define PROXY_LISTEN_LISTEN_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/check.h"
+#include "config/config.h"
+
+/* Connections that may wait for being accepted, per socket. */
+#define LISTEN_BACKLOG 1024
+
+struct listen_set;
+
+/* Binds all of config's addresses for that many workers and listens. An address that another
+ * process listens on, also one that starts at this moment, is an error. Returns the set, owned by
+ * the caller until listen_set_close, or NULL with a text in error. */
+MUST_CHECK struct listen_set *listen_set_open(const struct config *config, size_t workers,
+                                              char error[CONFIG_ERROR_MAX]);
+/* Looks config's socket_group up. Returns 0, or -1 with a text in error: there is none. */
+MUST_CHECK int listen_set_check_group(const struct config *config, char error[CONFIG_ERROR_MAX]);
+/* Closes what is still open, removes unix sockets that are still ours and frees the set. The
+ * workers' threads must be over. NULL is fine. */
+void listen_set_close(struct listen_set **set);
+
+size_t listen_set_count(const struct listen_set *set);
+/* "127.0.0.1:11211", "[::1]:11211" or "unix:PATH"; valid as long as the set. */
+const char *listen_set_name(const struct listen_set *set, size_t i);
+bool listen_set_is_tcp(const struct listen_set *set, size_t i);
+/* The socket of address i for that worker; owned by the set. */
+int listen_set_socket(const struct listen_set *set, size_t i, size_t worker);
+/* The worker accepts no more from address i: its own socket is closed now, one that is shared when
+ * its last worker says so. To be called once by each worker, from any thread. */
+void listen_set_leave(struct listen_set *set, size_t i, size_t worker);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/listen/listener.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "proxy/client/client.h"
+#include "proxy/listen/listen_set.h"
+#include "proxy/shared.h"
+#include "proxy/worker.h"
+
+/* Connections accepted per event, so that a flood of them leaves time for those that are there. */
+#define ACCEPT_BURST 64
+/* How long accepting pauses while there are no descriptors. */
+#define ACCEPT_PAUSE_US 100000
+
+/* One socket as its worker's loop sees it. */
+struct acceptor {
+    struct worker *worker;
+    struct event event;
+    int fd;
+    bool is_tcp;
+};
+
+struct listener {
+    struct event timer; /* accepting pauses while descriptors are used up */
+    struct log_limit limit;
+    size_t count;
+    struct acceptor acceptors[];
+};
+
+static void refuse_client(struct worker *w, int fd)
+{
+    static const char text[] = "ERROR Too many open connections\r\n";
+    metric_inc(&w->metrics, METRIC_rejected_connections);
+    char sink[256];
+    (void)send(fd, text, sizeof text - 1, MSG_NOSIGNAL);
+    /* A close with unread input would take the text back. */
+    (void)recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+    close(fd);
+}
+
+static void add_client(struct acceptor *a, int fd)
+{
+    struct worker *w = a->worker;
+    uint32_t open = atomic_fetch_add(&w->shared->connections, 1);
+    if (open >= w->config->max_connections) {
+        atomic_fetch_sub(&w->shared->connections, 1);
+        refuse_client(w, fd);
+        return;
+    }
+    if (a->is_tcp) {
+        int on = 1;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    }
+    client_create(w, fd);
+}
+
+static void pause_accepting(struct worker *w, int reason)
+{
+    char more[LOG_MORE_MAX];
+    if (log_limit_pass(&w->listener->limit, w->now.wall_s, "events", more)) {
+        log_error("cannot accept clients: %s; trying again%s", strerror(reason), more);
+    }
+    for (size_t i = 0; i < w->listener->count; i++) {
+        event_del(&w->listener->acceptors[i].event);
+    }
+    struct timeval pause = {0, ACCEPT_PAUSE_US};
+    event_add(&w->listener->timer, &pause);
+}
+
+/* Accepts what waits, max connections at most. Returns 0, or an errno when accepting has to wait
+ * for descriptors or memory. */
+static int accept_waiting(struct acceptor *a, int max)
+{
+    for (int i = 0; i < max; i++) {
+        int fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            add_client(a, fd);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            return errno;
+        } else if (errno == EAGAIN) {
+            return 0;
+        }
+        /* Anything else concerns the one connection only. */
+    }
+    return 0;
+}
+
+static void on_acceptable(evutil_socket_t fd, short what, void *arg)
+{
+    struct acceptor *a = arg;
+    (void)fd;
+    (void)what;
+    worker_woke(a->worker);
+    int reason = accept_waiting(a, ACCEPT_BURST);
+    if (reason != 0) {
+        pause_accepting(a->worker, reason);
+    }
+}
+
+static void on_accept_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct worker *w = arg;
+    (void)fd;
+    (void)what;
+    for (size_t i = 0; i < w->listener->count; i++) {
+        event_add(&w->listener->acceptors[i].event, NULL);
+    }
+}
+
+void listener_start(struct worker *w, struct listen_set *set)
+{
+    size_t count = listen_set_count(set);
+    w->listener = calloc(1, sizeof *w->listener + count * sizeof w->listener->acceptors[0]);
+    CHECK(w->listener != NULL);
+    w->listener->count = count;
+    evtimer_assign(&w->listener->timer, w->base, on_accept_timer, w);
+    for (size_t i = 0; i < count; i++) {
+        struct acceptor *a = &w->listener->acceptors[i];
+        a->worker = w;
+        a->is_tcp = listen_set_is_tcp(set, i);
+        a->fd = listen_set_socket(set, i, w->index);
+        event_assign(&a->event, w->base, a->fd, EV_READ | EV_PERSIST, on_acceptable, a);
+        event_add(&a->event, NULL);
+    }
+}
+
+void listener_stop(struct worker *w)
+{
+    if (w->listener == NULL) {
+        return;
+    }
+    event_del(&w->listener->timer);
+    for (size_t i = 0; i < w->listener->count; i++) {
+        struct acceptor *a = &w->listener->acceptors[i];
+        event_del(&a->event);
+        /* Closing would reset the connections that wait here. */
+        (void)accept_waiting(a, LISTEN_BACKLOG);
+        listen_set_leave(w->shared->listen, i, w->index);
+    }
+    free(w->listener);
+    w->listener = NULL;
+}

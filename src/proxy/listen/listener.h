@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Accepting clients: what a worker does with its sockets of the listen set.
+ */
+#ifndef PROXY_LISTEN_LISTENER_H
+#define PROXY_LISTEN_LISTENER_H
+
+struct worker;
+struct listen_set;
+
+/* Accepts at the worker's sockets of the set from now on; new clients belong to the worker. */
+void listener_start(struct worker *worker, struct listen_set *set);
+/* Accepts the clients that are already waiting, then no more: later ones are refused by the kernel,
+ * as nothing listens. May be called twice. */
+void listener_stop(struct worker *worker);
+
+#endif

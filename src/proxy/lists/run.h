@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The only place that knows both the list engine and the pools: carries the engine's requests to
+ * backend_submit, the replies to engine_reply, and finished calls to their clients.
+ */
+#ifndef PROXY_LISTS_RUN_H
+#define PROXY_LISTS_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct backend;
+struct be_reply;
+struct be_request;
+struct worker;
+
+/* Lets the engine work if there is anything for it; returns whether anything was. Sets *next_us to
+ * when the engine wants to be called again. */
+bool run_engine(struct worker *worker, struct backend *backend, uint64_t *next_us);
+
+/* A backend_done_fn: arg is the worker. */
+void run_backend_done(void *arg, struct be_request *request, const struct be_reply *reply);
+
+/* Writes what exchanges and engine have queued for the servers. */
+void run_flush_pools(struct worker *worker);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/plain/forward.h"
+
+#include "proxy/client/late.h"
+#include "proxy/plain/forward_part.h"
+#include "proxy/plain/multiget.h"
+#include "proxy/plain/protect.h"
+
+/* Its data block was taken with it, so nothing of it is run as a command. */
+static RARE void refuse_protected(struct client *client, const struct request *r)
+{
+    struct metrics *m = &client->worker->metrics;
+    metric_inc(m, METRIC_protected_writes);
+    metric_inc(m, METRIC_client_errors);
+    if (!r->noreply) {
+        pending_answer_fixed(client, PROTECT_REPLY);
+    }
+}
+
+/* --- one key, one reply --- */
+
+/* The line without noreply. Extra words that memcached tolerates are left out as well. */
+static struct slice rebuild_classic(struct worker *w, const struct request *r)
+{
+    char *start = worker_scratch(w, r->line.len + 128);
+    char *out = put(start, r->verb->text);
+    out = put_word(out, r->key);
+    if (r->verb->shape == SHAPE_STORE) {
+        out = put_number(out, r->flags);
+        out = put_word(out, r->exptime_text);
+        out = put_number(out, r->data.len);
+        if (r->verb->verb == VERB_CAS) {
+            out = put_number(out, r->cas);
+        }
+    } else if (r->verb->shape == SHAPE_ARITH) {
+        out = put_number(out, r->delta);
+    } else if (r->verb->shape == SHAPE_TOUCH) {
+        out = put_word(out, r->exptime_text);
+    }
+    out = put(out, SLICE_LIT("\r\n"));
+    return slice_make(start, (size_t)(out - start));
+}
+
+/* The line without flag q. */
+static struct slice rebuild_meta(struct worker *w, const struct request *r)
+{
+    char *start = worker_scratch(w, r->line.len + 16);
+    char *out = put(start, r->verb->text);
+    out = put_word(out, r->key);
+    struct slice args = r->args;
+    struct slice token;
+    bool is_flag = r->verb->shape != SHAPE_META_SET; /* ms: the size comes first */
+    while (token_next(&args, &token)) {
+        if (!is_flag || token.p[0] != 'q') {
+            out = put_word(out, token);
+        }
+        is_flag = true;
+    }
+    out = put(out, SLICE_LIT("\r\n"));
+    return slice_make(start, (size_t)(out - start));
+}
+
+/* The line with its line end, as the server is to get it: where possible as it lies in the input.
+ */
+static struct slice line_to_send(struct worker *w, const struct request *r)
+{
+    bool meta = r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
+    if (meta && r->quiet) {
+        return rebuild_meta(w, r);
+    }
+    if (!meta && r->noreply) {
+        return rebuild_classic(w, r);
+    }
+    /* A line that ends in LF alone is in order as well, but servers are only given the usual form.
+     */
+    if (r->line.p[r->line.len] == '\r') {
+        return slice_make(r->line.p, r->line.len + 2);
+    }
+    char *out = worker_scratch(w, r->line.len + 2);
+    put(put(out, r->line), SLICE_LIT("\r\n"));
+    return slice_make(out, r->line.len + 2);
+}
+
+static RARE void submit_decoded(struct worker *w, struct slice encoded, struct exchange *x)
+{
+    char decoded[KEY_BYTES_MAX];
+    size_t len = key_decode_base64(encoded, decoded);
+    pool_submit(plain_pool(w), len > 0 ? slice_make(decoded, len) : encoded, x);
+}
+
+/* To the server of the request's key. */
+static void submit_plain(struct worker *w, const struct request *r, struct exchange *x)
+{
+    if (UNLIKELY(r->base64)) {
+        submit_decoded(w, r->key, x);
+    } else {
+        pool_submit(plain_pool(w), r->key, x);
+    }
+}
+
+/* A lost answer leaves nothing to wonder about. */
+static bool reads_only(const struct request *r)
+{
+    enum verb verb = r->verb->verb;
+    return verb == VERB_MG || verb == VERB_MN || verb == VERB_ME;
+}
+
+static void start_single(struct pending *p)
+{
+    struct worker *w = worker_of(p);
+    const struct request *r = &p->request;
+    bool may_be_long = r->verb->verb == VERB_MG;
+    struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
+    struct exchange *x =
+        forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE, line_to_send(w, r));
+    p->all_started = true;
+    if (r->has_data) {
+        x->op.value = r->data_crlf;
+        x->op.block = p->block;
+    }
+    submit_plain(w, r, x);
+}
+
+/* Does the client not want to see this reply? As memcached has it: q hides misses of mg and
+ * successes of ms, md, ma. */
+static bool is_hidden(const struct request *r, const struct forward_part *f)
+{
+    if (r->noreply) {
+        return true;
+    }
+    if (!r->quiet || f->failed) {
+        return false;
+    }
+    enum verb verb = r->verb->verb;
+    bool done = slice_starts_with(f->line, SLICE_LIT("HD")) || f->has_value;
+    bool miss = slice_starts_with(f->line, SLICE_LIT("EN"));
+    return verb == VERB_MG ? miss : (verb == VERB_MS || verb == VERB_MD || verb == VERB_MA) && done;
+}
+
+static void emit_failure(struct worker *w, const char *text, struct chain *out)
+{
+    metric_inc(&w->metrics, METRIC_server_errors);
+    chain_copy_slice(out, SLICE_LIT("SERVER_ERROR "));
+    chain_copy_slice(out, slice_of(text));
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+static void emit_single(struct part *part, struct chain *out)
+{
+    struct forward_part *f = forward_of(part);
+    struct pending *p = part->pending;
+    struct worker *w = worker_of(p);
+    if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
+        chain_copy_slice(out, p->request.quiet ? SLICE_NONE : SLICE_LIT("EN\r\n"));
+        return;
+    }
+    if (!f->failed) {
+        forward_count_error(w, f->line);
+    }
+    if (is_hidden(&p->request, f)) {
+        return;
+    }
+    if (f->failed) {
+        emit_failure(w, f->text, out);
+        return;
+    }
+    chain_add(out, f->block, f->line.p, f->line.len);
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+    if (f->has_value) {
+        chain_add(out, f->block, f->value.p, f->value.len);
+        chain_copy_slice(out, SLICE_LIT("\r\n"));
+    }
+}
+
+static const struct handler single_handler = {.start = start_single,
+                                              .park = forward_part_park,
+                                              .emit = emit_single,
+                                              .free = forward_part_free,
+                                              .abandon = forward_part_abandon,
+                                              .timeout_text = forward_timeout_text};
+
+/* --- values that are too large --- */
+
+static void start_remove(struct pending *p)
+{
+    struct worker *w = worker_of(p);
+    const struct request *r = &p->request;
+    struct forward_part *f = forward_part_new(p, r->key, WINDOW_SHORT);
+    char *start = worker_scratch(w, r->key.len + 16);
+    char *out = put(start, r->base64 ? SLICE_LIT("md") : SLICE_LIT("delete"));
+    out = put_word(out, r->key);
+    out = put(out, r->base64 ? SLICE_LIT(" b\r\n") : SLICE_LIT("\r\n"));
+    p->all_started = true;
+    struct slice line = slice_make(start, (size_t)(out - start));
+    submit_plain(w, r, forward_part_exchange(f, BE_LINE, line));
+}
+
+static void emit_remove(struct part *part, struct chain *out)
+{
+    struct forward_part *f = forward_of(part);
+    struct pending *p = part->pending;
+    (void)out;
+    if (f->failed) {
+        forward_part_fail(p, f); /* the old value may still be there */
+    } else {
+        metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
+    }
+}
+
+static const struct handler remove_handler = {.start = start_remove,
+                                              .park = forward_part_park,
+                                              .emit = emit_remove,
+                                              .free = forward_part_free};
+
+void forward_remove(struct client *client, const struct request *r, struct block *block,
+                    struct slice reply)
+{
+    if (protect_refuses(client->worker->config, r)) {
+        refuse_protected(client, r);
+        return;
+    }
+    metric_inc(&client->worker->metrics,
+               r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta);
+    pending_add(client, &remove_handler, r, block)->trailer = reply;
+}
+
+/* --- flush_all --- */
+
+/* All servers of all pools, one after the other. */
+static void start_flush(struct pending *p)
+{
+    struct worker *w = worker_of(p);
+    size_t pool = 0, server = p->next, left = 0;
+    while (server >= pool_server_count(w->pools[pool])) {
+        server -= pool_server_count(w->pools[pool++]);
+    }
+    left = pool_server_count(w->pools[pool]) - server;
+    struct forward_part *f = forward_part_new(p, SLICE_NONE, WINDOW_SHORT);
+    p->all_started = left == 1 && pool + 1 == w->config->pool_count;
+    pool_submit_to(w->pools[pool], server,
+                   forward_part_exchange(f, BE_LINE, SLICE_LIT("flush_all\r\n")));
+}
+
+static void emit_flush(struct part *part, struct chain *out)
+{
+    struct forward_part *f = forward_of(part);
+    struct pending *p = part->pending;
+    (void)out;
+    if (f->failed || !slice_equal(f->line, SLICE_LIT("OK"))) {
+        forward_part_fail(p, f);
+    }
+}
+
+static const char *flush_timeout_text(const struct pending *p)
+{
+    (void)p;
+    return "deadline over, outcome unknown";
+}
+
+static const struct handler flush_handler = {.start = start_flush,
+                                             .park = forward_part_park,
+                                             .emit = emit_flush,
+                                             .free = forward_part_free,
+                                             .abandon = forward_part_abandon,
+                                             .timeout_text = flush_timeout_text};
+
+void forward_flush_all(struct client *client, const struct request *request, struct block *block,
+                       bool noreply)
+{
+    metric_inc(&client->worker->metrics, METRIC_cmd_other);
+    struct pending *p = pending_add(client, &flush_handler, request, block);
+    p->request.noreply = noreply;
+    p->trailer = SLICE_LIT("OK\r\n");
+    late_watch(p);
+}
+
+void forward_request(struct client *client, const struct request *r, struct block *block)
+{
+    struct metrics *m = &client->worker->metrics;
+    if (r->verb->shape == SHAPE_KEYS) {
+        multiget_request(client, r, block);
+        return;
+    }
+    if (UNLIKELY(protect_refuses(client->worker->config, r))) {
+        refuse_protected(client, r);
+        return;
+    }
+    switch (r->verb->shape) {
+    case SHAPE_GAT:
+        multiget_request(client, r, block);
+        return;
+    case SHAPE_STORE:
+        metric_inc(m, METRIC_cmd_set);
+        break;
+    case SHAPE_META:
+    case SHAPE_META_SET:
+        metric_inc(m, METRIC_cmd_meta);
+        break;
+    default:
+        metric_inc(m, METRIC_cmd_other);
+        break;
+    }
+    struct pending *p = pending_add(client, &single_handler, r, block);
+    if (client->worker->late_watches_all) {
+        late_watch(p);
+    }
+}
+
+void forward_init(struct worker *w, size_t spare_bytes)
+{
+    spare_init(&w->spare_exchanges, sizeof(struct forward_part), spare_bytes);
+}
+
+void forward_fini(struct worker *w)
+{
+    spare_fini(&w->spare_exchanges);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/plain/forward_part.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Smaller values are not worth asking for again. */
+#define WAIT_BYTES_MIN ((size_t)4096)
+
+void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
+{
+    if (f->left_by != NULL) {
+        block_unref(&f->key_block);
+        spare_give(&f->left_by->spare_exchanges, f);
+        return;
+    }
+    f->failed = reply->status != BE_ANSWERED;
+    f->line = reply->line;
+    f->has_value = !f->failed && reply->has_value;
+    f->value = reply->value;
+    f->block = reply->block;
+    f->text = reply->text;
+    if (f->has_value && f->value.len >= WAIT_BYTES_MIN &&
+        f->part.pending->handler->restart != NULL && part_may_wait(&f->part)) {
+        part_postpone(&f->part, f->value.len);
+        return;
+    }
+    size_t bytes = f->failed ? strlen(f->text) : f->line.len;
+    part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
+}
+
+static void on_reply(struct exchange *exchange, const struct be_reply *reply)
+{
+    forward_part_reply(exchange->owner, reply);
+}
+
+struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
+{
+    struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges);
+    f->parked = false;
+    f->left_by = NULL;
+    f->next = NULL;
+    part_add(p, &f->part, key, kind);
+    return f;
+}
+
+struct exchange *forward_part_exchange(struct forward_part *f, enum be_verb verb, struct slice line)
+{
+    exchange_init_line(&f->exchange, verb, line, on_reply, f);
+    return &f->exchange;
+}
+
+void forward_part_park(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    f->parked = true;
+    if (f->failed) {
+        f->text = strdup(f->text);
+        CHECK(f->text != NULL);
+        f->block = NULL;
+    } else if (f->block != NULL) {
+        block_ref(f->block);
+    }
+}
+
+void forward_part_free(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    if (f->parked) {
+        if (f->failed) {
+            free((char *)(uintptr_t)f->text);
+        } else {
+            block_unref(&f->block);
+        }
+    }
+    spare_give(&worker_of(part->pending)->spare_exchanges, f);
+}
+
+void forward_part_abandon(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    f->left_by = worker_of(part->pending);
+    f->exchange.told = part->pending->told_unknown;
+    f->key_block = block_ref(part->pending->block);
+    part->pending = NULL;
+}
+
+const char *forward_read_timeout_text(const struct pending *p)
+{
+    (void)p;
+    return "deadline over";
+}
+
+const char *forward_timeout_text(const struct pending *p)
+{
+    struct part *part = TAILQ_FIRST(&p->parts);
+    if (part == NULL || part->answered) {
+        return "deadline over, outcome unknown";
+    }
+    struct exchange *x = &forward_of(part)->exchange;
+    if (!x->changes) {
+        return "deadline over";
+    }
+    return pool_withdraw(x) ? "deadline over, nothing done" : "deadline over, outcome unknown";
+}
+
+void forward_count_error(struct worker *w, struct slice line)
+{
+    if (slice_starts_with(line, SLICE_LIT("SERVER_ERROR"))) {
+        metric_inc(&w->metrics, METRIC_server_errors);
+    } else if (slice_starts_with(line, SLICE_LIT("CLIENT_ERROR")) ||
+               slice_starts_with(line, SLICE_LIT("ERROR"))) {
+        metric_inc(&w->metrics, METRIC_client_errors);
+    }
+}
+
+void forward_part_fail(struct pending *p, const struct forward_part *f)
+{
+    char line[CONFIG_ERROR_MAX];
+    if (f->failed) {
+        snprintf(line, sizeof line, "SERVER_ERROR %s", f->text);
+    } else {
+        snprintf(line, sizeof line, "%.*s", SLICE_ARGS(f->line));
+    }
+    if (p->failure == NULL) {
+        forward_count_error(worker_of(p), slice_of(line));
+    }
+    pending_note_failure(p, line);
+}
+
+bool forward_part_is_miss(const struct forward_part *f)
+{
+    struct worker *w = worker_of(f->part.pending);
+    if (!f->failed || !forward_reads_miss(w)) {
+        return false;
+    }
+    metric_inc(&w->metrics, METRIC_down_reads);
+    return true;
+}

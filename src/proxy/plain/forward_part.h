@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A part that is one key's request to its server, and the reply: what all of pass-through has in
+ * common. For forward.c and multiget.c.
+ */
+#ifndef PROXY_PLAIN_FORWARD_PART_H
+#define PROXY_PLAIN_FORWARD_PART_H
+
+#include "pool/pool.h"
+#include "proxy/client/client.h"
+#include "proxy/worker.h"
+
+struct forward_part {
+    struct part part;
+    /* The reply: borrowed until it is parked. */
+    bool failed; /* no reply: text says why */
+    bool has_value;
+    bool parked; /* block or text is ours */
+    struct slice line;
+    struct slice value;
+    struct block *block; /* NULL: line is static */
+    const char *text;
+    struct worker *left_by;    /* the request ended before its answer; else NULL */
+    struct block *key_block;   /* then: holds a reference to where the key lies */
+    struct forward_part *next; /* of those that share an exchange */
+    struct exchange exchange;  /* not filled when it is shared */
+};
+
+static inline struct forward_part *forward_of(struct part *part)
+{
+    return (struct forward_part *)((char *)part - offsetof(struct forward_part, part));
+}
+
+static inline struct worker *worker_of(const struct pending *p)
+{
+    return p->client->worker;
+}
+
+/* The pool that plain keys go to. */
+static inline struct pool *plain_pool(const struct worker *w)
+{
+    return w->pools[w->config->pool_index];
+}
+
+/* A part that is counted in, owned by the pending. */
+struct forward_part *forward_part_new(struct pending *pending, struct slice key,
+                                      enum window_kind kind);
+/* The part's own exchange, for that line: submit it. */
+struct exchange *forward_part_exchange(struct forward_part *part, enum be_verb verb,
+                                       struct slice line);
+/* Takes the reply: the part is answered, or postponed. A line that is static comes without block.
+ * The part may be freed by this call. */
+void forward_part_reply(struct forward_part *part, const struct be_reply *reply);
+
+/* For handlers. */
+void forward_part_park(struct part *part);
+void forward_part_free(struct part *part);
+void forward_part_abandon(struct part *part);
+/* Of requests that change nothing, and of all others. */
+const char *forward_read_timeout_text(const struct pending *pending);
+const char *forward_timeout_text(const struct pending *pending);
+
+/* Counts it if it is an error line of a server. */
+void forward_count_error(struct worker *worker, struct slice line);
+/* The request's answer will end with the part's error instead of its trailer. */
+void forward_part_fail(struct pending *pending, const struct forward_part *part);
+/* Are plain reads without a reply answered as misses (down_reads)? */
+static inline bool forward_reads_miss(const struct worker *w)
+{
+    return w->config->pools[w->config->pool_index].down_reads == DOWN_READS_MISS;
+}
+/* The part has no reply, and reads are answered as misses then: counts it. */
+bool forward_part_is_miss(const struct forward_part *part);
+
+/* Writing lines: each returns where it ends. */
+static inline char *put(char *out, struct slice s)
+{
+    if (s.len > 0) {
+        memcpy(out, s.p, s.len);
+    }
+    return out + s.len;
+}
+
+static inline char *put_word(char *out, struct slice s)
+{
+    *out++ = ' ';
+    return put(out, s);
+}
+
+static inline char *put_number(char *out, uint64_t number)
+{
+    *out++ = ' ';
+    return out + format_u64(out, number);
+}
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/plain/multiget.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proxy/client/late.h"
+#include "proxy/plain/forward_part.h"
+
+/* Values up to this size are copied with their line into one piece of the output. */
+#define SMALL_REPLY_MAX ((size_t)4096)
+/* Room for "VALUE ", flags, size and CAS around a key. */
+#define VALUE_LINE_MAX (KEY_BYTES_MAX + 80)
+/* Fewer keys are asked for one by one: memcached sends the answers to many mg in one piece, but
+ * each answer to a get in one of its own. */
+#define SHARED_KEYS_MIN 12
+/* Longest line that asks for several keys: memcached has to find more room for one above 2048. */
+#define SHARED_LINE_MAX ((size_t)2048)
+/* Keys whose servers are found out together. */
+#define KEYS_AT_ONCE 32
+/* "gets" and the line end. */
+#define SHARED_LINE_REST ((size_t)6)
+
+/* The exchange of several keys. */
+struct shared_exchange {
+    struct exchange exchange;
+    struct worker *worker;
+    struct forward_part *first; /* of those that are not answered yet, in the line's order */
+};
+
+/* Keys that are to be asked for on one connection. Empty but while a request's keys are given out.
+ */
+struct multiget_route {
+    struct forward_part *first, *last;
+    size_t count;
+    size_t line_bytes;
+    struct multiget_route *next; /* of those that have keys */
+};
+
+struct multiget {
+    struct spare_list spare_shared;
+    struct multiget_route routes[]; /* of the pool of plain keys */
+};
+
+static bool wants_cas(const struct request *r)
+{
+    return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
+}
+
+/* --- a key by itself --- */
+
+/* Fills the part's own exchange. */
+static struct exchange *exchange_of_key(struct forward_part *f)
+{
+    struct worker *w = worker_of(f->part.pending);
+    const struct request *r = &f->part.pending->request;
+    struct slice key = f->part.key;
+    char *start = worker_scratch(w, key.len + r->exptime_text.len + 16);
+    char *out = put(start, SLICE_LIT("mg "));
+    out = put(out, key);
+    out = put(out, SLICE_LIT(" v f"));
+    if (wants_cas(r)) {
+        out = put(out, SLICE_LIT(" c"));
+    }
+    if (r->verb->shape == SHAPE_GAT) {
+        out = put(out, SLICE_LIT(" T"));
+        out = put(out, r->exptime_text);
+    }
+    out = put(out, SLICE_LIT("\r\n"));
+    return forward_part_exchange(f, BE_LINE_READ, slice_make(start, (size_t)(out - start)));
+}
+
+static void ask_for_key(struct forward_part *f)
+{
+    struct worker *w = worker_of(f->part.pending);
+    pool_submit(plain_pool(w), f->part.key, exchange_of_key(f));
+}
+
+static size_t route_of(const struct pending *p, struct slice key)
+{
+    size_t route;
+    pool_routes(plain_pool(worker_of(p)), &key, 1, &route);
+    return route;
+}
+
+/* Has the route failed a key of this request? Then the others would only have to wait for the same,
+ * one after the other if there are many. */
+static bool is_unreachable(const struct pending *p, size_t route)
+{
+    return p->unreachable != NULL && (p->unreachable[route / 8] >> route % 8 & 1) != 0;
+}
+
+static RARE void mark_unreachable(struct pending *p, size_t route)
+{
+    if (p->unreachable == NULL) {
+        p->unreachable = calloc(pool_route_count(plain_pool(worker_of(p))) / 8 + 1, 1);
+        CHECK(p->unreachable != NULL);
+    }
+    p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
+}
+
+/* The next key is not asked for. */
+static RARE void pass_over(struct pending *p)
+{
+    p->next++;
+    if (forward_reads_miss(worker_of(p))) {
+        metric_inc(&worker_of(p)->metrics, METRIC_down_reads);
+    }
+}
+
+/* Of a request with one key. */
+static void start_only_key(struct pending *p)
+{
+    p->all_started = true;
+    ask_for_key(forward_part_new(p, p->request.key, WINDOW_ITEM));
+}
+
+/* Of a request whose keys are asked for one by one. */
+static void start_next_key(struct pending *p)
+{
+    struct slice key;
+    CHECK(token_next(&p->rest, &key));
+    p->all_started = p->next + 1 == p->request.arg_count;
+    if (p->unreachable == NULL || !is_unreachable(p, route_of(p, key))) {
+        ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
+        return;
+    }
+    pass_over(p);
+    pending_settle(p->client);
+}
+
+static void restart_key(struct part *part)
+{
+    ask_for_key(forward_of(part));
+}
+
+/* --- keys that share an exchange --- */
+
+static struct forward_part *take_first(struct shared_exchange *shared)
+{
+    struct forward_part *f = shared->first;
+    shared->first = f->next;
+    f->next = NULL;
+    return f;
+}
+
+static void answer_miss(struct shared_exchange *shared)
+{
+    static const struct be_reply miss = {.status = BE_ANSWERED, .line = {"EN", 2}};
+    forward_part_reply(take_first(shared), &miss);
+}
+
+static bool is_value_of(struct slice line, struct slice key)
+{
+    static const struct slice verb = {"VALUE ", 6};
+    return line.len > verb.len + key.len && line.p[verb.len + key.len] == ' ' &&
+           memcmp(line.p + verb.len, key.p, key.len) == 0;
+}
+
+/* Values come in the order of the keys; a key that is passed over was not there. */
+static void on_value(struct exchange *x, const struct be_reply *reply)
+{
+    struct shared_exchange *shared = x->owner;
+    const struct forward_part *f = shared->first;
+    while (f != NULL && !is_value_of(reply->line, f->part.key)) {
+        f = f->next;
+    }
+    if (f == NULL) {
+        *reply->distrust = true;
+        return;
+    }
+    while (shared->first != f) {
+        answer_miss(shared);
+    }
+    forward_part_reply(take_first(shared), reply);
+}
+
+static bool is_error(struct slice line)
+{
+    return slice_starts_with(line, SLICE_LIT("SERVER_ERROR")) ||
+           slice_starts_with(line, SLICE_LIT("CLIENT_ERROR")) ||
+           slice_starts_with(line, SLICE_LIT("ERROR"));
+}
+
+static void on_end(struct exchange *x, const struct be_reply *reply)
+{
+    struct shared_exchange *shared = x->owner;
+    bool answered = reply->status == BE_ANSWERED;
+    bool whole = answered && slice_equal(reply->line, SLICE_LIT("END"));
+    struct be_reply rest = *reply;
+    char text[CONFIG_ERROR_MAX];
+    if (answered && !whole && !is_error(reply->line)) {
+        *reply->distrust = true;
+        snprintf(text, sizeof text, "backend %s: unexpected answer", reply->caps->server_name);
+        rest.status = BE_LOST;
+        rest.text = text;
+    }
+    while (shared->first != NULL) {
+        if (whole) {
+            answer_miss(shared);
+        } else {
+            forward_part_reply(take_first(shared), &rest);
+        }
+    }
+    spare_give(&shared->worker->multiget->spare_shared, shared);
+}
+
+/* The parts' keys as one line; the memory is the worker's scratch. */
+static struct slice shared_line(struct worker *w, const struct forward_part *first, size_t bytes)
+{
+    char *start = worker_scratch(w, bytes);
+    bool cas = wants_cas(&first->part.pending->request);
+    char *out = put(start, cas ? SLICE_LIT("gets") : SLICE_LIT("get"));
+    for (const struct forward_part *f = first; f != NULL; f = f->next) {
+        out = put_word(out, f->part.key);
+    }
+    out = put(out, SLICE_LIT("\r\n"));
+    return slice_make(start, (size_t)(out - start));
+}
+
+/* Asks for the keys of a route, which is empty afterwards. */
+static void ask_for_route(struct worker *w, struct multiget_route *route)
+{
+    size_t index = (size_t)(route - w->multiget->routes);
+    struct forward_part *f = route->first;
+    route->first = NULL;
+    if (route->count < SHARED_KEYS_MIN) {
+        while (f != NULL) {
+            struct forward_part *next = f->next;
+            f->next = NULL;
+            pool_submit_on(plain_pool(w), index, exchange_of_key(f));
+            f = next;
+        }
+        return;
+    }
+    struct shared_exchange *shared = spare_take(&w->multiget->spare_shared);
+    shared->exchange = (struct exchange){
+        .op.verb = BE_LINE_GET, .value = on_value, .done = on_end, .owner = shared};
+    shared->worker = w;
+    shared->first = f;
+    shared->exchange.op.line = shared_line(w, f, route->line_bytes);
+    pool_submit_on(plain_pool(w), index, &shared->exchange);
+}
+
+/* used: routes that have keys. */
+static void add_to_route(struct worker *w, struct multiget_route *route, struct forward_part *f,
+                         struct multiget_route **used)
+{
+    if (route->first == NULL) {
+        route->next = *used;
+        *used = route;
+    } else if (route->line_bytes + 1 + f->part.key.len > SHARED_LINE_MAX) {
+        ask_for_route(w, route);
+    }
+    if (route->first == NULL) {
+        route->first = f;
+        route->count = 0;
+        route->line_bytes = SHARED_LINE_REST;
+    } else {
+        route->last->next = f;
+    }
+    route->last = f;
+    route->count++;
+    route->line_bytes += 1 + f->part.key.len;
+}
+
+static bool may_start(struct pending *p)
+{
+    return !p->all_started && window_open(&p->client->window, p->client->out.bytes);
+}
+
+/* As many keys at once as the window takes. All are submitted before this returns, so that they are
+ * in order with what the client asks for before and after them. */
+static void start_keys(struct pending *p)
+{
+    struct worker *w = worker_of(p);
+    struct multiget_route *used = NULL;
+    do {
+        struct slice keys[KEYS_AT_ONCE], rest = p->rest;
+        size_t routes[KEYS_AT_ONCE], count = 0;
+        while (count < KEYS_AT_ONCE && token_next(&rest, &keys[count])) {
+            count++;
+        }
+        p->all_started = count == 0;
+        pool_routes(plain_pool(w), keys, count, routes);
+        for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
+            p->all_started = p->next + 1 == p->request.arg_count;
+            if (UNLIKELY(is_unreachable(p, routes[i]))) {
+                pass_over(p);
+            } else {
+                struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
+                add_to_route(w, &w->multiget->routes[routes[i]], f, &used);
+            }
+            (void)slice_take(&p->rest, (size_t)(keys[i].p + keys[i].len - p->rest.p));
+        }
+    } while (may_start(p));
+    for (; used != NULL; used = used->next) {
+        ask_for_route(w, used);
+    }
+    if (TAILQ_EMPTY(&p->parts)) {
+        pending_settle(p->client);
+    }
+}
+
+/* --- answers --- */
+
+/* The digits behind a flag letter of a "VA" line, "0" when it has none. Words that begin with one
+ * of the letters that are asked for, f and c, are those flags. */
+static struct slice meta_flag(struct slice line, char letter)
+{
+    const char *end = line.p + line.len;
+    for (const char *p = line.p; p + 2 < end; p++) {
+        if (p[0] == ' ' && p[1] == letter) {
+            struct slice rest = slice_make(p + 1, (size_t)(end - p - 1)), flag;
+            (void)token_next(&rest, &flag);
+            return slice_make(flag.p + 1, flag.len - 1);
+        }
+    }
+    return SLICE_LIT("0");
+}
+
+/* Of an answer to mg. */
+static void emit_rebuilt(const struct part *part, const struct forward_part *f, struct chain *out)
+{
+    struct slice flags = meta_flag(f->line, 'f');
+    struct slice cas = SLICE_NONE;
+    if (wants_cas(&part->pending->request)) {
+        cas = meta_flag(f->line, 'c');
+    }
+    CHECK(part->key.len <= KEY_BYTES_MAX && flags.len <= 20 && cas.len <= 20);
+    bool small = f->value.len <= SMALL_REPLY_MAX;
+    char *start = chain_reserve(out, VALUE_LINE_MAX + (small ? f->value.len + 2 : 0));
+    char *end = put(start, SLICE_LIT("VALUE "));
+    end = put(end, part->key);
+    end = put_word(end, flags);
+    end = put_number(end, f->value.len);
+    if (cas.len > 0) {
+        end = put_word(end, cas);
+    }
+    end = put(end, SLICE_LIT("\r\n"));
+    if (small) {
+        end = put(end, f->value);
+        end = put(end, SLICE_LIT("\r\n"));
+        chain_commit(out, (size_t)(end - start));
+    } else {
+        chain_commit(out, (size_t)(end - start));
+        chain_add(out, f->block, f->value.p, f->value.len);
+        chain_copy_slice(out, SLICE_LIT("\r\n"));
+    }
+}
+
+/* Of an answer to get or gets: the block holds it as the client is to have it. */
+static void emit_as_it_is(const struct forward_part *f, struct chain *out)
+{
+    const char *start = f->line.p;
+    size_t len = (size_t)(f->value.p + f->value.len + 2 - start);
+    if (len <= SMALL_REPLY_MAX) {
+        chain_copy(out, start, len);
+    } else {
+        chain_add(out, f->block, start, len);
+    }
+}
+
+static void emit_key(struct part *part, struct chain *out)
+{
+    struct forward_part *f = forward_of(part);
+    struct metrics *m = &worker_of(part->pending)->metrics;
+    if (!f->failed && f->has_value) {
+        metric_inc(m, METRIC_get_hits);
+        if (slice_starts_with(f->line, SLICE_LIT("VALUE "))) {
+            emit_as_it_is(f, out);
+        } else {
+            emit_rebuilt(part, f, out);
+        }
+    } else if (!f->failed && slice_starts_with(f->line, SLICE_LIT("EN"))) {
+        metric_inc(m, METRIC_get_misses);
+    } else {
+        if (f->failed) {
+            mark_unreachable(part->pending, route_of(part->pending, part->key));
+        }
+        /* Unless the configuration wants it, a key must never look like a miss when it could not be
+         * asked for. */
+        if (!forward_part_is_miss(f)) {
+            forward_part_fail(part->pending, f);
+        }
+    }
+}
+
+static const struct handler key_handler = {.start = start_only_key,
+                                           .park = forward_part_park,
+                                           .restart = restart_key,
+                                           .emit = emit_key,
+                                           .free = forward_part_free,
+                                           .abandon = forward_part_abandon,
+                                           .timeout_text = forward_read_timeout_text};
+
+static const struct handler keys_handler = {.start = start_keys,
+                                            .park = forward_part_park,
+                                            .restart = restart_key,
+                                            .emit = emit_key,
+                                            .free = forward_part_free,
+                                            .abandon = forward_part_abandon,
+                                            .timeout_text = forward_read_timeout_text};
+
+/* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
+ * would a get before it. */
+static const struct handler touch_keys_handler = {.start = start_next_key,
+                                                  .park = forward_part_park,
+                                                  .emit = emit_key,
+                                                  .free = forward_part_free,
+                                                  .abandon = forward_part_abandon,
+                                                  .timeout_text = forward_timeout_text};
+
+static const struct handler *handler_of(const struct request *r)
+{
+    if (r->verb->shape == SHAPE_GAT) {
+        return &touch_keys_handler;
+    }
+    return r->arg_count == 1 ? &key_handler : &keys_handler;
+}
+
+void multiget_request(struct client *client, const struct request *r, struct block *block)
+{
+    metric_add(&client->worker->metrics, METRIC_cmd_get, r->arg_count);
+    struct pending *p = pending_add(client, handler_of(r), r, block);
+    p->rest = r->args;
+    p->trailer = SLICE_LIT("END\r\n");
+    if (r->arg_count > 1 || client->worker->late_watches_all) {
+        late_watch(p);
+    }
+}
+
+void multiget_init(struct worker *w, size_t spare_bytes)
+{
+    size_t routes = pool_route_count(plain_pool(w));
+    w->multiget = calloc(1, sizeof *w->multiget + routes * sizeof w->multiget->routes[0]);
+    CHECK(w->multiget != NULL);
+    spare_init(&w->multiget->spare_shared, sizeof(struct shared_exchange), spare_bytes);
+}
+
+void multiget_fini(struct worker *w)
+{
+    if (w->multiget != NULL) {
+        spare_fini(&w->multiget->spare_shared);
+        free(w->multiget);
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * get, gets, gat, gats: each key is a part of its own, and the answer is put together in the order
+ * in which they were named.
+ *
+ *     gat, few keys   asked as "mg KEY v f [c] [T...]", and rebuilt as VALUE ...
+ *     many keys       those of one connection share a "get KEY KEY ..." as far as the client's
+ *                     window allows; what comes back is passed on as it is. A key whose value was
+ *                     dropped for a slow client (see pending.h) is asked for again by itself
+ */
+#ifndef PROXY_PLAIN_MULTIGET_H
+#define PROXY_PLAIN_MULTIGET_H
+
+#include "proto/client/request_parse.h"
+#include "proxy/client/client.h"
+
+/* Queues a request of SHAPE_KEYS or SHAPE_GAT. */
+void multiget_request(struct client *client, const struct request *request, struct block *block);
+
+/* What the worker, whose pools must be there, keeps for this: spare exchanges in so many bytes at
+ * most. */
+void multiget_init(struct worker *worker, size_t spare_bytes);
+void multiget_fini(struct worker *worker);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/plain/protect.h"
+
+#include "list/core/expiry.h"
+#include "list/format/name.h"
+#include "proto/server/backend.h"
+
+/* What a verb does to the items that it names. */
+enum access {
+    ACCESS_READS,
+    ACCESS_TOUCHES, /* their time to live */
+    ACCESS_WRITES,
+};
+
+/* mg: N makes an item where none is, T sets the time to live. */
+static enum access meta_get_access(const struct request *r)
+{
+    enum access access = ACCESS_READS;
+    struct slice args = r->args, flag;
+    while (token_next(&args, &flag)) {
+        if (flag.p[0] == 'N') {
+            return ACCESS_WRITES;
+        }
+        access = flag.p[0] == 'T' ? ACCESS_TOUCHES : access;
+    }
+    return access;
+}
+
+static enum access access_of(const struct request *r)
+{
+    switch (r->verb->verb) {
+    case VERB_MG:
+        return meta_get_access(r);
+    case VERB_GAT:
+    case VERB_GATS:
+    case VERB_TOUCH:
+        return ACCESS_TOUCHES;
+    case VERB_GET:
+    case VERB_GETS:
+    case VERB_ME:
+        return ACCESS_READS;
+    default:
+        return ACCESS_WRITES;
+    }
+}
+
+/* Clock items are those of all lists on their server. */
+static bool protects_clocks(const struct config *config)
+{
+    for (size_t i = 0; i < config->list_count; i++) {
+        const struct list_policy *policy = &config->lists[i];
+        if (policy->protect_lists && policy->pool_index == config->pool_index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool protects(const struct config *config, struct slice key, enum access access)
+{
+    struct slice list_key;
+    bool head;
+    if (clock_key_is(key)) {
+        return access >= ACCESS_TOUCHES && protects_clocks(config);
+    }
+    if (!protect_may_concern(key) || !list_item_key(key, &list_key, &head) ||
+        access < (head ? ACCESS_WRITES : ACCESS_TOUCHES)) {
+        return false;
+    }
+    const struct list_policy *policy = config_list_policy(config, list_key);
+    return policy->protect_lists && policy->pool_index == config->pool_index &&
+           (policy->dialect == DIALECT_NATIVE || policy->migrate == MIGRATE_NATIVE);
+}
+
+bool protect_forbids(const struct config *config, const struct request *r)
+{
+    char decoded[KEY_BYTES_MAX];
+    if (r->verb->shape == SHAPE_GAT) {
+        struct slice keys = r->args, key;
+        while (item_next(&keys, &key)) {
+            if (protects(config, key, ACCESS_TOUCHES)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    struct slice key = r->key;
+    if (r->base64) {
+        key = slice_make(decoded, key_decode_base64(r->key, decoded));
+    }
+    return protects(config, key, access_of(r));
+}
