@@ -59,7 +59,7 @@ static const char USAGE[] =
     "  --timeout S            10: without any reply for so long, replies are missing\n"
     "  --mix batch            several templates take turns in each batch, or\n"
     "  --mix connection       each connection has one of them\n"
-    "  --keys N --members N   %k and %m are random numbers below these\n"
+    "  --keys N --members N   %k, %z and %m are random numbers below these\n"
     "  --value-bytes N        length of %v\n"
     "  --first N              where the running number %n, %s begins\n"
     "  --seed N               of the random numbers\n"

@@ -14,6 +14,7 @@ MEMBERS = 200_000  # of a long list
 MEMBER = "user-%06m"  # 11 bytes
 MEMBER_BYTES = 11
 LISTS = 10_000
+LISTS_ZIPF = 80_000  # a few busy lists, and many that are seldom used
 LIST_SHORT = 100  # members of a short list
 
 
@@ -272,6 +273,16 @@ LIST = [
         after=check_some_list,
         ops_target=0.8,
         cpu_target=2.0,
+    ),
+    list_row(
+        "ladd-80000-lists",
+        f"ladd to {LISTS_ZIPF:,} lists drawn by Zipf's law (SADD), items drawn from 1,000 each",
+        8,
+        32,
+        nothing_there,
+        lambda side: [side.add("list:%05z", MEMBER)],
+        options={"keys": LISTS_ZIPF, "members": 1000},
+        after=lambda side: check_members(side, "list:00000", 1000),
     ),
     removing(50, 1, ops_target=1.2, cpu_target=0.8),
     removing(8, 32, ops_target=2.0, cpu_target=0.4),

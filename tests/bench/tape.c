@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tape.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,15 @@ static uint64_t next_random(struct tape_source *source)
 static uint64_t random_below(struct tape_source *source, uint64_t limit)
 {
     return (uint64_t)(((unsigned __int128)next_random(source) * limit) >> 64);
+}
+
+/* By Zipf's law with exponent 1: number r has about 1 / (r + 1) of the draws of number 0. The
+ * inverse of the logarithm, which the sum of 1/r approaches. */
+static uint64_t random_zipf(struct tape_source *source, uint64_t limit)
+{
+    double u = (double)(next_random(source) >> 11) / (double)(1ULL << 53);
+    uint64_t rank = (uint64_t)exp(u * log((double)limit + 1)) - 1;
+    return rank < limit ? rank : limit - 1;
 }
 
 static char *put_number(char *out, uint64_t number, unsigned width)
@@ -54,6 +64,8 @@ static char *put_slot(char *out, const struct tape *tape, char letter, unsigned 
     switch (letter) {
     case 'k':
         return put_number(out, random_below(tape->source, tape->ranges.keys), width);
+    case 'z':
+        return put_number(out, random_zipf(tape->source, tape->ranges.keys), width);
     case 'm':
         return put_number(out, random_below(tape->source, tape->ranges.members), width);
     case 'n':
@@ -102,7 +114,7 @@ static size_t request_bytes_max(const struct tape *tape, const char *text, bool 
         }
         char *rest;
         unsigned long width = strtoul(text + 1, &rest, 10);
-        if (!*rest || !strchr("kmnsv%", *rest) || width > WIDTH_MAX) {
+        if (!*rest || !strchr("kmnsvz%", *rest) || width > WIDTH_MAX) {
             *error = "a template has an unknown slot behind %";
             return 0;
         }

@@ -10,6 +10,7 @@
  *     %k  a random number below `keys`        %n  a running number
  *     %m  a random number below `members`     %s  the running number modulo `keys`
  *     %v  `value_bytes` letters               %%  a per cent sign
+ *     %z  a random number below `keys`, small ones more often (Zipf's law, exponent 1)
  * A number may have a width, filled up with zeros: %6k. "\r" and "\n" may be written as such. */
 #ifndef BENCH_TAPE_H
 #define BENCH_TAPE_H
