@@ -178,7 +178,13 @@ static int parse_options(int argc, char **argv, struct options *options)
             return EX_USAGE;
         }
     }
-    return optind < argc ? usage_error("there are no arguments besides options") : EX_OK;
+    if (optind < argc) {
+        fprintf(stderr, "mclistd: '%s' is not an option; expected -c FILE for a configuration\n",
+                argv[optind]);
+        fprintf(stderr, "Try mclistd --help.\n");
+        return EX_USAGE;
+    }
+    return EX_OK;
 }
 
 /* What -l, -p, -T, -u and -v say goes over what the file says. */
@@ -256,7 +262,7 @@ static void print_setting(void *arg, const char *section, const char *key, const
 
 static int refuse_log_file(const char *path)
 {
-    fprintf(stderr, "mclistd: log_file %s: %s\n", path, strerror(errno));
+    fprintf(stderr, "mclistd: log_file %s cannot be opened: %s\n", path, strerror(errno));
     return EX_CANTCREAT;
 }
 

@@ -26,9 +26,10 @@ whole procedure.
     scripts/convert topic- --restore backup.txt
 
 Name ALL proxies that serve this prefix: one that does not know of the migration would go on with
-the old items, and its writes would be lost. The script converts the lists of the keys given (--keys
-FILE, or one per line on standard input), or, with --server, those whose items the memcacheds name:
-give all memcacheds of the pool then. Without --server it asks those that the proxies name.
+the old items, and its writes would be lost. The lists to convert are those of the keys in --keys
+FILE; without it, with --server, those that the script finds in the memcacheds, so name all
+memcacheds of the pool; with neither, those of the keys on standard input, one per line. Without
+--server the script reads from the memcacheds that the proxies name.
 
 First it takes an inventory: it reads each item and its flags, asks for the list that the item may
 be a part of, and reads each list through a proxy. It names other values and leaves them alone. Then
@@ -43,11 +44,14 @@ EXIT_CODES = """\
 exit code:
   0  all is well
   1  lists failed (they are named); or a restore did
-  2  it did not start, or stopped: a proxy is not in that state (any more), a memcached does not
-     answer, or there are no lists
+  2  it did not start, or stopped: a proxy is not configured for the conversion (any more), a
+     memcached does not answer, or there are no lists
   3  the lists are converted, but there are values that are no lists, or parts of lists that are not
      there (they are named); a restore: something newer was left alone
 """
+NO_KEYS = (
+    "no keys on standard input; expected --server for each memcached of the pool, or --keys FILE"
+)
 NEXT_STEP = """\
 When all lists of the prefix are converted: give [lists {prefix}] `dialect = native` in the
 configuration of all proxies, take out `migrate` and the dialect's own keys, and restart the proxies
@@ -63,19 +67,20 @@ def make_parser():
     add = parser.add_argument
     add("prefix", metavar="PREFIX", help="as in [lists PREFIX], with \\xNN as there; '' for [lists]")
     add("--proxy", action="append", dest="proxies", default=[], metavar="HOST:PORT",
-        help="all that serve the prefix; repeated")
+        help="a proxy that serves the prefix; repeat it for each")
     add("--server", action="append", dest="servers", metavar="HOST:PORT|unix:PATH",
-        help="all memcacheds of the pool; without --keys, lists are looked for in them; repeated")
+        help="a memcached of the pool; repeat it for each; without --keys the script looks for "
+        "lists in them")
     add("--keys", metavar="FILE",
         help="the lists' keys, one per line, or a state file, an inventory or a backup; "
         "-: standard input")
-    add("--state", metavar="FILE", help="what is done; is made, or gone on with")
+    add("--state", metavar="FILE", help="the lists that are done; made if it is not there, continued if it is")
     add("--inventory", metavar="FILE", help="write down what there is before anything is changed")
-    add("--backup", metavar="FILE", help="save the items of each list before it is converted; is "
-        "made, or added to")
+    add("--backup", metavar="FILE", help="save the items of each list before it is converted; "
+        "made if it is not there, added to if it is")
     add("--parallel", type=int, default=4, metavar="N", help="connections (4)")
     add("--rate", type=float, default=0, metavar="N", help="lists converted per second, at most")
-    add("--allow-empty", action="store_true", help="that there are no lists is no failure")
+    add("--allow-empty", action="store_true", help="do not fail when there are no lists")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="only take the inventory")
     mode.add_argument("--verify-only", action="store_true",
@@ -111,9 +116,13 @@ class Keys:
         if options.keys or not options.servers:
             if options.verify_only and options.state and not options.keys:
                 options.keys = options.state
+            if not options.keys and (sys.stdin is None or sys.stdin.isatty()):
+                raise Refused(NO_KEYS)  # rather than wait for keys without a word
             file = files.KeyFile(options.keys or "-", options.prefix)
             self.named, self.contents = file.keys, file.contents
             self.says_converted = file.says_converted
+            if not options.keys and not self.named and not options.allow_empty:
+                raise Refused(NO_KEYS)
             for key in self.named:
                 if not LIST_KEY.fullmatch(key):
                     raise Refused(f"{shown(key)}: not a list's key")

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
+#include "config/suggest.h"
 #include "config/text.h"
 #include "config/value.h"
 
@@ -52,6 +53,20 @@ static int find_pool(const struct config *config, const char *name, uint32_t *in
         }
     }
     return -1;
+}
+
+/* Says that name is no pool of the file, and which one may be meant. Returns -1. */
+static int refuse_pool(const struct config *config, const struct place *place, const char *name)
+{
+    struct suggestion near;
+    suggestion_init(&near, slice_of(name));
+    for (size_t i = 0; i < config->pool_count; i++) {
+        suggestion_offer(&near, config->pools[i].name);
+    }
+    if (near.best != NULL) {
+        return refuse(place, "pool: there is no [pool %s]; did you mean %s?", name, near.best);
+    }
+    return refuse(place, "pool: there is no [pool %s]; expected the NAME of a [pool NAME]", name);
 }
 
 static int check_listen(struct config *config, const struct place *place)
@@ -146,7 +161,7 @@ static int check_proxy(struct config *config, char *error)
     if (config->pool_name[0] == '\0') {
         config->pool_index = 0;
     } else if (find_pool(config, config->pool_name, &config->pool_index) != 0) {
-        return refuse(&place, "pool: there is no [pool %s]", config->pool_name);
+        return refuse_pool(config, &place, config->pool_name);
     }
     if (check_resolver(config, &place) != 0) {
         return -1;
@@ -249,7 +264,7 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
     if (policy->pool_name[0] == '\0') {
         policy->pool_index = config->pool_index;
     } else if (find_pool(config, policy->pool_name, &policy->pool_index) != 0) {
-        return refuse(&place, "pool: there is no [pool %s]", policy->pool_name);
+        return refuse_pool(config, &place, policy->pool_name);
     }
     if (dialect_check(policy, &place) != 0 || check_list_sizes(policy, &place) != 0) {
         return -1;

@@ -134,7 +134,8 @@ static int begin_section(struct load *load, struct slice text)
     suggestion_offer(&near, "lists");
     char hint[32] = "";
     if (near.best != NULL) {
-        (void)snprintf(hint, sizeof hint, " (did you mean [%s]?)", near.best);
+        const char *more = strcmp(near.best, "pool") == 0 ? " NAME" : "";
+        (void)snprintf(hint, sizeof hint, " (did you mean [%s%s]?)", near.best, more);
     }
     (void)config_fail(why, "unknown section %s%s; %s", load->shown, hint, expected);
     return fail_line(load, why);

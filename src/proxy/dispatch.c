@@ -86,7 +86,8 @@ static void do_flush_all(struct client *client, const struct request *request, s
         refuse(client, words.noreply, SLICE_LIT("CLIENT_ERROR invalid exptime argument\r\n"));
     } else if (client->worker->config->allow_flush_all != FLUSH_ALL_YES) {
         refuse(client, words.noreply,
-               SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration\r\n"));
+               SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration "
+                         "(allow_flush_all)\r\n"));
     } else if (delayed) {
         refuse(client, words.noreply,
                SLICE_LIT("CLIENT_ERROR flush_all with a delay is refused: "

@@ -91,7 +91,10 @@ REFUSED_VERBS = (
 def _refused_verb(request):
     words = request.words()
     if words and words[0] in REFUSED_VERBS:
-        return Own(rb"CLIENT_ERROR %s is not available through a proxy\r\n" % words[0])
+        return Own(
+            rb"CLIENT_ERROR %s is not available through a proxy: ask each memcached itself\r\n"
+            % words[0]
+        )
     return None
 
 

@@ -267,6 +267,9 @@ static void test_bad_sections(void **state)
     (void)snprintf(text, sizeof text, ":2: unknown section [prox] (did you mean [proxy]?)%s",
                    expected);
     bad("\n[prox]\nthreads = 1\n", text);
+    (void)snprintf(text, sizeof text, ":1: unknown section [pools m] (did you mean [pool NAME]?)%s",
+                   expected);
+    bad("[pools m]\n", text);
     (void)snprintf(text, sizeof text, ":1: unknown section []%s", expected);
     bad("[]\n", text);
     (void)snprintf(text, sizeof text, ":1: unknown section [proxy x] (did you mean [proxy]?)%s",

@@ -58,7 +58,10 @@ static void test_proxy(void **state)
             "client_hard_bytes = 100m\n",
             ": [proxy]: memory_limit_bytes (267386880) must be at least four times "
             "max_value_bytes (67108864), or clients are closed for one value each");
-    refused("[proxy]\npool = b\n" POOL, ": [proxy]: pool: there is no [pool b]");
+    refused("[proxy]\npool = b\n" POOL,
+            ": [proxy]: pool: there is no [pool b]; expected the NAME of a [pool NAME]");
+    refused("[proxy]\npool = caches\n[pool cache]\nservers = s:1\n",
+            ": [proxy]: pool: there is no [pool caches]; did you mean cache?");
     refused("[proxy]\nlisten = s:1\n" POOL,
             ": [proxy]: listen s:1 is a server of pool a too; the proxy would be its own client");
     refused("[proxy]\nresolver = 10.0.0.1, dns.example.org\n" POOL,
@@ -77,7 +80,8 @@ static void test_embedded(void **state)
             "MB), which memcached does not take");
     accepted("[proxy]\nmax_value_bytes = 100m\nembedded_memory_mb = 200\n");
     accepted("[proxy]\nmax_value_bytes = 100m\nembedded_memory_mb = 100\n" POOL);
-    refused("[proxy]\npool = b\n", ": [proxy]: pool: there is no [pool b]");
+    refused("[proxy]\npool = b\n",
+            ": [proxy]: pool: there is no [pool b]; expected the NAME of a [pool NAME]");
 }
 
 static void test_pools(void **state)
@@ -97,7 +101,8 @@ static void test_pools(void **state)
 static void test_lists(void **state)
 {
     (void)state;
-    refused(POOL "[lists x]\npool = b\n", ":3: [lists x]: pool: there is no [pool b]");
+    refused(POOL "[lists x]\npool = b\n",
+            ":3: [lists x]: pool: there is no [pool b]; expected the NAME of a [pool NAME]");
     refused("[lists]\nlog_hard_limit_bytes = 32767\n",
             ":1: [lists]: log_hard_limit_bytes (32767) must be at least twice log_limit_bytes "
             "(16384), or changes are refused while a log is folded");

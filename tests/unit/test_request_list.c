@@ -58,6 +58,7 @@ static void test_bad_list_lines(void **state)
         REFUSED("lrange k 0", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
         REFUSED("lrange k 0 x", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
         REFUSED("lrange k 0 1 2", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
+        REFUSED("lrevrange k x 0", "CLIENT_ERROR usage: lrevrange KEY FROM TO\r\n"),
         REFUSED("lrange k 0 9223372036854775808", "CLIENT_ERROR usage: lrange KEY FROM TO\r\n"),
         REFUSED("ladd " KEY_220 "k x", too_long),
         REFUSED("lget a " KEY_220 "k", too_long),

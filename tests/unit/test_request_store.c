@@ -198,8 +198,11 @@ static void test_unknown_lengths_close(void **state)
         CLOSED("ms a", BAD_FORMAT),
         CLOSED("ms a S5", BAD_FORMAT),
         CLOSED("ms a -1", BAD_FORMAT),
-        CLOSED("laddb a x", BAD_FORMAT),
         CLOSED("laddb a", "CLIENT_ERROR usage: laddb KEY BYTES [noreply]\r\n"),
+        CLOSED("laddb a x", "CLIENT_ERROR usage: laddb KEY BYTES [noreply]\r\n"),
+        CLOSED("ldelb a -1", "CLIENT_ERROR usage: ldelb KEY BYTES [noreply]\r\n"),
+        CLOSED("lhasb a 4294967296", "CLIENT_ERROR usage: lhasb KEY BYTES [noreply]\r\n"),
+        CLOSED("laddb a x noreply", ""),
     };
     assert_refusals(rows);
 }

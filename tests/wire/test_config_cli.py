@@ -103,6 +103,16 @@ def test_bad_arguments(args):
     assert err and "mclistd" in err
 
 
+def test_a_file_without_its_option_is_told_how_to_give_it():
+    """The mistake of a first day: the file's name alone."""
+    code, out, err = run("my.ini")
+    assert (code, out) == (EX_USAGE, "")
+    assert err == (
+        "mclistd: 'my.ini' is not an option; expected -c FILE for a configuration\n"
+        "Try mclistd --help.\n"
+    )
+
+
 def test_servers_in_both_places(tmp_path):
     path = tmp_path / "a.ini"
     path.write_text(SERVERS)
@@ -301,7 +311,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path):
 def test_a_log_file_that_a_start_could_not_open(tmp_path):
     path = tmp_path / "log.ini"
     path.write_text(f"[proxy]\nlog_file = {tmp_path}/missing/log\n" + SERVERS)
-    expected = f"mclistd: log_file {tmp_path}/missing/log: No such file or directory\n"
+    expected = f"mclistd: log_file {tmp_path}/missing/log cannot be opened: No such file or directory\n"
     assert run("-t", "-c", path) == (os.EX_CANTCREAT, "", expected)
     (tmp_path / "missing").mkdir()
     assert run("-t", "-c", path)[0] == 0

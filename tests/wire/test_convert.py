@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from harness import ROOT, free_port, wait_until
+from harness import ROOT, TIMEOUT_S, free_port, wait_until
 from test_convert_support import (
     DIALECTS,
     ONE_ITEM,
@@ -210,6 +210,33 @@ def test_script_refuses_a_proxy_that_does_not_migrate(start_daemon, memcached):
         assert done.stderr.startswith(f"convert: 127.0.0.1:{bad.port}: ")
         assert done.stderr.count("\n") == 1
     assert names_stored(memcached) == [KEY]
+
+
+def test_script_does_not_wait_for_keys_on_a_terminal(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    master, terminal = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, ROOT / "scripts/convert", "topic-", f"--proxy=127.0.0.1:{daemon.port}"],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    finally:
+        os.close(master)
+        os.close(terminal)
+    assert done.returncode == 2
+    assert "expected --server for each memcached of the pool, or --keys FILE" in done.stderr
+
+
+def test_script_names_the_ways_to_give_keys_when_it_has_none(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("simple"))
+    store(memcached, "simple", KEY, ["apple"])
+    done = convert([daemon], "--dry-run", keys=[])
+    assert done.returncode == 2
+    assert "expected --server for each memcached of the pool, or --keys FILE" in done.stderr
 
 
 def test_script_refuses_a_proxy_that_is_not_there(start_daemon, memcached):

@@ -54,7 +54,8 @@ def test_http_is_hung_up_on(daemon, line):
 )
 def test_verbs_that_make_no_sense_through_a_proxy(daemon, conn, line):
     verb = line.split()[0].encode()
-    assert conn.cmd(line) == b"CLIENT_ERROR " + verb + b" is not available through a proxy"
+    refusal = b" is not available through a proxy: ask each memcached itself"
+    assert conn.cmd(line) == b"CLIENT_ERROR " + verb + refusal
     assert conn.cmd("mn") == b"MN"
     assert daemon.is_running()
 
@@ -96,7 +97,7 @@ def test_flush_all_in_a_pipeline_keeps_its_place(conn):
 ])
 def test_flush_all_forbidden(conn, setting):
     fill(conn)
-    refusal = b"CLIENT_ERROR flush_all is disabled in the configuration"
+    refusal = b"CLIENT_ERROR flush_all is disabled in the configuration (allow_flush_all)"
     assert conn.cmd("flush_all") == refusal
     assert conn.cmd("flush_all 0") == refusal
     conn.send("flush_all noreply\r\n")

@@ -131,7 +131,7 @@ struct parse_result request_list_data(const struct request_line *line, struct re
         return request_close(line, usage(line), false);
     }
     if (!word_to_length(words[1], &len)) {
-        return request_close(line, REPLY_BAD_FORMAT, noreply);
+        return request_close(line, usage(line), noreply);
     }
     if (count > 2 && !noreply) {
         return request_refuse_data(line, usage(line), false, len);

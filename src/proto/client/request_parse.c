@@ -160,11 +160,12 @@ static RARE bool refuse_stranger(struct slice input, struct parse_result *result
 
 static RARE struct parse_result refuse_verb(const struct request_line *line)
 {
+#define REFUSAL " is not available through a proxy: ask each memcached itself\r\n"
 #define REFUSED_ROW(id, text, shape) \
-    [VERB_##id] = {"CLIENT_ERROR " text " is not available through a proxy\r\n", \
-                   sizeof("CLIENT_ERROR " text " is not available through a proxy\r\n") - 1},
+    [VERB_##id] = {"CLIENT_ERROR " text REFUSAL, sizeof("CLIENT_ERROR " text REFUSAL) - 1},
     static const struct slice replies[VERB_COUNT] = {VERB_TABLE(REFUSED_ROW)};
 #undef REFUSED_ROW
+#undef REFUSAL
     return request_refuse(line, replies[line->verb->verb], false);
 }
 
