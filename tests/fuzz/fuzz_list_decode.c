@@ -248,7 +248,7 @@ static void check_plans(const struct head *head, const struct ref_head *ref, int
             const struct name *run = head->run_count > 0 ? &head->runs[0].range.name : NULL;
             struct plan plan =
                 plan_choose(head, &log.fold, &policies[p], LOG_LIMIT, (enum compact_goal)goal,
-                            goal >= COMPACT_CLEAR ? run : NULL, now_s);
+                            goal >= COMPACT_CLEAR ? run : NULL, now_s, false);
             CHECK(plan.kind != PLAN_MERGE ||
                   (plan.count >= 1 && plan.first + plan.count <= head->run_count));
             bool names_nothing = ref->runs.count == 0 && ref->garbage.count == 0;

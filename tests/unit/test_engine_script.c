@@ -333,6 +333,28 @@ static void test_purge_leaves_what_is_too_much(void **state)
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_purges_cut), 1);
 }
 
+/* Names that are about to fill the head are purged first. When that cannot be done, because a
+ * server is down, the log is folded all the same: it must not fill up. */
+static void test_compaction_goes_on_without_its_purge(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n+1:a-1:a+1:b-1:b");
+    script_expect(s, BE_DELETE, "k#" FIRST_RUN ".0", BE_DOWN, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n+1:a-1:a+1:b-1:b");
+    script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n+1:a-1:a+1:b-1:b");
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n+1:a-1:a+1:b-1:b");
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    assert_true(slice_equal(cas->value, SLICE_LIT("^1 -" FIRST_RUN ".1\n")));
+    answer(s, cas, BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 -" FIRST_RUN ".1\n");
+    script_expect_done(s, LIST_SERVER_ERROR);
+    assert_string_equal(s->call.error, "backend refused the change");
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_folds), 1);
+}
+
 /* A call may wait too long although nothing is under way for its list: the log says so too. */
 static void test_log_says_what_calls_waited_for(void **state)
 {
@@ -485,6 +507,7 @@ int main(void)
         script_test(test_burning_stops_where_nothing_is),
         script_test(test_deleting_stops_where_nothing_is),
         script_test(test_purge_leaves_what_is_too_much),
+        script_test(test_compaction_goes_on_without_its_purge),
         script_test(test_log_says_what_calls_waited_for),
         script_test(test_log_full_of_dead_announcements_is_swept),
         script_test(test_compact_of_a_list_that_is_dropped_meanwhile),

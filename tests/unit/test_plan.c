@@ -59,13 +59,13 @@ static const struct plan_case cases[] = {
     {"^1 -" NAME_A ".1\n+1:a", COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
     {"^1 *" NAME_A ".1\n", COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
     {"^1 *" NAME_A ".1\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_FLIP, 0, 0},
-    {"^1" GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_PURGE, 0, 0},
+    {"^1" GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_AUTO, true, PLAN_PURGE_FIRST, 0, 0},
     {"^1\n" DEAD, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
-    {"^1\n" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
-    {"^1\n" WITHDRAWN WITHDRAWN WITHDRAWN, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
+    {"^1\n" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
+    {"^1\n" WITHDRAWN WITHDRAWN WITHDRAWN, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
     {"^1\n" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n+1:a" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
-    {"^1\n+1:a" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE, 0, 0},
+    {"^1\n+1:a" DEAD DEAD DEAD DEAD DEAD, COMPACT_AUTO, false, PLAN_PURGE_FIRST, 0, 0},
     {"^1\n+1:a+1:a" YOUNG YOUNG YOUNG YOUNG YOUNG, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
     /* lcompact */
     {"^1\n+1:a+1:b", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
@@ -81,8 +81,8 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A "\n" YOUNG, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A "\n" DEAD, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
     {"^1" RUN_A GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_FLIP, 0, 0},
-    {"^1" RUN_A GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
-    {"^1" RUN_A "\n" TEN_ITEMS DEAD DEAD, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A GARBAGE GARBAGE "\n" TEN_ITEMS, COMPACT_FULL, false, PLAN_PURGE_FIRST, 0, 0},
+    {"^1" RUN_A "\n" TEN_ITEMS DEAD DEAD, COMPACT_FULL, false, PLAN_PURGE_FIRST, 0, 0},
     {"^1" RUN_A "\n" WITHDRAWN, COMPACT_FULL, false, PLAN_PURGE, 0, 0},
     {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_FULL, false, PLAN_PURGE, 0, 0},
     {"^1\n", COMPACT_FULL, false, PLAN_REMOVE, 0, 0},
@@ -107,7 +107,7 @@ static const struct plan_case cases[] = {
     {"^1" RUN_A RUN_B RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_MERGE, 1, 1},
     {"^1" RUN_A RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_NOTHING, 0, 0},
     {"^1" RUN_A " -" NAME_B ".1\n", COMPACT_HEAL, false, PLAN_PURGE, 0, 0},
-    {"^1" RUN_A RUN_B GARBAGE GARBAGE "\n", COMPACT_HEAL, false, PLAN_PURGE, 0, 0},
+    {"^1" RUN_A RUN_B GARBAGE GARBAGE "\n", COMPACT_HEAL, false, PLAN_PURGE_FIRST, 0, 0},
 };
 
 /* With the fold of the head's log. */
@@ -118,7 +118,7 @@ static struct plan choose(const struct head *head, const struct list_policy *pol
     log_fold_init(&log);
     (void)log_fold_take(&log, head);
     struct plan plan =
-        plan_choose(head, &log.fold, policy, policy->log_limit_bytes, goal, run, 1000);
+        plan_choose(head, &log.fold, policy, policy->log_limit_bytes, goal, run, 1000, false);
     log_fold_fini(&log);
     return plan;
 }
@@ -260,6 +260,7 @@ static struct head *after(struct head *head, struct plan plan, bool dropping, un
     layout_init(&layout, head);
     fold_init(&fold);
     bool clear = plan.kind == PLAN_CLEAR;
+    bool purge = plan.kind == PLAN_PURGE || plan.kind == PLAN_PURGE_FIRST;
     bool whole = clear || fold_apply_entries(&fold, head->log);
     assert_true(whole);
     struct run run = {{test_name((char)('e' + *names % 20)), 1}, 500, 5};
@@ -267,12 +268,12 @@ static struct head *after(struct head *head, struct plan plan, bool dropping, un
         layout_drop_runs(&layout, plan.first, plan.count);
         layout_insert_run(&layout, plan.first, &run);
         (*names)++;
-    } else if (plan.kind == PLAN_PURGE) {
+    } else if (purge) {
         layout.garbage_count = 0;
     } else if (clear || fold.cleared) {
         layout_drop_runs(&layout, 0, layout.run_count);
     }
-    carry.keep_ops = plan.kind == PLAN_MERGE || plan.kind == PLAN_PURGE;
+    carry.keep_ops = plan.kind == PLAN_MERGE || purge;
     (void)layout_carry(&layout, head->log, &carry);
     if (plan.kind == PLAN_FLIP) {
         layout_insert_run(&layout, layout.run_count, &run);

@@ -171,9 +171,12 @@ static bool leave_merge(struct op_compact *c)
 /* May it go on after a step that did not get through? */
 static bool may_go_on(const struct engine *e, const struct op_compact *c)
 {
-    if (c->result == STEP_FAILED || c->result == STEP_UNKNOWN || c->steps >= STEPS_MAX ||
-        compact_over(e, c) || c->withdrawn) {
+    if (c->result == STEP_UNKNOWN || c->steps >= STEPS_MAX || compact_over(e, c) || c->withdrawn) {
         return false;
+    }
+    if (c->result == STEP_FAILED) {
+        /* The log must not fill up because some garbage lies on a server that is down. */
+        return c->plan.kind == PLAN_PURGE_FIRST;
     }
     if (c->result == STEP_DONE) {
         return true;
@@ -186,8 +189,9 @@ typedef enum progress plan_step(struct engine *e, struct op_compact *c,
                                 const struct op_event *event);
 
 static plan_step *const plan_steps[] = {
-    [PLAN_FOLD] = fold_step,   [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
-    [PLAN_MERGE] = merge_step, [PLAN_PURGE] = purge_step, [PLAN_REMOVE] = remove_step,
+    [PLAN_FOLD] = fold_step,     [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
+    [PLAN_MERGE] = merge_step,   [PLAN_PURGE] = purge_step, [PLAN_PURGE_FIRST] = purge_step,
+    [PLAN_REMOVE] = remove_step,
 };
 
 static void finish_call(struct engine *e, struct op_compact *c, bool finished)
@@ -299,7 +303,7 @@ static void choose(struct engine *e, struct op_compact *c)
 {
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
     c->plan = plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                          c->goal, about_run ? &c->run : NULL, e->now.wall_s);
+                          c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->purge_failed);
     if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
         c->plan.kind = PLAN_NOTHING;
     }
@@ -319,6 +323,27 @@ static void note_cleared(struct op_compact *c)
     }
 }
 
+static void note_step(struct op_compact *c)
+{
+    bool failed = c->result == STEP_FAILED;
+    c->steps++;
+    c->did_something = c->did_something || c->result == STEP_DONE;
+    c->purge_failed = c->purge_failed || (failed && c->plan.kind == PLAN_PURGE_FIRST);
+    note_cleared(c);
+    c->conflicts += c->result == STEP_CONFLICT;
+}
+
+/* Does the plan say that nothing is left to do, or only what has failed? Then result says which. */
+static bool nothing_left(struct op_compact *c)
+{
+    bool again = c->purge_failed && c->plan.kind == PLAN_PURGE;
+    if (again || c->plan.kind == PLAN_NOTHING) {
+        c->result = again ? STEP_FAILED : STEP_DONE;
+        return true;
+    }
+    return false;
+}
+
 static enum progress compact_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_compact *c = (struct op_compact *)op;
@@ -332,7 +357,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         }
     }
     for (;;) {
-        c->error[0] = '\0';
+        c->error[0] = c->purge_failed ? c->error[0] : '\0';
         emit_get(e, op, TAG_HEAD);
         CO_AWAIT(co, "reading head to compact it");
         if (!compact_take_head(e, c, event)) {
@@ -349,8 +374,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         if (c->plan.kind == PLAN_MERGE && c->call == NULL && op->list->merge != NULL) {
             c->plan.kind = PLAN_NOTHING; /* another operation merges */
         }
-        if (c->plan.kind == PLAN_NOTHING) {
-            c->result = STEP_DONE;
+        if (nothing_left(c)) {
             break;
         }
         if (c->plan.kind == PLAN_MERGE && !enter_merge(c)) {
@@ -369,10 +393,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         while (c->plan.kind == PLAN_MERGE && !leave_merge(c) && !compact_over(e, c)) {
             CO_SLEEP(&c->op, co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
         }
-        c->steps++;
-        c->did_something = c->did_something || c->result == STEP_DONE;
-        note_cleared(c);
-        c->conflicts += c->result == STEP_CONFLICT;
+        note_step(c);
         if (c->plan.kind == PLAN_REMOVE && c->result == STEP_DONE) {
             c->plan.kind = PLAN_NOTHING;
             break;

@@ -63,7 +63,8 @@ struct op_compact {
     unsigned tries;
     struct name run; /* COMPACT_HEAL, and COMPACT_CLEAR when about_run */
     bool about_run;
-    bool is_late; /* see compact_start */
+    bool is_late;      /* see compact_start */
+    bool purge_failed; /* PLAN_PURGE_FIRST; error says why */
     char error[LIST_ERROR_MAX];
 
     struct run_writer writer;

@@ -225,7 +225,8 @@ static struct plan plan_clear(const struct plan_input *in, const struct name *ru
 
 struct plan plan_choose(const struct head *head, const struct fold *log,
                         const struct list_policy *policy, size_t log_limit_bytes,
-                        enum compact_goal goal, const struct name *run, int64_t now_s)
+                        enum compact_goal goal, const struct name *run, int64_t now_s,
+                        bool purge_failed)
 {
     struct plan_input in = {
         .head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
@@ -236,8 +237,8 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
         look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
     bool cleared_below =
         in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
-    if (!in.dropping && is_littered(&in)) {
-        plan.kind = PLAN_PURGE;
+    if (!in.dropping && !purge_failed && is_littered(&in)) {
+        plan.kind = PLAN_PURGE_FIRST;
     } else if (goal == COMPACT_AUTO) {
         plan = plan_auto(&in);
     } else if (goal == COMPACT_FULL) {

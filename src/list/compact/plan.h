@@ -22,12 +22,14 @@ enum compact_goal {
 
 enum plan_kind {
     PLAN_NOTHING,
-    PLAN_FOLD,   /* fold the log in place */
-    PLAN_CLEAR,  /* drop all content in place */
-    PLAN_FLIP,   /* the log becomes a run */
-    PLAN_MERGE,  /* runs first .. first+count-1 become one */
-    PLAN_PURGE,  /* delete what the header names as garbage, sweep dead announcements */
-    PLAN_REMOVE, /* the head names nothing, and holds nothing that is to stay: remove it */
+    PLAN_FOLD,        /* fold the log in place */
+    PLAN_CLEAR,       /* drop all content in place */
+    PLAN_FLIP,        /* the log becomes a run */
+    PLAN_MERGE,       /* runs first .. first+count-1 become one */
+    PLAN_PURGE,       /* delete what the header names as garbage, sweep dead announcements */
+    PLAN_PURGE_FIRST, /* the same before anything else, since these names are about to fill the
+                         head */
+    PLAN_REMOVE,      /* the head names nothing, and holds nothing that is to stay: remove it */
 };
 
 struct plan {
@@ -38,10 +40,12 @@ struct plan {
 /* log: the fold of the head's log. log_limit_bytes: the policy's, within what the server can store.
  * run: the one to be written anew (COMPACT_HEAL), or the damaged one (COMPACT_CLEAR: nothing is
  * cleared when the head does not name it, or not any more); NULL for other goals and for a list
- * that is cleared unconditionally. now_s: wall clock. */
+ * that is cleared unconditionally. now_s: wall clock. purge_failed: a PLAN_PURGE_FIRST of this
+ * compaction has failed, so there is none any more. */
 struct plan plan_choose(const struct head *head, const struct fold *log,
                         const struct list_policy *policy, size_t log_limit_bytes,
-                        enum compact_goal goal, const struct name *run, int64_t now_s);
+                        enum compact_goal goal, const struct name *run, int64_t now_s,
+                        bool purge_failed);
 
 /* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n)
  * times in its life. False when none. */

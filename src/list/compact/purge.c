@@ -236,7 +236,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 static bool still_damaged(struct op_compact *c)
 {
     return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                       COMPACT_CLEAR, &c->run, 0)
+                       COMPACT_CLEAR, &c->run, 0, false)
                .kind == PLAN_CLEAR;
 }
 
