@@ -25,7 +25,7 @@ PYTHON     ?= /usr/bin/python3
 # --- flags -------------------------------------------------------------------
 
 SAN    ?=
-# Empty, so that a release can be compiled by next year's compiler, whose warnings nobody knows yet.
+# Empty, so that next year's compiler, which may warn of more, can compile a release.
 WERROR ?=
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
 

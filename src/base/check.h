@@ -3,8 +3,9 @@
  * Assertions that stay on in production, and the attribute for results that must be looked at.
  *
  *     CHECK(cond)       must hold whatever clients and servers send; when it does not, the process
- * ends with file and line, because going on could damage data CHECK_SLOW(cond)  the same, but too
- * dear for production: compiled in with -DMCLISTD_SLOW_CHECKS (tests, simulator)
+ *                       ends with file and line, because going on could damage data
+ *     CHECK_SLOW(cond)  the same, but too dear for production: compiled in with
+ *                       -DMCLISTD_SLOW_CHECKS (tests, simulator)
  */
 #ifndef BASE_CHECK_H
 #define BASE_CHECK_H

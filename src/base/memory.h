@@ -7,8 +7,8 @@
  *     counted   blocks (base/block.h): input, requests on their way, replies, answers; the
  *               proxy's structs for requests under way; arrays of items
  *     shared    blocks that cache or views hold as well have limits of their own:
- * list/format/sublist.h takes them out as long as they do scratch   arenas: limited by
- * fold_memory_bytes, counted apart, only to know when to trim
+ *               list/format/sublist.h takes them out as long as they do
+ *     scratch   arenas: limited by fold_memory_bytes, counted apart, only to know when to trim
  */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H

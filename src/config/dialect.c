@@ -51,7 +51,7 @@ static uint32_t given_line(const struct list_policy *policy, const struct config
     return policy->given_line[key - config_keys(&count)];
 }
 
-/* The place of what is about one key, or about two: where the first that is given there stands. */
+/* The place for an error about one key, or about two: the line of the first that is given. */
 static struct place place_of(const struct list_policy *policy, const struct place *place,
                              const struct config_key *key, const struct config_key *other)
 {

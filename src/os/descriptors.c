@@ -32,7 +32,9 @@ void descriptors_fill_standard(void)
     }
 }
 
-uint64_t descriptors_reserved(const struct config *config)
+/* Descriptors that the daemon needs besides those of its clients: connections to all servers,
+ * listening sockets, event loops, log, name look-ups. */
+static uint64_t descriptors_reserved(const struct config *config)
 {
     uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen_count * ADDRESS_SOCKETS;
     for (size_t i = 0; i < config->pool_count; i++) {

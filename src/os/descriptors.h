@@ -12,10 +12,6 @@
  * called before anything is opened. */
 void descriptors_fill_standard(void);
 
-/* Descriptors that the daemon needs besides those of its clients: connections to all servers,
- * listening sockets, event loops, log, name look-ups. */
-uint64_t descriptors_reserved(const struct config *config);
-
 /* Raises the limit of open files to what config may need. Where that is not allowed, logs so and
  * lowers config->max_connections to what is left: clients must never take the descriptors that
  * connections to servers need. Returns 0, or -1 with the reason in error when not even one client

@@ -11,7 +11,6 @@
 #define POOL_ADDRESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -27,7 +26,7 @@ struct address {
 struct location {
     struct address address; /* the one that is used */
     /* Of the loopback interface, the address of the other family, or none: it is connected to when
-     * nothing listens at `address`. Both are this machine, whoever asks. */
+     * nothing listens at `address`. Both are this machine. */
     struct address twin;
 };
 

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "config/config.h"
-#include "pool/metrics.h"
 #include "pool/pool.h"
 
 struct event;
@@ -28,7 +27,7 @@ struct pool_context {
     struct metrics *metrics;
     struct rng rng; /* for back-off */
     /* Exchanges that ended without an answer. They are handed back by finish_timer, in a turn of
-     * their own, so that nobody is called back from within pool_submit or pool_flush. */
+     * their own, so that no done() is called from within pool_submit or pool_flush. */
     struct exchange_list finished;
     struct event *finish_timer;
     struct upstream_list dirty; /* connections with something new to write */

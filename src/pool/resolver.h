@@ -17,7 +17,6 @@
 
 #include <stdint.h>
 
-#include "base/check.h"
 #include "config/config.h"
 #include "pool/address.h"
 
@@ -28,7 +27,7 @@ struct resolver_name;
  * config must live as long. Signals must be blocked where threads are to have them blocked. Returns
  * NULL with a text in error when the system refuses a thread or a descriptor. */
 struct resolver *resolver_create(const struct config *config, char error[CONFIG_ERROR_MAX]);
-/* Nobody may use it any more. */
+/* Pools and workers that used it must be gone. */
 void resolver_destroy(struct resolver **resolver);
 
 /* The name of a server, valid as long as the resolver; NULL when there is nothing to look up: an

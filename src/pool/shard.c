@@ -7,7 +7,7 @@
 
 /* Two of these, in two neighbouring cache lines, are a set: a key is looked for in one set only. */
 struct known_key {
-    uint8_t len; /* 0: nobody */
+    uint8_t len; /* 0: no key */
     uint8_t index;
     char key[62];
 };

@@ -328,7 +328,7 @@ static enum exchange_failure failure_when_lost(const struct upstream *u, const s
     if (some_was_sent(u, x)) {
         return FAILURE_LOST;
     }
-    /* Its CAS number means nothing to whoever answers on the next connection (storage rule 5). */
+    /* Its CAS number means nothing on the next connection (storage rule 5). */
     return x->epoch != 0 ? FAILURE_STALE : FAILURE_NONE;
 }
 

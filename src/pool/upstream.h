@@ -113,8 +113,7 @@ void upstream_flush(struct upstream *u);
 /* The connection is over: ends what was sent, keeps the rest for the next one. timed_out: the first
  * exchange waited too long. */
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out);
-/* A socket is connected; the handshake is over. */
-void upstream_connected(struct upstream *u);
+/* The handshake is over. */
 void upstream_established(struct upstream *u);
 /* An attempt failed; requests end with that failure. quickly: it was refused at once. */
 void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickly,

@@ -59,13 +59,14 @@ static int begin(struct upstream *u, const struct address *a)
 
 /* Does that say that nothing listens there, or that this machine has no such address? Anything else
  * may come from a server that is only slow. */
-static bool nobody_there(int error)
+static bool nothing_listens(int error)
 {
     return error == ECONNREFUSED || error == EADDRNOTAVAIL || error == EAFNOSUPPORT ||
            error == ENETUNREACH;
 }
 
 static void failed_with(struct upstream *u, int error);
+static void begin_handshake(struct upstream *u);
 
 static void connect_to(struct upstream *u, const struct address *address)
 {
@@ -80,7 +81,7 @@ static void connect_to(struct upstream *u, const struct address *address)
     upstream_set_state(u, UPSTREAM_CONNECTING);
     CHECK(event_add(&u->state_timer, &tv) == 0); /* for the handshake, too */
     if (rc == 1) {
-        upstream_connected(u);
+        begin_handshake(u);
     } else {
         CHECK(event_add(&u->write_event, NULL) == 0);
     }
@@ -92,7 +93,7 @@ static void failed_with(struct upstream *u, int error)
 {
     const struct address *twin = &u->server->location.twin;
     bool was_first = u->address.sa.ss_family == AF_INET;
-    if (twin->len > 0 && was_first && nobody_there(error)) {
+    if (twin->len > 0 && was_first && nothing_listens(error)) {
         connect_to(u, twin);
         return;
     }
@@ -146,7 +147,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         error = errno;
     }
     if (error == 0) {
-        upstream_connected(u);
+        begin_handshake(u);
         return;
     }
     close(u->fd);
@@ -154,7 +155,8 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     failed_with(u, error);
 }
 
-void upstream_connected(struct upstream *u)
+/* The socket is connected. */
+static void begin_handshake(struct upstream *u)
 {
     upstream_set_state(u, UPSTREAM_HANDSHAKE);
     u->handshake = (struct handshake){.probe = u->favour != UPSTREAM_TRUSTED};

@@ -51,7 +51,7 @@ bool upstream_probe(struct upstream *u)
 {
     char byte;
     ssize_t n = recv(u->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    /* A byte that nobody asked for is no better than the end. */
+    /* A byte without a request is no better than the end. */
     return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 

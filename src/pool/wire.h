@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/check.h"
 #include "base/slice.h"
 #include "proto/server/backend.h"
 

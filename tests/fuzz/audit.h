@@ -5,8 +5,8 @@
  *
  *     fresh names, announced first       a sublist is added once, under a name announced before
  *     publish only while announced       and only what was answered STORED, all of it
- *     delete only what is unnamed        garbage of a head that was read, or own and never
- * published a CAS number goes with its head    value, number and connection are those of one reply
+ *     delete only what is unnamed        garbage of a head that was read, or own, never published
+ *     a CAS number goes with its head    value, number and connection are those of one reply
  *     sweep before you forget            what the old head names, the new one names, or it is gone
  *     a compaction changes no content
  *     an answer is what the head of its version holds, by the reader of reference.c

@@ -3,8 +3,8 @@
  * The simulator's world: clients and faults around the proxies and servers of tests/world, and what
  * is going to happen in which order. Everything follows from the seed.
  *
- *     client --call--> proxy (engine) --message--> [delay] --> server (store) --reply--> [delay]
- * --> proxy
+ *     client --call--> proxy (engine) --message--> [delay] --> server (store)
+ *                           ^------ [delay] <------reply------------'
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H

@@ -20,10 +20,11 @@
  *                                nothing any more, since a stream has no holes, and is closed when
  *                                nothing is swallowed any more
  *     LINK cut DIRECTION N       of the next two bytes or more that come some are passed on, then
- * the connection is closed; N times. 0 takes back what is left of it LINK refuse both 1         new
- * connections are closed at once LINK reset                 all connections are closed LINK stats
- * answered by one line of numbers before the "ok": connections so far, open ones, cuts, bytes up,
- * bytes down, bytes held
+ *                                the connection is closed; N times. 0 takes back what is left of it
+ *     LINK refuse both 1         new connections are closed at once
+ *     LINK reset                 all connections are closed
+ *     LINK stats                 answered by one line of numbers before the "ok": connections so
+ *                                far, open ones, cuts, bytes up, bytes down, bytes held
  */
 #include <arpa/inet.h>
 #include <errno.h>

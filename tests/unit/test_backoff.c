@@ -90,7 +90,7 @@ static void test_near_who_crosses_the_line_compacts(void **state)
     assert_true(compacts(t, LIMIT - 1, LIMIT));
     assert_false(compacts(t, LIMIT, LIMIT + 1));
     assert_false(compacts(t, LIMIT, 2 * LIMIT - 1));
-    /* Nobody seems to. */
+    /* No worker seems to. */
     assert_true(compacts(t, LIMIT, 2 * LIMIT));
     assert_false(timer_is_set(&t->list->append_backoff));
 }

@@ -307,7 +307,8 @@ static void test_two_threads_share_one_cache(void **state)
     cache_destroy(&c);
 }
 
-/* Runs last: what caches, views and readers took and gave is even, whoever was first or last. */
+/* Runs last: what caches, views and readers took and gave is even, in whatever order they came and
+ * went. */
 static void test_memory_of_sublists_adds_up_to_nothing(void **state)
 {
     (void)state;

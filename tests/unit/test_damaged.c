@@ -65,7 +65,7 @@ static void test_llen_that_meets_the_loss_says_so(void **state)
     expect_damage(s);
 }
 
-/* Without a look at sublists the head's number is the answer, until somebody finds one missing. A
+/* Without a look at sublists the head's number is the answer, until a read finds one missing. A
  * head that does not name that run any more is believed again. */
 static void test_llen_knows_what_was_found(void **state)
 {

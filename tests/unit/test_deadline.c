@@ -281,7 +281,7 @@ static void test_a_drop_does_not_clear_after_its_deadline(void **state)
     expect_rest(t);
 }
 
-/* Nobody asked for it, and it does not hang for ever all the same. */
+/* No call asked for it, and it does not hang for ever all the same. */
 static void test_a_merge_gives_up_after_long_timeout_ms(void **state)
 {
     struct test *t = *state;

@@ -94,7 +94,7 @@ static void test_leftovers(void **state)
     assert_int_equal(mkdir(killed, 0700), 0);
     make_file(killed, "lock");
     make_file(killed, "memcached.sock");
-    assert_int_equal(mkdir(strange, 0700), 0); /* without a lock: anybody's */
+    assert_int_equal(mkdir(strange, 0700), 0); /* without a lock: any user's */
     assert_int_equal(mkdir(open_to_all, 0755), 0);
     make_file(open_to_all, "lock");
 
@@ -181,7 +181,7 @@ static void test_child_ends_with_its_parent(void **state)
         if (file == NULL) {
             return;
         }
-        /* Gone, or a zombie where nobody reaps orphans. */
+        /* Gone, or a zombie where no init reaps orphans. */
         bool zombie = fgets(line, sizeof line, file) != NULL && strstr(line, ") Z") != NULL;
         fclose(file);
         if (zombie) {

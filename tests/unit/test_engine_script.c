@@ -40,7 +40,7 @@ static void test_drop_clears_only_once(void **state)
     script_expect_done(s, LIST_OK);
 }
 
-/* An append reaches any item, whoever's it is: a change of a list that this worker does not know
+/* An append reaches any item, also a foreign one: a change of a list that this worker does not know
  * looks first, and leaves alone what is no list. */
 static void test_change_of_what_is_no_list_is_refused(void **state)
 {
@@ -136,7 +136,7 @@ static void begin_flip(struct script *s, char run[32])
     script_expect(s, BE_ADD, run, BE_STORED, NULL);
 }
 
-/* Somebody has stored something else in the list's place, and the flip has seen it: its own sublist
+/* A client has stored something else in the list's place, and the flip has seen it: its own sublist
  * goes, and nothing is appended to what is no list. */
 static void test_flip_that_meets_what_is_no_list_leaves_it_alone(void **state)
 {
@@ -266,8 +266,8 @@ static struct be_request *serve_purge(struct script *s, const uint32_t stored[12
     }
 }
 
-/* One item that anybody could write made millions of others: burning stops where nothing more can
- * be, so a head of a few bytes never fills a server. What is there is found all the same. */
+/* One item that any client could write made millions of others: burning stops where nothing more
+ * can be, so a head of a few bytes never fills a server. What is there is found all the same. */
 static void test_burning_stops_where_nothing_is(void **state)
 {
     struct script *s = *state;

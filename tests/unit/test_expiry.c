@@ -285,7 +285,7 @@ static void values_of_clock_items_are_exact(void **state)
 
 /* A flip of a head that takes no appends is announced by CAS. The head is read behind that, not
  * behind the moment at which the CAS began to wait for the clock: the announcement would be
- * missing in it, and stay in the list though nobody wrote anything under its name. */
+ * missing in it, and stay in the list though no proxy wrote anything under its name. */
 static void a_flip_sees_the_announcement_that_waited_for_the_clock(void **state)
 {
     struct script *s = *state;

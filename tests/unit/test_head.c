@@ -326,7 +326,7 @@ static void test_announcements_and_withdrawals_are_found_by_name(void **state)
     assert_false(log_has_announcement(SLICE_LIT("+21:~17:" NAME_A ".5.9"), &a));
 }
 
-/* Anybody may write a head. */
+/* Any client of memcached may write a head. */
 static void test_sizes_that_cannot_be_do_not_wrap(void **state)
 {
     struct run runs[2] = {{.bytes = 1ULL << 63}, {.bytes = 1ULL << 63}};

@@ -54,7 +54,7 @@ static void test_an_added_item_stays(void **state)
     GOOD(CREATE "0 9 1 ladd L a = ok\n2 3 2 lget L = ok a\n4 5 2 lget L = ok a\n");
     /* A read that goes back in time. */
     BAD(CREATE "0 9 1 ladd L a = ok\n2 3 2 lget L = ok a\n4 5 2 lget L = missing\n");
-    /* Somebody who asks later sees less. */
+    /* A later read sees less. */
     BAD(CREATE "0 9 1 ladd L a = ok\n0 9 1 ladd L b = ok\n2 3 2 lhas L a = ok a\n"
                "4 5 3 lget L = ok b\n");
     /* All or nothing. */
@@ -100,7 +100,7 @@ static void test_a_replaced_list_shows_nothing_of_what_it_held(void **state)
     BAD(CREATE "0 1 1 ladd L a b = ok\n2 3 1 lset L c b = ok\n4 5 2 lget L = ok a c b\n");
     BAD(CREATE "0 1 1 ladd L a b = ok\n2 3 1 lset L c b = ok\n4 5 2 lget L = ok b c\n");
     GOOD(CREATE "0 1 1 ladd L a = ok\n2 3 1 lset L = ok\n4 5 2 lget L = missing\n");
-    /* One step: nobody sees it empty in between. */
+    /* One step: no read sees it empty in between. */
     BAD(CREATE "0 1 1 ladd L a = ok\n2 9 1 lset L b = ok\n4 5 2 lget L = missing\n");
     /* An lset overtaken by an older one. */
     BAD(CREATE "0 1 1 lset L a = ok\n2 3 1 lset L b = ok\n4 5 2 lget L = ok a\n");
@@ -120,7 +120,7 @@ static void test_exact_changes_count_what_they_changed(void **state)
     GOOD(CREATE "0 9 1 laddx L a = ok 1\n0 9 2 laddx L a = ok 0\n");
     GOOD(CREATE "0 9 1 laddx L a = ok 1\n0 9 2 laddx L a = ok 1\n0 9 3 ldelx L a = ok 1\n");
     BAD(CREATE "0 9 1 laddx L a = ok 1\n0 9 3 ldelx L a = ok 1\n0 9 4 ldelx L a = ok 1\n");
-    /* Done twice: somebody else's deletion came between. */
+    /* Done twice: another client's deletion came between. */
     BAD(CREATE "0 1 1 laddx L a = ok 1\n2 3 2 ldelx L a = ok 1\n4 5 1 lget L = ok a\n");
 }
 
@@ -203,7 +203,7 @@ static void test_missing_lists_are_refused(void **state)
     BAD(REFUSE "0 1 1 lset L a = ok\n2 3 1 lcompact L = missing\n");
     BAD(CREATE "0 1 1 ladd L a = not_stored\n");
     BAD(CREATE "0 1 1 ldel L a = missing\n");
-    /* An ldrop may empty the list first; it does not while nobody asks for it. */
+    /* An ldrop may empty the list first; it does not while no read asks for it. */
     GOOD(REFUSE "0 1 1 lset L a = ok\n2 9 1 ldrop L = ok\n3 4 2 lget L = ok\n5 6 2 lget L = ok\n"
                 "7 8 2 lget L = missing\n");
     BAD(REFUSE "0 1 1 lset L a = ok\n2 9 1 ldrop L = missing\n3 4 2 lget L = ok\n");

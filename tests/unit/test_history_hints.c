@@ -61,7 +61,7 @@ static void test_hints_decide_what_a_search_does_not(void **state)
         generate(&options, &g);
         undecided += check_ops(g.ops, g.count, false) == HISTORY_UNDECIDED;
         assert_int_equal(check_ops(g.ops, g.count, true), HISTORY_LINEARIZABLE);
-        /* With an item that nobody added. */
+        /* With an item that no call added. */
         struct history_op *read = late_read(&g);
         struct slice answer[256];
         memcpy(answer, read->answer, read->answer_count * sizeof *answer);

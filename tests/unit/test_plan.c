@@ -251,7 +251,7 @@ static void test_a_byte_is_rewritten_few_times_in_its_life(void **state)
     }
 }
 
-/* The head after a step, as the operations would leave it when nobody interferes. */
+/* The head after a step, as the operations would leave it when no other proxy interferes. */
 static struct head *after(struct head *head, struct plan plan, bool dropping, unsigned *names)
 {
     struct carry carry = {.now_s = 1000, .grace_s = dropping ? GRACE_NONE : 500};
@@ -314,7 +314,7 @@ static struct head *random_head(struct rng *rng)
     return head;
 }
 
-/* A compaction that nobody interferes with ends, and soon. */
+/* A compaction that no other proxy interferes with ends, and soon. */
 static void test_step_after_step_leads_to_an_end(void **state)
 {
     (void)state;

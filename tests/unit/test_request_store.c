@@ -182,7 +182,7 @@ static void test_bad_set_lines(void **state)
     assert_refusals(rows);
 }
 
-/* Nobody knows where the data ends that may follow. */
+/* Where the data ends that may follow is unknown. */
 static void test_unknown_lengths_close(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Names of servers: one address each, the same for all proxies; looked up without holding up
-anybody, and again when that may matter."""
+any client, and again when that may matter."""
 
 import importlib
 import socket

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Clients that ask for much and read nothing: the daemon's memory stays bounded, and everybody else
-is served. The bounds are for the daemon as it is built for use, not for a sanitizer's build."""
+"""Clients that ask for much and read nothing: the daemon's memory stays bounded, and all others
+are served. The bounds are for the daemon as it is built for use, not for a sanitizer's build."""
 
 import pathlib
 import re

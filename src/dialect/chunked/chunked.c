@@ -17,7 +17,9 @@
 
 #include "dialect/shared/foreign.h"
 
-bool chunked_number(struct slice text, uint32_t *number)
+/* Reads a number as an index has it. False: it is no number, too large, or not in the form that the
+ * proxy writes ("007"). */
+static bool chunked_number(struct slice text, uint32_t *number)
 {
     uint64_t value;
     bool leading_zero = text.len > 1 && text.p[0] == '0';

@@ -46,9 +46,6 @@ static inline struct chunked_work *chunked_own(const struct work *w)
 /* The largest number of a sublist; time stamps in seconds fit. The configuration reserves names of
  * up to ten digits. */
 #define CHUNK_NUMBER_MAX 4294967295u
-/* Reads a number as an index has it. False: it is no number, too large, or not in the form that the
- * proxy writes ("007"). */
-bool chunked_number(struct slice text, uint32_t *number);
 
 /* Appends an entry to an index. */
 void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs);

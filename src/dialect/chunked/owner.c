@@ -6,7 +6,6 @@
  */
 #include "dialect/chunked/chunked.h"
 
-#include "base/number.h"
 #include "dialect/shared/record.h"
 
 /* Digits of the largest number that an index may list. */

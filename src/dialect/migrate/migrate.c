@@ -52,7 +52,7 @@ enum progress migrate_verify(struct engine *e, struct work *w, const struct op_e
     CO_END(co);
 }
 
-/* Takes the next waiting call, which is to end now, also one that is held. NULL: there is none. */
+/* Takes the next waiting call, also a deferred one: it is to end now. NULL: there is none. */
 static struct list_call *take_waiting(struct list *list)
 {
     struct list_call *call = TAILQ_FIRST(&list->queue);
@@ -307,7 +307,7 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
     }
     for (w->next_part = 0; w->next_part < w->move->replaced.count; w->next_part++) {
         emit_delete_sublist(e, &w->op, &w->move->replaced.name, (uint32_t)w->next_part, 0);
-        CO_AWAIT(co, "deleting sublists that nobody names");
+        CO_AWAIT(co, "deleting sublists that no head names");
     }
     CO_END(co);
 }

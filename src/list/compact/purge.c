@@ -194,7 +194,7 @@ static bool any_failed(const struct op_compact *c)
     return false;
 }
 
-/* The common end of all small steps: hold back, read the head, publish what build makes of it. */
+/* The common end of all small steps: reads the head and publishes what build makes of it. */
 static enum progress rewrite_step(struct engine *e, struct op_compact *c,
                                   const struct op_event *event, publish_build *build)
 {

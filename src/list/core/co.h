@@ -25,7 +25,7 @@
 #include "base/check.h"
 
 enum progress {
-    PROGRESS_WAITING,  /* for a reply, or until op_make_runnable */
+    PROGRESS_WAITING,  /* for a reply, or see op_check_quiet */
     PROGRESS_SLEEPING, /* until op.wake_us */
     PROGRESS_YIELD,    /* has more to do, others first */
     PROGRESS_DONE,

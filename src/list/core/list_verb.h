@@ -7,7 +7,6 @@
 #define LIST_CORE_LIST_VERB_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "proto/list_verbs.h"
 

@@ -246,7 +246,8 @@ uint64_t list_log_bytes(const struct list *list)
 /* Room that memcached needs in an item besides the value: header, key, CAS, slab rounding. */
 #define ITEM_OVERHEAD_BYTES 1024
 
-uint64_t list_value_max(const struct list *list)
+/* The longest value that the head's server stores, as far as known. */
+static uint64_t list_value_max(const struct list *list)
 {
     /* memcached takes no -I below 1k, whatever a server says of itself. */
     enum { ITEM_SIZE_LEAST = 1024 };

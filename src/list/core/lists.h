@@ -134,10 +134,9 @@ void list_note_head(struct list *list, const struct head *head);
 
 /* The log's bytes as far as known; 0 when nothing is known. */
 uint64_t list_log_bytes(const struct list *list);
-/* The longest value that the head's server stores, as far as known. */
-uint64_t list_value_max(const struct list *list);
-/* The policy's limits, kept within that: a log takes half of a value at most, and compaction begins
- * at half of that at the latest. */
+/* The policy's limits, kept within the longest value that the head's server stores, as far as
+ * known: a log takes half of a value at most, and compaction begins at half of that at the latest.
+ */
 uint64_t list_log_limit(const struct list *list);
 uint64_t list_log_hard_limit(const struct list *list);
 /* What may still be appended to the log, as far as known. */

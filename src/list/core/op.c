@@ -32,7 +32,8 @@ static void op_free(struct engine *e, struct op *op)
     free(op);
 }
 
-void op_make_runnable(struct engine *e, struct op *op)
+/* Puts it among those that are stepped in the next engine_run. */
+static void op_make_runnable(struct engine *e, struct op *op)
 {
     if (!op->runnable) {
         op->runnable = true;

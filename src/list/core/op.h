@@ -10,7 +10,6 @@
 #include <sys/queue.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "list/core/co.h"
 #include "list/core/list_call.h"
 #include "list/core/metrics.h"
@@ -79,8 +78,6 @@ void op_abort(struct engine *e, struct op *op);
 void op_start(struct engine *e, struct op *op);
 /* Steps an operation that waits for something other than a reply. */
 void op_resume(struct engine *e, struct op *op);
-/* Puts it among those that are stepped in the next engine_run. */
-void op_make_runnable(struct engine *e, struct op *op);
 /* Hands an event to the operation and settles what follows. */
 void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
 /* Lets a compaction go on that waits for this worker's changes, once there are none. */

@@ -22,7 +22,7 @@ static void fault(struct meta_flags *flags, struct slice reply)
 }
 
 /* A memcached answers some requests with the decoded key as it is: a line feed in it would make two
- * answers of one, and the second would go to whoever asked next on that connection. */
+ * answers of one, and the second would go to the next request on that connection. */
 static bool base64_key_fits(struct slice key)
 {
     char decoded[KEY_BYTES_MAX];

@@ -89,7 +89,6 @@ size_t request_words(struct slice rest, struct slice *words, size_t max);
 
 /* Numbers as every memcached takes them: decimal, a sign where strtol would take one, no other
  * blanks or tails. */
-bool word_to_u32(struct slice word, uint32_t *value);
 /* The flags of an item: memcached takes 64 bits and keeps the lower 32. */
 bool word_to_flags(struct slice word, uint32_t *value);
 bool word_to_i32(struct slice word, int64_t *value);

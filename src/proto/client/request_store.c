@@ -3,7 +3,7 @@
  * set and its relatives, and data blocks.
  *
  * A refused line is followed by its data block all the same. It is thrown away when its length is
- * known; when not, the connection is closed, since data that somebody else may have chosen must not
+ * known; when not, the connection is closed, since data that may not be the client's own must not
  * be run as commands.
  */
 #include "proto/client/request_shape.h"
@@ -90,8 +90,8 @@ struct parse_result request_store(const struct request_line *line, struct reques
     size_t least = line->verb->verb == VERB_CAS ? 5 : 4;
     size_t count = request_words(line->rest, words, least + 1);
     if (count == 0) {
-        return request_refuse(line, REPLY_ERROR, false); /* somebody at a terminal: no data will
-                                                            follow */
+        /* Typed at a terminal: no data will follow. */
+        return request_refuse(line, REPLY_ERROR, false);
     }
     bool complete = count >= least && count <= least + 1;
     bool noreply = complete && word_is_noreply(words[count - 1]);

@@ -37,17 +37,6 @@ bool word_to_u64(struct slice word, uint64_t *value)
     return slice_to_u64(word, value);
 }
 
-bool word_to_u32(struct slice word, uint32_t *value)
-{
-    uint64_t v;
-    word_drop_plus(&word);
-    if (word.len > DIGITS_32_MAX || !slice_to_u64(word, &v) || v > UINT32_MAX) {
-        return false;
-    }
-    *value = (uint32_t)v;
-    return true;
-}
-
 bool word_to_flags(struct slice word, uint32_t *value)
 {
     uint64_t v;

@@ -7,7 +7,6 @@
 #define PROTO_CLIENT_VERB_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/slice.h"
 #include "proto/list_verbs.h"

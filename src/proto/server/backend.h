@@ -104,9 +104,8 @@ struct be_operation {
 struct op; /* known to the list engine alone */
 struct expiry;
 
-/* A request of the list engine. Behind it in memory is room for whoever carries it to the servers,
- * see be_request_room. */
-
+/* A request of the list engine. Behind it in memory is room for the pool's part of it, see
+ * be_request_room. */
 struct be_request {
     STAILQ_ENTRY(be_request) link; /* for the holder of the request */
     enum be_verb verb;

@@ -103,7 +103,7 @@ static void mark_active(struct client *c)
 bool client_is_idle(const struct client *c, uint64_t since_us)
 {
     /* With parts in flight it is us who keep the client waiting; with a full socket it is the
-     * client: its reads may be held for it. */
+     * client: its reads may be deferred for it. */
     bool waits_for_client = c->window.unanswered == 0 || c->writing;
     return !client_is_closed(c) && waits_for_client && c->active_us <= since_us;
 }

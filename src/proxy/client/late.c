@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proto/server/metrics.h"
 #include "proxy/client/client.h"
 #include "proxy/worker.h"
 

@@ -6,7 +6,6 @@
 #ifndef PROXY_LISTS_REQUEST_H
 #define PROXY_LISTS_REQUEST_H
 
-#include "list/engine.h"
 #include "proto/client/request_parse.h"
 #include "proxy/client/client.h"
 

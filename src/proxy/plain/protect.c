@@ -3,7 +3,6 @@
 
 #include "list/core/expiry.h"
 #include "list/format/name.h"
-#include "proto/server/backend.h"
 
 /* What a verb does to the items that it names. */
 enum access {
