@@ -90,7 +90,10 @@ def write_inventory(path, inventory):
     """All of it or nothing: under another name first. One that is there was taken before anything
     was changed, and is worth more."""
     if os.path.exists(path):
-        raise Refused(f"{path}: is there already, and an inventory is not written over")
+        raise Refused(
+            f"{path}: is there already, and an inventory is not written over; "
+            "name another file, or leave out --inventory"
+        )
     lines = list(inventory.lines())
     text = "".join(f"{line}\n" for line in lines) + f"end {len(lines)}\n"
     try:

@@ -15,7 +15,7 @@
             ": not sent, this proxy has no file descriptor left to connect") \
     FAILURE(QUEUE_FULL, BE_DOWN, ": queue full") \
     FAILURE(STALE, BE_EXISTS, ": connected anew since") \
-    FAILURE(NO_CAS, BE_DOWN, ": runs without CAS (-C)") \
+    FAILURE(NO_CAS, BE_DOWN, ": runs without CAS (-C): start it without -C") \
     FAILURE(TIMEOUT, BE_DOWN, ": timeout, not sent") \
     FAILURE(WITHDRAWN, BE_DOWN, ": withdrawn, not sent") \
     FAILURE(CLOSING, BE_DOWN, ": shutting down, not sent") \

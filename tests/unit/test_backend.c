@@ -240,7 +240,7 @@ static void without_cas_lists_are_refused(void **state)
     submit(b, append, &o);
     fake_until(&b->world, &o.done);
     assert_int_equal(o.reply.status, BE_DOWN);
-    assert_string_equal(o.text, "backend fake: runs without CAS (-C)");
+    assert_string_equal(o.text, "backend fake: runs without CAS (-C): start it without -C");
 }
 
 int main(void)

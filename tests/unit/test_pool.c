@@ -347,9 +347,9 @@ static void without_cas_only_what_does_not_need_it_is_sent(void **state)
     fake_pool_create(w);
     submit(w, &first, "mg list v c\r\n"); /* before the settings are known */
     submit(w, &plain, "mg key v\r\n");
-    expect_end(w, &first, BE_DOWN, "backend fake: runs without CAS (-C)");
+    expect_end(w, &first, BE_DOWN, "backend fake: runs without CAS (-C): start it without -C");
     submit(w, &later, "mg list v c\r\n");
-    expect_end(w, &later, BE_DOWN, "backend fake: runs without CAS (-C)");
+    expect_end(w, &later, BE_DOWN, "backend fake: runs without CAS (-C): start it without -C");
     fake_until_got(w, 10);
     assert_string_equal(w->server.got, "mg key v\r\n");
     fake_say(&w->server, "EN\r\n");

@@ -316,6 +316,7 @@ def test_an_inventory_is_not_written_over(start_daemon, memcached, tmp_path):
     store(memcached, "simple", KEY, ["apple"])
     done = convert([daemon], server(memcached), f"--inventory={path}")
     assert done.returncode == 2
+    assert "name another file, or leave out --inventory" in done.stderr
     assert path.read_text() == "from before\n"
     assert names_stored(memcached) == [KEY]
 
