@@ -48,7 +48,7 @@ static void on_done(struct exchange *x, const struct be_reply *reply)
 void backend_submit(struct backend *backend, struct be_request *req)
 {
     struct exchange *x = be_request_room(req);
-    bool conditional = req->verb == BE_CAS || req->verb == BE_CAS_DELETE;
+    bool conditional = be_is_conditional(req->verb);
     bool has_value = be_has_value(req->verb);
     CHECK(req->pool_index < backend->pool_count);
     CHECK(!conditional || req->epoch != 0);

@@ -391,7 +391,10 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
         return;
     }
     if (u->favour == UPSTREAM_ON_TRIAL) {
+        /* Requests do not wait for the next probe. */
         set_favour(u, UPSTREAM_EJECTED);
+        u->doubtful = true;
+        u->down_failure = FAILURE_EJECTED;
     }
     if (u->answered || now_us(u) >= u->up_since_us + PROVED_AFTER_US) {
         u->retry_ms = u->server->context->config->retry_min_ms;

@@ -14,6 +14,9 @@
 
 #define EJECTED "backend fake down: 2 requests in a row timed out; probing"
 
+/* A connection that held for a second is replaced at once when it is lost. */
+#define PROVED_AFTER_MS 1050
+
 /* Lets requests time out until the server is ejected. */
 static void make_silent(struct fake_world *w)
 {
@@ -99,6 +102,27 @@ static void a_server_that_answers_probes_only_stays_ejected(void **state)
     assert_int_equal(metric_get(&w->metrics, METRIC_backend_ejections), 3);
 }
 
+/* Its connection is lost before the one request came that would have tried it: until the next one
+ * has answered the probe, requests do not wait for that. */
+static void a_server_that_hangs_up_on_trial_is_ejected_again(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe first = {0}, other = {0};
+    make_silent(w);
+    fake_until_got(w, 4);
+    fake_say(&w->server, "MN\r\n");
+    fake_for_ms(w, PROVED_AFTER_MS);
+    fake_forget(&w->server);
+    fake_hang_up(&w->server);
+    fake_until_got(w, 4);
+    submit(w, &first, "delete key\r\n");
+    submit(w, &other, "delete key\r\n");
+    fake_say(&w->server, "MN\r\n");
+    expect_end(w, &first, BE_DOWN, EJECTED);
+    expect_end(w, &other, BE_DOWN, EJECTED);
+    assert_string_equal(w->server.got, "mn\r\n");
+}
+
 /* Time-outs between answers are not in a row; neither are those of many requests at once. */
 static void a_slow_server_is_not_ejected(void **state)
 {
@@ -127,6 +151,7 @@ int main(void)
         POOL_TEST(a_silent_server_gets_no_more_requests),
         POOL_TEST(an_ejected_server_is_tried_with_one_request),
         POOL_TEST(a_server_that_answers_probes_only_stays_ejected),
+        POOL_TEST(a_server_that_hangs_up_on_trial_is_ejected_again),
         POOL_TEST(a_slow_server_is_not_ejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,8 +9,9 @@ import pytest
 from harness import wait_until
 from test_backend_support import correct_answer
 
-FAST = {"connect_timeout_ms": 300, "timeout_ms": 500, "retry_min_ms": 20, "retry_max_ms": 100}
-CONFIG = {"pool main": FAST, "proxy": {"threads": 1}}
+# No time-out decides anything here: the fake server's threads wait for a processor that is busy.
+PATIENT = {"connect_timeout_ms": 10000, "timeout_ms": 10000, "retry_min_ms": 20, "retry_max_ms": 100}
+CONFIG = {"pool main": PATIENT, "proxy": {"threads": 1, "deadline_ms": 20000}}
 
 
 def answer_gets_with(answer):

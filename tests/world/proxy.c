@@ -71,8 +71,7 @@ struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
 
 bool flight_is_stale(const struct flight *f)
 {
-    bool guarded = f->request.verb == BE_CAS || f->request.verb == BE_CAS_DELETE;
-    return guarded && f->request.epoch != f->epoch;
+    return be_is_conditional(f->request.verb) && f->request.epoch != f->epoch;
 }
 
 void flight_execute(struct world *w, struct flight *f)

@@ -349,10 +349,12 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
     struct part *part = &w->parts[w->next_part];
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
-        part_remove(e, &w->op, part, 0);
-        CO_AWAIT(co, "deleting a sublist that was replaced");
-        if (event->status != BE_EXISTS) {
-            break;
+        if (part->state == PART_THERE) { /* it may have come since it was looked for */
+            part_remove(e, &w->op, part, 0);
+            CO_AWAIT(co, "deleting a sublist that was replaced");
+            if (event->status != BE_EXISTS) {
+                break;
+            }
         }
         part_send(e, &w->op, part, BE_GET, NULL, 0);
         CO_AWAIT(co, "looking at a sublist that was replaced");

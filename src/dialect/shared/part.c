@@ -109,6 +109,7 @@ void part_write(struct engine *e, struct op *op, const struct part *part, struct
 
 void part_remove(struct engine *e, struct op *op, const struct part *part, uint64_t tag)
 {
+    CHECK_SLOW(part->state == PART_THERE);
     struct be_request *r = request_for(e, op, part, BE_CAS_DELETE);
     r->cas = part->cas;
     r->epoch = part->epoch;

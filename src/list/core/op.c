@@ -183,6 +183,8 @@ void request_free(struct engine *e, struct be_request **slot)
 
 void request_send(struct engine *e, struct be_request *request)
 {
+    /* A CAS number belongs to the connection that it came over; without one it was never read. */
+    CHECK_SLOW(!be_is_conditional(request->verb) || request->epoch != 0);
     STAILQ_INSERT_TAIL(&e->outbox, request, link);
 }
 

@@ -51,6 +51,12 @@ static inline bool be_has_value(enum be_verb verb)
     return verb >= BE_ADD && verb <= BE_CAS && verb != BE_INCR;
 }
 
+/* True when the request is done only if the item has the CAS number of the request. */
+static inline bool be_is_conditional(enum be_verb verb)
+{
+    return verb == BE_CAS || verb == BE_CAS_DELETE;
+}
+
 /* True when the request may change an item: where its answer is lost, the item's state is unknown.
  */
 static inline bool be_changes(enum be_verb verb)

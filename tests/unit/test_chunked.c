@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lists of dialect sublists whose index names a sublist that is missing: it was evicted, or a
+ * client wrote the index and has not written the sublist yet. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support_engine.h"
+
+/* The random numbers of the rig make it the new sublist. */
+#define NEW "k.568"
+
+static void expect_replacing(struct script *s)
+{
+    static const struct slice item = {"a", 1};
+    s->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    script_submit(s, LIST_SET, &item, 1);
+    script_expect(s, BE_GET, "k", BE_HIT, "+0");
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect(s, BE_SIZE, "k", BE_HIT, "+0");
+    script_expect(s, BE_SIZE, "k.0", BE_MISS, NULL);
+    script_expect(s, BE_ADD, NEW, BE_STORED, NULL);
+    script_expect(s, BE_CAS, "k", BE_STORED, NULL);
+}
+
+static void test_lset_looks_whether_a_missing_sublist_has_come(void **state)
+{
+    struct script *s = *state;
+    expect_replacing(s);
+    script_expect(s, BE_GET, "k.0", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
+    assert_false(engine_busy(s->rig.engine));
+}
+
+static void test_lset_removes_a_sublist_that_has_come(void **state)
+{
+    struct script *s = *state;
+    expect_replacing(s);
+    script_expect(s, BE_GET, "k.0", BE_HIT, "+late");
+    script_expect(s, BE_CAS_DELETE, "k.0", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+    assert_false(engine_busy(s->rig.engine));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        script_test(test_lset_looks_whether_a_missing_sublist_has_come),
+        script_test(test_lset_removes_a_sublist_that_has_come),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
