@@ -60,7 +60,7 @@ void fake_start(struct fake_server *s);
 void fake_turn(struct fake_world *w);
 /* The events only: what was submitted is not written. */
 void fake_events(struct fake_world *w);
-/* Turns until *flag, for at most two seconds, which fails the test. */
+/* Turns until *flag, for at most twenty seconds, which fails the test. */
 void fake_until(struct fake_world *w, const bool *flag);
 /* Turns until the server got so many bytes. */
 void fake_until_got(struct fake_world *w, size_t len);

@@ -143,6 +143,66 @@ static void what_never_left_is_said_not_to_have_left(void **state)
     expect_end(w, &p, BE_DOWN, "backend fake down");
 }
 
+/* Those around it are sent, in their order. Once there is a connection, what was submitted may have
+ * been sent, and is answered like anything else. */
+static void what_is_withdrawn_in_time_is_never_sent(void **state)
+{
+    struct fake_world *w = *state;
+    const char *version = w->server.version;
+    struct probe p[4] = {0};
+    w->server.version = NULL; /* hangs in the handshake */
+    w->config.timeout_ms = w->config.connect_timeout_ms = 60000;
+    fake_pool_create(w);
+    submit(w, &p[0], "delete first\r\n");
+    submit(w, &p[1], "delete withdrawn\r\n");
+    submit(w, &p[2], "delete second\r\n");
+    fake_for_ms(w, 20);
+    assert_true(pool_withdraw(&p[1].x));
+    assert_true(pool_withdraw(&p[1].x)); /* as often as its submitter likes */
+    assert_false(p[1].done);
+    w->server.version = version;
+    expect_end(w, &p[1], BE_DOWN, "backend fake: withdrawn, not sent");
+    fake_until_got(w, 29);
+    assert_string_equal(w->server.got, "delete first\r\ndelete second\r\n");
+    submit(w, &p[3], "delete last\r\n");
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(i == 1 || !pool_withdraw(&p[i].x));
+    }
+    fake_until_got(w, 42);
+    fake_say(&w->server, "DELETED\r\nNOT_FOUND\r\nDELETED\r\n");
+    expect_answer(w, &p[0], "DELETED");
+    expect_answer(w, &p[2], "NOT_FOUND");
+    expect_answer(w, &p[3], "DELETED");
+    assert_int_equal(metric_get(&w->metrics, METRIC_outcomes_unknown), 0);
+}
+
+/* The loss of its connection leaves it unsent, so it would go out over the next one. */
+static void what_a_lost_connection_left_can_be_withdrawn(void **state)
+{
+    struct fake_world *w = *state;
+    struct probe sent = {0}, unsent = {0}, last = {0};
+    w->config.timeout_ms = w->config.connect_timeout_ms = 60000;
+    fake_pool_create(w);
+    warm_up(w);
+    const char *version = w->server.version;
+    submit(w, &sent, "delete sent\r\n");
+    fake_until_got(w, 13);
+    submit(w, &unsent, "delete unsent\r\n");
+    submit(w, &last, "delete last\r\n");
+    w->server.version = NULL;
+    fake_hang_up(&w->server);
+    fake_events(w);
+    assert_false(pool_withdraw(&sent.x));
+    assert_true(pool_withdraw(&unsent.x));
+    w->server.version = version;
+    expect_end(w, &sent, BE_LOST, "backend fake: connection lost, outcome unknown");
+    expect_end(w, &unsent, BE_DOWN, "backend fake: withdrawn, not sent");
+    fake_until_got(w, 13);
+    assert_string_equal(w->server.got, "delete last\r\n");
+    fake_say(&w->server, "DELETED\r\n");
+    expect_answer(w, &last, "DELETED");
+}
+
 static void a_lost_connection_tells_sent_from_unsent(void **state)
 {
     struct fake_world *w = *state;
@@ -470,6 +530,8 @@ int main(void)
         POOL_TEST(a_late_answer_costs_the_connection),
         POOL_TEST(a_timeout_is_seen_at_the_end_of_a_long_wait),
         POOL_TEST(what_never_left_is_said_not_to_have_left),
+        POOL_TEST(what_is_withdrawn_in_time_is_never_sent),
+        POOL_TEST(what_a_lost_connection_left_can_be_withdrawn),
         POOL_TEST(a_lost_connection_tells_sent_from_unsent),
         POOL_TEST(the_rest_of_a_broken_request_is_never_sent),
         POOL_TEST(an_early_refusal_keeps_the_stream_in_step),
