@@ -290,9 +290,10 @@ static void chunked_fini(struct work *w)
 const struct dialect dialect_chunked = {
     .name = "sublists",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
-    .never = dialect_not_exact,
+    .unsupported_reason = dialect_not_exact,
     .grammar = chunked_grammar,
     .essential = ROLE(PART_KEY) | ROLE(PART_CHUNK),
+    .sublists = ROLE(PART_CHUNK),
     .keeps_key = true,
     .reserved = signed_reserved,
     .use_elsewhere = use_elsewhere,

@@ -502,7 +502,7 @@ static enum progress paired_rewrite(struct engine *e, struct work *w, const stru
 const struct dialect dialect_paired = {
     .name = "paired",
     .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_DELETE, DIALECT_LANES_SEVERAL},
-    .never = dialect_not_exact,
+    .unsupported_reason = dialect_not_exact,
     .grammar = paired_grammar,
     .essential = ROLE(PART_ADDS),
     .delimited = true,

@@ -332,7 +332,7 @@ static enum progress ring_compact(struct engine *e, struct work *w, const struct
 const struct dialect dialect_ring = {
     .name = "ring",
     .lanes = {[LIST_ADD] = LANE_ADD},
-    .never = "a ring takes ladd alone, and forgets by itself",
+    .unsupported_reason = "a ring takes ladd alone, and forgets by itself",
     .grammar = ring_grammar,
     .integers = ROLE(PART_SEQ),
     .essential = ROLE(PART_SEQ),

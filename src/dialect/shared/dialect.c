@@ -61,8 +61,9 @@ const char *dialect_refusal(const struct dialect *dialect, const struct list_cal
     if (call->verb == LIST_CONVERT && policy->migrate != MIGRATE_NATIVE) {
         return "lconvert: this prefix has no migrate = native";
     }
-    if (dialect_lane(dialect, call->verb) == LANE_NEVER) {
-        snprintf(text, LIST_ERROR_MAX, "%s: %s", list_verb_word(call->verb), dialect->never);
+    if (dialect_lane(dialect, call->verb) == LANE_UNSUPPORTED) {
+        snprintf(text, LIST_ERROR_MAX, "%s: %s", list_verb_word(call->verb),
+                 dialect->unsupported_reason);
         return text;
     }
     if (call->key.len > policy->key_bytes_max) {

@@ -28,14 +28,15 @@ enum look {
 struct dialect {
     const char *name;
     enum lane lanes[LIST_VERB_COUNT]; /* for changes; dialect_lane has the others */
-    /* The reason for verbs in LANE_NEVER, behind the verb. */
-    const char *never;
+    /* The reason for verbs in LANE_UNSUPPORTED, behind the verb. */
+    const char *unsupported_reason;
 
     /* ---- what is stored ---- */
     /* Is the part, which is there, of the format? See grammar_reason. */
     const char *(*grammar)(const struct grammar *g, const struct part *part);
     uint32_t integers;  /* roles of parts that memcached counts by INCR */
     uint32_t essential; /* roles without which there is no list */
+    uint32_t sublists;  /* roles that lstat counts as sublists */
     bool keeps_key;     /* it stores something under the list's own key */
     bool one_item;      /* and nothing else: it is changed by CAS, or by one append */
     bool delimited;     /* the delimiter ends each item, so no item holds it */
@@ -167,7 +168,7 @@ void dialect_appended(struct engine *e, struct list *list, uint64_t bytes);
 work_step dialect_read, dialect_drop;
 /* Answers a read with what the look has found. */
 void answer_read(struct engine *e, struct work *w, struct list_call *call);
-/* dialect.never of lists of several items. */
+/* dialect.unsupported_reason of lists of several items. */
 extern const char dialect_not_exact[];
 
 /* Fills append with the items of the calls as delimited text; a missing item is created with it. */

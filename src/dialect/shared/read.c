@@ -53,6 +53,7 @@ static void answer_items(struct engine *e, struct work *w, struct list_call *cal
 
 static void fill_stat(const struct work *w, struct list_stat *stat)
 {
+    const struct dialect *dialect = dialect_of(w->op.list);
     stat->log_bytes = w->stored_bytes;
     stat->items = w->items.count;
     stat->head_server = w->op.list->head_server;
@@ -60,7 +61,7 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     for (size_t i = 0; i < w->part_count; i++) {
         const struct part *part = &w->parts[i];
         if (part->state == PART_THERE) {
-            stat->sublists += part->role == PART_CHUNK;
+            stat->sublists += (dialect->sublists & ROLE(part->role)) != 0;
             stat->head_cas = stat->head_cas == 0 ? part->cas : stat->head_cas;
             stat->ttl_s = stat->ttl_s < 0 ? part->ttl_s : stat->ttl_s;
         }

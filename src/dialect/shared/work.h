@@ -13,13 +13,13 @@
 
 /* Which calls travel together, and how. */
 enum lane {
-    LANE_NEVER,  /* the dialect has no such verb */
-    LANE_READ,   /* any number of reads, from one look at the parts */
-    LANE_ADD,    /* any number of blind additions, in one append */
-    LANE_DELETE, /* the same for deletions */
-    LANE_CHANGE, /* the same for both together */
-    LANE_EXACT,  /* any number of changes of a single item: read, decide, CAS */
-    LANE_ALONE,  /* one call at a time */
+    LANE_UNSUPPORTED, /* the dialect has no such verb */
+    LANE_READ,        /* any number of reads, from one look at the parts */
+    LANE_ADD,         /* any number of blind additions, in one append */
+    LANE_DELETE,      /* the same for deletions */
+    LANE_CHANGE,      /* the same for both together */
+    LANE_EXACT,       /* any number of changes of a single item: read, decide, CAS */
+    LANE_ALONE,       /* one call at a time */
 };
 
 /* What a list holds, in its order. Items live in the fold or in the parts. */

@@ -62,7 +62,7 @@ static size_t mark_reserved(const struct list_policy *policy, char *out)
 const struct dialect dialect_two_logs_mark = {
     .name = "marker",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
-    .never = dialect_not_exact,
+    .unsupported_reason = dialect_not_exact,
     .grammar = mark_grammar,
     .essential = ROLE(PART_A) | ROLE(PART_B),
     .reserved = mark_reserved,

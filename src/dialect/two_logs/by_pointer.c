@@ -56,7 +56,7 @@ static const char *pointer_grammar(const struct grammar *g, const struct part *p
 const struct dialect dialect_two_logs_pointer = {
     .name = "flip",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
-    .never = dialect_not_exact,
+    .unsupported_reason = dialect_not_exact,
     .grammar = pointer_grammar,
     .essential = ROLE(PART_A) | ROLE(PART_B),
     .reserved = signed_reserved,
