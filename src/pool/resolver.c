@@ -490,7 +490,11 @@ static void stop_thread(struct resolver *r)
     r->dns = NULL; /* see is_ending */
     if (dns != NULL) {
         evdns_base_free(dns, 1);
-        (void)event_base_loop(r->base, EVLOOP_NONBLOCK);
+        /* Each look-up under way is told, and frees what it holds; libevent defers that, and does
+         * only some of it in one turn of the loop. */
+        do {
+            (void)event_base_loop(r->base, EVLOOP_NONBLOCK);
+        } while (event_base_get_num_events(r->base, EVENT_BASE_COUNT_ACTIVE) > 0);
     }
 }
 
