@@ -58,13 +58,13 @@ static int find_pool(const struct config *config, const char *name, uint32_t *in
 /* Says that name is no pool of the file, and which one may be meant. Returns -1. */
 static int refuse_pool(const struct config *config, const struct place *place, const char *name)
 {
-    struct suggestion near;
-    suggestion_init(&near, slice_of(name));
+    const char *names[CONFIG_POOLS_MAX + 1] = {NULL};
     for (size_t i = 0; i < config->pool_count; i++) {
-        suggestion_offer(&near, config->pools[i].name);
+        names[i] = config->pools[i].name;
     }
-    if (near.best != NULL) {
-        return refuse(place, "pool: there is no [pool %s]; did you mean %s?", name, near.best);
+    const char *near = suggest(slice_of(name), names);
+    if (near != NULL) {
+        return refuse(place, "pool: there is no [pool %s]; did you mean %s?", name, near);
     }
     return refuse(place, "pool: there is no [pool %s]; expected the NAME of a [pool NAME]", name);
 }

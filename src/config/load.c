@@ -127,15 +127,12 @@ static int begin_section(struct load *load, struct slice text)
         load->kind = SECTION_LISTS;
         return begin_lists(load, rest);
     }
-    struct suggestion near;
-    suggestion_init(&near, kind);
-    suggestion_offer(&near, "proxy");
-    suggestion_offer(&near, "pool");
-    suggestion_offer(&near, "lists");
+    static const char *const kinds[] = {"proxy", "pool", "lists", NULL};
+    const char *near = suggest(kind, kinds);
     char hint[32] = "";
-    if (near.best != NULL) {
-        const char *more = strcmp(near.best, "pool") == 0 ? " NAME" : "";
-        (void)snprintf(hint, sizeof hint, " (did you mean [%s%s]?)", near.best, more);
+    if (near != NULL) {
+        const char *more = strcmp(near, "pool") == 0 ? " NAME" : "";
+        (void)snprintf(hint, sizeof hint, " (did you mean [%s%s]?)", near, more);
     }
     (void)config_fail(why, "unknown section %s%s; %s", load->shown, hint, expected);
     return fail_line(load, why);
@@ -169,22 +166,21 @@ static int fail_unknown(struct load *load, struct slice name)
             return fail_key(load, shown, why);
         }
     }
-    struct suggestion near;
-    suggestion_init(&near, name);
+    const char *names[CONFIG_KEYS_MAX + 1] = {NULL};
+    size_t known = 0;
     for (size_t i = 0; i < count; i++) {
         if (keys[i].section == load->kind) {
-            suggestion_offer(&near, keys[i].name);
+            names[known++] = keys[i].name;
         }
     }
-    if (near.best != NULL) {
-        (void)config_fail(why, "not a key of %s; did you mean %s?", load->shown, near.best);
+    const char *near = suggest(name, names);
+    if (near != NULL) {
+        (void)config_fail(why, "not a key of %s; did you mean %s?", load->shown, near);
         return fail_key(load, shown, why);
     }
     size_t n = (size_t)snprintf(why, sizeof why, "not a key of %s; expected", load->shown);
-    for (size_t i = 0; i < count && n < sizeof why; i++) {
-        if (keys[i].section == load->kind) {
-            n += (size_t)snprintf(why + n, sizeof why - n, " %s", keys[i].name);
-        }
+    for (size_t i = 0; i < known && n < sizeof why; i++) {
+        n += (size_t)snprintf(why + n, sizeof why - n, " %s", names[i]);
     }
     return fail_key(load, shown, why);
 }

@@ -8,15 +8,8 @@
 
 #include "base/slice.h"
 
-struct suggestion {
-    struct slice given;
-    const char *best; /* NULL: none is near */
-    size_t distance;
-};
-
-/* Begins a search for a word like given, which the caller keeps. */
-void suggestion_init(struct suggestion *s, struct slice given);
-/* Considers a word, which the caller keeps as long as best is used. */
-void suggestion_offer(struct suggestion *s, const char *word);
+/* That of the words (NULL stands behind the last) which is nearest to the given one, or NULL when
+ * none is near. */
+const char *suggest(struct slice given, const char *const *words);
 
 #endif

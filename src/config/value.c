@@ -158,13 +158,9 @@ static int fail_word(const struct config_key *key, struct slice text, const char
                      char error[CONFIG_ERROR_MAX])
 {
     char why[64] = "is not known";
-    struct suggestion near;
-    suggestion_init(&near, text);
-    for (size_t i = 0; words[i] != NULL; i++) {
-        suggestion_offer(&near, words[i]);
-    }
-    if (near.best != NULL) {
-        (void)snprintf(why, sizeof why, "is not known (did you mean %s?)", near.best);
+    const char *near = suggest(text, words);
+    if (near != NULL) {
+        (void)snprintf(why, sizeof why, "is not known (did you mean %s?)", near);
     }
     return fail_value(key, text, why, error);
 }
