@@ -16,8 +16,8 @@ bool call_unknown(const struct sim_call *call)
 
 static const char *status_name(enum list_status status)
 {
-    static const char *const names[] = {"OK", "MISSING", "NOT_STORED", "CLIENT_ERROR",
-                                        "SERVER_ERROR"};
+    static const char *const names[] = {"OK",     "MISSING",      "NOT_STORED",
+                                        "EXISTS", "CLIENT_ERROR", "SERVER_ERROR"};
     return names[status];
 }
 

@@ -36,6 +36,7 @@ static enum history_outcome outcome_of(const struct sim_call *call)
                                                                     : HISTORY_MISSING;
     case LIST_NOT_STORED:
         return HISTORY_NOT_STORED;
+    case LIST_EXISTS: /* no call of the simulator has such a condition */
     case LIST_CLIENT_ERROR:
     case LIST_SERVER_ERROR:
         break;

@@ -23,10 +23,23 @@ enum list_status {
     LIST_OK,
     LIST_MISSING, /* reads: no such list (or an empty one, unless on_missing = refuse); on_missing =
                      refuse: changes */
-    LIST_NOT_STORED,   /* LIST_CREATE: exists. LIST_ADD with on_missing = refuse: missing */
+    LIST_NOT_STORED, /* LIST_CREATE: exists. LIST_ADD with on_missing = refuse: missing. A condition
+                        that the list does not meet, but for what the next one and LIST_MISSING say
+                      */
+    LIST_EXISTS,     /* LIST_IF_VERSION, LIST_IF_LEASED: the list is not as expected any more */
     LIST_CLIENT_ERROR, /* error holds the text behind CLIENT_ERROR */
     LIST_SERVER_ERROR, /* error holds the text behind SERVER_ERROR; it says whether a change may
                           have been done */
+};
+
+/* What must be so in the instant of the change, or nothing is done. */
+enum list_condition {
+    LIST_ALWAYS,
+    LIST_IF_MISSING, /* otherwise LIST_NOT_STORED */
+    LIST_IF_PRESENT, /* otherwise LIST_NOT_STORED */
+    LIST_IF_VERSION, /* the version is the one expected; otherwise LIST_EXISTS, or LIST_MISSING */
+    LIST_IF_LEASED,  /* the list is missing, and the token expected is that of its lease; otherwise
+                        LIST_EXISTS */
 };
 
 enum list_form {
@@ -53,6 +66,11 @@ struct list_call {
     const struct slice *items;
     size_t item_count;
     int64_t from, to;
+    enum list_condition condition; /* of changes that take one */
+    uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */
+    bool has_exptime;              /* false: a list keeps its time, a new one gets the prefix's */
+    int64_t exptime; /* as memcached reads it: 0 never, negative at once, up to 30 days the seconds
+                        from now on, above that the second since 1970 */
     uint64_t deadline_us; /* mono_us by which it is answered, whatever happens; 0: never mind. While
                              the engine waits for the client (session.h) it does not come nearer */
     void *owner;          /* the submitter's */

@@ -144,6 +144,8 @@ static void reply_outcome(enum answer answer, const struct list_call *call, stru
     bool is_number = answer == ANSWER_ADDED || answer == ANSWER_REMOVED || answer == ANSWER_NUMBER;
     if (call->status == LIST_NOT_STORED) {
         chain_copy_slice(out, SLICE_LIT("NOT_STORED\r\n"));
+    } else if (call->status == LIST_EXISTS) {
+        chain_copy_slice(out, SLICE_LIT("EXISTS\r\n"));
     } else if (call->status == LIST_MISSING) {
         chain_copy_slice(out, outcomes[answer].missing);
     } else if (is_number) {

@@ -141,6 +141,10 @@ static void start_call(struct pending *p)
     call->session = &p->client->session;
     call->from = r->from;
     call->to = r->to;
+    call->condition = LIST_ALWAYS;
+    call->expected = 0;
+    call->has_exptime = false;
+    call->exptime = 0;
     bool is_long = list_verb_has(call->verb, LIST_LONG);
     uint32_t ms = is_long ? w->config->long_timeout_ms : w->config->deadline_ms;
     call->deadline_us = pending_since_us(p) + (uint64_t)ms * 1000;
