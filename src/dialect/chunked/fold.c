@@ -208,8 +208,7 @@ enum progress chunked_compact(struct engine *e, struct work *w, const struct op_
     w->wrote_any = true;
     for (w->rounds = 0; w->wrote_any && w->rounds < ROUNDS_MAX && w->tries < TRIES_MAX;) {
         if (w->conflict) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+            WORK_BACK_OFF(e, w, co);
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));
@@ -376,8 +375,7 @@ enum progress chunked_set(struct engine *e, struct work *w, const struct op_even
     set_texts(w);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+            WORK_BACK_OFF(e, w, co);
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;

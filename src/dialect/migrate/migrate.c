@@ -480,8 +480,7 @@ enum progress migrate_convert(struct engine *e, struct work *w, const struct op_
     }
     for (w->tries = 0; !w->failed && w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+            WORK_BACK_OFF(e, w, co);
         }
         CO_CALL(co, convert_once(e, w, event));
         if (w->failed || !w->conflict) {

@@ -474,8 +474,7 @@ static enum progress take_steps(struct engine *e, struct work *w, const struct o
         }
         if (w->conflict) {
             w->tries++;
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+            WORK_BACK_OFF(e, w, co);
         }
     }
     CO_END(co);

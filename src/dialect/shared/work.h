@@ -139,8 +139,11 @@ uint64_t work_version(const struct work *w, bool with_key);
 
 /* The first pause after a conflict; the longest is 2^8 times that. */
 #define WORK_BACKOFF_US 200u
-/* Pauses before the next try after a conflict, longer each time. */
+/* How long the next pause after a conflict is; at random, longer each time. */
 uint64_t work_backoff_us(struct engine *e, const struct work *w);
+/* In a protothread: pauses before the next try after a conflict. */
+#define WORK_BACK_OFF(e, w, co) \
+    CO_SLEEP(&(w)->op, co, "backing off after a conflict", (e)->now.mono_us + work_backoff_us(e, w))
 
 /* Adds the items of a call. */
 static inline void fold_call(struct fold *fold, const struct list_call *call)

@@ -84,8 +84,7 @@ static enum progress write_as_read(struct engine *e, struct work *w, const struc
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+            WORK_BACK_OFF(e, w, co);
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed || !send(e, w)) {

@@ -304,8 +304,7 @@ enum progress two_logs_fold(struct engine *e, struct work *w, const struct op_ev
     w->conflicts = 0;
     for (w->rounds = 0; w->rounds < ROUNDS_MAX && w->conflicts < TWO_LOGS_TRIES_MAX; w->rounds++) {
         if (w->conflict) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict",
-                     e->now.mono_us + work_backoff_us(e, w));
+            WORK_BACK_OFF(e, w, co);
             w->conflict = false;
         }
         CO_CALL(co, work_look(e, w, event));
