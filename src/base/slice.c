@@ -84,13 +84,13 @@ uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
     return mix(h ^ (uint64_t)len, secret ^ 0x082efa98ec4e6c89ULL);
 }
 
-const char *slice_escape(struct slice s, char *out, size_t cap)
+const char *slice_escape_also(struct slice s, const char *also, char *out, size_t cap)
 {
     static const char hex[] = "0123456789abcdef";
     size_t n = 0;
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        bool plain = c > ' ' && c < 0x7f && c != '"' && c != '\\';
+        bool plain = c >= ' ' && c < 0x7f && strchr(also, c) == NULL;
         size_t need = plain ? 1 : 4;
         if (n + need + 4 > cap) {
             n += (size_t)snprintf(out + n, cap - n, "...");
@@ -107,4 +107,9 @@ const char *slice_escape(struct slice s, char *out, size_t cap)
     }
     out[n] = '\0';
     return out;
+}
+
+const char *slice_escape(struct slice s, char *out, size_t cap)
+{
+    return slice_escape_also(s, " \"\\", out, cap);
 }

@@ -224,21 +224,6 @@ static void print_section(enum config_section kind, const void *from, const char
     }
 }
 
-/* A prefix as a file has it: a * at its end would not be one of its bytes there. */
-static void escape_prefix(const struct list_policy *policy, char out[4 * CONFIG_NAME_MAX + 1])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < policy->prefix_len; i++) {
-        if (policy->prefix[i] == '*') {
-            memcpy(out + n, "\\x2a", 5);
-        } else {
-            slice_escape(slice_make(policy->prefix + i, 1), out + n, 4 * CONFIG_NAME_MAX + 1 - n);
-        }
-        n += strlen(out + n);
-    }
-    out[n] = '\0';
-}
-
 void config_print(const struct config *config,
                   void (*print)(void *arg, const char *section, const char *key, const char *value),
                   void *arg)
@@ -253,7 +238,9 @@ void config_print(const struct config *config,
     }
     for (size_t i = 0; i < config->list_count; i++) {
         const struct list_policy *policy = &config->lists[i];
-        escape_prefix(policy, prefix);
+        /* As a file has it: a * at its end would not be one of its bytes there. */
+        slice_escape_also(slice_make(policy->prefix, policy->prefix_len), " \"\\*", prefix,
+                          sizeof prefix);
         (void)snprintf(name, sizeof name, "lists%s%s", i == 0 ? "" : " ", prefix);
         print_section(SECTION_LISTS, policy, name, print, arg);
     }

@@ -54,28 +54,7 @@ bool text_next_item(struct slice *rest, bool *more, struct slice *item)
 
 const char *text_show(struct slice text, char *out, size_t cap)
 {
-    static const char hex[] = "0123456789abcdef";
-    size_t n = 0;
-    CHECK(cap >= 8);
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        /* Room for this one as \xNN, for "..." and NUL. */
-        if (n + 4 + 3 + 1 > cap) {
-            memcpy(out + n, "...", 3);
-            n += 3;
-            break;
-        }
-        if (c >= ' ' && c < 0x7f) {
-            out[n++] = (char)c;
-        } else {
-            out[n++] = '\\';
-            out[n++] = 'x';
-            out[n++] = hex[c >> 4];
-            out[n++] = hex[c & 15];
-        }
-    }
-    out[n] = '\0';
-    return out;
+    return slice_escape_also(text, "", out, cap);
 }
 
 static int hex_digit(char c)
