@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
+#include "base/ip.h"
 #include "config/text.h"
 
 #define EXPECTED_ADDRESS "expected host:port, [IPv6]:port or unix:PATH"
@@ -178,21 +179,15 @@ int listen_list_add(struct config *config, struct slice text, uint16_t default_p
     return 0;
 }
 
-/* Is it an address that no machine has, as 0.0.0.0 or ::, or a multicast one? To connect to 0.0.0.0
- * means this machine: another one for each proxy. */
+/* Is it an address, and one that no server has? */
 static bool is_no_machine(const char *host)
 {
     struct in_addr v4;
     struct in6_addr v6;
     if (inet_aton(host, &v4) != 0) {
-        uint32_t address = ntohl(v4.s_addr);
-        return address >> 24 == 0 || IN_MULTICAST(address) || address == INADDR_BROADCAST;
+        return !ipv4_is_host(v4);
     }
-    if (inet_pton(AF_INET6, host, &v6) != 1) {
-        return false;
-    }
-    return IN6_IS_ADDR_UNSPECIFIED(&v6) || IN6_IS_ADDR_MULTICAST(&v6) ||
-           (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 0);
+    return inet_pton(AF_INET6, host, &v6) == 1 && !ipv6_is_host(&v6);
 }
 
 /* "host:port weight": the weight may be missing. */

@@ -9,6 +9,8 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "base/ip.h"
+
 /* "%" and the name of an interface (IFNAMSIZ). */
 #define ZONE_MAX 17
 
@@ -81,11 +83,9 @@ bool address_is_loopback(const struct address *a)
 bool address_is_host(const struct address *a)
 {
     if (a->sa.ss_family == AF_INET) {
-        uint32_t host = ntohl(ipv4(a)->sin_addr.s_addr);
-        return host >> 24 != 0 && !IN_MULTICAST(host) && host != INADDR_BROADCAST;
+        return ipv4_is_host(ipv4(a)->sin_addr);
     }
-    return a->sa.ss_family == AF_INET6 && !IN6_IS_ADDR_UNSPECIFIED(&ipv6(a)->sin6_addr) &&
-           !IN6_IS_ADDR_MULTICAST(&ipv6(a)->sin6_addr);
+    return a->sa.ss_family == AF_INET6 && ipv6_is_host(&ipv6(a)->sin6_addr);
 }
 
 bool address_is_localhost(const char *host)

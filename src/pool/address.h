@@ -42,8 +42,7 @@ void address_set_port(struct address *address, uint16_t port);
 /* Below 0 when a is chosen before b; 0 when they are the same but for the port. */
 int address_compare(const struct address *a, const struct address *b);
 bool address_is_loopback(const struct address *address);
-/* Can it be a server's? Not so 0.0.0.0 and ::, which a DNS server may give for a name that it
- * blocks and which the system takes for this machine, nor multicast and broadcast addresses. */
+/* Can it be a server's (base/ip.h)? */
 bool address_is_host(const struct address *address);
 
 /* "localhost", or a name that ends in ".localhost": it means the loopback interface and is never

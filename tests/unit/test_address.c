@@ -79,7 +79,7 @@ static void some_addresses_are_of_no_server(void **state)
 {
     static const char *const good[] = {"1.0.0.0", "10.0.0.1", "127.0.0.1", "::1", "fd00::1"};
     static const char *const bad[] = {"0.0.0.0",         "0.1.2.3", "224.0.0.1", "239.255.255.255",
-                                      "255.255.255.255", "::",      "ff02::1"};
+                                      "255.255.255.255", "::",      "ff02::1",   "::ffff:0.0.0.0"};
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         struct address address = read_address(good[i]);
