@@ -145,31 +145,13 @@ static RARE void do_plain(struct client *client, const struct request *request, 
 
 void dispatch(struct client *client, const struct request *request, struct block *block)
 {
-    switch (request->verb->shape) {
-    case SHAPE_KEYS:
-    case SHAPE_GAT:
-    case SHAPE_STORE:
-    case SHAPE_DELETE:
-    case SHAPE_ARITH:
-    case SHAPE_TOUCH:
-    case SHAPE_META:
-    case SHAPE_META_SET:
-        forward_request(client, request, block);
-        return;
-    case SHAPE_LIST_ITEMS:
-    case SHAPE_LIST_CONTENT:
-    case SHAPE_LIST_KEY:
-    case SHAPE_LIST_KEYS:
-    case SHAPE_LIST_RANGE:
-    case SHAPE_LIST_DATA:
-        list_request_start(client, request, block);
-        return;
-    case SHAPE_PLAIN:
+    enum verb_shape shape = request->verb->shape;
+    if (shape == SHAPE_PLAIN) {
         do_plain(client, request, block);
-        return;
-    case SHAPE_REFUSED:
-        /* The parser has answered it. */
-        break;
+    } else if (shape_is_list(shape)) {
+        list_request_start(client, request, block);
+    } else {
+        CHECK(shape != SHAPE_REFUSED); /* the parser has answered it */
+        forward_request(client, request, block);
     }
-    refuse(client, false, SLICE_LIT("ERROR\r\n"));
 }

@@ -13,19 +13,7 @@
 
 static bool shape_may_be_long(enum verb_shape shape)
 {
-    switch (shape) {
-    case SHAPE_KEYS:
-    case SHAPE_GAT:
-    case SHAPE_LIST_ITEMS:
-    case SHAPE_LIST_CONTENT:
-    case SHAPE_LIST_KEY:
-    case SHAPE_LIST_KEYS:
-    case SHAPE_LIST_RANGE:
-    case SHAPE_LIST_DATA:
-        return true;
-    default:
-        return false;
-    }
+    return shape == SHAPE_KEYS || shape == SHAPE_GAT || shape_is_list(shape);
 }
 
 /* Does the line that begins here name any number of keys or items? front is long enough to hold the

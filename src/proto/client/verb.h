@@ -23,7 +23,7 @@ enum verb_shape {
     SHAPE_META_SET, /* KEY BYTES FLAG... + data block */
     SHAPE_PLAIN,    /* anything: answered by the proxy itself, tokens are looked at there */
     SHAPE_REFUSED,  /* memcached knows it, a proxy cannot mean it: CLIENT_ERROR */
-    /* Of lists: see the column "takes". */
+    /* Of lists: see the column "takes". They stand last: see shape_is_list(). */
     SHAPE_LIST_ITEMS,
     SHAPE_LIST_CONTENT,
     SHAPE_LIST_KEY,
@@ -31,6 +31,12 @@ enum verb_shape {
     SHAPE_LIST_RANGE,
     SHAPE_LIST_DATA,
 };
+
+/* Is it the shape of a list verb? */
+static inline bool shape_is_list(enum verb_shape shape)
+{
+    return shape >= SHAPE_LIST_ITEMS;
+}
 
 /* Do items follow the key on the line? */
 static inline bool shape_has_items(enum verb_shape shape)
