@@ -86,51 +86,44 @@ struct parse_result request_delete(const struct request_line *line, struct reque
     return take_words(line, words, count, noreply, out);
 }
 
-/* KEY WORD [noreply]: false when the line is refused by *refusal already. */
-static bool take_key_and_word(const struct request_line *line, struct slice words[3], size_t *count,
-                              bool *noreply, struct parse_result *refusal)
+/* KEY NUMBER [noreply]; take reads the number, false: the line is refused by that text. */
+static struct parse_result request_key_and_number(const struct request_line *line,
+                                                  bool (*take)(struct request *, struct slice),
+                                                  struct slice refusal, struct request *out)
 {
-    *count = request_words(line->rest, words, 3);
-    if (*count < 2 || *count > 3) {
-        *refusal = request_refuse(line, REPLY_ERROR, false);
-        return false;
+    struct slice words[3];
+    size_t count = request_words(line->rest, words, 3);
+    if (count < 2 || count > 3) {
+        return request_refuse(line, REPLY_ERROR, false);
     }
-    *noreply = word_is_noreply(words[*count - 1]);
+    bool noreply = word_is_noreply(words[count - 1]);
     if (line_has_nul(line) || words[0].len > KEY_BYTES_MAX) {
-        *refusal = request_refuse(line, REPLY_BAD_FORMAT, *noreply);
-        return false;
+        return request_refuse(line, REPLY_BAD_FORMAT, noreply);
     }
-    return true;
+    if (!take(out, words[1])) {
+        return request_refuse(line, refusal, noreply);
+    }
+    return take_words(line, words, count, noreply, out);
+}
+
+static bool take_delta(struct request *out, struct slice word)
+{
+    return word_to_u64(word, &out->delta);
 }
 
 struct parse_result request_arith(const struct request_line *line, struct request *out)
 {
-    struct slice words[3];
-    size_t count;
-    bool noreply;
-    struct parse_result refusal;
-    if (!take_key_and_word(line, words, &count, &noreply, &refusal)) {
-        return refusal;
-    }
-    if (!word_to_u64(words[1], &out->delta)) {
-        return request_refuse(line, SLICE_LIT("CLIENT_ERROR invalid numeric delta argument\r\n"),
-                              noreply);
-    }
-    return take_words(line, words, count, noreply, out);
+    return request_key_and_number(
+        line, take_delta, SLICE_LIT("CLIENT_ERROR invalid numeric delta argument\r\n"), out);
+}
+
+static bool take_exptime(struct request *out, struct slice word)
+{
+    out->exptime_text = word;
+    return word_to_i32(word, &out->exptime);
 }
 
 struct parse_result request_touch(const struct request_line *line, struct request *out)
 {
-    struct slice words[3];
-    size_t count;
-    bool noreply;
-    struct parse_result refusal;
-    if (!take_key_and_word(line, words, &count, &noreply, &refusal)) {
-        return refusal;
-    }
-    if (!word_to_i32(words[1], &out->exptime)) {
-        return request_refuse(line, REPLY_BAD_EXPTIME, noreply);
-    }
-    out->exptime_text = words[1];
-    return take_words(line, words, count, noreply, out);
+    return request_key_and_number(line, take_exptime, REPLY_BAD_EXPTIME, out);
 }

@@ -386,29 +386,19 @@ static void emit_key(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler key_handler = {.start = start_only_key,
-                                           .park = forward_part_park,
-                                           .restart = restart_key,
-                                           .emit = emit_key,
-                                           .free = forward_part_free,
-                                           .abandon = forward_part_abandon,
+#define KEY_HANDLER(start_it) \
+    .start = (start_it), .park = forward_part_park, .emit = emit_key, .free = forward_part_free, \
+    .abandon = forward_part_abandon
+
+static const struct handler key_handler = {KEY_HANDLER(start_only_key), .restart = restart_key,
                                            .timeout_text = forward_read_timeout_text};
 
-static const struct handler keys_handler = {.start = start_keys,
-                                            .park = forward_part_park,
-                                            .restart = restart_key,
-                                            .emit = emit_key,
-                                            .free = forward_part_free,
-                                            .abandon = forward_part_abandon,
+static const struct handler keys_handler = {KEY_HANDLER(start_keys), .restart = restart_key,
                                             .timeout_text = forward_read_timeout_text};
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
-static const struct handler touch_keys_handler = {.start = start_next_key,
-                                                  .park = forward_part_park,
-                                                  .emit = emit_key,
-                                                  .free = forward_part_free,
-                                                  .abandon = forward_part_abandon,
+static const struct handler touch_keys_handler = {KEY_HANDLER(start_next_key),
                                                   .timeout_text = forward_timeout_text};
 
 static const struct handler *handler_of(const struct request *r)
