@@ -66,8 +66,8 @@ uint64_t hash_bytes(const void *p, size_t len, uint64_t seed);
  * once, before threads start and anything is hashed; without it runs can be repeated exactly. */
 void hash_set_secret(uint64_t secret);
 
-/* Copies s into out (cap bytes, always NUL-terminated) with control bytes, non-ASCII bytes and those
- * of `also` as \xNN; a text that does not fit ends in "...". Returns out. */
+/* Copies s into out (cap bytes, always NUL-terminated) with control bytes, non-ASCII bytes and
+ * those of `also` as \xNN; a text that does not fit ends in "...". Returns out. */
 const char *slice_escape_also(struct slice s, const char *also, char *out, size_t cap);
 /* The same with blanks, quotes and backslashes as \xNN. For keys in logs and error lines. */
 const char *slice_escape(struct slice s, char *out, size_t cap);
