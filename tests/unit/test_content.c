@@ -22,7 +22,7 @@ static const struct list_policy roomy = {
     .fold_memory_bytes = UINT64_MAX,
 };
 
-/* A list in memory, and what the model says of it. */
+/* A list in memory, what the model says of it, and one reading of it. */
 struct fixture {
     struct test_run runs[RUNS_MAX];
     struct block *entries[RUNS_MAX];
@@ -30,6 +30,8 @@ struct fixture {
     struct block *log;
     struct head *head;
     struct model model;
+    struct content c;
+    struct chain out;
 };
 
 /* Reads the head made of the runs and the log; takes over log. */
@@ -78,7 +80,7 @@ static void fixture_init_random(struct fixture *f, struct rng *rng)
     fixture_finish(f, random_log(rng, &shape));
 }
 
-static void fixture_fini(struct fixture *f)
+static void fixture_fini_list(struct fixture *f)
 {
     for (size_t i = 0; i < f->run_count; i++) {
         test_run_fini(&f->runs[i]);
@@ -104,22 +106,54 @@ static void visit(const struct fixture *f, const struct run *runs, size_t count,
     }
 }
 
-/* Everything up to the pass over the oldest run. */
-static void prepare(struct content *c, const struct fixture *f, const struct list_policy *policy)
+/* Begins a reading: what it writes goes to f->out. */
+static struct content *begin(struct fixture *f, const struct list_policy *policy)
+{
+    chain_init(&f->out);
+    content_init(&f->c, f->head, policy);
+    f->c.output.delimiter = policy->delimiter;
+    f->c.output.limit_bytes = policy->max_answer_bytes;
+    f->c.output.out = &f->out;
+    return &f->c;
+}
+
+static void end(struct fixture *f)
+{
+    content_fini(&f->c);
+    chain_fini(&f->out);
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    end(f);
+    fixture_fini_list(f);
+}
+
+/* Begins one, up to the pass over the oldest run. */
+static struct content *prepare(struct fixture *f, const struct list_policy *policy)
 {
     size_t count;
-    content_init(c, f->head, policy);
-    c->output.delimiter = policy->delimiter;
-    c->output.limit_bytes = policy->max_answer_bytes;
+    struct content *c = begin(f, policy);
     const struct run *runs = content_overlay_runs(c, &count);
     visit(f, runs, count, false, content_fold_visit, c);
     if (!c->too_large) {
         content_fold_log(c, f->head->log);
     }
+    return c;
 }
 
-static void pass(struct content *c, const struct fixture *f)
+/* Makes a list of one run and no log, and prepares a reading of it. */
+static struct content *prepare_run(struct fixture *f, const char *entries, uint32_t per_sublist)
 {
+    *f = (struct fixture){.run_count = 0};
+    fixture_add_run(f, block_of(slice_of(entries)), per_sublist);
+    fixture_finish(f, block_of(SLICE_NONE));
+    return prepare(f, &roomy);
+}
+
+static void pass(struct fixture *f)
+{
+    struct content *c = &f->c;
     size_t count;
     output_rewind(&c->output);
     const struct run *runs = content_base_run(c, &count);
@@ -171,22 +205,29 @@ static struct block *expected(const struct model *m, uint64_t from, uint64_t to,
     return b;
 }
 
-static void assert_range(struct content *c, const struct fixture *f, uint64_t from, uint64_t to)
+static void assert_range(struct fixture *f, uint64_t from, uint64_t to)
 {
-    struct chain out;
-    chain_init(&out);
-    c->output.out = &out;
+    struct content *c = &f->c;
     c->output.from = from;
     c->output.to = to;
-    pass(c, f);
+    pass(f);
     struct block *want = expected(&f->model, from, to, c->output.items_form, c->backwards);
-    assert_chain_is(&out, block_slice(want));
+    assert_chain_is(&f->out, block_slice(want));
     uint64_t end = to < f->model.count ? to + 1 : f->model.count;
     assert_int_equal(c->output.written, end > from ? end - from : 0);
     assert_false(c->output.too_large);
     block_unref(&want);
-    chain_fini(&out);
-    c->output.out = NULL;
+    chain_fini(&f->out);
+    chain_init(&f->out);
+}
+
+static void assert_random_ranges(struct fixture *f, struct rng *rng)
+{
+    assert_range(f, 0, UINT64_MAX);
+    for (int i = 0; i < 5; i++) {
+        uint64_t from = rng_below(rng, f->model.count + 3);
+        assert_range(f, from, from + rng_below(rng, f->model.count + 3));
+    }
 }
 
 static void test_random_lists_are_streamed_as_the_model_has_them(void **state)
@@ -197,29 +238,21 @@ static void test_random_lists_are_streamed_as_the_model_has_them(void **state)
     for (int round = 0; round < 3000; round++) {
         struct fixture f;
         fixture_init_random(&f, &rng);
-        struct content c;
-        prepare(&c, &f, &roomy);
-        c.output.items_form = rng_below(&rng, 2) == 0;
-        c.output.key = SLICE_LIT("key");
+        struct content *c = prepare(&f, &roomy);
+        c->output.items_form = rng_below(&rng, 2) == 0;
+        c->output.key = SLICE_LIT("key");
         if (rng_below(&rng, 2) == 0) {
             /* Counting first must not change what follows. */
-            pass(&c, &f);
-            assert_int_equal(c.output.position, f.model.count);
-            assert_int_equal(c.output.written, 0);
+            c->output.out = NULL;
+            pass(&f);
+            c->output.out = &f.out;
+            assert_int_equal(c->output.position, f.model.count);
+            assert_int_equal(c->output.written, 0);
         }
-        assert_range(&c, &f, 0, UINT64_MAX);
-        for (int i = 0; i < 5; i++) {
-            uint64_t from = rng_below(&rng, f.model.count + 3);
-            assert_range(&c, &f, from, from + rng_below(&rng, f.model.count + 3));
-        }
-        assert_range(&c, &f, 1, UINT64_MAX);
-        c.backwards = true; /* one pass has gone before */
-        assert_range(&c, &f, 0, UINT64_MAX);
-        for (int i = 0; i < 5; i++) {
-            uint64_t from = rng_below(&rng, f.model.count + 3);
-            assert_range(&c, &f, from, from + rng_below(&rng, f.model.count + 3));
-        }
-        content_fini(&c);
+        assert_random_ranges(&f, &rng);
+        assert_range(&f, 1, UINT64_MAX);
+        c->backwards = true; /* one pass has gone before */
+        assert_random_ranges(&f, &rng);
         fixture_fini(&f);
     }
 }
@@ -233,16 +266,13 @@ static void test_a_count_known_without_a_pass_is_right(void **state)
     for (int round = 0; round < 3000; round++) {
         struct fixture f;
         fixture_init_random(&f, &rng);
-        struct content c;
-        prepare(&c, &f, &roomy);
         uint64_t count;
-        if (content_known_count(&c, &count)) {
+        if (content_known_count(prepare(&f, &roomy), &count)) {
             assert_int_equal(count, f.model.count);
             known++;
         } else {
             assert_true(f.run_count > 0);
         }
-        content_fini(&c);
         fixture_fini(&f);
     }
     assert_true(known > 300);
@@ -256,21 +286,19 @@ static void test_every_range_of_a_small_list_is_right(void **state)
     fixture_add_run(&f, block_of(SLICE_LIT("-1:b+1:g=1:a")), 10);
     fixture_finish(&f, block_of(SLICE_LIT("+1:h-1:e")));
     assert_int_equal(f.model.count, 6);
-    struct content c;
-    prepare(&c, &f, &roomy);
+    struct content *c = prepare(&f, &roomy);
     for (int form = 0; form < 2; form++) {
-        c.output.items_form = form == 1;
-        c.output.key = SLICE_LIT("key");
+        c->output.items_form = form == 1;
+        c->output.key = SLICE_LIT("key");
         for (uint64_t from = 0; from < 8; from++) {
             for (uint64_t to = from; to < 9; to++) {
-                c.backwards = false;
-                assert_range(&c, &f, from, to);
-                c.backwards = true;
-                assert_range(&c, &f, from, to);
+                c->backwards = false;
+                assert_range(&f, from, to);
+                c->backwards = true;
+                assert_range(&f, from, to);
             }
         }
     }
-    content_fini(&c);
     fixture_fini(&f);
 }
 
@@ -281,39 +309,27 @@ static void test_a_cleared_list_needs_no_run(void **state)
     fixture_add_run(&f, block_of(SLICE_LIT("+1:a")), 2);
     fixture_add_run(&f, block_of(SLICE_LIT("+1:b")), 2);
     fixture_finish(&f, block_of(SLICE_LIT("+1:c!0:+1:d")));
-    struct content c;
     size_t count;
-    content_init(&c, f.head, &roomy);
-    c.output.delimiter = roomy.delimiter;
-    c.output.limit_bytes = roomy.max_answer_bytes;
-    (void)content_overlay_runs(&c, &count);
+    struct content *c = begin(&f, &roomy);
+    (void)content_overlay_runs(c, &count);
     assert_int_equal(count, 0);
-    (void)content_base_run(&c, &count);
+    (void)content_base_run(c, &count);
     assert_int_equal(count, 0);
-    content_fold_log(&c, f.head->log);
-    assert_range(&c, &f, 0, UINT64_MAX);
-    content_fini(&c);
+    content_fold_log(c, f.head->log);
+    assert_range(&f, 0, UINT64_MAX);
     fixture_fini(&f);
 }
 
 static void test_a_range_that_is_complete_asks_for_no_more_sublists(void **state)
 {
     (void)state;
-    struct fixture f = {.run_count = 0};
-    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c+1:d")), 2);
-    fixture_finish(&f, block_of(SLICE_NONE));
-    struct content c;
-    prepare(&c, &f, &roomy);
-    struct chain out;
-    chain_init(&out);
-    c.output.out = &out;
-    c.output.to = 1;
-    assert_false(output_satisfied(&c.output));
-    assert_false(content_base_visit(&c, f.runs[0].sublists[0]));
-    assert_true(output_satisfied(&c.output));
-    assert_chain_is(&out, SLICE_LIT("a,b"));
-    chain_fini(&out);
-    content_fini(&c);
+    struct fixture f;
+    struct content *c = prepare_run(&f, "+1:a+1:b+1:c+1:d", 2);
+    c->output.to = 1;
+    assert_false(output_satisfied(&c->output));
+    assert_false(content_base_visit(c, f.runs[0].sublists[0]));
+    assert_true(output_satisfied(&c->output));
+    assert_chain_is(&f.out, SLICE_LIT("a,b"));
     fixture_fini(&f);
 }
 
@@ -321,44 +337,28 @@ static void test_a_range_that_is_complete_asks_for_no_more_sublists(void **state
 static void test_the_newest_items_of_a_run_ask_for_its_last_sublist_alone(void **state)
 {
     (void)state;
-    struct fixture f = {.run_count = 0};
-    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c+1:d")), 2);
-    fixture_finish(&f, block_of(SLICE_NONE));
-    struct content c;
-    prepare(&c, &f, &roomy);
-    assert_false(content_needs_places(&c));
-    struct chain out;
-    chain_init(&out);
-    c.output.out = &out;
-    c.output.to = 1;
-    c.backwards = true;
-    content_rest(&c);
-    assert_false(output_satisfied(&c.output));
-    assert_false(content_base_visit(&c, f.runs[0].sublists[1]));
-    assert_chain_is(&out, SLICE_LIT("d,c"));
-    chain_fini(&out);
-    content_fini(&c);
+    struct fixture f;
+    struct content *c = prepare_run(&f, "+1:a+1:b+1:c+1:d", 2);
+    assert_false(content_needs_places(c));
+    c->output.to = 1;
+    c->backwards = true;
+    content_rest(c);
+    assert_false(output_satisfied(&c->output));
+    assert_false(content_base_visit(c, f.runs[0].sublists[1]));
+    assert_chain_is(&f.out, SLICE_LIT("d,c"));
     fixture_fini(&f);
 }
 
 static void test_an_answer_from_the_newest_ends_at_its_limit(void **state)
 {
     (void)state;
-    struct fixture f = {.run_count = 0};
-    fixture_add_run(&f, block_of(SLICE_LIT("+1:a+1:b+1:c+1:d+1:e+1:f")), 6);
-    fixture_finish(&f, block_of(SLICE_NONE));
-    struct content c;
-    prepare(&c, &f, &roomy);
-    struct chain out;
-    chain_init(&out);
-    c.output.out = &out;
-    c.output.limit_bytes = 4;
-    c.backwards = true;
-    assert_false(content_base_visit(&c, f.runs[0].sublists[0]));
-    assert_true(c.output.too_large);
-    assert_chain_is(&out, SLICE_LIT("f,e,d")); /* one item more, and no other */
-    chain_fini(&out);
-    content_fini(&c);
+    struct fixture f;
+    struct content *c = prepare_run(&f, "+1:a+1:b+1:c+1:d+1:e+1:f", 6);
+    c->output.limit_bytes = 4;
+    c->backwards = true;
+    assert_false(content_base_visit(c, f.runs[0].sublists[0]));
+    assert_true(c->output.too_large);
+    assert_chain_is(&f.out, SLICE_LIT("f,e,d")); /* one item more, and no other */
     fixture_fini(&f);
 }
 
@@ -376,11 +376,9 @@ static void test_sublists_without_items_add_nothing(void **state)
         sublist_unref(&f.runs[0].sublists[1]);
         f.runs[0].sublists[1] = decode_exact(SLICE_LIT("^1 0000000000\n"), ',');
         assert_non_null(f.runs[0].sublists[1]);
-        struct content c;
-        prepare(&c, &f, &roomy);
-        assert_range(&c, &f, 0, UINT64_MAX);
-        assert_range(&c, &f, 1, 1);
-        content_fini(&c);
+        prepare(&f, &roomy);
+        assert_range(&f, 0, UINT64_MAX);
+        assert_range(&f, 1, 1);
         fixture_fini(&f);
     }
 }
@@ -394,16 +392,14 @@ static void test_an_overlay_beyond_its_memory_stops_the_reading(void **state)
     fixture_finish(&f, block_of(SLICE_NONE));
     struct list_policy policy = roomy;
     policy.fold_memory_bytes = 100;
-    struct content c;
-    content_init(&c, f.head, &policy);
-    assert_false(content_fold_visit(&c, f.runs[1].sublists[0]));
-    assert_true(c.too_large);
-    content_fini(&c);
+    struct content *c = begin(&f, &policy);
+    assert_false(content_fold_visit(c, f.runs[1].sublists[0]));
+    assert_true(c->too_large);
+    end(&f);
     policy.fold_memory_bytes = 1 << 20;
-    content_init(&c, f.head, &policy);
-    assert_true(content_fold_visit(&c, f.runs[1].sublists[0]));
-    assert_false(c.too_large);
-    content_fini(&c);
+    begin(&f, &policy);
+    assert_true(content_fold_visit(c, f.runs[1].sublists[0]));
+    assert_false(c->too_large);
     fixture_fini(&f);
 }
 
@@ -416,21 +412,16 @@ static void test_an_answer_beyond_its_limit_is_noticed(void **state)
     struct list_policy policy = roomy;
     for (uint64_t limit = 1; limit < 30; limit++) {
         policy.max_answer_bytes = limit;
-        struct content c;
-        struct chain out;
-        chain_init(&out);
-        prepare(&c, &f, &policy);
-        c.output.out = &out;
-        pass(&c, &f);
-        assert_int_equal(c.output.too_large, limit < 24);
+        struct content *c = prepare(&f, &policy);
+        pass(&f);
+        assert_int_equal(c->output.too_large, limit < 24);
         if (limit < 24) {
-            assert_true(output_satisfied(&c.output));
-            assert_true(out.bytes <= limit + 5);
+            assert_true(output_satisfied(&c->output));
+            assert_true(f.out.bytes <= limit + 5);
         }
-        chain_fini(&out);
-        content_fini(&c);
+        end(&f);
     }
-    fixture_fini(&f);
+    fixture_fini_list(&f);
 }
 
 static void test_long_texts_are_passed_on_without_a_copy(void **state)
@@ -443,19 +434,15 @@ static void test_long_texts_are_passed_on_without_a_copy(void **state)
     }
     fixture_add_run(&f, entries, 1000);
     fixture_finish(&f, block_of(SLICE_NONE));
-    struct content c;
-    prepare(&c, &f, &roomy);
-    struct chain out;
-    chain_init(&out);
-    c.output.out = &out;
-    pass(&c, &f);
+    prepare(&f, &roomy);
+    pass(&f);
     struct iovec iov[2];
-    assert_int_equal(chain_iov(&out, iov, 2), 1);
+    assert_int_equal(chain_iov(&f.out, iov, 2), 1);
     assert_ptr_equal(iov[0].iov_base, f.runs[0].sublists[0]->text->data);
-    content_fini(&c);
-    fixture_fini(&f);
+    content_fini(&f.c);
+    fixture_fini_list(&f);
     assert_memory_equal(iov[0].iov_base, "user-20,user-21,", 16);
-    chain_fini(&out);
+    chain_fini(&f.out);
 }
 
 int main(void)
