@@ -113,9 +113,22 @@ static void print_lists(const struct config *config, FILE *out)
     }
 }
 
-size_t preview_print(const struct config *config, FILE *out)
+static size_t look_up_pools(const struct config *config, FILE *out)
 {
     char error[CONFIG_ERROR_MAX];
+    struct resolver *resolver = resolver_create(config, error);
+    if (resolver == NULL) {
+        fprintf(out, "names cannot be looked up: %s\n", error);
+    } else {
+        wait_for_names(config, resolver);
+    }
+    size_t unknown = print_pools(config, resolver, out);
+    resolver_destroy(&resolver);
+    return unknown;
+}
+
+size_t preview_print(const struct config *config, FILE *out)
+{
     size_t unknown = 0;
     print_listen(config, out);
     if (config->pool_count == 0) {
@@ -123,14 +136,7 @@ size_t preview_print(const struct config *config, FILE *out)
                 "starts %s with %u MB of its own: lists and values in it end with the daemon\n",
                 config->embedded_memcached, config->embedded_memory_mb);
     } else {
-        struct resolver *resolver = resolver_create(config, error);
-        if (resolver == NULL) {
-            fprintf(out, "names cannot be looked up: %s\n", error);
-            return 0;
-        }
-        wait_for_names(config, resolver);
-        unknown = print_pools(config, resolver, out);
-        resolver_destroy(&resolver);
+        unknown = look_up_pools(config, out);
     }
     print_lists(config, out);
     return unknown;

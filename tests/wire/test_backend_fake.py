@@ -9,6 +9,7 @@ import pytest
 
 from harness import wait_until
 from test_backend_support import (
+    FAST,
     HANDSHAKE,
     answer_always,
     answer_byte_by_byte,
@@ -18,7 +19,6 @@ from test_backend_support import (
     never_answer,
 )
 
-FAST = {"connect_timeout_ms": 300, "timeout_ms": 300, "retry_min_ms": 20, "retry_max_ms": 100}
 ONE_THREAD = {"threads": 1}
 CONFIG = {"pool main": FAST, "proxy": ONE_THREAD}
 

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from harness import SLOW, wait_until
+from test_backend_support import FAST
 from test_pass_support import talk
 
-FAST = {"connect_timeout_ms": 300, "timeout_ms": 300, "retry_min_ms": 20, "retry_max_ms": 200}
 DOWN = rb"SERVER_ERROR backend %s( down|: connection lost(, outcome unknown)?)"
 SILENT = rb"SERVER_ERROR backend %s( down|: timeout(, outcome unknown)?)"
 

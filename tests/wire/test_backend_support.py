@@ -10,6 +10,8 @@ import time
 
 from harness import HOST, TIMEOUT_S, free_port, write_ini
 
+# Of a pool: servers that are silent or gone are given up, and tried again, soon.
+FAST = {"connect_timeout_ms": 300, "timeout_ms": 300, "retry_min_ms": 20, "retry_max_ms": 100}
 HANDSHAKE = (
     b"VERSION 1.6.18\r\nSTAT item_size_max 1048576\r\nSTAT cas_enabled yes\r\n"
     b"STAT flush_enabled yes\r\nEND\r\n"

@@ -5,12 +5,10 @@ and what stands for the missing ones is as `down_reads` says. List verbs always 
 import pytest
 
 from harness import free_port, wait_until
-from test_backend_support import never_answer
+from test_backend_support import FAST, never_answer
 from test_multiget import answer_of
 
-# The time-outs decide when a silent server is given up.
-FAST = {"connect_timeout_ms": 300, "timeout_ms": 500, "retry_min_ms": 20, "retry_max_ms": 100}
-CONFIG = {"pool main": FAST, "proxy": {"threads": 1}}
+CONFIG = {"pool main": {**FAST, "timeout_ms": 500}, "proxy": {"threads": 1}}
 KEYS = [f"key{i}" for i in range(2000)]
 MISS = {**CONFIG, "pool main": {**CONFIG["pool main"], "down_reads": "miss"}}
 EACH = pytest.mark.parametrize("config", [CONFIG, MISS], ids=["error", "miss"])
