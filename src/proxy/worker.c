@@ -21,7 +21,7 @@
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/listen/listener.h"
-#include "proxy/lists/request.h"
+#include "proxy/lists/call_part.h"
 #include "proxy/lists/run.h"
 #include "proxy/plain/forward.h"
 #include "proxy/plain/multiget.h"
@@ -229,7 +229,7 @@ static void init_spares(struct worker *w)
     pending_init(w, bytes);
     forward_init(w, bytes);
     multiget_init(w, bytes);
-    list_request_init(w, bytes);
+    call_part_init(w, bytes);
 }
 
 static void create_events(struct worker *w)
@@ -339,7 +339,7 @@ void worker_destroy(struct worker **slot)
     pending_fini(w);
     forward_fini(w);
     multiget_fini(w);
-    list_request_fini(w);
+    call_part_fini(w);
     free(w->scratch);
     free(t);
 }

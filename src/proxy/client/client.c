@@ -15,7 +15,7 @@
 #include "proxy/client/request_clock.h"
 #include "proxy/client/stranger.h"
 #include "proxy/dispatch.h"
-#include "proxy/lists/request.h"
+#include "proxy/lists/call_part.h"
 #include "proxy/plain/forward.h"
 #include "proxy/shared.h"
 #include "proxy/worker.h"
@@ -356,7 +356,7 @@ static void update_session(struct client *c)
     bool first_may_go =
         first != NULL && !client_is_closed(c) && window_drained(&c->window, c->out.bytes);
     session->unread_bytes = c->out.bytes + c->window.parked_bytes;
-    session->first = first_may_go ? list_request_call(first) : NULL;
+    session->first = first_may_go ? call_part_call(first) : NULL;
     session->gone = client_is_closed(c);
     if (session_has_deferred(session)) {
         engine_session_changed(c->worker->engine, session);

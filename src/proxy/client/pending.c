@@ -305,7 +305,9 @@ bool pending_expire(struct pending *p, const char *line)
         next = TAILQ_NEXT(part, link);
         if (!part->answered) {
             waits = true;
-            abandon(part);
+            if (part->kind != WINDOW_LIST) { /* the engine ends it, at the same time */
+                abandon(part);
+            }
         }
     }
     if (!waits) {

@@ -21,7 +21,7 @@ void window_init(struct window *w, const struct config *config)
         w->max_items = 1;
     }
     w->estimate[WINDOW_NONE] = 0;
-    w->estimate[WINDOW_SHORT] = ESTIMATE_MIN;
+    w->estimate[WINDOW_SHORT] = w->estimate[WINDOW_LIST] = ESTIMATE_MIN;
     w->estimate[WINDOW_ITEM] = w->soft_bytes / 4 + ESTIMATE_MIN;
 }
 

@@ -25,7 +25,8 @@
 
 enum window_kind {
     WINDOW_NONE,  /* answered by the proxy itself: never in flight */
-    WINDOW_SHORT, /* one line, or a list: for those see list/core/session.h */
+    WINDOW_SHORT, /* one line */
+    WINDOW_LIST,  /* a call to the list engine: see list/core/session.h */
     WINDOW_ITEM,  /* may bring an item's value */
     WINDOW_KINDS,
 };
@@ -64,7 +65,7 @@ static inline size_t window_started(struct window *w, enum window_kind kind)
     return window_restarted(w, kind);
 }
 
-/* An answer of this kind, no short one, had so many bytes: what are others expected to have? */
+/* An answer of WINDOW_ITEM had so many bytes: what are others expected to have? */
 void window_estimate(struct window *w, enum window_kind kind, size_t bytes);
 
 /* The answer came and has that many bytes. It stays in unanswered until window_emitted. */
@@ -74,7 +75,7 @@ static inline void window_answered(struct window *w, enum window_kind kind, size
     CHECK(w->expected_bytes >= expected);
     w->expected_bytes -= expected;
     w->items -= kind == WINDOW_ITEM;
-    if (kind != WINDOW_SHORT) {
+    if (kind == WINDOW_ITEM) {
         window_estimate(w, kind, bytes);
     }
 }

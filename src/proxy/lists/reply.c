@@ -57,8 +57,7 @@ static void reply_number(const struct list_call *call, struct chain *out)
     chain_commit(out, len + 2);
 }
 
-/* VALUE KEY 0 BYTES[ VERSION], the items, and the line end behind them. */
-static void reply_joined(struct list_call *call, bool with_version, struct chain *out)
+void list_reply_value(struct list_call *call, uint32_t flags, bool with_version, struct chain *out)
 {
     CHECK(call->key.len <= LIST_KEY_BYTES_MAX);
     char *start = chain_reserve(out, LINE_MAX_BYTES);
@@ -67,8 +66,9 @@ static void reply_joined(struct list_call *call, bool with_version, struct chain
     end += 6;
     memcpy(end, call->key.p, call->key.len);
     end += call->key.len;
-    memcpy(end, " 0 ", 3);
-    end += 3;
+    *end++ = ' ';
+    end += format_u64(end, flags);
+    *end++ = ' ';
     end += format_u64(end, call->answer.bytes);
     if (with_version) {
         *end++ = ' ';
@@ -163,13 +163,13 @@ void list_reply(enum verb verb, struct list_call *call, struct chain *out)
     case ANSWER_VALUE:
     case ANSWER_VERSIONED:
         if (found) {
-            reply_joined(call, answer == ANSWER_VERSIONED, out);
+            list_reply_value(call, 0, answer == ANSWER_VERSIONED, out);
         }
         return;
     case ANSWER_SOME:
         /* A list that is there but has none of what was asked for. */
         if (found && call->number > 0) {
-            reply_joined(call, false, out);
+            list_reply_value(call, 0, false, out);
         }
         return;
     case ANSWER_LINES:

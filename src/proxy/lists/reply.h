@@ -17,6 +17,11 @@ struct slice list_reply_trailer(enum verb verb);
  * caller's. The call must not have failed. */
 void list_reply(enum verb verb, struct list_call *call, struct chain *out);
 
+/* Appends VALUE KEY FLAGS BYTES[ VERSION], the items, which are moved, and the line end behind
+ * them.
+ */
+void list_reply_value(struct list_call *call, uint32_t flags, bool with_version, struct chain *out);
+
 static inline bool list_reply_failed(const struct list_call *call)
 {
     return call->status == LIST_CLIENT_ERROR || call->status == LIST_SERVER_ERROR;

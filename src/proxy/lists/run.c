@@ -3,7 +3,7 @@
 
 #include "list/engine.h"
 #include "pool/pool.h"
-#include "proxy/lists/request.h"
+#include "proxy/lists/call_part.h"
 #include "proxy/worker.h"
 
 bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
@@ -19,7 +19,7 @@ bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
     }
     struct list_call *call;
     while ((call = engine_take_done(w->engine)) != NULL) {
-        list_request_done(call);
+        call_part_done(call);
     }
     return true;
 }

@@ -115,8 +115,7 @@ static void start_only_key(struct pending *p)
     ask_for_key(forward_part_new(p, p->request.key, WINDOW_ITEM));
 }
 
-/* Of a request whose keys are asked for one by one. */
-static void start_next_key(struct pending *p)
+void multiget_start_next(struct pending *p)
 {
     struct slice key;
     CHECK(token_next(&p->rest, &key));
@@ -129,7 +128,7 @@ static void start_next_key(struct pending *p)
     pending_settle(p->client);
 }
 
-static void restart_key(struct part *part)
+void multiget_restart(struct part *part)
 {
     ask_for_key(forward_of(part));
 }
@@ -361,7 +360,7 @@ static void emit_as_it_is(const struct forward_part *f, struct chain *out)
     }
 }
 
-static void emit_key(struct part *part, struct chain *out)
+void multiget_emit(struct part *part, struct chain *out)
 {
     struct forward_part *f = forward_of(part);
     struct metrics *m = &worker_of(part->pending)->metrics;
@@ -387,18 +386,18 @@ static void emit_key(struct part *part, struct chain *out)
 }
 
 #define KEY_HANDLER(start_it) \
-    .start = (start_it), .park = forward_part_park, .emit = emit_key, .free = forward_part_free, \
-    .abandon = forward_part_abandon
+    .start = (start_it), .park = forward_part_park, .emit = multiget_emit, \
+    .free = forward_part_free, .abandon = forward_part_abandon
 
-static const struct handler key_handler = {KEY_HANDLER(start_only_key), .restart = restart_key,
+static const struct handler key_handler = {KEY_HANDLER(start_only_key), .restart = multiget_restart,
                                            .timeout_text = forward_read_timeout_text};
 
-static const struct handler keys_handler = {KEY_HANDLER(start_keys), .restart = restart_key,
+static const struct handler keys_handler = {KEY_HANDLER(start_keys), .restart = multiget_restart,
                                             .timeout_text = forward_read_timeout_text};
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
-static const struct handler touch_keys_handler = {KEY_HANDLER(start_next_key),
+static const struct handler touch_keys_handler = {KEY_HANDLER(multiget_start_next),
                                                   .timeout_text = forward_timeout_text};
 
 static const struct handler *handler_of(const struct request *r)

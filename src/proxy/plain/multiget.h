@@ -17,6 +17,13 @@
 /* Queues a request of SHAPE_KEYS or SHAPE_GAT. */
 void multiget_request(struct client *client, const struct request *request, struct block *block);
 
+/* For handlers of requests whose keys are of several kinds. Asks for the next key of pending.rest
+ * by itself, which may free the request. */
+void multiget_start_next(struct pending *pending);
+/* Of the parts that this makes. */
+void multiget_restart(struct part *part);
+void multiget_emit(struct part *part, struct chain *out);
+
 /* What the worker, whose pools must be there, keeps for this: spare exchanges in so many bytes at
  * most. */
 void multiget_init(struct worker *worker, size_t spare_bytes);

@@ -55,6 +55,19 @@ static bool protects_clocks(const struct config *config)
     return false;
 }
 
+static bool keeps_items(const struct list_policy *policy)
+{
+    return policy->dialect == DIALECT_NATIVE || policy->migrate == MIGRATE_NATIVE;
+}
+
+bool protect_is_item(const struct config *config, struct slice key)
+{
+    struct slice list_key;
+    bool head;
+    return protect_may_concern(key) && list_item_key(key, &list_key, &head) &&
+           keeps_items(config_list_policy(config, list_key));
+}
+
 static bool protects(const struct config *config, struct slice key, enum access access)
 {
     struct slice list_key;
@@ -67,8 +80,7 @@ static bool protects(const struct config *config, struct slice key, enum access 
         return false;
     }
     const struct list_policy *policy = config_list_policy(config, list_key);
-    return policy->protect_lists && policy->pool_index == config->pool_index &&
-           (policy->dialect == DIALECT_NATIVE || policy->migrate == MIGRATE_NATIVE);
+    return policy->protect_lists && policy->pool_index == config->pool_index && keeps_items(policy);
 }
 
 bool protect_forbids(const struct config *config, const struct request *r)

@@ -22,6 +22,9 @@ static inline bool protect_may_concern(struct slice key)
     return n > 0 && key.p[n - 1] == (n < key.len ? '.' : '#');
 }
 
+/* Is it the name of an item of a native list, which no list under that prefix is called by? */
+bool protect_is_item(const struct config *config, struct slice key);
+
 /* Are any of the keys that the request names protected from its verb? */
 bool protect_forbids(const struct config *config, const struct request *request);
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/lists/call_part.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "proxy/client/pressure.h"
+#include "proxy/lists/reply.h"
+
+enum proxy_metric call_part_metric(enum list_verb verb)
+{
+    switch (list_verb_kind(verb)) {
+    case LIST_KIND_READ:
+        return METRIC_cmd_list_read;
+    case LIST_KIND_EXACT:
+        return METRIC_cmd_list_exact;
+    default:
+        return METRIC_cmd_list_write;
+    }
+}
+
+struct call_part *call_part_new(struct pending *p, struct slice key)
+{
+    struct call_part *c = spare_take(&p->client->worker->spare_calls);
+    c->items = c->few;
+    c->more = NULL;
+    c->left = 1;
+    part_add(p, &c->part, key, WINDOW_LIST);
+    return c;
+}
+
+struct call_part *call_part_new_more(struct pending *p, struct slice key)
+{
+    struct call_part *c = call_part_new(p, key);
+    c->more = calloc(1, sizeof *c->more);
+    CHECK(c->more != NULL);
+    chain_init(&c->more->second.answer);
+    return c;
+}
+
+void call_part_fill(struct call_part *c, struct list_call *call, enum list_verb verb,
+                    struct slice key)
+{
+    struct pending *p = c->part.pending;
+    const struct config *config = p->client->worker->config;
+    /* Field by field: the rest is large, and the engine's to fill. */
+    call->verb = verb;
+    call->form = LIST_FORM_JOINED;
+    call->key = key;
+    call->policy = config_list_policy(config, key);
+    call->session = &p->client->session;
+    call->items = NULL;
+    call->item_count = 0;
+    call->from = 0;
+    call->to = 0;
+    call->condition = LIST_ALWAYS;
+    call->expected = 0;
+    call->has_exptime = false;
+    call->exptime = 0;
+    uint32_t ms = list_verb_has(verb, LIST_LONG) ? config->long_timeout_ms : config->deadline_ms;
+    call->deadline_us = pending_since_us(p) + (uint64_t)ms * 1000;
+    call->owner = c;
+}
+
+void call_part_reserve(struct call_part *c, size_t count)
+{
+    if (count > FEW_ITEMS) {
+        c->items = malloc(count * sizeof *c->items);
+        CHECK(c->items != NULL);
+    }
+}
+
+void call_part_set_items(struct call_part *c, size_t count)
+{
+    if (c->items != c->few) {
+        /* An array that grew is cut to what it holds, and counted: for short items it takes several
+         * times as much as their line. */
+        c->items_bytes = count * sizeof *c->items;
+        c->items = realloc(c->items, c->items_bytes);
+        CHECK(c->items != NULL);
+        memory_take(c->items_bytes);
+        pending_weigh(c->part.pending, c->items_bytes);
+    }
+    c->call.items = c->items;
+    c->call.item_count = count;
+}
+
+void call_part_submit(struct call_part *c)
+{
+    struct worker *w = c->part.pending->client->worker;
+    w->engine_dirty = true;
+    engine_submit(w->engine, &c->call, w->now);
+    if (UNLIKELY(c->left > 1)) {
+        engine_submit(w->engine, &c->more->second, w->now);
+    }
+}
+
+RARE bool call_part_has_room(struct worker *w, size_t count)
+{
+    return pressure_has_room(w, count * sizeof(struct slice));
+}
+
+void call_part_park(struct part *part)
+{
+    /* Everything a call holds is its own already. */
+    (void)part;
+}
+
+void call_part_failure(struct worker *w, const struct list_call *call,
+                       char line[CALL_PART_LINE_MAX])
+{
+    list_reply_failure(call, line, CALL_PART_LINE_MAX);
+    metric_inc(&w->metrics, line[0] == 'C' ? METRIC_client_errors : METRIC_server_errors);
+}
+
+static RARE void free_more(struct call_part *c)
+{
+    chain_fini(&c->more->second.answer);
+    free(c->more);
+}
+
+void call_part_free(struct part *part)
+{
+    struct call_part *c = call_part_of(part);
+    struct spare_list *spare = &part->pending->client->worker->spare_calls;
+    if (spare_has_room(spare)) {
+        chain_clear(&c->call.answer); /* an empty chain for the next call */
+    } else {
+        chain_fini(&c->call.answer);
+    }
+    if (c->items != c->few) {
+        memory_give(c->items_bytes);
+        free(c->items);
+    }
+    if (UNLIKELY(c->more != NULL)) {
+        free_more(c);
+    }
+    spare_give(spare, c);
+}
+
+void call_part_done(struct list_call *call)
+{
+    struct call_part *c = call->owner;
+    if (--c->left == 0) {
+        part_answered(&c->part, c->call.answer.bytes);
+    }
+}
+
+void call_part_init(struct worker *w, size_t spare_bytes)
+{
+    spare_init(&w->spare_calls, sizeof(struct call_part), spare_bytes);
+}
+
+void call_part_fini(struct worker *w)
+{
+    while (w->spare_calls.first != NULL) {
+        struct call_part *c = spare_take(&w->spare_calls);
+        chain_fini(&c->call.answer);
+        spare_free(&w->spare_calls, c);
+    }
+}

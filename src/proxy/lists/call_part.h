@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A part that is a call to the list engine: what list verbs and bridged verbs have in common.
+ */
+#ifndef PROXY_LISTS_CALL_PART_H
+#define PROXY_LISTS_CALL_PART_H
+
+#include "list/engine.h"
+#include "proto/key.h"
+#include "proxy/client/client.h"
+#include "proxy/metrics.h"
+#include "proxy/worker.h"
+
+/* Items of a call that need no memory of their own. */
+#define FEW_ITEMS 16
+
+/* What few calls need besides. */
+struct call_more {
+    struct list_call second; /* goes behind the call on the same list, if call_part.left is 2 */
+    char key[LIST_KEY_BYTES_MAX]; /* where the request has it in another form */
+};
+
+struct call_part {
+    struct part part; /* of kind WINDOW_LIST */
+    struct list_call call;
+    struct slice *items; /* few, or from malloc */
+    size_t items_bytes;  /* of those from malloc */
+    struct slice few[FEW_ITEMS];
+    struct call_more *more; /* from malloc, or NULL */
+    unsigned left;          /* calls that are not done */
+};
+
+static inline struct call_part *call_part_of(struct part *part)
+{
+    return (struct call_part *)((char *)part - offsetof(struct call_part, part));
+}
+
+/* A part that is counted in, owned by the pending, without items. */
+struct call_part *call_part_new(struct pending *pending, struct slice key);
+/* The same with call_more. */
+struct call_part *call_part_new_more(struct pending *pending, struct slice key);
+/* Fills what the engine is to know of the part's call, or of its second one: no items, no
+ * positions, no condition. The key stays where it is until the call is done. */
+void call_part_fill(struct call_part *part, struct list_call *call, enum list_verb verb,
+                    struct slice key);
+/* Makes room for so many items at once; with fewer than FEW_ITEMS there is room. Growing by and by
+ * would leave large gaps in memory. */
+void call_part_reserve(struct call_part *part, size_t count);
+/* The first count of part.items are those of the call. */
+void call_part_set_items(struct call_part *part, size_t count);
+/* Hands the calls to the engine. */
+void call_part_submit(struct call_part *part);
+
+/* Is there memory for that many items? */
+bool call_part_has_room(struct worker *worker, size_t count);
+#define CALL_PART_NO_ROOM \
+    SLICE_LIT("SERVER_ERROR out of memory: memory_limit_bytes is reached, nothing done\r\n")
+
+/* The counter of calls of that verb. */
+enum proxy_metric call_part_metric(enum list_verb verb);
+
+/* For handlers. */
+void call_part_park(struct part *part);
+void call_part_free(struct part *part);
+/* Counts an error, and puts its line into line (CALL_PART_LINE_MAX bytes): the request ends with
+ * it. */
+#define CALL_PART_LINE_MAX (LIST_ERROR_MAX + 32)
+void call_part_failure(struct worker *worker, const struct list_call *call,
+                       char line[CALL_PART_LINE_MAX]);
+
+/* What the part asks of the engine, or NULL when it asks something else. */
+static inline const struct list_call *call_part_call(const struct part *part)
+{
+    if (part->kind != WINDOW_LIST) {
+        return NULL;
+    }
+    const char *start = (const char *)part - offsetof(struct call_part, part);
+    return &((const struct call_part *)start)->call;
+}
+
+/* The engine has finished a call of a part. */
+void call_part_done(struct list_call *call);
+
+/* The worker keeps spare parts, in so many bytes at most; gives them back. */
+void call_part_init(struct worker *worker, size_t spare_bytes);
+void call_part_fini(struct worker *worker);
+
+#endif
