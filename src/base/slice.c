@@ -84,6 +84,15 @@ uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
     return mix(h ^ (uint64_t)len, secret ^ 0x082efa98ec4e6c89ULL);
 }
 
+uint64_t hash_stable(struct slice s, uint64_t seed)
+{
+    uint64_t hash = seed == 0 ? 14695981039346656037u : seed;
+    for (size_t i = 0; i < s.len; i++) {
+        hash = (hash ^ (unsigned char)s.p[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
 const char *slice_escape_also(struct slice s, const char *also, char *out, size_t cap)
 {
     static const char hex[] = "0123456789abcdef";

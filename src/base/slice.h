@@ -62,9 +62,12 @@ size_t format_u64(char *out, uint64_t value);
 /* A 64-bit hash of bytes for tables in memory; never for anything that is stored or shared with
  * other processes. */
 uint64_t hash_bytes(const void *p, size_t len, uint64_t seed);
-/* Makes the hash unpredictable to clients, who could otherwise choose items that collide. Call
+/* Makes that hash unpredictable to clients, who could otherwise choose items that collide. Call
  * once, before threads start and anything is hashed; without it runs can be repeated exactly. */
 void hash_set_secret(uint64_t secret);
+/* FNV-1a, 64 bits: the same in every process, so that it may be stored. seed: 0, or the hash of
+ * what stands before. */
+uint64_t hash_stable(struct slice s, uint64_t seed);
 
 /* Copies s into out (cap bytes, always NUL-terminated) with control bytes, non-ASCII bytes and
  * those of `also` as \xNN; a text that does not fit ends in "...". Returns out. */

@@ -119,6 +119,7 @@ struct list_policy {
     enum on_missing on_missing;
     enum on_damaged on_damaged;
     enum placement placement;
+    uint32_t format; /* the newest in which heads are written: 1 or 2 */
     enum list_dialect dialect;
     enum list_migrate migrate;
     int deleted_delimiter, add_sign, delete_sign, closed_mark; /* bytes, 0..255 */

@@ -172,6 +172,17 @@ static struct audit_head *find_head(struct audit *a, unsigned list, uint64_t cas
     return NULL;
 }
 
+/* The head that answers with that version come from. */
+static struct audit_head *find_version(struct audit *a, unsigned list, uint64_t version)
+{
+    for (size_t i = a->head_count; i-- > 0;) {
+        if (a->heads[i].list == list && a->heads[i].version == version) {
+            return &a->heads[i];
+        }
+    }
+    return NULL;
+}
+
 static void note_garbage(struct audit *a, unsigned list, const struct ref_head *head)
 {
     for (size_t i = 0; i < head->garbage.count; i++) {
@@ -195,6 +206,7 @@ static void note_head(struct audit *a, unsigned list, const struct be_reply *rep
     struct audit_head h = {
         .list = list, .cas = reply->cas, .epoch = reply->epoch, .ambiguous = differs};
     h.block = copy_block(reply->value);
+    h.version = head_version(reply->cas, reply->value);
     if (!ref_head_read(&h.head, block_slice(h.block))) {
         ref_head_fini(&h.head);
         block_unref(&h.block);
@@ -556,7 +568,7 @@ void audit_done(struct audit *a, const struct list_call *call)
         return;
     }
     unsigned list = (unsigned)call->key.len - 1;
-    const struct audit_head *h = find_head(a, list, call->version, 0);
+    const struct audit_head *h = find_version(a, list, call->version);
     if (h == NULL) {
         /* A look that stands behind changes has seen what they made, which no reply has shown. */
         bool behind_changes = call->verb == LIST_HAS && call->number <= call->item_count;

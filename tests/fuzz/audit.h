@@ -28,6 +28,7 @@
 struct audit_head {
     unsigned list;
     uint64_t cas, epoch;
+    uint64_t version; /* as answers show it */
     struct block *block;
     struct ref_head head;
     bool ambiguous; /* the backend used this CAS number for two values */

@@ -245,6 +245,7 @@ static void submit(struct world *w)
     c->call.verb = verb;
     c->call.form = rest & 1 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
     c->call.key = keys[rest >> 1 & 1];
+    c->call.wants_version = true;
     c->call.session = &w->sessions[(rest >> 2) % SESSIONS];
     c->call.policy = w->policy;
     c->call.items = c->items;

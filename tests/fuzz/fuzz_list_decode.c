@@ -105,6 +105,23 @@ static void check_ranges(const struct ref_ranges *ref, const struct head *head)
     }
 }
 
+static void check_marks(const struct head_marks *marks, const struct ref_head *ref)
+{
+    uint64_t number;
+    struct slice until = ref->until, absent = ref->absent;
+    CHECK((until.len > 0) == (marks->sublists_until_s > 0) && (absent.len > 0) == marks->absent);
+    if (until.len > 0) {
+        (void)slice_take(&until, 1);
+        CHECK(slice_to_u64(until, &number) && number == (uint64_t)marks->sublists_until_s);
+    }
+    if (absent.len > 0) {
+        size_t dot = (size_t)((const char *)memchr(absent.p, '.', absent.len) - absent.p);
+        CHECK(slice_to_u64(slice_make(absent.p + 1, dot - 1), &number) && number == marks->lease);
+        (void)slice_take(&absent, dot + 1);
+        CHECK(slice_to_u64(absent, &number) && number == (uint64_t)marks->lease_until_s);
+    }
+}
+
 static void check_same_head(const struct head *head, const struct ref_head *ref)
 {
     CHECK(head->run_count == ref->runs.count && slice_equal(head->log, ref->log));
@@ -116,6 +133,7 @@ static void check_same_head(const struct head *head, const struct ref_head *ref)
         CHECK(run->bytes == want->bytes && run->items == want->items);
     }
     check_ranges(&ref->garbage, head);
+    check_marks(&head->marks, ref);
     CHECK(head_header_bytes(head) + head->log.len == head->value.len);
     for (size_t i = 0; i < ref->announcements.count; i++) {
         struct name name;
@@ -161,6 +179,8 @@ static void check_same_content(const struct ref_head *a, const struct ref_head *
 static void check_nothing_forgotten(const struct ref_head *before, const struct ref_head *after,
                                     int64_t now_s, int64_t grace_s)
 {
+    CHECK((before->until.len > 0) == (after->until.len > 0));
+    CHECK((before->absent.len > 0) == (after->absent.len > 0));
     for (size_t i = 0; i < before->runs.count; i++) {
         struct slice name = before->runs.ranges[i].name;
         CHECK(ref_find(&after->runs, name) != NULL || ref_find(&after->garbage, name) != NULL);

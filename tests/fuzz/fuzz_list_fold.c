@@ -157,7 +157,7 @@ static struct head *make_head(const struct made *m)
     for (size_t i = 0; i < m->run_count; i++) {
         runs[i] = m->runs[i].run;
     }
-    head_append_header(&b, runs, m->run_count, NULL, 0);
+    head_append_header(&b, NULL, runs, m->run_count, NULL, 0);
     block_append(&b, m->log->data, m->log->used);
     struct be_reply reply = {
         .status = BE_HIT, .value = slice_make(b->data, b->used), .block = b, .ttl_s = -1};

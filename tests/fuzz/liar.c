@@ -97,7 +97,12 @@ static struct block *make_head(struct liar *liar, struct slice list_key, int64_t
     struct input *in = liar->in;
     struct run runs[5];
     struct garbage garbage[3];
-    size_t run_count = input_below(in, 6), garbage_count;
+    uint8_t first = input_byte(in);
+    size_t run_count = first % 6, garbage_count;
+    struct head_marks marks = {.sublists_until_s = first >= 216 ? now_s + 1000 : 0,
+                               .absent = first >= 234 && run_count == 0};
+    marks.lease = marks.absent && first >= 246 ? first : 0;
+    marks.lease_until_s = marks.lease != 0 ? now_s + 2 : 0;
     struct block *b = block_new(256);
     for (size_t i = 0; i < run_count; i++) {
         uint8_t choice = input_byte(in);
@@ -117,7 +122,7 @@ static struct block *make_head(struct liar *liar, struct slice list_key, int64_t
         uint8_t choice = input_byte(in);
         garbage[i] = (struct garbage){{name_of_letter(choice & 7), choice >> 3 & 7}, choice >= 128};
     }
-    head_append_header(&b, runs, run_count, garbage, garbage_count);
+    head_append_header(&b, &marks, runs, run_count, garbage, garbage_count);
     append_entries(&b, in, now_s);
     return b;
 }

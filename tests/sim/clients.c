@@ -74,6 +74,7 @@ struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned lis
         .form = LIST_FORM_JOINED,
         .key = slice_of(call->key),
         .items = call->items,
+        .wants_version = true,
         .owner = call,
     };
     chain_init(&call->call.answer);

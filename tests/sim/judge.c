@@ -251,7 +251,7 @@ static bool version_matches(const struct oracle *o, const struct sim_call *call,
         return call->call.version == 0;
     }
     for (size_t i = l->mark_count; i-- > 0;) {
-        if (l->marks[i].cas == call->call.version && l->marks[i].version == version) {
+        if (l->marks[i].seen == call->call.version && l->marks[i].version == version) {
             return true;
         }
     }

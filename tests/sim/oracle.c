@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/format/head.h"
 #include "outside.h"
 
 static const struct version *push_version(struct model_list *l, bool exists,
@@ -66,7 +67,7 @@ const struct version *oracle_now(const struct oracle *o, unsigned list)
     return &o->list[list].versions[o->list[list].count - 1];
 }
 
-static void note_cas(struct oracle *o, unsigned list, int64_t now_s)
+static void note_mark(struct oracle *o, unsigned list, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
     struct slice key = slice_of(l->head_key);
@@ -80,7 +81,8 @@ static void note_cas(struct oracle *o, unsigned list, int64_t now_s)
         l->marks = realloc(l->marks, l->mark_cap * sizeof *l->marks);
         CHECK(l->marks != NULL);
     }
-    l->marks[l->mark_count++] = (struct cas_mark){item->cas, store->incarnation, l->count - 1};
+    uint64_t seen = head_version(item->cas, slice_make(item->value->data, item->value->used));
+    l->marks[l->mark_count++] = (struct version_mark){seen, l->count - 1};
 }
 
 /* Makes this the current content; nothing happens when it is already. */
@@ -286,13 +288,13 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
     bool exists;
     if (intent->kind == INTENT_TURNS) {
         pass_turns(o, list, intent);
-        note_cas(o, list, now_s);
+        note_mark(o, list, now_s);
         compare(o, list, now_s, "changes and looks in turns");
         return;
     }
     if (intent->kind == INTENT_WORK) {
         oracle_work_done(o, list, intent, request, now_s);
-        note_cas(o, list, now_s);
+        note_mark(o, list, now_s);
         compare(o, list, now_s, be_verb_name(request->verb));
         return;
     }
@@ -302,7 +304,7 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
     for (size_t i = 0; i < intent->count; i++) {
         oracle_mark_applied(o, intent->calls[i], o->list[list].count > before);
     }
-    note_cas(o, list, now_s);
+    note_mark(o, list, now_s);
     ids_fini(&items);
     compare(o, list, now_s, be_verb_name(request->verb));
 }

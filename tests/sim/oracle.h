@@ -73,9 +73,9 @@ struct version {
     struct ids items;
 };
 
-/* Which content a head with that CAS number held. */
-struct cas_mark {
-    uint64_t cas, incarnation;
+/* Which content a head had that clients see as that version. */
+struct version_mark {
+    uint64_t seen;
     uint32_t version;
 };
 
@@ -83,7 +83,7 @@ struct model_list {
     char key[16], head_key[16];
     struct version *versions;
     uint32_t count, cap;
-    struct cas_mark *marks;
+    struct version_mark *marks;
     size_t mark_count, mark_cap;
     bool damaged; /* a sublist that the head names was evicted */
     bool cleared; /* the log makes all runs void */

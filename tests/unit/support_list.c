@@ -244,7 +244,7 @@ struct head *head_of(struct slice bytes)
 struct head *head_with(const struct run *runs, size_t run_count, struct slice log)
 {
     struct block *b = block_new(64);
-    head_append_header(&b, runs, run_count, NULL, 0);
+    head_append_header(&b, NULL, runs, run_count, NULL, 0);
     block_append(&b, log.p, log.len);
     struct head *head = head_of(block_slice(b));
     block_unref(&b);

@@ -267,19 +267,6 @@ static void test_counts_of_nothing(void **state)
     counts_fini(&counts);
 }
 
-/* ---- hashes ---- */
-
-static void test_hashes_are_those_of_fnv_1a(void **state)
-{
-    (void)state;
-    assert_true(text_hash(SLICE_NONE, 0) == UINT64_C(0xcbf29ce484222325));
-    assert_true(text_hash(SLICE_LIT("a"), 0) == UINT64_C(0xaf63dc4c8601ec8c));
-    assert_true(text_hash(SLICE_LIT("foobar"), 0) == UINT64_C(0x85944171f73967e8));
-    uint64_t foo = text_hash(SLICE_LIT("foo"), 0);
-    assert_true(text_hash(SLICE_LIT("bar"), foo) == UINT64_C(0x85944171f73967e8));
-    assert_true(text_hash(SLICE_LIT("\xff"), 0) == UINT64_C(0xaf64724c8602eb6e));
-}
-
 /* ---- whatever there is ---- */
 
 /* A fold by hand of the same text: the list in which each entry is carried out. */
@@ -358,7 +345,6 @@ int main(void)
         cmocka_unit_test(test_items_that_are_counted),
         cmocka_unit_test(test_counts_of_many_items),
         cmocka_unit_test(test_counts_of_nothing),
-        cmocka_unit_test(test_hashes_are_those_of_fnv_1a),
         cmocka_unit_test(test_random_logs_against_a_plain_list),
         cmocka_unit_test(test_random_bytes),
     };

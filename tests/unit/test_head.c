@@ -95,6 +95,80 @@ static void test_counts_that_cannot_be_are_no_list(void **state)
     assert_false(foreign(SLICE_LIT("^1 " NAME_A ".9999999:10485758951424:9999999\n")));
 }
 
+static void test_marks_are_read_wherever_they_stand(void **state)
+{
+    (void)state;
+    struct head *head = head_of(SLICE_LIT("^1 " NAME_A ".1:17:1 @1795229328 -" NAME_B ".2\n+1:a"));
+    assert_non_null(head);
+    assert_int_equal(head->marks.sublists_until_s, 1795229328);
+    assert_false(head->marks.absent);
+    assert_int_equal(head->run_count, 1);
+    assert_int_equal(head->garbage_count, 1);
+    head_unref(&head);
+    head = head_of(SLICE_LIT("^1 -" NAME_B ".2 ?18446744073709551615.9999999999 @2147483647\n"));
+    assert_non_null(head);
+    assert_int_equal(head->marks.sublists_until_s, 2147483647);
+    assert_true(head->marks.absent);
+    assert_true(head->marks.lease == UINT64_MAX);
+    assert_int_equal(head->marks.lease_until_s, 9999999999);
+    head_unref(&head);
+    head = head_of(SLICE_LIT("^1 ?0.0 @2592001\n"));
+    assert_non_null(head);
+    assert_true(head->marks.absent);
+    assert_true(head->marks.lease == 0);
+    assert_int_equal(head->marks.lease_until_s, 0);
+    head_unref(&head);
+}
+
+static void test_marks_that_cannot_be_are_no_list(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {
+        "^1 @\n",
+        "^1 @0\n",
+        "^1 @2592000\n", /* memcached would take it for seconds from now on */
+        "^1 @2147483648\n",
+        "^1 @18446744073709551617\n",
+        "^1 @-5\n",
+        "^1 @1795229328.\n",
+        "^1 @1795229328x\n",
+        "^1 @1795229328 @1795229328\n",
+        "^1 @1795229328@1795229328\n",
+        "^1 ?\n",
+        "^1 ?1\n",
+        "^1 ?1.\n",
+        "^1 ?.1\n",
+        "^1 ?0.1\n", /* until when, but which lease? */
+        "^1 ?1.0\n",
+        "^1 ?1.10000000000\n",
+        "^1 ?18446744073709551616.1\n",
+        "^1 ?1.1.\n",
+        "^1 ?1:1\n",
+        "^1 ?1.1 ?1.1\n",
+        "^1 ?0.0 ?0.0\n",
+        "^1 ?0.0 " NAME_A ".1:17:1\n", /* missing, with content */
+        "^1 " NAME_A ".1:17:1 ?5.1795229328\n",
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        if (!foreign(slice_of(headers[i]))) {
+            print_error("taken for a list: %s\n", headers[i]);
+        }
+        assert_true(foreign(slice_of(headers[i])));
+    }
+}
+
+static void test_a_version_is_that_of_one_number_and_one_content(void **state)
+{
+    (void)state;
+    uint64_t version = head_version(12, SLICE_LIT("^1\n+1:a"));
+    assert_true(version == head_version(12, SLICE_LIT("^1\n+1:a")));
+    assert_true(version != head_version(13, SLICE_LIT("^1\n+1:a")));
+    assert_true(version != head_version(12, SLICE_LIT("^1\n+1:b")));
+    /* One that other programs compute as well: FNV-1a of the number, a dot and the bytes. */
+    assert_true(version == hash_stable(SLICE_LIT("12.^1\n+1:a"), 0));
+    assert_true(head_version(1, SLICE_LIT("2,")) != head_version(12, SLICE_LIT(",")));
+}
+
 static void test_random_headers_survive_the_round_trip(void **state)
 {
     (void)state;
@@ -113,13 +187,23 @@ static void test_random_headers_survive_the_round_trip(void **state)
             garbage[i].range.count = (uint32_t)rng_below(&rng, SUBLISTS_MAX + 1);
             garbage[i].burn = rng_below(&rng, 2) == 0;
         }
+        struct head_marks marks = {0};
+        marks.sublists_until_s =
+            rng_below(&rng, 2) == 0 ? 0 : 2592001 + (int64_t)rng_below(&rng, 1 << 30);
+        marks.absent = run_count == 0;
+        marks.lease = marks.absent ? rng_next(&rng) >> rng_below(&rng, 64) : 0;
+        marks.lease_until_s = marks.lease != 0 ? 1 + (int64_t)rng_below(&rng, 9999999999) : 0;
         struct block *b = block_new(1);
-        head_append_header(&b, runs, run_count, garbage, garbage_count);
+        head_append_header(&b, &marks, runs, run_count, garbage, garbage_count);
         struct head *head = head_of(block_slice(b));
         block_unref(&b);
         assert_non_null(head);
         assert_int_equal(head->run_count, run_count);
         assert_int_equal(head->garbage_count, garbage_count);
+        assert_int_equal(head->marks.sublists_until_s, marks.sublists_until_s);
+        assert_int_equal(head->marks.absent, marks.absent);
+        assert_true(head->marks.lease == marks.lease);
+        assert_int_equal(head->marks.lease_until_s, marks.lease_until_s);
         for (size_t i = 0; i < run_count; i++) {
             assert_memory_equal(&head->runs[i], &runs[i], sizeof runs[i]);
         }
@@ -208,7 +292,7 @@ static void test_a_head_cut_short_is_foreign_but_between_entries(void **state)
             .items = ITEMS_MAX, .entries = 40, .clear_in = 9, .readd = true, .announcements = true};
         struct block *log = random_log(&rng, &shape);
         struct block *b = block_new(1);
-        head_append_header(&b, runs, (size_t)round % 3, garbage, (size_t)round % 2 * 2);
+        head_append_header(&b, NULL, runs, (size_t)round % 3, garbage, (size_t)round % 2 * 2);
         size_t header = b->used;
         block_append(&b, log->data, log->used);
         size_t boundary = header;
@@ -237,7 +321,7 @@ static void test_a_head_cut_short_is_foreign_but_between_entries(void **state)
 static void test_damaged_bytes_are_survived(void **state)
 {
     (void)state;
-    static const char text[] = "^1 " NAME_A ".3:700:40 -" NAME_B ".2 *" NAME_C ".9\n"
+    static const char text[] = "^1 @1795229328 " NAME_A ".3:700:40 -" NAME_B ".2 *" NAME_C ".9\n"
                                "+9:user-1234~17:" NAME_B ".1.5-8:user-222!0:=1:x~17:" NAME_C ".0.7";
     struct rng rng;
     rng_init_seed(&rng, 19);
@@ -341,6 +425,9 @@ int main(void)
         cmocka_unit_test(test_a_list_without_runs_has_the_shortest_header),
         cmocka_unit_test(test_runs_and_garbage_are_read_in_their_order),
         cmocka_unit_test(test_counts_that_cannot_be_are_no_list),
+        cmocka_unit_test(test_marks_are_read_wherever_they_stand),
+        cmocka_unit_test(test_marks_that_cannot_be_are_no_list),
+        cmocka_unit_test(test_a_version_is_that_of_one_number_and_one_content),
         cmocka_unit_test(test_random_headers_survive_the_round_trip),
         cmocka_unit_test(test_what_is_no_head_is_foreign),
         cmocka_unit_test(test_unknown_ops_and_malformed_logs_are_foreign),

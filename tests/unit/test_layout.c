@@ -50,6 +50,27 @@ static void test_a_layout_begins_with_runs_and_garbage_and_no_log(void **state)
     layout_fini(&layout);
 }
 
+static void test_marks_are_carried(void **state)
+{
+    (void)state;
+    struct layout layout;
+    init_from(&layout, "^1 " NAME_A ".1:23:3 @1795229328\n+1:a");
+    assert_value(&layout, "^1 @1795229328 " NAME_A ".1:23:3\n");
+    layout_drop_runs(&layout, 0, 1);
+    assert_value(&layout, "^1 @1795229328 -" NAME_A ".1\n");
+    layout_fini(&layout);
+    init_from(&layout, "^1 @2147483647 ?77.1795229328\n+1:a");
+    assert_value(&layout, "^1 @2147483647 ?77.1795229328\n");
+    assert_false(layout_is_empty(&layout));
+    layout.marks = (struct head_marks){.absent = true};
+    assert_value(&layout, "^1 ?0.0\n");
+    assert_false(layout_is_empty(&layout));
+    layout.marks.absent = false;
+    assert_value(&layout, "^1\n");
+    assert_true(layout_is_empty(&layout));
+    layout_fini(&layout);
+}
+
 static void test_runs_are_inserted_and_dropped_where_asked(void **state)
 {
     (void)state;
@@ -255,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_layout_begins_with_runs_and_garbage_and_no_log),
+        cmocka_unit_test(test_marks_are_carried),
         cmocka_unit_test(test_runs_are_inserted_and_dropped_where_asked),
         cmocka_unit_test(test_garbage_is_removed_by_name_and_kind_once),
         cmocka_unit_test(test_announcements_are_carried_by_the_rules),

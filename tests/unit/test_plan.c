@@ -305,7 +305,8 @@ static struct head *random_head(struct rng *rng)
         .announcements = rng_below(rng, 2) == 0,
     };
     struct block *log = random_log(rng, &shape), *value = block_new(1);
-    head_append_header(&value, runs, (size_t)rng_below(rng, 9), garbage, (size_t)rng_below(rng, 3));
+    head_append_header(&value, NULL, runs, (size_t)rng_below(rng, 9), garbage,
+                       (size_t)rng_below(rng, 3));
     block_append(&value, log->data, log->used);
     struct head *head = head_of(block_slice(value));
     assert_non_null(head);

@@ -122,6 +122,17 @@ static void test_hash_tells_bytes_lengths_and_seeds_apart(void **state)
     }
 }
 
+static void test_hashes_are_those_of_fnv_1a(void **state)
+{
+    (void)state;
+    assert_true(hash_stable(SLICE_NONE, 0) == UINT64_C(0xcbf29ce484222325));
+    assert_true(hash_stable(SLICE_LIT("a"), 0) == UINT64_C(0xaf63dc4c8601ec8c));
+    assert_true(hash_stable(SLICE_LIT("foobar"), 0) == UINT64_C(0x85944171f73967e8));
+    uint64_t foo = hash_stable(SLICE_LIT("foo"), 0);
+    assert_true(hash_stable(SLICE_LIT("bar"), foo) == UINT64_C(0x85944171f73967e8));
+    assert_true(hash_stable(SLICE_LIT("\xff"), 0) == UINT64_C(0xaf64724c8602eb6e));
+}
+
 static void test_hash_is_the_same_wherever_the_bytes_stand(void **state)
 {
     (void)state;
@@ -203,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_slices_compare_by_bytes),
         cmocka_unit_test(test_taking_moves_the_front),
         cmocka_unit_test(test_hash_tells_bytes_lengths_and_seeds_apart),
+        cmocka_unit_test(test_hashes_are_those_of_fnv_1a),
         cmocka_unit_test(test_hash_is_the_same_wherever_the_bytes_stand),
         cmocka_unit_test(test_low_bits_of_the_hash_spread),
         cmocka_unit_test(test_escaping_leaves_plain_text_and_names_the_rest),

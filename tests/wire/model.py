@@ -151,7 +151,10 @@ class Head:
         version, *fields = header.split(b" ")
         assert version == b"^1", f"no head: {value[:100]!r}"
         self.runs, self.garbage, self.burning = {}, {}, {}
+        self.marks = [field.decode() for field in fields if field[:1] in b"@?"]
         for field in fields:
+            if field[:1] in b"@?":
+                continue
             mark, name, count, *_ = FIELD.fullmatch(field).groups()
             kinds = {b"": self.runs, b"-": self.garbage, b"*": self.burning}
             kinds[mark][name.decode()] = int(count)

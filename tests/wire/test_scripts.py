@@ -228,6 +228,8 @@ def test_sweep_keeps_what_a_head_names_in_any_way(memcached):
             "burn": b"^1 *aaaaaaaaaaaaa.1\n+1:x",
             "announced": b"^1\n+1:x~26:aaaaaaaaaaaaa.3.1700000000-1:x",
             "tricky": b"^1 bbbbbbbbbbbbb.1:22:1\n+28:~26:ccccccccccccc.1.1700000\n~26:aaaaaaaaaaaaa.1.1700000000",
+            "with-times": b"^1 @1795229328 aaaaaaaaaaaaa.1:22:1\n+1:x",
+            "absent": b"^1 ?77.1795229328 -bbbbbbbbbbbbb.2\n~26:aaaaaaaaaaaaa.3.1700000000",
             "newer": b"^2 something else\n",
             "unknown-op": b"^1\n?5:hello",
             "cut-short": b"^1\n+50:hello",

@@ -164,9 +164,36 @@ static void add_range(struct ref_ranges *ranges, struct ref_range range)
     ranges->ranges[ranges->count++] = range;
 }
 
+/* @SECOND, of those that memcached takes for absolute ones. */
+static bool read_until(struct ref_head *head, struct slice field)
+{
+    uint64_t second;
+    bool again = head->until.len > 0;
+    head->until = field;
+    return take_char(&field, '@') && take_number(&field, 20, &second) && field.len == 0 && !again &&
+           second > 2592000 && second < UINT64_C(1) << 31;
+}
+
+/* ?TOKEN.UNTIL, both 0 or none. */
+static bool read_absent(struct ref_head *head, struct slice field)
+{
+    uint64_t token, until;
+    bool again = head->absent.len > 0;
+    head->absent = field;
+    return take_char(&field, '?') && take_number(&field, 20, &token) && take_char(&field, '.') &&
+           take_number(&field, 20, &until) && field.len == 0 && !again && until <= 9999999999 &&
+           (token == 0) == (until == 0);
+}
+
 static bool read_field(struct ref_head *head, struct slice field)
 {
     struct ref_range range = {0};
+    if (field.len > 0 && field.p[0] == '@') {
+        return read_until(head, field);
+    }
+    if (field.len > 0 && field.p[0] == '?') {
+        return read_absent(head, field);
+    }
     if (field.len > 0 && (field.p[0] == '-' || field.p[0] == '*')) {
         range.burn = slice_take(&field, 1).p[0] == '*';
         bool good = take_range(&field, &range) && field.len == 0;
@@ -220,7 +247,7 @@ bool ref_head_read(struct ref_head *head, struct slice value)
         char c = slice_take(&rest, 1).p[0];
         if (c == '\n') {
             head->log = rest;
-            return read_log(head);
+            return (head->absent.len == 0 || head->runs.count == 0) && read_log(head);
         }
         size_t len = 0;
         while (len < rest.len && rest.p[len] != ' ' && rest.p[len] != '\n') {

@@ -48,6 +48,7 @@ const struct ref_range *ref_find(const struct ref_ranges *ranges, struct slice n
 struct ref_head {
     struct slice value, log;
     struct ref_ranges runs, garbage, announcements; /* the latter with withdrawals */
+    struct slice until, absent; /* the fields "@" and "?", as they stand there; empty: none */
 };
 
 /* Reads a head. False when it is none; ref_head_fini is needed in both cases. */

@@ -192,7 +192,7 @@ static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
  * additions. */
 static bool marks_fit(struct work *w, const struct pair *pair)
 {
-    uint64_t mark = text_hash(pair->mark, 0);
+    uint64_t mark = hash_stable(pair->mark, 0);
     bool torn = pair_is_torn(pair), seen = paired_own(w)->torn_mark == mark;
     paired_own(w)->torn_mark = torn ? mark : 0;
     return !torn || seen;

@@ -270,7 +270,7 @@ uint64_t work_version(const struct work *w, bool with_key)
     for (size_t i = 0; i < w->part_count; i++) {
         uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
         if (with_key || w->parts[i].role != PART_KEY) {
-            version = text_hash(slice_make((const char *)&cas, sizeof cas), version);
+            version = hash_stable(slice_make((const char *)&cas, sizeof cas), version);
         }
     }
     return version;

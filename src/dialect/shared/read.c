@@ -76,9 +76,21 @@ static bool is_joined(const struct list_call *call)
     return several && call->form == LIST_FORM_JOINED;
 }
 
+/* The version of a list of one item is that of the item; of several, a mixture. */
+static uint64_t answer_version(const struct work *w)
+{
+    uint64_t mixture = 0, version = 0;
+    for (size_t i = 0; i < w->part_count; i++) {
+        const struct part *part = &w->parts[i];
+        version = part->state == PART_THERE ? head_version(part->cas, part->value) : 0;
+        mixture = hash_stable(slice_make((const char *)&version, sizeof version), mixture);
+    }
+    return w->part_count == 1 ? version : mixture;
+}
+
 void answer_read(struct engine *e, struct work *w, struct list_call *call)
 {
-    call->version = work_version(w, true);
+    call->version = call->wants_version ? answer_version(w) : 0;
     if (is_joined(call) && foreign_delimiter_within(w)) {
         call_fail(e, w->op.list, call, "%s", foreign_delimiter_text);
         return;

@@ -106,15 +106,6 @@ void text_make_mark(char out[TEXT_MARK_BYTES], uint64_t number, char delimiter)
     memcpy(out, text, TEXT_MARK_BYTES);
 }
 
-uint64_t text_hash(struct slice text, uint64_t seed)
-{
-    uint64_t hash = seed == 0 ? 14695981039346656037u : seed;
-    for (size_t i = 0; i < text.len; i++) {
-        hash = (hash ^ (unsigned char)text.p[i]) * 1099511628211u;
-    }
-    return hash;
-}
-
 /* ---- counts ---- */
 
 static struct count *find_place(const struct counts *counts, struct slice item)

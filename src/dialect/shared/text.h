@@ -39,10 +39,6 @@ char text_mark_sign(char delimiter);
 bool text_is_mark(struct slice item, char delimiter);
 void text_make_mark(char out[TEXT_MARK_BYTES], uint64_t number, char delimiter);
 
-/* FNV-1a, 64 bits: the same in every process, so that it may be stored. seed: 0, or the hash of
- * what stands before. */
-uint64_t text_hash(struct slice text, uint64_t seed);
-
 /* How often items occur. */
 struct counts {
     struct count {

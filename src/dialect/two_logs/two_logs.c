@@ -76,8 +76,8 @@ static bool note_last(struct slice text, struct signs signs, struct note *last)
 static uint64_t prefix_hash(struct slice text, uint64_t bytes)
 {
     size_t count = bytes < HASHED_BYTES ? bytes : HASHED_BYTES;
-    uint64_t hash = text_hash(slice_make(text.p, count), 0);
-    return text_hash(slice_make(text.p + bytes - count, count), hash);
+    uint64_t hash = hash_stable(slice_make(text.p, count), 0);
+    return hash_stable(slice_make(text.p + bytes - count, count), hash);
 }
 
 void two_logs_append_note(struct block **b, struct slice text, uint64_t number, struct signs signs)

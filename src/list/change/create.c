@@ -54,7 +54,7 @@ static bool batch_adds(const struct op_round *round)
 static void emit_new_head(struct engine *e, struct op_round *round)
 {
     struct block *value = block_new(round->batch->used + 8);
-    head_append_header(&value, NULL, 0, NULL, 0);
+    head_append_header(&value, NULL, NULL, 0, NULL, 0);
     block_append(&value, round->batch->data, round->batch->used);
     emit_add_head(e, &round->op, value, TAG_CREATE);
     block_unref(&value);

@@ -162,7 +162,7 @@ static void emit_change(struct engine *e, struct op_exact *x)
 {
     struct block *value = block_new(x->entries->used + (x->head != NULL ? x->head->value.len : 8));
     if (x->head == NULL) {
-        head_append_header(&value, NULL, 0, NULL, 0);
+        head_append_header(&value, NULL, NULL, 0, NULL, 0);
     } else {
         block_append(&value, x->head->value.p, x->head->value.len);
     }

@@ -7,8 +7,8 @@
 void answer_call(struct engine *e, struct list *list, struct list_call *call,
                  const struct head *head, enum list_status status)
 {
-    if (head != NULL) {
-        call->version = head->cas;
+    if (head != NULL && call->wants_version) {
+        call->version = head_version(head->cas, head->value);
     }
     bool keeps_empty = list->policy->on_missing == ON_MISSING_REFUSE && head != NULL;
     if (status == LIST_OK && call->number == 0 && list_verb_has(call->verb, LIST_GIVES_ITEMS) &&

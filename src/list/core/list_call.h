@@ -73,14 +73,15 @@ struct list_call {
                         from now on, above that the second since 1970 */
     uint64_t deadline_us; /* mono_us by which it is answered, whatever happens; 0: never mind. While
                              the engine waits for the client (session.h) it does not come nearer */
+    bool wants_version;   /* where items are answered, or counted: see version */
     void *owner;          /* the submitter's */
 
     /* Filled by the engine before the call is done. */
     enum list_status status;
     uint64_t number;       /* LIST_ADDX, LIST_DELX, LIST_LEN; where items are answered: how many */
-    uint64_t version;      /* where items are answered: differs whenever the content may have
-                              changed. 0: the list is missing, or an LIST_HAS was answered together
-                              with changes, and the version that they made is not known */
+    uint64_t version;      /* if it was wanted: differs whenever the content may have changed, see
+                              head_version. 0: the list is missing, or an LIST_HAS was answered
+                              together with changes, and the version that they made is not known */
     struct chain answer;   /* where items are answered: these, in the form asked for.
                               Submitter runs chain_init before submission and chain_fini or chain_move
                               afterwards */

@@ -32,6 +32,43 @@ static bool parse_garbage(struct slice field, struct garbage *garbage)
     return name_range_take(&field, &garbage->range) && field.len == 0;
 }
 
+static bool parse_sublists_until(struct slice field, struct head_marks *marks)
+{
+    uint64_t second;
+    (void)slice_take(&field, 1);
+    bool ok = marks->sublists_until_s == 0 && number_take(&field, &second) && field.len == 0 &&
+              second >= SUBLISTS_UNTIL_MIN_S && second <= SUBLISTS_UNTIL_MAX_S;
+    marks->sublists_until_s = ok ? (int64_t)second : 0;
+    return ok;
+}
+
+static bool parse_absent(struct slice field, struct head_marks *marks)
+{
+    uint64_t second;
+    (void)slice_take(&field, 1);
+    bool ok = !marks->absent && number_take(&field, &marks->lease) && field.len > 0 &&
+              slice_take(&field, 1).p[0] == '.' && number_take(&field, &second) && field.len == 0 &&
+              second <= LEASE_UNTIL_MAX_S && (second == 0) == (marks->lease == 0);
+    marks->absent = ok;
+    marks->lease_until_s = ok ? (int64_t)second : 0;
+    return ok;
+}
+
+static bool parse_field(struct head *head, struct slice field)
+{
+    switch (field.p[0]) {
+    case '-':
+    case '*':
+        return parse_garbage(field, &head->garbage[head->garbage_count++]);
+    case '@':
+        return parse_sublists_until(field, &head->marks);
+    case '?':
+        return parse_absent(field, &head->marks);
+    default:
+        return parse_run(field, &head->runs[head->run_count++]);
+    }
+}
+
 /* Takes the next blank-led field from the header. */
 static bool next_field(struct slice *rest, struct slice *field)
 {
@@ -48,17 +85,12 @@ static bool parse_header(struct head *head, struct slice rest)
 {
     struct slice field;
     while (rest.len > 0) {
-        if (!next_field(&rest, &field)) {
-            return false;
-        }
-        bool ok = field.p[0] == '-' || field.p[0] == '*'
-                      ? parse_garbage(field, &head->garbage[head->garbage_count++])
-                      : parse_run(field, &head->runs[head->run_count++]);
-        if (!ok) {
+        if (!next_field(&rest, &field) || !parse_field(head, field)) {
             return false;
         }
     }
-    return true;
+    /* What is to be taken for missing has no content yet. */
+    return !head->marks.absent || head->run_count == 0;
 }
 
 /* Goes through the log once; false when it is malformed. */
@@ -155,11 +187,30 @@ uint64_t head_sublists(const struct head *head)
     return sum;
 }
 
-void head_append_header(struct block **b, const struct run *runs, size_t run_count,
-                        const struct garbage *garbage, size_t garbage_count)
+static void append_marks(struct block **b, const struct head_marks *marks)
+{
+    char field[3 + 2 * 20];
+    if (marks->sublists_until_s != 0) {
+        memcpy(field, " @", 2);
+        block_append(b, field, 2 + format_u64(field + 2, (uint64_t)marks->sublists_until_s));
+    }
+    if (marks->absent) {
+        memcpy(field, " ?", 2);
+        size_t n = 2 + format_u64(field + 2, marks->lease);
+        field[n++] = '.';
+        n += format_u64(field + n, (uint64_t)marks->lease_until_s);
+        block_append(b, field, n);
+    }
+}
+
+void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
+                        size_t run_count, const struct garbage *garbage, size_t garbage_count)
 {
     char field[2 + NAME_BYTES + 1 + 3 * 21];
     block_append(b, VERSION_TEXT, sizeof VERSION_TEXT - 1);
+    if (marks != NULL) {
+        append_marks(b, marks);
+    }
     for (size_t i = 0; i < run_count; i++) {
         field[0] = ' ';
         size_t n = 1 + name_range_format(field + 1, &runs[i].range);
@@ -175,6 +226,15 @@ void head_append_header(struct block **b, const struct run *runs, size_t run_cou
         block_append(b, field, 2 + name_range_format(field + 2, &garbage[i].range));
     }
     block_append(b, "\n", 1);
+}
+
+uint64_t head_version(uint64_t cas, struct slice value)
+{
+    char number[21];
+    size_t n = format_u64(number, cas);
+    number[n++] = '.'; /* or the number's end could be taken for the value's beginning */
+    uint64_t version = hash_stable(value, hash_stable(slice_make(number, n), 0));
+    return version != 0 ? version : 1;
 }
 
 bool announcement_parse(struct slice bytes, struct announcement *out)

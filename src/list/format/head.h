@@ -8,7 +8,8 @@
  * Header fields: the runs, oldest first, each with its sublists, their bytes and the items they
  * add; "-" names of sublists that nothing refers to any more and that are still to be deleted; "*"
  * names that a dead proxy announced and that are to be overwritten by empty items, so that a late
- * write of its finds them taken. The content of the list: replay run 1, run 2, ..., then the log.
+ * write of its finds them taken. Besides, each at most once: "@" and "?", see struct head_marks.
+ * The content of the list: replay run 1, run 2, ..., then the log.
  */
 #ifndef LIST_FORMAT_HEAD_H
 #define LIST_FORMAT_HEAD_H
@@ -26,6 +27,24 @@ struct garbage {
     struct name_range range;
     bool burn; /* to be overwritten ("*") instead of deleted ("-") */
 };
+
+/* What a header says besides runs and garbage. Only proxies with format = 2 write such fields; all
+ * read them, and carry them from one head to the next. */
+struct head_marks {
+    int64_t sublists_until_s; /* "@SECOND": each sublist of the runs lives at least until then, in
+                                 seconds since 1970, and the head no longer; 0: no such field, they
+                                 live for ever */
+    bool absent;              /* "?TOKEN.UNTIL": the list is to be taken for missing */
+    uint64_t lease;           /* the TOKEN of the lease to fill it; 0: there is none */
+    int64_t lease_until_s;    /* UNTIL, in seconds since 1970, by the proxies' clocks; 0 without a
+                                 token */
+};
+
+/* The seconds that "@" can name: those that memcached takes for absolute ones. */
+#define SUBLISTS_UNTIL_MIN_S (60 * 60 * 24 * 30 + 1)
+#define SUBLISTS_UNTIL_MAX_S INT32_MAX
+/* The last second that "?" can name: ten digits. */
+#define LEASE_UNTIL_MAX_S INT64_C(9999999999)
 
 /* An announcement in a log; with count 0 it withdraws the earlier one of that name: its owner gave
  * up, and nothing of that name is stored any more. */
@@ -46,6 +65,7 @@ struct head {
     size_t run_count;
     struct garbage *garbage;
     size_t garbage_count;
+    struct head_marks marks;
     uint64_t cas, epoch;
     int64_t ttl_s; /* -1 = no expiry */
     uint32_t flags;
@@ -69,9 +89,14 @@ size_t head_header_bytes(const struct head *head);
 uint64_t head_run_bytes(const struct head *head);
 uint64_t head_sublists(const struct head *head);
 
-/* Appends a header line to the block. */
-void head_append_header(struct block **b, const struct run *runs, size_t run_count,
-                        const struct garbage *garbage, size_t garbage_count);
+/* Appends a header line to the block. marks: NULL when there are none. */
+void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
+                        size_t run_count, const struct garbage *garbage, size_t garbage_count);
+
+/* The version that clients see of an item with that CAS number and those bytes: another one
+ * whenever the item has changed, also when a restarted server gives out the number again. The same
+ * in every process; never 0. Takes time in proportion to the bytes. */
+uint64_t head_version(uint64_t cas, struct slice value);
 
 /* As grace_s: every announcement is dead, however young. */
 #define GRACE_NONE INT64_MIN

@@ -14,7 +14,7 @@ static void add_garbage(struct layout *layout, const struct name_range *range, b
 
 void layout_init(struct layout *layout, const struct head *head)
 {
-    *layout = (struct layout){.log = block_new(head->log.len + 256)};
+    *layout = (struct layout){.marks = head->marks, .log = block_new(head->log.len + 256)};
     for (size_t i = 0; i < head->run_count; i++) {
         layout_insert_run(layout, i, &head->runs[i]);
     }
@@ -124,8 +124,8 @@ size_t layout_fold_log(struct layout *layout, const struct head *head, const str
 struct block *layout_value(const struct layout *layout)
 {
     struct block *value =
-        block_new(layout->log->used + 64 * (1 + layout->run_count + layout->garbage_count));
-    head_append_header(&value, layout->runs, layout->run_count, layout->garbage,
+        block_new(layout->log->used + 64 * (2 + layout->run_count + layout->garbage_count));
+    head_append_header(&value, &layout->marks, layout->runs, layout->run_count, layout->garbage,
                        layout->garbage_count);
     block_append(&value, layout->log->data, layout->log->used);
     return value;
@@ -133,5 +133,6 @@ struct block *layout_value(const struct layout *layout)
 
 bool layout_is_empty(const struct layout *layout)
 {
-    return layout->run_count == 0 && layout->garbage_count == 0 && layout->log->used == 0;
+    return layout->run_count == 0 && layout->garbage_count == 0 && layout->log->used == 0 &&
+           layout->marks.sublists_until_s == 0 && !layout->marks.absent;
 }

@@ -13,10 +13,11 @@ struct layout {
     size_t run_count, run_cap;
     struct garbage *garbage;
     size_t garbage_count, garbage_cap;
+    struct head_marks marks;
     struct block *log;
 };
 
-/* Begins with the runs and garbage of the head and an empty log. */
+/* Begins with the runs, garbage and marks of the head and an empty log. */
 void layout_init(struct layout *layout, const struct head *head);
 void layout_fini(struct layout *layout);
 
@@ -50,7 +51,7 @@ size_t layout_fold_log(struct layout *layout, const struct head *head, const str
 
 /* The head's value, in a fresh block that the caller owns. */
 struct block *layout_value(const struct layout *layout);
-/* True when a head of this layout would hold nothing at all. */
+/* True when a head of this layout would hold nothing at all, no marks either. */
 bool layout_is_empty(const struct layout *layout);
 
 #endif

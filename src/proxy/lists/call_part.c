@@ -53,6 +53,7 @@ void call_part_fill(struct call_part *c, struct list_call *call, enum list_verb 
     call->item_count = 0;
     call->from = 0;
     call->to = 0;
+    call->wants_version = false;
     call->condition = LIST_ALWAYS;
     call->expected = 0;
     call->has_exptime = false;

@@ -38,6 +38,11 @@ enum list_form list_reply_form(enum verb verb)
     return answers[verb] == ANSWER_LINES ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
 }
 
+bool list_reply_has_version(enum verb verb)
+{
+    return answers[verb] == ANSWER_VERSIONED;
+}
+
 struct slice list_reply_trailer(enum verb verb)
 {
     return answers[verb] >= ANSWER_VALUE ? SLICE_LIT("END\r\n") : SLICE_NONE;

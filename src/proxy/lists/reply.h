@@ -11,6 +11,8 @@
 
 /* In which form the verb's items are answered. */
 enum list_form list_reply_form(enum verb verb);
+/* Does the verb's answer show the list's version? */
+bool list_reply_has_version(enum verb verb);
 /* The line behind the last call's part of an answer; empty when there is none. */
 struct slice list_reply_trailer(enum verb verb);
 /* Appends the call's part of the answer to out; moves the call's answer chain. The trailer is the
