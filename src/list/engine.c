@@ -153,7 +153,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->deferred = call->in_doubt = call->ghost = false;
     call->due_in = NULL;
     call->given_items = NULL;
-    call->charged_bytes = call->wanted_bytes = 0;
+    call->charged_bytes = call->wanted_bytes = call->room_bytes = 0;
     bool is_change = list_verb_changes(call->verb);
     size_t log_bytes;
     if (!admissible(e, call, is_change, &log_bytes)) {

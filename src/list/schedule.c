@@ -32,7 +32,8 @@ struct start {
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
     bool exact_is_create;
-    bool log_full; /* as far as known, the log has no room for a change */
+    size_t exact_bytes; /* what its calls take in the log at most */
+    bool log_full;      /* as far as known, the log has no room for a change */
 };
 
 static bool round_possible(const struct start *start)
@@ -112,15 +113,28 @@ static bool take_exact(struct start *start, struct list_call *call)
         start->change_waits = true;
         return false;
     }
+    if (call->room_bytes > list_log_room(list) ||
+        (call->room_bytes > 0 && timer_is_set(&list->append_backoff))) {
+        /* As take_change does. Changes behind it that are shorter need not wait as well: it comes
+         * first once there is room. */
+        start->log_full = start->log_full || !timer_is_set(&list->append_backoff);
+        return false;
+    }
     if (list->publisher || list_writing(list) != (start->exact != NULL) || !free_place ||
         pass_phase(&start->pass, call) != PHASE_FREE) {
         start->change_waits = true;
+        return false;
+    }
+    size_t bytes = round_call_bytes(call);
+    if (start->exact != NULL && start->exact_bytes + bytes > list_log_hard_limit(list) / 2) {
+        start->change_waits = true; /* together they might find no room in a log that is empty */
         return false;
     }
     if (start->exact == NULL) {
         start->exact = exact_create(start->pass.e, list);
         start->exact_is_create = create;
     }
+    start->exact_bytes += bytes;
     pass_activate(&start->pass, call);
     exact_add(start->exact, call);
     pass_set_phase(&start->pass, call, PHASE_BLOCKED);
@@ -213,7 +227,8 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
         *metric = METRIC_list_busy;
         return "busy: this list is being compacted";
     }
-    if (kind == LIST_KIND_BLIND && round_call_bytes(call) > list_log_room(list)) {
+    if (call->room_bytes > 0 ||
+        (kind == LIST_KIND_BLIND && round_call_bytes(call) > list_log_room(list))) {
         *metric = METRIC_list_log_full;
         return "list log full, nothing done: compaction is behind, try again";
     }

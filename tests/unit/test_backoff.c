@@ -226,6 +226,114 @@ static void test_a_full_head_is_compacted(void **state)
     assert_false(compacts(t, 10, 10));
 }
 
+/* ---- an exact change that finds the log full ---- */
+
+#define FULL_LOG "+4:aaaa+4:bbbb+4:cccc+4:dddd+4:eeee+4:ffff+4:gggg"
+
+/* laddx of an item that the log has no room for; other proxies are to compact the list. Ends behind
+ * the look at the head that finds that. */
+static void submit_to_full_log(struct test *t, struct list_session *session, struct list_call *call,
+                               uint64_t deadline_us)
+{
+    static const struct slice item = {"an item of 23 bytes ...", 23};
+    t->rig.config->lists[0].log_limit_bytes = 32;
+    t->rig.config->lists[0].log_hard_limit_bytes = 64;
+    t->list->compact_after_us = UINT64_MAX;
+    *call = (struct list_call){.verb = LIST_ADDX,
+                               .key = SLICE_LIT("k"),
+                               .policy = &t->rig.config->lists[0],
+                               .session = session,
+                               .items = &item,
+                               .item_count = 1,
+                               .deadline_us = deadline_us};
+    chain_init(&call->answer);
+    engine_submit(t->rig.engine, call, t->rig.now);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1\n" FULL_LOG, -1);
+    assert_null(engine_take_done(t->rig.engine));
+}
+
+static void answer_size(struct test *t, const char *head)
+{
+    rig_answer(&t->rig, rig_take(&t->rig, BE_SIZE, "k#"), BE_HIT, head, -1);
+    assert_null(engine_take_done(t->rig.engine));
+}
+
+static void test_an_exact_change_waits_for_room_in_the_log(void **state)
+{
+    struct test *t = *state;
+    struct list_session session = {0};
+    struct list_call call;
+    submit_to_full_log(t, &session, &call, 0);
+    answer_size(t, "^1\n" FULL_LOG);
+    answer_size(t, "^1\n" FULL_LOG "+1:x");
+    answer_size(t, "^1\n+1:x");
+    rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1\n+1:x", -1);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_CAS, "k#"), BE_STORED, NULL, -1);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &call);
+    assert_int_equal(call.status, LIST_OK);
+    assert_int_equal(call.number, 1);
+    assert_int_equal(metric_get(&t->rig.metrics, METRIC_list_log_full), 0);
+}
+
+static void test_an_exact_change_waits_for_room_until_its_deadline(void **state)
+{
+    struct test *t = *state;
+    struct list_session session = {0};
+    struct list_call call;
+    submit_to_full_log(t, &session, &call, t->rig.now.mono_us + 2500);
+    answer_size(t, "^1\n" FULL_LOG);
+    answer_size(t, "^1\n" FULL_LOG);
+    pass_us(t, 2500);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &call);
+    assert_int_equal(call.status, LIST_SERVER_ERROR);
+    assert_string_equal(call.error, "list log full, nothing done: compaction is behind, try again");
+    assert_int_equal(metric_get(&t->rig.metrics, METRIC_list_log_full), 1);
+}
+
+/* What is looked up under a full log waits for nothing. */
+static void test_an_exact_change_that_changes_nothing_needs_no_room(void **state)
+{
+    struct test *t = *state;
+    struct list_session session = {0};
+    struct list_call call;
+    struct slice there = SLICE_LIT("gggg");
+    submit_to_full_log(t, &session, &call, 0);
+    struct list_session other = {0};
+    struct list_call second = call;
+    second.session = &other;
+    second.items = &there;
+    engine_submit(t->rig.engine, &second, t->rig.now);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1\n" FULL_LOG, -1);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &second);
+    assert_int_equal(second.status, LIST_OK);
+    assert_int_equal(second.number, 0);
+}
+
+/* Together they would take more than a log has that was just compacted. */
+static void test_exact_changes_go_together_as_far_as_a_log_has_room(void **state)
+{
+    struct test *t = *state;
+    static const struct slice items[] = {{"aaaaaaaaaaaaaaaaaaaa", 20}, {"b", 1}, {"cccccc", 6}};
+    struct list_session sessions[3] = {{0}};
+    struct list_call calls[3];
+    t->rig.config->lists[0].log_limit_bytes = 32;
+    t->rig.config->lists[0].log_hard_limit_bytes = 64;
+    for (size_t i = 0; i < 3; i++) {
+        calls[i] = (struct list_call){.verb = LIST_ADDX,
+                                      .key = SLICE_LIT("k"),
+                                      .policy = &t->rig.config->lists[0],
+                                      .session = &sessions[i],
+                                      .items = &items[i],
+                                      .item_count = 1};
+        engine_submit(t->rig.engine, &calls[i], t->rig.now);
+    }
+    rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "k#"), BE_MISS, NULL, -1);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_ADD, "k#"), BE_STORED, NULL, -1);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &calls[0]);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &calls[1]);
+    assert_null(engine_take_done(t->rig.engine));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -239,6 +347,10 @@ int main(void)
         TEST(test_far_patience_ends),
         TEST(test_far_changes_wait_until_their_last_trips),
         TEST(test_a_full_head_is_compacted),
+        TEST(test_an_exact_change_waits_for_room_in_the_log),
+        TEST(test_an_exact_change_waits_for_room_until_its_deadline),
+        TEST(test_an_exact_change_that_changes_nothing_needs_no_room),
+        TEST(test_exact_changes_go_together_as_far_as_a_log_has_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,22 +77,19 @@ void work_finish(struct engine *e, struct work *w)
 static void requeue(struct engine *e, struct work *w, struct call_queue *calls, bool in_doubt)
 {
     struct list *list = w->op.list;
-    struct list_call *call;
-    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
-        TAILQ_REMOVE(calls, call, link);
-        call_leave(call);
-        if (call->ghost) {
-            free(call);
-            continue;
-        }
+    struct list_call *next;
+    for (struct list_call *call = TAILQ_FIRST(calls); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
         call->in_doubt = call->in_doubt || in_doubt;
-        TAILQ_REMOVE(&list->active, call, active);
-        TAILQ_INSERT_HEAD(&list->queue, call, link);
+        if (call->ghost) {
+            TAILQ_REMOVE(calls, call, link);
+            free(call);
+        }
     }
+    calls_give_back(e, list, calls);
     known_of(list)->kept = KEPT_UNKNOWN;
     list->is_native = false;
     dialect_forget(list);
-    lists_mark_ready(&e->lists, list);
 }
 
 void work_fail(struct engine *e, struct work *w, const char *text)

@@ -252,13 +252,24 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
     return true;
 }
 
+/* True when the changes find no room behind the head: then the calls wait in the queue for a
+ * compaction, until their time is over. */
 static bool log_full(struct engine *e, struct op_exact *x)
 {
+    struct list_call *call;
     if (x->head == NULL || list_has_room(x->op.list, x->head, x->entries->used)) {
         return false;
     }
-    metric_inc(e->metrics, METRIC_list_log_full);
-    fail_all(e, x, "list log full, nothing done: compaction is behind, try again");
+    if (x->op.list->head_full) {
+        metric_inc(e->metrics, METRIC_list_log_full);
+        fail_all(e, x, "list log full, nothing done: compaction is behind, try again");
+        return true;
+    }
+    TAILQ_FOREACH(call, &x->calls, link)
+    {
+        call->room_bytes = x->entries->used;
+    }
+    calls_give_back(e, x->op.list, &x->calls);
     return true;
 }
 

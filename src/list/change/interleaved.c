@@ -102,13 +102,7 @@ static void give_back(struct engine *e, struct op_turns *t)
 {
     struct list *list = t->op.list;
     forget_decisions(t);
-    while (!TAILQ_EMPTY(&t->calls)) {
-        struct list_call *call = TAILQ_LAST(&t->calls, call_queue);
-        TAILQ_REMOVE(&t->calls, call, link);
-        TAILQ_REMOVE(&list->active, call, active);
-        call_leave(call);
-        TAILQ_INSERT_HEAD(&list->queue, call, link);
-    }
+    calls_give_back(e, list, &t->calls);
     if (!list->view_lags) {
         list->turns_after_us = e->now.mono_us + ((uint64_t)PAUSE_US << list->turns_failures);
         list->turns_failures += list->turns_failures < PAUSE_DOUBLINGS_MAX;

@@ -104,6 +104,7 @@ struct list_call {
     TAILQ_ENTRY(list_call) deferred_link; /* the engine's */
     uint64_t charged_bytes;               /* the engine's */
     uint64_t wanted_bytes; /* the engine's: what there was no room for when it was deferred */
+    uint64_t room_bytes;   /* the engine's: what there was no room for in the log; 0: never so */
 };
 
 #endif

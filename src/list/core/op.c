@@ -343,6 +343,18 @@ void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])
     snprintf(error, LIST_ERROR_MAX, "%s", text);
 }
 
+void calls_give_back(struct engine *e, struct list *list, struct call_queue *calls)
+{
+    struct list_call *call;
+    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
+        TAILQ_REMOVE(calls, call, link);
+        call_leave(call);
+        TAILQ_REMOVE(&list->active, call, active);
+        TAILQ_INSERT_HEAD(&list->queue, call, link);
+    }
+    lists_mark_ready(&e->lists, list);
+}
+
 void call_finish(struct engine *e, struct list *list, struct list_call *call,
                  enum list_status status)
 {

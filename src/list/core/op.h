@@ -149,6 +149,9 @@ static inline void call_leave(struct list_call *call)
         call->given_items = NULL;
     }
 }
+/* The operation has done nothing: its calls go back to the front of the list's queue, in their
+ * order. */
+void calls_give_back(struct engine *e, struct list *list, struct call_queue *calls);
 /* Ends calls. The call is the submitter's again once engine_take_done gave it. */
 void call_finish(struct engine *e, struct list *list, struct list_call *call,
                  enum list_status status);
