@@ -323,9 +323,10 @@ class Daemon:
     """mclistd with a generated configuration. config: {section: {key: value}}, laid over one
     listener on a free port, two threads, flush_all allowed and, if there are servers, a pool "main" of them."""
 
-    def __init__(self, folder, servers=(), config=None, args=(), env=None):
+    def __init__(self, folder, servers=(), config=None, args=(), env=None, program=None):
         self.folder = pathlib.Path(folder)
-        self.program = os.environ.get("MCLISTD", str(ROOT / "build/mclistd"))
+        self.runner = [] if program else shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
+        self.program = program or os.environ.get("MCLISTD", str(ROOT / "build/mclistd"))
         self.args = list(map(str, args))
         self.env = {**os.environ, **(env or {})}
         self.env.setdefault("ASAN_OPTIONS", "exitcode=66:detect_leaks=1")
@@ -351,8 +352,7 @@ class Daemon:
         return str(ROOT / self.program) if "/" in self.program else self.program
 
     def command(self):
-        runner = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))
-        return [*runner, self.path(), "-c", str(self.ini_path), *self.args]
+        return [*self.runner, self.path(), "-c", str(self.ini_path), *self.args]
 
     def start(self):
         write_ini(self.ini_path, self.sections)
