@@ -97,6 +97,18 @@ enum list_dialect {
     DIALECT_COUNT
 };
 enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
+/* What memcached's own verbs mean under a prefix: docs/verbs.md, "Lists by memcached's verbs". */
+enum list_bridge {
+    BRIDGE_NO,
+    BRIDGE_YES,
+    BRIDGE_SIGNED /* append adds and deletes */
+};
+/* Flags of values, as clients give them. */
+#define CONFIG_FLAGS_MAX 16
+struct flag_set {
+    uint32_t count;
+    uint32_t flags[CONFIG_FLAGS_MAX];
+};
 
 /* How the lists under one key prefix are kept. */
 struct list_policy {
@@ -122,6 +134,9 @@ struct list_policy {
     uint32_t format; /* the newest in which heads are written: 1 or 2 */
     enum list_dialect dialect;
     enum list_migrate migrate;
+    enum list_bridge bridge;
+    struct flag_set bridge_flags_in; /* of values that are taken for text */
+    uint32_t bridge_flags_out;       /* of answers */
     int deleted_delimiter, add_sign, delete_sign, closed_mark; /* bytes, 0..255 */
     /* Names of items, with one %s for the list's key; behind sublist_name and slot_name stands a
      * number. */
@@ -181,6 +196,7 @@ struct config {
                                   config_add_pool */
     struct list_policy *lists; /* lists[0] has prefix "" and is always there */
     size_t list_count;
+    bool has_bridge; /* some prefix has one; set by config_finish */
 };
 
 /* Room for the longest error text. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/bridge.h"
 #include "config/config.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
@@ -277,7 +278,8 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
     } else if (find_pool(config, policy->pool_name, &policy->pool_index) != 0) {
         return refuse_pool(config, &place, policy->pool_name);
     }
-    if (dialect_check(policy, &place) != 0 || check_list_sizes(policy, &place) != 0) {
+    if (dialect_check(policy, &place) != 0 || bridge_check(policy, &place) != 0 ||
+        check_list_sizes(policy, &place) != 0) {
         return -1;
     }
     if (policy->max_answer_bytes > config->client_hard_bytes) {
@@ -310,8 +312,10 @@ int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
     if (check_proxy(config, error) != 0) {
         return -1;
     }
+    config->has_bridge = false;
     for (size_t i = 0; i < config->list_count; i++) {
         config->lists[i].index = (uint32_t)i;
+        config->has_bridge = config->has_bridge || config->lists[i].bridge != BRIDGE_NO;
         if (check_lists(config, &config->lists[i], error) != 0) {
             return -1;
         }

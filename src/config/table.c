@@ -33,6 +33,7 @@ static const char *const placements[] = {"head", "spread", NULL};
 static const char *const dialects[] = {"native", "simple", "tombstone", "signed", "paired",
                                        "flip",   "marker", "sublists",  "ring",   NULL};
 static const char *const migrations[] = {"no", "native", NULL};
+static const char *const bridges[] = {"no", "yes", "signed", NULL};
 
 /* clang-format off */
 static const struct config_key keys[] = {
@@ -157,6 +158,13 @@ static const struct config_key keys[] = {
 
     {LISTS_OF(NATIVE, "protect_lists", protect_lists), TYPE_YES_NO, 0, 0, "yes", "", NULL,
      "whether the proxy refuses plain verbs that write to KEY# and KEY#NAME.N, the items of lists"},
+
+    {LISTS("bridge", bridge), TYPE_WORD, 0, 0, "no", "", bridges,
+     "yes: get, append, set and memcached's other verbs work on the lists of this prefix; signed: append takes +a-b"},
+    {LISTS("bridge_flags_in", bridge_flags_in), TYPE_FLAGS, 0, 0, "0, 16", "", NULL,
+     "flags of the values that a bridge takes, comma-separated; it refuses others as serialised or compressed"},
+    {LISTS("bridge_flags_out", bridge_flags_out), TYPE_COUNT, 0, UINT32_MAX, "0", "", NULL,
+     "flags of the values that a bridge answers"},
 
     {LISTS("dialect", dialect), TYPE_WORD, 0, 0, "native", "", dialects,
      "the format that lists are stored in: native, or one that applications keep by hand"},

@@ -87,6 +87,10 @@ const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED
     case TYPE_TEMPLATE:
         text = "a name with one %s for the list's key (\\xNN is allowed)";
         break;
+    case TYPE_FLAGS:
+        (void)snprintf(out, VALUE_EXPECTED_MAX,
+                       "1 to %d numbers of at most 32 bits, comma-separated", CONFIG_FLAGS_MAX);
+        return out;
     case TYPE_LISTEN:
         text = "host, host:port, [IPv6]:port or unix:PATH, ...";
         break;
@@ -271,6 +275,26 @@ static int parse_template(const struct config_key *key, void *section, struct sl
     return 0;
 }
 
+static int parse_flags(const struct config_key *key, void *section, struct slice text,
+                       char error[CONFIG_ERROR_MAX])
+{
+    struct flag_set set = {.count = 0};
+    struct slice rest = text, item;
+    bool more = true;
+    while (text_next_item(&rest, &more, &item)) {
+        uint64_t number;
+        if (!slice_to_u64(item, &number) || number > UINT32_MAX) {
+            return fail_value(key, item, "is no number of 32 bits", error);
+        }
+        if (set.count == CONFIG_FLAGS_MAX) {
+            return fail_value(key, item, "is one too many", error);
+        }
+        set.flags[set.count++] = (uint32_t)number;
+    }
+    memcpy(field(key, section), &set, sizeof set);
+    return 0;
+}
+
 /* An empty text leaves the permissions to the umask. */
 static int parse_mode(const struct config_key *key, void *section, struct slice text,
                       char error[CONFIG_ERROR_MAX])
@@ -321,6 +345,8 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
         return parse_byte(key, section, text, error);
     case TYPE_TEMPLATE:
         return parse_template(key, section, text, error);
+    case TYPE_FLAGS:
+        return parse_flags(key, section, text, error);
     case TYPE_LISTEN:
         return listen_list_add(section, text, PROXY_PORT, error);
     case TYPE_SERVERS:
@@ -381,6 +407,18 @@ static char *format_template(const char *name)
     return out;
 }
 
+static char *format_flags(const struct flag_set *set)
+{
+    size_t cap = CONFIG_FLAGS_MAX * sizeof ", 4294967295";
+    char *out = malloc(cap);
+    size_t n = 0;
+    CHECK(out != NULL);
+    for (uint32_t i = 0; i < set->count; i++) {
+        n += (size_t)snprintf(out + n, cap - n, "%s%" PRIu32, i == 0 ? "" : ", ", set->flags[i]);
+    }
+    return out;
+}
+
 char *value_format(const struct config_key *key, const void *section)
 {
     const void *from = field_const(key, section);
@@ -421,6 +459,8 @@ char *value_format(const struct config_key *key, const void *section)
         break;
     case TYPE_TEMPLATE:
         return format_template(from);
+    case TYPE_FLAGS:
+        return format_flags(from);
     case TYPE_LISTEN:
         return format_listen(section);
     case TYPE_SERVERS:
@@ -446,6 +486,8 @@ static size_t field_size(const struct config_key *key)
     case TYPE_TEXT:
     case TYPE_TEMPLATE:
         return CONFIG_NAME_MAX + 1;
+    case TYPE_FLAGS:
+        return sizeof(struct flag_set);
     case TYPE_DELIMITER:
     case TYPE_BYTE:
     case TYPE_MODE:

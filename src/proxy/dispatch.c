@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/dispatch.h"
 
+#include "proxy/bridge/bridge.h"
 #include "proxy/lists/request.h"
 #include "proxy/plain/forward.h"
 #include "proxy/stats.h"
@@ -152,6 +153,8 @@ void dispatch(struct client *client, const struct request *request, struct block
         list_request_start(client, request, block);
     } else {
         CHECK(shape != SHAPE_REFUSED); /* the parser has answered it */
-        forward_request(client, request, block);
+        if (!bridge_takes(client, request, block)) {
+            forward_request(client, request, block);
+        }
     }
 }

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "proxy/bridge/bridge.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/stranger.h"
@@ -259,8 +260,10 @@ static RARE void refuse(struct client *c, const struct request *request,
         client_stop(c);
     }
     if (result->removes) {
-        forward_remove(c, request, c->in, result->reply);
-        (void)start_part(c);
+        if (!bridge_take_large(c, request)) {
+            forward_remove(c, request, c->in, result->reply);
+            (void)start_part(c);
+        }
         return;
     }
     if (result->stranger != STRANGER_NONE) {

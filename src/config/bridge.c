@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/bridge.h"
+
+#include "config/table.h"
+
+/* The line that sets the key in the policy's section, 0 = none. */
+static uint32_t given_line(const struct list_policy *policy, const char *name)
+{
+    size_t count;
+    const struct config_key *key = config_key_find(SECTION_LISTS, slice_of(name));
+    CHECK(key != NULL);
+    return policy->given_line[key - config_keys(&count)];
+}
+
+/* The place for an error about a bridge and another key. */
+static struct place place_of(const struct list_policy *policy, const struct place *place,
+                             const char *other)
+{
+    struct place exact = *place;
+    uint32_t line = given_line(policy, other);
+    if (line == 0) {
+        line = given_line(policy, "bridge");
+    }
+    exact.line = line == 0 ? place->line : line;
+    return exact;
+}
+
+/* The flags of a bridge where there is none. In [lists] they are what prefixes inherit. */
+static int check_without(const struct list_policy *policy, const struct place *place)
+{
+    static const char *const names[] = {"bridge_flags_in", "bridge_flags_out"};
+    for (size_t i = 0; i < 2; i++) {
+        if (policy->prefix_len > 0 && given_line(policy, names[i]) != 0) {
+            struct place exact = place_of(policy, place, names[i]);
+            return refuse(&exact, "%s: bridge = no does not use it; expected with bridge = yes",
+                          names[i]);
+        }
+    }
+    return 0;
+}
+
+/* append's +a-b is one change only where additions and deletions go the same way. */
+static bool may_be_signed(const struct list_policy *policy)
+{
+    switch (policy->dialect) {
+    case DIALECT_NATIVE:
+    case DIALECT_SIGNED:
+    case DIALECT_FLIP:
+    case DIALECT_MARKER:
+    case DIALECT_SUBLISTS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int bridge_check(const struct list_policy *policy, const struct place *place)
+{
+    if (policy->bridge == BRIDGE_NO) {
+        return check_without(policy, place);
+    }
+    if (policy->prefix_len == 0) {
+        struct place exact = place_of(policy, place, "bridge");
+        return refuse(&exact, "bridge: every key without a prefix of its own would be a list, and "
+                              "no client could store a plain value; expected in [lists PREFIX]");
+    }
+    if (policy->delimiter < 0) {
+        struct place exact = place_of(policy, place, "delimiter");
+        return refuse(&exact, "a bridge reads and writes items that a delimiter keeps apart, and "
+                              "delimiter = none has none; expected a delimiter, or bridge = no");
+    }
+    if (policy->bridge != BRIDGE_SIGNED) {
+        return 0;
+    }
+    if (!may_be_signed(policy)) {
+        struct place exact = place_of(policy, place, "dialect");
+        return refuse(&exact, "bridge = signed: additions and deletions are no single step in "
+                              "lists of this dialect; expected bridge = yes");
+    }
+    if (policy->delimiter == policy->add_sign || policy->delimiter == policy->delete_sign) {
+        struct place exact = place_of(policy, place, "delimiter");
+        return refuse(&exact, "bridge = signed: the delimiter is one of the signs add_sign and "
+                              "delete_sign; expected another");
+    }
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * get, gets, gat, gats with a list among the keys: each key is a part, a call or an exchange.
+ */
+#include "proxy/bridge/part.h"
+#include "proxy/client/late.h"
+#include "proxy/lists/reply.h"
+#include "proxy/plain/forward_part.h"
+#include "proxy/plain/multiget.h"
+
+static bool is_list(const struct part *part)
+{
+    return part->kind == WINDOW_LIST;
+}
+
+static bool wants_cas(const struct request *r)
+{
+    return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
+}
+
+static void start_key(struct pending *p)
+{
+    struct slice rest = p->rest, key;
+    CHECK(item_next(&rest, &key));
+    if (bridge_policy(worker_of(p)->config, key) == NULL) {
+        multiget_start_next(p);
+        return;
+    }
+    p->rest = rest;
+    p->all_started = p->next + 1 == p->request.arg_count;
+    struct call_part *c = call_part_new(p, key);
+    call_part_fill(c, &c->call, LIST_GET, key);
+    metric_inc(&worker_of(p)->metrics, METRIC_cmd_list_read);
+    call_part_submit(c);
+}
+
+static void emit_list(struct call_part *c, struct chain *out)
+{
+    struct pending *p = c->part.pending;
+    struct metrics *m = &worker_of(p)->metrics;
+    if (list_reply_failed(&c->call)) {
+        char line[CALL_PART_LINE_MAX];
+        call_part_failure(worker_of(p), &c->call, line);
+        pending_note_failure(p, line);
+    } else if (c->call.status == LIST_OK) {
+        metric_inc(m, METRIC_get_hits);
+        list_reply_value(&c->call, bridge_flags(c), wants_cas(&p->request), out);
+    } else {
+        metric_inc(m, METRIC_get_misses);
+    }
+}
+
+static void park(struct part *part)
+{
+    is_list(part) ? call_part_park(part) : forward_part_park(part);
+}
+
+static void emit(struct part *part, struct chain *out)
+{
+    if (is_list(part)) {
+        emit_list(call_part_of(part), out);
+    } else {
+        multiget_emit(part, out);
+    }
+}
+
+static void free_part(struct part *part)
+{
+    is_list(part) ? call_part_free(part) : forward_part_free(part);
+}
+
+#define KEYS_HANDLER \
+    .start = start_key, .park = park, .emit = emit, .free = free_part, \
+    .abandon = forward_part_abandon, .timeout_text = forward_read_timeout_text
+
+/* Lists are not asked for again: their answers are bounded otherwise (list/core/session.h). */
+static const struct handler get_handler = {KEYS_HANDLER, .restart = multiget_restart};
+
+void bridge_keys(struct client *client, const struct request *r, struct block *block)
+{
+    metric_add(&client->worker->metrics, METRIC_cmd_get, r->arg_count);
+    struct pending *p = pending_add(client, &get_handler, r, block);
+    p->rest = r->args;
+    p->trailer = SLICE_LIT("END\r\n");
+    late_watch(p);
+}

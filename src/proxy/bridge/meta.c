@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mg, ms, md, ma and me on lists: flags of the question and of the answer, in the order in which
+ * memcached 1.6.18 gives them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "proto/client/request_shape.h"
+#include "proxy/bridge/part.h"
+
+/* The meta flags that make sense for a list. P and L are hints for proxies, which memcached passes
+ * over as well. */
+static const char *known_flags(enum verb verb)
+{
+    switch (verb) {
+    case VERB_MG:
+        return "bcfkqstvOPTL";
+    case VERB_MS:
+        return "bckqCFMOPTL";
+    case VERB_MD:
+        return "bkqCOPL";
+    default:
+        return NULL; /* ma is refused as a whole, me has no flags but b */
+    }
+}
+
+/* The parser has checked the numbers. */
+static void read_flag(struct slice token, struct bridge_request *out, char *mode)
+{
+    struct slice value = slice_make(token.p + 1, token.len - 1);
+    bool is_number = true;
+    switch (token.p[0]) {
+    case 'T':
+        out->has_exptime = true;
+        is_number = word_to_i32(value, &out->exptime);
+        break;
+    case 'F':
+        is_number = word_to_flags(value, &out->flags);
+        break;
+    case 'C':
+        out->has_cas = true;
+        is_number = word_to_u64(value, &out->cas);
+        break;
+    case 'M':
+        *mode = value.p[0];
+        break;
+    case 'v':
+        out->wants_value = true;
+        break;
+    case 's':
+        out->wants_size = true;
+        break;
+    case 't':
+        out->wants_ttl = true;
+        break;
+    default:
+        break;
+    }
+    CHECK(is_number);
+}
+
+/* C goes with the mode S alone: another one decides by itself what is done. */
+static enum bridge_verb store_verb(char mode, struct bridge_request *out)
+{
+    if (out->has_cas && mode != 'S') {
+        out->unknown_flag = 'C';
+    }
+    switch (mode) {
+    case 'E':
+        return BRIDGE_CREATE;
+    case 'A':
+        return BRIDGE_ADD;
+    case 'P':
+        return BRIDGE_DELETE;
+    case 'R':
+        return BRIDGE_REPLACE;
+    default:
+        return out->has_cas ? BRIDGE_CAS : BRIDGE_SET;
+    }
+}
+
+void bridge_meta_read(const struct request *r, struct bridge_request *out)
+{
+    struct slice args = r->args, token;
+    enum verb verb = r->verb->verb;
+    const char *known = known_flags(verb);
+    char mode = 'S';
+    *out = (struct bridge_request){.verb = BRIDGE_NONE};
+    if (verb == VERB_MS) {
+        (void)token_next(&args, &token); /* BYTES */
+    }
+    while (known != NULL && token_next(&args, &token)) {
+        if (strchr(known, token.p[0]) == NULL && out->unknown_flag == 0) {
+            out->unknown_flag = token.p[0];
+        }
+        read_flag(token, out, &mode);
+    }
+    if (verb == VERB_MG) {
+        out->verb = BRIDGE_READ;
+    } else if (verb == VERB_MS) {
+        out->verb = store_verb(mode, out);
+    } else if (verb == VERB_MD) {
+        out->verb = BRIDGE_DROP;
+    } else if (verb == VERB_ME) {
+        out->verb = BRIDGE_DEBUG;
+    }
+}
+
+/* --- answers --- */
+
+static void add_number(struct chain *out, char flag, uint64_t number)
+{
+    char text[32];
+    int len = snprintf(text, sizeof text, " %c%" PRIu64, flag, number);
+    chain_copy(out, text, (size_t)len);
+}
+
+static void add_key(const struct request *r, struct chain *out)
+{
+    chain_copy_slice(out, SLICE_LIT(" k"));
+    chain_copy_slice(out, r->key);
+    if (r->base64) {
+        chain_copy_slice(out, SLICE_LIT(" b"));
+    }
+}
+
+static void add_ttl(const struct call_part *c, struct chain *out)
+{
+    char text[32];
+    int len = snprintf(text, sizeof text, " t%" PRId64, bridge_ttl(c));
+    chain_copy(out, text, (size_t)len);
+}
+
+/* Those that say something of the list are not there when there is none, as with memcached, but for
+ * the c of ms. */
+static void add_flags(const struct call_part *c, bool found, struct chain *out)
+{
+    const struct request *r = &c->part.pending->request;
+    bool is_read = r->verb->verb == VERB_MG;
+    struct slice args = r->args, token;
+    if (r->verb->verb == VERB_MS) {
+        (void)token_next(&args, &token);
+    }
+    while (token_next(&args, &token)) {
+        switch (token.p[0]) {
+        case 'O':
+            chain_copy_slice(out, SLICE_LIT(" "));
+            chain_copy_slice(out, token);
+            break;
+        case 'k':
+            add_key(r, out);
+            break;
+        case 'c':
+            if (found || !is_read) {
+                add_number(out, 'c', c->call.version);
+            }
+            break;
+        case 'f':
+            if (found && is_read) {
+                add_number(out, 'f', bridge_flags(c));
+            }
+            break;
+        case 's':
+            if (found && is_read) {
+                add_number(out, 's', c->call.answer.bytes);
+            }
+            break;
+        case 't':
+            if (found && is_read) {
+                add_ttl(c, out);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+static void answer_read(struct call_part *c, const struct bridge_request *b, bool found,
+                        struct chain *out)
+{
+    const struct request *r = &c->part.pending->request;
+    metric_inc(&c->part.pending->client->worker->metrics,
+               found ? METRIC_get_hits : METRIC_get_misses);
+    if (!found) {
+        if (!r->quiet) {
+            chain_copy_slice(out, SLICE_LIT("EN"));
+            add_flags(c, false, out);
+        }
+        return;
+    }
+    if (!b->wants_value) {
+        chain_copy_slice(out, SLICE_LIT("HD"));
+        add_flags(c, true, out);
+        return;
+    }
+    char text[32];
+    int len = snprintf(text, sizeof text, "VA %zu", c->call.answer.bytes);
+    chain_copy(out, text, (size_t)len);
+    add_flags(c, true, out);
+    chain_move(out, &c->call.answer);
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+/* As memcached's me, a line for people. */
+static void answer_debug(const struct call_part *c, bool found, struct chain *out)
+{
+    const struct list_stat *s = &c->call.stat;
+    char text[200];
+    if (!found) {
+        chain_copy_slice(out, SLICE_LIT("EN\r\n"));
+        return;
+    }
+    chain_copy_slice(out, SLICE_LIT("ME "));
+    chain_copy_slice(out, c->part.pending->request.key);
+    int len =
+        snprintf(text, sizeof text,
+                 " exp=%" PRId64 " cas=%" PRIu64 " items=%" PRIu64 " log_bytes=%" PRIu64
+                 " sublists=%" PRIu64 " sublist_bytes=%" PRIu64 "\r\n",
+                 s->ttl_s, s->head_cas, s->items, s->log_bytes, s->sublists, s->sublist_bytes);
+    chain_copy(out, text, (size_t)len);
+}
+
+void bridge_meta_answer(struct call_part *c, const struct bridge_request *b,
+                        enum bridge_outcome outcome, struct chain *out)
+{
+    static const struct slice words[] = {[BRIDGE_DONE] = {"HD", 2},
+                                         [BRIDGE_NOT_STORED] = {"NS", 2},
+                                         [BRIDGE_EXISTS] = {"EX", 2},
+                                         [BRIDGE_NOT_FOUND] = {"NF", 2}};
+    bool found = outcome == BRIDGE_DONE;
+    if (b->verb == BRIDGE_READ) {
+        answer_read(c, b, found, out);
+    } else if (b->verb == BRIDGE_DEBUG) {
+        answer_debug(c, found, out);
+    } else if (!found || !c->part.pending->request.quiet) {
+        chain_copy_slice(out, words[outcome]);
+        add_flags(c, found, out);
+    }
+}

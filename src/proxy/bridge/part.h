@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of this room have in common.
+ */
+#ifndef PROXY_BRIDGE_PART_H
+#define PROXY_BRIDGE_PART_H
+
+#include "proxy/bridge/bridge.h"
+#include "proxy/lists/call_part.h"
+
+/* What a verb with one key does to its list. */
+enum bridge_verb {
+    BRIDGE_ADD,     /* append */
+    BRIDGE_DELETE,  /* prepend */
+    BRIDGE_SET,     /* set */
+    BRIDGE_CREATE,  /* add */
+    BRIDGE_REPLACE, /* replace */
+    BRIDGE_CAS,     /* cas */
+    BRIDGE_DROP,    /* delete */
+    BRIDGE_TOUCH,   /* touch */
+    BRIDGE_READ,    /* mg */
+    BRIDGE_DEBUG,   /* me */
+    BRIDGE_NONE,    /* incr, decr, ma */
+};
+
+/* A request with one key, as classic and meta commands both say it. */
+struct bridge_request {
+    enum bridge_verb verb;
+    bool has_exptime;
+    int64_t exptime;
+    uint32_t flags; /* of the value */
+    bool has_cas;
+    uint64_t cas;
+    /* mg: what the answer is to show. */
+    bool wants_value, wants_size, wants_ttl;
+    char unknown_flag; /* a meta flag that makes no sense for a list, or 0 */
+};
+
+/* How it ended. */
+enum bridge_outcome {
+    BRIDGE_DONE,
+    BRIDGE_NOT_STORED,
+    BRIDGE_EXISTS,
+    BRIDGE_NOT_FOUND,
+};
+
+/* The policy of the list that a plain key names; NULL: it names none. */
+const struct list_policy *bridge_policy(const struct config *config, struct slice key);
+/* May a list have that key? */
+bool bridge_key_fits(struct slice key);
+
+/* Answers in turn, unless the request is one without answer, and counts an error. */
+void bridge_refuse(struct client *client, const struct request *request, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+/* Seconds until the list expires, -1 for never: of a request that wants them. */
+static inline int64_t bridge_ttl(const struct call_part *c)
+{
+    return c->more->second.stat.ttl_s;
+}
+
+/* keys.c: a request of SHAPE_KEYS or SHAPE_GAT with a list among its keys. */
+void bridge_keys(struct client *client, const struct request *request, struct block *block);
+
+/* change.c: queues a request with one key, which is a list. */
+void bridge_single(struct client *client, const struct request *request, struct block *block,
+                   const struct list_policy *policy);
+
+/* meta.c: of mg, ms, md, ma, me. */
+void bridge_meta_read(const struct request *request, struct bridge_request *out);
+/* Appends the answer; the call has not failed. */
+void bridge_meta_answer(struct call_part *part, const struct bridge_request *b,
+                        enum bridge_outcome outcome, struct chain *out);
+
+static inline bool bridge_is_meta(const struct request *r)
+{
+    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
+}
+
+/* The flags of answers. */
+static inline uint32_t bridge_flags(const struct call_part *c)
+{
+    return c->call.policy->bridge_flags_out;
+}
+
+#endif
