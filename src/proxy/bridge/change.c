@@ -186,6 +186,7 @@ static void start_single(struct pending *p)
     p->all_started = true;
     struct call_part *c = new_part(p, &b, &key);
     call_part_fill(c, &c->call, list_verb_of(&b), key);
+    c->call.wants_version = b.wants_version;
     if (has_items(b.verb)) {
         set_items(c, &p->request);
         if (c->call.item_count == 0 && adds_nothing(b.verb)) {

@@ -30,6 +30,7 @@ static void start_key(struct pending *p)
     p->all_started = p->next + 1 == p->request.arg_count;
     struct call_part *c = call_part_new(p, key);
     call_part_fill(c, &c->call, LIST_GET, key);
+    c->call.wants_version = wants_cas(&p->request);
     metric_inc(&worker_of(p)->metrics, METRIC_cmd_list_read);
     call_part_submit(c);
 }

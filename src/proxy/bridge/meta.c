@@ -48,6 +48,9 @@ static void read_flag(struct slice token, struct bridge_request *out, char *mode
     case 'v':
         out->wants_value = true;
         break;
+    case 'c':
+        out->wants_version = true;
+        break;
     case 's':
         out->wants_size = true;
         break;

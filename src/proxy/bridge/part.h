@@ -32,7 +32,7 @@ struct bridge_request {
     bool has_cas;
     uint64_t cas;
     /* mg: what the answer is to show. */
-    bool wants_value, wants_size, wants_ttl;
+    bool wants_value, wants_size, wants_ttl, wants_version;
     char unknown_flag; /* a meta flag that makes no sense for a list, or 0 */
 };
 
