@@ -8,7 +8,8 @@ static const char *const advice[] = {
     [STRANGER_BINARY] =
         "speaks memcached's binary protocol; switch it off there (PHP: "
         "Memcached::OPT_BINARY_PROTOCOL = false, memcached.sess_binary_protocol = Off; pylibmc: "
-        "binary=False; spymemcached: Protocol.TEXT; memjs has no other protocol)",
+        "binary=False; spymemcached: Protocol.TEXT; dalli: protocol: :meta; memjs has no other "
+        "protocol)",
     [STRANGER_TLS] =
         "begins with a TLS handshake; switch TLS off there, or put stunnel before this "
         "port",

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that use stock clients of memcached: those of docs/clients, and the agents of
+tests/wire/clients. A test skips, and says which package is missing, where a client is not
+installed: scripts/install-deps --clients installs all that Debian has."""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import ROOT, TIMEOUT_S
+
+AGENTS = ROOT / "tests/wire/clients"
+SPYMEMCACHED = "/usr/share/java/spymemcached.jar"
+GOCODE = "/usr/share/gocode"
+FENCES = {
+    ".py": "python", ".php": "php", ".js": "js", ".rb": "ruby", ".pl": "perl", ".pm": "perl",
+    ".go": "go", ".java": "java", ".c": "c", ".h": "c",
+}  # fmt: skip
+
+
+# --- what is installed ---
+
+
+@functools.lru_cache(maxsize=None)
+def works(*command):
+    if shutil.which(command[0]) is None:
+        return False
+    done = subprocess.run(command, capture_output=True, timeout=10 * TIMEOUT_S, check=False)
+    return done.returncode == 0
+
+
+@functools.lru_cache(maxsize=None)
+def node_modules():
+    """The folder of the clients for Node, or why there is none."""
+    script = ROOT / "scripts/fetch-node-clients"
+    done = subprocess.run([script], capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode == 0, (done.stdout if done.returncode == 0 else done.stderr).strip()
+
+
+def python_has(code):
+    return works("/usr/bin/python3", "-c", code)
+
+
+# What a source mentions -> whether it is there, and what to install. The last ones are languages.
+NEEDS = [
+    (r"raw_command", lambda: python_has("import pymemcache as p; p.Client.raw_command"),
+     "pymemcache 4.0 or newer"),
+    (r"pymemcache", lambda: python_has("import pymemcache"), "python3-pymemcache"),
+    (r"pylibmc", lambda: python_has("import pylibmc"), "python3-pylibmc"),
+    (r"import memcache\b|^memcache$", lambda: python_has("import memcache"), "python3-memcache"),
+    (r"new Memcached\(\)", lambda: works("php", "-r", "exit(class_exists('Memcached') ? 0 : 1);"),
+     "php-cli php-memcached"),
+    (r"require 'dalli'", lambda: works("ruby", "-rdalli", "-e", "1"), "ruby ruby-dalli"),
+    (r"Memcached::Fast", lambda: works("perl", "-MCache::Memcached::Fast", "-e", "1"),
+     "libcache-memcached-fast-perl"),
+    (r"Cache::Memcached", lambda: works("perl", "-MCache::Memcached", "-e", "1"),
+     "libcache-memcached-perl"),
+    (r"bradfitz", lambda: os.path.isdir(f"{GOCODE}/src/github.com/bradfitz/gomemcache"),
+     "golang-go golang-github-bradfitz-gomemcache-dev"),
+    (r"net\.spy", lambda: os.path.exists(SPYMEMCACHED), "libspymemcached-java"),
+    (r"libmemcached/", lambda: os.path.exists("/usr/include/libmemcached/memcached.h"),
+     "libmemcached-dev"),
+]  # fmt: skip
+TOOLS = {
+    ".py": ("/usr/bin/python3", "python3"), ".php": ("php", "php-cli"), ".js": ("node", "nodejs"),
+    ".rb": ("ruby", "ruby"), ".pl": ("perl", "perl"), ".go": ("go", "golang-go"),
+    ".java": ("javac", "default-jdk-headless"), ".c": ("cc", "build-essential"),
+}  # fmt: skip
+
+
+def skip_unless_there(suffix, text):
+    """Skips the test where what the program needs is not there."""
+    tool, package = TOOLS[suffix]
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed: {package}")
+    if suffix == ".js" and re.search(r"require\('mem", text) and not node_modules()[0]:
+        pytest.skip(node_modules()[1])
+    for pattern, is_there, packages in NEEDS:
+        if re.search(pattern, text) and not is_there():
+            pytest.skip(f"not installed: {packages}")
+
+
+# --- running ---
+
+
+def environment():
+    return {
+        **os.environ,
+        "NODE_PATH": str(ROOT / "build/node-clients/node_modules"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GO111MODULE": "off",
+        "GOPATH": GOCODE,
+        "GOCACHE": str(ROOT / "build/go-cache"),
+    }
+
+
+def build(command, folder):
+    done = subprocess.run(
+        [str(word) for word in command], cwd=folder, env=environment(), capture_output=True,
+        text=True, timeout=20 * TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def command_of(folder, name):
+    """How to run the program NAME, with what lies beside it; builds it if it has to."""
+    path = pathlib.Path(name)
+    helper = "lists" + path.suffix
+    if path.suffix == ".go":
+        sources = [name] + ([helper] if (folder / helper).exists() else [])
+        build(["go", "build", "-o", path.stem, *sources], folder)
+        return [f"./{path.stem}"]
+    if path.suffix == ".c":
+        build(["cc", "-Wall", "-Werror", "-o", path.stem, name, "-lmemcached"], folder)
+        return [f"./{path.stem}"]
+    if path.suffix == ".java":
+        build(["javac", "-d", ".", "-cp", f".:{SPYMEMCACHED}", "-sourcepath", ".", name], folder)
+        # What the virtual machine spends on speed pays only in programs that run for long.
+        return ["java", "-XX:TieredStopAtLevel=1", "-cp", f".:{SPYMEMCACHED}", path.stem]
+    return [TOOLS[path.suffix][0], name]
+
+
+def run(folder, name, text=""):
+    return subprocess.run(
+        command_of(folder, name), cwd=folder, env=environment(), input=text, capture_output=True,
+        text=True, timeout=6 * TIMEOUT_S, check=False,
+    )  # fmt: skip
+
+
+# --- the pages of docs/clients ---
+
+BLOCK = re.compile(
+    r"(?:`(?P<name>[\w.]+)`:\n\n)?^```(?P<fence>\w+)\n(?P<source>.*?)^```$"
+    r"(?:\n\nIt prints\n\n```\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Page:
+    """sources: file -> text; outputs: file -> what it prints, for those that are programs."""
+
+    def __init__(self, path):
+        self.language = path.stem
+        self.blocks = [match.groupdict() for match in BLOCK.finditer(path.read_text("utf-8"))]
+        code = [block for block in self.blocks if block["fence"] != "ini"]
+        self.sources = {block["name"]: block["source"] for block in code}
+        self.outputs = {block["name"]: block["output"] for block in code if block["output"]}
+
+    def write(self, folder, port):
+        for name, source in self.sources.items():
+            (folder / name).write_text(source.replace("11220", str(port)), encoding="utf-8")
+
+
+PAGES = [Page(path) for path in sorted((ROOT / "docs/clients").glob("*.md"))]
+
+
+# --- agents ---
+
+# The client, as docs/clients.md calls it -> the program, its argument, what it needs.
+CLIENTS = {
+    "PHP Memcached": ("agent.php", "php", "new Memcached()"),
+    "pymemcache": ("agent.py", "pymemcache", "pymemcache"),
+    "pylibmc": ("agent.py", "pylibmc", "pylibmc"),
+    "python3-memcache": ("agent.py", "memcache", "memcache"),
+    "Node memcached": ("agent.js", "memcached", "require('memcached')"),
+    "memjs": ("agent.js", "memjs", "require('memjs')"),
+    "dalli": ("agent.rb", "dalli", "require 'dalli'"),
+    "Cache::Memcached": ("agent.pl", "Cache::Memcached", "Cache::Memcached"),
+    "Cache::Memcached::Fast": ("agent.pl", "Cache::Memcached::Fast", "Memcached::Fast"),
+    "gomemcache": ("agent.go", "gomemcache", "bradfitz"),
+    "spymemcached": ("Agent.java", "spymemcached", "net.spy"),
+    "libmemcached": ("agent.c", "libmemcached", "libmemcached/"),
+}
+BINARY_ONLY = {"memjs", "dalli"}
+
+
+class Agent:
+    """A running one; ask() sends a request and returns the line of its answer."""
+
+    def __init__(self, folder, client, setting, servers):
+        name, argument, needs = CLIENTS[client]
+        skip_unless_there(pathlib.Path(name).suffix, needs)
+        if not (folder / name).exists():
+            shutil.copy(AGENTS / name, folder)
+        self.process = subprocess.Popen(
+            [*command_of(folder, name), argument, setting, *servers], cwd=folder,
+            env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def ask(self, *words):
+        (answer,) = self.ask_all([words])
+        return answer
+
+    def ask_all(self, requests):
+        """Few enough that the answers fit a pipe."""
+        for words in requests:
+            self.process.stdin.write("\t".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return [self.process.stdout.readline().rstrip("\n") for _ in requests]
+
+    def stop(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+
+def rows_of(heading):
+    """The rows of the table below this heading of docs/clients.md, as lists of words without
+    backquotes and links."""
+    text = (ROOT / "docs/clients.md").read_text("utf-8")
+    section = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in section.split("\n") if line.startswith("|")][2:]
+    rows = [[cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in rows]
+    return [[re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", cell) for cell in row] for row in rows]

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+// Go's gomemcache as an agent (README.md).
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+)
+
+func shown(err error) string {
+	switch err {
+	case nil:
+		return "yes"
+	case memcache.ErrNotStored, memcache.ErrCacheMiss, memcache.ErrCASConflict:
+		return "no"
+	}
+	return "error " + strings.ReplaceAll(err.Error(), "\n", " ")
+}
+
+func main() {
+	client := memcache.New(os.Args[3:]...)
+	client.Timeout = 20 * time.Second
+	versions := map[string]*memcache.Item{}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		words := append(strings.Split(lines.Text(), "\t"), "")
+		verb, key, text := words[0], words[1], words[2]
+		item := &memcache.Item{Key: key, Value: []byte(text)}
+		answer := ""
+		switch verb {
+		case "get", "gets":
+			found, err := client.Get(key)
+			if err == nil {
+				versions[key] = found
+				answer = "is " + string(found.Value)
+			} else if answer = shown(err); answer == "no" {
+				answer = "miss"
+			}
+		case "set":
+			answer = shown(client.Set(item))
+		case "add":
+			answer = shown(client.Add(item))
+		case "replace":
+			answer = shown(client.Replace(item))
+		case "cas":
+			versions[key].Value = item.Value
+			answer = shown(client.CompareAndSwap(versions[key]))
+		case "delete":
+			answer = shown(client.Delete(key))
+		case "touch":
+			seconds, _ := strconv.Atoi(text)
+			answer = shown(client.Touch(key, int32(seconds)))
+		default:
+			answer = "error this gomemcache has no " + verb
+		}
+		fmt.Println(answer)
+	}
+}

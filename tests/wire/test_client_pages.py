@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of docs/clients print what stands below them, and their helpers carry or refuse
+hostile items and keys."""
+
+import pathlib
+import re
+import shutil
+
+import pytest
+
+from client_support import AGENTS, FENCES, PAGES, run, skip_unless_there
+from harness import ROOT
+
+PROGRAMS = [(page, name) for page in PAGES for name in page.outputs]
+
+
+# --- programs ---
+
+
+def test_every_block_of_code_is_run():
+    """Each has a file name, and is a program that prints or a helper that such a program uses."""
+    for page in PAGES:
+        assert page.outputs, page.language
+        for block in page.blocks:
+            if block["fence"] == "ini":
+                continue
+            assert block["name"], block["source"]
+            assert block["fence"] == FENCES[pathlib.Path(block["name"]).suffix]
+            assert block["output"] or block["name"].lower().startswith("lists."), block["name"]
+        helpers = [name for name in page.sources if name.lower().startswith("lists.")]
+        assert len(helpers) == 1, page.language
+
+
+def test_the_overview_names_every_page_and_holds_no_code():
+    text = (ROOT / "docs/clients.md").read_text("utf-8")
+    for page in PAGES:
+        assert f"(clients/{page.language}.md" in text
+    assert not re.search(r"^```(?!ini$|$)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "page, name", PROGRAMS, ids=[f"{page.language}-{name}" for page, name in PROGRAMS]
+)
+def test_program_prints_what_the_page_says(daemon, tmp_path, page, name):
+    skip_unless_there(pathlib.Path(name).suffix, page.sources[name])
+    assert page.sources[name].count("11220") == 1
+    page.write(tmp_path, daemon.port)
+    done = run(tmp_path, name)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", page.outputs[name])
+
+
+# --- hostile text ---
+
+ITEMS = [
+    b"hello world",
+    b"noreply",
+    b"5 noreply",
+    b"x\r\nldrop victim",
+    b"\r\n",
+    b"\nldrop victim\n",
+    b"END",
+    b"ITEM hostile 3",
+    b"SERVER_ERROR no",
+    b" ",
+    b"\xc3\xbc\xe2\x82\xac",
+    b"\x00 zero \x00",
+    b"x" * 1024,
+]
+NO_TEXT = [b"\xff\xfe", b"\x80" * 5]
+REFUSED_ITEMS = [b"", b"a,b", b"x" * 1025]
+KEYS = [
+    b"",
+    b"a b",
+    b"victim\r\nldrop victim",
+    b"victim\nldrop victim\n",
+    b"victim\r",
+    b"hostile\n",
+    b"hostile ",
+    b"tab\tbed",
+    b"\x7f",
+    b"x" * 221,
+]
+TEXT_ONLY = {"java", "node"}
+
+
+def hexed(key, item):
+    return f"{key.hex()} {item.hex()}\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.language for page in PAGES])
+def test_hostile_text_never_becomes_a_command(daemon, conn, tmp_path, page):
+    """tests/wire/clients/hostile.* adds what it is told, with the page's helper, and shows it."""
+    (driver,) = [path for path in AGENTS.glob("[hH]ostile.*") if path.suffix in suffixes(page)]
+    skip_unless_there(driver.suffix, "")
+    page.write(tmp_path, daemon.port)
+    shutil.copy(driver, tmp_path)
+    assert conn.cmd("ladd victim unhurt") == b"STORED"
+    items = ITEMS + ([] if page.language in TEXT_ONLY else NO_TEXT)
+    lines = [hexed(b"hostile", item) for item in items]
+    lines += [hexed(b"hostile", item) for item in REFUSED_ITEMS]
+    lines += [hexed(key, b"item") for key in KEYS]
+    done = run(tmp_path, f"{driver.name}", "".join([f"{daemon.port}\n", *lines]))
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.split("\n")
+    refused = len(REFUSED_ITEMS) + len(KEYS)
+    assert said[: len(lines)] == ["stored"] * len(items) + ["refused"] * refused
+    assert said[len(lines) :] == [item.hex() for item in items] + [""]
+    assert conn.lgetb("hostile") == items
+    assert conn.lgetb("victim") == [b"unhurt"]
+
+
+def suffixes(page):
+    return {pathlib.Path(name).suffix for name in page.outputs}
