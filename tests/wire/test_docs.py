@@ -46,6 +46,7 @@ def check_session(conn, text):
         del lines[: len(answer)]
 
 
+@pytest.mark.config(**{"lists fans-": {"bridge": "yes"}})
 @pytest.mark.parametrize("name", ["README.md", "docs/getting-started.md", "docs/verbs.md"])
 def test_sessions_of_a_document(conn, name):
     assert len(sessions(name)) >= 2
