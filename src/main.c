@@ -250,14 +250,15 @@ struct printer {
     char section[1200];
 };
 
-static void print_setting(void *arg, const char *section, const char *key, const char *value)
+static void print_setting(void *arg, const char *section, const char *key, const char *value,
+                          const char *origin)
 {
     struct printer *printer = arg;
     if (strcmp(printer->section, section) != 0) {
         printf("%s[%s]\n", printer->section[0] == '\0' ? "" : "\n", section);
         (void)snprintf(printer->section, sizeof printer->section, "%s", section);
     }
-    printf("%s = %s\n", key, value);
+    printf("%s = %s%s%s\n", key, value, origin[0] == '\0' ? "" : " # ", origin);
 }
 
 static int refuse_log_file(const char *path)
@@ -291,6 +292,8 @@ static int report_config(const struct mclistd *m)
     const char *path = m->options.config_path;
     if (m->options.more_log > 0) {
         struct printer printer = {""};
+        printf("# What the configuration or an option says has a mark behind it; all else is a "
+               "default.\n");
         config_print(m->config, print_setting, &printer);
     }
     size_t unknown = preview_print(m->config, stderr);

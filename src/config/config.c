@@ -150,19 +150,32 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
     return policy;
 }
 
+static size_t key_place(enum config_section section, const char *name)
+{
+    size_t count;
+    const struct config_key *key = config_key_find(section, slice_of(name));
+    CHECK(key != NULL);
+    return (size_t)(key - config_keys(&count));
+}
+
 int config_add_pool(struct config *config, const char *name, const char *servers,
                     char error[CONFIG_ERROR_MAX])
 {
     struct pool_config *pool = config_new_pool(config, slice_of(name), error);
-    return pool == NULL ? -1 : server_list_add(pool, slice_of(servers), error);
+    if (pool == NULL) {
+        return -1;
+    }
+    pool->given_line[key_place(SECTION_POOL, "servers")] = CONFIG_GIVEN_BY_OPTION;
+    return server_list_add(pool, slice_of(servers), error);
 }
 
 int config_set(struct config *config, const char *key, const char *value,
                char error[CONFIG_ERROR_MAX])
 {
-    const struct config_key *known = config_key_find(SECTION_PROXY, slice_of(key));
+    size_t count, place = key_place(SECTION_PROXY, key);
+    const struct config_key *known = &config_keys(&count)[place];
     char why[CONFIG_ERROR_MAX];
-    CHECK(known != NULL);
+    config->given_line[place] = CONFIG_GIVEN_BY_OPTION;
     if (known->type == TYPE_LISTEN) {
         config->listen_count = 0;
     }
@@ -175,6 +188,7 @@ int config_set(struct config *config, const char *key, const char *value,
 int config_set_listen(struct config *config, const char *addresses, uint16_t port,
                       char error[CONFIG_ERROR_MAX])
 {
+    config->given_line[key_place(SECTION_PROXY, "listen")] = CONFIG_GIVEN_BY_OPTION;
     if (addresses != NULL) {
         config->listen_count = 0;
         return listen_list_add(config, slice_of(addresses), port == 0 ? PROXY_PORT : port, error);
@@ -208,40 +222,66 @@ const struct list_policy *config_prefix_policy(const struct config *config, stru
     return &config->lists[0];
 }
 
+/* Where a value comes from, for config_print. */
+static const char *origin(uint32_t line, bool inherited, char out[64])
+{
+    if (line == CONFIG_GIVEN_NOT) {
+        return "";
+    }
+    if (line == CONFIG_GIVEN_BY_OPTION) {
+        return "an option";
+    }
+    (void)snprintf(out, 64, "line %u%s", line, inherited ? ", in [lists]" : "");
+    return out;
+}
+
+struct printed {
+    enum config_section kind;
+    const void *section;
+    const char *name;
+    const uint32_t *given_line, *inherited_line;
+};
+
 /* Of a list policy those that its dialect uses: a file may hold no others. */
-static void print_section(enum config_section kind, const void *from, const char *name,
-                          void (*print)(void *, const char *, const char *, const char *),
-                          void *arg)
+static void print_section(const struct printed *printed, config_printer *print, void *arg)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        if (keys[i].section == kind && (kind != SECTION_LISTS || dialect_uses(from, &keys[i]))) {
-            char *value = value_format(&keys[i], from);
-            print(arg, name, keys[i].name, value);
+        if (keys[i].section == printed->kind &&
+            (printed->kind != SECTION_LISTS || dialect_uses(printed->section, &keys[i]))) {
+            char text[64];
+            char *value = value_format(&keys[i], printed->section);
+            bool own = printed->given_line[i] != CONFIG_GIVEN_NOT;
+            uint32_t line = own ? printed->given_line[i] : printed->inherited_line[i];
+            print(arg, printed->name, keys[i].name, value, origin(line, !own, text));
             free(value);
         }
     }
 }
 
-void config_print(const struct config *config,
-                  void (*print)(void *arg, const char *section, const char *key, const char *value),
-                  void *arg)
+void config_print(const struct config *config, config_printer *print, void *arg)
 {
     /* A prefix may hold bytes that are printed as four characters. */
     char name[4 * CONFIG_NAME_MAX + 16];
     char prefix[4 * CONFIG_NAME_MAX + 1];
-    print_section(SECTION_PROXY, config, "proxy", print, arg);
+    struct printed proxy = {SECTION_PROXY, config, "proxy", config->given_line, config->given_line};
+    print_section(&proxy, print, arg);
     for (size_t i = 0; i < config->pool_count; i++) {
-        (void)snprintf(name, sizeof name, "pool %s", config->pools[i].name);
-        print_section(SECTION_POOL, &config->pools[i], name, print, arg);
+        const struct pool_config *pool = &config->pools[i];
+        struct printed printed = {SECTION_POOL, pool, name, pool->given_line, pool->given_line};
+        (void)snprintf(name, sizeof name, "pool %s", pool->name);
+        print_section(&printed, print, arg);
     }
     for (size_t i = 0; i < config->list_count; i++) {
         const struct list_policy *policy = &config->lists[i];
-        /* As a file has it: a * at its end would not be one of its bytes there. */
-        slice_escape_also(slice_make(policy->prefix, policy->prefix_len), " \"\\*", prefix,
+        struct printed printed = {SECTION_LISTS, policy, name, policy->given_line,
+                                  config->lists[0].given_line};
+        /* As a file has it: a * at its end would not be one of its bytes there, and ] would be the
+         * section's. */
+        slice_escape_also(slice_make(policy->prefix, policy->prefix_len), " \"\\*]", prefix,
                           sizeof prefix);
         (void)snprintf(name, sizeof name, "lists%s%s", i == 0 ? "" : " ", prefix);
-        print_section(SECTION_LISTS, policy, name, print, arg);
+        print_section(&printed, print, arg);
     }
 }

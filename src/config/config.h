@@ -60,6 +60,11 @@ enum pool_hash {
 /* What reads of plain keys are answered whose server cannot be asked. */
 enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
 
+/* given_line below, by a key's place in the table: the line that sets it, or one of these. Of a
+ * list of addresses that several lines add to, the last. */
+#define CONFIG_GIVEN_NOT 0
+#define CONFIG_GIVEN_BY_OPTION UINT32_MAX /* of the command line */
+
 struct pool_config {
     char name[CONFIG_NAME_MAX + 1];
     struct server_config *servers;
@@ -77,6 +82,7 @@ struct pool_config {
     uint32_t max_pending;       /* requests waiting or in flight per server connection */
     enum down_reads down_reads;
     uint32_t line; /* where the section begins in the file; 0 = not from a file */
+    uint32_t given_line[CONFIG_KEYS_MAX];
 };
 
 enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };
@@ -150,8 +156,7 @@ struct list_policy {
     uint8_t key_bytes_max;   /* longest key whose items all have names that memcached takes; set by
                                 config_finish */
     uint32_t line;           /* where the section begins in the file; 0 = not from a file */
-    /* By a key's place in the table: the line that sets it for this prefix, 0 = inherited. */
-    uint32_t given_line[CONFIG_KEYS_MAX];
+    uint32_t given_line[CONFIG_KEYS_MAX]; /* for this prefix; 0 = inherited */
 };
 
 struct config {
@@ -190,6 +195,8 @@ struct config {
     char log_file[CONFIG_NAME_MAX + 1];  /* "" = standard error */
     char pool_name[CONFIG_NAME_MAX + 1]; /* the pool that plain keys go to; "" = the first */
     uint32_t pool_index;
+
+    uint32_t given_line[CONFIG_KEYS_MAX]; /* of [proxy] */
 
     struct pool_config *pools;
     size_t pool_count;         /* 0 = the embedded memcached is wanted: main adds its pool with
@@ -248,10 +255,11 @@ static inline const struct list_policy *config_list_policy(const struct config *
     return config->list_count == 1 ? &config->lists[0] : config_prefix_policy(config, key);
 }
 
-/* Calls print(arg, section, key, value) for every setting in force, for `stats settings` and -t -v.
- * Values are valid during the call. */
-void config_print(const struct config *config,
-                  void (*print)(void *arg, const char *section, const char *key, const char *value),
-                  void *arg);
+/* Calls print(arg, section, key, value, origin) for every setting in force, for `stats settings`
+ * and -t -v. origin: "line 3", "line 3, in [lists]", "an option", or "" for a default. Texts are
+ * valid during the call. */
+typedef void config_printer(void *arg, const char *section, const char *key, const char *value,
+                            const char *origin);
+void config_print(const struct config *config, config_printer *print, void *arg);
 
 #endif

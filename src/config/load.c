@@ -29,10 +29,10 @@ struct load {
 
     bool in_section;
     enum config_section kind;
-    void *section;              /* what keys are stored in */
-    char shown[300];            /* the section as written, for error texts */
-    bool seen[CONFIG_KEYS_MAX]; /* the keys of the table met in this section */
-    uint32_t proxy_line;        /* where [proxy] begins, 0 = not met */
+    void *section;        /* what keys are stored in */
+    uint32_t *given_line; /* the section's */
+    char shown[300];      /* the section as written, for error texts */
+    uint32_t proxy_line;  /* where [proxy] begins, 0 = not met */
 };
 
 static int fail_line(struct load *load, const char *why)
@@ -66,6 +66,7 @@ static int begin_proxy(struct load *load)
     }
     load->proxy_line = load->line;
     load->section = load->config;
+    load->given_line = load->config->given_line;
     return 0;
 }
 
@@ -78,6 +79,7 @@ static int begin_pool(struct load *load, struct slice name)
     }
     pool->line = load->line;
     load->section = pool;
+    load->given_line = pool->given_line;
     return 0;
 }
 
@@ -95,6 +97,7 @@ static int begin_lists(struct load *load, struct slice prefix)
     }
     policy->line = load->line;
     load->section = policy;
+    load->given_line = policy->given_line;
     return 0;
 }
 
@@ -113,7 +116,6 @@ static int begin_section(struct load *load, struct slice text)
     struct slice kind = slice_take(&rest, n);
     rest = text_trim(rest);
     (void)snprintf(load->shown, sizeof load->shown, "[%s]", text_show(all, name, sizeof name));
-    memset(load->seen, 0, sizeof load->seen);
     load->in_section = true;
     if (slice_equal(kind, SLICE_LIT("proxy")) && rest.len == 0) {
         load->kind = SECTION_PROXY;
@@ -203,16 +205,13 @@ static int set_key(struct load *load, const char *name, const char *value)
         return fail_unknown(load, slice_of(name));
     }
     size_t at = (size_t)(key - keys);
-    if (load->seen[at] && !is_repeatable(key)) {
+    if (load->given_line[at] != CONFIG_GIVEN_NOT && !is_repeatable(key)) {
         return fail_key(load, name, "given twice; expected once in a section");
     }
-    if (!load->seen[at] && key->type == TYPE_LISTEN) {
+    if (load->given_line[at] == CONFIG_GIVEN_NOT && key->type == TYPE_LISTEN) {
         load->config->listen_count = 0; /* the first one replaces the default */
     }
-    load->seen[at] = true;
-    if (load->kind == SECTION_LISTS) {
-        ((struct list_policy *)load->section)->given_line[at] = load->line;
-    }
+    load->given_line[at] = load->line;
     if (value_parse(key, load->section, text_trim(slice_of(value)), why) != 0) {
         return fail_key(load, name, why);
     }

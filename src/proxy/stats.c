@@ -223,8 +223,10 @@ static void show_backends(struct worker *w, struct chain *out)
 
 /* --- settings --- */
 
-static void show_setting(void *arg, const char *section, const char *key, const char *value)
+static void show_setting(void *arg, const char *section, const char *key, const char *value,
+                         const char *origin)
 {
+    (void)origin;
     struct chain *out = arg;
     /* A prefix may hold bytes that are printed as four characters. */
     char name[5 * CONFIG_NAME_MAX];

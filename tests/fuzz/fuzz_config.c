@@ -148,8 +148,10 @@ struct printed {
 };
 
 /* The settings as a file, one section after the other. */
-static void print_setting(void *arg, const char *section, const char *key, const char *value)
+static void print_setting(void *arg, const char *section, const char *key, const char *value,
+                          const char *origin)
 {
+    (void)origin;
     struct printed *out = arg;
     if (strcmp(section, out->section) != 0) {
         snprintf(out->section, sizeof out->section, "%s", section);

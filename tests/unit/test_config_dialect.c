@@ -310,8 +310,10 @@ static void test_room_for_keys(void **state)
     refused(ini, expected);
 }
 
-static void count_setting(void *arg, const char *section, const char *key, const char *value)
+static void count_setting(void *arg, const char *section, const char *key, const char *value,
+                          const char *origin)
 {
+    (void)origin;
     (void)value;
     *(unsigned *)arg += strcmp(section, "lists x") == 0 &&
                         (strcmp(key, "placement") == 0 || strcmp(key, "add_sign") == 0);

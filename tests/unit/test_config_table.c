@@ -178,8 +178,10 @@ struct collected {
     size_t len;
 };
 
-static void collect(void *arg, const char *section, const char *key, const char *value)
+static void collect(void *arg, const char *section, const char *key, const char *value,
+                    const char *origin)
 {
+    (void)origin;
     struct collected *c = arg;
     c->len += (size_t)snprintf(c->text + c->len, sizeof c->text - c->len, "%s.%s=%s\n", section,
                                key, value);
@@ -276,11 +278,12 @@ static void test_print(void **state)
     (void)state;
     struct config *c = config_create();
     struct collected out = {.len = 0};
-    load_text(c, "[proxy]\nlisten = unix:/x, a:1\nallow_flush_all = no\n"
-                 "[pool p]\nservers = a:2 3, [::1]:4\nhash = crc\n"
-                 "[lists]\ndelimiter = \\x20\n[lists a\\xff]\ndelimiter = none\ncache_bytes = 2g\n"
-                 "[lists b]\ndelimiter = \\x3b\n"
-                 "[lists c]\ndialect = marker\nadd_sign = \\xe4\na_name = \\x23%s;\\xe4\n");
+    load_text(
+        c, "[proxy]\nlisten = unix:/x, a:1\nallow_flush_all = no\n"
+           "[pool p]\nservers = a:2 3, [::1]:4\nhash = crc\n"
+           "[lists]\ndelimiter = \\x20\n[lists a\\xff\\x5d]\ndelimiter = none\ncache_bytes = 2g\n"
+           "[lists b]\ndelimiter = \\x3b\n"
+           "[lists c]\ndialect = marker\nadd_sign = \\xe4\na_name = \\x23%s;\\xe4\n");
     config_print(c, collect, &out);
     static const char *const lines[] = {
         "proxy.listen=unix:/x, a:1\n",
@@ -289,8 +292,8 @@ static void test_print(void **state)
         "pool p.servers=a:2 3, [::1]:4\n",
         "pool p.hash=crc\n",
         "lists.delimiter=\\x20\n",
-        "lists a\\xff.delimiter=none\n",
-        "lists a\\xff.cache_bytes=2147483648\n",
+        "lists a\\xff\\x5d.delimiter=none\n",
+        "lists a\\xff\\x5d.cache_bytes=2147483648\n",
         "lists b.delimiter=\\x3b\n",
         "lists c.add_sign=\\xe4\n",
         "lists c.a_name=\\x23%s\\x3b\\xe4\n",
