@@ -88,6 +88,7 @@ struct pool_config {
 enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
 enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };
+enum ttl_renew { TTL_RENEW_NEVER, TTL_RENEW_CHANGE, TTL_RENEW_READ };
 enum placement { PLACEMENT_HEAD, PLACEMENT_SPREAD };
 /* How lists are stored: docs/dialects.md. */
 enum list_dialect {
@@ -133,7 +134,9 @@ struct list_policy {
     uint64_t fold_memory_bytes; /* memory one fold or merge may take */
     uint32_t announcement_grace_s;
     uint32_t touch_interval_s; /* 0 = never */
-    bool protect_lists;        /* plain verbs do not write to the items of lists */
+    uint32_t ttl_s;            /* of lists that begin here; 0 = they never expire */
+    enum ttl_renew ttl_renew;
+    bool protect_lists; /* plain verbs do not write to the items of lists */
     enum on_missing on_missing;
     enum on_damaged on_damaged;
     enum placement placement;

@@ -10,6 +10,7 @@
 #define BIT(dialect) (UINT32_C(1) << DIALECT_##dialect)
 /* Everything the native format has and no other. Those who migrate to it use it as well. */
 #define NATIVE BIT(NATIVE)
+#define SINGLE (BIT(NATIVE) | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(SIGNED))
 #define SIGNED (BIT(SIGNED) | BIT(FLIP) | BIT(MARKER) | BIT(SUBLISTS))
 #define COMPACTED (SIGNED | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
 
@@ -32,6 +33,7 @@ static const char *const on_damaged_words[] = {"error", "miss", NULL};
 static const char *const placements[] = {"head", "spread", NULL};
 static const char *const dialects[] = {"native", "simple", "tombstone", "signed", "paired",
                                        "flip",   "marker", "sublists",  "ring",   NULL};
+static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
 static const char *const migrations[] = {"no", "native", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
 
@@ -155,6 +157,11 @@ static const struct config_key keys[] = {
      "age at which proxies sweep up a fold that another proxy announced and did not finish"},
     {LISTS_OF(NATIVE, "touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,
      "how often a proxy touches the cached sublists of a list in use on their server; 0: never"},
+
+    {LISTS_OF(SINGLE, "ttl_s", ttl_s), TYPE_COUNT, 0, 315360000, "0", "s", NULL,
+     "time to live of lists that begin here; 0: they never expire"},
+    {LISTS_OF(NATIVE, "ttl_renew", ttl_renew), TYPE_WORD, 0, 0, "never", "", ttl_renew_words,
+     "what gives a list that expires ttl_s anew, where it has less: never, each change, or each read as well"},
 
     {LISTS_OF(NATIVE, "protect_lists", protect_lists), TYPE_YES_NO, 0, 0, "yes", "", NULL,
      "whether the proxy refuses plain verbs that write to KEY# and KEY#NAME.N, the items of lists"},

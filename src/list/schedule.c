@@ -31,7 +31,7 @@ struct start {
     struct list_call *compaction;
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
-    bool exact_is_create;
+    bool exact_is_alone;
     size_t exact_bytes; /* what its calls take in the log at most */
     bool log_full;      /* as far as known, the log has no room for a change */
 };
@@ -105,9 +105,9 @@ static bool take_read(struct start *start, struct list_call *call)
 static bool take_exact(struct start *start, struct list_call *call)
 {
     struct list *list = start->pass.list;
-    bool create = call->verb == LIST_CREATE;
+    bool alone = list_verb_has(call->verb, LIST_ALONE);
     bool free_place =
-        list->exact == NULL || (start->exact != NULL && !create && !start->exact_is_create);
+        list->exact == NULL || (start->exact != NULL && !alone && !start->exact_is_alone);
     if (list_awaits_compactor(start->pass.e, list, call)) {
         start->log_full = true;
         start->change_waits = true;
@@ -132,7 +132,7 @@ static bool take_exact(struct start *start, struct list_call *call)
     }
     if (start->exact == NULL) {
         start->exact = exact_create(start->pass.e, list);
-        start->exact_is_create = create;
+        start->exact_is_alone = alone;
     }
     start->exact_bytes += bytes;
     pass_activate(&start->pass, call);

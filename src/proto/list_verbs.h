@@ -18,6 +18,7 @@
  * traits: what else the engine wants to know; several with |, or 0.
  *     LIST_MAKES        a list that is missing begins with it
  *     LIST_IN_TURNS     goes in turns with changes and looks of its session (change/interleaved.h)
+ *     LIST_ALONE        an exact change that shares its CAS with no other
  *     LIST_LONG         waits for long_timeout_ms instead of deadline_ms
  *     LIST_COUNTS       the answer needs the number of items
  *     LIST_WHOLE        the answer is all items, in their order
@@ -30,6 +31,7 @@
  *     KEY        KEY
  *     KEYS       KEY...
  *     RANGE      KEY FROM TO
+ *     EXPTIME    KEY EXPTIME
  *     DATA       KEY BYTES [noreply] + data block: one item of any bytes
  *
  * answer: when it is done / when there is no list.
@@ -39,6 +41,8 @@
  *     ADDED      a number / NOT_STORED
  *     REMOVED    a number / NOT_FOUND
  *     NUMBER     a number / 0
+ *     TOUCHED    TOUCHED / NOT_FOUND
+ *     SECONDS    a number, -1 for never / NOT_FOUND
  * and these, END behind them:
  *     VALUE      VALUE and the items, joined / nothing
  *     VERSIONED  the same, with the version of the list
@@ -61,13 +65,15 @@
                                                  WORD(SET, lsetq, CONTENT, STORED_QUIET) \
     VERB(ADDX, EXACT, LIST_MAKES)                WORD(ADDX, laddx, ITEMS, ADDED) \
     VERB(DELX, EXACT, 0)                         WORD(DELX, ldelx, ITEMS, REMOVED) \
-    VERB(CREATE, EXACT, LIST_MAKES)              WORD(CREATE, lcreate, CONTENT, STORED) \
+    VERB(CREATE, EXACT, LIST_MAKES | LIST_ALONE) WORD(CREATE, lcreate, CONTENT, STORED) \
+    VERB(TOUCH, EXACT, LIST_ALONE)               WORD(TOUCH, ltouch, EXPTIME, TOUCHED) \
     VERB(GET, READ, LIST_WHOLE)                  WORD(GET, lget, KEYS, VALUE) \
                                                  WORD(GET, lgets, KEYS, VERSIONED) \
                                                  WORD(GET, lgetb, KEYS, LINES) \
     VERB(HAS, READ, LIST_IN_TURNS)               WORD(HAS, lhas, ITEMS, SOME) \
                                                  WORD(HAS, lhasb, DATA, SOME) \
     VERB(LEN, READ, LIST_COUNTS)                 WORD(LEN, llen, KEY, NUMBER) \
+    VERB(TTL, READ, LIST_COUNTS)                 WORD(TTL, lttl, KEY, SECONDS) \
     VERB(RANGE, READ, LIST_FROM_OLDEST)          WORD(RANGE, lrange, RANGE, SOME) \
     VERB(REVRANGE, READ, LIST_FROM_NEWEST)       WORD(REVRANGE, lrevrange, RANGE, SOME) \
     VERB(DROP, COMPACTION, 0)                    WORD(DROP, ldrop, KEY, DELETED) \

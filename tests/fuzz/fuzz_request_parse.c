@@ -83,6 +83,8 @@ static void check_list(const struct request *r, enum verb_shape shape)
     } else if (shape == SHAPE_LIST_RANGE) {
         CHECK(words == 4 && r->from == number_of(word_at(r->line, 2)));
         CHECK(r->to == number_of(word_at(r->line, 3)));
+    } else if (shape == SHAPE_LIST_EXPTIME) {
+        CHECK(words == 3 && r->exptime == number_of(word_at(r->line, 2)));
     } else {
         CHECK(words == 3 || (words == 4 && r->noreply));
         CHECK(r->data.len > 0 && (long long)r->data.len == number_of(word_at(r->line, 2)));
@@ -134,6 +136,7 @@ static void check_shape(const struct request *r)
     case SHAPE_LIST_KEY:
     case SHAPE_LIST_KEYS:
     case SHAPE_LIST_RANGE:
+    case SHAPE_LIST_EXPTIME:
     case SHAPE_LIST_DATA:
         check_list(r, shape);
         return;

@@ -61,6 +61,9 @@ const char *dialect_refusal(const struct dialect *dialect, const struct list_cal
     if (call->verb == LIST_CONVERT && policy->migrate != MIGRATE_NATIVE) {
         return "lconvert: this prefix has no migrate = native";
     }
+    if (call->verb == LIST_TOUCH && !dialect->one_item) {
+        return "ltouch: a list of several items would lose them one by one, not at once";
+    }
     if (dialect_lane(dialect, call->verb) == LANE_UNSUPPORTED) {
         snprintf(text, LIST_ERROR_MAX, "%s: %s", list_verb_word(call->verb),
                  dialect->unsupported_reason);

@@ -68,6 +68,7 @@ struct dialect {
     work_step *change; /* LANE_ADD, LANE_DELETE, LANE_CHANGE */
     work_step *exact;  /* LANE_EXACT */
     work_step *set;    /* LIST_SET in LANE_ALONE */
+    work_step *touch;  /* LIST_TOUCH */
     work_step *drop;
     work_step *compact; /* with or without a call */
     /* For dialect_drop: how many parts are deleted at the same time (0: one)? Does the part stay?
@@ -109,7 +110,7 @@ struct migration {
 /* How changes travel besides ladd and ldel: in lists of one item, in lists of several. */
 #define DIALECT_LANES_SINGLE \
     [LIST_SET] = LANE_EXACT, [LIST_ADDX] = LANE_EXACT, [LIST_DELX] = LANE_EXACT, \
-    [LIST_CREATE] = LANE_EXACT
+    [LIST_CREATE] = LANE_EXACT, [LIST_TOUCH] = LANE_ALONE
 #define DIALECT_LANES_SEVERAL [LIST_SET] = LANE_ALONE
 
 /* What a worker remembers of a list of a dialect, as long as it remembers the list

@@ -85,26 +85,38 @@ void part_send(struct engine *e, struct op *op, const struct part *part, enum be
     op_send(e, op, request_for(e, op, part, verb), value, tag);
 }
 
-void part_write_as(struct engine *e, struct op *op, const struct part *part,
-                   const struct part *other, struct block *value, uint64_t tag)
+static void write_part(struct engine *e, struct op *op, const struct part *part,
+                       const struct life *life, struct slice source, struct block *value,
+                       uint64_t tag)
 {
     struct be_request *r = request_for(e, op, part, part->state == PART_THERE ? BE_CAS : BE_ADD);
-    char name[KEY_BYTES_MAX];
-    struct slice source = SLICE_NONE;
-    if (other != part) {
-        source = slice_make(name, part_name(op->list, other->role, other->number, name));
-    }
     r->cas = part->cas;
     r->epoch = part->epoch;
     r->flags = part->flags;
-    int64_t ttl_s = other->state == PART_THERE ? other->ttl_s : -1;
-    expiry_send(e, op, r, ttl_s, source, value, tag);
+    expiry_send(e, op, r, life, source, value, tag);
+}
+
+void part_write_for(struct engine *e, struct op *op, const struct part *part,
+                    const struct life *life, struct block *value, uint64_t tag)
+{
+    write_part(e, op, part, life, SLICE_NONE, value, tag);
+}
+
+void part_write_as(struct engine *e, struct op *op, const struct part *part,
+                   const struct part *other, struct block *value, uint64_t tag)
+{
+    char name[KEY_BYTES_MAX];
+    struct slice source = slice_make(name, part_name(op->list, other->role, other->number, name));
+    struct life life = life_kept(other->state == PART_THERE ? other->ttl_s : -1);
+    write_part(e, op, part, &life, other == part ? SLICE_NONE : source, value, tag);
 }
 
 void part_write(struct engine *e, struct op *op, const struct part *part, struct block *value,
                 uint64_t tag)
 {
-    part_write_as(e, op, part, part, value, tag);
+    bool there = part->state == PART_THERE;
+    struct life life = there ? life_kept(part->ttl_s) : life_new(op->list->policy);
+    part_write_for(e, op, part, &life, value, tag);
 }
 
 void part_remove(struct engine *e, struct op *op, const struct part *part, uint64_t tag)

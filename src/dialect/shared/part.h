@@ -56,10 +56,13 @@ void part_take(struct part *part, const struct be_reply *reply);
 /* Emission, as in op.h: value is the block's filled part. */
 void part_send(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
                struct block *value, uint64_t tag);
-/* Replaces the part as it was read, with its flags and its expiry (expiry.h); adds it where no item
- * was. */
+/* Replaces the part as it was read, with its flags and its expiry; adds it where no item was, with
+ * the prefix's time to live. */
 void part_write(struct engine *e, struct op *op, const struct part *part, struct block *value,
                 uint64_t tag);
+/* The same with another expiry (expiry.h). */
+void part_write_for(struct engine *e, struct op *op, const struct part *part,
+                    const struct life *life, struct block *value, uint64_t tag);
 /* The same with the expiry of another part, which was read, too. */
 void part_write_as(struct engine *e, struct op *op, const struct part *part,
                    const struct part *other, struct block *value, uint64_t tag);

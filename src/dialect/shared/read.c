@@ -68,6 +68,17 @@ static void fill_stat(const struct work *w, struct list_stat *stat)
     }
 }
 
+/* -1: no part expires. */
+static int64_t least_ttl_s(const struct work *w)
+{
+    int64_t least_s = -1;
+    for (size_t i = 0; i < w->part_count; i++) {
+        int64_t ttl_s = w->parts[i].state == PART_THERE ? w->parts[i].ttl_s : -1;
+        least_s = ttl_s >= 0 && (least_s < 0 || ttl_s < least_s) ? ttl_s : least_s;
+    }
+    return least_s;
+}
+
 /* Does the answer join several items in one text? One item alone needs no delimiter. */
 static bool is_joined(const struct list_call *call)
 {
@@ -96,6 +107,11 @@ void answer_read(struct engine *e, struct work *w, struct list_call *call)
         return;
     }
     switch (call->verb) {
+    case LIST_TTL:
+        call->stat.ttl_s = least_ttl_s(w);
+        call->number = w->items.count;
+        answer_call(e, w->op.list, call, NULL, LIST_OK);
+        return;
     case LIST_LEN:
         call->number = w->items.count;
         answer_call(e, w->op.list, call, NULL, LIST_OK);

@@ -28,9 +28,10 @@ static work_step *run_of(const struct list *list, enum lane lane, enum list_verb
         return migration_of(list)->convert;
     }
     if (lane == LANE_ALONE) {
-        return verb == LIST_DROP  ? dialect->drop
-               : verb == LIST_SET ? dialect->set
-                                  : dialect->compact;
+        return verb == LIST_DROP    ? dialect->drop
+               : verb == LIST_SET   ? dialect->set
+               : verb == LIST_TOUCH ? dialect->touch
+                                    : dialect->compact;
     }
     return dialect->change;
 }

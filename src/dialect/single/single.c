@@ -121,6 +121,30 @@ enum progress single_exact(struct engine *e, struct work *w, const struct op_eve
     return write_as_read(e, w, event, send_exact, "writing the list");
 }
 
+/* Unchanged bytes with the new time: a touch by memcached would be undone by a proxy that has read
+ * the list before, and is about to write it. */
+static bool send_touched(struct engine *e, struct work *w)
+{
+    struct list_call *call = TAILQ_FIRST(&w->calls);
+    const struct part *part = &w->parts[0];
+    if (w->items.count == 0) {
+        call->status = LIST_MISSING;
+        return false;
+    }
+    call->status = LIST_OK;
+    struct life life = life_given(call->exptime);
+    struct block *value = block_new(part->value.len);
+    block_append(&value, part->value.p, part->value.len);
+    part_write_for(e, &w->op, part, &life, value, 0);
+    block_unref(&value);
+    return true;
+}
+
+enum progress single_touch(struct engine *e, struct work *w, const struct op_event *event)
+{
+    return write_as_read(e, w, event, send_touched, "writing the list with another time");
+}
+
 static bool send_folded(struct engine *e, struct work *w)
 {
     if (w->can_shrink) {

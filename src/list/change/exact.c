@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "list/change/renew.h"
 #include "list/content/content.h"
 #include "list/content/members.h"
 #include "list/core/backoff.h"
@@ -54,6 +55,19 @@ static struct list_call *only_create(const struct op_exact *x)
 {
     struct list_call *call = TAILQ_FIRST(&x->calls);
     return call != NULL && call->verb == LIST_CREATE ? call : NULL;
+}
+
+static struct list_call *only_touch(const struct op_exact *x)
+{
+    struct list_call *call = TAILQ_FIRST(&x->calls);
+    return call != NULL && call->verb == LIST_TOUCH ? call : NULL;
+}
+
+static void finish_only(struct engine *e, struct op_exact *x, enum list_status status)
+{
+    struct list_call *call = TAILQ_FIRST(&x->calls);
+    TAILQ_REMOVE(&x->calls, call, link);
+    call_finish(e, x->op.list, call, status);
 }
 
 static void finish_all(struct engine *e, struct op_exact *x)
@@ -128,7 +142,7 @@ static enum progress members_step(struct engine *e, struct op_exact *x,
 }
 
 /* Counts the items of a list that exists, up to the first. Ends with scan.state and
- * content.output.position. */
+ * content.output.position. For an ltouch it counts none where the head alone tells. */
 static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
     struct co *co = &x->op.co;
@@ -141,6 +155,11 @@ static enum progress count_step(struct engine *e, struct op_exact *x, const stru
     content_init(&x->content, x->head, x->op.list->policy);
     x->content_ready = true;
     x->content.output.to = 0;
+    if (only_touch(x) != NULL && head_has_items(x->head)) {
+        x->content.output.position = 1;
+        x->scan.state = SCAN_END;
+        CO_RETURN(co);
+    }
     runs = content_overlay_runs(&x->content, &count);
     scan_start(&x->op, &x->scan, runs, count, false, true, content_fold_visit, &x->content);
     SCAN_RUN(co, e, &x->op, &x->scan, "reading newer runs");
@@ -167,8 +186,12 @@ static void emit_change(struct engine *e, struct op_exact *x)
         block_append(&value, x->head->value.p, x->head->value.len);
     }
     block_append(&value, x->entries->data, x->entries->used);
+    struct list_call *touch = only_touch(x);
+    struct life life = touch != NULL ? life_given(touch->exptime) : (struct life){0};
     if (x->head == NULL) {
         emit_add_head(e, &x->op, value, TAG_WRITE);
+    } else if (touch != NULL) {
+        emit_cas_for(e, &x->op, x->head, &life, value, TAG_WRITE);
     } else {
         emit_cas(e, &x->op, x->head, value, TAG_WRITE);
     }
@@ -205,13 +228,11 @@ static bool scan_failed(struct engine *e, struct op_exact *x)
 /* lcreate on a list that exists. True when that settles it. */
 static bool create_settled(struct engine *e, struct op_exact *x)
 {
-    struct list_call *call = only_create(x);
     if (x->content.output.position == 0) {
         entry_append(&x->entries, ENTRY_CLEAR, SLICE_NONE);
         return false;
     }
-    TAILQ_REMOVE(&x->calls, call, link);
-    call_finish(e, x->op.list, call, LIST_NOT_STORED);
+    finish_only(e, x, LIST_NOT_STORED);
     return true;
 }
 
@@ -281,6 +302,10 @@ static bool head_settled(struct engine *e, struct op_exact *x, const struct op_e
         fail_all(e, x, x->error);
         return true;
     }
+    if (got == GOT_NOTHING && only_touch(x) != NULL) {
+        finish_only(e, x, LIST_MISSING);
+        return true;
+    }
     if (got == GOT_NOTHING && x->op.list->policy->on_missing == ON_MISSING_REFUSE &&
         only_create(x) == NULL) {
         refuse_all(e, x);
@@ -288,9 +313,36 @@ static bool head_settled(struct engine *e, struct op_exact *x, const struct op_e
     }
     if (got == GOT_HEAD && only_create(x) != NULL &&
         x->op.list->policy->on_missing == ON_MISSING_REFUSE) {
-        struct list_call *call = only_create(x);
-        TAILQ_REMOVE(&x->calls, call, link);
-        call_finish(e, x->op.list, call, LIST_NOT_STORED);
+        finish_only(e, x, LIST_NOT_STORED);
+        return true;
+    }
+    return false;
+}
+
+/* Decides what is to be written. True when that is nothing: then the calls are answered. */
+static bool decided(struct engine *e, struct op_exact *x)
+{
+    bool refuse = x->op.list->policy->on_missing == ON_MISSING_REFUSE;
+    if (TAILQ_EMPTY(&x->calls)) {
+        return true;
+    }
+    if (only_touch(x) != NULL) {
+        bool empty = x->content.output.position == 0 && !refuse;
+        if (empty) {
+            finish_only(e, x, LIST_MISSING);
+        }
+        return empty;
+    }
+    if (only_create(x) == NULL) {
+        decide_changes(x);
+    } else if (x->head != NULL && create_settled(e, x)) {
+        return true;
+    } else {
+        append_created_items(x);
+    }
+    bool makes_empty = x->head == NULL && only_create(x) != NULL && refuse;
+    if (x->entries->used == 0 && !makes_empty) {
+        finish_all(e, x);
         return true;
     }
     return false;
@@ -316,7 +368,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         if (head_settled(e, x, event)) {
             break;
         }
-        if (only_create(x) == NULL) {
+        if (only_create(x) == NULL && only_touch(x) == NULL) {
             CO_CALL(co, members_step(e, x, event));
         } else if (x->head != NULL) {
             CO_CALL(co, count_step(e, x, event));
@@ -330,17 +382,8 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
             x->unsure = x->error[0] == '\0';
             continue;
         }
-        if (only_create(x) == NULL) {
-            decide_changes(x);
-        } else if (x->head != NULL && create_settled(e, x)) {
-            break;
-        } else {
-            append_created_items(x);
-        }
-        if (x->entries->used == 0 && !(x->head == NULL && only_create(x) != NULL &&
-                                       op->list->policy->on_missing == ON_MISSING_REFUSE)) {
-            finish_all(e, x); /* nothing changes: the answer holds as of the head's reading */
-            break;
+        if (decided(e, x)) {
+            break; /* nothing changes: the answer holds as of the head's reading */
         }
         if (log_full(e, x)) {
             break;
@@ -356,6 +399,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         metric_inc(e->metrics, METRIC_list_busy);
         fail_all(e, x, "busy, nothing done: other writers were faster each time");
     }
+    renew_consider(e, op->list, false); /* a CAS has renewed it already */
     list_consider_compaction(e, op->list, 0);
     CO_END(co);
 }

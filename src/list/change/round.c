@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "list/change/renew.h"
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
 #include "list/core/pass.h"
@@ -224,6 +225,9 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         emit_get(e, op, TAG_GET);
         CO_AWAIT(co, "reading head again");
         take_reply(e, round, event);
+    }
+    if (round->write_outcome.status == BE_STORED || !TAILQ_EMPTY(&round->reads)) {
+        renew_consider(e, list, round->write_outcome.status == BE_STORED);
     }
     start_reads(e, round);
     list_consider_compaction(e, list, log_bytes_before(round));

@@ -11,8 +11,8 @@ void answer_call(struct engine *e, struct list *list, struct list_call *call,
         call->version = head_version(head->cas, head->value);
     }
     bool keeps_empty = list->policy->on_missing == ON_MISSING_REFUSE && head != NULL;
-    if (status == LIST_OK && call->number == 0 && list_verb_has(call->verb, LIST_GIVES_ITEMS) &&
-        !keeps_empty) {
+    bool needs_items = list_verb_has(call->verb, LIST_GIVES_ITEMS) || call->verb == LIST_TTL;
+    if (status == LIST_OK && call->number == 0 && needs_items && !keeps_empty) {
         status = LIST_MISSING;
     }
     call_finish(e, list, call, status);

@@ -10,7 +10,8 @@
 #include "list/core/op.h"
 
 /* Ends the call; head is the one that it was answered from, or NULL. A read that gives the
- * list's items, and gives none, says that there is no list, unless on_missing = refuse. */
+ * list's items, or its time, and has counted none, says that there is no list, unless on_missing =
+ * refuse. */
 void answer_call(struct engine *e, struct list *list, struct list_call *call,
                  const struct head *head, enum list_status status);
 /* lhas: one item more that is in the list. */

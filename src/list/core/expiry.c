@@ -29,8 +29,9 @@ struct clock {
 struct expiry {
     TAILQ_ENTRY(expiry) link;
     struct be_request *write; /* held back */
-    bool own;                 /* it is its own expiry that it keeps */
-    unsigned due;             /* answers to come */
+    struct life life;
+    bool own;     /* it is its own expiry that it keeps */
+    unsigned due; /* answers to come */
     unsigned looks, disagreements;
     struct clock clocks[CLOCK_COUNT];
     enum be_status item;
@@ -143,16 +144,48 @@ static void ask(struct engine *e, struct expiry *x)
     request_send(e, clock_request(e, x, BE_GET, 1, ASK_CLOCK + 1));
 }
 
-void expiry_send(struct engine *e, struct op *op, struct be_request *request, int64_t ttl_s,
-                 struct slice source, struct block *value, uint64_t tag)
+struct life life_renewed(const struct list_policy *policy, int64_t ttl_s)
 {
-    if (ttl_s < 0) {
+    struct life life = life_kept(ttl_s);
+    life.least_s = policy->ttl_renew == TTL_RENEW_NEVER ? 0 : policy->ttl_s;
+    return life;
+}
+
+struct life life_of_call(const struct list_call *call, const struct head *head)
+{
+    if (call->has_exptime) {
+        return life_given(call->exptime);
+    }
+    return head == NULL ? life_new(call->policy) : life_renewed(call->policy, head->ttl_s);
+}
+
+static bool renews(const struct life *life)
+{
+    return life->kind == LIFE_KEPT && life->ttl_s >= 0 && life->ttl_s < (int64_t)life->least_s;
+}
+
+/* Is it known without the server's clock what is to be sent? */
+static bool known_at_once(const struct life *life, int32_t *exptime)
+{
+    int64_t s = life->kind != LIFE_KEPT ? life->exptime : renews(life) ? life->least_s : 0;
+    *exptime = (int32_t)s;
+    if (life->kind == LIFE_KEPT && life->ttl_s >= 0 && !renews(life)) {
+        return false;
+    }
+    return life->kind == LIFE_GIVEN || s <= EXPTIME_RELATIVE_MAX_S;
+}
+
+void expiry_send(struct engine *e, struct op *op, struct be_request *request,
+                 const struct life *life, struct slice source, struct block *value, uint64_t tag)
+{
+    if (known_at_once(life, &request->exptime)) {
         op_send(e, op, request, value, tag);
         return;
     }
     struct expiry *x = calloc(1, sizeof *x);
     CHECK(x != NULL && source.len <= KEY_BYTES_MAX && request->placement_at == 0);
     x->write = request;
+    x->life = *life;
     x->own = source.len == 0;
     x->key_len = x->own ? request->key_len : (uint8_t)source.len;
     x->placement_len = x->own ? request->placement_len : x->key_len;
@@ -193,7 +226,15 @@ static void write_at(struct engine *e, struct expiry *x, int64_t end_s)
 /* Has the item changed since it was read, so that the write is in vain? */
 static bool item_changed(const struct expiry *x)
 {
-    return x->own && (x->cas != x->write->cas || x->epoch != x->write->epoch);
+    return x->write->verb == BE_CAS && x->own &&
+           (x->cas != x->write->cas || x->epoch != x->write->epoch);
+}
+
+/* The second in which the item is to expire. */
+static int64_t end_of(const struct expiry *x, int64_t now_s)
+{
+    int64_t left_s = x->life.kind == LIFE_SECONDS ? x->life.exptime : x->ttl_s;
+    return now_s + (renews(&x->life) && left_s < x->life.least_s ? x->life.least_s : left_s);
 }
 
 static bool clocks_agree(const struct expiry *x)
@@ -226,18 +267,18 @@ static void decide(struct engine *e, struct expiry *x)
         give_up(e, x, BE_EXISTS, NULL); /* no call waits for it any more */
     } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
         give_up(e, x, x->failed, x->text);
-    } else if (x->item == BE_MISS) {
+    } else if (x->item == BE_MISS && x->life.kind == LIFE_KEPT) {
         give_up(e, x, BE_NOT_FOUND, NULL);
     } else if (item_changed(x)) {
         give_up(e, x, BE_EXISTS, NULL);
-    } else if (x->ttl_s < 0) {
+    } else if (x->ttl_s < 0 && x->life.kind == LIFE_KEPT) {
         write_at(e, x, 0);
     } else if (c[0].foreign || c[1].foreign) {
         snprintf(text, sizeof text, "%s%d is not the server's clock: remove it. Nothing done",
                  CLOCK_KEY_PREFIX, c[0].foreign ? 0 : 1);
         give_up(e, x, BE_REFUSED, text);
     } else if (clocks_agree(x)) {
-        write_at(e, x, c[0].now_s + x->ttl_s);
+        write_at(e, x, end_of(x, c[0].now_s));
     } else if (x->failed == BE_NO_MEMORY) {
         give_up(e, x, BE_NO_MEMORY, "backend out of memory, nothing done");
     } else if (x->looks < LOOKS_MAX) {

@@ -33,20 +33,56 @@ TAILQ_HEAD(expiries, expiry);
 /* Their values: this, then the second since 1970 in which the item expires, in decimal. */
 #define CLOCK_VALUE_PREFIX "mclistd-clock "
 
+/* Longest time that memcached counts from the arrival of a write; a larger number is a second since
+ * 1970. */
+#define EXPTIME_RELATIVE_MAX_S (60 * 60 * 24 * 30)
+
+/* The time to live that a write gives its item. */
+struct life {
+    enum life_kind {
+        LIFE_KEPT,    /* what it has, or another item: see ttl_s and least_s */
+        LIFE_GIVEN,   /* exptime, as memcached reads it; a negative one: the item is gone at once */
+        LIFE_SECONDS, /* exptime, seconds from now on, however many; 0: no expiry */
+    } kind;
+    int64_t exptime;
+    int64_t ttl_s;    /* what the item had left when it was read; -1: no expiry, and that stays */
+    uint32_t least_s; /* it is to have at least so much left: where it has less, it is renewed */
+};
+
+static inline struct life life_kept(int64_t ttl_s)
+{
+    return (struct life){.kind = LIFE_KEPT, .ttl_s = ttl_s};
+}
+static inline struct life life_given(int64_t exptime)
+{
+    return (struct life){.kind = LIFE_GIVEN, .exptime = exptime};
+}
+/* Of an item of that list, as it was read; of a list that is changed, or is read, by a prefix's
+ * ttl_renew. */
+struct life life_renewed(const struct list_policy *policy, int64_t ttl_s);
+/* Of a list that begins. */
+static inline struct life life_new(const struct list_policy *policy)
+{
+    return (struct life){.kind = LIFE_SECONDS, .exptime = policy->ttl_s};
+}
+/* What a call asks for: its EXPTIME, else life_new where no list is (head is NULL), else
+ * life_renewed. */
+struct life life_of_call(const struct list_call *call, const struct head *head);
+
 /*
- * Sends request, a BE_CAS or BE_ADD, as op_send does, with the right exptime. ttl_s: what the item
- * had left when it was read; -1: no expiry, nothing is asked. source: the key of the item whose
- * expiry is to be taken over, when that is not request's own; else SLICE_NONE. Requests that are
- * sent behind it may be carried out before it, since it waits for the clock: what is to be read
- * behind it is read when it has been answered.
+ * Sends request, a BE_CAS or BE_ADD, as op_send does, with the exptime that gives the item that
+ * life. Where that is known at once, nothing is asked. source: the key of the item whose expiry is
+ * to be taken over, when that is not request's own; else SLICE_NONE. Requests that are sent behind
+ * it may be carried out before it, since it waits for the clock: what is to be read behind it is
+ * read when it has been answered.
  *
  * The operation gets one event, as from op_send. Besides what the server answers to the write:
  * BE_EXISTS when request's own item has changed meanwhile; BE_NOT_FOUND when that or source has
  * gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's clock cannot be read.
  * Nothing was written then.
  */
-void expiry_send(struct engine *e, struct op *op, struct be_request *request, int64_t ttl_s,
-                 struct slice source, struct block *value, uint64_t tag);
+void expiry_send(struct engine *e, struct op *op, struct be_request *request,
+                 const struct life *life, struct slice source, struct block *value, uint64_t tag);
 
 /* Takes the reply to a request of this file's: one with be_request.expiry. */
 void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);

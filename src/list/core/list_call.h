@@ -69,8 +69,8 @@ struct list_call {
     enum list_condition condition; /* of changes that take one */
     uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */
     bool has_exptime;              /* false: a list keeps its time, a new one gets the prefix's */
-    int64_t exptime; /* as memcached reads it: 0 never, negative at once, up to 30 days the seconds
-                        from now on, above that the second since 1970 */
+    int64_t exptime; /* LIST_TOUCH has one always. As memcached reads it: 0 never, negative at once,
+                        up to 30 days the seconds from now on, above that the second since 1970 */
     uint64_t deadline_us; /* mono_us by which it is answered, whatever happens; 0: never mind. While
                              the engine waits for the client (session.h) it does not come nearer */
     bool wants_version;   /* where items are answered, or counted: see version */
@@ -85,7 +85,7 @@ struct list_call {
     struct chain answer;   /* where items are answered: these, in the form asked for.
                               Submitter runs chain_init before submission and chain_fini or chain_move
                               afterwards */
-    struct list_stat stat; /* LIST_STAT */
+    struct list_stat stat; /* LIST_STAT; of LIST_TTL ttl_s alone */
     char error[LIST_ERROR_MAX];
 
     TAILQ_ENTRY(list_call) link;     /* the engine's until the call is done, then the submitter's */

@@ -37,6 +37,7 @@ enum list_trait {
     LIST_WHOLE = 1 << 4,
     LIST_FROM_OLDEST = 1 << 5,
     LIST_FROM_NEWEST = 1 << 6,
+    LIST_ALONE = 1 << 7,
 
     /* Those with positions, and those that are answered by items in the order of the list. */
     LIST_RANGES = LIST_FROM_OLDEST | LIST_FROM_NEWEST,

@@ -39,6 +39,7 @@ struct list {
     struct op *compaction;    /* the compaction in progress, unless it is merging */
     struct op *merge;         /* the one that is: merges are long, flips go on beside them */
     struct op *publisher;     /* which of the two is publishing: changes of this worker wait */
+    struct op *renewal;       /* the one that renews its time to live */
     struct op *writer;        /* dialects: what changes it, or folds it */
     struct op *reader;        /* dialects: what reads it */
     unsigned ops;             /* operations of any kind */
@@ -73,6 +74,9 @@ struct list {
     unsigned compact_failures; /* in a row */
     struct name wish_run;      /* WISH_CLEAR, WISH_HEAL */
     uint64_t touch_after_us;
+    uint64_t expires_us; /* mono_us in which the head expires, as last seen; 0: never, or not known
+                          */
+    uint64_t renew_after_us;
     bool has_turns; /* sessions wait that change it and look into it in turns: change/interleaved.h
                      */
     uint64_t turns_after_us; /* these go one by one before */

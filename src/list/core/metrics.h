@@ -35,6 +35,7 @@
            "items under the names of dialects' lists that are not of their format") \
     METRIC(list_out_of_memory, "operations refused by a backend without memory") \
     METRIC(list_clock_errors, "rewritings given up because the server's clock could not be read") \
+    METRIC(list_renewals, "times to live renewed by a CAS of their own") \
     METRIC(list_touches, "cached sublists touched in the backend") \
     METRIC(sublist_fetches, "sublists read from backends") \
     METRIC(sublist_fetches_combined, "sublist reads that waited for another's fetch") \

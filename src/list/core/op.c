@@ -76,6 +76,8 @@ static void op_finish(struct engine *e, struct op *op)
         list->compaction = NULL;
     } else if (list->merge == op) {
         list->merge = NULL;
+    } else if (list->renewal == op) {
+        list->renewal = NULL;
     } else if (list->writer == op) {
         list->writer = NULL;
     } else if (list->reader == op) {
@@ -242,19 +244,44 @@ void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t 
     op_send(e, op, head_request(e, op, BE_APPEND), value, tag);
 }
 
-void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+/* When an item expires that has so many seconds left; 0: never. */
+static uint64_t mono_us_in(const struct engine *e, int64_t ttl_s)
 {
-    op_send(e, op, head_request(e, op, BE_ADD), value, tag);
+    return ttl_s < 0 ? 0 : e->now.mono_us + (uint64_t)ttl_s * 1000000;
 }
 
-void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
-              uint64_t tag)
+void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
+                       struct block *value, uint64_t tag)
+{
+    expiry_send(e, op, head_request(e, op, BE_ADD), life, SLICE_NONE, value, tag);
+}
+
+void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    struct life life = life_new(op->list->policy);
+    /* The list is not looked at again before its first blind change. */
+    op->list->expires_us = mono_us_in(e, life.exptime > 0 ? life.exptime : -1);
+    emit_add_head_for(e, op, &life, value, tag);
+}
+
+void emit_cas_for(struct engine *e, struct op *op, const struct head *read, const struct life *life,
+                  struct block *value, uint64_t tag)
 {
     struct be_request *r = head_request(e, op, BE_CAS);
     r->cas = read->cas;
     r->epoch = read->epoch;
     r->flags = read->flags;
-    expiry_send(e, op, r, read->ttl_s, SLICE_NONE, value, tag);
+    expiry_send(e, op, r, life, SLICE_NONE, value, tag);
+}
+
+void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
+              uint64_t tag)
+{
+    struct life life = life_renewed(op->list->policy, read->ttl_s);
+    if (read->ttl_s >= 0 && read->ttl_s < (int64_t)life.least_s) {
+        op->list->expires_us = mono_us_in(e, life.least_s);
+    }
+    emit_cas_for(e, op, read, &life, value, tag);
 }
 
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag)
@@ -329,6 +356,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
         return GOT_ERROR;
     }
     list_note_head(op->list, *head);
+    op->list->expires_us = mono_us_in(e, (*head)->ttl_s);
     op->list->has_head = true;
     return GOT_HEAD;
 }

@@ -19,6 +19,7 @@
 #include "proto/server/backend.h"
 
 struct engine;
+struct life;
 
 /* What is known of a call when its time is over. */
 enum list_known {
@@ -100,10 +101,15 @@ void op_send(struct engine *e, struct op *op, struct be_request *request, struct
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
-/* Creates the head. */
+/* Creates the head, with the prefix's time to live; with one of its own (expiry.h). */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
-/* Replaces the head that was read, keeping its expiry: see expiry.h, also for the order in which
- * requests behind it are carried out. */
+void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
+                       struct block *value, uint64_t tag);
+/* Replaces the head that was read: its expiry stays, or is renewed as the prefix's ttl_renew says;
+ * with another one. See expiry.h, also for the order in which requests behind it are carried out.
+ */
+void emit_cas_for(struct engine *e, struct op *op, const struct head *read, const struct life *life,
+                  struct block *value, uint64_t tag);
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
               uint64_t tag);
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);

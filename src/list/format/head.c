@@ -187,6 +187,22 @@ uint64_t head_sublists(const struct head *head)
     return sum;
 }
 
+bool head_has_items(const struct head *head)
+{
+    struct slice log = head->log;
+    struct entry entry;
+    uint64_t deletions = 0;
+    bool added_last = false;
+    while (entry_next(&log, &entry) == ENTRY_OK) {
+        deletions += entry.op == ENTRY_DEL;
+        added_last = entry.op == ENTRY_ANNOUNCE ? added_last
+                                                : entry.op == ENTRY_ADD || entry.op == ENTRY_READD;
+    }
+    /* What the newest run adds is in the list, but for what the log takes out. */
+    bool below = !head->clears && head->run_count > 0;
+    return added_last || (below && head->runs[head->run_count - 1].items > deletions);
+}
+
 static void append_marks(struct block **b, const struct head_marks *marks)
 {
     char field[3 + 2 * 20];

@@ -89,6 +89,9 @@ size_t head_header_bytes(const struct head *head);
 uint64_t head_run_bytes(const struct head *head);
 uint64_t head_sublists(const struct head *head);
 
+/* Does the head alone tell that the list holds an item? False: it may be empty. */
+bool head_has_items(const struct head *head);
+
 /* Appends a header line to the block. marks: NULL when there are none. */
 void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
                         size_t run_count, const struct garbage *garbage, size_t garbage_count);

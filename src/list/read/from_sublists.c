@@ -181,6 +181,8 @@ static void finish_content(struct engine *e, struct op_read *r)
     call->number = r->content.output.position;
     if (call->verb == LIST_STAT) {
         fill_stat(e, r);
+    } else if (call->verb == LIST_TTL) {
+        call->stat.ttl_s = r->head->ttl_s;
     }
     answer_call(e, r->op.list, call, r->head, LIST_OK);
 }
@@ -433,6 +435,13 @@ void read_start(struct engine *e, struct list *list, struct list_call *call, str
 {
     if (head == NULL) {
         answer_call(e, list, call, NULL, LIST_MISSING);
+        return;
+    }
+    if (call->verb == LIST_TTL &&
+        (list->policy->on_missing == ON_MISSING_REFUSE || head_has_items(head))) {
+        call->stat.ttl_s = head->ttl_s;
+        call->number = 1;
+        answer_call(e, list, call, head, LIST_OK);
         return;
     }
     if (call->verb == LIST_HAS && head->run_count == 0) {

@@ -231,7 +231,7 @@ static void start_others(struct engine *e, struct list *list, struct call_queue 
     struct list_call *call, *next;
     for (call = TAILQ_FIRST(calls); call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);
-        if (all || call->verb == LIST_STAT) {
+        if (all || call->verb == LIST_STAT || call->verb == LIST_TTL) {
             TAILQ_REMOVE(calls, call, link);
             read_start(e, list, call, head);
         }

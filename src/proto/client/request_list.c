@@ -10,6 +10,7 @@
 #define USAGE_KEY "KEY"
 #define USAGE_KEYS "KEY..."
 #define USAGE_RANGE "KEY FROM TO"
+#define USAGE_EXPTIME "KEY EXPTIME"
 #define USAGE_DATA "KEY BYTES [noreply]"
 
 #define LIST_VERB(id, kind, traits)
@@ -115,6 +116,25 @@ struct parse_result request_list_range(const struct request_line *line, struct r
     out->key = words[0];
     out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
     out->arg_count = 2;
+    return request_ok(line);
+}
+
+struct parse_result request_list_exptime(const struct request_line *line, struct request *out)
+{
+    struct slice words[2];
+    size_t count = request_words(line->rest, words, 2);
+    if (count != 2) {
+        return request_refuse(line, usage(line), false);
+    }
+    if (!list_key_valid(words[0])) {
+        return request_refuse(line, key_fault(words[0]), false);
+    }
+    if (!word_to_i32(words[1], &out->exptime)) {
+        return request_refuse(line, REPLY_BAD_EXPTIME, false);
+    }
+    out->key = words[0];
+    out->args = out->exptime_text = words[1];
+    out->arg_count = 1;
     return request_ok(line);
 }
 

@@ -45,7 +45,7 @@ struct request {
                           flags; SHAPE_PLAIN: what follows the verb */
     size_t arg_count;  /* tokens in args; not counted for items of a list */
     uint32_t flags;    /* SHAPE_STORE */
-    int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH */
+    int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME */
     struct slice exptime_text;
     uint64_t cas;     /* cas */
     uint64_t delta;   /* SHAPE_ARITH */

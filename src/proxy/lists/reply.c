@@ -17,6 +17,8 @@ enum answer {
     ANSWER_ADDED,
     ANSWER_REMOVED,
     ANSWER_NUMBER,
+    ANSWER_TOUCHED,
+    ANSWER_SECONDS,
     /* END behind these. */
     ANSWER_VALUE,
     ANSWER_VERSIONED,
@@ -60,6 +62,13 @@ static void reply_number(const struct list_call *call, struct chain *out)
     size_t len = format_u64(start, call->number);
     memcpy(start + len, "\r\n", 2);
     chain_commit(out, len + 2);
+}
+
+static void reply_seconds(const struct list_call *call, struct chain *out)
+{
+    char line[32];
+    int len = snprintf(line, sizeof line, "%" PRId64 "\r\n", call->stat.ttl_s);
+    chain_copy(out, line, (size_t)len);
 }
 
 void list_reply_value(struct list_call *call, uint32_t flags, bool with_version, struct chain *out)
@@ -141,6 +150,8 @@ static const struct outcome outcomes[] = {
     [ANSWER_ADDED] = {{NULL, 0}, LINE("NOT_STORED")},
     [ANSWER_REMOVED] = {{NULL, 0}, LINE("NOT_FOUND")},
     [ANSWER_NUMBER] = {{NULL, 0}, LINE("0")},
+    [ANSWER_TOUCHED] = {LINE("TOUCHED"), LINE("NOT_FOUND")},
+    [ANSWER_SECONDS] = {{NULL, 0}, LINE("NOT_FOUND")},
 #undef LINE
 };
 
@@ -155,6 +166,8 @@ static void reply_outcome(enum answer answer, const struct list_call *call, stru
         chain_copy_slice(out, outcomes[answer].missing);
     } else if (is_number) {
         reply_number(call, out);
+    } else if (answer == ANSWER_SECONDS) {
+        reply_seconds(call, out);
     } else {
         chain_copy_slice(out, outcomes[answer].ok);
     }

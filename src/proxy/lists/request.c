@@ -81,6 +81,8 @@ static void start_call(struct pending *p)
     call->from = r->from;
     call->to = r->to;
     call->wants_version = list_reply_has_version(r->verb->verb);
+    call->has_exptime = r->verb->shape == SHAPE_LIST_EXPTIME;
+    call->exptime = r->exptime;
     set_items(c, r);
     call_part_submit(c);
 }
