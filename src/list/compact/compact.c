@@ -21,26 +21,6 @@
 /* How often it looks whether the place it needs is free. */
 #define PLACE_POLL_US 1000u
 
-bool compact_become_publisher(struct op_compact *c)
-{
-    struct list *list = c->op.list;
-    if (list->publisher == NULL) {
-        list->publisher = &c->op;
-    }
-    c->op.waits_quiet = list->publisher != &c->op || list_writing(list);
-    return !c->op.waits_quiet;
-}
-
-void compact_stop_publishing(struct engine *e, struct op_compact *c)
-{
-    struct list *list = c->op.list;
-    c->op.waits_quiet = false;
-    if (list->publisher == &c->op) {
-        list->publisher = NULL;
-    }
-    op_check_quiet(e, list);
-}
-
 bool compact_over(const struct engine *e, const struct op_compact *c)
 {
     return e->now.mono_us >= c->until_us;
@@ -441,7 +421,7 @@ static void compact_fini(struct engine *e, struct op *op)
     if (c->content_ready) {
         content_fini(&c->content);
     }
-    writer_fini(c);
+    writer_fini(&c->writer);
     block_unref(&c->value);
     log_fold_fini(&c->log);
     head_unref(&c->head);

@@ -15,10 +15,10 @@
 #define LIST_COMPACT_COMPACT_H
 
 #include "list/compact/plan.h"
-#include "list/compact/write_run.h"
 #include "list/content/content.h"
 #include "list/core/op.h"
 #include "list/core/scan.h"
+#include "list/core/write_run.h"
 #include "list/format/log_fold.h"
 
 /* For schedule.c alone; list.compaction must be NULL. Starts an automatic compaction. is_late:
@@ -40,7 +40,7 @@ enum step_result {
     STEP_UNKNOWN,  /* the outcome of a write is not known: nothing may be deleted */
 };
 
-enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_CAS, TAG_DELETE, TAG_DROP };
+enum { TAG_CAS = TAG_OWN, TAG_DROP };
 
 struct op_compact {
     struct op op;
@@ -99,16 +99,6 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 /* Folds the log in place, or drops all content (PLAN_CLEAR). */
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
-
-/* Keeps this worker's changes, and its other compaction's publishing, back until
- * compact_stop_publishing. True when none is under way any more; COMPACT_BECOME_PUBLISHER waits for
- * that. */
-bool compact_become_publisher(struct op_compact *c);
-void compact_stop_publishing(struct engine *e, struct op_compact *c);
-#define COMPACT_BECOME_PUBLISHER(co, c) \
-    while (!compact_become_publisher(c)) { \
-        CO_AWAIT(co, "waiting for own changes"); \
-    }
 
 /* Is its time over? */
 bool compact_over(const struct engine *e, const struct op_compact *c);

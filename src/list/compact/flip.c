@@ -62,14 +62,14 @@ static void write_folded(struct engine *e, struct op_compact *c, const struct fo
         }
         for (size_t i = 0; i < batch.count; i++) {
             if (view == NULL || view_changes(view, batch.ops[i], batch.items[i])) {
-                writer_put(e, c, batch.ops[i], batch.items[i]);
+                writer_put(e, &c->writer, batch.ops[i], batch.items[i]);
             }
         }
     }
-    bool little = view != NULL && writer_bytes(c) <= list_log_limit(c->op.list) / 4;
+    bool little = view != NULL && writer_bytes(&c->writer) <= list_log_limit(c->op.list) / 4;
     c->inlined = little && c->goal == COMPACT_AUTO; /* an lcompact leaves nothing in the log */
     if (!c->inlined) {
-        writer_flush(e, c);
+        writer_flush(e, &c->writer);
     }
 }
 
@@ -91,7 +91,7 @@ static bool prepare(struct engine *e, struct op_compact *c)
 static void take_written(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     if (event->tag != TAG_HEAD) {
-        writer_take_reply(c, event);
+        writer_take_reply(&c->writer, event);
     } else if (!compact_take_head(e, c, event)) {
         c->foreign = event->status == BE_HIT;
     }
@@ -135,7 +135,7 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
         layout_insert_run(&layout, layout.run_count, &c->writer.run);
     }
     if (c->inlined) {
-        struct slice entries = writer_entries(c);
+        struct slice entries = writer_entries(&c->writer);
         block_append(&layout.log, entries.p, entries.len);
     }
     size_t swept = layout_carry(&layout, folded->announcements, &carry);
@@ -152,10 +152,10 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     struct op *op = &c->op;
 
     CO_BEGIN(co);
-    COMPACT_BECOME_PUBLISHER(co, c);
-    writer_init(e, c, c->head->log.len + 2 * list_log_hard_limit(op->list));
-    c->result = STEP_FAILED;
-    CO_CALL(co, announce_step(e, c, event, "announcing a flip"));
+    OP_BECOME_PUBLISHER(co, &c->op);
+    writer_init(e, &c->writer, op, c->head->log.len + 2 * list_log_hard_limit(op->list), c->error);
+    CO_CALL(co, announce_step(e, &c->writer, &c->head, event, "announcing a flip"));
+    c->result = c->writer.conflict ? STEP_CONFLICT : STEP_FAILED;
     if (c->head != NULL && prepare(e, c)) {
         if (list_is_far(op->list)) {
             /* The head behind the sublists: fewer round trips for others to append in. */
@@ -166,15 +166,15 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
             take_written(e, c, event);
         }
         c->result = c->writer.unknown ? STEP_UNKNOWN : STEP_FAILED;
-        if (!writer_failed(c) && c->head != NULL) {
+        if (!writer_failed(&c->writer) && c->head != NULL) {
             CO_CALL(co, publish_step(e, c, event, build_flip));
         }
     }
-    compact_stop_publishing(e, c);
+    op_stop_publishing(e, &c->op);
     if (c->result == STEP_DONE) {
         metric_inc(e->metrics, METRIC_list_flips);
     } else if (c->writer.announced && c->result != STEP_UNKNOWN) {
-        CO_CALL(co, undo_step(e, c, event));
+        CO_CALL(co, undo_step(e, &c->writer, event));
     }
     CO_END(co);
 }

@@ -97,7 +97,7 @@ static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s)
         if (op == 0 || (c->oldest && op == ENTRY_DEL)) {
             continue;
         }
-        writer_put(e, c, c->oldest ? ENTRY_ADD : op, item);
+        writer_put(e, &c->writer, c->oldest ? ENTRY_ADD : op, item);
     }
 }
 
@@ -105,13 +105,13 @@ static bool visit_base(void *arg, struct sublist *s)
 {
     struct merge_base *base = arg;
     pass_base(base->e, base->c, s);
-    return !writer_failed(base->c) && base->c->op.due < WRITES_MAX;
+    return !writer_failed(&base->c->writer) && base->c->op.due < WRITES_MAX;
 }
 
 /* All of the list's older content in less than half a log: no sublist is worth that. */
 static bool fits_log(const struct op_compact *c)
 {
-    size_t small = list_log_limit(c->op.list) / 2, bytes = writer_bytes(c);
+    size_t small = list_log_limit(c->op.list) / 2, bytes = writer_bytes(&c->writer);
     return c->oldest && c->input_count == c->head->run_count && bytes > 0 && bytes <= small &&
            c->goal != COMPACT_HEAL;
 }
@@ -122,17 +122,17 @@ static bool write_some_rest(struct engine *e, struct op_compact *c)
 {
     char op;
     struct slice item;
-    while (c->op.due < WRITES_MAX && !writer_failed(c)) {
+    while (c->op.due < WRITES_MAX && !writer_failed(&c->writer)) {
         if (!fold_next(&c->content.overlay, c->oldest, &c->rest_at, &op, &item)) {
             c->inlined = fits_log(c);
             if (!c->inlined) {
-                writer_flush(e, c);
+                writer_flush(e, &c->writer);
             }
             return true;
         }
-        writer_put(e, c, op, item);
+        writer_put(e, &c->writer, op, item);
     }
-    return writer_failed(c);
+    return writer_failed(&c->writer);
 }
 
 static struct block *build_merge(struct engine *e, struct op_compact *c)
@@ -153,7 +153,7 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
     layout_init(&layout, head);
     layout_drop_runs(&layout, (size_t)at, c->input_count);
     if (c->inlined) {
-        struct slice entries = writer_entries(c);
+        struct slice entries = writer_entries(&c->writer);
         block_append(&layout.log, entries.p, entries.len);
     } else if (c->writer.run.range.count > 0) {
         layout_insert_run(&layout, (size_t)at, &c->writer.run);
@@ -198,7 +198,8 @@ static bool stream_over(struct engine *e, struct op_compact *c, struct merge_bas
         give_up(c);
         return true;
     }
-    return c->scan.state == SCAN_MISSING || c->scan.state == SCAN_ERROR || writer_failed(c);
+    return c->scan.state == SCAN_MISSING || c->scan.state == SCAN_ERROR ||
+           writer_failed(&c->writer);
 }
 
 static void take_any(struct op_compact *c, const struct op_event *event)
@@ -206,7 +207,7 @@ static void take_any(struct op_compact *c, const struct op_event *event)
     if (event != NULL && (event->tag & TAG_SCAN) != 0) {
         scan_take(&c->scan, event);
     } else {
-        writer_take_reply(c, event);
+        writer_take_reply(&c->writer, event);
     }
 }
 
@@ -234,18 +235,18 @@ static enum progress stream_oldest(struct engine *e, struct op_compact *c,
     c->rest_at = 0;
     while (c->scan.state == SCAN_END && !write_some_rest(e, c)) {
         CO_AWAIT(co, "writing merged sublists");
-        writer_take_reply(c, event);
+        writer_take_reply(&c->writer, event);
     }
     while (c->op.due > 0) {
         CO_AWAIT(co, "writing the last merged sublists");
-        writer_take_reply(c, event);
+        writer_take_reply(&c->writer, event);
     }
     CO_END(co);
 }
 
 static bool written(const struct op_compact *c)
 {
-    return c->scan.state == SCAN_END && !c->content.too_large && !writer_failed(c);
+    return c->scan.state == SCAN_END && !c->content.too_large && !writer_failed(&c->writer);
 }
 
 /* The inputs could not be read. True when that may be damage: then the head must be looked at
@@ -283,9 +284,9 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     CO_BEGIN(co);
     choose_inputs(c);
     log_fold_clear(&c->log); /* a merge takes long */
-    writer_init(e, c, input_bytes(c));
-    c->result = STEP_FAILED;
-    CO_CALL(co, announce_step(e, c, event, "announcing a merge"));
+    writer_init(e, &c->writer, &c->op, input_bytes(c), c->error);
+    CO_CALL(co, announce_step(e, &c->writer, &c->head, event, "announcing a merge"));
+    c->result = c->writer.conflict ? STEP_CONFLICT : STEP_FAILED;
     if (c->head != NULL && begin(c)) {
         CO_CALL(co, fold_newer(e, c, event));
         if (compact_over(e, c)) {
@@ -301,20 +302,20 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
             (void)compact_take_head(e, c, event);
             look_for_damage(e, c);
         } else if (written(c)) {
-            COMPACT_BECOME_PUBLISHER(co, c);
+            OP_BECOME_PUBLISHER(co, &c->op);
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish a merge");
             c->result = STEP_CONFLICT;
             if (compact_take_head(e, c, event)) {
                 CO_CALL(co, publish_step(e, c, event, build_merge));
             }
-            compact_stop_publishing(e, c);
+            op_stop_publishing(e, &c->op);
         }
     }
     if (c->result == STEP_DONE) {
         metric_inc(e->metrics, c->goal == COMPACT_HEAL ? METRIC_list_heals : METRIC_list_merges);
     } else if (c->writer.announced && c->result != STEP_UNKNOWN) {
-        CO_CALL(co, undo_step(e, c, event));
+        CO_CALL(co, undo_step(e, &c->writer, event));
     }
     CO_END(co);
 }

@@ -200,14 +200,14 @@ static enum progress rewrite_step(struct engine *e, struct op_compact *c,
 {
     struct co *co = &c->op.co;
     CO_BEGIN(co);
-    COMPACT_BECOME_PUBLISHER(co, c);
+    OP_BECOME_PUBLISHER(co, &c->op);
     emit_get(e, &c->op, TAG_HEAD);
     CO_AWAIT(co, "reading head to rewrite it");
     c->result = STEP_CONFLICT;
     if (compact_take_head(e, c, event)) {
         CO_CALL(co, publish_step(e, c, event, build));
     }
-    compact_stop_publishing(e, c);
+    op_stop_publishing(e, &c->op);
     CO_END(co);
 }
 
@@ -278,9 +278,9 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
 {
     struct co *co = &c->op.co;
     CO_BEGIN(co);
-    COMPACT_BECOME_PUBLISHER(co, c);
+    OP_BECOME_PUBLISHER(co, &c->op);
     if (c->withdrawn) {
-        compact_stop_publishing(e, c);
+        op_stop_publishing(e, &c->op);
         c->result = STEP_CONFLICT;
         CO_RETURN(co);
     }
@@ -300,6 +300,6 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
     } else {
         op_error_text(event, c->error);
     }
-    compact_stop_publishing(e, c);
+    op_stop_publishing(e, &c->op);
     CO_END(co);
 }

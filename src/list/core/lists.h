@@ -38,7 +38,8 @@ struct list {
     struct op *turns;         /* the batch of changes and looks in turns in progress */
     struct op *compaction;    /* the compaction in progress, unless it is merging */
     struct op *merge;         /* the one that is: merges are long, flips go on beside them */
-    struct op *publisher;     /* which of the two is publishing: changes of this worker wait */
+    struct op *put;           /* the replacement of the whole content in progress */
+    struct op *publisher;     /* which of the three is publishing: changes of this worker wait */
     struct op *renewal;       /* the one that renews its time to live */
     struct op *writer;        /* dialects: what changes it, or folds it */
     struct op *reader;        /* dialects: what reads it */

@@ -43,13 +43,33 @@ static void op_make_runnable(struct engine *e, struct op *op)
 
 void op_check_quiet(struct engine *e, struct list *list)
 {
-    struct op *const waiters[] = {list->compaction, list->merge};
-    for (size_t i = 0; i < 2; i++) {
+    struct op *const waiters[] = {list->compaction, list->merge, list->put};
+    for (size_t i = 0; i < sizeof waiters / sizeof waiters[0]; i++) {
         if (waiters[i] != NULL && waiters[i]->waits_quiet) {
             op_make_runnable(e, waiters[i]);
         }
     }
     lists_mark_ready(&e->lists, list);
+}
+
+bool op_become_publisher(struct op *op)
+{
+    struct list *list = op->list;
+    if (list->publisher == NULL) {
+        list->publisher = op;
+    }
+    op->waits_quiet = list->publisher != op || list_writing(list);
+    return !op->waits_quiet;
+}
+
+void op_stop_publishing(struct engine *e, struct op *op)
+{
+    struct list *list = op->list;
+    op->waits_quiet = false;
+    if (list->publisher == op) {
+        list->publisher = NULL;
+    }
+    op_check_quiet(e, list);
 }
 
 static void op_leave_queues(struct engine *e, struct op *op)
@@ -78,6 +98,8 @@ static void op_finish(struct engine *e, struct op *op)
         list->merge = NULL;
     } else if (list->renewal == op) {
         list->renewal = NULL;
+    } else if (list->put == op) {
+        list->put = NULL;
     } else if (list->writer == op) {
         list->writer = NULL;
     } else if (list->reader == op) {

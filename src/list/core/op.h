@@ -81,8 +81,16 @@ void op_start(struct engine *e, struct op *op);
 void op_resume(struct engine *e, struct op *op);
 /* Hands an event to the operation and settles what follows. */
 void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
-/* Lets a compaction go on that waits for this worker's changes, once there are none. */
+/* Lets an operation go on that waits for this worker's changes, once there are none. */
 void op_check_quiet(struct engine *e, struct list *list);
+/* Keeps this worker's changes of the list, and the publishing of its other operations, back until
+ * op_stop_publishing. True when none is under way any more; OP_BECOME_PUBLISHER waits for that. */
+bool op_become_publisher(struct op *op);
+void op_stop_publishing(struct engine *e, struct op *op);
+#define OP_BECOME_PUBLISHER(co, op) \
+    while (!op_become_publisher(op)) { \
+        CO_AWAIT(co, "waiting for own changes"); \
+    }
 /* The name of the step that the oldest operation on this list waits in, "" when there is none. */
 const char *op_waiting(const struct engine *e, const struct list *list);
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/core/write_run.h"
+
+#include "list/core/engine_state.h"
+
+void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t bytes_max,
+                 char error[LIST_ERROR_MAX])
+{
+    uint64_t limit = list_sublist_limit(op->list);
+    writer_fini(w);
+    *w = (struct run_writer){.op = op, .error = error, .limit_bytes = limit};
+    name_fresh(&w->announcement.range.name, e->rng);
+    /* An entry that does not fit closes a sublist: any two neighbours hold more than one limit
+     * together. */
+    uint64_t most = 2 * bytes_max / (limit - SUBLIST_HEADER_BYTES) + 2;
+    w->announcement.range.count = most > SUBLISTS_MAX ? SUBLISTS_MAX : (uint32_t)most;
+    w->announcement.created_s = e->now.wall_s;
+    w->run.range.name = w->announcement.range.name;
+}
+
+void writer_fini(struct run_writer *w)
+{
+    block_unref(&w->sublist);
+}
+
+static void emit_announcement(struct engine *e, struct run_writer *w)
+{
+    struct block *b = block_new(64);
+    announcement_append(&b, &w->announcement);
+    emit_append(e, w->op, b, TAG_ANNOUNCE);
+    w->op->list->appended_bytes += b->used;
+    block_unref(&b);
+}
+
+/* The same by CAS of the head as it was read. */
+static void emit_announcing_cas(struct engine *e, struct run_writer *w, const struct head *head)
+{
+    struct block *b = block_new(head->value.len + 64);
+    block_append(&b, head->value.p, head->value.len);
+    announcement_append(&b, &w->announcement);
+    emit_cas(e, w->op, head, b, TAG_ANNOUNCE);
+    block_unref(&b);
+}
+
+static void take_announced(struct engine *e, struct run_writer *w, struct head **head,
+                           const struct op_event *event)
+{
+    bool gone = event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
+                event->status == BE_NOT_FOUND;
+    if (event->tag == TAG_HEAD) {
+        head_unref(head);
+        (void)op_take_head(e, w->op, event, head, w->error);
+    } else if (event->status == BE_STORED) {
+        w->announced = true;
+    } else {
+        w->refused = true;
+        w->conflict = gone;
+        if (!gone) {
+            op_error_text(event, w->error);
+        }
+    }
+}
+
+enum progress announce_step(struct engine *e, struct run_writer *w, struct head **head,
+                            const struct op_event *event, const char *name)
+{
+    struct op *op = w->op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    emit_announcement(e, w);
+    emit_get(e, op, TAG_HEAD);
+    while (op->due > 0) {
+        CO_AWAIT(co, name);
+        take_announced(e, w, head, event);
+    }
+    if (w->refused && w->conflict && *head != NULL) {
+        /* There is a head, but it takes no appends: extstore has it on disk, or there is no memory
+         * for a longer one in this moment. */
+        w->refused = w->conflict = false;
+        emit_announcing_cas(e, w, *head);
+        CO_AWAIT(co, name);
+        take_announced(e, w, head, event);
+        if (w->announced) {
+            /* Not before: a CAS that keeps an expiry is sent when the server's clock is known. */
+            emit_get(e, op, TAG_HEAD);
+            CO_AWAIT(co, name);
+            take_announced(e, w, head, event);
+        }
+    }
+    if (w->refused) {
+        head_unref(head);
+    }
+    CO_END(co);
+}
+
+void writer_flush(struct engine *e, struct run_writer *w)
+{
+    if (w->sublist == NULL) {
+        return;
+    }
+    if (w->run.range.count == w->announcement.range.count) {
+        /* More than was announced would be beyond the reach of a sweep. */
+        w->refused = true;
+    } else {
+        sublist_finish(w->sublist, w->sublist_entries);
+        emit_add_sublist(e, w->op, &w->run.range.name, w->run.range.count, w->sublist, TAG_SUBLIST);
+        w->run.bytes += w->sublist->used;
+        w->run.range.count++;
+    }
+    block_unref(&w->sublist);
+    w->sublist_entries = 0;
+}
+
+void writer_put(struct engine *e, struct run_writer *w, char op, struct slice item)
+{
+    if (w->sublist != NULL && w->sublist->used + entry_bytes(item.len) > w->limit_bytes) {
+        writer_flush(e, w);
+    }
+    if (w->sublist == NULL) {
+        w->sublist = sublist_begin(w->limit_bytes);
+    }
+    entry_append(&w->sublist, (enum entry_op)op, item);
+    w->sublist_entries++;
+    w->run.items += op != ENTRY_DEL;
+}
+
+uint64_t writer_bytes(const struct run_writer *w)
+{
+    if (w->run.range.count > 0 || w->refused) {
+        return UINT64_MAX;
+    }
+    return w->sublist == NULL ? 0 : w->sublist->used;
+}
+
+struct slice writer_entries(const struct run_writer *w)
+{
+    const struct block *s = w->sublist;
+    return s == NULL ? SLICE_NONE
+                     : slice_make(s->data + SUBLIST_HEADER_BYTES, s->used - SUBLIST_HEADER_BYTES);
+}
+
+void writer_take_reply(struct run_writer *w, const struct op_event *event)
+{
+    if (event == NULL || event->tag != TAG_SUBLIST || event->status == BE_STORED) {
+        return;
+    }
+    /* NOT_STORED: the name is taken, so another proxy swept it: it is burnt, and no longer this
+     * proxy's to delete. */
+    if (event->status == BE_NOT_STORED) {
+        w->unknown = true; /* the call ends with "busy": the backend has made no error */
+        return;
+    }
+    if (event->status == BE_LOST) {
+        w->unknown = true;
+    } else {
+        w->refused = true;
+    }
+    op_error_text(event, w->error);
+}
+
+bool writer_failed(const struct run_writer *w)
+{
+    return w->refused || w->unknown;
+}
+
+/* Nothing of that name is stored: the announcement is taken back by an append, which no other
+ * writer can refuse. */
+static void emit_withdrawal(struct engine *e, struct run_writer *w)
+{
+    w->announcement.range.count = 0;
+    emit_announcement(e, w);
+}
+
+enum progress undo_step(struct engine *e, struct run_writer *w, const struct op_event *event)
+{
+    enum { WINDOW = 32 };
+    struct co *co = &w->op->co;
+
+    CO_BEGIN(co);
+    metric_inc(e->metrics, METRIC_list_giveups);
+    w->deleted = 0;
+    while (w->deleted < w->run.range.count || w->op->due > 0) {
+        while (w->deleted < w->run.range.count && w->op->due < WINDOW) {
+            emit_delete_sublist(e, w->op, &w->run.range.name, w->deleted++, TAG_DELETE);
+        }
+        CO_AWAIT(co, "deleting own unpublished sublists");
+        if (event->status != BE_DELETED && event->status != BE_NOT_FOUND) {
+            w->unknown = true;
+        }
+    }
+    /* What was last seen in the head's place may be no list: then the announcement is gone, too. */
+    if (!w->unknown && w->op->list->has_head) {
+        emit_withdrawal(e, w);
+        CO_AWAIT(co, "withdrawing the announcement");
+    }
+    CO_END(co);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing a run: its sublists under a fresh name that was announced in the log before (storage
+ * rules 1 and 2), each by ADD, so that a name that was swept in the meantime (burnt) refuses
+ * instead of coming to life.
+ *
+ * Its requests carry these tags; an operation that writes runs numbers its own from TAG_OWN on.
+ */
+#ifndef LIST_CORE_WRITE_RUN_H
+#define LIST_CORE_WRITE_RUN_H
+
+#include "list/core/op.h"
+
+enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_DELETE, TAG_OWN };
+
+/* A run being written: sublists go out as they fill. */
+struct run_writer {
+    struct op *op;                    /* which writes it */
+    char *error;                      /* the operation's, LIST_ERROR_MAX bytes */
+    struct announcement announcement; /* its name, and how many sublists it may have */
+    uint64_t limit_bytes;             /* of a sublist */
+    struct block *sublist;            /* being filled, or NULL */
+    uint32_t sublist_entries;
+    struct run run;   /* what was written so far */
+    bool announced;   /* its name is known to stand in the log, or did */
+    bool conflict;    /* it was not announced: the head had moved on */
+    bool refused;     /* a write was definitely not done */
+    bool unknown;     /* a write's outcome is not known, or its name is burnt */
+    uint32_t deleted; /* of what was written, when it is undone */
+};
+
+/* bytes_max: of all entries that are to come. */
+void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t bytes_max,
+                 char error[LIST_ERROR_MAX]);
+void writer_put(struct engine *e, struct run_writer *w, char op, struct slice item);
+void writer_flush(struct engine *e, struct run_writer *w);
+/* Bytes of what was put so far, as stored; UINT64_MAX when a part of it is on its way. */
+uint64_t writer_bytes(const struct run_writer *w);
+/* The entries that were put and are not on their way. */
+struct slice writer_entries(const struct run_writer *w);
+void writer_take_reply(struct run_writer *w, const struct op_event *event);
+bool writer_failed(const struct run_writer *w);
+/* Announces the run and reads the head behind the announcement; *head is NULL when that did not go
+ * well. name: of the wait. */
+enum progress announce_step(struct engine *e, struct run_writer *w, struct head **head,
+                            const struct op_event *event, const char *name);
+/* Deletes what was written and withdraws the announcement, where a list was last seen; only after
+ * a definite refusal (storage rule 4). */
+enum progress undo_step(struct engine *e, struct run_writer *w, const struct op_event *event);
+/* Fine when it was never begun. */
+void writer_fini(struct run_writer *w);
+
+#endif
