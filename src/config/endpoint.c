@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/un.h>
@@ -190,6 +191,25 @@ static bool is_no_machine(const char *host)
     return inet_pton(AF_INET6, host, &v6) == 1 && !ipv6_is_host(&v6);
 }
 
+/* Is it a port where memcacheds often are, the usual one or one of those next to it? */
+static bool is_usual_port(uint64_t number)
+{
+    return number / 100 == MEMCACHED_PORT / 100;
+}
+
+/* "host 11211", with a blank in place of the colon, would be the usual port and a weight. Says what
+ * to write for either. Returns -1. */
+static int refuse_port_as_weight(struct slice address, uint64_t weight,
+                                 const struct endpoint *endpoint, char error[CONFIG_ERROR_MAX])
+{
+    char shown[SHOWN_MAX], name[ENDPOINT_TEXT_MAX];
+    text_show(address, shown, sizeof shown);
+    return config_fail(error,
+                       "'%s %" PRIu64 "' has a weight that looks like a port; expected %s:%" PRIu64
+                       " for the port, or %s %" PRIu64 " for the weight",
+                       shown, weight, shown, weight, endpoint_format(endpoint, name), weight);
+}
+
 /* "host:port weight": the weight may be missing. */
 static int parse_server(struct slice text, struct server_config *server,
                         char error[CONFIG_ERROR_MAX])
@@ -212,8 +232,14 @@ static int parse_server(struct slice text, struct server_config *server,
     if (weight.len > 0 && (!slice_to_u64(weight, &value) || value == 0 || value > WEIGHT_MAX)) {
         char shown[SHOWN_MAX];
         return config_fail(error,
-                           "'%s' is no weight; expected host:port WEIGHT with a weight of 1 to %d",
+                           "'%s' is no weight; expected host:port WEIGHT with a weight of 1 to %d, "
+                           "and commas between servers",
                            text_show(weight, shown, sizeof shown), WEIGHT_MAX);
+    }
+    struct endpoint with_port;
+    char why[CONFIG_ERROR_MAX];
+    if (is_usual_port(value) && endpoint_parse(address, 0, &with_port, why) != 0) {
+        return refuse_port_as_weight(address, value, &server->endpoint, error);
     }
     server->weight = (uint32_t)value;
     endpoint_format(&server->endpoint, server->name);

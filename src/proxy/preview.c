@@ -87,6 +87,9 @@ static size_t print_pools(const struct config *config, struct resolver *resolver
         for (size_t i = 0; i < pool->server_count; i++) {
             fprintf(out, "%s", i == 0 ? "" : ", ");
             unknown += !print_server(resolver, &pool->servers[i], out);
+            if (pool->servers[i].weight != 1) {
+                fprintf(out, " with weight %u", pool->servers[i].weight);
+            }
         }
         fprintf(out, "\n");
     }

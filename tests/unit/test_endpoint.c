@@ -153,6 +153,13 @@ static void test_servers(void **state)
     assert_int_equal(pool.servers[2].weight, 1000000);
     assert_string_equal(pool.servers[3].name, "unix:/x");
     assert_string_equal(pool.servers[4].name, "c:1");
+    /* Weights that are none of the ports where memcacheds usually are, and one that surely is no
+     * port. */
+    good_servers(&pool, "d 1024, e 16384, f:1 11211, unix:/y 11211");
+    assert_int_equal(pool.servers[5].weight, 1024);
+    assert_int_equal(pool.servers[6].weight, 16384);
+    assert_int_equal(pool.servers[7].weight, 11211);
+    assert_int_equal(pool.servers[8].weight, 11211);
     free(pool.servers);
 }
 
@@ -163,11 +170,19 @@ static void test_bad_servers(void **state)
     bad_servers("a:1,", "an address is missing; expected host:port, [IPv6]:port or unix:PATH");
     bad_servers("a:1,,b:1", "an address is missing; expected host:port, [IPv6]:port or unix:PATH");
     bad_servers("a:1 0",
-                "'0' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000");
+                "'0' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000, "
+                "and commas between servers");
     bad_servers("a:1 1000001",
-                "'1000001' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000");
-    bad_servers("a:1 b:1",
-                "'b:1' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000");
+                "'1000001' is no weight; expected host:port WEIGHT with a weight of 1 to 1000000, "
+                "and commas between servers");
+    bad_servers("a:1 b:1", "'b:1' is no weight; expected host:port WEIGHT with a weight of 1 to "
+                           "1000000, and commas between servers");
+    bad_servers("a 11211",
+                "'a 11211' has a weight that looks like a port; expected a:11211 for the "
+                "port, or a:11211 11211 for the weight");
+    bad_servers("b:1, [::1] 11213",
+                "'[::1] 11213' has a weight that looks like a port; expected [::1]:11213 for the "
+                "port, or [::1]:11211 11213 for the weight");
     bad_servers("0.0.0.0:1", "'0.0.0.0:1' is the address of no machine; expected that of a server");
     bad_servers("a:1, 0:2 3", "'0:2' is the address of no machine; expected that of a server");
     bad_servers("[::]", "'[::]:11211' is the address of no machine; expected that of a server");

@@ -207,7 +207,7 @@ def test_a_check_says_what_a_start_would_do(tmp_path):
     assert err.splitlines() == [
         "listens on 127.0.0.1:1, unix:/tmp/x, 2 threads",
         "logs to standard error",
-        "pool a: 10.0.0.1:11211, unix:/tmp/y",
+        "pool a: 10.0.0.1:11211 with weight 3, unix:/tmp/y",
         "pool b, which has the plain keys: localhost:11211",
         "lists topic-a...: dialect simple, in pool a, being moved to the native layout",
         "lists topic-...: dialect ring, in pool a",
