@@ -25,15 +25,22 @@ static struct place place_of(const struct list_policy *policy, const struct plac
     return exact;
 }
 
-/* The flags of a bridge where there is none. In [lists] they are what prefixes inherit. */
+bool bridge_uses(const struct list_policy *policy, const struct config_key *key)
+{
+    bool flags = slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_in")) ||
+                 slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_out"));
+    return !flags || policy->prefix_len == 0 || policy->bridge != BRIDGE_NO;
+}
+
 static int check_without(const struct list_policy *policy, const struct place *place)
 {
-    static const char *const names[] = {"bridge_flags_in", "bridge_flags_out"};
-    for (size_t i = 0; i < 2; i++) {
-        if (policy->prefix_len > 0 && given_line(policy, names[i]) != 0) {
-            struct place exact = place_of(policy, place, names[i]);
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (policy->given_line[i] != 0 && !bridge_uses(policy, &keys[i])) {
+            struct place exact = place_of(policy, place, keys[i].name);
             return refuse(&exact, "%s: bridge = no does not use it; expected with bridge = yes",
-                          names[i]);
+                          keys[i].name);
         }
     }
     return 0;

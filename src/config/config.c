@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/bridge.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
 #include "config/store.h"
@@ -242,14 +243,19 @@ struct printed {
     const uint32_t *given_line, *inherited_line;
 };
 
-/* Of a list policy those that its dialect uses: a file may hold no others. */
+/* Of a list policy those that it uses: a file may hold no others. */
+static bool is_used(const struct printed *printed, const struct config_key *key)
+{
+    return printed->kind != SECTION_LISTS ||
+           (dialect_uses(printed->section, key) && bridge_uses(printed->section, key));
+}
+
 static void print_section(const struct printed *printed, config_printer *print, void *arg)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        if (keys[i].section == printed->kind &&
-            (printed->kind != SECTION_LISTS || dialect_uses(printed->section, &keys[i]))) {
+        if (keys[i].section == printed->kind && is_used(printed, &keys[i])) {
             char text[64];
             char *value = value_format(&keys[i], printed->section);
             bool own = printed->given_line[i] != CONFIG_GIVEN_NOT;
