@@ -57,6 +57,17 @@ static void submit(struct turns *t, struct list_session *session, enum list_verb
     engine_submit(t->rig.engine, call, t->rig.now);
 }
 
+/* Adds c and deletes a, in one step. */
+static void submit_mixed(struct turns *t)
+{
+    static const struct slice items[] = {{"c", 1}, {"a", 1}};
+    struct list_call *call = &t->calls[t->count];
+    call->ops = "+-";
+    submit(t, &t->session, LIST_ADD, "");
+    call->items = items;
+    call->item_count = 2;
+}
+
 static void submit_turns(struct turns *t, const char *first, const char *second)
 {
     submit(t, &t->session, LIST_ADD, first);
@@ -105,6 +116,25 @@ static void first_round(struct turns *t, const char *change, const char *head)
 {
     answer(t, expect_request(t, BE_GET, NULL), BE_HIT, "^1\n", -1);
     next_round(t, change, head);
+}
+
+static void test_a_call_adds_and_deletes_in_one_append(void **state)
+{
+    struct turns *t = *state;
+    submit_mixed(t);
+    submit(t, &t->other, LIST_GET, "");
+    first_round(t, "+1:c-1:a", "^1\n+1:b+1:c-1:a");
+}
+
+static void test_a_call_adds_and_deletes_in_its_turn(void **state)
+{
+    struct turns *t = *state;
+    submit_turns(t, "a", "b");
+    submit(t, &t->session, LIST_HAS, "b");
+    submit_mixed(t);
+    first_round(t, "+1:a", "^1\n+1:a");
+    answer(t, expect_request(t, BE_GET, NULL), BE_HIT, "^1\n+1:a", -1);
+    answer(t, expect_request(t, BE_CAS, "^1\n+1:a+1:b+1:c-1:a"), BE_STORED, NULL, -1);
 }
 
 static void test_turns_are_written_by_one_cas(void **state)
@@ -217,6 +247,9 @@ static void test_changes_alone_leave_the_view(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_call_adds_and_deletes_in_one_append, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_call_adds_and_deletes_in_its_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_turns_are_written_by_one_cas, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_exact_change_gets_through, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_replacement_gets_through, setup, teardown),

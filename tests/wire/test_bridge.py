@@ -321,3 +321,67 @@ def test_flags_that_make_no_sense_are_named(conn, line):
     assert conn.cmd("ms b-x 1 I", "z") == b"CLIENT_ERROR ms of a list has no flag I (bridge)"
     assert conn.cmd("ms b-x 1 MA C5", "z") == b"CLIENT_ERROR ms of a list has no flag C (bridge)"
     assert conn.get("b-x") == b"a"
+
+
+# --- bridge = signed ---
+
+SIGNED = {
+    "lists b-": {"bridge": "signed"},
+    "lists r-": {"bridge": "signed", "on_missing": "refuse"},
+    "lists g-": {"bridge": "signed", "dialect": "signed", "delimiter": ","},
+    "lists f-": {"bridge": "signed", "dialect": "flip"},
+    "lists u-": {"bridge": "signed", "dialect": "sublists"},
+}
+signed = pytest.mark.config(**SIGNED)
+
+
+@signed
+@pytest.mark.parametrize("key", ("b-x", "g-x", "f-x", "u-x"))
+def test_signed_append_adds_and_deletes(conn, key):
+    assert store(conn, "append", key, "-none+a+b+c") == b"STORED"
+    assert conn.get(key) == b"a,b,c"
+    assert store(conn, "append", key, "+d-a") == b"STORED"
+    assert conn.get(key) == b"b,c,d"
+    assert store(conn, "append", key, "+x-x-b+b") == b"STORED"
+    assert conn.get(key) == b"c,d,b"
+    assert store(conn, "append", key, "") == b"STORED"
+    assert store(conn, "set", key, "p,q") == b"STORED"
+    assert conn.get(key) == b"p,q"
+    many = "".join(f"+i{n}" for n in range(1000))
+    assert store(conn, "append", key, "-p-q" + many) == b"STORED"
+    assert conn.llen(key) == 1000
+
+
+@signed
+def test_signed_append_in_turns_with_reads(conn):
+    """Changes and looks of one session in turns go another way through the engine."""
+    for n in range(200):
+        conn.send(f"append b-x 0 0 {len(f'+a{n}-a{n - 3}')}\r\n+a{n}-a{n - 3}\r\nlhas b-x a{n} a{n - 3}\r\n")
+        conn.send("get b-x\r\n")
+    for n in range(200):
+        assert conn.line() == b"STORED"
+        assert [data for _, _, data in conn.values_answer()] == [b"a%d" % n]
+        expected = b",".join(b"a%d" % i for i in range(max(0, n - 2), n + 1))
+        assert [data for _, _, data in conn.values_answer()] == [expected]
+
+
+@signed
+@pytest.mark.parametrize("value", ("a", "a+b", "+a+", "+a--b", "++a", "+"))
+def test_signed_values_that_are_none(conn, value):
+    assert store(conn, "append", "b-x", value) == (
+        b"CLIENT_ERROR value holds no signed items, each with a sign in front: +add-delete (bridge "
+        b"= signed)"
+    )
+    assert conn.get("b-x") is None
+
+
+@signed
+def test_signed_lists_take_no_prepend(conn):
+    refusal = (
+        b"CLIENT_ERROR %s is not for these lists: append -ITEM to delete (bridge = signed)"
+    )
+    assert store(conn, "prepend", "b-x", "a") == refusal % b"prepend"
+    assert conn.cmd("ms b-x 1 MP", "a") == refusal % b"ms"
+    assert store(conn, "append", "r-x", "+a-b") == b"NOT_STORED"
+    assert store(conn, "append", "r-x", "-b") == b"NOT_STORED"
+    assert store(conn, "append", "b-x", "+a,b").startswith(b"CLIENT_ERROR item holds the delimiter")

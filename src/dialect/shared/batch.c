@@ -29,7 +29,7 @@ void signed_batch(struct work *w)
     TAILQ_FOREACH(call, &w->calls, link)
     {
         for (size_t i = 0; i < call->item_count; i++) {
-            enum entry_op op = call->verb == LIST_DEL ? ENTRY_DEL : ENTRY_ADD;
+            enum entry_op op = list_call_deletes(call, i) ? ENTRY_DEL : ENTRY_ADD;
             adds = adds || op == ENTRY_ADD;
             signed_append(&text, op, call->items[i], signs);
         }

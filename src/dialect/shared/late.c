@@ -19,6 +19,10 @@ void work_keep_items(struct work *w, struct list_call *call)
     }
     call->given_items = call->items;
     call->items = items;
+    if (call->ops != NULL) {
+        struct slice ops = arena_copy(&w->kept, slice_make(call->ops, call->item_count));
+        call->ops = ops.p;
+    }
 }
 
 static bool is_among(const struct call_queue *calls, const struct list_call *call)

@@ -60,7 +60,7 @@ static void decide(struct op_turns *t, const struct view *view)
             bool in = outcome != 0 ? outcome != ENTRY_DEL : view_has(view, item);
             if (call->verb == LIST_HAS && in) {
                 answer_member(t->op.list, call, item);
-            } else if (call->verb != LIST_HAS && in != (call->verb == LIST_ADD)) {
+            } else if (call->verb != LIST_HAS && in == list_call_deletes(call, i)) {
                 enum entry_op op = in ? ENTRY_DEL : ENTRY_ADD;
                 fold_apply(&changes, op, item);
                 entry_append(&t->entries, op, item);

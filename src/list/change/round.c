@@ -24,7 +24,7 @@ static void append_call(struct block **batch, const struct list_call *call)
         entry_append(batch, ENTRY_CLEAR, SLICE_NONE);
     }
     for (size_t i = 0; i < call->item_count; i++) {
-        entry_append(batch, call->verb == LIST_DEL ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+        entry_append(batch, list_call_deletes(call, i) ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
     }
 }
 

@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "list/core/list_verb.h"
 #include "list/core/session.h"
+#include "list/format/entry.h"
 
 struct due_queue;
 struct head;
@@ -65,6 +66,8 @@ struct list_call {
     struct list_session *session;
     const struct slice *items;
     size_t item_count;
+    const char *ops; /* LIST_ADD: ENTRY_ADD or ENTRY_DEL for each item, all of them in one step, one
+                        after the other; NULL: all are added */
     int64_t from, to;
     enum list_condition condition; /* of changes that take one */
     uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */
@@ -106,5 +109,11 @@ struct list_call {
     uint64_t wanted_bytes; /* the engine's: what there was no room for when it was deferred */
     uint64_t room_bytes;   /* the engine's: what there was no room for in the log; 0: never so */
 };
+
+/* LIST_ADD, LIST_DEL: is item i of the call deleted? */
+static inline bool list_call_deletes(const struct list_call *call, size_t i)
+{
+    return call->verb == LIST_DEL || (call->ops != NULL && call->ops[i] == ENTRY_DEL);
+}
 
 #endif

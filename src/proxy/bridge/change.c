@@ -3,6 +3,7 @@
  * Requests with one key, which is a list: those that change it, and meta commands.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "proxy/bridge/part.h"
 #include "proxy/bridge/text.h"
@@ -75,6 +76,17 @@ static char delimiter_of(const struct list_policy *policy)
     return (char)policy->delimiter;
 }
 
+/* append with bridge = signed: additions and deletions. */
+static bool takes_signs(const struct list_policy *policy, enum bridge_verb verb)
+{
+    return policy->bridge == BRIDGE_SIGNED && verb == BRIDGE_ADD;
+}
+
+static struct signs signs_in(const struct list_policy *policy)
+{
+    return (struct signs){(char)policy->add_sign, (char)policy->delete_sign};
+}
+
 /* --- refusals --- */
 
 static bool flags_fit(const struct list_policy *policy, uint32_t flags)
@@ -89,10 +101,11 @@ static bool flags_fit(const struct list_policy *policy, uint32_t flags)
 
 /* Is the value no text of items? Its data block was taken with it. */
 static bool refuse_value(struct client *client, const struct request *r,
-                         const struct list_policy *policy, uint32_t flags)
+                         const struct list_policy *policy, enum bridge_verb verb, uint32_t flags)
 {
     char delimiter = delimiter_of(policy), shown[8];
     bool whole;
+    size_t count;
     if (!flags_fit(policy, flags)) {
         bridge_refuse(client, r,
                       "CLIENT_ERROR value has flags %u: switch off serialisation and compression "
@@ -100,7 +113,19 @@ static bool refuse_value(struct client *client, const struct request *r,
                       flags);
         return true;
     }
-    size_t count = bridge_count(bridge_text(r->data, delimiter), delimiter, &whole);
+    if (takes_signs(policy, verb)) {
+        count = bridge_signed_count(r->data, signs_in(policy), &whole);
+    } else {
+        count = bridge_count(bridge_text(r->data, delimiter), delimiter, &whole);
+    }
+    if (!whole && takes_signs(policy, verb)) {
+        bridge_refuse(
+            client, r,
+            "CLIENT_ERROR value holds no signed items, each with a sign in front: %cadd%cdelete "
+            "(bridge = signed)",
+            policy->add_sign, policy->delete_sign);
+        return true;
+    }
     if (!whole) {
         bridge_refuse(client, r,
                       "CLIENT_ERROR value holds an empty item: items are joined by one '%s'",
@@ -123,10 +148,16 @@ static bool refuse_request(struct client *client, const struct request *r,
                       SLICE_ARGS(r->verb->text));
         return true;
     }
+    if (policy->bridge == BRIDGE_SIGNED && b->verb == BRIDGE_DELETE) {
+        bridge_refuse(client, r,
+                      "CLIENT_ERROR %.*s is not for these lists: append %cITEM to delete (bridge = "
+                      "signed)",
+                      SLICE_ARGS(r->verb->text), policy->delete_sign);
+        return true;
+    }
     bool sets_time = b->has_exptime && b->exptime != 0;
     if (b->verb == BRIDGE_REPLACE || b->verb == BRIDGE_CAS || b->verb == BRIDGE_TOUCH ||
-        sets_time || (policy->bridge == BRIDGE_SIGNED && b->verb <= BRIDGE_DELETE) ||
-        (b->verb == BRIDGE_DROP && b->has_cas)) {
+        sets_time || (b->verb == BRIDGE_DROP && b->has_cas)) {
         bridge_refuse(client, r, "CLIENT_ERROR this version cannot do that to a list");
         return true;
     }
@@ -135,12 +166,13 @@ static bool refuse_request(struct client *client, const struct request *r,
                       SLICE_ARGS(r->verb->text), b->unknown_flag);
         return true;
     }
-    return has_items(b->verb) && refuse_value(client, r, policy, b->flags);
+    return has_items(b->verb) && refuse_value(client, r, policy, b->verb, b->flags);
 }
 
 /* --- calls --- */
 
-static void set_items(struct call_part *c, const struct request *r)
+/* Items with a delimiter between them. */
+static size_t set_joined_items(struct call_part *c, const struct request *r)
 {
     char delimiter = delimiter_of(c->call.policy);
     struct slice text = bridge_text(r->data, delimiter);
@@ -150,49 +182,72 @@ static void set_items(struct call_part *c, const struct request *r)
     for (size_t i = 0; i < count; i++) {
         c->items[i] = bridge_next(&text, delimiter);
     }
-    call_part_set_items(c, count);
+    return count;
 }
 
-/* Its key is *key. */
-static struct call_part *new_part(struct pending *p, const struct bridge_request *b,
-                                  struct slice *key)
+/* Items with signs, each of which is an op. */
+static size_t set_signed_items(struct call_part *c, const struct request *r)
 {
-    const struct request *r = &p->request;
-    bool second = b->verb == BRIDGE_READ && b->wants_ttl;
-    *key = r->key;
-    if (!r->base64 && !second) {
-        return call_part_new(p, *key);
+    struct signs signs = signs_in(c->call.policy);
+    struct slice text = r->data;
+    bool whole;
+    size_t count = bridge_signed_count(text, signs, &whole);
+    char *ops = malloc(count + 1);
+    CHECK(ops != NULL);
+    call_part_reserve(c, count);
+    for (size_t i = 0; i < count; i++) {
+        enum entry_op op;
+        CHECK(signed_next(&text, signs, &op, &c->items[i]));
+        ops[i] = (char)op;
     }
-    struct call_part *c = call_part_new_more(p, *key);
-    if (r->base64) {
-        char decoded[KEY_BYTES_MAX];
-        size_t len = key_decode_base64(r->key, decoded);
-        memcpy(c->more->key, decoded, len);
-        *key = slice_make(c->more->key, len);
+    c->call.ops = call_part_more(c)->ops = ops;
+    return count;
+}
+
+static void set_items(struct call_part *c, const struct request *r, enum bridge_verb verb)
+{
+    bool is_signed = takes_signs(c->call.policy, verb);
+    size_t count = is_signed ? set_signed_items(c, r) : set_joined_items(c, r);
+    call_part_set_items(c, count);
+    if (count == 0 && adds_nothing(verb)) {
+        c->call.verb = LIST_RANGE;
     }
-    if (second) {
+}
+
+/* The list's key, as the request has it or decoded. */
+static struct slice key_of(struct call_part *c, const struct request *r)
+{
+    char decoded[KEY_BYTES_MAX];
+    if (!r->base64) {
+        return r->key;
+    }
+    size_t len = key_decode_base64(r->key, decoded);
+    CHECK(len <= LIST_KEY_BYTES_MAX); /* bridge_key_fits */
+    return slice_make(memcpy(call_part_more(c)->key, decoded, len), len);
+}
+
+/* Behind the first call: what that does not show. */
+static void add_second(struct call_part *c, const struct bridge_request *b)
+{
+    if (b->verb == BRIDGE_READ && b->wants_ttl) {
+        call_part_fill(c, &call_part_more(c)->second, LIST_STAT, c->call.key);
         c->left = 2;
-        call_part_fill(c, &c->more->second, LIST_STAT, *key);
     }
-    return c;
 }
 
 static void start_single(struct pending *p)
 {
     struct worker *w = p->client->worker;
     struct bridge_request b;
-    struct slice key;
     read_request(&p->request, &b);
     p->all_started = true;
-    struct call_part *c = new_part(p, &b, &key);
-    call_part_fill(c, &c->call, list_verb_of(&b), key);
+    struct call_part *c = call_part_new(p, p->request.key);
+    call_part_fill(c, &c->call, list_verb_of(&b), key_of(c, &p->request));
     c->call.wants_version = b.wants_version;
     if (has_items(b.verb)) {
-        set_items(c, &p->request);
-        if (c->call.item_count == 0 && adds_nothing(b.verb)) {
-            c->call.verb = LIST_RANGE;
-        }
+        set_items(c, &p->request, b.verb);
     }
+    add_second(c, &b);
     metric_inc(&w->metrics, call_part_metric(c->call.verb));
     call_part_submit(c);
 }

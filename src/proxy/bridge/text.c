@@ -35,3 +35,16 @@ size_t bridge_count(struct slice text, char delimiter, bool *whole)
     }
     return count;
 }
+
+size_t bridge_signed_count(struct slice text, struct signs signs, bool *whole)
+{
+    size_t count = 0, bytes = 0;
+    enum entry_op op;
+    struct slice rest = text, item;
+    while (signed_next(&rest, signs, &op, &item)) {
+        bytes += 1 + item.len;
+        count++;
+    }
+    *whole = bytes == text.len;
+    return count;
+}

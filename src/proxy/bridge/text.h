@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "base/slice.h"
+#include "dialect/shared/text.h"
 
 /* Takes one delimiter off each end. */
 struct slice bridge_text(struct slice value, char delimiter);
@@ -18,5 +18,9 @@ struct slice bridge_text(struct slice value, char delimiter);
 size_t bridge_count(struct slice text, char delimiter, bool *whole);
 /* Takes the next item off the text, and the delimiter behind it. There must be one. */
 struct slice bridge_next(struct slice *text, char delimiter);
+
+/* How many items has a signed text, as it came? *whole: it begins with a sign, and behind each sign
+ * stands an item. signed_next takes them. */
+size_t bridge_signed_count(struct slice text, struct signs signs, bool *whole);
 
 #endif

@@ -29,13 +29,14 @@ struct call_part *call_part_new(struct pending *p, struct slice key)
     return c;
 }
 
-struct call_part *call_part_new_more(struct pending *p, struct slice key)
+struct call_more *call_part_more(struct call_part *c)
 {
-    struct call_part *c = call_part_new(p, key);
-    c->more = calloc(1, sizeof *c->more);
-    CHECK(c->more != NULL);
-    chain_init(&c->more->second.answer);
-    return c;
+    if (c->more == NULL) {
+        c->more = calloc(1, sizeof *c->more);
+        CHECK(c->more != NULL);
+        chain_init(&c->more->second.answer);
+    }
+    return c->more;
 }
 
 void call_part_fill(struct call_part *c, struct list_call *call, enum list_verb verb,
@@ -51,6 +52,7 @@ void call_part_fill(struct call_part *c, struct list_call *call, enum list_verb 
     call->session = &p->client->session;
     call->items = NULL;
     call->item_count = 0;
+    call->ops = NULL;
     call->from = 0;
     call->to = 0;
     call->wants_version = false;
@@ -117,6 +119,7 @@ void call_part_failure(struct worker *w, const struct list_call *call,
 static RARE void free_more(struct call_part *c)
 {
     chain_fini(&c->more->second.answer);
+    free(c->more->ops);
     free(c->more);
 }
 

@@ -17,6 +17,7 @@
 /* What few calls need besides. */
 struct call_more {
     struct list_call second; /* goes behind the call on the same list, if call_part.left is 2 */
+    char *ops;               /* of the call's items, from malloc, or NULL */
     char key[LIST_KEY_BYTES_MAX]; /* where the request has it in another form */
 };
 
@@ -37,8 +38,8 @@ static inline struct call_part *call_part_of(struct part *part)
 
 /* A part that is counted in, owned by the pending, without items. */
 struct call_part *call_part_new(struct pending *pending, struct slice key);
-/* The same with call_more. */
-struct call_part *call_part_new_more(struct pending *pending, struct slice key);
+/* What the part needs besides: made at the first time. */
+struct call_more *call_part_more(struct call_part *part);
 /* Fills what the engine is to know of the part's call, or of its second one: no items, no
  * positions, no condition. The key stays where it is until the call is done. */
 void call_part_fill(struct call_part *part, struct list_call *call, enum list_verb verb,
