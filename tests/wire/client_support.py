@@ -110,14 +110,15 @@ def build(command, folder):
 def command_of(folder, name):
     """How to run the program NAME, with what lies beside it; builds it if it has to."""
     path = pathlib.Path(name)
+    program = f"{name}.out"
     helper = "lists" + path.suffix
     if path.suffix == ".go":
         sources = [name] + ([helper] if (folder / helper).exists() else [])
-        build(["go", "build", "-o", path.stem, *sources], folder)
-        return [f"./{path.stem}"]
+        build(["go", "build", "-o", program, *sources], folder)
+        return [f"./{program}"]
     if path.suffix == ".c":
-        build(["cc", "-Wall", "-Werror", "-o", path.stem, name, "-lmemcached"], folder)
-        return [f"./{path.stem}"]
+        build(["cc", "-Wall", "-Werror", "-o", program, name, "-lmemcached"], folder)
+        return [f"./{program}"]
     if path.suffix == ".java":
         build(["javac", "-d", ".", "-cp", f".:{SPYMEMCACHED}", "-sourcepath", ".", name], folder)
         # What the virtual machine spends on speed pays only in programs that run for long.
@@ -177,6 +178,14 @@ CLIENTS = {
     "libmemcached": ("agent.c", "libmemcached", "libmemcached/"),
 }
 BINARY_ONLY = {"memjs", "dalli"}
+NO_APPEND = {"gomemcache"}  # as Debian 12 packages it
+
+
+@functools.lru_cache(maxsize=None)
+def agent_command(folder, name):
+    """Built once for all tests that this process runs."""
+    shutil.copy(AGENTS / name, folder)
+    return command_of(folder, name)
 
 
 class Agent:
@@ -185,10 +194,8 @@ class Agent:
     def __init__(self, folder, client, setting, servers):
         name, argument, needs = CLIENTS[client]
         skip_unless_there(pathlib.Path(name).suffix, needs)
-        if not (folder / name).exists():
-            shutil.copy(AGENTS / name, folder)
         self.process = subprocess.Popen(
-            [*command_of(folder, name), argument, setting, *servers], cwd=folder,
+            [*agent_command(folder, name), argument, setting, *servers], cwd=folder,
             env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 
 import pytest
 
+from client_support import Agent
 from harness import Daemon, Memcached
 from test_backend_support import FakeServer
 from test_dialects_support import Relay
@@ -95,3 +96,23 @@ def daemon(request, memcacheds, start_daemon):
 def conn(daemon):
     with daemon.conn() as conn:
         yield conn
+
+
+@pytest.fixture(scope="session")
+def agents_folder(tmp_path_factory):
+    """Where agents are built, once."""
+    return tmp_path_factory.mktemp("agents")
+
+
+@pytest.fixture
+def start_agent(agents_folder):
+    """A function that starts a stock client: start_agent("pylibmc", "default", [address])."""
+    started = []
+
+    def start(client, setting, servers):
+        started.append(Agent(agents_folder, client, setting, servers))
+        return started[-1]
+
+    yield start
+    for agent in started:
+        agent.stop()

@@ -26,7 +26,7 @@ class Agent {
     }
 
     static String done(OperationFuture<Boolean> future) throws Exception {
-        return future.get() ? "yes" : "no " + future.getStatus().getMessage();
+        return future.get() ? "yes" : "no";
     }
 
     static String run(String verb, String key, String text) throws Exception {
@@ -46,7 +46,7 @@ class Agent {
             case "prepend": return done(client.prepend(key, text));
             case "delete": return done(client.delete(key));
             case "touch": return done(client.touch(key, Integer.parseInt(text)));
-            default: return "error no " + verb;
+            default: return "no such call";
         }
     }
 
@@ -72,7 +72,7 @@ class Agent {
             factory, AddrUtil.getAddresses(Arrays.asList(args).subList(2, args.length)));
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = lines.readLine()) != null; ) {
-            String[] words = line.split("\t", -1);
+            String[] words = line.replace("<CRLF>", "\r\n").split("\t", -1);
             try {
                 System.out.println(run(words[0], words[1], words.length > 2 ? words[2] : ""));
             } catch (Exception error) {

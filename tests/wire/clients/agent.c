@@ -19,6 +19,16 @@ static void answer(memcached_return_t rc)
     }
 }
 
+/* "<CRLF>" becomes a line end, and the rest moves up. */
+static void put_line_ends(char *line)
+{
+    for (char *mark; (mark = strstr(line, "<CRLF>")) != NULL;) {
+        mark[0] = '\r';
+        mark[1] = '\n';
+        memmove(mark + 2, mark + 6, strlen(mark + 6) + 1);
+    }
+}
+
 /* One key, with its version. */
 static void get(const char *key, uint64_t *version)
 {
@@ -60,6 +70,7 @@ int main(int argc, char **argv)
     }
     while (fgets(line, sizeof(line), stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
+        put_line_ends(line);
         char *rest = line;
         const char *verb = strsep(&rest, "\t"), *key = strsep(&rest, "\t");
         const char *text = rest != NULL ? rest : "";

@@ -30,9 +30,10 @@ func main() {
 	versions := map[string]*memcache.Item{}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		words := append(strings.Split(lines.Text(), "\t"), "")
-		verb, key, text := words[0], words[1], words[2]
-		item := &memcache.Item{Key: key, Value: []byte(text)}
+		text := strings.ReplaceAll(lines.Text(), "<CRLF>", "\r\n")
+		words := append(strings.Split(text, "\t"), "")
+		verb, key := words[0], words[1]
+		item := &memcache.Item{Key: key, Value: []byte(words[2])}
 		answer := ""
 		switch verb {
 		case "get", "gets":
@@ -55,10 +56,10 @@ func main() {
 		case "delete":
 			answer = shown(client.Delete(key))
 		case "touch":
-			seconds, _ := strconv.Atoi(text)
+			seconds, _ := strconv.Atoi(words[2])
 			answer = shown(client.Touch(key, int32(seconds)))
 		default:
-			answer = "error this gomemcache has no " + verb
+			answer = "no such call"
 		}
 		fmt.Println(answer)
 	}

@@ -34,7 +34,9 @@ function startMemjs() {
   return async (verb, key, text) => {
     if (verb === 'get') return (await client.get(key)).value;
     if (verb === 'touch') return client.touch(key, Number(text));
-    return setting && verb === 'delete' ? client.delete(key) : client[verb](key, text, {});
+    if (verb === 'gets' || verb === 'cas') return undefined;
+    const setters = ['set', 'add', 'replace'];
+    return setters.includes(verb) ? client[verb](key, text, {}) : client[verb](key, text);
   };
 }
 
@@ -47,7 +49,7 @@ function shown(verb, result) {
 
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    const words = line.split('\t');
+    const words = line.replaceAll('<CRLF>', '\r\n').split('\t');
     let answer;
     try {
       answer = shown(words[0], await run(...words));

@@ -30,7 +30,7 @@ function done($client, $result)
 }
 
 while (($line = fgets(STDIN)) !== false) {
-    $words = explode("\t", rtrim($line, "\n"));
+    $words = explode("\t", str_replace('<CRLF>', "\r\n", rtrim($line, "\n")));
     [$verb, $key] = $words;
     $text = $words[2] ?? '';
     if ($verb === 'get') {

@@ -24,7 +24,12 @@ sub found {
 
 while (my $line = <STDIN>) {
     chomp $line;
+    $line =~ s/<CRLF>/\r\n/g;
     my ($verb, $key, $text) = split /\t/, $line, -1;
+    if (!$client->can($verb)) {
+        print "no such call\n";
+        next;
+    }
     my $answer = eval {
         if ($verb eq 'get') { return found($client->get($key)); }
         if ($verb eq 'gets') {

@@ -77,8 +77,10 @@ def shown(verb, result):
 
 agent = start(sys.argv[1], sys.argv[2], sys.argv[3:])
 for line in sys.stdin:
-    words = line.rstrip("\n").split("\t")
+    words = line.rstrip("\n").replace("<CRLF>", "\r\n").split("\t")
     try:
         print(shown(words[0], agent.run(*words)), flush=True)
+    except AttributeError:
+        print("no such call", flush=True)
     except Exception as error:
         print(f"error {type(error).__name__}: {error}".replace("\n", " "), flush=True)

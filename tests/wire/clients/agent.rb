@@ -6,7 +6,7 @@ client = Dalli::Client.new(ARGV.drop(2), socket_timeout: 20)
 $stdout.sync = true
 
 $stdin.each_line do |line|
-  verb, key, text = line.chomp.split("\t", -1)
+  verb, key, text = line.chomp.gsub('<CRLF>', "\r\n").split("\t", -1)
   begin
     result = %w[get delete].include?(verb) ? client.send(verb, key) : client.send(verb, key, text)
     puts(verb != 'get' ? (result ? 'yes' : 'no') : result.nil? ? 'miss' : "is #{result}")
