@@ -105,7 +105,11 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
         }
         if (policy->delimiter >= 0 && is_change &&
             memchr(item.p, policy->delimiter, item.len) != NULL) {
-            return reject(e, call, "item holds the delimiter");
+            char byte = (char)policy->delimiter, shown[12];
+            return reject(e, call,
+                          "item holds the delimiter '%s': the setting delimiter can be another "
+                          "character, or none",
+                          slice_escape(slice_make(&byte, 1), shown, sizeof shown));
         }
         *log_bytes += entry_bytes(item.len);
     }

@@ -101,11 +101,17 @@ def test_item_too_long_for_the_configuration(conn):
 
 
 def test_item_holds_the_delimiter(conn):
-    text = "CLIENT_ERROR item holds the delimiter"
+    text = "CLIENT_ERROR item holds the delimiter ',': the setting delimiter can be another character, or none"
     for verb in CHANGES:
         refused(conn, f"{verb} untouched ok a,b", text)
     refused(conn, "laddb untouched 1", text, ",")
     refused(conn, "ldelb untouched 1", text, ",")
+
+
+@pytest.mark.config(lists={"delimiter": "\\xfc"})
+def test_item_holds_a_delimiter_that_is_not_printed_as_it_is(conn):
+    conn.send(b"ladd l a\xfcb\r\n")
+    assert conn.line().startswith(rb"CLIENT_ERROR item holds the delimiter '\xfc': ")
 
 
 def test_asking_for_an_item_with_the_delimiter_finds_none(conn):
