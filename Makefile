@@ -106,13 +106,24 @@ endif
 # --- building ----------------------------------------------------------------
 
 .PHONY: all
-all: $(if $(MAIN_OBJ),$(BIN),$(OBJ)) ## build the daemon: build/mclistd
+all: $(if $(MAIN_OBJ),$(BIN) $(B)/mclistd-cli,$(OBJ)) ## build the daemon: build/mclistd
 
 .PHONY: run
 run: ## install what is missing, build, run in the foreground on 127.0.0.1:11220 (ARGS=...)
 	scripts/install-deps --run
 	$(MAKE) $(JOBS) all
 	$(BIN) -p 11220 $(if $(filter -l --listen,$(ARGS)),,-l 127.0.0.1) $(ARGS)
+
+.PHONY: try
+try: ## install what is missing, build, a prompt with a private proxy (ARGS=...)
+	scripts/install-deps --try
+	$(MAKE) $(JOBS) all
+	$(BIN) --try $(ARGS)
+
+# `mclistd --try` looks for the prompt beside itself.
+$(B)/mclistd-cli:
+	@mkdir -p $(@D)
+	@ln -sf $(CURDIR)/scripts/cli $@
 
 # Everything that has to be compiled, without running any of it.
 .PHONY: programs
@@ -216,15 +227,16 @@ format: ## clang-format all C files in place
 # --- installing --------------------------------------------------------------
 
 # The scripts that are for operators, as commands: mclistd-NAME.
-COMMANDS := convert sweep
+COMMANDS := convert sweep cli
 LIBDIR   := $(PREFIX)/lib/mclistd
 
 .PHONY: install
 install: all ## install under DESTDIR and PREFIX; never overwrites a configuration
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mclistd
-	install -d $(DESTDIR)$(LIBDIR)/mclistd_convert
+	install -d $(DESTDIR)$(LIBDIR)/mclistd_convert $(DESTDIR)$(LIBDIR)/mclistd_cli
 	install -m 755 $(COMMANDS:%=scripts/%) $(DESTDIR)$(LIBDIR)
 	install -m 644 scripts/mclistd_convert/*.py $(DESTDIR)$(LIBDIR)/mclistd_convert
+	install -m 644 scripts/mclistd_cli/*.py docs/verbs.md $(DESTDIR)$(LIBDIR)/mclistd_cli
 	for c in $(COMMANDS); do ln -sf ../lib/mclistd/$$c $(DESTDIR)$(PREFIX)/bin/mclistd-$$c; done
 	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \
 	    install -D -m 644 conf/mclistd.ini $(DESTDIR)$(SYSCONFDIR)/mclistd.ini

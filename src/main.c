@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,8 +19,10 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "config/options.h"
 #include "embedded/embedded.h"
 #include "os/descriptors.h"
+#include "os/prompt.h"
 #include "os/user.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/preview.h"
@@ -33,18 +34,6 @@
 
 /* How long the end of the daemon waits for a log that is not read. */
 #define LOG_FLUSH_MS 1000
-
-struct options {
-    const char *config_path;
-    const char *addresses;
-    const char *servers;
-    const char *threads;
-    const char *user;
-    uint16_t port; /* 0 = not given */
-    unsigned more_log;
-    bool test_only;
-    bool require_pool;
-};
 
 #define SIGNAL_COUNT 5
 
@@ -64,164 +53,6 @@ struct mclistd {
 
 static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 
-static const char help_text[] =
-    "usage: mclistd [options]\n"
-    "A proxy that adds ordered sets (\"lists\") to the memcached servers you already run. Without "
-    "a\n"
-    "pool in the configuration and without -s it starts a memcached of its own.\n"
-    "\n"
-    "  -c, --config FILE    read the configuration from FILE\n"
-    "  -t, --test-config    check the configuration and end; with -v print it\n"
-    "  -p, --port N         listen on port N (default 11220)\n"
-    "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
-    "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
-    "      --require-pool   refuse to start a memcached of its own\n"
-    "  -T, --threads N      run N workers\n"
-    "  -u, --user NAME      become this user when started as root\n"
-    "  -v                   log more\n"
-    "  -V, --version        print the version and end\n"
-    "  -h, --help           print this and end\n";
-
-/* --- options ------------------------------------------------------------------------------ */
-
-static int usage_error(const char *text)
-{
-    fprintf(stderr, "mclistd: %s\nTry mclistd --help.\n", text);
-    return EX_USAGE;
-}
-
-static int parse_port(const char *text, uint16_t *port)
-{
-    uint64_t value;
-    if (!slice_to_u64(slice_of(text), &value) || value == 0 || value > UINT16_MAX) {
-        return usage_error("-p: expected a port, 1 to 65535");
-    }
-    *port = (uint16_t)value;
-    return EX_OK;
-}
-
-/* Of two values one would be ignored without a word: `-s A -s B` would look for all keys on B. */
-static int take_list(const char **option, char letter, const char *value)
-{
-    if (*option != NULL) {
-        fprintf(stderr, "mclistd: -%c is given twice; expected one list, with commas in it\n",
-                letter);
-        return EX_USAGE;
-    }
-    *option = value;
-    return EX_OK;
-}
-
-/* Of options without a letter. */
-enum { OPTION_REQUIRE_POOL = 256 };
-
-/* Returns EX_OK to go on, -1 when all is done (help, version), or the exit code of an error. */
-static int parse_options(int argc, char **argv, struct options *options)
-{
-    static const struct option names[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"test-config", no_argument, NULL, 't'},
-        {"port", required_argument, NULL, 'p'},
-        {"listen", required_argument, NULL, 'l'},
-        {"servers", required_argument, NULL, 's'},
-        {"threads", required_argument, NULL, 'T'},
-        {"user", required_argument, NULL, 'u'},
-        {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},
-        {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
-        {NULL, 0, NULL, 0},
-    };
-    int letter;
-    while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:u:vVh", names, NULL)) != -1) {
-        switch (letter) {
-        case 'c':
-            options->config_path = optarg;
-            break;
-        case 't':
-            options->test_only = true;
-            break;
-        case 'p':
-            if (parse_port(optarg, &options->port) != EX_OK) {
-                return EX_USAGE;
-            }
-            break;
-        case 'l':
-            if (take_list(&options->addresses, 'l', optarg) != EX_OK) {
-                return EX_USAGE;
-            }
-            break;
-        case 's':
-            if (take_list(&options->servers, 's', optarg) != EX_OK) {
-                return EX_USAGE;
-            }
-            break;
-        case OPTION_REQUIRE_POOL:
-            options->require_pool = true;
-            break;
-        case 'T':
-            options->threads = optarg;
-            break;
-        case 'u':
-            options->user = optarg;
-            break;
-        case 'v':
-            options->more_log++;
-            break;
-        case 'V':
-            printf("mclistd " MCLISTD_VERSION "\n");
-            return -1;
-        case 'h':
-            printf("%s", help_text);
-            return -1;
-        default:
-            fprintf(stderr, "Try mclistd --help.\n");
-            return EX_USAGE;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "mclistd: '%s' is not an option; expected -c FILE for a configuration\n",
-                argv[optind]);
-        fprintf(stderr, "Try mclistd --help.\n");
-        return EX_USAGE;
-    }
-    return EX_OK;
-}
-
-/* What -l, -p, -T, -u and -v say goes over what the file says. */
-static int apply_options(struct config *config, const struct options *options)
-{
-    char error[CONFIG_ERROR_MAX];
-    if ((options->addresses != NULL || options->port != 0) &&
-        config_set_listen(config, options->addresses, options->port, error) != 0) {
-        fprintf(stderr, "mclistd: %s: %s\n", options->addresses == NULL ? "-p" : "-l", error);
-        return EX_USAGE;
-    }
-    if (options->threads != NULL && config_set(config, "threads", options->threads, error) != 0) {
-        fprintf(stderr, "mclistd: -T: %s\n", error);
-        return EX_USAGE;
-    }
-    if (options->user != NULL && config_set(config, "user", options->user, error) != 0) {
-        fprintf(stderr, "mclistd: -u: %s\n", error);
-        return EX_USAGE;
-    }
-    if (options->servers != NULL) {
-        if (config->pool_count > 0) {
-            return usage_error(
-                "-s: the configuration has pools already; expected one or the other");
-        }
-        if (config_add_pool(config, "default", options->servers, error) != 0) {
-            fprintf(stderr, "mclistd: -s: %s\n", error);
-            return EX_USAGE;
-        }
-    }
-    /* Beside -t it asks for the settings, which it must not change. */
-    unsigned more_log = options->test_only ? 0 : options->more_log;
-    for (unsigned i = 0; i < more_log && config->log_level < LOG_DEBUG_LEVEL; i++) {
-        config->log_level++;
-    }
-    return EX_OK;
-}
-
 static int read_config(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
@@ -231,7 +62,7 @@ static int read_config(struct mclistd *m)
         fprintf(stderr, "mclistd: %s\n", error);
         return EX_CONFIG;
     }
-    int code = apply_options(m->config, &m->options);
+    int code = options_apply(m->config, &m->options);
     if (code == EX_OK && config_finish(m->config, error) != 0) {
         fprintf(stderr, "mclistd: %s\n", error);
         return EX_CONFIG;
@@ -574,9 +405,12 @@ int main(int argc, char **argv)
 {
     struct mclistd m = {0};
     descriptors_fill_standard();
-    int code = parse_options(argc, argv, &m.options);
+    int code = options_parse(argc, argv, &m.options);
     if (code != EX_OK) {
         return code < 0 ? EX_OK : code;
+    }
+    if (m.options.is_try) {
+        return prompt_become(argc, argv);
     }
     code = read_config(&m);
     if (code == EX_OK && m.options.test_only) {

@@ -13,6 +13,9 @@ FILES = [
     "etc/mclistd.ini",
     "usr/lib/mclistd/convert",
     "usr/lib/mclistd/sweep",
+    "usr/lib/mclistd/cli",
+    "usr/lib/mclistd/mclistd_cli/main.py",
+    "usr/lib/mclistd/mclistd_cli/verbs.md",
     "usr/lib/mclistd/mclistd_convert/main.py",
     "usr/bin/mclistd",
     "usr/lib/systemd/system/mclistd.service",
@@ -34,10 +37,14 @@ def files_below(root):
 def test_installed_and_removed(tmp_path):
     make("install", tmp_path)
     assert [name for name in FILES if not (tmp_path / name).is_file()] == []
-    for command in ["mclistd-convert", "mclistd-sweep"]:
+    for command in ["mclistd-convert", "mclistd-sweep", "mclistd-cli"]:
         run = subprocess.run([tmp_path / "usr/bin" / command, "--help"], capture_output=True, text=True)
         assert (run.returncode, run.stderr) == (0, "")
         assert run.stdout.startswith(f"usage: {command} ")
+    run = subprocess.run([*RUNNER, tmp_path / "usr/bin/mclistd", "--try"], capture_output=True,
+                         input="ladd l a\nlget l\nhelp lget\n", text=True, timeout=60)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("STORED\na\nlget KEY...\n") and "sent as: lget KEY" in run.stdout
     (tmp_path / "etc/mclistd.ini").write_text("[proxy]\n")
     make("install", tmp_path)
     assert (tmp_path / "etc/mclistd.ini").read_text() == "[proxy]\n"

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One line after the other: what the prompt does itself, and what it sends."""
+
+import time
+
+from mclistd_cli import request
+from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, visible
+from mclistd_cli.wire import Lost
+from mclistd_cli.words import NotClosed, split, to_text
+
+ENDS = (b"quit", b"exit")
+OWN = {
+    "\\all": "shows all of an answer that was cut, in a pager",
+    "\\timing": "shows how long each answer took, or no longer",
+    "\\wire": "shows the bytes that are sent and answered, or no longer",
+    "help": "help, or help VERB",
+    "quit": "ends the prompt; so does Ctrl-D",
+}
+BEGIN = """\
+A list is an ordered set: it holds each item once, in the order in which the items were added.
+
+    ladd fruit apple pear plum      adds three items
+    lget fruit                      shows all
+    lhas fruit pear kiwi            which of these are in it?
+    ldel fruit pear                 takes one off
+    ladd tags 'hello world'         quotes as in a shell; $'a\\nb' for a line end in an item
+    set greeting 'good morning'     a plain item of memcached; the length is counted for you
+
+help VERB says more. Tab completes verbs, and keys used before.
+"""
+UNKNOWN = "the answer is lost: a change may have been done or not"
+
+
+class End(Exception):
+    pass
+
+
+class Session:
+    """keep_private: of --try; the proxy that ends with the prompt, or None."""
+
+    def __init__(self, table, connection, output, private=None):
+        self.table, self.connection, self.output, self.private = table, connection, output, private
+        self.timing = False
+
+    def run(self, text):
+        """A line of text. Returns the exit code it would have as a command; raises End."""
+        text = text.strip()
+        if text == "" or text.startswith("#"):
+            return DONE
+        if text.startswith("\\"):
+            return self._own(text)
+        try:
+            words = split(text)
+        except NotClosed as fault:
+            return self._refuse(str(fault))
+        return self.run_words(words)
+
+    def run_words(self, words):
+        if words[0] in ENDS and len(words) == 1:
+            raise End()
+        if words[0] == b"help":
+            return self._help([to_text(word) for word in words[1:]])
+        try:
+            plan = request.plan(self.table, words)
+        except request.Refused as fault:
+            return self._refuse(str(fault), fault.hint)
+        return self._send(plan)
+
+    def _refuse(self, text, hint=None):
+        self.output.error(text)
+        if hint:
+            self.output.hint(hint)
+        return FAILED
+
+    # --- what is not sent ---
+
+    def _own(self, text):
+        word = text.split()[0]
+        if word == "\\all" and hasattr(self.output, "show_last"):
+            self.output.show_last()
+        elif word == "\\timing":
+            self.timing = not self.timing
+            self.output.note(f"timing is {'on' if self.timing else 'off'}")
+        elif word == "\\wire":
+            self.connection.trace = None if self.connection.trace else self.trace
+            self.output.note(f"the bytes are {'shown' if self.connection.trace else 'not shown'}")
+        elif word in ("\\q", "\\quit"):
+            raise End()
+        elif word in ("\\h", "\\?", "\\help"):
+            return self._help(text.split()[1:])
+        else:
+            return self._refuse(f"{word} is unknown; there are {', '.join(OWN)}")
+        return DONE
+
+    def trace(self, is_request, data):
+        mark = ">" if is_request else "<"
+        for line in data.split(b"\r\n")[:-1]:
+            self.output.note_line(f"{mark} {visible(line)}")
+
+    def _help(self, names):
+        out = self.output.help_line
+        if not names:
+            for line in BEGIN.splitlines():
+                out(line)
+            self._help_table("lists", lambda verb: verb.is_list)
+            self._help_table("plain items and servers", lambda verb: not verb.is_list)
+            out("")
+            for word, text in OWN.items():
+                out(f"  {word:<34} {text}")
+            return DONE
+        verb = self.table.find(names[0])
+        if verb is None:
+            hint = self.table.suggestion(names[0])
+            return self._refuse(f"{names[0]} is no verb", hint)
+        out(verb.line)
+        out(f"  {verb.short}")
+        if verb.is_list:
+            out(f"  sent as: {verb.name} {' '.join(verb.wire)}")
+            self.output.paragraph(verb.text)
+        return DONE
+
+    def _help_table(self, title, belongs):
+        self.output.help_line("")
+        self.output.help_line(f"{title}:")
+        for verb in self.table.verbs.values():
+            if belongs(verb) and not verb.is_refused:
+                self.output.help_line(f"  {verb.line:<34} {verb.short}")
+
+    # --- what is sent ---
+
+    def _send(self, plan):
+        connection, output = self.connection, self.output
+        name = connection.address.name
+        was_there = connection.version is not None
+        started = None
+        try:
+            if connection.is_gone():
+                connection.connect()
+                if was_there:
+                    output.note(f"connected to {name} again")
+            joins = plan.verb is not None and plan.verb.is_list and connection.is_proxy
+            if joins:
+                connection.delimiter_of(b"")  # read before the answer that needs it
+            started = time.monotonic()
+            output.begin(plan, connection.delimiter_of if joins else None)
+            errors = []
+            for data in plan.requests:
+                self._ask(plan, data, errors)
+        except Lost as fault:
+            output.error(f"{fault}" if started is None else f"{fault}; {UNKNOWN}")
+            return NO_CONNECTION
+        except KeyboardInterrupt:
+            connection.close()
+            output.error(f"interrupted; {UNKNOWN}")
+            return NO_CONNECTION
+        output.finish()
+        self._explain(plan, errors)
+        if self.timing:
+            output.note(f"{(time.monotonic() - started) * 1000:.1f} ms")
+        return output.status
+
+    def _ask(self, plan, data, errors):
+        same = plan.requests[0] is not data
+        for answer in self.connection.ask(data, barrier=plan.name != "mn"):
+            if answer.is_error:
+                errors.append(answer.line)
+            elif same and answer.kind == "line" and self.output.status == DONE:
+                continue  # of several requests for one command, one STORED is enough
+            self.output.part(answer)
+
+    def _explain(self, plan, errors):
+        if plan.note:
+            self.output.note(plan.note)
+        for line in errors[:1]:
+            hint = None
+            if line == b"ERROR" and plan.verb is not None and plan.verb.is_list:
+                hint = "this is a memcached, not the proxy: it has no lists"
+                if self.connection.is_proxy:
+                    hint = "this proxy is older than the prompt"
+            elif line == b"ERROR" and plan.verb is not None:
+                hint = f"usage: {plan.verb.line}"
+            elif line == b"ERROR":
+                hint = self.table.suggestion(plan.name) or "no verb; `help` lists them"
+            if hint:
+                self.output.hint(hint)
+
+
+def read_pipe(session, stream):
+    """Runs each line of a file. Returns the worst exit code; a miss is not a fault here."""
+    worst = DONE
+    for number, raw in enumerate(stream, 1):
+        session.output.place = f"line {number}: "
+        try:
+            code = session.run(to_text(raw))
+        except End:
+            break
+        if code >= FAILED:
+            worst = max(worst, code)
+    return worst
+
+

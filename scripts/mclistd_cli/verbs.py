@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be typed. The list verbs, their usage and their help come from docs/verbs.md, which the
+tests hold against the proxy's own table; a copy of it is installed beside this file. Below stand
+the verbs of memcached as they are typed here, and a shorter line for list verbs whose first
+sentence there is about bytes."""
+
+import difflib
+import pathlib
+import re
+
+HERE = pathlib.Path(__file__).resolve().parent
+DOCUMENTS = [HERE / "verbs.md", HERE.parent.parent / "docs/verbs.md"]
+BULLET = re.compile(r"- (`l[a-z]+ [^`]*`(?:, `l[a-z]+ [^`]*`)*)[,:]? (.*)", re.DOTALL)
+LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+# The proxy makes FLAGS, BYTES and the block of the value: they are not typed.
+PLAIN = """\
+get KEY...: the values of plain items
+gets KEY...: the same, with the CAS number of each
+gat EXPTIME KEY...: the same as get, and gives the items a new time to live
+gats EXPTIME KEY...: the same as gets, and gives the items a new time to live
+set KEY VALUE [EXPTIME]: stores a plain item; EXPTIME in seconds, 0 for never
+add KEY VALUE [EXPTIME]: stores it if the key has none
+replace KEY VALUE [EXPTIME]: stores it if the key has one
+append KEY VALUE: puts VALUE behind the one that is there
+prepend KEY VALUE: puts VALUE before the one that is there
+cas KEY VALUE UNIQUE [EXPTIME]: stores it if the CAS number is still UNIQUE (see gets)
+delete KEY: removes a plain item
+incr KEY DELTA: adds to a number
+decr KEY DELTA: takes from a number, down to 0
+touch KEY EXPTIME: gives a plain item a new time to live
+mg KEY FLAG...: meta get: v the value, t its time to live, c the CAS number, f the flags, ...
+ms KEY VALUE FLAG...: meta set
+md KEY FLAG...: meta delete
+ma KEY FLAG...: meta arithmetic
+me KEY: what the server knows about an item
+mn: answers MN when everything before it is answered
+version: the version of the proxy
+verbosity LEVEL: no effect
+stats [NAME]: counters of the proxy; settings, backends, reset
+flush_all: removes all items of all servers, lists included
+quit: ends the prompt
+slabs ...: not through a proxy
+lru ...: not through a proxy
+lru_crawler ...: not through a proxy
+watch ...: not through a proxy
+cache_memlimit ...: not through a proxy
+shutdown: not through a proxy
+refresh_certs: not through a proxy
+extstore ...: not through a proxy
+misbehave: not through a proxy
+"""
+
+SHORT = """\
+ladd: adds items at the end; those that are there stay where they are
+ldel: takes items off
+lset: replaces the whole list in one step
+laddb: adds one item of any bytes
+ldelb: takes one item of any bytes off
+laddq: ladd without an answer on success
+ldelq: ldel without an answer on success
+lsetq: lset without an answer on success
+laddx: ladd that answers how many items are new
+ldelx: ldel that answers how many items were there
+lcreate: makes the list, unless it has items already
+lget: all items, in the order in which they were added
+ltouch: gives the list a new time to live, in seconds; 0 for never
+lttl: in how many seconds the list expires; -1 for never
+lgets: the same, with a version number
+lgetb: all items, one by one, of any bytes
+lhas: which of these items are in the list?
+lhasb: is this item of any bytes in the list?
+llen: how many items
+lrange: the items at positions FROM to TO; 0 is the first, -1 the last
+lrevrange: the same from the other end; 0 is the newest
+ldrop: removes the list
+lcompact: rewrites the list as one run, as proxies do by themselves
+lstat: how the list is stored
+lconvert: moves a list to the native layout
+"""
+
+REDIS = {
+    "sadd": "ladd", "rpush": "ladd", "lpush": "ladd", "zadd": "ladd", "srem": "ldel",
+    "lrem": "ldel", "zrem": "ldel", "smembers": "lget", "sismember": "lhas", "smismember": "lhas",
+    "scard": "llen", "zcard": "llen", "zrange": "lrange", "zrevrange": "lrevrange",
+    "zscore": "lhas", "del": "delete", "unlink": "delete", "expire": "touch", "info": "stats",
+    "ping": "version", "flushall": "flush_all", "flushdb": "flush_all", "mget": "get",
+}  # fmt: skip
+NO_KEYS = "memcached cannot list its keys; keep their names in a list"
+
+
+class Verb:
+    """usage: what follows the verb, as it is typed here. wire: the same as it is sent. text: all
+    help there is; short: one line."""
+
+    def __init__(self, name, wire, text, is_list, short=None):
+        self.name, self.wire, self.text, self.is_list = name, wire.split(), text, is_list
+        self.short = short or re.split(r"(?<=[a-z0-9)])\. ", text, maxsplit=1)[0].rstrip(".")
+        self.usage = wire.split()
+        self.has_block = is_list and "BYTES" in self.usage
+        if self.has_block:
+            place = self.usage.index("BYTES")
+            self.usage[place] = "VALUE" if "EXPTIME" in wire else "ITEM"
+            self.usage = [word for word in self.usage if word != "[noreply]"]
+        elif not is_list:
+            self.has_block = "VALUE" in self.usage
+
+    @property
+    def line(self):
+        return " ".join([self.name, *self.usage])
+
+    @property
+    def is_refused(self):
+        """By a proxy, since it is about one server."""
+        return self.short == "not through a proxy"
+
+    @property
+    def takes_items(self):
+        return self.is_list and self.usage[-1:] in (["ITEM..."], ["[ITEM...]"])
+
+
+def _document():
+    for path in DOCUMENTS:
+        if path.exists():
+            return path.read_text(encoding="utf-8")
+    return ""
+
+
+def _plain_text(text):
+    """Markdown without its marks, in one line."""
+    return " ".join(LINK.sub(r"\1", text).replace("`", "").replace("**", "").split())
+
+
+def list_verbs(document):
+    """The bullets of the section `List verbs`: {name: Verb}."""
+    section = re.search(r"^## List verbs\n(.*?)^## ", document, re.MULTILINE | re.DOTALL)
+    found, short = {}, dict(line.split(": ", 1) for line in SHORT.splitlines())
+    for part in re.split(r"\n(?=- )|\n\n", section.group(1) if section else ""):
+        bullet = BULLET.fullmatch(part.strip())
+        if bullet:
+            for usage in re.findall(r"`([^`]*)`", bullet.group(1)):
+                name, _, rest = usage.partition(" ")
+                if name not in found:
+                    found[name] = Verb(name, rest, _plain_text(bullet.group(2)), True, short.get(name))
+    return found
+
+
+def plain_verbs():
+    found = {}
+    for line in PLAIN.splitlines():
+        usage, _, text = line.partition(": ")
+        name, _, rest = usage.partition(" ")
+        found[name] = Verb(name, rest, text, False)
+    return found
+
+
+class Table:
+    def __init__(self):
+        self.verbs = {**list_verbs(_document()), **plain_verbs()}
+
+    def find(self, name):
+        return self.verbs.get(name)
+
+    def names(self):
+        return list(self.verbs)
+
+    def block_form(self, verb):
+        """The verb that takes one such item of any bytes: laddb for ladd; or None."""
+        other = self.verbs.get(verb.name + "b")
+        return other if other and other.wire[:2] == ["KEY", "BYTES"] else None
+
+    def suggestion(self, word):
+        """A line about a word that is no verb, or None."""
+        lower = word.lower()
+        if lower in ("keys", "scan"):
+            return NO_KEYS
+        if lower in self.verbs:
+            return f"verbs are lower-case: {lower}"
+        if lower in REDIS:
+            return f"what Redis calls {word.upper()} is here: {self.verbs[REDIS[lower]].line}"
+        near = difflib.get_close_matches(lower, self.names(), n=1, cutoff=0.6)
+        return f"did you mean {near[0]}?" if near else None

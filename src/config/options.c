@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <sysexits.h>
+
+#include "base/log.h"
+#include "base/slice.h"
+
+#ifndef MCLISTD_VERSION
+#define MCLISTD_VERSION "unknown"
+#endif
+
+static const char help_text[] =
+    "usage: mclistd [options]\n"
+    "A proxy that adds ordered sets (\"lists\") to the memcached servers you already run. Without "
+    "a\n"
+    "pool in the configuration and without -s it starts a memcached of its own.\n"
+    "\n"
+    "  -c, --config FILE    read the configuration from FILE\n"
+    "  -t, --test-config    check the configuration and end; with -v print it\n"
+    "  -p, --port N         listen on port N (default 11220)\n"
+    "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
+    "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
+    "      --require-pool   refuse to start a memcached of its own\n"
+    "      --try            a prompt with a private proxy, which ends with it (mclistd-cli)\n"
+    "  -T, --threads N      run N workers\n"
+    "  -u, --user NAME      become this user when started as root\n"
+    "  -v                   log more\n"
+    "  -V, --version        print the version and end\n"
+    "  -h, --help           print this and end\n";
+
+static int usage_error(const char *text)
+{
+    fprintf(stderr, "mclistd: %s\nTry mclistd --help.\n", text);
+    return EX_USAGE;
+}
+
+static int parse_port(const char *text, uint16_t *port)
+{
+    uint64_t value;
+    if (!slice_to_u64(slice_of(text), &value) || value == 0 || value > UINT16_MAX) {
+        return usage_error("-p: expected a port, 1 to 65535");
+    }
+    *port = (uint16_t)value;
+    return EX_OK;
+}
+
+/* Of two values one would be ignored without a word: `-s A -s B` would look for all keys on B. */
+static int take_list(const char **option, char letter, const char *value)
+{
+    if (*option != NULL) {
+        fprintf(stderr, "mclistd: -%c is given twice; expected one list, with commas in it\n",
+                letter);
+        return EX_USAGE;
+    }
+    *option = value;
+    return EX_OK;
+}
+
+/* Of options without a letter. */
+enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY };
+
+static int refuse_word(const char *word)
+{
+    fprintf(stderr,
+            "mclistd: '%s' is not an option; expected -c FILE for a configuration\n"
+            "Try mclistd --help.\n",
+            word);
+    return EX_USAGE;
+}
+
+int options_parse(int argc, char **argv, struct options *options)
+{
+    static const struct option names[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"test-config", no_argument, NULL, 't'},
+        {"port", required_argument, NULL, 'p'},
+        {"listen", required_argument, NULL, 'l'},
+        {"servers", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 'T'},
+        {"user", required_argument, NULL, 'u'},
+        {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},
+        {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
+        {"try", no_argument, NULL, OPTION_TRY},
+        {NULL, 0, NULL, 0},
+    };
+    int letter;
+    while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:u:vVh", names, NULL)) != -1) {
+        switch (letter) {
+        case 'c':
+            options->config_path = optarg;
+            break;
+        case 't':
+            options->test_only = true;
+            break;
+        case 'p':
+            if (parse_port(optarg, &options->port) != EX_OK) {
+                return EX_USAGE;
+            }
+            break;
+        case 'l':
+            if (take_list(&options->addresses, 'l', optarg) != EX_OK) {
+                return EX_USAGE;
+            }
+            break;
+        case 's':
+            if (take_list(&options->servers, 's', optarg) != EX_OK) {
+                return EX_USAGE;
+            }
+            break;
+        case OPTION_REQUIRE_POOL:
+            options->require_pool = true;
+            break;
+        case OPTION_TRY:
+            options->is_try = true;
+            break;
+        case 'T':
+            options->threads = optarg;
+            break;
+        case 'u':
+            options->user = optarg;
+            break;
+        case 'v':
+            options->more_log++;
+            break;
+        case 'V':
+            printf("mclistd " MCLISTD_VERSION "\n");
+            return -1;
+        case 'h':
+            printf("%s", help_text);
+            return -1;
+        default:
+            fprintf(stderr, "Try mclistd --help.\n");
+            return EX_USAGE;
+        }
+    }
+    if (optind < argc) {
+        return refuse_word(argv[optind]);
+    }
+    return EX_OK;
+}
+
+int options_apply(struct config *config, const struct options *options)
+{
+    char error[CONFIG_ERROR_MAX];
+    if ((options->addresses != NULL || options->port != 0) &&
+        config_set_listen(config, options->addresses, options->port, error) != 0) {
+        fprintf(stderr, "mclistd: %s: %s\n", options->addresses == NULL ? "-p" : "-l", error);
+        return EX_USAGE;
+    }
+    if (options->threads != NULL && config_set(config, "threads", options->threads, error) != 0) {
+        fprintf(stderr, "mclistd: -T: %s\n", error);
+        return EX_USAGE;
+    }
+    if (options->user != NULL && config_set(config, "user", options->user, error) != 0) {
+        fprintf(stderr, "mclistd: -u: %s\n", error);
+        return EX_USAGE;
+    }
+    if (options->servers != NULL) {
+        if (config->pool_count > 0) {
+            return usage_error(
+                "-s: the configuration has pools already; expected one or the other");
+        }
+        if (config_add_pool(config, "default", options->servers, error) != 0) {
+            fprintf(stderr, "mclistd: -s: %s\n", error);
+            return EX_USAGE;
+        }
+    }
+    /* Beside -t it asks for the settings, which it must not change. */
+    unsigned more_log = options->test_only ? 0 : options->more_log;
+    for (unsigned i = 0; i < more_log && config->log_level < LOG_DEBUG_LEVEL; i++) {
+        config->log_level++;
+    }
+    return EX_OK;
+}
