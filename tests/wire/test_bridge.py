@@ -385,3 +385,48 @@ def test_signed_lists_take_no_prepend(conn):
     assert store(conn, "append", "r-x", "+a-b") == b"NOT_STORED"
     assert store(conn, "append", "r-x", "-b") == b"NOT_STORED"
     assert store(conn, "append", "b-x", "+a,b").startswith(b"CLIENT_ERROR item holds the delimiter")
+
+
+# --- times to live ---
+
+
+def ttl(conn, key):
+    return int(conn.cmd(f"lttl {key}"))
+
+
+@pytest.mark.parametrize("key", ("b-x", "r-x", "s-x"))
+def test_touch_and_gat(conn, key):
+    assert conn.cmd(f"touch {key} 100") == b"NOT_FOUND"
+    assert conn.values(f"gat 100 {key}") == []
+    fill(conn, key, "a", "b")
+    assert ttl(conn, key) == -1
+    assert conn.cmd(f"touch {key} 100") == b"TOUCHED"
+    assert 90 < ttl(conn, key) <= 100
+    assert conn.values(f"gat 300 {key}") == [(key.encode(), [0, 3], b"a,b")]
+    assert 290 < ttl(conn, key) <= 300
+    conn.set("plain", "value")
+    version = conn.values(f"gats 0 plain {key} none")[1][1][2]
+    assert ttl(conn, key) == -1
+    assert conn.values(f"gets {key}")[0][1][2] == version
+    conn.send(f"touch {key} 50 noreply\r\ngat -1 {key}\r\nget {key}\r\n")
+    assert len(conn.values_answer()) == 1
+    assert conn.values_answer() == []
+
+
+def test_mg_shows_and_sets_times(conn):
+    fill(conn, "b-x", "a")
+    assert conn.cmd("mg b-x t") == b"HD t-1"
+    assert conn.cmd("mg b-x T100 t") == b"HD t100"
+    assert 90 < int(conn.cmd("mg b-x t").split(b"t")[1]) <= 100
+    assert conn.cmd("mg b-x v T0 t") == b"VA 1 t-1"
+    assert conn.line() == b"a"
+    assert ttl(conn, "b-x") == -1
+    conn.send("mg b-x v T-1\r\nmg b-x\r\nmg b-none T100 t k\r\n")
+    assert conn.lines(4) == [b"VA 1", b"a", b"EN", b"EN kb-none"]
+
+
+def test_a_dialect_of_several_items_takes_no_times(conn):
+    fill(conn, "f-x", "a")
+    for line in ("touch f-x 100", "gat 100 f-x", "mg f-x T100"):
+        assert conn.cmd(line).startswith(f"CLIENT_ERROR {line.split()[0]}: ".encode())
+    assert conn.get("f-x") == b"a"

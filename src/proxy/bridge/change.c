@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/core/expiry.h"
 #include "proxy/bridge/part.h"
 #include "proxy/bridge/text.h"
 #include "proxy/lists/reply.h"
@@ -52,6 +53,8 @@ static enum list_verb list_verb_of(const struct bridge_request *b)
         return LIST_CREATE;
     case BRIDGE_DROP:
         return LIST_DROP;
+    case BRIDGE_TOUCH:
+        return LIST_TOUCH;
     case BRIDGE_DEBUG:
         return LIST_STAT;
     default:
@@ -155,9 +158,9 @@ static bool refuse_request(struct client *client, const struct request *r,
                       SLICE_ARGS(r->verb->text), policy->delete_sign);
         return true;
     }
-    bool sets_time = b->has_exptime && b->exptime != 0;
-    if (b->verb == BRIDGE_REPLACE || b->verb == BRIDGE_CAS || b->verb == BRIDGE_TOUCH ||
-        sets_time || (b->verb == BRIDGE_DROP && b->has_cas)) {
+    bool sets_time = b->has_exptime && b->exptime != 0 && has_items(b->verb);
+    if (b->verb == BRIDGE_REPLACE || b->verb == BRIDGE_CAS || sets_time ||
+        (b->verb == BRIDGE_DROP && b->has_cas)) {
         bridge_refuse(client, r, "CLIENT_ERROR this version cannot do that to a list");
         return true;
     }
@@ -226,11 +229,27 @@ static struct slice key_of(struct call_part *c, const struct request *r)
     return slice_make(memcpy(call_part_more(c)->key, decoded, len), len);
 }
 
-/* Behind the first call: what that does not show. */
+void bridge_add_touch(struct call_part *c, int64_t exptime)
+{
+    struct list_call *touch = &call_part_more(c)->second;
+    call_part_fill(c, touch, LIST_TOUCH, c->call.key);
+    touch->has_exptime = true;
+    touch->exptime = exptime;
+    c->left = 2;
+    /* A touch changes the version, so the one that is answered is that behind it; but a list that
+     * it lets expire is shown once more, as memcached does it. */
+    int64_t now_s = c->part.pending->client->worker->now.wall_s;
+    bool is_over = exptime < 0 || (exptime > EXPTIME_RELATIVE_MAX_S && exptime <= now_s);
+    call_part_more(c)->second_is_first = !is_over;
+}
+
+/* Of mg. With both T and t what is shown follows from T. */
 static void add_second(struct call_part *c, const struct bridge_request *b)
 {
-    if (b->verb == BRIDGE_READ && b->wants_ttl) {
-        call_part_fill(c, &call_part_more(c)->second, LIST_STAT, c->call.key);
+    if (b->has_exptime) {
+        bridge_add_touch(c, b->exptime);
+    } else if (b->wants_ttl) {
+        call_part_fill(c, &call_part_more(c)->second, LIST_TTL, c->call.key);
         c->left = 2;
     }
 }
@@ -247,7 +266,12 @@ static void start_single(struct pending *p)
     if (has_items(b.verb)) {
         set_items(c, &p->request, b.verb);
     }
-    add_second(c, &b);
+    if (b.verb == BRIDGE_READ) {
+        add_second(c, &b);
+    } else if (b.verb == BRIDGE_TOUCH) {
+        c->call.has_exptime = true;
+        c->call.exptime = b.exptime;
+    }
     metric_inc(&w->metrics, call_part_metric(c->call.verb));
     call_part_submit(c);
 }
@@ -288,16 +312,27 @@ static struct slice classic_answer(enum bridge_verb verb, enum bridge_outcome ou
                                   : SLICE_LIT("STORED\r\n");
 }
 
-/* What a dialect refuses it calls by the list's verb; the client knows its own. */
-static void name_verb(const struct list_call *call, const struct request *r,
-                      char line[CALL_PART_LINE_MAX])
+bool bridge_failed(struct call_part *c, char line[CALL_PART_LINE_MAX])
 {
     char own[32], text[CALL_PART_LINE_MAX];
+    const struct pending *p = c->part.pending;
+    const struct list_call *call = &c->call;
+    if (!list_reply_failed(call)) {
+        if (c->more == NULL || c->more->second.owner == NULL ||
+            !list_reply_failed(&c->more->second)) {
+            return false;
+        }
+        call = &c->more->second;
+    }
+    call_part_failure(p->client->worker, call, line);
+    /* What a dialect refuses it calls by the list's verb; the client knows its own. */
     int len = snprintf(own, sizeof own, "CLIENT_ERROR %s: ", list_verb_word(call->verb));
     if (strncmp(line, own, (size_t)len) == 0) {
-        snprintf(text, sizeof text, "CLIENT_ERROR %.*s: %s", SLICE_ARGS(r->verb->text), line + len);
+        snprintf(text, sizeof text, "CLIENT_ERROR %.*s: %s", SLICE_ARGS(p->request.verb->text),
+                 line + len);
         memcpy(line, text, sizeof text);
     }
+    return true;
 }
 
 static void emit_single(struct part *part, struct chain *out)
@@ -306,10 +341,8 @@ static void emit_single(struct part *part, struct chain *out)
     struct pending *p = part->pending;
     const struct request *r = &p->request;
     struct bridge_request b;
-    if (list_reply_failed(&c->call)) {
-        char line[CALL_PART_LINE_MAX];
-        call_part_failure(p->client->worker, &c->call, line);
-        name_verb(&c->call, r, line);
+    char line[CALL_PART_LINE_MAX];
+    if (bridge_failed(c, line)) {
         pending_fail(p, line);
         return;
     }

@@ -31,6 +31,9 @@ static void start_key(struct pending *p)
     struct call_part *c = call_part_new(p, key);
     call_part_fill(c, &c->call, LIST_GET, key);
     c->call.wants_version = wants_cas(&p->request);
+    if (p->request.verb->shape == SHAPE_GAT) {
+        bridge_add_touch(c, p->request.exptime);
+    }
     metric_inc(&worker_of(p)->metrics, METRIC_cmd_list_read);
     call_part_submit(c);
 }
@@ -39,9 +42,8 @@ static void emit_list(struct call_part *c, struct chain *out)
 {
     struct pending *p = c->part.pending;
     struct metrics *m = &worker_of(p)->metrics;
-    if (list_reply_failed(&c->call)) {
-        char line[CALL_PART_LINE_MAX];
-        call_part_failure(worker_of(p), &c->call, line);
+    char line[CALL_PART_LINE_MAX];
+    if (bridge_failed(c, line)) {
         pending_note_failure(p, line);
     } else if (c->call.status == LIST_OK) {
         metric_inc(m, METRIC_get_hits);
@@ -70,17 +72,34 @@ static void free_part(struct part *part)
     is_list(part) ? call_part_free(part) : forward_part_free(part);
 }
 
-#define KEYS_HANDLER \
-    .start = start_key, .park = park, .emit = emit, .free = free_part, \
-    .abandon = forward_part_abandon, .timeout_text = forward_read_timeout_text
-
 /* Lists are not asked for again: their answers are bounded otherwise (list/core/session.h). */
-static const struct handler get_handler = {KEYS_HANDLER, .restart = multiget_restart};
+static const struct handler get_handler = {.start = start_key,
+                                           .park = park,
+                                           .restart = multiget_restart,
+                                           .emit = emit,
+                                           .free = free_part,
+                                           .abandon = forward_part_abandon,
+                                           .timeout_text = forward_read_timeout_text};
+
+/* The answer of one may be lost, and the others have new times all the same. */
+static const char *gat_timeout_text(const struct pending *p)
+{
+    (void)p;
+    return "deadline over, outcome unknown";
+}
+
+static const struct handler gat_handler = {.start = start_key,
+                                           .park = park,
+                                           .emit = emit,
+                                           .free = free_part,
+                                           .abandon = forward_part_abandon,
+                                           .timeout_text = gat_timeout_text};
 
 void bridge_keys(struct client *client, const struct request *r, struct block *block)
 {
     metric_add(&client->worker->metrics, METRIC_cmd_get, r->arg_count);
-    struct pending *p = pending_add(client, &get_handler, r, block);
+    bool is_gat = r->verb->shape == SHAPE_GAT;
+    struct pending *p = pending_add(client, is_gat ? &gat_handler : &get_handler, r, block);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
     late_watch(p);

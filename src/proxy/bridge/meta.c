@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "list/core/expiry.h"
 #include "proto/client/request_shape.h"
 #include "proxy/bridge/part.h"
 
@@ -128,10 +129,24 @@ static void add_key(const struct request *r, struct chain *out)
     }
 }
 
+/* Seconds until the list expires, -1 for never. */
+static int64_t ttl_of(const struct call_part *c)
+{
+    const struct list_call *second = &c->more->second;
+    int64_t now_s = c->part.pending->client->worker->now.wall_s;
+    if (second->verb == LIST_TTL) {
+        return second->stat.ttl_s;
+    }
+    if (second->exptime == 0) {
+        return -1;
+    }
+    return second->exptime <= EXPTIME_RELATIVE_MAX_S ? second->exptime : second->exptime - now_s;
+}
+
 static void add_ttl(const struct call_part *c, struct chain *out)
 {
     char text[32];
-    int len = snprintf(text, sizeof text, " t%" PRId64, bridge_ttl(c));
+    int len = snprintf(text, sizeof text, " t%" PRId64, ttl_of(c));
     chain_copy(out, text, (size_t)len);
 }
 

@@ -53,11 +53,11 @@ bool bridge_key_fits(struct slice key);
 void bridge_refuse(struct client *client, const struct request *request, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* Seconds until the list expires, -1 for never: of a request that wants them. */
-static inline int64_t bridge_ttl(const struct call_part *c)
-{
-    return c->more->second.stat.ttl_s;
-}
+/* Beside the part's read goes a new time to live. */
+void bridge_add_touch(struct call_part *part, int64_t exptime);
+
+/* Has one of the part's calls failed? Then counts it, and line is what the answer ends with. */
+bool bridge_failed(struct call_part *part, char line[CALL_PART_LINE_MAX]);
 
 /* keys.c: a request of SHAPE_KEYS or SHAPE_GAT with a list among its keys. */
 void bridge_keys(struct client *client, const struct request *request, struct block *block);

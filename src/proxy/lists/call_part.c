@@ -88,13 +88,21 @@ void call_part_set_items(struct call_part *c, size_t count)
     c->call.item_count = count;
 }
 
+static RARE void submit_both(struct worker *w, struct call_part *c)
+{
+    bool swapped = c->more->second_is_first;
+    engine_submit(w->engine, swapped ? &c->more->second : &c->call, w->now);
+    engine_submit(w->engine, swapped ? &c->call : &c->more->second, w->now);
+}
+
 void call_part_submit(struct call_part *c)
 {
     struct worker *w = c->part.pending->client->worker;
     w->engine_dirty = true;
-    engine_submit(w->engine, &c->call, w->now);
     if (UNLIKELY(c->left > 1)) {
-        engine_submit(w->engine, &c->more->second, w->now);
+        submit_both(w, c);
+    } else {
+        engine_submit(w->engine, &c->call, w->now);
     }
 }
 

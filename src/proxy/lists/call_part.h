@@ -16,8 +16,9 @@
 
 /* What few calls need besides. */
 struct call_more {
-    struct list_call second; /* goes behind the call on the same list, if call_part.left is 2 */
-    char *ops;               /* of the call's items, from malloc, or NULL */
+    struct list_call second;      /* another one on the same list, if call_part.left is 2 */
+    bool second_is_first;         /* of the two; else it goes behind the other */
+    char *ops;                    /* of the call's items, from malloc, or NULL */
     char key[LIST_KEY_BYTES_MAX]; /* where the request has it in another form */
 };
 
