@@ -125,6 +125,11 @@ int endpoint_parse(struct slice text, uint16_t default_port, struct endpoint *en
         return config_fail(error, "'%s' is no host name or address; " EXPECTED_ADDRESS, shown);
     }
     if (port.len == 0) {
+        /* As an address it would be one in 0.0.0.0/8, which no machine has. */
+        if (parse_port(host, &endpoint->port) == 0) {
+            return config_fail(error, "'%s' is a port without a host; expected host:%s", shown,
+                               shown);
+        }
         if (default_port == 0) {
             return config_fail(error, "'%s' has no port; " EXPECTED_ADDRESS, shown);
         }

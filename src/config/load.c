@@ -87,6 +87,10 @@ static int begin_lists(struct load *load, struct slice prefix)
 {
     char why[CONFIG_ERROR_MAX];
     struct list_policy *policy = &load->config->lists[0];
+    if (slice_equal(prefix, SLICE_LIT("*"))) {
+        return fail_key(load, load->shown,
+                        "expected [lists] for the lists of all keys without a prefix of their own");
+    }
     if (prefix.len > 0) {
         policy = config_new_lists(load->config, prefix, why);
         if (policy == NULL) {

@@ -177,6 +177,8 @@ static void test_bad_servers(void **state)
                 "and commas between servers");
     bad_servers("a:1 b:1", "'b:1' is no weight; expected host:port WEIGHT with a weight of 1 to "
                            "1000000, and commas between servers");
+    bad_servers("11211", "'11211' is a port without a host; expected host:11211");
+    bad_servers("a, 11212 2", "'11212' is a port without a host; expected host:11212");
     bad_servers("a 11211",
                 "'a 11211' has a weight that looks like a port; expected a:11211 for the "
                 "port, or a:11211 11211 for the weight");

@@ -238,6 +238,8 @@ def test_v_does_not_change_the_settings_that_it_prints():
 BAD = {
     "a key that does not exist": ("[proxy]\n\ncolour = 1\n", 3, ["colour", "expected"]),
     "a key with a wrong letter": ("[proxy]\n\nthraeds = 1\n", 3, ["thraeds", "did you mean threads?"]),
+    "a star alone": ("[lists *]\n", 1, ["[lists *]", "expected [lists]"]),
+    "a port to listen on, alone": ("[proxy]\nlisten = 11221\n", 2, ["listen", "expected host:11221"]),
     "a star within a prefix": ("[lists a*b]\n", 1, ["a*b", "\\x2a"]),
     "a section that does not exist": ("[bogus]\n", 1, ["[bogus]", "expected [proxy]"]),
     "a key of another section": (SERVERS + "threads = 1\n", 3, ["threads", "[proxy]"]),
