@@ -38,6 +38,7 @@ def test_the_overview_names_every_page_and_holds_no_code():
     assert not re.search(r"^```(?!ini$|$)", text, re.MULTILINE)
 
 
+@pytest.mark.config(**{"lists followers:": {"bridge": True}})
 @pytest.mark.parametrize(
     "page, name", PROGRAMS, ids=[f"{page.language}-{name}" for page, name in PROGRAMS]
 )
@@ -111,3 +112,23 @@ def test_hostile_text_never_becomes_a_command(daemon, conn, tmp_path, page):
 
 def suffixes(page):
     return {pathlib.Path(name).suffix for name in page.outputs}
+
+
+FOLLOWERS = [(page, name) for page, name in PROGRAMS if name.lower().startswith("followers.")]
+
+
+@pytest.mark.config(**{"lists followers:": {"bridge": True}})
+@pytest.mark.parametrize("page, name", FOLLOWERS, ids=[page.language for page, _ in FOLLOWERS])
+def test_text_with_the_delimiter_is_refused_by_the_program(daemon, conn, tmp_path, page, name):
+    """Of a bridged list, where a comma would make two items of it."""
+    skip_unless_there(pathlib.Path(name).suffix, page.sources[name])
+    assert page.sources[name].count("carol smith") == 1
+    page.write(tmp_path, daemon.port)
+    path = tmp_path / name
+    path.write_text(path.read_text("utf-8").replace("carol smith", "carol,smith"), "utf-8")
+    assert run(tmp_path, name).returncode != 0
+    assert conn.lget("followers:ann") in ([], [b"bob"])
+
+
+def test_a_page_of_each_client_that_can_append_has_a_bridged_list():
+    assert {page.language for page, _ in FOLLOWERS} == {page.language for page in PAGES} - {"ruby"}

@@ -54,12 +54,6 @@ def test_sessions_of_a_document(conn, name):
         check_session(conn, text)
 
 
-@pytest.mark.config(**{"lists topic-": {"dialect": "simple"}})
-def test_session_of_the_document_about_clients(conn):
-    (text,) = sessions("docs/clients.md")
-    check_session(conn, text)
-
-
 @pytest.mark.config(**{"lists topic-": {"dialect": "signed"}})
 def test_session_of_the_document_about_hand_made_lists(conn):
     (text,) = sessions("docs/replacing-hand-made-lists.md")
