@@ -58,6 +58,15 @@ static enum list_verb choose_verb(struct client *client)
     return n == 60 ? LIST_COMPACT : reads[rng_below(&client->rng, sizeof reads / sizeof reads[0])];
 }
 
+/* In worlds where lists have times of life. */
+static enum list_verb choose_life(struct client *client, enum list_verb verb)
+{
+    if (client->proxy->world->p.touches == 0 || rng_below(&client->rng, 16) != 0) {
+        return verb;
+    }
+    return rng_below(&client->rng, 2) == 0 ? LIST_TOUCH : LIST_TTL;
+}
+
 struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned list)
 {
     struct sim_call *call = calloc(1, sizeof *call);
@@ -147,12 +156,16 @@ void client_think(struct client *client)
         client->waits = true;
         return;
     }
-    enum list_verb verb = choose_verb(client);
+    enum list_verb verb = choose_life(client, choose_verb(client));
     struct sim_call *call =
         call_create(w, client, verb, (unsigned)rng_below(&client->rng, w->p.lists));
     call->call.form = rng_below(&client->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
     call_choose_items(w, &client->rng, call);
     choose_range(client, call);
+    if (verb == LIST_TOUCH) {
+        call->call.has_exptime = true;
+        call->call.exptime = lives_choose(w, &client->rng);
+    }
     if (ranges_have(&w->p.without_calls, call->number)) {
         free(call);
     } else {
@@ -271,7 +284,7 @@ bool call_done(struct sim_world *w, struct sim_call *call)
         call->settled_us = UINT64_MAX;
         w->proxies[call->proxy].unsettled++;
     }
-    oracle_done(&w->oracle, call);
+    oracle_done(&w->oracle, call, world_now(&w->base).wall_s);
     if (client->waits) {
         client->waits = false;
         client_plan(client);

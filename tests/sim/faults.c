@@ -45,21 +45,6 @@ static void evict(struct sim_world *w, unsigned server)
     oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
-/* A client gives an item a time to live, as `touch` does. */
-static void limit_life(struct sim_world *w, unsigned server)
-{
-    struct slice key = any_key(w, server);
-    int64_t now_s = world_now(&w->base).wall_s;
-    struct item *item = key.len == 0 ? NULL : store_find(&w->base.stores[server], key, now_s);
-    if (item != NULL && item->end_count < ITEM_ENDS_MAX &&
-        (is_head(key) || rng_below(&w->rng, 4) == 0)) {
-        item->ends_s[item->end_count++] = item->expires_s;
-        item->expires_s = w->clocks_s[server] + 1 + (int64_t)rng_below(&w->rng, 3);
-        trace(&w->base, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
-              (long long)item->expires_s);
-    }
-}
-
 /* As extstore does: an item on disk takes no appends until it is written anew. */
 static void move_to_disk(struct sim_world *w, unsigned server, struct slice key)
 {
@@ -107,6 +92,14 @@ static void restart(struct sim_world *w, unsigned server)
     oracle_look(&w->oracle, world_now(&w->base).wall_s);
 }
 
+/* A client flushes the server: its CAS numbers go on, its clock items are gone as well. */
+static void flush(struct sim_world *w, unsigned server)
+{
+    trace(&w->base, "s%u is flushed", server);
+    store_clear(&w->base.stores[server]);
+    oracle_look(&w->oracle, world_now(&w->base).wall_s);
+}
+
 static void run_short(struct sim_world *w, unsigned server)
 {
     struct store *store = &w->base.stores[server];
@@ -138,7 +131,9 @@ static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
     if (fault == FAULT_EVICTION) {
         evict(w, server);
     } else if (fault == FAULT_EXPIRY) {
-        limit_life(w, server);
+        lives_touch(w, server, any_key(w, server));
+    } else if (fault == FAULT_RESTART && w->p.touches > 0 && rng_below(&w->rng, 2) == 0) {
+        flush(w, server);
     } else if (fault == FAULT_RESTART) {
         restart(w, server);
     } else if (fault == FAULT_DISK) {

@@ -122,6 +122,32 @@ static void check_healing(struct sim_world *w, unsigned list)
     }
 }
 
+/* ---- renewal ---- */
+
+/* Half of its time is over when a list is read: soon it has nearly all of it again. */
+static void check_renewal(struct sim_world *w, unsigned list)
+{
+    enum { LONG_S = 1000, SLACK_S = 10 };
+    struct slice key = slice_of(w->oracle.list[list].head_key);
+    unsigned server = (unsigned)(cluster_store(&w->base.cluster, key) - w->base.stores);
+    struct item *item = store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
+    if (w->p.ttl_renew != TTL_RENEW_READ || w->p.ttl_s < LONG_S || item == NULL ||
+        item->expires_s == 0) {
+        return;
+    }
+    item->expires_s = w->clocks_s[server] + w->p.ttl_s / 2;
+    oracle_note_life(&w->oracle, list, world_now(&w->base).wall_s);
+    (void)ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_LEN, list);
+    sim_let_pass(w, 1000000);
+    sim_rest(w, "after a renewal");
+    item = store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
+    int64_t left_s = item == NULL ? 0 : item->expires_s - w->clocks_s[server];
+    if (left_s < (int64_t)w->p.ttl_s / 8 * 7 - SLACK_S) {
+        sim_violation("%s: %lld s are left after a read, of %u", w->oracle.list[list].key,
+                      (long long)left_s, w->p.ttl_s);
+    }
+}
+
 /* ---- the last compaction ---- */
 
 /* What a proxy with more memory has compacted may be too large for another. */
@@ -250,6 +276,7 @@ void sim_finish(struct sim_world *w)
         if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
             check_healing(w, list);
         }
+        check_renewal(w, list);
         if (w->p.faults[FAULT_DISK] > 0 && rng_below(&w->rng, 2) == 0) {
             /* What has not been written for long: it must become compact all the same. */
             fault_disk_fills(w);
@@ -267,7 +294,7 @@ void sim_finish(struct sim_world *w)
     /* Only what is not needed any more is forgotten by itself. */
     sim_let_pass(w, 2 * DAY_S * 1000000ULL);
     oracle_look(&w->oracle, world_now(&w->base).wall_s);
-    if (!sim_loses(w)) {
+    if (!sim_loses(w) && !lives_end(&w->p)) {
         struct leftovers leftovers = {.w = w};
         for (unsigned s = 0; s < w->p.servers; s++) {
             store_each(&w->base.stores[s], check_named, &leftovers);

@@ -364,7 +364,7 @@ static void begin(struct hand *h)
     w->all_calls = call;
     h->call = call;
     h->step = h->tries = 0;
-    oracle_submitted(&w->oracle, call);
+    oracle_submitted(&w->oracle, call, world_now(&w->base).wall_s);
     trace_call(w, call);
 }
 
@@ -379,7 +379,7 @@ static void end(struct hand *h, enum outcome outcome)
         snprintf(call->call.error, sizeof call->call.error, "by hand, nothing done");
     }
     trace_call(w, call);
-    oracle_done(&w->oracle, call);
+    oracle_done(&w->oracle, call, world_now(&w->base).wall_s);
     h->call = NULL;
     block_unref(&h->value);
 }

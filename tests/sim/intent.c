@@ -78,10 +78,12 @@ static void find_intent(struct message *m, struct op *op)
         intent->kind = INTENT_EXACT;
         TAILQ_FOREACH(call, &list->active, active)
         {
-            if (call->verb == LIST_ADDX || call->verb == LIST_DELX || call->verb == LIST_CREATE) {
+            if (list_verb_kind(call->verb) == LIST_KIND_EXACT) {
                 intent_add(intent, call);
             }
         }
+    } else if (list->renewal == op) {
+        intent->kind = INTENT_COMPACT; /* nothing changes */
     } else if (list->compaction == op || list->merge == op) {
         const struct op_compact *c = (const struct op_compact *)op;
         bool drop = c->call != NULL && c->call->verb == LIST_DROP;

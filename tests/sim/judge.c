@@ -153,6 +153,26 @@ static void expected_range(const struct ids *all, const struct list_call *c, str
     }
 }
 
+/* Was that left at one instant of the call? */
+static bool ttl_matches(const struct oracle *o, const struct sim_call *call)
+{
+    const struct model_list *l = &o->list[call->list];
+    int64_t ttl_s = call->call.stat.ttl_s;
+    for (size_t i = l->life_count; i-- > 0;) {
+        int64_t end_s = l->lives[i].end_s;
+        bool before = l->lives[i].at > call->answered;
+        if (!before &&
+            (end_s == 0 ? ttl_s == -1
+                        : ttl_s >= end_s - call->answered_s && ttl_s <= end_s - call->asked_s)) {
+            return true;
+        }
+        if (l->lives[i].at < call->asked) {
+            return false; /* those before were over */
+        }
+    }
+    return false;
+}
+
 /* Would the read be answered like this by that version? */
 static bool read_matches(const struct oracle *o, const struct sim_call *call,
                          const struct ids *answer, const struct version *v)
@@ -160,6 +180,10 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
     const struct list_call *c = &call->call;
     if (c->verb == LIST_LEN || c->verb == LIST_STAT) {
         return (c->verb == LIST_LEN ? c->number : c->stat.items) == v->items.count;
+    }
+    if (c->verb == LIST_TTL) {
+        bool found = o->refuse ? v->exists : v->items.count > 0;
+        return found == (c->status == LIST_OK) && (!found || ttl_matches(o, call));
     }
     struct ids expected = {0};
     uint32_t has = 0;
@@ -297,6 +321,9 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     bool none = o->refuse ? !v->exists : v->items.count == 0;
     if (c->verb == LIST_COMPACT) {
         return c->status == LIST_OK ? call->tidy_seen || is_pair(o) : none;
+    }
+    if (c->verb == LIST_TOUCH) {
+        return c->status == LIST_MISSING && none;
     }
     if (c->status == LIST_MISSING) {
         return o->refuse && !v->exists && c->verb != LIST_ADD && c->verb != LIST_ADDX &&

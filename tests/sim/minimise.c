@@ -77,7 +77,7 @@ static void smaller_world(struct search *s)
         "ops",     "delay_us",      "think_us",    "fault_us",     "log_limit", "log_hard_limit",
         "grace_s", "sublist_limit", "cache_bytes", "item_size_max"};
     /* Lists that live for less than the run are not there in the end, as they should not be. */
-    static const char *const all_or_none[] = {"expiry_s"};
+    static const char *const all_or_none[] = {"expiry_s", "ttl_s", "touches"};
     for (size_t i = 0; param_at(i) != NULL; i++) {
         const struct param *param = param_at(i);
         bool skip = is_one_of(param->name, fixed, sizeof fixed / sizeof fixed[0]);

@@ -58,6 +58,7 @@ void oracle_fini(struct oracle *o)
         free(o->list[i].versions);
         free(o->list[i].deleted_at);
         free(o->list[i].marks);
+        free(o->list[i].lives);
     }
     free(o->losses);
 }
@@ -281,6 +282,22 @@ static void pass_turns(struct oracle *o, unsigned list, const struct intent *int
     }
 }
 
+/* What was written with a second that is over, as it was to be, is gone in the same moment. */
+static void note_end(struct oracle *o, unsigned list, const struct be_request *request,
+                     int64_t now_s)
+{
+    struct slice key = slice_of(o->list[list].head_key);
+    struct ids none = {0};
+    bool pair = o->format != NULL && o->format->dialect == DIALECT_PAIRED;
+    if (request->verb == BE_CAS && !pair &&
+        store_find(cluster_store(&o->cluster, key), key, now_s) == NULL) {
+        oracle_set_current(o, list, false, &none);
+        ids_clear(&o->list[list].adds);
+        ids_clear(&o->list[list].deletes);
+        o->list[list].tidy = true;
+    }
+}
+
 void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *intent,
                          const struct be_request *request, int64_t now_s)
 {
@@ -289,12 +306,14 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
     if (intent->kind == INTENT_TURNS) {
         pass_turns(o, list, intent);
         note_mark(o, list, now_s);
+        note_end(o, list, request, now_s);
         compare(o, list, now_s, "changes and looks in turns");
         return;
     }
     if (intent->kind == INTENT_WORK) {
         oracle_work_done(o, list, intent, request, now_s);
         note_mark(o, list, now_s);
+        note_end(o, list, request, now_s);
         compare(o, list, now_s, be_verb_name(request->verb));
         return;
     }
@@ -305,8 +324,33 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
         oracle_mark_applied(o, intent->calls[i], o->list[list].count > before);
     }
     note_mark(o, list, now_s);
+    note_end(o, list, request, now_s);
     ids_fini(&items);
     compare(o, list, now_s, be_verb_name(request->verb));
+}
+
+void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s)
+{
+    struct model_list *l = &o->list[list];
+    struct slice key = slice_of(l->head_key);
+    const struct item *item = store_find(cluster_store(&o->cluster, key), key, now_s);
+    int64_t end_s = item == NULL ? 0 : item->expires_s;
+    if (l->life_count > 0 && l->lives[l->life_count - 1].end_s == end_s) {
+        return;
+    }
+    if (l->life_count == l->life_cap) {
+        l->life_cap = l->life_cap == 0 ? 64 : l->life_cap * 2;
+        l->lives = realloc(l->lives, l->life_cap * sizeof *l->lives);
+        CHECK(l->lives != NULL);
+    }
+    l->lives[l->life_count++] = (struct life_mark){++o->moment, end_s};
+}
+
+/* What the list's server's clock shows. */
+static int64_t clock_of(const struct oracle *o, unsigned list, int64_t now_s)
+{
+    struct slice key = slice_of(o->list[list].head_key);
+    return store_clock(cluster_store(&o->cluster, key), now_s);
 }
 
 void oracle_sublist_changed(struct oracle *o, unsigned list, struct slice key, int64_t now_s)
@@ -332,7 +376,7 @@ void oracle_look(struct oracle *o, int64_t now_s)
     struct stored stored;
     for (unsigned i = 0; i < o->lists; i++) {
         decode(o, i, now_s, &items, &stored);
-        if (!stored.exists && o->may_lose) {
+        if (!stored.exists && (o->may_lose || o->may_expire)) {
             ids_clear(&o->list[i].adds);
             ids_clear(&o->list[i].deletes);
             if (oracle_now(o, i)->exists) {
@@ -347,9 +391,10 @@ void oracle_look(struct oracle *o, int64_t now_s)
     ids_fini(&items);
 }
 
-void oracle_submitted(struct oracle *o, struct sim_call *call)
+void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s)
 {
     const struct model_list *l = &o->list[call->list];
+    call->asked_s = clock_of(o, call->list, now_s);
     call->asked = ++o->moment;
     call->start_version = l->count - 1;
     call->damage_seen = l->damaged;
@@ -360,9 +405,10 @@ void oracle_submitted(struct oracle *o, struct sim_call *call)
     }
 }
 
-void oracle_done(struct oracle *o, struct sim_call *call)
+void oracle_done(struct oracle *o, struct sim_call *call, int64_t now_s)
 {
     struct session_model *session = &o->sessions[call->session];
+    call->answered_s = clock_of(o, call->list, now_s);
     const struct model_list *l = &o->list[call->list];
     call->done = true;
     call->answered = ++o->moment;

@@ -35,7 +35,8 @@ struct sim_call {
     /* The oracle's. */
     uint32_t start_version, done_version;
     bool damage_seen;
-    bool tidy_seen; /* there was a moment without anything for an lcompact to do */
+    int64_t asked_s, answered_s; /* its list's server's clock */
+    bool tidy_seen;              /* there was a moment without anything for an lcompact to do */
     uint64_t start_damage;
     unsigned applied;  /* how often it took effect */
     unsigned clears;   /* LIST_DROP: how often it dropped items */
@@ -73,6 +74,12 @@ struct version {
     struct ids items;
 };
 
+/* When a list is to expire, from that moment on. */
+struct life_mark {
+    uint64_t at;
+    int64_t end_s; /* 0: never */
+};
+
 /* Which content a head had that clients see as that version. */
 struct version_mark {
     uint64_t seen;
@@ -85,6 +92,8 @@ struct model_list {
     uint32_t count, cap;
     struct version_mark *marks;
     size_t mark_count, mark_cap;
+    struct life_mark *lives;
+    size_t life_count, life_cap;
     bool damaged; /* a sublist that the head names was evicted */
     bool cleared; /* the log makes all runs void */
     uint64_t damage_count;
@@ -118,6 +127,7 @@ struct oracle {
     bool refuse;       /* on_missing */
     bool miss_damaged; /* on_damaged = miss */
     bool may_lose;     /* evictions or restarts happen */
+    bool may_expire;   /* lists expire */
     struct model_list list[LISTS_MAX];
     struct session_model sessions[SESSIONS_MAX];
     uint64_t checked; /* answers held against the model */
@@ -134,14 +144,16 @@ void oracle_fini(struct oracle *o);
 /* A head was changed by this request. */
 void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *intent,
                          const struct be_request *request, int64_t now_s);
+/* The list may have another time to live. */
+void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s);
 /* Something was deleted or overwritten under the name of a sublist. */
 void oracle_sublist_changed(struct oracle *o, unsigned list, struct slice key, int64_t now_s);
 /* Time has passed, items were evicted, or a server lost all of them. */
 void oracle_look(struct oracle *o, int64_t now_s);
 
-void oracle_submitted(struct oracle *o, struct sim_call *call);
+void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s);
 /* The call is done, or abandoned by a crash. */
-void oracle_done(struct oracle *o, struct sim_call *call);
+void oracle_done(struct oracle *o, struct sim_call *call, int64_t now_s);
 
 /* At the quiet end: what is stored is what the model holds, folded and tidy. */
 void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_left_over);

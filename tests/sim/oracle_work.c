@@ -16,7 +16,7 @@ static void apply(struct oracle *o, unsigned list, struct ids *items, struct sim
         oracle_apply_exact(o, oracle_now(o, list)->exists, items, call);
     } else if (verb == LIST_DROP) {
         ids_clear(items);
-    } else if (verb != LIST_COMPACT) {
+    } else if (verb != LIST_COMPACT && verb != LIST_TOUCH) {
         oracle_apply_blind(items, call);
     }
 }

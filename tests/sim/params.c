@@ -173,6 +173,28 @@ static void mix_foreign(struct params *p)
     p->foreign = rng_below(&rng, 5) == 0 ? 1 + (unsigned)rng_below(&rng, 2) : 0;
 }
 
+/* By an own draw, so that all other seeds stay as they were. */
+static void mix_lives(struct params *p)
+{
+    static const uint32_t times_s[] = {2, 4, 1000, 1000000, 5000000};
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 32452843 + p->dialect);
+    if (!params_one_item(p) || rng_below(&rng, 3) > 0) {
+        return;
+    }
+    p->touches = (unsigned)rng_below(&rng, 3);
+    if (rng_below(&rng, 2) == 0) {
+        p->ttl_s = times_s[rng_below(&rng, 5)];
+        p->ttl_renew = p->dialect == DIALECT_NATIVE ? (uint32_t)rng_below(&rng, 3) : 0;
+        p->expiry_s = 0;
+    }
+    if (p->touches > 0) {
+        p->expiry_s = 0;
+        p->faults[FAULT_EXPIRY] = p->fault_us > 0 && p->touches > 1 ? 1 : 0;
+    }
+    p->history = p->history && !lives_end(p);
+}
+
 void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
@@ -192,6 +214,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
         mix_dialect(p, &rng);
     }
     mix_foreign(p);
+    mix_lives(p);
 }
 
 /* ---- by name ---- */
@@ -241,6 +264,9 @@ static const struct param table[] = {
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiry_s, 100000000),
+    PARAM(touches, 2),
+    PARAM(ttl_s, 315360000),
+    PARAM(ttl_renew, TTL_RENEW_READ),
     PARAM(views, 1),
     PARAM(mixed_limits, 1),
     PARAM(history, 1),

@@ -51,6 +51,10 @@ struct params {
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
     uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
+    unsigned touches;  /* clients ask for ltouch and lttl: 1 with long times, 2 also with short ones
+                        */
+    uint32_t ttl_s;    /* as configured */
+    uint32_t ttl_renew;
     uint64_t delay_us, think_us;
     uint64_t way_us;     /* what each way takes at least */
     bool only_adds;      /* clients ask for nothing but ladd */
@@ -94,6 +98,8 @@ static inline bool params_linearizable(const struct params *params)
 {
     return params_one_item(params) || params->dialect == DIALECT_PAIRED;
 }
+/* Do lists expire during the run? */
+bool lives_end(const struct params *params);
 /* What one of them is called, and where it stands; NULL behind the last. */
 struct param {
     const char *name;

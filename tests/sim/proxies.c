@@ -127,94 +127,6 @@ static void trace_message(struct sim_world *w, const struct message *m)
     }
 }
 
-/* ---- times to live ---- */
-
-static struct item *item_of(struct sim_world *w, const struct message *m)
-{
-    return store_find(&w->base.stores[m->flight.server], flight_key(&m->flight),
-                      world_now(&w->base).wall_s);
-}
-
-void message_before(struct sim_world *w, struct message *m)
-{
-    const struct item *item = item_of(w, m);
-    m->end_count = 0;
-    if (is_foreign_list(m->list)) {
-        foreign_before(w, m);
-    }
-    if (item != NULL) {
-        memcpy(m->ends_s, item->ends_s, item->end_count * sizeof *item->ends_s);
-        m->end_count = item->end_count;
-        m->ends_s[m->end_count++] = item->expires_s;
-    }
-}
-
-/* Is that one of the seconds in which the item was to expire? -1: it has expired at once. */
-static bool was_to_expire(const struct sim_world *w, const struct message *m, int64_t at_s)
-{
-    int64_t clock_s = w->clocks_s[m->flight.server];
-    for (unsigned i = 0; i < m->end_count; i++) {
-        int64_t end_s = m->ends_s[i];
-        if (end_s == at_s || (at_s < 0 && end_s != 0 && end_s <= clock_s)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool may_end(const struct item *item, int64_t at_s)
-{
-    for (unsigned i = 0; i < item->end_count; i++) {
-        if (item->ends_s[i] == at_s) {
-            return true;
-        }
-    }
-    return item->expires_s == at_s;
-}
-
-/* flip, marker: a log that is made with a time to live has that of the other one, unless that has
- * gone meanwhile. */
-static bool expires_as_other(const struct sim_world *w, const struct message *m, int64_t at_s)
-{
-    struct slice key = flight_key(&m->flight);
-    if (w->p.dialect != DIALECT_FLIP && w->p.dialect != DIALECT_MARKER) {
-        return false;
-    }
-    for (enum format_part part = FORMAT_A; part <= FORMAT_B; part++) {
-        const struct item *other =
-            format_find(&w->format, (unsigned)m->list, part, 0, world_now(&w->base).wall_s);
-        if (other != NULL && !slice_equal(item_key(other), key)) {
-            return may_end(other, at_s);
-        }
-    }
-    return true;
-}
-
-/* Rewriting keeps the very second of the server's clock. By hand it is not kept. What is made is
- * given a time to live at once by another client. */
-static void check_expiry(struct sim_world *w, const struct message *m)
-{
-    struct item *item = item_of(w, m);
-    int64_t at_s = item == NULL ? -1 : item->expires_s;
-    if (m->flight.request.verb == BE_CAS && m->proxy != NULL && !was_to_expire(w, m, at_s)) {
-        sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
-                      (int)m->flight.request.key_len, m->flight.request.key,
-                      (long long)m->ends_s[m->end_count - 1], (long long)at_s);
-    }
-    if (m->flight.request.verb == BE_ADD && m->flight.request.exptime != 0 &&
-        !expires_as_other(w, m, at_s)) {
-        sim_violation("%.*s was made to expire at %lld, unlike what it was copied from",
-                      (int)m->flight.request.key_len, m->flight.request.key, (long long)at_s);
-    }
-    if (item != NULL) {
-        item->end_count = 0;
-    }
-    if (item != NULL && m->flight.request.verb == BE_ADD && item->expires_s == 0 &&
-        w->p.expiry_s > 0) {
-        item->expires_s = w->clocks_s[m->flight.server] + w->p.expiry_s;
-    }
-}
-
 void message_executed(struct sim_world *w, struct message *m)
 {
     enum be_status status = m->flight.reply.status;
@@ -233,7 +145,7 @@ void message_executed(struct sim_world *w, struct message *m)
     }
     head = head || w->p.dialect != DIALECT_NATIVE;
     if (head && changes) {
-        check_expiry(w, m);
+        lives_check(w, m);
     }
     if (w->oracle.outside != NULL && (changes || refused_set)) {
         outside_executed(w->oracle.outside, (unsigned)m->list, &m->flight.request, changes, now_s);
@@ -244,6 +156,7 @@ void message_executed(struct sim_world *w, struct message *m)
     }
     if (head) {
         oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->flight.request, now_s);
+        oracle_note_life(&w->oracle, (unsigned)m->list, now_s);
     } else if (m->flight.request.verb != BE_ADD) {
         oracle_sublist_changed(&w->oracle, (unsigned)m->list, key, now_s);
     }
@@ -482,7 +395,7 @@ void sim_proxy_crash(struct sim_proxy *p)
             if (is_foreign_list((int)call->list)) {
                 call->done = true;
             } else {
-                oracle_done(&w->oracle, call);
+                oracle_done(&w->oracle, call, world_now(&w->base).wall_s);
             }
         }
     }
@@ -524,7 +437,7 @@ void sim_proxy_submit(struct sim_proxy *p, struct sim_call *call)
     p->clients[call->session % CLIENTS_MAX].pending++;
     call->next = w->all_calls;
     w->all_calls = call;
-    oracle_submitted(&w->oracle, call);
+    oracle_submitted(&w->oracle, call, world_now(&w->base).wall_s);
     trace_call(w, call);
     (void)client_takes(&p->clients[call->session % CLIENTS_MAX], 0);
     call_set_deadline(w, call);

@@ -98,6 +98,9 @@ static void record_call(struct history *history, const struct sim_world *w,
     bool unknown = call_unknown(call);
     bool reads = list_verb_reads(c->verb);
     bool back = c->verb == LIST_REVRANGE; /* the same as an lrange, counted from the other end */
+    if (c->verb == LIST_TOUCH || c->verb == LIST_TTL) {
+        return; /* histories know no times: they are taken where no list expires */
+    }
     if ((unknown && reads) || (c->verb == LIST_STAT && c->status != LIST_OK)) {
         return;
     }

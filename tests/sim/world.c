@@ -60,6 +60,8 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy)
     }
     policy->announcement_grace_s = p->grace_s;
     policy->touch_interval_s = p->touch_interval_s;
+    policy->ttl_s = p->ttl_s;
+    policy->ttl_renew = (enum ttl_renew)p->ttl_renew;
     policy->on_missing = p->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE;
     policy->on_damaged = p->miss_damaged ? ON_DAMAGED_MISS : ON_DAMAGED_ERROR;
     policy->placement = p->spread ? PLACEMENT_SPREAD : PLACEMENT_HEAD;
@@ -186,7 +188,7 @@ static void tick(struct sim_world *w)
         w->clocks_s[s] = clock_s;
         store->lead_s = clock_s - world_now(&w->base).wall_s;
     }
-    if (ticked && w->p.faults[FAULT_EXPIRY] > 0) {
+    if (ticked && lives_end(&w->p)) {
         oracle_look(&w->oracle, world_now(&w->base).wall_s);
     }
 }
@@ -271,6 +273,7 @@ static void sim_init(struct sim_world *w, const struct params *params)
     w->oracle.refuse = params->refuse;
     w->oracle.miss_damaged = params->miss_damaged;
     w->oracle.may_lose = sim_loses(w);
+    w->oracle.may_expire = lives_end(params);
     if (params->dialect != DIALECT_NATIVE) {
         item_names_for_dialects();
         format_init(&w->format, params, &w->base.cluster);

@@ -169,6 +169,13 @@ void sim_finish(struct sim_world *w);
 void sim_proxy_start(struct sim_proxy *proxy);
 void sim_proxy_crash(struct sim_proxy *proxy);
 
+/* lives.c: a head was changed. */
+void lives_check(struct sim_world *w, const struct message *m);
+/* An EXPTIME, as clients of that world like them. */
+int64_t lives_choose(struct sim_world *w, struct rng *rng);
+/* A client touches the item in the server itself. */
+void lives_touch(struct sim_world *w, unsigned server, struct slice key);
+
 void sim_proxy_pause(struct sim_proxy *proxy);
 /* Lets the engine run and carries out what it wants. */
 void sim_proxy_turn(struct sim_proxy *proxy);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Times to live: which second a head may expire in after each write, and the clients that give
+ * items other times in the servers themselves.
+ */
+#include "list/core/expiry.h"
+#include "world.h"
+
+/* Between a look at the server's clock and the write that follows lie the stalls of servers. */
+#define LOOK_AGE_MAX_S 100
+
+static struct item *item_of(struct sim_world *w, const struct message *m)
+{
+    return store_find(&w->base.stores[m->flight.server], flight_key(&m->flight),
+                      world_now(&w->base).wall_s);
+}
+
+void message_before(struct sim_world *w, struct message *m)
+{
+    const struct item *item = item_of(w, m);
+    m->end_count = 0;
+    if (is_foreign_list(m->list)) {
+        foreign_before(w, m);
+    }
+    if (item != NULL) {
+        memcpy(m->ends_s, item->ends_s, item->end_count * sizeof *item->ends_s);
+        m->end_count = item->end_count;
+        m->ends_s[m->end_count++] = item->expires_s;
+    }
+}
+
+/* Is that one of the seconds in which the item was to expire? -1: it has expired at once. */
+static bool was_to_expire(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    int64_t clock_s = w->clocks_s[m->flight.server];
+    for (unsigned i = 0; i < m->end_count; i++) {
+        int64_t end_s = m->ends_s[i];
+        if (end_s == at_s || (at_s < 0 && end_s != 0 && end_s <= clock_s)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool may_end(const struct item *item, int64_t at_s)
+{
+    for (unsigned i = 0; i < item->end_count; i++) {
+        if (item->ends_s[i] == at_s) {
+            return true;
+        }
+    }
+    return item->expires_s == at_s;
+}
+
+/* flip, marker: a log that is made with a time to live has that of the other one, unless that has
+ * gone meanwhile. */
+static bool expires_as_other(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    struct slice key = flight_key(&m->flight);
+    if (w->p.dialect != DIALECT_FLIP && w->p.dialect != DIALECT_MARKER) {
+        return false;
+    }
+    for (enum format_part part = FORMAT_A; part <= FORMAT_B; part++) {
+        const struct item *other =
+            format_find(&w->format, (unsigned)m->list, part, 0, world_now(&w->base).wall_s);
+        if (other != NULL && !slice_equal(item_key(other), key)) {
+            return may_end(other, at_s);
+        }
+    }
+    return true;
+}
+
+/* Is that so many seconds from now on? More than a month is sent as a moment, by a clock that was
+ * read before. */
+static bool is_from_now(const struct sim_world *w, const struct message *m, int64_t at_s,
+                        int64_t left_s)
+{
+    int64_t late_s = w->clocks_s[m->flight.server] + left_s - at_s;
+    return late_s == 0 ||
+           (left_s > EXPTIME_RELATIVE_MAX_S && late_s > 0 && late_s < LOOK_AGE_MAX_S);
+}
+
+/* May it have been renewed? Only one that expires, and would do so earlier. */
+static bool may_be_renewed(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    if (w->p.ttl_renew == TTL_RENEW_NEVER || !is_from_now(w, m, at_s, w->p.ttl_s)) {
+        return false;
+    }
+    for (unsigned i = 0; i < m->end_count; i++) {
+        if (m->ends_s[i] != 0 && m->ends_s[i] <= at_s) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where nothing takes long, each rewriting renews what has clearly less. */
+static bool must_be_renewed(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    int64_t end_s = w->clocks_s[m->flight.server] + w->p.ttl_s - LOOK_AGE_MAX_S;
+    if (w->p.ttl_renew == TTL_RENEW_NEVER || m->end_count != 1 || w->p.touches > 0) {
+        return false;
+    }
+    return m->ends_s[0] != 0 && m->ends_s[0] < end_s && at_s < end_s;
+}
+
+static const struct list_call *touch_of(const struct message *m)
+{
+    for (size_t i = 0; i < m->intent.count; i++) {
+        if (m->intent.calls[i]->call.verb == LIST_TOUCH) {
+            return &m->intent.calls[i]->call;
+        }
+    }
+    return NULL;
+}
+
+/* What an EXPTIME means to memcached; -1: gone at once. */
+static int64_t end_of(const struct sim_world *w, const struct message *m, int64_t exptime)
+{
+    int64_t clock_s = w->clocks_s[m->flight.server];
+    int64_t end_s = exptime > EXPTIME_RELATIVE_MAX_S ? exptime : clock_s + exptime;
+    return exptime == 0 ? 0 : end_s <= clock_s ? -1 : end_s;
+}
+
+static void check_rewritten(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    const struct list_call *touch = touch_of(m);
+    const struct slice key = flight_key(&m->flight);
+    if (touch != NULL && at_s != end_of(w, m, touch->exptime)) {
+        sim_violation("%.*s was to expire at %lld by an ltouch, and does at %lld", SLICE_ARGS(key),
+                      (long long)end_of(w, m, touch->exptime), (long long)at_s);
+    }
+    if (touch == NULL && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s)) {
+        sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
+                      SLICE_ARGS(key), (long long)m->ends_s[m->end_count - 1], (long long)at_s);
+    }
+    if (touch == NULL && must_be_renewed(w, m, at_s)) {
+        sim_violation("%.*s expires at %lld; rewritten it is not renewed", SLICE_ARGS(key),
+                      (long long)at_s);
+    }
+}
+
+static bool begins_well(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    if (w->p.ttl_s > 0) {
+        return is_from_now(w, m, at_s, w->p.ttl_s);
+    }
+    return m->flight.request.exptime == 0 || expires_as_other(w, m, at_s);
+}
+
+/* Rewriting keeps the very second of the server's clock, or renews it. By hand it is not kept. What
+ * is made without a time is given one at once by another client. */
+void lives_check(struct sim_world *w, const struct message *m)
+{
+    struct item *item = item_of(w, m);
+    int64_t at_s = item == NULL ? -1 : item->expires_s;
+    if (m->flight.request.verb == BE_CAS && m->proxy != NULL) {
+        check_rewritten(w, m, at_s);
+    }
+    if (m->flight.request.verb == BE_ADD && m->proxy != NULL && !begins_well(w, m, at_s)) {
+        sim_violation("%.*s was made to expire at %lld", SLICE_ARGS(flight_key(&m->flight)),
+                      (long long)at_s);
+    }
+    if (item != NULL) {
+        item->end_count = 0;
+    }
+    if (item != NULL && m->flight.request.verb == BE_ADD && item->expires_s == 0 &&
+        w->p.expiry_s > 0) {
+        item->expires_s = w->clocks_s[m->flight.server] + w->p.expiry_s;
+    }
+}
+
+int64_t lives_choose(struct sim_world *w, struct rng *rng)
+{
+    int64_t clock_s = w->clocks_s[rng_below(rng, w->p.servers)];
+    uint64_t n = rng_below(rng, w->p.touches > 1 ? 8 : 4);
+    if (n < 2) {
+        return n == 0 ? 0 : 1000000 + (int64_t)rng_below(rng, 1000);
+    }
+    if (n == 2) {
+        return clock_s + 2 * EXPTIME_RELATIVE_MAX_S + (int64_t)rng_below(rng, 1000);
+    }
+    return n == 3 ? EXPTIME_RELATIVE_MAX_S : n == 7 ? -1 : 1 + (int64_t)rng_below(rng, 4);
+}
+
+/* A client gives an item a time to live, as `touch` does. */
+void lives_touch(struct sim_world *w, unsigned server, struct slice key)
+{
+    int64_t now_s = world_now(&w->base).wall_s, clock_s = w->clocks_s[server];
+    struct item *item = key.len == 0 ? NULL : store_find(&w->base.stores[server], key, now_s);
+    bool head = key.len > 0 && (key.p[key.len - 1] == '#' || w->p.dialect != DIALECT_NATIVE);
+    if (item == NULL || item->end_count == ITEM_ENDS_MAX || clock_key_is(key) ||
+        (!head && (!sim_loses(w) || rng_below(&w->rng, 4) != 0))) {
+        return;
+    }
+    int64_t exptime = 1 + (int64_t)rng_below(&w->rng, 3);
+    if (w->p.touches > 0) {
+        exptime = lives_choose(w, &w->rng);
+        exptime = exptime < 0 ? 1 : exptime;
+    }
+    item->ends_s[item->end_count++] = item->expires_s;
+    item->expires_s = exptime == 0                       ? 0
+                      : exptime > EXPTIME_RELATIVE_MAX_S ? exptime
+                                                         : clock_s + exptime;
+    trace(&w->base, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
+          (long long)item->expires_s);
+    for (unsigned list = 0; list < w->p.lists; list++) {
+        oracle_note_life(&w->oracle, list, now_s);
+    }
+}
+
+bool lives_end(const struct params *p)
+{
+    bool begin = p->ttl_s > 0 && p->ttl_s < 4 * DAY_S; /* the end takes two days */
+    return p->faults[FAULT_EXPIRY] > 0 || p->touches > 1 || begin;
+}
