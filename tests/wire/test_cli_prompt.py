@@ -14,7 +14,8 @@ import sys
 import pytest
 
 from harness import ROOT, TIMEOUT_S, free_port, wait_until
-from test_cli_support import CLI, Terminal, children_of, is_alive
+from test_cli_support import (CLI, Terminal, check_prompt_session, children_of, is_alive,
+                              prompt_sessions, without_toolkit)  # fmt: skip
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -40,11 +41,8 @@ def env(tmp_path):
 def editor(request, env, tmp_path):
     """The environment with the one line editor or the other."""
     if request.param == "readline":
-        hidden = tmp_path / "hidden/prompt_toolkit"
-        hidden.mkdir(parents=True)
-        (hidden / "__init__.py").write_text("raise ImportError\n")
-        env["PYTHONPATH"] = str(hidden.parent)
-    elif not HAS_TOOLKIT:
+        return without_toolkit(env, tmp_path)
+    if not HAS_TOOLKIT:
         pytest.skip("python3-prompt-toolkit is not installed")
     return env
 
@@ -394,14 +392,15 @@ def test_try_without_its_prompt(tmp_path):
                           " expected it beside mclistd, and /usr/bin/python3 (apt install python3)\n")
 
 
-def test_the_session_of_the_document(env):
-    """Piped, so the answers are the plain ones: what the document shows, without numbers."""
-    text = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
-    (session,) = re.findall(r"^```\n(mclistd> .*?)^```$", text, re.MULTILINE | re.DOTALL)
-    lines = session.splitlines()
-    typed = [line.removeprefix("mclistd> ") for line in lines if line.startswith("mclistd> ")]
-    shown = [line.split(") ")[-1] for line in lines if not line.startswith(("mclistd> ", "(", "ERROR"))]
-    run = subprocess.run(TRY, input="\n".join(typed), capture_output=True, text=True,
-                         timeout=6 * TIMEOUT_S, env={**os.environ, **env})
-    assert run.stdout.splitlines() == shown
-    assert run.stderr == f"line {len(typed)}: ERROR\nline {len(typed)}:   did you mean lget?\n"
+# --- documents ---
+
+DOCUMENTS = ["README.md", "docs/cli.md", "docs/getting-started.md"]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_sessions_of_a_document(on_terminal, env, tmp_path, name):
+    """Each is shown as it comes, on a terminal without colours."""
+    sessions = prompt_sessions(name)
+    assert sessions
+    for session in sessions:
+        check_prompt_session(on_terminal(TRY, without_toolkit(env, tmp_path, NO_COLOR="1")), session)

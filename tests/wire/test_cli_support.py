@@ -95,6 +95,35 @@ class Terminal:
             os.close(self.master)
 
 
+def without_toolkit(env, folder, **more):
+    """The environment of a prompt that has no prompt_toolkit: its terminal shows line after line."""
+    hidden = pathlib.Path(folder) / "hidden/prompt_toolkit"
+    hidden.mkdir(parents=True, exist_ok=True)
+    (hidden / "__init__.py").write_text("raise ImportError\n")
+    return {**env, "PYTHONPATH": str(hidden.parent), **more}
+
+
+def prompt_sessions(name):
+    """The sessions of a document that begin with the prompt."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.findall(r"^```\n((?:\$ \S*mclistd[^\n]*\n)?mclistd> .*?)^```$", text,
+                      re.MULTILINE | re.DOTALL)
+
+
+def check_prompt_session(terminal, session):
+    """Types what stands behind each prompt, and holds the answers against what stands there. A line
+    `...` stands for any lines."""
+    for part in session.split("mclistd> ")[1:]:
+        terminal.wait_for("mclistd> ")
+        typed, _, wanted = part.partition("\n")
+        terminal.enter(typed)
+        terminal.wait_for(f"{typed}\n")
+        for piece in wanted.split("...\n"):
+            terminal.wait_for(piece)
+    terminal.enter("quit")
+    assert terminal.wait_for_end() == 0
+
+
 def children_of(pid):
     """All processes below it, as they are now: {pid: command}."""
     parents = {}
