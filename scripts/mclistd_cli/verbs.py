@@ -63,6 +63,7 @@ lsetq: lset without an answer on success
 laddx: ladd that answers how many items are new
 ldelx: ldel that answers how many items were there
 lcreate: makes the list, unless it has items already
+llease: asks for the right to fill a missing list, for some seconds: a token
 lget: all items, in the order in which they were added
 ltouch: gives the list a new time to live, in seconds; 0 for never
 lttl: in how many seconds the list expires; -1 for never

@@ -136,6 +136,7 @@ struct list_policy {
     uint32_t touch_interval_s; /* 0 = never */
     uint32_t ttl_s;            /* of lists that begin here; 0 = they never expire */
     enum ttl_renew ttl_renew;
+    uint32_t lease_max_s;
     bool protect_lists; /* plain verbs do not write to the items of lists */
     enum on_missing on_missing;
     enum on_damaged on_damaged;

@@ -162,6 +162,8 @@ static const struct config_key keys[] = {
      "time to live of lists that begin here; 0: they never expire"},
     {LISTS_OF(NATIVE, "ttl_renew", ttl_renew), TYPE_WORD, 0, 0, "never", "", ttl_renew_words,
      "what gives a list that expires ttl_s anew, where it has less: never, each change, or each read as well"},
+    {LISTS_OF(NATIVE, "lease_max_s", lease_max_s), TYPE_COUNT, 1, 86400, "3600", "s", NULL,
+     "longest time for which llease gives a client the right to fill a missing list"},
 
     {LISTS_OF(NATIVE, "protect_lists", protect_lists), TYPE_YES_NO, 0, 0, "yes", "", NULL,
      "whether the proxy refuses plain verbs that write to KEY# and KEY#NAME.N, the items of lists"},

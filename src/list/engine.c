@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/change/lease.h"
 #include "list/core/deadline.h"
 #include "list/core/engine_state.h"
 #include "list/core/plugin.h"
@@ -112,6 +113,16 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
                           slice_escape(slice_make(&byte, 1), shown, sizeof shown));
         }
         *log_bytes += entry_bytes(item.len);
+    }
+    if (call->verb == LIST_LEASE) {
+        const char *why = lease_refusal(policy);
+        if (why != NULL) {
+            return reject(e, call, "%s", why);
+        }
+        if (call->seconds < 1 || call->seconds > policy->lease_max_s) {
+            return reject(e, call, "llease: SECONDS must be 1 to %u (lease_max_s)",
+                          policy->lease_max_s);
+        }
     }
     if (policy->dialect != DIALECT_NATIVE || call->verb == LIST_CONVERT) {
         char text[LIST_ERROR_MAX];

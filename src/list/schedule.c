@@ -7,6 +7,7 @@
  *     the same, in turns     where sessions have sent several such pairs at once: see
  *                            change/interleaved.h
  *     exact changes          into one exact operation
+ *     llease                 into one operation of their own
  *     ldrop, lcompact        one at a time
  *
  * Within a round a session's changes come before its reads, so a read may join changes, but a
@@ -17,6 +18,7 @@
 #include "base/number.h"
 #include "list/change/exact.h"
 #include "list/change/interleaved.h"
+#include "list/change/lease.h"
 #include "list/change/round.h"
 #include "list/compact/compact.h"
 #include "list/core/backoff.h"
@@ -28,6 +30,7 @@ struct start {
     struct pass pass;
     struct op_round *round;
     struct op_exact *exact;
+    struct op_lease *lease;
     struct list_call *compaction;
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
@@ -102,9 +105,32 @@ static bool take_read(struct start *start, struct list_call *call)
     return true;
 }
 
+/* It writes nothing that others could meet while the list is there, but its place is that of exact
+ * changes. */
+static bool take_lease(struct start *start, struct list_call *call)
+{
+    struct list *list = start->pass.list;
+    bool mine = start->lease != NULL;
+    if (list->publisher || list_writing(list) != mine ||
+        pass_phase(&start->pass, call) != PHASE_FREE) {
+        start->change_waits = true;
+        return false;
+    }
+    if (!mine) {
+        start->lease = lease_create(start->pass.e, list);
+    }
+    pass_activate(&start->pass, call);
+    lease_add(start->lease, call);
+    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
+    return true;
+}
+
 static bool take_exact(struct start *start, struct list_call *call)
 {
     struct list *list = start->pass.list;
+    if (call->verb == LIST_LEASE) {
+        return take_lease(start, call);
+    }
     bool alone = list_verb_has(call->verb, LIST_ALONE);
     bool free_place =
         list->exact == NULL || (start->exact != NULL && !alone && !start->exact_is_alone);
@@ -286,6 +312,9 @@ void schedule_list(struct engine *e, struct list *list)
     }
     if (start.exact != NULL) {
         exact_start(e, start.exact);
+    }
+    if (start.lease != NULL) {
+        lease_start(e, start.lease);
     }
     if (start.compaction != NULL) {
         compact_start_for(e, list, start.compaction);

@@ -32,6 +32,7 @@
  *     KEYS       KEY...
  *     RANGE      KEY FROM TO
  *     EXPTIME    KEY EXPTIME
+ *     LEASE      KEY SECONDS
  *     DATA       KEY BYTES [noreply] + data block: one item of any bytes
  *
  * answer: when it is done / when there is no list.
@@ -43,6 +44,7 @@
  *     NUMBER     a number / 0
  *     TOUCHED    TOUCHED / NOT_FOUND
  *     SECONDS    a number, -1 for never / NOT_FOUND
+ *     LEASE      a number; NOT_STORED; EXISTS
  * and these, END behind them:
  *     VALUE      VALUE and the items, joined / nothing
  *     VERSIONED  the same, with the version of the list
@@ -67,6 +69,7 @@
     VERB(DELX, EXACT, 0)                         WORD(DELX, ldelx, ITEMS, REMOVED) \
     VERB(CREATE, EXACT, LIST_MAKES | LIST_ALONE) WORD(CREATE, lcreate, CONTENT, STORED) \
     VERB(TOUCH, EXACT, LIST_ALONE)               WORD(TOUCH, ltouch, EXPTIME, TOUCHED) \
+    VERB(LEASE, EXACT, 0)                        WORD(LEASE, llease, LEASE, LEASE) \
     VERB(GET, READ, LIST_WHOLE)                  WORD(GET, lget, KEYS, VALUE) \
                                                  WORD(GET, lgets, KEYS, VERSIONED) \
                                                  WORD(GET, lgetb, KEYS, LINES) \

@@ -80,6 +80,8 @@ static void check_list(const struct request *r, enum verb_shape shape)
         for (size_t i = 1; i < words; i++) {
             check_list_key(word_at(r->line, i));
         }
+    } else if (shape == SHAPE_LIST_LEASE) {
+        CHECK(words == 3 && r->seconds == number_of(word_at(r->line, 2)));
     } else if (shape == SHAPE_LIST_RANGE) {
         CHECK(words == 4 && r->from == number_of(word_at(r->line, 2)));
         CHECK(r->to == number_of(word_at(r->line, 3)));
@@ -137,6 +139,7 @@ static void check_shape(const struct request *r)
     case SHAPE_LIST_KEYS:
     case SHAPE_LIST_RANGE:
     case SHAPE_LIST_EXPTIME:
+    case SHAPE_LIST_LEASE:
     case SHAPE_LIST_DATA:
         check_list(r, shape);
         return;

@@ -223,6 +223,34 @@ static void test_a_fold_is_appended_as_entries(void **state)
     fold_fini(&fold);
 }
 
+/* What fills a list that is missing will lie below its log: deletions stay. A '!' fills it. */
+static void test_a_fold_of_a_missing_list_keeps_deletions(void **state)
+{
+    (void)state;
+    const struct {
+        const char *head, *folded;
+    } cases[] = {
+        {"^1 ?7.1010\n+1:a-1:b+1:c-1:d+1:d", "^1 ?7.1010\n+1:a-1:b+1:c=1:d"},
+        {"^1 ?7.1010\n-1:a!0:-1:b+1:c", "^1\n+1:c"},
+        {"^1\n+1:a-1:b-1:d+1:d", "^1\n+1:a+1:d"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct head *head = head_of(slice_of(cases[i].head));
+        struct carry carry = {.now_s = 1000, .grace_s = 60};
+        struct fold fold;
+        struct layout layout;
+        fold_init(&fold);
+        assert_non_null(head);
+        assert_true(fold_apply_entries(&fold, head->log));
+        layout_init(&layout, head);
+        assert_int_equal(layout_fold_log(&layout, head, &fold, &carry), 0);
+        assert_value(&layout, cases[i].folded);
+        layout_fini(&layout);
+        fold_fini(&fold);
+        head_unref(&head);
+    }
+}
+
 /* Rule 6: an announcement that is neither one's own nor withdrawn stays in the log or becomes
  * garbage. */
 static void test_no_announcement_is_ever_lost(void **state)
@@ -283,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_a_sweep_of_all_spares_no_young_ones_and_one_without_own_keeps_all),
         cmocka_unit_test(test_extreme_times_are_survived),
         cmocka_unit_test(test_a_fold_is_appended_as_entries),
+        cmocka_unit_test(test_a_fold_of_a_missing_list_keeps_deletions),
         cmocka_unit_test(test_no_announcement_is_ever_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

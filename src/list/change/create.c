@@ -10,6 +10,9 @@
  *   2. head there: APPEND once more (it was created in between).
  *   3. still refused, though far below the limit: no memory, or on disk. CAS a folded head with
  *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.
+ *
+ * A head that says the list is missing (format/absent.h): an LIST_SET is written by CAS, which ends
+ * its lease and its expiry; what precedes it finds nothing.
  */
 #include "list/change/round.h"
 #include "list/core/engine_state.h"
@@ -58,6 +61,24 @@ static void emit_new_head(struct engine *e, struct op_round *round)
     block_append(&value, round->batch->data, round->batch->used);
     emit_add_head(e, &round->op, value, TAG_CREATE);
     block_unref(&value);
+}
+
+/* The batch begins with an LIST_SET: nothing else of the absent head counts but announcements. */
+static void emit_filled_head(struct engine *e, struct op_round *round)
+{
+    const struct head *head = round->found;
+    struct layout layout;
+    struct carry carry = {.now_s = e->now.wall_s,
+                          .grace_s = round->op.list->policy->announcement_grace_s,
+                          .keep_ops = false};
+    layout_init(&layout, head);
+    layout_fill(&layout);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->announcements, &carry));
+    block_append(&layout.log, round->batch->data, round->batch->used);
+    struct block *value = layout_value(&layout);
+    emit_cas_new(e, &round->op, head, value, TAG_CREATE);
+    block_unref(&value);
+    layout_fini(&layout);
 }
 
 static void emit_folded_head(struct engine *e, struct op_round *round)
@@ -151,12 +172,16 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             round_fail_writes(e, round, round->error);
             break;
         }
-        if (got == GOT_NOTHING) {
+        if (got == GOT_NOTHING || got == GOT_ABSENT) {
             if (settle_missing(e, round)) {
                 break;
             }
             round->sent = true;
-            emit_new_head(e, round);
+            if (got == GOT_NOTHING) {
+                emit_new_head(e, round);
+            } else {
+                emit_filled_head(e, round);
+            }
             CO_AWAIT(co, "creating the head");
             if (event->status == BE_STORED) {
                 metric_inc(e->metrics, METRIC_list_creates);

@@ -11,6 +11,7 @@
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/core/scan.h"
+#include "list/format/layout.h"
 
 #define TRIES_MAX 16
 /* First pause after a conflict; doubles up to 2^8 times that: 50 ms. */
@@ -34,6 +35,7 @@ struct op_exact {
     struct arena kept; /* items of those whose time was over */
     bool sent;         /* a write is on its way, or may have been done */
     struct head *head;
+    bool fills; /* an lcreate, and the head says that the list is missing */
     struct members members;
     struct content content;
     bool content_ready;
@@ -177,8 +179,26 @@ static enum progress count_step(struct engine *e, struct op_exact *x, const stru
     CO_END(co);
 }
 
+/* What was appended to the absent head stands behind the items. */
+static void emit_fill(struct engine *e, struct op_exact *x)
+{
+    struct layout layout;
+    layout_init(&layout, x->head);
+    layout_fill(&layout);
+    block_append(&layout.log, x->entries->data, x->entries->used);
+    block_append(&layout.log, x->head->log.p, x->head->log.len);
+    struct block *value = layout_value(&layout);
+    emit_cas_new(e, &x->op, x->head, value, TAG_WRITE);
+    block_unref(&value);
+    layout_fini(&layout);
+}
+
 static void emit_change(struct engine *e, struct op_exact *x)
 {
+    if (x->fills) {
+        emit_fill(e, x);
+        return;
+    }
     struct block *value = block_new(x->entries->used + (x->head != NULL ? x->head->value.len : 8));
     if (x->head == NULL) {
         head_append_header(&value, NULL, NULL, 0, NULL, 0);
@@ -249,7 +269,7 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
 {
     x->sent = false;
     if (event->status == BE_STORED) {
-        if (x->head == NULL) {
+        if (x->head == NULL || x->fills) {
             metric_inc(e->metrics, METRIC_list_creates);
             x->op.list->has_head = true;
         }
@@ -302,12 +322,13 @@ static bool head_settled(struct engine *e, struct op_exact *x, const struct op_e
         fail_all(e, x, x->error);
         return true;
     }
-    if (got == GOT_NOTHING && only_touch(x) != NULL) {
+    bool missing = got == GOT_NOTHING || got == GOT_ABSENT;
+    x->fills = got == GOT_ABSENT && only_create(x) != NULL;
+    if (missing && only_touch(x) != NULL) {
         finish_only(e, x, LIST_MISSING);
         return true;
     }
-    if (got == GOT_NOTHING && x->op.list->policy->on_missing == ON_MISSING_REFUSE &&
-        only_create(x) == NULL) {
+    if (missing && x->op.list->policy->on_missing == ON_MISSING_REFUSE && only_create(x) == NULL) {
         refuse_all(e, x);
         return true;
     }
@@ -335,12 +356,13 @@ static bool decided(struct engine *e, struct op_exact *x)
     }
     if (only_create(x) == NULL) {
         decide_changes(x);
-    } else if (x->head != NULL && create_settled(e, x)) {
+    } else if (x->head != NULL && !x->fills && create_settled(e, x)) {
         return true;
     } else {
         append_created_items(x);
     }
-    bool makes_empty = x->head == NULL && only_create(x) != NULL && refuse;
+    /* With on_missing = refuse an lcreate without items makes a list, too. */
+    bool makes_empty = (x->head == NULL || x->fills) && only_create(x) != NULL && refuse;
     if (x->entries->used == 0 && !makes_empty) {
         finish_all(e, x);
         return true;
@@ -370,7 +392,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         }
         if (only_create(x) == NULL && only_touch(x) == NULL) {
             CO_CALL(co, members_step(e, x, event));
-        } else if (x->head != NULL) {
+        } else if (x->head != NULL && !x->fills) {
             CO_CALL(co, count_step(e, x, event));
         } else {
             x->scan.state = SCAN_END;

@@ -201,7 +201,9 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         CO_AWAIT(co, "looking whether it is a list");
         round->looked = op_take_head(e, op, event, &round->found, round->error);
         round->has_looked = round->looked != GOT_HEAD;
-        head_unref(&round->found);
+        if (round->looked != GOT_ABSENT) {
+            head_unref(&round->found);
+        }
         round_forget_late(round);
         list->round_writes = !TAILQ_EMPTY(&round->writes);
     }

@@ -29,7 +29,21 @@ bool compact_over(const struct engine *e, const struct op_compact *c)
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event)
 {
     head_unref(&c->head);
-    return op_take_head(e, &c->op, event, &c->head, c->error) == GOT_HEAD;
+    enum head_result got = op_take_head(e, &c->op, event, &c->head, c->error);
+    c->is_absent = got == GOT_ABSENT;
+    return got == GOT_HEAD || got == GOT_ABSENT;
+}
+
+struct block *compact_value(struct op_compact *c, struct layout *layout)
+{
+    if (c->op.list->policy->on_missing == ON_MISSING_CREATE) {
+        layout_fill(layout); /* a missing list is an empty one */
+    }
+    c->fills = c->head->marks.absent && !layout->marks.absent;
+    c->empties = layout->marks.absent && c->plan.kind == PLAN_CLEAR;
+    struct block *value = layout_value(layout);
+    layout_fini(layout);
+    return value;
 }
 
 const struct fold *compact_log(struct op_compact *c)
@@ -85,7 +99,11 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             break;
         }
         c->sent = c->sent || (c->drops && c->plan.kind == PLAN_CLEAR);
-        emit_cas(e, op, c->head, c->value, TAG_CAS);
+        if (c->fills) {
+            emit_cas_new(e, op, c->head, c->value, TAG_CAS);
+        } else {
+            emit_cas(e, op, c->head, c->value, TAG_CAS);
+        }
         CO_AWAIT(co, "publishing");
         settle_cas(e, c, event, c->value);
         if (c->result != STEP_CONFLICT) {
@@ -182,7 +200,7 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
         return;
     }
     bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
-    if (c->was_missing) {
+    if (c->was_missing || (finished && c->is_absent && !c->dropped)) {
         call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
     } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
         /* A dropped list is empty from the append on; what is left of it is tidied up sooner or
@@ -292,24 +310,41 @@ static void choose(struct engine *e, struct op_compact *c)
     }
 }
 
-/* A list is cleared once: what is added from here on stays. (Not so in an ldrop with on_missing =
- * refuse: it goes on until the head is gone.) */
-static void note_cleared(struct op_compact *c)
+/* The list is missing, and is_absent says whether it was before. What is left is for later. */
+static void note_missing(struct engine *e, struct op_compact *c)
 {
-    if (c->plan.kind == PLAN_CLEAR && c->result == STEP_DONE) {
-        c->goal = c->drops && !c->withdrawn ? COMPACT_DROP : COMPACT_TIDY;
-        c->sent = false;
-        c->dropped = true;
+    struct list_call *call = c->call;
+    c->call = NULL;
+    c->goal = COMPACT_TIDY;
+    c->op.list->has_head = false;
+    if (call != NULL) {
+        call_finish(e, c->op.list, call, c->is_absent ? LIST_MISSING : LIST_OK);
     }
 }
 
-static void note_step(struct op_compact *c)
+/* A list is cleared once: what is added from here on stays. (Not so in an ldrop with on_missing =
+ * refuse that leaves an empty list: it goes on until the head is gone.) */
+static void note_cleared(struct engine *e, struct op_compact *c)
+{
+    if (c->plan.kind != PLAN_CLEAR || c->result != STEP_DONE) {
+        return;
+    }
+    c->sent = false;
+    c->dropped = true;
+    if (c->empties) {
+        note_missing(e, c);
+    } else {
+        c->goal = c->drops && !c->withdrawn ? COMPACT_DROP : COMPACT_TIDY;
+    }
+}
+
+static void note_step(struct engine *e, struct op_compact *c)
 {
     bool failed = c->result == STEP_FAILED;
     c->steps++;
     c->did_something = c->did_something || c->result == STEP_DONE;
     c->purge_failed = c->purge_failed || (failed && c->plan.kind == PLAN_PURGE_FIRST);
-    note_cleared(c);
+    note_cleared(e, c);
     c->conflicts += c->result == STEP_CONFLICT;
 }
 
@@ -373,7 +408,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         while (c->plan.kind == PLAN_MERGE && !leave_merge(c) && !compact_over(e, c)) {
             CO_SLEEP(&c->op, co, "waiting for another compaction", e->now.mono_us + PLACE_POLL_US);
         }
-        note_step(c);
+        note_step(e, c);
         if (c->plan.kind == PLAN_REMOVE && c->result == STEP_DONE) {
             c->plan.kind = PLAN_NOTHING;
             break;

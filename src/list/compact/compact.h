@@ -19,6 +19,7 @@
 #include "list/core/op.h"
 #include "list/core/scan.h"
 #include "list/core/write_run.h"
+#include "list/format/layout.h"
 #include "list/format/log_fold.h"
 
 /* For schedule.c alone; list.compaction must be NULL. Starts an automatic compaction. is_late:
@@ -54,10 +55,13 @@ struct op_compact {
     bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
     bool foreign;     /* what stands in the head's place is no list */
     bool was_missing; /* there was none, and that is not this compaction's doing */
+    bool is_absent;   /* the head read last says so */
     bool did_something;
     struct head *head;   /* as last read */
     struct log_fold log; /* compact_log's */
     struct block *value; /* the head being published */
+    bool fills;          /* it says no more that the list is missing */
+    bool empties;        /* it says so from now on */
     struct plan plan;
     enum step_result result;
     unsigned tries;
@@ -105,6 +109,8 @@ bool compact_over(const struct engine *e, const struct op_compact *c);
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or
  * it cannot be read. */
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* The head that is to be published, from its layout, which is given up. */
+struct block *compact_value(struct op_compact *c, struct layout *layout);
 /* What the log of c->head amounts to; valid until the next call. */
 const struct fold *compact_log(struct op_compact *c);
 /* There is no list: is that news, or this compaction's own doing? */

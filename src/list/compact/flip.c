@@ -82,6 +82,10 @@ static bool prepare(struct engine *e, struct op_compact *c)
         c->result = STEP_CONFLICT;
         return false;
     }
+    if (c->is_absent) {
+        c->result = STEP_CONFLICT; /* another list is to be filled here */
+        return false;
+    }
     head_unref(&c->folded);
     c->folded = head_ref(c->head);
     write_folded(e, c, compact_log(c));
@@ -115,7 +119,7 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
     const struct head *head = c->head;
     const struct head *folded = c->folded;
     if (!log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
-        !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
+        c->is_absent || !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
         return NULL;
     }
     struct slice tail = head->log;
@@ -141,9 +145,7 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
     size_t swept = layout_carry(&layout, folded->announcements, &carry);
     metric_add(e->metrics, METRIC_list_sweeps, swept);
     block_append(&layout.log, tail.p, tail.len);
-    struct block *value = layout_value(&layout);
-    layout_fini(&layout);
-    return value;
+    return compact_value(c, &layout);
 }
 
 enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_event *event)

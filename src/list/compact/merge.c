@@ -159,9 +159,7 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
         layout_insert_run(&layout, (size_t)at, &c->writer.run);
     }
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->log, &carry));
-    struct block *value = layout_value(&layout);
-    layout_fini(&layout);
-    return value;
+    return compact_value(c, &layout);
 }
 
 /* Reads the newer inputs into memory. Ends with scan.state. */

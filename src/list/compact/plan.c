@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/compact/plan.h"
 
+#include "list/format/absent.h"
+
 /* Fewer runs than this are not worth a merge: each level of sizes holds up to three runs and is
  * rewritten once. */
 #define MERGE_RUNS_MIN 4
@@ -29,6 +31,8 @@ struct plan_input {
     size_t log_limit_bytes;
     enum compact_goal goal;
     bool dropping;
+    bool absent; /* the head says that the list is missing */
+    int64_t now_s;
     struct log_facts facts;
 };
 
@@ -50,7 +54,7 @@ static struct log_facts look_at_log(const struct head *head, const struct fold *
         }
     }
     facts.has_ops = facts.op_bytes > 0;
-    bool oldest = head->run_count == 0 || fold->cleared;
+    bool oldest = (head->run_count == 0 && !head->marks.absent) || fold->cleared;
     uint32_t at = 0;
     char op;
     struct slice item;
@@ -223,22 +227,54 @@ static struct plan plan_clear(const struct plan_input *in, const struct name *ru
     return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
 }
 
+/* An ldrop, or what it or another one leaves behind: what others do with the missing list in the
+ * meantime is left to them. */
+static struct plan plan_absent(const struct plan_input *in, bool drops)
+{
+    const struct head *head = in->head;
+    const struct log_facts *facts = &in->facts;
+    size_t limit = in->log_limit_bytes;
+    bool names_nothing = head->garbage_count == 0 && !facts->has_announcements;
+    struct plan plan = {.kind = PLAN_NOTHING};
+    if (names_nothing && in->policy->migrate == MIGRATE_NO &&
+        (drops || absent_may_go(head, in->now_s))) {
+        plan.kind = PLAN_REMOVE;
+    } else if (drops && (facts->has_ops || facts->has_announcements || head->marks.lease != 0)) {
+        plan.kind = PLAN_CLEAR;
+    } else if (head->garbage_count > 0 || facts->has_dead) {
+        plan.kind = PLAN_PURGE;
+    } else if (head->log.len > limit && facts->op_bytes != facts->folded_bytes) {
+        plan.kind = PLAN_FOLD;
+    }
+    return plan;
+}
+
 struct plan plan_choose(const struct head *head, const struct fold *log,
                         const struct list_policy *policy, size_t log_limit_bytes,
                         enum compact_goal goal, const struct name *run, int64_t now_s,
                         bool purge_failed)
 {
-    struct plan_input in = {
-        .head = head, .policy = policy, .log_limit_bytes = log_limit_bytes, .goal = goal};
+    struct plan_input in = {.head = head,
+                            .policy = policy,
+                            .log_limit_bytes = log_limit_bytes,
+                            .goal = goal,
+                            .now_s = now_s};
     struct plan plan = {.kind = PLAN_NOTHING};
+    in.absent = policy->on_missing == ON_MISSING_REFUSE && head_is_absent(head);
+    bool drops = goal == COMPACT_DROP || (goal == COMPACT_CLEAR && run == NULL);
     /* A drop does not wait for other proxies: young announcements are swept as well. */
-    in.dropping = goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
+    in.dropping =
+        in.absent ? drops : goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
     in.facts =
         look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
     bool cleared_below =
         in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
     if (!in.dropping && !purge_failed && is_littered(&in)) {
         plan.kind = PLAN_PURGE_FIRST;
+    } else if (in.absent) {
+        return plan_absent(&in, drops);
+    } else if (head->marks.absent) {
+        plan.kind = PLAN_FOLD; /* it does not say so any more */
     } else if (goal == COMPACT_AUTO) {
         plan = plan_auto(&in);
     } else if (goal == COMPACT_FULL) {

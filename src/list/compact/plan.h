@@ -29,7 +29,8 @@ enum plan_kind {
     PLAN_PURGE,       /* delete what the header names as garbage, sweep dead announcements */
     PLAN_PURGE_FIRST, /* the same before anything else, since these names are about to fill the
                          head */
-    PLAN_REMOVE,      /* the head names nothing, and holds nothing that is to stay: remove it */
+    PLAN_REMOVE,      /* the head names nothing, and holds nothing that is to stay: remove it. Of a
+                         list that is missing, it says no more than that */
 };
 
 struct plan {

@@ -165,7 +165,9 @@ static void take_dropped(struct engine *e, struct op_compact *c, const struct op
 
 static struct block *build_purged(struct engine *e, struct op_compact *c)
 {
-    bool dropping = c->goal == COMPACT_DROP || c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY;
+    /* Of a missing list, what another client has begun to fill stays. */
+    bool dropping = c->goal == COMPACT_DROP ||
+                    (!c->is_absent && (c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY));
     struct carry carry = {
         .now_s = e->now.wall_s,
         .grace_s = dropping ? GRACE_NONE : (int64_t)c->op.list->policy->announcement_grace_s,
@@ -179,9 +181,7 @@ static struct block *build_purged(struct engine *e, struct op_compact *c)
         }
     }
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, c->head->log, &carry));
-    struct block *value = layout_value(&layout);
-    layout_fini(&layout);
-    return value;
+    return compact_value(c, &layout);
 }
 
 static bool any_failed(const struct op_compact *c)
@@ -245,9 +245,10 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
     if (c->plan.kind == PLAN_CLEAR && (c->withdrawn || (c->about_run && !still_damaged(c)))) {
         return NULL;
     }
+    const struct list_policy *policy = c->op.list->policy;
     struct carry carry = {
         .now_s = e->now.wall_s,
-        .grace_s = c->op.list->policy->announcement_grace_s,
+        .grace_s = policy->announcement_grace_s,
         .keep_ops = false,
     };
     struct layout layout;
@@ -255,14 +256,17 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
     layout_init(&layout, c->head);
     if (c->plan.kind == PLAN_CLEAR) {
         layout_drop_runs(&layout, 0, layout.run_count);
+        if (c->is_absent || (policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2)) {
+            /* Empty would be a list that is there. Nothing that was begun before is to fill it. */
+            layout_make_absent(&layout);
+            carry.grace_s = GRACE_NONE;
+        }
         swept = layout_carry(&layout, c->head->announcements, &carry);
     } else {
         swept = layout_fold_log(&layout, c->head, compact_log(c), &carry);
     }
     metric_add(e->metrics, METRIC_list_sweeps, swept);
-    struct block *value = layout_value(&layout);
-    layout_fini(&layout);
-    return value;
+    return compact_value(c, &layout);
 }
 
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event)

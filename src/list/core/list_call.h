@@ -69,6 +69,7 @@ struct list_call {
     const char *ops; /* LIST_ADD: ENTRY_ADD or ENTRY_DEL for each item, all of them in one step, one
                         after the other; NULL: all are added */
     int64_t from, to;
+    int64_t seconds;               /* LIST_LEASE */
     enum list_condition condition; /* of changes that take one */
     uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */
     bool has_exptime;              /* false: a list keeps its time, a new one gets the prefix's */

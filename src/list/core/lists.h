@@ -47,6 +47,8 @@ struct list {
 
     /* What stands under the head's name is one, as last seen: appends need no look at it. */
     bool has_head;
+    /* Instead, that name holds a head that says the list is missing: format/absent.h. */
+    bool is_absent;
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;
     uint64_t size_bytes, appended_bytes;

@@ -36,6 +36,9 @@
     METRIC(list_out_of_memory, "operations refused by a backend without memory") \
     METRIC(list_clock_errors, "rewritings given up because the server's clock could not be read") \
     METRIC(list_renewals, "times to live renewed by a CAS of their own") \
+    METRIC(list_leases, "leases given to fill a missing list") \
+    METRIC(list_leases_refused, "leases not given, since another client had them") \
+    METRIC(list_fills_late, "fills refused, since their lease was not valid any more") \
     METRIC(list_touches, "cached sublists touched in the backend") \
     METRIC(sublist_fetches, "sublists read from backends") \
     METRIC(sublist_fetches_combined, "sublist reads that waited for another's fetch") \

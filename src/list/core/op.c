@@ -7,6 +7,7 @@
 
 #include "list/core/deadline.h"
 #include "list/core/engine_state.h"
+#include "list/format/absent.h"
 
 /* A burnt name outlives every paused proxy that might still write to it. */
 #define BURNT_TTL_S (60 * 60 * 24)
@@ -278,11 +279,17 @@ void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
     expiry_send(e, op, head_request(e, op, BE_ADD), life, SLICE_NONE, value, tag);
 }
 
+/* The list is not looked at again before its first blind change. */
+static struct life begin_life(const struct engine *e, struct list *list)
+{
+    struct life life = life_new(list->policy);
+    list->expires_us = mono_us_in(e, life.exptime > 0 ? life.exptime : -1);
+    return life;
+}
+
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
 {
-    struct life life = life_new(op->list->policy);
-    /* The list is not looked at again before its first blind change. */
-    op->list->expires_us = mono_us_in(e, life.exptime > 0 ? life.exptime : -1);
+    struct life life = begin_life(e, op->list);
     emit_add_head_for(e, op, &life, value, tag);
 }
 
@@ -299,10 +306,19 @@ void emit_cas_for(struct engine *e, struct op *op, const struct head *read, cons
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
               uint64_t tag)
 {
-    struct life life = life_renewed(op->list->policy, read->ttl_s);
+    /* That of a missing list is its lease's. */
+    struct life life =
+        read->marks.absent ? life_kept(read->ttl_s) : life_renewed(op->list->policy, read->ttl_s);
     if (read->ttl_s >= 0 && read->ttl_s < (int64_t)life.least_s) {
         op->list->expires_us = mono_us_in(e, life.least_s);
     }
+    emit_cas_for(e, op, read, &life, value, tag);
+}
+
+void emit_cas_new(struct engine *e, struct op *op, const struct head *read, struct block *value,
+                  uint64_t tag)
+{
+    struct life life = begin_life(e, op->list);
     emit_cas_for(e, op, read, &life, value, tag);
 }
 
@@ -352,6 +368,26 @@ void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name
     op_send(e, op, sublist_request(e, op, BE_PROBE, name, number), NULL, tag);
 }
 
+/* A head that says the list is missing is of use as long as a client fills it; changes look before
+ * they append. */
+static enum head_result head_result_of(struct engine *e, struct list *list, const struct head *head)
+{
+    const struct list_policy *policy = list->policy;
+    list->has_head = true;
+    if (!head->marks.absent) {
+        return GOT_HEAD;
+    }
+    bool refuse = policy->on_missing == ON_MISSING_REFUSE;
+    list->is_absent = refuse && head_is_absent(head);
+    list->has_head = !list->is_absent;
+    list->expires_us = list->is_absent ? 0 : list->expires_us;
+    if (e->now.mono_us >= list->compact_after_us &&
+        (list->has_head || absent_is_idle(head, e->now.wall_s, policy->announcement_grace_s))) {
+        lists_wish(&e->lists, list, WISH_COMPACT, NULL);
+    }
+    return list->has_head ? GOT_HEAD : GOT_ABSENT;
+}
+
 enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
                               struct head **head, char error[LIST_ERROR_MAX])
 {
@@ -360,7 +396,9 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
         op->list->item_size_max = event->reply->caps->item_size_max;
         op->list->head_server = event->reply->caps->server_name;
     }
-    op->list->has_head = op->list->has_head && event->status != BE_HIT && event->status != BE_MISS;
+    bool seen = event->status == BE_HIT || event->status == BE_MISS;
+    op->list->has_head = op->list->has_head && !seen;
+    op->list->is_absent = op->list->is_absent && !seen;
     if (event->status == BE_MISS) {
         list_note_size(op->list, 0);
         return GOT_NOTHING;
@@ -379,8 +417,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
     }
     list_note_head(op->list, *head);
     op->list->expires_us = mono_us_in(e, (*head)->ttl_s);
-    op->list->has_head = true;
-    return GOT_HEAD;
+    return head_result_of(e, op->list, *head);
 }
 
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])

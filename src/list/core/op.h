@@ -120,6 +120,9 @@ void emit_cas_for(struct engine *e, struct op *op, const struct head *read, cons
                   struct block *value, uint64_t tag);
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
               uint64_t tag);
+/* The same for a list that begins with this CAS: it has a new one's time to live. */
+void emit_cas_new(struct engine *e, struct op *op, const struct head *read, struct block *value,
+                  uint64_t tag);
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);
 void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                       struct block *value, uint64_t tag);
@@ -137,6 +140,8 @@ void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name
 /* What an emit_get brought. */
 enum head_result {
     GOT_HEAD,    /* *head holds a reference, the caller's */
+    GOT_ABSENT,  /* the same, and the list is missing: absent.h. With on_missing = refuse only: for
+                    others a missing list is an empty one, whatever the header says */
     GOT_NOTHING, /* there is no such item */
     GOT_ERROR,   /* text says what happened */
 };

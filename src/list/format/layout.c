@@ -31,6 +31,20 @@ void layout_fini(struct layout *layout)
     *layout = (struct layout){0};
 }
 
+void layout_fill(struct layout *layout)
+{
+    layout->marks.absent = false;
+    layout->marks.lease = 0;
+    layout->marks.lease_until_s = 0;
+}
+
+void layout_make_absent(struct layout *layout)
+{
+    CHECK(layout->run_count == 0);
+    layout_fill(layout);
+    layout->marks.absent = true;
+}
+
 void layout_insert_run(struct layout *layout, size_t at, const struct run *run)
 {
     layout->runs =
@@ -115,9 +129,11 @@ size_t layout_fold_log(struct layout *layout, const struct head *head, const str
     CHECK(!carry->keep_ops);
     if (log->cleared) {
         layout_drop_runs(layout, 0, layout->run_count);
+        layout_fill(layout);
     }
     size_t swept = layout_carry(layout, head->announcements, carry);
-    layout_append_fold(layout, log, layout->run_count == 0);
+    /* What stands in an absent head will lie over what fills the list. */
+    layout_append_fold(layout, log, layout->run_count == 0 && !layout->marks.absent);
     return swept;
 }
 

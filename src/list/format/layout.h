@@ -21,6 +21,12 @@ struct layout {
 void layout_init(struct layout *layout, const struct head *head);
 void layout_fini(struct layout *layout);
 
+/* The list is there from now on, if the head said that it was missing. Its expiry was that of the
+ * lease: see emit_cas_new. */
+void layout_fill(struct layout *layout);
+/* The list is missing from now on, and there is no lease. There must be no run. */
+void layout_make_absent(struct layout *layout);
+
 void layout_insert_run(struct layout *layout, size_t at, const struct run *run);
 /* Moves count runs from position at on to the garbage: nothing refers to them any more. */
 void layout_drop_runs(struct layout *layout, size_t at, size_t count);
@@ -41,11 +47,11 @@ struct carry {
  * in the same step. Returns how
  * many were swept. */
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
-/* Appends what the fold amounts to; oldest: nothing lies below it. */
+/* Appends what the fold amounts to; oldest: nothing lies below it, nor ever will. */
 void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest);
 /* Lays out the head that was given to layout_init with its log folded in place (log: the fold of
  * it): announcements as layout_carry takes them, then what the ops amount to; a '!' among them
- * drops the runs. Returns how many announcements were swept. */
+ * drops the runs, and fills a list that was missing. Returns how many announcements were swept. */
 size_t layout_fold_log(struct layout *layout, const struct head *head, const struct fold *log,
                        const struct carry *carry);
 

@@ -375,6 +375,9 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
                 fail(e, r, error);
                 CO_RETURN(co);
             }
+            if (got == GOT_ABSENT) {
+                head_unref(&r->head);
+            }
         }
         if (r->head == NULL) {
             answer(e, r, LIST_MISSING);

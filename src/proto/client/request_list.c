@@ -11,6 +11,7 @@
 #define USAGE_KEYS "KEY..."
 #define USAGE_RANGE "KEY FROM TO"
 #define USAGE_EXPTIME "KEY EXPTIME"
+#define USAGE_LEASE "KEY SECONDS"
 #define USAGE_DATA "KEY BYTES [noreply]"
 
 #define LIST_VERB(id, kind, traits)
@@ -134,6 +135,25 @@ struct parse_result request_list_exptime(const struct request_line *line, struct
     }
     out->key = words[0];
     out->args = out->exptime_text = words[1];
+    out->arg_count = 1;
+    return request_ok(line);
+}
+
+struct parse_result request_list_lease(const struct request_line *line, struct request *out)
+{
+    struct slice words[2];
+    size_t count = request_words(line->rest, words, 2);
+    if (count != 2) {
+        return request_refuse(line, usage(line), false);
+    }
+    if (!list_key_valid(words[0])) {
+        return request_refuse(line, key_fault(words[0]), false);
+    }
+    if (!word_to_i64(words[1], &out->seconds)) {
+        return request_refuse(line, usage(line), false);
+    }
+    out->key = words[0];
+    out->args = words[1];
     out->arg_count = 1;
     return request_ok(line);
 }

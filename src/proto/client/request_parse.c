@@ -198,6 +198,8 @@ static struct parse_result dispatch(const struct request_line *line, struct requ
         return request_list_range(line, out);
     case SHAPE_LIST_EXPTIME:
         return request_list_exptime(line, out);
+    case SHAPE_LIST_LEASE:
+        return request_list_lease(line, out);
     case SHAPE_LIST_DATA:
         return request_list_data(line, out);
     case SHAPE_REFUSED:

@@ -50,6 +50,7 @@ struct request {
     uint64_t cas;     /* cas */
     uint64_t delta;   /* SHAPE_ARITH */
     int64_t from, to; /* SHAPE_LIST_RANGE */
+    int64_t seconds;  /* SHAPE_LIST_LEASE */
     bool noreply;     /* classic noreply */
     bool quiet;       /* meta flag q */
     bool base64;      /* meta flag b: key is encoded */

@@ -47,6 +47,7 @@ struct parse_result request_list(const struct request_line *line, struct request
 struct parse_result request_list_keys(const struct request_line *line, struct request *out);
 struct parse_result request_list_range(const struct request_line *line, struct request *out);
 struct parse_result request_list_exptime(const struct request_line *line, struct request *out);
+struct parse_result request_list_lease(const struct request_line *line, struct request *out);
 struct parse_result request_list_data(const struct request_line *line, struct request *out);
 
 /* The request ends with its line. */

@@ -30,6 +30,7 @@ enum verb_shape {
     SHAPE_LIST_KEYS,
     SHAPE_LIST_RANGE,
     SHAPE_LIST_EXPTIME,
+    SHAPE_LIST_LEASE,
     SHAPE_LIST_DATA,
 };
 

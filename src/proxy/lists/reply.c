@@ -19,6 +19,7 @@ enum answer {
     ANSWER_NUMBER,
     ANSWER_TOUCHED,
     ANSWER_SECONDS,
+    ANSWER_LEASE,
     /* END behind these. */
     ANSWER_VALUE,
     ANSWER_VERSIONED,
@@ -152,12 +153,14 @@ static const struct outcome outcomes[] = {
     [ANSWER_NUMBER] = {{NULL, 0}, LINE("0")},
     [ANSWER_TOUCHED] = {LINE("TOUCHED"), LINE("NOT_FOUND")},
     [ANSWER_SECONDS] = {{NULL, 0}, LINE("NOT_FOUND")},
+    [ANSWER_LEASE] = {{NULL, 0}, {NULL, 0}},
 #undef LINE
 };
 
 static void reply_outcome(enum answer answer, const struct list_call *call, struct chain *out)
 {
-    bool is_number = answer == ANSWER_ADDED || answer == ANSWER_REMOVED || answer == ANSWER_NUMBER;
+    bool is_number = answer == ANSWER_ADDED || answer == ANSWER_REMOVED ||
+                     answer == ANSWER_NUMBER || answer == ANSWER_LEASE;
     if (call->status == LIST_NOT_STORED) {
         chain_copy_slice(out, SLICE_LIT("NOT_STORED\r\n"));
     } else if (call->status == LIST_EXISTS) {

@@ -80,6 +80,7 @@ static void start_call(struct pending *p)
     call->form = list_reply_form(r->verb->verb);
     call->from = r->from;
     call->to = r->to;
+    call->seconds = r->seconds;
     call->wants_version = list_reply_has_version(r->verb->verb);
     call->has_exptime = r->verb->shape == SHAPE_LIST_EXPTIME;
     call->exptime = r->exptime;

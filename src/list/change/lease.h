@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * llease: which client fills a missing list. Waiting ones travel together: the first of them has
+ * the lease, if it is to be had. Order of writes: read the head, then ONE write of an absent head
+ * with a fresh token: an ADD where nothing is, or a CAS of the absent head whose lease is over.
+ * When another writer was faster: all over again.
+ *
+ * The head of a lease expires by itself, a while after the lease, unless it names what is to be
+ * purged.
+ */
+#ifndef LIST_CHANGE_LEASE_H
+#define LIST_CHANGE_LEASE_H
+
+#include "list/core/op.h"
+
+struct op_lease;
+
+/* Makes the operation and takes the list's place for exact changes; fill it with lease_add, then
+ * lease_start. */
+struct op_lease *lease_create(struct engine *e, struct list *list);
+void lease_add(struct op_lease *lease, struct list_call *call);
+void lease_start(struct engine *e, struct op_lease *lease);
+
+/* Why there are no leases under that policy, or NULL. */
+const char *lease_refusal(const struct list_policy *policy);
+
+#endif
