@@ -74,7 +74,8 @@ if HAS_TOOLKIT:
             yield from reversed(self.ours.lines)
 
         def store_string(self, string):
-            self.ours.add(string)
+            for line in string.splitlines():
+                self.ours.add(line)
 
     class _Completer(Completer):
         def __init__(self, table, history):
@@ -171,7 +172,8 @@ class ReadlineEditor:
         self.was_interrupted = False
         if self.readline is not None and line.strip() and not line.startswith(" "):
             self.readline.add_history(line)
-        self.history.add(line)
+        for part in line.splitlines():
+            self.history.add(part)
         return line
 
 

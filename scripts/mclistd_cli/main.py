@@ -161,7 +161,8 @@ def prompt(session, options):
     name = "mclistd" if options.is_try else connection.address.name
     while True:
         try:
-            session.run(lines.read(f"{name}> "))
+            for line in lines.read(f"{name}> ").splitlines():  # several, when they are pasted
+                session.run(line)
         except (EOFError, End):
             return code
         except KeyboardInterrupt:

@@ -114,8 +114,9 @@ class Session:
             return self._refuse(f"{names[0]} is no verb", hint)
         out(verb.line)
         out(f"  {verb.short}")
-        if verb.is_list:
+        if verb.is_list and verb.wire != verb.usage:
             out(f"  sent as: {verb.name} {' '.join(verb.wire)}")
+        if verb.is_list:
             self.output.paragraph(verb.text)
         return DONE
 

@@ -98,7 +98,8 @@ def test_a_session(editor, on_terminal, daemon):
         ("lgte fruit", "did you mean lget?"),
         ("ladd 'x", "the quote ' is not closed"),
         ("lstat fruit", "head_server"),
-        ("help lrevrange", "sent as: lrevrange KEY FROM TO"),
+        ("help lrevrange", "answers in the same way from the other end"),
+        ("help laddb", "laddb KEY ITEM\n  adds one item of any bytes\n  sent as: laddb KEY BYTES [noreply]"),
         ("\\timing", "timing is on"),
         ("mn", " ms)"),
         ("\\wire", "the bytes are shown"),
@@ -163,6 +164,17 @@ def test_tab_completes(editor, on_terminal, daemon):
     terminal.type("\t\r")
     terminal.wait_for("followers:ann")
     terminal.wait_for("1\n")
+
+
+def test_pasted_lines_are_commands_of_their_own(editor, on_terminal, daemon):
+    terminal = on_terminal([CLI, f"127.0.0.1:{daemon.port}"], editor)
+    terminal.wait_for(">")
+    terminal.type("\x1b[200~ladd pasted a\nladd pasted b\x1b[201~\r")
+    terminal.wait_for("STORED")
+    terminal.wait_for("STORED")
+    terminal.wait_for(">")
+    terminal.enter("lget pasted")
+    terminal.wait_for("1) a\n  2) b\n(2 items)")
 
 
 def test_a_long_answer_is_cut_and_can_be_seen(on_terminal, daemon, env):

@@ -44,7 +44,7 @@ def test_installed_and_removed(tmp_path):
     run = subprocess.run([*RUNNER, tmp_path / "usr/bin/mclistd", "--try"], capture_output=True,
                          input="ladd l a\nlget l\nhelp lget\n", text=True, timeout=60)
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("STORED\na\nlget KEY...\n") and "sent as: lget KEY" in run.stdout
+    assert run.stdout.startswith("STORED\na\nlget KEY...\n") and "the delimiter between them" in run.stdout
     (tmp_path / "etc/mclistd.ini").write_text("[proxy]\n")
     make("install", tmp_path)
     assert (tmp_path / "etc/mclistd.ini").read_text() == "[proxy]\n"
