@@ -35,11 +35,24 @@ def works(*command):
 
 
 @functools.lru_cache(maxsize=None)
-def node_modules():
-    """The folder of the clients for Node, or why there is none."""
-    script = ROOT / "scripts/fetch-node-clients"
-    done = subprocess.run([script], capture_output=True, text=True, timeout=300, check=False)
+def prepared(name):
+    """What a script has fetched: True and its path, or False and why it could not."""
+    try:
+        done = subprocess.run(
+            [ROOT / "scripts" / name], capture_output=True, text=True, timeout=300, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"{name} takes too long"
     return done.returncode == 0, (done.stdout if done.returncode == 0 else done.stderr).strip()
+
+
+def node_modules():
+    return prepared("fetch-node-clients")
+
+
+def debian_13():
+    """What it has prepared is memcached; the clients lie beside it."""
+    return prepared("fetch-memcached-new")
 
 
 def python_has(code):
@@ -48,14 +61,12 @@ def python_has(code):
 
 # What a source mentions -> whether it is there, and what to install. The last ones are languages.
 NEEDS = [
-    (r"raw_command", lambda: python_has("import pymemcache as p; p.Client.raw_command"),
-     "pymemcache 4.0 or newer"),
     (r"pymemcache", lambda: python_has("import pymemcache"), "python3-pymemcache"),
     (r"pylibmc", lambda: python_has("import pylibmc"), "python3-pylibmc"),
     (r"import memcache\b|^memcache$", lambda: python_has("import memcache"), "python3-memcache"),
     (r"new Memcached\(\)", lambda: works("php", "-r", "exit(class_exists('Memcached') ? 0 : 1);"),
      "php-cli php-memcached"),
-    (r"require 'dalli'", lambda: works("ruby", "-rdalli", "-e", "1"), "ruby ruby-dalli"),
+    (r"require 'dalli'$", lambda: works("ruby", "-rdalli", "-e", "1"), "ruby ruby-dalli"),
     (r"Memcached::Fast", lambda: works("perl", "-MCache::Memcached::Fast", "-e", "1"),
      "libcache-memcached-fast-perl"),
     (r"Cache::Memcached", lambda: works("perl", "-MCache::Memcached", "-e", "1"),
@@ -80,6 +91,8 @@ def skip_unless_there(suffix, text):
         pytest.skip(f"{tool} is not installed: {package}")
     if suffix == ".js" and re.search(r"require\('mem", text) and not node_modules()[0]:
         pytest.skip(node_modules()[1])
+    if needs_debian_13(text) and not debian_13()[0]:
+        pytest.skip(debian_13()[1])
     for pattern, is_there, packages in NEEDS:
         if re.search(pattern, text) and not is_there():
             pytest.skip(f"not installed: {packages}")
@@ -88,9 +101,20 @@ def skip_unless_there(suffix, text):
 # --- running ---
 
 
-def environment():
+def needs_debian_13(text):
+    """Clients that learned something since Debian 12."""
+    return re.search(r"raw_command|protocol: :meta", text) is not None
+
+
+def environment(text=""):
+    newer = {}
+    if needs_debian_13(text):
+        root = pathlib.Path(debian_13()[1]).parent / "root/usr"
+        (dalli,) = root.glob("share/rubygems-integration/all/gems/dalli-*/lib")
+        newer = {"RUBYLIB": str(dalli), "PYTHONPATH": str(root / "lib/python3/dist-packages")}
     return {
         **os.environ,
+        **newer,
         "NODE_PATH": str(ROOT / "build/node-clients/node_modules"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "GO111MODULE": "off",
@@ -128,8 +152,8 @@ def command_of(folder, name):
 
 def run(folder, name, text=""):
     return subprocess.run(
-        command_of(folder, name), cwd=folder, env=environment(), input=text, capture_output=True,
-        text=True, timeout=6 * TIMEOUT_S, check=False,
+        command_of(folder, name), cwd=folder, env=environment((folder / name).read_text("utf-8")),
+        input=text, capture_output=True, text=True, timeout=6 * TIMEOUT_S, check=False,
     )  # fmt: skip
 
 
@@ -171,6 +195,7 @@ CLIENTS = {
     "Node memcached": ("agent.js", "memcached", "require('memcached')"),
     "memjs": ("agent.js", "memjs", "require('memjs')"),
     "dalli": ("agent.rb", "dalli", "require 'dalli'"),
+    "dalli with meta": ("agent.rb", "meta", "protocol: :meta"),
     "Cache::Memcached": ("agent.pl", "Cache::Memcached", "Cache::Memcached"),
     "Cache::Memcached::Fast": ("agent.pl", "Cache::Memcached::Fast", "Memcached::Fast"),
     "gomemcache": ("agent.go", "gomemcache", "bradfitz"),
@@ -196,7 +221,7 @@ class Agent:
         skip_unless_there(pathlib.Path(name).suffix, needs)
         self.process = subprocess.Popen(
             [*agent_command(folder, name), argument, setting, *servers], cwd=folder,
-            env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=environment(needs), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def ask(self, *words):

@@ -165,6 +165,7 @@ REFUSED = {
     "pylibmc": r"error ClientError: .*holds an empty item",
     "python3-memcache": r"no",
     "Node memcached": r"error Error: value holds an empty item",
+    "dalli with meta": r"error Dalli::DalliError: Response error: CLIENT_ERROR",
     "Cache::Memcached": r"no",
     "Cache::Memcached::Fast": r"error undef",
     "gomemcache": r'error memcache: unexpected response line from "set": "CLIENT_ERROR value holds',

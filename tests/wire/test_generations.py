@@ -4,8 +4,6 @@ says why where it cannot). The core of the other files' tests runs with it as th
 
 The whole suite runs with it, too: MEMCACHED=build/memcached-new/memcached in the environment."""
 
-import subprocess
-
 import pytest
 
 import test_list_backends as backends
@@ -14,7 +12,7 @@ import test_list_model as lists
 import test_list_packets as packets
 import test_list_verbs as verbs
 import test_proxies
-from harness import ROOT
+from client_support import debian_13
 from model import Load
 
 
@@ -24,14 +22,10 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def new_memcached():
     """Its path; the tests are skipped where it cannot be had."""
-    script = ROOT / "scripts/fetch-memcached-new"
-    try:
-        done = subprocess.run([script], capture_output=True, text=True, timeout=300)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"{script.name} takes too long")
-    if done.returncode != 0:
-        pytest.skip(done.stderr.strip())
-    return done.stdout.strip()
+    is_there, path = debian_13()
+    if not is_there:
+        pytest.skip(path)
+    return path
 
 
 @pytest.fixture(autouse=True)

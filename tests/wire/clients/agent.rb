@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Ruby's dalli as an agent (README.md).
+# Ruby's dalli as an agent (README.md): "dalli" as it is, "meta" with the text protocol and raw values.
 require 'dalli'
+
 Dalli.logger.level = Logger::FATAL
-client = Dalli::Client.new(ARGV.drop(2), socket_timeout: 20)
+name, _setting, *servers = ARGV
+options = { socket_timeout: 20 }
+options.update(protocol: :meta, raw: true) if name == 'meta'
+client = Dalli::Client.new(servers, options)
+versions = {}
 $stdout.sync = true
 
 $stdin.each_line do |line|
   verb, key, text = line.chomp.gsub('<CRLF>', "\r\n").split("\t", -1)
   begin
-    result = %w[get delete].include?(verb) ? client.send(verb, key) : client.send(verb, key, text)
-    puts(verb != 'get' ? (result ? 'yes' : 'no') : result.nil? ? 'miss' : "is #{result}")
+    result =
+      case verb
+      when 'get', 'delete' then client.send(verb, key)
+      when 'touch' then client.touch(key, text.to_i)
+      when 'cas' then client.set_cas(key, text, versions[key])
+      when 'gets'
+        value, versions[key] = client.get_cas(key)
+        value
+      else client.send(verb, key, text)
+      end
+    reads = verb.start_with?('get')
+    puts(reads ? (result.nil? ? 'miss' : "is #{result}") : (result ? 'yes' : 'no'))
+  rescue NoMethodError
+    puts 'no such call'
   rescue StandardError => e
     puts "error #{e.class}: #{e.message}".tr("\n", ' ')
   end
