@@ -16,7 +16,7 @@ KEY = "followers:ann"
 
 
 def setting_of(client):
-    return "text" if client == "PHP Memcached" else "default"
+    return "text" if client in ("PHP Memcached", "dalli with meta") else "default"
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_what_a_client_sees_when_it_is_refused(start, conn, client):
     assert conn.lget(KEY) == [b"a", b"b"]
 
 
-@pytest.mark.parametrize("client, flags", [("PHP Memcached", 80), ("spymemcached", 2)])
+@pytest.mark.parametrize("client, flags", [("PHP Memcached", 80), ("spymemcached", 2), ("dalli with meta", 2)])
 def test_compressed_text_is_refused(start_agent, daemon, conn, client, flags):
     """As these clients do with long text by default."""
     agent = start_agent(client, "default", [f"127.0.0.1:{daemon.port}"])

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Ruby's dalli as an agent (README.md): "dalli" as it is, "meta" with the text protocol and raw values.
+# Ruby's dalli as an agent (README.md): "dalli" as it is, "meta" with the text protocol and raw values;
+# "text" is that without compression.
 require 'dalli'
 
 Dalli.logger.level = Logger::FATAL
-name, _setting, *servers = ARGV
+name, setting, *servers = ARGV
 options = { socket_timeout: 20 }
-options.update(protocol: :meta, raw: true) if name == 'meta'
+options.update(protocol: :meta, compress: setting != 'text') if name == 'meta'
+how = { raw: name == 'meta' }
 client = Dalli::Client.new(servers, options)
 versions = {}
 $stdout.sync = true
@@ -17,7 +19,8 @@ $stdin.each_line do |line|
       case verb
       when 'get', 'delete' then client.send(verb, key)
       when 'touch' then client.touch(key, text.to_i)
-      when 'cas' then client.set_cas(key, text, versions[key])
+      when 'cas' then client.set_cas(key, text, versions[key], nil, how)
+      when 'set', 'add', 'replace' then client.send(verb, key, text, nil, how)
       when 'gets'
         value, versions[key] = client.get_cas(key)
         value
