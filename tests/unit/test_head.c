@@ -165,8 +165,19 @@ static void test_a_version_is_that_of_one_number_and_one_content(void **state)
     assert_true(version != head_version(13, SLICE_LIT("^1\n+1:a")));
     assert_true(version != head_version(12, SLICE_LIT("^1\n+1:b")));
     /* One that other programs compute as well: FNV-1a of the number, a dot and the bytes. */
-    assert_true(version == hash_stable(SLICE_LIT("12.^1\n+1:a"), 0));
+    assert_true(version == version_of_hash(hash_stable(SLICE_LIT("12.^1\n+1:a"), 0)));
     assert_true(head_version(1, SLICE_LIT("2,")) != head_version(12, SLICE_LIT(",")));
+}
+
+static void test_a_version_is_a_number_that_a_double_holds(void **state)
+{
+    (void)state;
+    for (uint64_t cas = 1; cas <= 1000; cas++) {
+        uint64_t version = head_version(cas, SLICE_LIT("^1\n+1:a"));
+        assert_true(version != 0 && version == (uint64_t)(double)version);
+    }
+    assert_int_equal(version_of_hash(0), 1);
+    assert_int_equal(version_of_hash(UINT64_C(1) << 53 | 1), 1);
 }
 
 static void test_random_headers_survive_the_round_trip(void **state)
@@ -428,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_marks_are_read_wherever_they_stand),
         cmocka_unit_test(test_marks_that_cannot_be_are_no_list),
         cmocka_unit_test(test_a_version_is_that_of_one_number_and_one_content),
+        cmocka_unit_test(test_a_version_is_a_number_that_a_double_holds),
         cmocka_unit_test(test_random_headers_survive_the_round_trip),
         cmocka_unit_test(test_what_is_no_head_is_foreign),
         cmocka_unit_test(test_unknown_ops_and_malformed_logs_are_foreign),

@@ -96,7 +96,7 @@ static uint64_t answer_version(const struct work *w)
         version = part->state == PART_THERE ? head_version(part->cas, part->value) : 0;
         mixture = hash_stable(slice_make((const char *)&version, sizeof version), mixture);
     }
-    return w->part_count == 1 ? version : mixture;
+    return w->part_count == 1 ? version : version_of_hash(mixture);
 }
 
 void answer_read(struct engine *e, struct work *w, struct list_call *call)

@@ -244,13 +244,18 @@ void head_append_header(struct block **b, const struct head_marks *marks, const 
     block_append(b, "\n", 1);
 }
 
+uint64_t version_of_hash(uint64_t hash)
+{
+    uint64_t version = (hash ^ hash >> VERSION_BITS) & ((UINT64_C(1) << VERSION_BITS) - 1);
+    return version != 0 ? version : 1;
+}
+
 uint64_t head_version(uint64_t cas, struct slice value)
 {
     char number[21];
     size_t n = format_u64(number, cas);
     number[n++] = '.'; /* or the number's end could be taken for the value's beginning */
-    uint64_t version = hash_stable(value, hash_stable(slice_make(number, n), 0));
-    return version != 0 ? version : 1;
+    return version_of_hash(hash_stable(value, hash_stable(slice_make(number, n), 0)));
 }
 
 bool announcement_parse(struct slice bytes, struct announcement *out)
