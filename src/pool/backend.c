@@ -63,6 +63,7 @@ void backend_submit(struct backend *backend, struct be_request *req)
                .delta = req->delta},
         .epoch = conditional ? req->epoch : 0,
         .needs_cas = true,
+        .told_there = req->told_unknown,
         .done = on_done,
         .owner = backend,
     };

@@ -222,7 +222,8 @@ static void count_failure(struct server *server, const struct exchange *x,
         metric_inc(metrics, METRIC_backend_timeouts);
         server_count(&server->timeouts, 1);
     }
-    if (failures[failure].status == BE_LOST && x->changes && !x->told) {
+    bool told = x->told || (x->told_there != NULL && *x->told_there);
+    if (failures[failure].status == BE_LOST && x->changes && !told) {
         metric_inc(metrics, METRIC_outcomes_unknown);
     }
 }

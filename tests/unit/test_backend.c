@@ -199,6 +199,23 @@ static void a_lost_incr_may_have_counted(void **state)
     assert_int_equal(metric_get(&b->world.metrics, METRIC_outcomes_unknown), 1);
 }
 
+/* Its client has heard, at its deadline, what the lost answer tells. */
+static void what_was_told_already_is_not_counted_again(void **state)
+{
+    struct bench *b = *state;
+    struct outcome o;
+    bool told = false;
+    struct be_request *incr = make(b, BE_INCR);
+    incr->told_unknown = &told;
+    submit(b, incr, &o);
+    fake_until_got(&b->world, strlen("incr fruit 0\r\n"));
+    told = true;
+    fake_hang_up(&b->world.server);
+    fake_until(&b->world, &o.done);
+    assert_int_equal(o.reply.status, BE_LOST);
+    assert_int_equal(metric_get(&b->world.metrics, METRIC_outcomes_unknown), 0);
+}
+
 static void an_answer_to_another_question_is_no_answer(void **state)
 {
     struct bench *b = *state;
@@ -253,6 +270,7 @@ int main(void)
         BACKEND_TEST(refusals_carry_the_servers_words),
         BACKEND_TEST(where_no_number_stands_nothing_is_counted),
         BACKEND_TEST(a_lost_incr_may_have_counted),
+        BACKEND_TEST(what_was_told_already_is_not_counted_again),
         BACKEND_TEST(an_answer_to_another_question_is_no_answer),
         BACKEND_TEST(a_server_that_is_away_is_down),
         BACKEND_TEST(without_cas_lists_are_refused),

@@ -116,7 +116,8 @@ static void expire(struct engine *e, struct list_call *call, late_reason *reason
         expire_waiting(e, list, call, reason);
         return;
     }
-    enum list_known known = call->op->late(e, call->op, call);
+    struct op *op = call->op;
+    enum list_known known = op->late(e, op, call);
     chain_clear(&call->answer);
     call->op = NULL;
     if (known == KNOWN_DONE) {
@@ -125,6 +126,7 @@ static void expire(struct engine *e, struct list_call *call, late_reason *reason
     }
     if (known == KNOWN_UNKNOWN && !list_verb_reads(call->verb)) {
         metric_inc(e->metrics, METRIC_outcomes_unknown);
+        op->told_unknown = true; /* it goes on: what it has sent is not answered */
     }
     call_fail(e, list, call, "%s", text_of(call, known));
 }

@@ -221,7 +221,11 @@ void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64
     }
     r->op = op;
     r->tag = tag;
-    op->has_written = op->has_written || r->verb >= BE_ADD;
+    r->told_unknown = &op->told_unknown;
+    if (r->verb >= BE_ADD) {
+        op->has_written = true;
+        op->told_unknown = false;
+    }
     op->outstanding++;
     op->due++;
 }

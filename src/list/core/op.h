@@ -59,6 +59,7 @@ struct op {
     bool finished;        /* stays only for answers still to come */
     bool runnable;
     bool has_written;         /* it has sent something that changes an item */
+    bool told_unknown;        /* a call was told that the outcome of what is under way is unknown */
     bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
     uint64_t wake_us;         /* while it sleeps */

@@ -121,10 +121,13 @@ struct be_request {
     uint32_t flags;
     int32_t exptime; /* as memcached takes it: 0 never, seconds, or absolute above 30 days */
     uint64_t cas;
-    uint64_t delta;        /* BE_INCR */
-    uint64_t epoch;        /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
-    struct slice value;    /* lives in block */
-    struct block *block;   /* holds a reference, or NULL */
+    uint64_t delta;      /* BE_INCR */
+    uint64_t epoch;      /* BE_CAS, BE_CAS_DELETE: of the reply that brought the CAS number */
+    struct slice value;  /* lives in block */
+    struct block *block; /* holds a reference, or NULL */
+    /* Set when the submitter has said, and counted, that the outcome is unknown; or NULL. Lives
+     * until the answer. */
+    const bool *told_unknown;
     struct op *op;         /* the submitter's */
     struct expiry *expiry; /* the submitter's */
     uint64_t tag;          /* the submitter's */
