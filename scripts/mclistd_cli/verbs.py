@@ -67,6 +67,7 @@ llease: asks for the right to fill a missing list, for some seconds: a token
 lget: all items, in the order in which they were added
 ltouch: gives the list a new time to live, in seconds; 0 for never
 lttl: in how many seconds the list expires; -1 for never
+llease: asks for the right to fill a list that is missing; the number is the token for lput
 lgets: the same, with a version number
 lgetb: all items, one by one, of any bytes
 lhas: which of these items are in the list?
