@@ -205,8 +205,11 @@ void engine_reply(struct engine *e, struct be_request *request, const struct be_
     } else if (request->op == NULL) {
         fetch_reply(e, request, reply);
     } else {
-        struct op_event event = {
-            .tag = request->tag, .reply = reply, .status = reply->status, .text = reply->text};
+        struct op_event event = {.tag = request->tag,
+                                 .reply = reply,
+                                 .status = reply->status,
+                                 .text = reply->text,
+                                 .appended_bytes = request->appended_bytes};
         op_deliver(e, request->op, &event);
     }
     request_free(e, &request);

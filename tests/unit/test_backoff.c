@@ -334,6 +334,34 @@ static void test_exact_changes_go_together_as_far_as_a_log_has_room(void **state
     assert_null(engine_take_done(t->rig.engine));
 }
 
+/* Else the log would be thought shorter than it is, and overfilled. */
+static void test_a_look_from_before_an_append_does_not_hide_it(void **state)
+{
+    struct test *t = *state;
+    const struct slice item = {"0123456789", 10};
+    struct list_session sessions[2] = {{0}};
+    struct list_call compact = {.verb = LIST_COMPACT,
+                                .key = SLICE_LIT("k"),
+                                .policy = &t->rig.config->lists[0],
+                                .session = &sessions[0]};
+    struct list_call add = compact;
+    add.verb = LIST_ADD;
+    add.session = &sessions[1];
+    add.items = &item;
+    add.item_count = 1;
+    t->list->has_head = true;
+    engine_submit(t->rig.engine, &compact, t->rig.now);
+    struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
+    engine_submit(t->rig.engine, &add, t->rig.now);
+    struct be_request *append = rig_take(&t->rig, BE_APPEND, "k#");
+    struct be_request *size = rig_take(&t->rig, BE_SIZE, "k#");
+    rig_answer(&t->rig, get, BE_HIT, "^1\n+1:a", -1);
+    assert_int_equal(list_log_bytes(t->list), 4 + 14);
+    rig_answer(&t->rig, append, BE_STORED, NULL, -1);
+    rig_answer(&t->rig, size, BE_HIT, "^1\n+1:a+10:0123456789", -1);
+    assert_int_equal(list_log_bytes(t->list), 4 + 14);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -351,6 +379,7 @@ int main(void)
         TEST(test_an_exact_change_waits_for_room_until_its_deadline),
         TEST(test_an_exact_change_that_changes_nothing_needs_no_room),
         TEST(test_exact_changes_go_together_as_far_as_a_log_has_room),
+        TEST(test_a_look_from_before_an_append_does_not_hide_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

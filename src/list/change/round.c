@@ -107,11 +107,11 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
         if (list_is_far(op->list)) {
             emit_size(e, op, TAG_SIZE_BEFORE);
         }
+        bool asks_size = TAILQ_EMPTY(&round->reads) && wants_size(round);
         emit_append(e, op, round->batch, TAG_APPEND);
-        if (TAILQ_EMPTY(&round->reads) && wants_size(round)) {
+        if (asks_size) {
             emit_size(e, op, TAG_SIZE);
         }
-        op->list->appended_bytes += round->batch->used;
     }
     if (!TAILQ_EMPTY(&round->reads)) {
         emit_get(e, op, TAG_GET);
@@ -136,9 +136,9 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
         round->has_size_before = event->status == BE_HIT;
     } else if (event->tag == TAG_SIZE) {
         if (event->status == BE_HIT) {
-            list_note_size(list, event->reply->size_bytes);
+            list_note_seen(list, event->reply->size_bytes, event->appended_bytes);
         } else if (event->status == BE_MISS) {
-            list_note_size(list, 0);
+            list_note_seen(list, 0, event->appended_bytes);
             list->has_head = false;
         }
     } else {

@@ -222,16 +222,21 @@ void lists_wish(struct lists *lists, struct list *list, enum list_wish wish, con
     lists_mark_ready(lists, list);
 }
 
-void list_note_size(struct list *list, uint64_t size_bytes)
+void list_note_seen(struct list *list, uint64_t size_bytes, uint64_t appended_bytes)
 {
     list->size_known = true;
     list->size_bytes = size_bytes;
-    list->appended_bytes = 0;
+    list->appended_bytes = list->appended_total - appended_bytes;
 }
 
-void list_note_head(struct list *list, const struct head *head)
+void list_note_size(struct list *list, uint64_t size_bytes)
 {
-    list_note_size(list, head->value.len);
+    list_note_seen(list, size_bytes, list->appended_total);
+}
+
+void list_note_head(struct list *list, const struct head *head, uint64_t appended_bytes)
+{
+    list_note_seen(list, head->value.len, appended_bytes);
     list->header_bytes = head_header_bytes(head);
     list->extent = session_extent(head);
     list->has_no_runs = head->run_count == 0;

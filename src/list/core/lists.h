@@ -52,6 +52,7 @@ struct list {
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;
     uint64_t size_bytes, appended_bytes;
+    uint64_t appended_total; /* by this worker, ever */
     uint64_t header_bytes;
     bool head_full; /* a change found a short log, and no room for it in the item all the same */
     struct list_extent extent;
@@ -135,9 +136,12 @@ static inline struct slice list_key(const struct list *list)
     return slice_make(list->key, list->key_len);
 }
 
-/* The head was seen with this size and header. */
+/* The head has this size, with all that this worker has appended. */
 void list_note_size(struct list *list, uint64_t size_bytes);
-void list_note_head(struct list *list, const struct head *head);
+/* The head was seen with this size, and header, by a request that was emitted when appended_total
+ * was appended_bytes: what was appended since stands behind that. */
+void list_note_seen(struct list *list, uint64_t size_bytes, uint64_t appended_bytes);
+void list_note_head(struct list *list, const struct head *head, uint64_t appended_bytes);
 
 /* The log's bytes as far as known; 0 when nothing is known. */
 uint64_t list_log_bytes(const struct list *list);

@@ -222,6 +222,7 @@ void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64
     r->op = op;
     r->tag = tag;
     r->told_unknown = &op->told_unknown;
+    r->appended_bytes = op->list->appended_total;
     if (r->verb >= BE_ADD) {
         op->has_written = true;
         op->told_unknown = false;
@@ -269,6 +270,8 @@ void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t 
 {
     metric_inc(e->metrics, METRIC_list_appends);
     op_send(e, op, head_request(e, op, BE_APPEND), value, tag);
+    op->list->appended_bytes += value->used;
+    op->list->appended_total += value->used;
 }
 
 /* When an item expires that has so many seconds left; 0: never. */
@@ -404,7 +407,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
     op->list->has_head = op->list->has_head && !seen;
     op->list->is_absent = op->list->is_absent && !seen;
     if (event->status == BE_MISS) {
-        list_note_size(op->list, 0);
+        list_note_seen(op->list, 0, event->appended_bytes);
         return GOT_NOTHING;
     }
     if (event->status != BE_HIT) {
@@ -419,7 +422,7 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
                  slice_escape(list_key(op->list), key, sizeof key));
         return GOT_ERROR;
     }
-    list_note_head(op->list, *head);
+    list_note_head(op->list, *head, event->appended_bytes);
     op->list->expires_us = mono_us_in(e, (*head)->ttl_s);
     return head_result_of(e, op->list, *head);
 }

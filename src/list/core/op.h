@@ -38,6 +38,7 @@ struct op_event {
     struct sublist *sublist;      /* a fetched sublist (scan.h), NULL with missing or failed */
     enum be_status status;        /* of the reply or the fetch */
     const char *text;             /* what happened, when status is an error */
+    uint64_t appended_bytes;      /* list.appended_total, when the request was emitted */
 };
 
 typedef enum progress op_step(struct engine *e, struct op *op, const struct op_event *event);

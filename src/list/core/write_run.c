@@ -28,7 +28,6 @@ static void emit_announcement(struct engine *e, struct run_writer *w)
     struct block *b = block_new(64);
     announcement_append(&b, &w->announcement);
     emit_append(e, w->op, b, TAG_ANNOUNCE);
-    w->op->list->appended_bytes += b->used;
     block_unref(&b);
 }
 

@@ -128,9 +128,10 @@ struct be_request {
     /* Set when the submitter has said, and counted, that the outcome is unknown; or NULL. Lives
      * until the answer. */
     const bool *told_unknown;
-    struct op *op;         /* the submitter's */
-    struct expiry *expiry; /* the submitter's */
-    uint64_t tag;          /* the submitter's */
+    uint64_t appended_bytes; /* the submitter's: what it had appended to the list by then */
+    struct op *op;           /* the submitter's */
+    struct expiry *expiry;   /* the submitter's */
+    uint64_t tag;            /* the submitter's */
     char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
 };
 STAILQ_HEAD(be_queue, be_request);
