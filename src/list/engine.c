@@ -124,6 +124,9 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
                           policy->lease_max_s);
         }
     }
+    if (call->verb == LIST_PUT && call->has_exptime && call->exptime < 0) {
+        return reject(e, call, "EXPTIME is over already: ldrop removes a list");
+    }
     if (policy->dialect != DIALECT_NATIVE || call->verb == LIST_CONVERT) {
         char text[LIST_ERROR_MAX];
         const char *why = e->plugin->refusal(call, text);
@@ -140,13 +143,58 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
     return true;
 }
 
-/* One command's items travel in one append, which must leave room for others in the log. */
+/* A fill of a list in another layout is what its dialect can do, if that is the same. */
+static bool fit_dialect(struct engine *e, struct list_call *call)
+{
+    if (call->verb != LIST_PUT || call->policy->dialect == DIALECT_NATIVE) {
+        return true;
+    }
+    bool exact = call->condition == LIST_ALWAYS || call->condition == LIST_IF_MISSING;
+    if (call->has_exptime || !exact) {
+        return reject(e, call, "%s: lists of other dialects take neither EXPTIME nor TOKEN",
+                      list_verb_word(call->verb));
+    }
+    call->verb = call->condition == LIST_ALWAYS ? LIST_SET : LIST_CREATE;
+    return true;
+}
+
+/* A whole content that is too long for the log waits as long as other long calls. */
+static void make_fill(struct engine *e, struct list_call *call)
+{
+    const struct config *config = e->config;
+    if (call->verb != LIST_PUT) {
+        call->condition = call->verb == LIST_SET ? LIST_ALWAYS : LIST_IF_MISSING;
+    }
+    if (call->verb != LIST_PUT && call->deadline_us != 0 &&
+        config->long_timeout_ms > config->deadline_ms) {
+        uint64_t more_us = (uint64_t)(config->long_timeout_ms - config->deadline_ms) * 1000;
+        call->deadline_us += more_us;
+        call->time_us += more_us;
+    }
+    call->fills = true;
+}
+
+/* One command's items travel in one append, which must leave room for others in the log. A whole
+ * content may also become a run. */
 static bool fits_log(struct engine *e, const struct list *list, struct list_call *call,
                      size_t bytes)
 {
-    if (bytes > list_log_hard_limit(list) / 2) {
-        return reject(e, call, "too many items in one command: their %zu bytes do not fit the log",
-                      bytes);
+    size_t most = list_log_hard_limit(list) / 2;
+    bool native = call->policy->dialect == DIALECT_NATIVE;
+    if (call->verb == LIST_PUT && bytes <= most && call->condition == LIST_ALWAYS &&
+        !call->has_exptime) {
+        call->verb = LIST_SET; /* one append, which no other writer can refuse */
+    }
+    if (call->verb == LIST_PUT ||
+        (native && bytes > most && (call->verb == LIST_SET || call->verb == LIST_CREATE))) {
+        make_fill(e, call);
+        return true;
+    }
+    if (bytes > most) {
+        return reject(e, call,
+                      "too many items in one command: they take %zu bytes, and half of "
+                      "log_hard_limit_bytes is %zu: use several commands%s",
+                      bytes, most, native ? ", or lput for a whole list" : "");
     }
     return true;
 }
@@ -165,12 +213,15 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->head = NULL;
     call->op = NULL;
     call->list = NULL;
-    call->deferred = call->in_doubt = call->ghost = false;
+    call->deferred = call->in_doubt = call->ghost = call->fills = false;
     call->due_in = NULL;
     call->given_items = NULL;
     call->charged_bytes = call->wanted_bytes = call->room_bytes = 0;
     bool is_change = list_verb_changes(call->verb);
     size_t log_bytes;
+    if (!fit_dialect(e, call)) {
+        return;
+    }
     if (!admissible(e, call, is_change, &log_bytes)) {
         return;
     }

@@ -8,6 +8,7 @@
  *                            change/interleaved.h
  *     exact changes          into one exact operation
  *     llease                 into one operation of their own
+ *     fills                  one at a time, beside everything else
  *     ldrop, lcompact        one at a time
  *
  * Within a round a session's changes come before its reads, so a read may join changes, but a
@@ -19,6 +20,7 @@
 #include "list/change/exact.h"
 #include "list/change/interleaved.h"
 #include "list/change/lease.h"
+#include "list/change/put.h"
 #include "list/change/round.h"
 #include "list/compact/compact.h"
 #include "list/core/backoff.h"
@@ -31,7 +33,7 @@ struct start {
     struct op_round *round;
     struct op_exact *exact;
     struct op_lease *lease;
-    struct list_call *compaction;
+    struct list_call *compaction, *fill;
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
     bool exact_is_alone;
@@ -179,9 +181,24 @@ static bool take_compaction(struct start *start, struct list_call *call)
     return true;
 }
 
+static bool take_fill(struct start *start, struct list_call *call)
+{
+    if (start->pass.list->put != NULL || start->fill != NULL ||
+        pass_phase(&start->pass, call) != PHASE_FREE) {
+        return false;
+    }
+    pass_activate(&start->pass, call);
+    start->fill = call;
+    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
+    return true;
+}
+
 static bool take(struct pass *pass, struct list_call *call)
 {
     struct start *start = (struct start *)pass;
+    if (call->fills) {
+        return take_fill(start, call);
+    }
     switch (list_verb_kind(call->verb)) {
     case LIST_KIND_BLIND:
         return take_change(start, call);
@@ -191,6 +208,7 @@ static bool take(struct pass *pass, struct list_call *call)
         return take_exact(start, call);
     case LIST_KIND_COMPACTION:
         return take_compaction(start, call);
+    case LIST_KIND_FILL: /* taken above */
     case LIST_KIND_CONVERSION:
         break; /* answer_conversions has left none */
     }
@@ -201,7 +219,7 @@ static bool take(struct pass *pass, struct list_call *call)
  * wait, or it would never get through. */
 static bool stops_turns(const struct start *start, const struct list_call *call)
 {
-    return list_verb_changes(call->verb) && !turns_take(call->verb) &&
+    return list_verb_changes(call->verb) && !turns_take(call->verb) && !call->fills &&
            pass_phase(&start->pass, call) == PHASE_FREE;
 }
 
@@ -252,6 +270,10 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
     if (kind == LIST_KIND_COMPACTION) {
         *metric = METRIC_list_busy;
         return "busy: this list is being compacted";
+    }
+    if (call->fills) {
+        *metric = METRIC_list_busy;
+        return "busy: this list is being filled";
     }
     if (call->room_bytes > 0 ||
         (kind == LIST_KIND_BLIND && round_call_bytes(call) > list_log_room(list))) {
@@ -315,6 +337,9 @@ void schedule_list(struct engine *e, struct list *list)
     }
     if (start.lease != NULL) {
         lease_start(e, start.lease);
+    }
+    if (start.fill != NULL) {
+        put_start(e, list, start.fill);
     }
     if (start.compaction != NULL) {
         compact_start_for(e, list, start.compaction);

@@ -11,6 +11,7 @@
  * kind: how it travels.
  *     BLIND         a change that needs no look at the list: one APPEND with others
  *     EXACT         a change that depends on what the list holds: one CAS with others
+ *     FILL          replaces the whole content, of any size, by one CAS of its own
  *     READ          changes nothing
  *     COMPACTION    has the list to itself
  *     CONVERSION    the same, in lists of dialects
@@ -33,6 +34,8 @@
  *     RANGE      KEY FROM TO
  *     EXPTIME    KEY EXPTIME
  *     LEASE      KEY SECONDS
+ *     BLOCK      KEY BYTES [EXPTIME [TOKEN]] + data block: items, joined by the delimiter
+ *     LINES      the same with an ITEM line for each item, as the answer LINES
  *     DATA       KEY BYTES [noreply] + data block: one item of any bytes
  *
  * answer: when it is done / when there is no list.
@@ -70,6 +73,8 @@
     VERB(CREATE, EXACT, LIST_MAKES | LIST_ALONE) WORD(CREATE, lcreate, CONTENT, STORED) \
     VERB(TOUCH, EXACT, LIST_ALONE)               WORD(TOUCH, ltouch, EXPTIME, TOUCHED) \
     VERB(LEASE, EXACT, 0)                        WORD(LEASE, llease, LEASE, LEASE) \
+    VERB(PUT, FILL, LIST_MAKES | LIST_LONG)      WORD(PUT, lput, BLOCK, STORED) \
+                                                 WORD(PUT, lputb, LINES, STORED) \
     VERB(GET, READ, LIST_WHOLE)                  WORD(GET, lget, KEYS, VALUE) \
                                                  WORD(GET, lgets, KEYS, VERSIONED) \
                                                  WORD(GET, lgetb, KEYS, LINES) \

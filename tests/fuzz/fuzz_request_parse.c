@@ -71,7 +71,7 @@ static void check_list(const struct request *r, enum verb_shape shape)
     size_t words = count_words(r->line);
     check_list_key(r->key);
     CHECK(slice_equal(r->key, word_at(r->line, 1)) && !r->quiet && !r->base64);
-    CHECK(r->has_data == (shape == SHAPE_LIST_DATA));
+    CHECK(r->has_data == (shape == SHAPE_LIST_DATA || shape_has_block(shape)));
     if (shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT || shape == SHAPE_LIST_KEY) {
         CHECK(count_words(r->args) == words - 2 && !r->noreply);
         CHECK(shape == SHAPE_LIST_CONTENT || (words > 2) == (shape == SHAPE_LIST_ITEMS));
@@ -87,6 +87,10 @@ static void check_list(const struct request *r, enum verb_shape shape)
         CHECK(r->to == number_of(word_at(r->line, 3)));
     } else if (shape == SHAPE_LIST_EXPTIME) {
         CHECK(words == 3 && r->exptime == number_of(word_at(r->line, 2)));
+    } else if (shape_has_block(shape)) {
+        CHECK(words >= 3 && words <= 5 && r->arg_count == words - 2 && !r->noreply);
+        CHECK((long long)r->data.len == number_of(word_at(r->line, 2)));
+        CHECK(words < 4 || r->exptime == number_of(word_at(r->line, 3)));
     } else {
         CHECK(words == 3 || (words == 4 && r->noreply));
         CHECK(r->data.len > 0 && (long long)r->data.len == number_of(word_at(r->line, 2)));
@@ -141,6 +145,8 @@ static void check_shape(const struct request *r)
     case SHAPE_LIST_EXPTIME:
     case SHAPE_LIST_LEASE:
     case SHAPE_LIST_DATA:
+    case SHAPE_LIST_BLOCK:
+    case SHAPE_LIST_LINES:
         check_list(r, shape);
         return;
     case SHAPE_PLAIN:

@@ -39,7 +39,8 @@ static enum list_verb choose_change(struct client *client)
            : n < 65 ? LIST_DEL
            : n < 77 ? LIST_ADDX
            : n < 89 ? LIST_DELX
-           : n < 93 ? LIST_SET
+           : n < 91 ? LIST_SET
+           : n < 95 ? LIST_PUT
            : n < 97 ? LIST_CREATE
                     : LIST_DROP;
 }
@@ -113,12 +114,16 @@ void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *ca
 {
     enum list_verb verb = call->call.verb;
     bool takes = verb == LIST_ADD || verb == LIST_DEL || verb == LIST_SET || verb == LIST_ADDX ||
-                 verb == LIST_DELX || verb == LIST_CREATE || verb == LIST_HAS;
+                 verb == LIST_DELX || verb == LIST_CREATE || verb == LIST_HAS || verb == LIST_PUT;
     if (!takes) {
         return;
     }
-    uint64_t most = verb == LIST_HAS ? CALL_ITEMS_MAX : rng_below(rng, 8) == 0 ? 6 : 2;
-    size_t count = rng_below(rng, most) + !(verb == LIST_SET || verb == LIST_CREATE);
+    uint64_t most = verb == LIST_PUT         ? CALL_ITEMS_MAX
+                    : verb == LIST_HAS       ? 12
+                    : rng_below(rng, 8) == 0 ? 6
+                                             : 2;
+    bool may_be_none = verb == LIST_SET || verb == LIST_CREATE || verb == LIST_PUT;
+    size_t count = rng_below(rng, most) + !may_be_none;
     for (size_t i = 0; i < count; i++) {
         call->ids[i] = (uint16_t)rng_below(rng, w->p.items);
         if (w->p.dialect == DIALECT_RING && verb == LIST_ADD) {
@@ -129,6 +134,17 @@ void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *ca
         call->items[i] = item_text(call->ids[i]);
     }
     call->call.item_count = count;
+}
+
+/* Most versions are those of the list as it is now, or was lately. */
+static void choose_condition(struct client *client, struct sim_call *call)
+{
+    const struct model_list *l = &client->proxy->world->oracle.list[call->list];
+    static const enum list_condition conditions[] = {LIST_ALWAYS, LIST_IF_MISSING, LIST_IF_PRESENT,
+                                                     LIST_IF_VERSION, LIST_IF_VERSION};
+    call->call.condition = conditions[rng_below(&client->rng, 5)];
+    size_t back = rng_below(&client->rng, 2);
+    call->call.expected = l->mark_count > back ? l->marks[l->mark_count - 1 - back].seen : 0;
 }
 
 static void choose_range(struct client *client, struct sim_call *call)
@@ -166,6 +182,7 @@ void client_think(struct client *client)
         call->call.has_exptime = true;
         call->call.exptime = lives_choose(w, &client->rng);
     }
+    choose_condition(client, call);
     if (ranges_have(&w->p.without_calls, call->number)) {
         free(call);
     } else {

@@ -7,6 +7,7 @@
 
 #include "dialect/shared/work.h"
 #include "list/change/interleaved.h"
+#include "list/change/put.h"
 #include "list/change/round.h"
 #include "list/compact/compact.h"
 #include "list/core/engine_state.h"
@@ -84,6 +85,15 @@ static void find_intent(struct message *m, struct op *op)
         }
     } else if (list->renewal == op) {
         intent->kind = INTENT_COMPACT; /* nothing changes */
+    } else if (list->put == op) {
+        bool publishes = m->flight.request.tag == PUT_TAG_PUBLISH;
+        intent->kind = publishes ? INTENT_PUT : INTENT_COMPACT;
+        TAILQ_FOREACH(call, &list->active, active)
+        {
+            if (publishes && call->fills) {
+                intent_add(intent, call);
+            }
+        }
     } else if (list->compaction == op || list->merge == op) {
         const struct op_compact *c = (const struct op_compact *)op;
         bool drop = c->call != NULL && c->call->verb == LIST_DROP;

@@ -28,6 +28,11 @@ void call_describe(const struct sim_call *call, char *out, size_t cap)
     for (size_t i = 0; i < call->call.item_count && (size_t)n < cap; i++) {
         n += snprintf(out + n, cap - (size_t)n, " %u", (unsigned)call->ids[i]);
     }
+    static const char *const conditions[] = {"", " if missing", " if present", " if version",
+                                             " if leased"};
+    if ((size_t)n < cap) {
+        n += snprintf(out + n, cap - (size_t)n, "%s", conditions[call->call.condition]);
+    }
     if ((size_t)n < cap && list_verb_has(call->call.verb, LIST_RANGES)) {
         n += snprintf(out + n, cap - (size_t)n, " %lld %lld", (long long)call->call.from,
                       (long long)call->call.to);
@@ -274,12 +279,7 @@ static bool version_matches(const struct oracle *o, const struct sim_call *call,
     if (!l->versions[version].exists) {
         return call->call.version == 0;
     }
-    for (size_t i = l->mark_count; i-- > 0;) {
-        if (l->marks[i].seen == call->call.version && l->marks[i].version == version) {
-            return true;
-        }
-    }
-    return false;
+    return oracle_version_is(o, call->list, call->call.version, version);
 }
 
 static void judge_read(struct oracle *o, struct session_model *session, struct sim_call *call)
@@ -313,6 +313,18 @@ static void judge_read(struct oracle *o, struct session_model *session, struct s
     }
 }
 
+/* Clients see several versions of one content, as compactions go on. */
+static bool has_several(const struct oracle *o, const struct sim_call *call, uint32_t version)
+{
+    const struct model_list *l = &o->list[call->list];
+    for (size_t i = 0; i < l->mark_count; i++) {
+        if (l->marks[i].version == version && l->marks[i].seen != call->call.expected) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Would the change do nothing in that version, with this outcome? */
 static bool does_nothing(const struct oracle *o, const struct sim_call *call,
                          const struct version *v)
@@ -324,6 +336,13 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     }
     if (c->verb == LIST_TOUCH) {
         return c->status == LIST_MISSING && none;
+    }
+    if (c->verb == LIST_PUT && c->status != LIST_OK) {
+        uint32_t number = (uint32_t)(v - o->list[call->list].versions);
+        bool same = oracle_version_is(o, call->list, c->expected, number);
+        return c->status == LIST_NOT_STORED ? none == (c->condition == LIST_IF_PRESENT)
+               : c->status == LIST_EXISTS   ? !none && (!same || has_several(o, call, number))
+                                            : none;
     }
     if (c->status == LIST_MISSING) {
         return o->refuse && !v->exists && c->verb != LIST_ADD && c->verb != LIST_ADDX &&

@@ -148,6 +148,37 @@ void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_vers
     }
 }
 
+bool oracle_version_is(const struct oracle *o, unsigned list, uint64_t seen, uint32_t version)
+{
+    const struct model_list *l = &o->list[list];
+    for (size_t i = l->mark_count; i-- > 0;) {
+        if (l->marks[i].seen == seen && l->marks[i].version == version) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A whole content takes the place of what was there: only where the call's condition holds. */
+static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call)
+{
+    const struct model_list *l = &o->list[call->list];
+    const struct version *before = oracle_now(o, call->list);
+    const struct list_call *c = &call->call;
+    bool missing = o->refuse ? !before->exists : items->count == 0;
+    if ((c->condition == LIST_IF_MISSING && !missing) ||
+        (c->condition == LIST_IF_PRESENT && missing) ||
+        /* Of an empty list no answer shows the version: only the simulator can know it. */
+        (c->condition == LIST_IF_VERSION &&
+         !oracle_version_is(o, call->list, c->expected, l->count - 1))) {
+        wrong_effect(call, "a put took effect though its condition does not hold");
+    }
+    ids_clear(items);
+    for (size_t i = 0; i < c->item_count; i++) {
+        (void)ids_add(items, call->ids[i]);
+    }
+}
+
 static void note_clear(struct oracle *o, const struct intent *intent, const struct ids *before)
 {
     for (size_t i = 0; before->count > 0 && i < intent->count; i++) {
@@ -175,6 +206,10 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
     } else if (intent->kind == INTENT_EXACT) {
         for (size_t i = 0; i < intent->count; i++) {
             oracle_apply_exact(o, before->exists, items, intent->calls[i]);
+        }
+    } else if (intent->kind == INTENT_PUT) {
+        for (size_t i = 0; i < intent->count; i++) {
+            apply_put(o, items, intent->calls[i]);
         }
     } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
         if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {

@@ -13,7 +13,7 @@
 #include "list/engine.h"
 
 #define LISTS_MAX 16
-#define CALL_ITEMS_MAX 12
+#define CALL_ITEMS_MAX 40
 #define HANDS_MAX 8
 #define SESSIONS_MAX (PROXIES_MAX * CLIENTS_MAX + HANDS_MAX)
 
@@ -59,6 +59,7 @@ struct intent {
         INTENT_ROUND,
         INTENT_EXACT,
         INTENT_TURNS,
+        INTENT_PUT,
         INTENT_DROP,
         INTENT_COMPACT,
         INTENT_WORK /* of a dialect: all calls, one after the other; without any it compacts */
@@ -168,6 +169,8 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct intent *inte
 void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items);
 /* The call has taken effect, in what is now the current version. */
 void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_version);
+/* Have answers shown that version of a list with the content of that number? */
+bool oracle_version_is(const struct oracle *o, unsigned list, uint64_t seen, uint32_t version);
 void oracle_apply_blind(struct ids *items, const struct sim_call *call);
 /* exists: as before. */
 void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct sim_call *call);

@@ -25,6 +25,15 @@ static const enum history_verb verbs[] = {
     [LIST_STAT] = HISTORY_LLEN,        [LIST_REVRANGE] = HISTORY_LRANGE,
 };
 
+/* A put is an lset, or an lcreate; one with another condition that does not hold is left out. */
+static enum history_verb verb_of(const struct list_call *call)
+{
+    if (call->verb == LIST_PUT) {
+        return call->condition == LIST_IF_MISSING ? HISTORY_LCREATE : HISTORY_LSET;
+    }
+    return verbs[call->verb];
+}
+
 static enum history_outcome outcome_of(const struct sim_call *call)
 {
     enum list_verb verb = call->call.verb;
@@ -101,13 +110,16 @@ static void record_call(struct history *history, const struct sim_world *w,
     if (c->verb == LIST_TOUCH || c->verb == LIST_TTL) {
         return; /* histories know no times: they are taken where no list expires */
     }
-    if ((unknown && reads) || (c->verb == LIST_STAT && c->status != LIST_OK)) {
+    bool without =
+        c->verb == LIST_PUT && c->condition != LIST_IF_MISSING &&
+        (c->status == LIST_NOT_STORED || c->status == LIST_EXISTS || c->status == LIST_MISSING);
+    if ((unknown && reads) || without || (c->verb == LIST_STAT && c->status != LIST_OK)) {
         return;
     }
     struct history_op op = {
         .number = call->number,
         .process = call->session,
-        .verb = verbs[c->verb],
+        .verb = verb_of(c),
         .outcome = unknown ? HISTORY_UNKNOWN : outcome_of(call),
         .list = slice_of(w->oracle.list[call->list].key),
         .items = items,

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "list/change/presence.h"
 #include "list/change/renew.h"
-#include "list/content/content.h"
 #include "list/content/members.h"
 #include "list/core/backoff.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
-#include "list/core/scan.h"
 #include "list/format/layout.h"
 
 #define TRIES_MAX 16
@@ -37,10 +36,9 @@ struct op_exact {
     struct head *head;
     bool fills; /* an lcreate, and the head says that the list is missing */
     struct members members;
-    struct content content;
-    bool content_ready;
-    struct scan scan;
-    struct block *entries; /* what the calls change */
+    struct presence presence; /* its scan is that of members as well */
+    bool head_tells;          /* that the list holds items */
+    struct block *entries;    /* what the calls change */
     unsigned tries;
     bool missed_any;
     struct name missed; /* the run of which a sublist was missing last time */
@@ -130,52 +128,31 @@ static enum progress members_step(struct engine *e, struct op_exact *x,
     CO_BEGIN(co);
     members_fini(&x->members);
     members_init(&x->members, x->items, x->item_count);
-    x->scan.state = SCAN_END;
+    x->presence.scan.state = SCAN_END;
     if (x->head != NULL) {
         members_feed_log(&x->members, x->head->log);
         if (x->members.unknown > 0) {
-            scan_start(&x->op, &x->scan, x->head->runs, x->head->run_count, true, true,
+            scan_start(&x->op, &x->presence.scan, x->head->runs, x->head->run_count, true, true,
                        members_feed_sublist, &x->members);
-            SCAN_RUN(co, e, &x->op, &x->scan, "reading sublists");
-            scan_stop(&x->op, &x->scan);
+            SCAN_RUN(co, e, &x->op, &x->presence.scan, "reading sublists");
+            scan_stop(&x->op, &x->presence.scan);
         }
     }
     CO_END(co);
 }
 
-/* Counts the items of a list that exists, up to the first. Ends with scan.state and
- * content.output.position. For an ltouch it counts none where the head alone tells. */
+/* Looks whether a list that exists holds an item. Ends with presence.scan.state and presence_found.
+ * For an ltouch nothing is read where the head alone tells. */
 static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
     struct co *co = &x->op.co;
-    const struct run *runs;
-    size_t count;
     CO_BEGIN(co);
-    if (x->content_ready) {
-        content_fini(&x->content);
-    }
-    content_init(&x->content, x->head, x->op.list->policy);
-    x->content_ready = true;
-    x->content.output.to = 0;
-    if (only_touch(x) != NULL && head_has_items(x->head)) {
-        x->content.output.position = 1;
-        x->scan.state = SCAN_END;
+    x->head_tells = only_touch(x) != NULL && head_has_items(x->head);
+    if (x->head_tells) {
+        x->presence.scan.state = SCAN_END;
         CO_RETURN(co);
     }
-    runs = content_overlay_runs(&x->content, &count);
-    scan_start(&x->op, &x->scan, runs, count, false, true, content_fold_visit, &x->content);
-    SCAN_RUN(co, e, &x->op, &x->scan, "reading newer runs");
-    scan_stop(&x->op, &x->scan);
-    if (x->scan.state == SCAN_END && !x->content.too_large) {
-        content_fold_log(&x->content, x->head->log);
-        runs = content_base_run(&x->content, &count);
-        scan_start(&x->op, &x->scan, runs, count, false, true, content_base_visit, &x->content);
-        SCAN_RUN(co, e, &x->op, &x->scan, "reading the oldest run");
-        scan_stop(&x->op, &x->scan);
-    }
-    if (x->scan.state == SCAN_END && !x->content.too_large) {
-        content_rest(&x->content);
-    }
+    CO_CALL(co, presence_step(e, &x->op, &x->presence, x->head, event));
     CO_END(co);
 }
 
@@ -191,6 +168,11 @@ static void emit_fill(struct engine *e, struct op_exact *x)
     emit_cas_new(e, &x->op, x->head, value, TAG_WRITE);
     block_unref(&value);
     layout_fini(&layout);
+}
+
+static bool has_items(const struct op_exact *x)
+{
+    return x->head_tells || presence_found(&x->presence);
 }
 
 static void emit_change(struct engine *e, struct op_exact *x)
@@ -221,19 +203,19 @@ static void emit_change(struct engine *e, struct op_exact *x)
 /* The scan ended early. True when all is over with that; else the head is to be read again. */
 static bool scan_failed(struct engine *e, struct op_exact *x)
 {
-    if (x->content.too_large) {
+    if (x->presence.content.too_large) {
         fail_all(e, x,
                  "list needs more than fold_memory_bytes to be read: compact it with lcompact");
         return true;
     }
-    if (x->scan.state == SCAN_ERROR) {
-        fail_all(e, x, x->scan.error);
+    if (x->presence.scan.state == SCAN_ERROR) {
+        fail_all(e, x, x->presence.scan.error);
         return true;
     }
     /* The head was read again after that and still names the run: names never return, so it is
      * really gone. */
-    if (x->missed_any && name_equal(&x->missed, &x->scan.missing.name)) {
-        list_report_damage(e, x->op.list, &x->scan.missing, x->error);
+    if (x->missed_any && name_equal(&x->missed, &x->presence.scan.missing.name)) {
+        list_report_damage(e, x->op.list, &x->presence.scan.missing, x->error);
         if (x->op.list->policy->on_damaged == ON_DAMAGED_MISS && x->tries + 1 < TRIES_MAX) {
             return false; /* it is being cleared */
         }
@@ -241,14 +223,14 @@ static bool scan_failed(struct engine *e, struct op_exact *x)
         return true;
     }
     x->missed_any = true;
-    x->missed = x->scan.missing.name;
+    x->missed = x->presence.scan.missing.name;
     return false;
 }
 
 /* lcreate on a list that exists. True when that settles it. */
 static bool create_settled(struct engine *e, struct op_exact *x)
 {
-    if (x->content.output.position == 0) {
+    if (!has_items(x)) {
         entry_append(&x->entries, ENTRY_CLEAR, SLICE_NONE);
         return false;
     }
@@ -348,7 +330,7 @@ static bool decided(struct engine *e, struct op_exact *x)
         return true;
     }
     if (only_touch(x) != NULL) {
-        bool empty = x->content.output.position == 0 && !refuse;
+        bool empty = !has_items(x) && !refuse;
         if (empty) {
             finish_only(e, x, LIST_MISSING);
         }
@@ -395,9 +377,9 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         } else if (x->head != NULL && !x->fills) {
             CO_CALL(co, count_step(e, x, event));
         } else {
-            x->scan.state = SCAN_END;
+            x->presence.scan.state = SCAN_END;
         }
-        if (x->scan.state != SCAN_END || x->content.too_large) {
+        if (x->presence.scan.state != SCAN_END || x->presence.content.too_large) {
             if (scan_failed(e, x)) {
                 break;
             }
@@ -457,11 +439,8 @@ static void exact_fini(struct engine *e, struct op *op)
 {
     struct op_exact *x = (struct op_exact *)op;
     (void)e;
-    scan_stop(op, &x->scan);
+    presence_fini(op, &x->presence);
     members_fini(&x->members);
-    if (x->content_ready) {
-        content_fini(&x->content);
-    }
     head_unref(&x->head);
     block_unref(&x->entries);
     free(x->items);

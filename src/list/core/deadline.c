@@ -5,7 +5,7 @@
 
 static struct due_queue *queue_of(struct engine *e, const struct list_call *call)
 {
-    return list_verb_has(call->verb, LIST_LONG) ? &e->due_long : &e->due;
+    return list_verb_has(call->verb, LIST_LONG) || call->fills ? &e->due_long : &e->due;
 }
 
 static uint64_t next_us(const struct engine *e)

@@ -103,6 +103,7 @@ struct list_call {
     struct list *list;               /* the engine's */
     struct op *op;                   /* the engine's: the operation that carries it, or NULL */
     struct head *head;               /* the engine's: what a read is answered from */
+    bool fills;                      /* the engine's: it is done by change/put.h */
     bool deferred;                   /* the engine's: see session.h */
     bool in_doubt; /* the engine's: it was done where it does not count any more */
     TAILQ_ENTRY(list_call) deferred_link; /* the engine's */

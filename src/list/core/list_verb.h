@@ -23,6 +23,7 @@ enum list_verb {
 enum list_kind {
     LIST_KIND_BLIND,
     LIST_KIND_EXACT,
+    LIST_KIND_FILL,
     LIST_KIND_READ,
     LIST_KIND_COMPACTION,
     LIST_KIND_CONVERSION
@@ -74,7 +75,7 @@ const char *list_verb_word(enum list_verb verb);
 static inline bool list_verb_changes(enum list_verb verb)
 {
     enum list_kind kind = list_verb_kind(verb);
-    return kind == LIST_KIND_BLIND || kind == LIST_KIND_EXACT;
+    return kind == LIST_KIND_BLIND || kind == LIST_KIND_EXACT || kind == LIST_KIND_FILL;
 }
 
 #endif

@@ -13,6 +13,8 @@
 #define USAGE_EXPTIME "KEY EXPTIME"
 #define USAGE_LEASE "KEY SECONDS"
 #define USAGE_DATA "KEY BYTES [noreply]"
+#define USAGE_BLOCK "KEY BYTES [EXPTIME [TOKEN]]"
+#define USAGE_LINES USAGE_BLOCK
 
 #define LIST_VERB(id, kind, traits)
 #define LIST_WORD(id, word, takes, answer) \
@@ -190,4 +192,33 @@ struct parse_result request_list_data(const struct request_line *line, struct re
     out->arg_count = count - 1;
     out->noreply = noreply;
     return request_take_data(line, len, noreply, out);
+}
+
+struct parse_result request_list_block(const struct request_line *line, struct request *out)
+{
+    struct slice words[4];
+    size_t count = request_words(line->rest, words, 4), len;
+    if (count < 2 || !word_to_length(words[1], &len)) {
+        struct slice reply = usage(line);
+        return count == 0 ? request_refuse(line, reply, false) : request_close(line, reply, false);
+    }
+    if (count > 4) {
+        return request_refuse_data(line, usage(line), false, len);
+    }
+    if (!list_key_valid(words[0])) {
+        return request_refuse_data(line, key_fault(words[0]), false, len);
+    }
+    if (count > 2 && !word_to_i32(words[2], &out->exptime)) {
+        return request_refuse_data(line, REPLY_BAD_EXPTIME, false, len);
+    }
+    if (count > 3 && !word_to_u64(words[3], &out->token)) {
+        return request_refuse_data(line, usage(line), false, len);
+    }
+    if (len > line->limits->max_value_bytes) {
+        return request_refuse_data(line, REPLY_TOO_LARGE, false, len);
+    }
+    out->key = words[0];
+    out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
+    out->arg_count = count - 1;
+    return request_take_data(line, len, false, out);
 }

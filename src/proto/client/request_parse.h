@@ -45,10 +45,12 @@ struct request {
                           flags; SHAPE_PLAIN: what follows the verb */
     size_t arg_count;  /* tokens in args; not counted for items of a list */
     uint32_t flags;    /* SHAPE_STORE */
-    int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME */
+    int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
+                          args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES */
     struct slice exptime_text;
     uint64_t cas;     /* cas */
     uint64_t delta;   /* SHAPE_ARITH */
+    uint64_t token;   /* SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, with three words in args */
     int64_t from, to; /* SHAPE_LIST_RANGE */
     int64_t seconds;  /* SHAPE_LIST_LEASE */
     bool noreply;     /* classic noreply */

@@ -32,6 +32,8 @@ enum verb_shape {
     SHAPE_LIST_EXPTIME,
     SHAPE_LIST_LEASE,
     SHAPE_LIST_DATA,
+    SHAPE_LIST_BLOCK,
+    SHAPE_LIST_LINES,
 };
 
 /* Is it the shape of a list verb? */
@@ -44,6 +46,12 @@ static inline bool shape_is_list(enum verb_shape shape)
 static inline bool shape_has_items(enum verb_shape shape)
 {
     return shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT;
+}
+
+/* Does a data block hold all items of the list? */
+static inline bool shape_has_block(enum verb_shape shape)
+{
+    return shape == SHAPE_LIST_BLOCK || shape == SHAPE_LIST_LINES;
 }
 
 /* VERB(id, text, shape) */

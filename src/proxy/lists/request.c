@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "proto/client/list_format.h"
 #include "proxy/lists/call_part.h"
 #include "proxy/lists/reply.h"
 
@@ -39,10 +40,38 @@ static RARE void grow_items(struct call_part *c, size_t count)
     c->items = grown;
 }
 
+/* The items of a data block. */
+static void begin_block(struct item_block *b, const struct request *r,
+                        const struct list_policy *policy)
+{
+    bool lines = r->verb->shape == SHAPE_LIST_LINES;
+    item_block_begin(b, r->data, lines ? -1 : policy->delimiter);
+}
+
+/* Gathers the items of a data block that is well-formed. */
+static void set_block_items(struct call_part *c, const struct request *r)
+{
+    struct item_block b;
+    struct slice item;
+    size_t count = 0, at = 0;
+    for (begin_block(&b, r, c->call.policy); item_block_next(&b, &item);) {
+        count++;
+    }
+    call_part_reserve(c, count);
+    for (begin_block(&b, r, c->call.policy); item_block_next(&b, &item);) {
+        c->items[at++] = item;
+    }
+    call_part_set_items(c, count);
+}
+
 /* Gathers the request's items; they stay where they lie in its block. */
 static void set_items(struct call_part *c, const struct request *r)
 {
     size_t count = 0, room = FEW_ITEMS;
+    if (shape_has_block(r->verb->shape)) {
+        set_block_items(c, r);
+        return;
+    }
     if (r->verb->shape == SHAPE_LIST_DATA) {
         c->few[count++] = r->data;
     } else if (shape_has_items(r->verb->shape)) {
@@ -82,7 +111,10 @@ static void start_call(struct pending *p)
     call->to = r->to;
     call->seconds = r->seconds;
     call->wants_version = list_reply_has_version(r->verb->verb);
-    call->has_exptime = r->verb->shape == SHAPE_LIST_EXPTIME;
+    bool has_block = shape_has_block(r->verb->shape);
+    call->has_exptime = r->verb->shape == SHAPE_LIST_EXPTIME || (has_block && r->arg_count > 1);
+    call->condition = has_block && r->arg_count > 2 ? LIST_IF_LEASED : LIST_ALWAYS;
+    call->expected = r->token;
     call->exptime = r->exptime;
     set_items(c, r);
     call_part_submit(c);
@@ -109,12 +141,43 @@ static void emit_call(struct part *part, struct chain *out)
 static const struct handler list_handler = {
     .start = start_call, .park = call_part_park, .emit = emit_call, .free = call_part_free};
 
+/* Looks through a data block: false when the request was refused. */
+static bool block_is_good(struct client *client, const struct request *r)
+{
+    const struct list_policy *policy = config_list_policy(client->worker->config, r->key);
+    struct item_block b;
+    struct slice item;
+    size_t count = 0;
+    for (begin_block(&b, r, policy); item_block_next(&b, &item);) {
+        count++;
+    }
+    struct slice reply = SLICE_NONE;
+    if (r->verb->shape == SHAPE_LIST_BLOCK && policy->delimiter < 0) {
+        reply = SLICE_LIT("CLIENT_ERROR this list has no delimiter: use lputb\r\n");
+    } else if (b.bad) {
+        reply = SLICE_LIT("CLIENT_ERROR the block holds something else than ITEM KEY BYTES and "
+                          "items, as lgetb answers them: nothing done\r\n");
+    } else if (!call_part_has_room(client->worker, count)) {
+        metric_inc(&client->worker->metrics, METRIC_server_errors);
+        pending_answer_fixed(client, CALL_PART_NO_ROOM);
+        return false;
+    }
+    if (reply.len > 0) {
+        metric_inc(&client->worker->metrics, METRIC_client_errors);
+        pending_answer_fixed(client, reply);
+    }
+    return reply.len == 0;
+}
+
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {
     if (UNLIKELY(r->line.len > LONG_LINE_BYTES) && shape_has_items(r->verb->shape) &&
         !call_part_has_room(client->worker, count_items(r))) {
         metric_inc(&client->worker->metrics, METRIC_server_errors);
         pending_answer_fixed(client, CALL_PART_NO_ROOM);
+        return;
+    }
+    if (shape_has_block(r->verb->shape) && !block_is_good(client, r)) {
         return;
     }
     struct pending *p = pending_add(client, &list_handler, r, block);

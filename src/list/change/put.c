@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/change/put.h"
+
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "list/change/presence.h"
+#include "list/core/engine_state.h"
+#include "list/core/expiry.h"
+#include "list/format/absent.h"
+#include "list/format/fold.h"
+#include "list/format/layout.h"
+
+/* Items taken or written before others get their turn: about a millisecond of work. */
+#define SLICE_ITEMS 4096u
+/* Sublists on their way to the backend before the writing pauses. */
+#define WRITES_MAX 4
+/* First pause after a conflict; doubles up to 2^6 times that: 6 ms. */
+#define BACKOFF_US 100u
+/* Names under which it tries to write: each is lost to a sweep, or with its head. */
+#define NAMES_MAX 8
+/* Looks at a list that lacks a sublist: it may have been compacted meanwhile. */
+#define LOOKS_MAX 3
+/* ADDs that found a head which was not there for the look before: or no memory. */
+#define ADDS_MAX 8
+
+struct op_put {
+    struct op op;
+    struct list_call *call; /* NULL: it was answered, or its time is over */
+    struct fold items;      /* each once, in their order */
+    size_t taken;           /* of the call's */
+    uint64_t item_bytes;    /* as entries */
+    size_t memory_bytes;    /* counted for items */
+    bool is_long;           /* they do not fit the log */
+    struct head *head;      /* as last read; NULL: there is none */
+    bool missing;           /* the list, as clients see it */
+    struct presence presence;
+    unsigned looks;
+    struct run_writer writer;
+    uint32_t at; /* how many places of items are written */
+    bool whole;  /* all are */
+    bool made;   /* the head is this operation's, to announce in */
+    struct block *value;
+    bool sent; /* the CAS is on its way */
+    bool done;
+    bool unknown; /* its outcome is not known */
+    bool lost;    /* the announcement has gone */
+    unsigned names, tries, adds;
+    char error[LIST_ERROR_MAX];
+};
+
+static void finish(struct engine *e, struct op_put *p, enum list_status status)
+{
+    struct list_call *call = p->call;
+    p->call = NULL;
+    call_finish(e, p->op.list, call, status);
+}
+
+static void fail(struct engine *e, struct op_put *p, const char *text)
+{
+    struct list_call *call = p->call;
+    p->call = NULL;
+    if (call != NULL) {
+        call_fail(e, p->op.list, call, "%s", text);
+    }
+}
+
+/* ---- the content ---- */
+
+static void count_memory(struct op_put *p)
+{
+    size_t bytes = fold_bytes(&p->items);
+    memory_give(p->memory_bytes);
+    memory_take(bytes);
+    p->memory_bytes = bytes;
+}
+
+/* Takes some of the call's items. False when more are left. */
+static bool take_items(struct engine *e, struct op_put *p)
+{
+    const struct list_call *call = p->call;
+    uint64_t limit = p->op.list->policy->fold_memory_bytes;
+    for (unsigned n = 0; n < SLICE_ITEMS && p->taken < call->item_count; n++) {
+        struct slice item = call->items[p->taken++];
+        if (fold_outcome(&p->items, item) == 0) {
+            fold_apply(&p->items, ENTRY_ADD, item);
+            p->item_bytes += entry_bytes(item.len);
+        }
+    }
+    count_memory(p);
+    if (p->memory_bytes > limit) {
+        char text[LIST_ERROR_MAX];
+        snprintf(text, sizeof text,
+                 "the items need more than fold_memory_bytes (%llu), nothing done: raise it",
+                 (unsigned long long)limit);
+        fail(e, p, text);
+        return true;
+    }
+    return p->taken == call->item_count;
+}
+
+static void append_items(const struct op_put *p, struct block **b)
+{
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    while (fold_next(&p->items, true, &at, &op, &item)) {
+        entry_append(b, (enum entry_op)op, item);
+    }
+}
+
+/* ---- looking ---- */
+
+/* Does the head say that the list is missing? Where a missing list is an empty one, it is that. */
+static bool is_absent(const struct op_put *p)
+{
+    return p->head != NULL && head_is_absent(p->head) &&
+           p->op.list->policy->on_missing == ON_MISSING_REFUSE;
+}
+
+/* Does the condition ask whether the list holds items, and does the head not tell? */
+static bool must_count(const struct op_put *p)
+{
+    enum list_condition condition = p->call->condition;
+    bool counts = condition == LIST_IF_MISSING || condition == LIST_IF_PRESENT ||
+                  (condition == LIST_IF_VERSION &&
+                   head_version(p->head->cas, p->head->value) != p->call->expected);
+    return counts && p->op.list->policy->on_missing == ON_MISSING_CREATE &&
+           !head_has_items(p->head);
+}
+
+/* Does the condition hold for the head that was read? Otherwise *answer is what the call gets. */
+static bool condition_holds(const struct op_put *p, enum list_status *answer)
+{
+    const struct list_call *call = p->call;
+    const struct head *head = p->head;
+    *answer = LIST_NOT_STORED;
+    if (call->condition == LIST_IF_MISSING || call->condition == LIST_IF_PRESENT) {
+        return p->missing == (call->condition == LIST_IF_MISSING);
+    }
+    if (call->condition == LIST_IF_VERSION) {
+        *answer = p->missing ? LIST_MISSING : LIST_EXISTS;
+        return !p->missing && head_version(head->cas, head->value) == call->expected;
+    }
+    if (call->condition == LIST_IF_LEASED) {
+        /* A late fill is as good as any, unless another client has the lease by now. */
+        *answer = LIST_EXISTS;
+        return is_absent(p) && head->marks.lease == call->expected &&
+               call->expected != 0; /* a late
+                                       fill
+                                       is as
+                                       good,
+                                       unless
+                                       another
+                                       one
+                                       has
+                                       the
+                                       lease
+                                     */
+    }
+    return true;
+}
+
+static void check_condition(struct engine *e, struct op_put *p)
+{
+    enum list_status answer;
+    if (!condition_holds(p, &answer)) {
+        finish(e, p, answer);
+    }
+}
+
+/* The counting ended. True when the head is to be read again. */
+static bool count_failed(struct engine *e, struct op_put *p)
+{
+    const struct scan *scan = &p->presence.scan;
+    if (scan->state == SCAN_ERROR) {
+        fail(e, p, scan->error);
+        return false;
+    }
+    /* Damaged, or too large to be read: what it holds cannot be known, but it is not nothing. */
+    return scan->state == SCAN_MISSING && ++p->looks < LOOKS_MAX;
+}
+
+/* Reads the head and decides whether the condition holds: the call is answered if not. */
+static enum progress look_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    bool counted = false;
+    CO_BEGIN(co);
+    p->looks = 0;
+    do {
+        head_unref(&p->head);
+        emit_get(e, &p->op, TAG_HEAD);
+        CO_AWAIT(co, "reading head");
+        (void)op_take_head(e, &p->op, event, &p->head, p->error);
+        if (p->head == NULL && event->status != BE_MISS) {
+            fail(e, p, p->error);
+        }
+        p->missing = p->head == NULL || is_absent(p);
+        if (p->call == NULL || p->missing || !must_count(p)) {
+            break;
+        }
+        CO_CALL(co, presence_step(e, &p->op, &p->presence, p->head, event));
+        counted = p->presence.scan.state == SCAN_END && !p->presence.content.too_large;
+        p->missing = counted && !presence_found(&p->presence);
+    } while (p->call != NULL && !counted && count_failed(e, p));
+    if (p->call != NULL) {
+        check_condition(e, p);
+    }
+    CO_END(co);
+}
+
+/* ---- publishing ---- */
+
+static struct block *new_head(const struct op_put *p)
+{
+    struct block *value = block_new(p->item_bytes + 8);
+    head_append_header(&value, NULL, NULL, 0, NULL, 0);
+    append_items(p, &value);
+    return value;
+}
+
+/* The head that was read, with the content in place of its own. What proxies have appended to a
+ * list that is missing stands behind the content. */
+static struct block *filled_head(struct engine *e, struct op_put *p)
+{
+    struct layout layout;
+    struct carry carry = {.own = p->is_long ? &p->writer.announcement.range.name : NULL,
+                          .now_s = e->now.wall_s,
+                          .grace_s = p->op.list->policy->announcement_grace_s,
+                          .keep_ops = is_absent(p)};
+    layout_init(&layout, p->head);
+    layout_drop_runs(&layout, 0, layout.run_count);
+    layout_fill(&layout);
+    if (p->is_long) {
+        layout_insert_run(&layout, 0, &p->writer.run);
+    } else {
+        append_items(p, &layout.log);
+    }
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
+    struct block *value = layout_value(&layout);
+    layout_fini(&layout);
+    return value;
+}
+
+static bool is_announced(const struct op_put *p)
+{
+    return p->head != NULL &&
+           log_has_announcement(p->head->announcements, &p->writer.announcement.range.name);
+}
+
+static void emit_content(struct engine *e, struct op_put *p)
+{
+    /* The head made for the announcement has no time to live. */
+    bool begins = p->head == NULL || is_absent(p) || (p->made && p->head->ttl_s < 0);
+    struct life life = life_of_call(p->call, begins ? NULL : p->head);
+    block_unref(&p->value);
+    p->value = p->head == NULL ? new_head(p) : filled_head(e, p);
+    p->sent = true;
+    if (p->head == NULL) {
+        emit_add_head_for(e, &p->op, &life, p->value, PUT_TAG_PUBLISH);
+    } else {
+        emit_cas_for(e, &p->op, p->head, &life, p->value, PUT_TAG_PUBLISH);
+    }
+}
+
+static void note_published(struct engine *e, struct op_put *p)
+{
+    struct list *list = p->op.list;
+    p->done = true;
+    metric_inc(e->metrics, METRIC_list_puts);
+    list_note_size(list, p->value->used);
+    list->has_head = true;
+    if (p->head != NULL && p->head->run_count > 0) {
+        lists_wish(&e->lists, list, WISH_COMPACT, NULL); /* they are garbage now */
+    }
+    if (p->call != NULL) {
+        finish(e, p, LIST_OK);
+    }
+}
+
+/* Settles the answer to the publishing. False: another writer was faster. */
+static bool published(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    p->sent = false;
+    if (event->status == BE_STORED) {
+        note_published(e, p);
+        return true;
+    }
+    p->adds += event->status == BE_NOT_STORED;
+    if (event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE || p->adds == ADDS_MAX) {
+        metric_inc(e->metrics, METRIC_list_out_of_memory);
+        fail(e, p, "backend out of memory, nothing done");
+        return true;
+    }
+    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
+        event->status == BE_NOT_STORED) {
+        metric_inc(e->metrics, METRIC_list_conflicts);
+        return false;
+    }
+    p->unknown = event->status == BE_LOST;
+    op_error_text(event, p->error);
+    fail(e, p, p->error);
+    return true;
+}
+
+/* Ends when the call is answered, or with lost. */
+static enum progress publish_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    for (p->tries = 0; p->call != NULL; p->tries++) {
+        if (p->tries > 0) {
+            CO_SLEEP(&p->op, co, "backing off before publishing again",
+                     e->now.mono_us + 1 +
+                         rng_below(e->rng, BACKOFF_US << (p->tries < 6 ? p->tries : 6)));
+        }
+        OP_BECOME_PUBLISHER(co, &p->op);
+        if (p->call == NULL) {
+            break;
+        }
+        CO_CALL(co, look_step(e, p, event));
+        p->lost = p->is_long && !is_announced(p);
+        if (p->call == NULL || p->lost) {
+            break;
+        }
+        emit_content(e, p);
+        CO_AWAIT(co, "publishing");
+        if (published(e, p, event)) {
+            break;
+        }
+        op_stop_publishing(e, &p->op);
+    }
+    op_stop_publishing(e, &p->op);
+    CO_END(co);
+}
+
+/* ---- writing a run ---- */
+
+/* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
+ * that the list is missing. */
+static void emit_announcing_head(struct engine *e, struct op_put *p)
+{
+    struct head_marks marks = {.absent = p->op.list->policy->on_missing == ON_MISSING_REFUSE};
+    struct life ever = {.kind = LIFE_SECONDS}; /* as long as it stands, what is written is found */
+    struct block *value = block_new(96);
+    head_append_header(&value, &marks, NULL, 0, NULL, 0);
+    announcement_append(&value, &p->writer.announcement);
+    emit_add_head_for(e, &p->op, &ever, value, TAG_ANNOUNCE);
+    block_unref(&value);
+}
+
+static bool may_announce(struct engine *e, struct op_put *p)
+{
+    const struct list_policy *policy = p->op.list->policy;
+    if (p->head != NULL || policy->on_missing == ON_MISSING_CREATE || policy->format >= 2) {
+        return true;
+    }
+    char text[LIST_ERROR_MAX];
+    snprintf(text, sizeof text,
+             "needs format = 2: the list is missing, and its %llu bytes are more than one item "
+             "takes (%llu). Nothing done",
+             (unsigned long long)p->item_bytes, (unsigned long long)list_log_limit(p->op.list) / 2);
+    fail(e, p, text);
+    return false;
+}
+
+/* Ends with writer.announced, or with the call answered, or neither: another writer was faster. */
+static enum progress begin_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    writer_init(e, &p->writer, &p->op, p->item_bytes, p->error);
+    p->at = 0;
+    p->whole = false;
+    p->made = p->head == NULL;
+    if (!may_announce(e, p)) {
+        CO_RETURN(co);
+    }
+    if (p->made) {
+        emit_announcing_head(e, p);
+        CO_AWAIT(co, "making a head to announce in");
+        p->writer.announced = event->status == BE_STORED;
+        p->op.list->has_head =
+            p->op.list->has_head ||
+            (p->writer.announced && p->op.list->policy->on_missing == ON_MISSING_CREATE);
+        p->writer.conflict = event->status == BE_NOT_STORED;
+        if (!p->writer.announced && !p->writer.conflict) {
+            op_error_text(event, p->error);
+        }
+    } else {
+        CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
+        p->lost = p->writer.announced && !is_announced(p);
+    }
+    if (!p->writer.announced && !p->writer.conflict) {
+        fail(e, p, p->error);
+    }
+    CO_END(co);
+}
+
+/* Puts some items into sublists. */
+static void write_some(struct engine *e, struct op_put *p)
+{
+    char op;
+    struct slice item;
+    for (unsigned n = 0; n < SLICE_ITEMS && p->op.due < WRITES_MAX; n++) {
+        if (!fold_next(&p->items, true, &p->at, &op, &item)) {
+            writer_flush(e, &p->writer);
+            p->whole = true;
+            return;
+        }
+        writer_put(e, &p->writer, op, item);
+    }
+}
+
+static bool writing_over(const struct op_put *p)
+{
+    return p->whole || p->call == NULL || p->lost || writer_failed(&p->writer);
+}
+
+/* Has the announcement half the age at which others sweep it? */
+static bool is_old(const struct engine *e, const struct op_put *p)
+{
+    int64_t age_s = e->now.wall_s - p->writer.announcement.created_s;
+    int64_t grace_s = p->op.list->policy->announcement_grace_s;
+    return age_s > 0 && age_s >= grace_s / 2;
+}
+
+/* The head that was read, with the announcement as of now in place of the one that grows old. */
+static void emit_announcing_again(struct engine *e, struct op_put *p)
+{
+    struct layout layout;
+    struct carry carry = {.own = &p->writer.announcement.range.name,
+                          .now_s = e->now.wall_s,
+                          .grace_s = p->op.list->policy->announcement_grace_s,
+                          .keep_ops = true};
+    layout_init(&layout, p->head);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
+    p->writer.announcement.created_s = e->now.wall_s;
+    announcement_append(&layout.log, &p->writer.announcement);
+    block_unref(&p->value);
+    p->value = layout_value(&layout);
+    layout_fini(&layout);
+    emit_cas(e, &p->op, p->head, p->value, TAG_ANNOUNCE);
+}
+
+static void take_announced_again(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
+        p->writer.announcement.created_s = 0; /* once more */
+    } else if (event->status != BE_STORED) {
+        op_error_text(event, p->error);
+        fail(e, p, p->error);
+    }
+}
+
+static enum progress renew_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    OP_BECOME_PUBLISHER(co, &p->op);
+    emit_get(e, &p->op, TAG_HEAD);
+    CO_AWAIT(co, "reading head to announce again");
+    head_unref(&p->head);
+    (void)op_take_head(e, &p->op, event, &p->head, p->error);
+    p->lost = event->status == BE_MISS || (p->head != NULL && !is_announced(p));
+    if (p->head != NULL && !p->lost) {
+        emit_announcing_again(e, p);
+        CO_AWAIT(co, "announcing again");
+        take_announced_again(e, p, event);
+    } else if (!p->lost) {
+        fail(e, p, p->error);
+    }
+    op_stop_publishing(e, &p->op);
+    CO_END(co);
+}
+
+/* Writes the content's sublists under the announced name. */
+static enum progress write_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    while (!writing_over(p)) {
+        if (is_old(e, p) && p->op.due == 0) {
+            CO_CALL(co, renew_step(e, p, event));
+            continue;
+        }
+        if (!is_old(e, p)) {
+            write_some(e, p);
+        }
+        if (p->op.due >= WRITES_MAX || is_old(e, p)) {
+            CO_AWAIT(co, "writing sublists");
+            writer_take_reply(&p->writer, event);
+        } else if (!p->whole) {
+            CO_PAUSE(co, "writing sublists", PROGRESS_YIELD);
+            writer_take_reply(&p->writer, event);
+        }
+    }
+    while (p->op.due > 0) {
+        CO_AWAIT(co, "writing the last sublists");
+        writer_take_reply(&p->writer, event);
+    }
+    CO_END(co);
+}
+
+/* One name: ends with done, with the call answered, or with neither: the name was lost. */
+static enum progress long_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    p->lost = false;
+    CO_CALL(co, look_step(e, p, event));
+    if (p->call == NULL) {
+        CO_RETURN(co);
+    }
+    CO_CALL(co, begin_step(e, p, event));
+    if (!p->writer.announced) {
+        CO_RETURN(co);
+    }
+    CO_CALL(co, write_step(e, p, event));
+    if (p->writer.refused) {
+        fail(e, p, p->error);
+    }
+    if (p->whole && !p->lost && !writer_failed(&p->writer)) {
+        CO_CALL(co, publish_step(e, p, event));
+    }
+    if (!p->done && !p->unknown && !p->writer.unknown) {
+        CO_CALL(co, undo_step(e, &p->writer, event));
+    }
+    CO_END(co);
+}
+
+static enum progress put_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_put *p = (struct op_put *)op;
+    struct co *co = &op->co;
+
+    CO_BEGIN(co);
+    while (p->call != NULL && !take_items(e, p)) {
+        CO_PAUSE(co, "taking items", PROGRESS_YIELD);
+    }
+    p->is_long = p->item_bytes > list_log_limit(op->list) / 2;
+    if (!p->is_long) {
+        CO_CALL(co, publish_step(e, p, event));
+    }
+    for (p->names = 0; p->names < NAMES_MAX && p->call != NULL; p->names++) {
+        if (p->names > 0) {
+            CO_SLEEP(op, co, "backing off before another name",
+                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << p->names));
+        }
+        CO_CALL(co, long_step(e, p, event));
+    }
+    if (p->call != NULL) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        fail(e, p, "busy, nothing done: other proxies swept what was being written");
+    }
+    CO_END(co);
+}
+
+static enum list_known put_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_put *p = (struct op_put *)op;
+    (void)e;
+    CHECK(p->call == call);
+    p->call = NULL; /* what was written is undone */
+    return p->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+}
+
+static void put_fini(struct engine *e, struct op *op)
+{
+    struct op_put *p = (struct op_put *)op;
+    (void)e;
+    memory_give(p->memory_bytes);
+    fold_fini(&p->items);
+    presence_fini(op, &p->presence);
+    writer_fini(&p->writer);
+    head_unref(&p->head);
+    block_unref(&p->value);
+}
+
+void put_start(struct engine *e, struct list *list, struct list_call *call)
+{
+    CHECK(list->put == NULL);
+    struct op_put *p = op_create(e, list, sizeof *p, put_step, put_fini);
+    p->op.late = put_late;
+    p->call = call;
+    call->op = &p->op;
+    fold_init(&p->items);
+    list->put = &p->op;
+    op_start(e, &p->op);
+}
