@@ -159,7 +159,7 @@ def test_every_list_verb_has_its_shape_in_the_table():
         "STORED": "a word", "DELETED": "a word", "OK": "a word", "TOUCHED": "a word",
         "STORED_QUIET": "silence", "DELETED_QUIET": "silence",
         "ADDED": "a number", "REMOVED": "a number", "NUMBER": "a number",
-        "SECONDS": "a number",
+        "SECONDS": "a number", "LEASE": "a number",
         "VALUE": "VALUE blocks", "VERSIONED": "VALUE blocks", "SOME": "VALUE blocks",
         "LINES": "ITEM blocks", "STAT": "STAT lines",
     }  # fmt: skip
