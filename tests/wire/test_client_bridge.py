@@ -142,6 +142,20 @@ def test_a_client_writes_a_long_list(start, conn, client):
     assert conn.llen(KEY) == 500
 
 
+NO_TOUCH = {"Cache::Memcached"}
+
+
+@pytest.mark.parametrize("client", [client for client in SPEAKERS if client not in NO_TOUCH])
+def test_a_client_gives_a_list_a_time_to_live(start, conn, client):
+    agent = start(client)
+    assert agent.ask("touch", KEY, 1000) == "no"
+    assert agent.ask("set", KEY, "a,b") == "yes"
+    assert conn.cmd(f"lttl {KEY}") == b"-1"
+    assert agent.ask("touch", KEY, 1000) == "yes"
+    assert 0 < int(conn.cmd(f"lttl {KEY}")) <= 1000
+    assert agent.ask("get", KEY) == "is a,b"
+
+
 # --- text of users ---
 
 
