@@ -12,7 +12,7 @@ from test_config_cli import run
 SESSION = re.compile(
     r"^```\n((?:\$ nc [^\n]*\n)?(?:get|set|l[a-z]+) [^\n]*\n.*?)^```$", re.MULTILINE | re.DOTALL
 )
-VERBS_WITH_DATA = {"set", "append", "laddb", "ldelb"}
+VERBS_WITH_DATA = {"set", "append", "laddb", "ldelb", "lput"}
 
 
 # --- sessions ---
