@@ -64,7 +64,7 @@ NEEDS = [
     (r"pymemcache", lambda: python_has("import pymemcache"), "python3-pymemcache"),
     (r"pylibmc", lambda: python_has("import pylibmc"), "python3-pylibmc"),
     (r"import memcache\b|^memcache$", lambda: python_has("import memcache"), "python3-memcache"),
-    (r"new Memcached\(\)", lambda: works("php", "-r", "exit(class_exists('Memcached') ? 0 : 1);"),
+    (r"new Memcached\(\)|session_start", lambda: works("php", "-r", "exit(class_exists('Memcached') ? 0 : 1);"),
      "php-cli php-memcached"),
     (r"require 'dalli'$", lambda: works("ruby", "-rdalli", "-e", "1"), "ruby ruby-dalli"),
     (r"Memcached::Fast", lambda: works("perl", "-MCache::Memcached::Fast", "-e", "1"),

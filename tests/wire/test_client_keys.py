@@ -77,6 +77,25 @@ def test_python_memcache_takes_zero_for_one(start_agent, daemon, memcacheds):
     assert agent.ask("get", "user:28064") == "is text"
 
 
+@pytest.mark.memcacheds(2)
+@pytest.mark.parametrize("client", ["PHP Memcached", "pymemcache", "Node memcached"])
+def test_several_proxies_are_servers_to_a_client(start_agent, start_daemon, memcacheds, client):
+    """Whichever it takes for a key, each finds every key."""
+    daemons = [start_daemon(memcacheds), start_daemon(memcacheds)]
+    proxies = [f"127.0.0.1:{daemon.port}" for daemon in daemons]
+    agent = start_agent(client, "default", proxies)
+    assert agent.ask_all([("set", key, "text") for key in KEYS]) == ["yes"] * len(KEYS)
+    for daemon in daemons:
+        assert 0 < int(daemon_stats(daemon)["cmd_set"]) < len(KEYS)
+        with daemon.conn() as conn:
+            assert [conn.get(key) for key in KEYS] == [b"text"] * len(KEYS)
+
+
+def daemon_stats(daemon):
+    with daemon.conn() as conn:
+        return conn.stats()
+
+
 # --- flags ---
 
 LONG = "user-1," * 6000  # what clients compress, if they do

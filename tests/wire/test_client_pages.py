@@ -50,6 +50,15 @@ def test_program_prints_what_the_page_says(daemon, tmp_path, page, name):
     assert (done.returncode, done.stderr, done.stdout) == (0, "", page.outputs[name])
 
 
+def test_sessions_of_php_fail_with_the_binary_protocol(daemon, tmp_path):
+    (page,) = [page for page in PAGES if page.language == "php"]
+    skip_unless_there(".php", page.sources["session.php"])
+    page.write(tmp_path, daemon.port)
+    path = tmp_path / "session.php"
+    path.write_text(re.sub(r"ini_set.*sess_binary.*\n", "", path.read_text("utf-8")), "utf-8")
+    assert "Failed to write session lock" in run(tmp_path, "session.php").stderr
+
+
 # --- hostile text ---
 
 ITEMS = [
