@@ -93,6 +93,15 @@ KEYS = [
 TEXT_ONLY = {"java", "node"}
 
 
+def test_what_is_said_of_inline_verbs(conn):
+    assert conn.cmd('ladd said "hello world"') == b"STORED"
+    assert conn.cmd("ladd said x noreply") == b"STORED"
+    assert conn.lget("said") == [b'"hello', b'world"', b"x", b"noreply"]
+    assert conn.cmd("ladd victim unhurt") == b"STORED"
+    conn.send("ladd said {}\r\n".format("y\r\nldrop victim"))
+    assert conn.lines(2) == [b"STORED", b"DELETED"]
+
+
 def hexed(key, item):
     return f"{key.hex()} {item.hex()}\n"
 
