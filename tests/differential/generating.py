@@ -12,6 +12,10 @@ WIDE = [b"w0", b"w1", b"w2"]  # always numbers of ten digits
 NARROW = [b"n0", b"n1", b"n2"]
 STALE = [b"s0", b"s1", b"s2"]  # never read by classic verbs
 MISSING = [b"z%d" % n for n in range(10)]
+# Lists of a bridge, which answer as plain items do as long as each holds one item or none.
+BRIDGED = [b"bridged-%d" % n for n in range(6)]
+BRIDGE = {"bridge": "yes", "on_missing": "refuse"}
+ITEMS = [b"", b"a", b"item-1", b"x" * 1000, b"\0\xff", b"1", b"two words", b"END"]
 OWN = [b"own", b"never"]  # of a connection that has no other key of a kind
 BINARY = [b"with blank", bytes(set(range(32)) - {10}), b"cr\rinside", b"\0\xff", b"b" * 186]
 KEYS = PLAIN + WIDE + NARROW + STALE + BINARY + [b"%s%d" % (w, n) for w in OWN for n in range(4)]
@@ -38,6 +42,11 @@ EDGES = [2046, 2048, 4095, 4096, 4097, 8192, 16383, 16384, 32768, 65535, 65536, 
 LARGE = [524288, 1000000, 1048000, 1048400, 1048500, 1048576]
 
 
+# Some of a list's times to live are told apart from plain items': over at once is for set alone.
+BRIDGED_EXPTIMES = dict.fromkeys(b"set add replace append prepend".split(), [b"0", b"0", b"100"])
+BRIDGED_EXPTIMES[b"set"] = [b"0", b"0", b"100", b"-1"]
+
+
 def encoded(key):
     return base64.b64encode(key)
 
@@ -51,6 +60,8 @@ class Share:
 
         self.plain, self.wide, self.narrow = mine(PLAIN), mine(WIDE), mine(NARROW)
         self.stale, self.binary = mine(STALE), mine(BINARY)
+        # flush_all, which is sent where there is one connection, does not wait for list verbs.
+        self.bridged = mine(BRIDGED) if connections > 1 else []
         # See "shrinking numbers" in the table of exceptions.
         self.counted = [key for key in self.narrow if rng.random() < 0.5]
         self.counted += [key for key in self.plain if rng.random() < 0.1]
@@ -280,9 +291,57 @@ class Generator:
         key = self.key([key for key in share.readable if key in PLAIN], share.stale)
         return Request(b"me " + key, key=key)
 
+    # --- lists of a bridge ---
+
+    def bridged(self):
+        """No CAS numbers: those of a list are not its server's, and change with its time to live."""
+        kinds = [self.bridged_storage, self.bridged_read, self.bridged_other, self.bridged_meta]
+        return self.rng.choices(kinds, [4, 4, 2, 4])[0](self.rng.choice(self.share.bridged))
+
+    def bridged_storage(self, key):
+        rng = self.rng
+        verb = rng.choice(b"set set add replace append prepend".split())
+        value = b"" if verb in (b"append", b"prepend") else rng.choice(ITEMS)
+        words = [verb, key, b"0", rng.choice(BRIDGED_EXPTIMES[verb])]
+        line = b" ".join([*words, b"%d" % len(value)]) + self.chance(0.2, b" noreply")
+        return Request(line, body=value + b"\r\n", key=key)
+
+    def bridged_read(self, key):
+        rng = self.rng
+        keys = [key, *self.share.bridged, *self.share.readable]
+        verb = rng.choice([b"get", b"get", b"gat 0", b"gat 100", b"gat -1"])
+        line = b" ".join([verb, key, *rng.choices(keys, k=rng.choice([0, 1, 5, 40]))])
+        return Request(line, key=key)
+
+    def bridged_other(self, key):
+        noreply = self.chance(0.2, b" noreply")
+        time = self.rng.choice([b"0", b"100", b"-1"])
+        line = self.rng.choice([b"delete " + key, b"touch %s %s" % (key, time)])
+        return Request(line + noreply, key=key)
+
+    def bridged_meta(self, key):
+        rng = self.rng
+        verb = rng.choice([b"mg", b"mg", b"ms", b"ms", b"md"])
+        value, size, allowed = None, [], [b"k", b"q", self.opaque()]
+        if verb == b"mg":
+            allowed += [b"v", b"v", b"s", b"t", b"P", b"L", b"T%d" % rng.choice([0, 100])]
+        elif verb == b"ms":
+            value = rng.choice(ITEMS)
+            mode, size = rng.choice(b"SSER"), [b"%d" % len(value)]
+            allowed += [b"M%c" % mode]
+            allowed += [b"T%d" % rng.choice([0, 100])]
+        flags = self.flags(allowed)
+        # memcached shows the old time where t stands before T, and a list the new one.
+        flags.sort(key=lambda flag: flag[:1] == b"t")
+        line = b" ".join([verb, self.spelled(key, flags), *size, *flags])
+        return Request(line, body=b"" if value is None else value + b"\r\n", key=key)
+
     def one(self):
         kinds = [self.storage, self.read, self.arithmetic, self.other, self.meta]
-        request = self.rng.choices(kinds, [6, 5, 2, 2, 7])[0]()
+        weights = [6, 5, 2, 2, 7]
+        if self.share.bridged:
+            kinds, weights = [*kinds, self.bridged], [*weights, 4]
+        request = self.rng.choices(kinds, weights)[0]()
         if self.rng.random() < 0.08 and not request.line.endswith(b"\r"):
             request.eol = b"\n"
         return request

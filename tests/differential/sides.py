@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "wire"))
 from harness import HOST, ROOT, SLOW, TIMEOUT_S, Daemon, Memcached  # noqa: E402
 
 from framing import NO_KEY, PROBE  # noqa: E402
+from generating import BRIDGE  # noqa: E402
 
 OLD, NEW = "old", "new"
 READ_BYTES = 1 << 18
@@ -148,7 +149,7 @@ class Front:
     def __init__(self, layout, program, folder):
         self.layout = layout
         self.servers = [start_memcached(program) for _ in range(layout.servers)]
-        config = {"proxy": dict(layout.proxy)}
+        config = {"proxy": dict(layout.proxy), "lists bridged-": BRIDGE}
         if self.servers:
             config["pool main"] = {"timeout_ms": 60000}
         else:

@@ -36,7 +36,8 @@ TINY = {
     "fold_memory_bytes": FOLD_MEMORY_BYTES,
     "touch_interval_s": 1,
 }
-REFUSE, SPREAD, HUGE = "r-", "s-", "h-"  # prefixes of keys
+REFUSE, SPREAD, HUGE, CREATE = "r-", "s-", "h-", "c-"  # prefixes of keys
+BRIDGED = (REFUSE, CREATE)
 # The daemon's own defaults: a list of megabytes would take long with tiny sublists.
 LARGE = {
     "log_limit_bytes": "16k",
@@ -64,7 +65,8 @@ def config(number):
             "retry_max_ms": 200,
         },
         "lists": {**TINY, "cache_bytes": [CACHE_BYTES, 16 << 10, 0][number]},
-        f"lists {REFUSE}": {"on_missing": "refuse"},
+        f"lists {REFUSE}": {"on_missing": "refuse", "bridge": "yes"},
+        f"lists {CREATE}": {"bridge": "yes"},
         f"lists {SPREAD}": {"placement": "spread"},
         f"lists {HUGE}": LARGE,
     }

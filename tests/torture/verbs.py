@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """List requests: how they are drawn, sent and recorded, and how their answers are read.
 
-A Request knows the operation that it is for the history: `laddb` and `laddq` are `ladd` there. One
-request may be several operations (lget of several lists)."""
+A Request knows the operation that it is for the history: `laddb` and `laddq` are `ladd` there, and
+so is `append` on a list with a bridge. One request may be several operations (lget of several
+lists)."""
 
 import dataclasses
 import re
 import typing
 
-from cluster import REFUSE, SPREAD
+from cluster import BRIDGED, REFUSE, SPREAD
 
 
 class Fault(Exception):
@@ -21,6 +22,10 @@ class List:
     universe: int  # how many different items there are for it
     weight: int
     lasting: bool = False  # seldom emptied, so that it has runs
+
+    @property
+    def has_bridge(self):
+        return self.key.startswith(BRIDGED)
 
     @property
     def refuse(self):
@@ -59,7 +64,9 @@ class Request:
     def text(self):
         parts = [self.form, *(item.key for item in self.lists)]
         line = b" ".join([*(part.encode() for part in parts), *self.words])
-        if self.body is not None:
+        if self.form in STORES:
+            line = b"%s %s 0 0 %d\r\n%s" % (*(part.encode() for part in parts), len(self.body), self.body)
+        elif self.body is not None:
             line = b" ".join([*(part.encode() for part in parts), b"%d" % len(self.body)])
             line += b"\r\n" + self.body
         return line + (b"\r\nmn\r\n" if self.form.endswith("q") else b"\r\n")
@@ -96,7 +103,25 @@ FORMS = {
 FORM_WEIGHTS = [weight for _, weight, _ in FORMS.values()]
 
 
+# What a client without list verbs sends in their place.
+BRIDGES = {"ladd": "append", "ldel": "prepend", "lset": "set", "lcreate": "add", "lget": "get"}
+BRIDGES.update({"lgets": "gets", "ldrop": "delete"})
+STORES = ("append", "prepend", "set", "add")
+GETS = ("lget", "lgets", "get", "gets")
+BRIDGED_PART = 0.3  # of the requests on lists that have a bridge
+
+
 def draw_request(rng):
+    request = draw_list_request(rng)
+    form = BRIDGES.get(request.form)
+    bridged = all(item.has_bridge for item in request.lists) and rng.random() < BRIDGED_PART
+    if form is None or not bridged:
+        return request
+    body = b",".join(request.words) if form in STORES else None
+    return dataclasses.replace(request, form=form, body=body)
+
+
+def draw_list_request(rng):
     form = rng.choices(list(FORMS), FORM_WEIGHTS)[0]
     verb, _, most = FORMS[form]
     lists = tuple(rng.choices(LISTS, WEIGHTS))
@@ -149,6 +174,9 @@ def take_line_answer(conn, request):
     if request.verb in ("laddx", "ldelx", "llen"):
         if line.isdigit():
             return Outcome("ok", (line,))
+    elif request.form == "prepend":
+        if line in (b"STORED", b"NOT_STORED"):
+            return Outcome("ok" if line == b"STORED" else "missing")
     elif line == {"ldel": b"DELETED", "ldrop": b"DELETED", "lcompact": b"OK"}.get(
         request.verb, b"STORED"
     ):
@@ -202,7 +230,7 @@ def take_answer(conn, request):
             others = outcome.word == "damaged" and b" %s#" % item.key.encode() not in error
             outcomes.append(outcome._replace(word="error") if others else outcome)
         else:
-            outcomes.append(Outcome("missing" if request.form in ("lget", "lgets") else "none"))
+            outcomes.append(Outcome("missing" if request.form in GETS else "none"))
     return outcomes
 
 

@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from harness import as_bytes
+from harness import as_bytes, in_threads, wait_until
 
 BRIDGES = {
     "lists b-": {"bridge": "yes"},
@@ -430,3 +430,147 @@ def test_a_dialect_of_several_items_takes_no_times(conn):
     for line in ("touch f-x 100", "gat 100 f-x", "mg f-x T100"):
         assert conn.cmd(line).startswith(f"CLIENT_ERROR {line.split()[0]}: ".encode())
     assert conn.get("f-x") == b"a"
+
+
+# --- conditions, and whole contents of any size ---
+
+
+def version_of(conn, key):
+    return conn.values(f"gets {key}")[0][1][2]
+
+
+@pytest.mark.parametrize("key", ("b-x", "r-x"))
+def test_replace_and_cas(conn, key):
+    assert store(conn, "replace", key, "a") == b"NOT_STORED"
+    assert store(conn, "cas", key, "a", tail=" 1") == b"NOT_FOUND"
+    fill(conn, key, "a", "b")
+    assert store(conn, "replace", key, "c,d") == b"STORED"
+    seen = version_of(conn, key)
+    conn.cmd(f"ladd {key} e")
+    assert store(conn, "cas", key, "f", tail=f" {seen}") == b"EXISTS"
+    assert conn.get(key) == b"c,d,e"
+    seen = version_of(conn, key)
+    assert store(conn, "cas", key, "g,h", tail=f" {seen}") == b"STORED"
+    assert store(conn, "cas", key, "i", tail=f" {seen}") == b"EXISTS"
+    assert conn.get(key) == b"g,h"
+    conn.send(f"cas {key} 0 0 1 {seen} noreply\r\nz\r\nmn\r\n")
+    assert conn.line() == b"MN"
+    assert conn.values(f"lgets {key}")[0][1][2] == version_of(conn, key)
+
+
+@pytest.mark.parametrize("key", ("b-x", "r-x"))
+def test_ms_and_md_by_version(conn, key):
+    assert conn.cmd(f"ms {key} 1 C5 c O1 k", "a") == f"NF c0 O1 k{key}".encode()
+    fill(conn, key, "a")
+    assert conn.cmd(f"ms {key} 1 C5 O1", "b") == b"EX O1"
+    assert conn.cmd(f"ms {key} 1 MR T100", "b") == b"HD"
+    assert 90 < ttl(conn, key) <= 100
+    seen = version_of(conn, key)
+    assert conn.cmd(f"ms {key} 1 C{seen} T0", "c") == b"HD"
+    assert ttl(conn, key) == -1
+    seen = version_of(conn, key)
+    if key == "r-x":
+        refused = b"CLIENT_ERROR md of this list has no flag C (bridge)"
+        assert conn.cmd(f"md {key} C{seen}") == refused
+        return
+    assert conn.cmd(f"md {key} C{seen - 1} k") == f"EX k{key}".encode()
+    assert conn.cmd(f"md {key} C{seen} k") == f"HD k{key}".encode()
+    assert conn.get(key) is None
+    assert conn.cmd(f"md {key} C{seen} k") == f"NF k{key}".encode()
+
+
+@pytest.mark.parametrize("key", ("b-x", "r-x"))
+def test_exptime_is_that_of_the_list(conn, key):
+    assert store(conn, "add", key, "a", exptime=100) == b"STORED"
+    assert 90 < ttl(conn, key) <= 100
+    assert store(conn, "append", key, "b") == b"STORED"
+    assert 90 < ttl(conn, key) <= 100
+    assert store(conn, "set", key, "c", exptime=500) == b"STORED"
+    assert 490 < ttl(conn, key) <= 500
+    assert store(conn, "replace", key, "c") == b"STORED"
+    assert ttl(conn, key) == -1
+    assert store(conn, "set", key, "d", exptime=-1) == b"STORED"
+    assert conn.get(key) is None
+    assert store(conn, "set", key, "d", exptime=-1) == b"STORED"
+    for verb in ("add", "replace"):
+        assert store(conn, verb, key, "d", exptime=-1) == (
+            f"CLIENT_ERROR {verb}: EXPTIME is over already: delete removes a list".encode()
+        )
+
+
+@pytest.mark.config(**{"lists b-": {"bridge": "yes", "ttl_s": 1000}})
+def test_exptime_0_is_that_of_the_prefix(conn):
+    assert store(conn, "set", "b-x", "a") == b"STORED"
+    assert 990 < ttl(conn, "b-x") <= 1000
+    assert store(conn, "set", "b-x", "a", exptime=50) == b"STORED"
+    assert 40 < ttl(conn, "b-x") <= 50
+    assert store(conn, "set", "b-x", "a") == b"STORED"
+    assert 990 < ttl(conn, "b-x") <= 1000
+
+
+def test_what_dialects_cannot_do_at_once(conn):
+    for verb in ("replace", "cas"):
+        tail = " 5" if verb == "cas" else ""
+        assert store(conn, verb, "s-x", "a", tail=tail) == (
+            b"CLIENT_ERROR %s: lists of other dialects than native have no such step (bridge)"
+            % verb.encode()
+        )
+    assert store(conn, "add", "s-x", "a", exptime=100) == (
+        b"CLIENT_ERROR add: lists of other dialects than native are not made with an EXPTIME: touch "
+        b"them (bridge)"
+    )
+    assert store(conn, "set", "f-x", "a", exptime=100) == (
+        b"CLIENT_ERROR set: lists of several items have no EXPTIME (bridge)"
+    )
+    assert store(conn, "set", "s-x", "a,b", exptime=100) == b"STORED"
+    assert 90 < ttl(conn, "s-x") <= 100
+    assert conn.get("s-x") == b"a,b"
+    assert conn.cmd("md s-x C5") == b"CLIENT_ERROR md of this list has no flag C (bridge)"
+
+
+@pytest.mark.config(**{"lists r-": {"format": 2}})
+@pytest.mark.parametrize("key", ("b-x", "r-x"))
+def test_large_values(conn, key):
+    """As large as max_value_bytes, which no log could take."""
+    items = [f"item-{n:06}" for n in range(80000)]
+    value = ",".join(items)
+    for verb in ("add", "replace", "set"):
+        assert store(conn, verb, key, value) == b"STORED"
+        assert conn.llen(key) == 80000
+    assert store(conn, "append", key, "more") == b"STORED"
+    assert conn.get(key) == as_bytes(value + ",more")
+    assert conn.cmd(f"mg {key} s") == b"HD s%d" % len(value + ",more")
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.parametrize("key", ("b-x", "r-x"))
+def test_no_change_is_lost_beside_cas(memcacheds, start_daemon, key):
+    """Clients of two proxies that read, add and write back, beside clients that append."""
+    daemons = [start_daemon(memcacheds, config=BRIDGES) for _ in range(2)]
+    rounds = 25
+    with daemons[0].conn() as conn:
+        fill(conn, key, "first")
+
+    def add_by_cas(conn, number):
+        for n in range(rounds):
+            answer = b""
+            while answer != b"STORED":
+                (_, (_, _, seen), data), = conn.values(f"gets {key}")
+                answer = store(conn, "cas", key, data + b",c%d-%d" % (number, n), tail=f" {seen}")
+                assert answer in (b"STORED", b"EXISTS") or b"nothing done" in answer, answer
+
+    def add_by_append(conn, number):
+        for n in range(rounds):
+            assert store(conn, "append", key, f"a{number}-{n},gone{number}-{n}") == b"STORED"
+            assert store(conn, "prepend", key, f"gone{number}-{n}") == b"STORED"
+
+    def work(number):
+        with daemons[number % 2].conn() as conn:
+            (add_by_cas if number < 4 else add_by_append)(conn, number)
+
+    in_threads(6, work)
+    with daemons[1].conn() as conn:
+        found = conn.lget(key)
+    expected = {b"%c%d-%d" % (b"c" if w < 4 else b"a", w, n) for w in range(6) for n in range(rounds)}
+    assert len(found) == len(set(found))
+    assert set(found) == expected | {b"first"}

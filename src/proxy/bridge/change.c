@@ -10,9 +10,6 @@
 #include "proxy/bridge/text.h"
 #include "proxy/lists/reply.h"
 
-/* Items of longer values are counted before memory is taken for their places. */
-#define LONG_VALUE_BYTES ((size_t)65536)
-
 static void classic_read(const struct request *r, struct bridge_request *out)
 {
     static const enum bridge_verb verbs[] = {
@@ -40,19 +37,23 @@ static void read_request(const struct request *r, struct bridge_request *out)
 }
 
 /* Where no item is shown, the first one says whether there is a list. */
-static enum list_verb list_verb_of(const struct bridge_request *b)
+static enum list_verb list_verb_of(const struct bridge_request *b, const struct list_policy *policy)
 {
+    bool native = policy->dialect == DIALECT_NATIVE;
     switch (b->verb) {
     case BRIDGE_ADD:
         return LIST_ADD;
     case BRIDGE_DELETE:
         return LIST_DEL;
     case BRIDGE_SET:
-        return LIST_SET;
+        return bridge_is_over(b) ? LIST_DROP : native ? LIST_PUT : LIST_SET;
     case BRIDGE_CREATE:
-        return LIST_CREATE;
+        return native ? LIST_PUT : LIST_CREATE;
+    case BRIDGE_REPLACE:
+    case BRIDGE_CAS:
+        return LIST_PUT;
     case BRIDGE_DROP:
-        return LIST_DROP;
+        return b->has_cas ? LIST_PUT : LIST_DROP;
     case BRIDGE_TOUCH:
         return LIST_TOUCH;
     case BRIDGE_DEBUG:
@@ -62,11 +63,6 @@ static enum list_verb list_verb_of(const struct bridge_request *b)
     }
 }
 
-static bool has_items(enum bridge_verb verb)
-{
-    return verb <= BRIDGE_CAS;
-}
-
 /* Does the verb leave a list as it is when its value has no items? Then only whether there is one
  * matters. */
 static bool adds_nothing(enum bridge_verb verb)
@@ -74,116 +70,19 @@ static bool adds_nothing(enum bridge_verb verb)
     return verb == BRIDGE_ADD || verb == BRIDGE_DELETE;
 }
 
-static char delimiter_of(const struct list_policy *policy)
-{
-    return (char)policy->delimiter;
-}
-
-/* append with bridge = signed: additions and deletions. */
-static bool takes_signs(const struct list_policy *policy, enum bridge_verb verb)
-{
-    return policy->bridge == BRIDGE_SIGNED && verb == BRIDGE_ADD;
-}
-
-static struct signs signs_in(const struct list_policy *policy)
-{
-    return (struct signs){(char)policy->add_sign, (char)policy->delete_sign};
-}
-
-/* --- refusals --- */
-
-static bool flags_fit(const struct list_policy *policy, uint32_t flags)
-{
-    for (uint32_t i = 0; i < policy->bridge_flags_in.count; i++) {
-        if (policy->bridge_flags_in.flags[i] == flags) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Is the value no text of items? Its data block was taken with it. */
-static bool refuse_value(struct client *client, const struct request *r,
-                         const struct list_policy *policy, enum bridge_verb verb, uint32_t flags)
-{
-    char delimiter = delimiter_of(policy), shown[8];
-    bool whole;
-    size_t count;
-    if (!flags_fit(policy, flags)) {
-        bridge_refuse(client, r,
-                      "CLIENT_ERROR value has flags %u: switch off serialisation and compression "
-                      "for lists (bridge_flags_in)",
-                      flags);
-        return true;
-    }
-    if (takes_signs(policy, verb)) {
-        count = bridge_signed_count(r->data, signs_in(policy), &whole);
-    } else {
-        count = bridge_count(bridge_text(r->data, delimiter), delimiter, &whole);
-    }
-    if (!whole && takes_signs(policy, verb)) {
-        bridge_refuse(
-            client, r,
-            "CLIENT_ERROR value holds no signed items, each with a sign in front: %cadd%cdelete "
-            "(bridge = signed)",
-            policy->add_sign, policy->delete_sign);
-        return true;
-    }
-    if (!whole) {
-        bridge_refuse(client, r,
-                      "CLIENT_ERROR value holds an empty item: items are joined by one '%s'",
-                      slice_escape(slice_make(&delimiter, 1), shown, sizeof shown));
-        return true;
-    }
-    if (r->data.len > LONG_VALUE_BYTES && !call_part_has_room(client->worker, count)) {
-        struct slice text = CALL_PART_NO_ROOM;
-        bridge_refuse(client, r, "%.*s", (int)text.len - 2, text.p);
-        return true;
-    }
-    return false;
-}
-
-static bool refuse_request(struct client *client, const struct request *r,
-                           const struct list_policy *policy, const struct bridge_request *b)
-{
-    if (b->verb == BRIDGE_NONE) {
-        bridge_refuse(client, r, "CLIENT_ERROR %.*s is not for lists, and this key is one (bridge)",
-                      SLICE_ARGS(r->verb->text));
-        return true;
-    }
-    if (policy->bridge == BRIDGE_SIGNED && b->verb == BRIDGE_DELETE) {
-        bridge_refuse(client, r,
-                      "CLIENT_ERROR %.*s is not for these lists: append %cITEM to delete (bridge = "
-                      "signed)",
-                      SLICE_ARGS(r->verb->text), policy->delete_sign);
-        return true;
-    }
-    bool sets_time = b->has_exptime && b->exptime != 0 && has_items(b->verb);
-    if (b->verb == BRIDGE_REPLACE || b->verb == BRIDGE_CAS || sets_time ||
-        (b->verb == BRIDGE_DROP && b->has_cas)) {
-        bridge_refuse(client, r, "CLIENT_ERROR this version cannot do that to a list");
-        return true;
-    }
-    if (b->unknown_flag != 0) {
-        bridge_refuse(client, r, "CLIENT_ERROR %.*s of a list has no flag %c (bridge)",
-                      SLICE_ARGS(r->verb->text), b->unknown_flag);
-        return true;
-    }
-    return has_items(b->verb) && refuse_value(client, r, policy, b->verb, b->flags);
-}
-
 /* --- calls --- */
 
 /* Items with a delimiter between them. */
 static size_t set_joined_items(struct call_part *c, const struct request *r)
 {
-    char delimiter = delimiter_of(c->call.policy);
-    struct slice text = bridge_text(r->data, delimiter);
+    char delimiter = bridge_delimiter(c->call.policy);
+    struct item_block block;
     bool whole;
-    size_t count = bridge_count(text, delimiter, &whole);
+    size_t count = bridge_joined_count(r->data, delimiter, &whole);
     call_part_reserve(c, count);
+    item_block_begin(&block, r->data, delimiter);
     for (size_t i = 0; i < count; i++) {
-        c->items[i] = bridge_next(&text, delimiter);
+        CHECK(item_block_next(&block, &c->items[i]));
     }
     return count;
 }
@@ -191,7 +90,7 @@ static size_t set_joined_items(struct call_part *c, const struct request *r)
 /* Items with signs, each of which is an op. */
 static size_t set_signed_items(struct call_part *c, const struct request *r)
 {
-    struct signs signs = signs_in(c->call.policy);
+    struct signs signs = bridge_signs(c->call.policy);
     struct slice text = r->data;
     bool whole;
     size_t count = bridge_signed_count(text, signs, &whole);
@@ -209,7 +108,7 @@ static size_t set_signed_items(struct call_part *c, const struct request *r)
 
 static void set_items(struct call_part *c, const struct request *r, enum bridge_verb verb)
 {
-    bool is_signed = takes_signs(c->call.policy, verb);
+    bool is_signed = bridge_takes_signs(c->call.policy, verb);
     size_t count = is_signed ? set_signed_items(c, r) : set_joined_items(c, r);
     call_part_set_items(c, count);
     if (count == 0 && adds_nothing(verb)) {
@@ -229,18 +128,23 @@ static struct slice key_of(struct call_part *c, const struct request *r)
     return slice_make(memcpy(call_part_more(c)->key, decoded, len), len);
 }
 
+static void add_touch(struct call_part *c, int64_t exptime, bool is_first)
+{
+    struct call_more *more = call_part_more(c);
+    call_part_fill(c, &more->second, LIST_TOUCH, c->call.key);
+    more->second.has_exptime = true;
+    more->second.exptime = exptime;
+    more->second_is_first = is_first;
+    c->left = 2;
+}
+
+/* A touch changes the version, so the one that is answered is that behind it; but a list that it
+ * lets expire is shown once more, as memcached does it. */
 void bridge_add_touch(struct call_part *c, int64_t exptime)
 {
-    struct list_call *touch = &call_part_more(c)->second;
-    call_part_fill(c, touch, LIST_TOUCH, c->call.key);
-    touch->has_exptime = true;
-    touch->exptime = exptime;
-    c->left = 2;
-    /* A touch changes the version, so the one that is answered is that behind it; but a list that
-     * it lets expire is shown once more, as memcached does it. */
     int64_t now_s = c->part.pending->client->worker->now.wall_s;
-    bool is_over = exptime < 0 || (exptime > EXPTIME_RELATIVE_MAX_S && exptime <= now_s);
-    call_part_more(c)->second_is_first = !is_over;
+    bool ends = exptime < 0 || (exptime > EXPTIME_RELATIVE_MAX_S && exptime <= now_s);
+    add_touch(c, exptime, !ends);
 }
 
 /* Of mg. With both T and t what is shown follows from T. */
@@ -254,6 +158,32 @@ static void add_second(struct call_part *c, const struct bridge_request *b)
     }
 }
 
+/* What has to be so, and the time to live: stock clients always send one, so 0 is the prefix's own.
+ */
+static void fill_put(struct call_part *c, const struct bridge_request *b)
+{
+    static const enum list_condition conditions[] = {
+        [BRIDGE_SET] = LIST_ALWAYS,         [BRIDGE_CREATE] = LIST_IF_MISSING,
+        [BRIDGE_REPLACE] = LIST_IF_PRESENT, [BRIDGE_CAS] = LIST_IF_VERSION,
+        [BRIDGE_DROP] = LIST_IF_VERSION,
+    };
+    struct list_call *call = &c->call;
+    const struct worker *w = c->part.pending->client->worker;
+    int64_t ttl_s = call->policy->ttl_s;
+    if (ttl_s > EXPTIME_RELATIVE_MAX_S) {
+        ttl_s += w->now.wall_s;
+    }
+    call->condition = conditions[b->verb];
+    call->expected = b->cas;
+    call->has_exptime = true;
+    call->exptime = b->exptime != 0 ? b->exptime : ttl_s;
+    if (c->part.pending->request.data.len <= call->policy->log_hard_limit_bytes / 2) {
+        /* It is written in one step, as other requests of the client are. */
+        call->deadline_us =
+            pending_since_us(c->part.pending) + (uint64_t)w->config->deadline_ms * 1000;
+    }
+}
+
 static void start_single(struct pending *p)
 {
     struct worker *w = p->client->worker;
@@ -261,12 +191,17 @@ static void start_single(struct pending *p)
     read_request(&p->request, &b);
     p->all_started = true;
     struct call_part *c = call_part_new(p, p->request.key);
-    call_part_fill(c, &c->call, list_verb_of(&b), key_of(c, &p->request));
+    call_part_fill(c, &c->call, LIST_GET, key_of(c, &p->request));
+    c->call.verb = list_verb_of(&b, c->call.policy);
     c->call.wants_version = b.wants_version;
-    if (has_items(b.verb)) {
+    if (bridge_has_items(b.verb) && c->call.verb != LIST_DROP) {
         set_items(c, &p->request, b.verb);
     }
-    if (b.verb == BRIDGE_READ) {
+    if (c->call.verb == LIST_PUT) {
+        fill_put(c, &b);
+    } else if (c->call.verb == LIST_SET && b.exptime > 0) {
+        add_touch(c, b.exptime, false);
+    } else if (b.verb == BRIDGE_READ) {
         add_second(c, &b);
     } else if (b.verb == BRIDGE_TOUCH) {
         c->call.has_exptime = true;
@@ -286,6 +221,9 @@ static enum bridge_outcome outcome_of(const struct list_call *call, enum bridge_
     case LIST_EXISTS:
         return BRIDGE_EXISTS;
     case LIST_MISSING:
+        if (verb == BRIDGE_SET) {
+            return BRIDGE_DONE; /* what was to be gone at once was not there */
+        }
         if (adds_nothing(verb) && call->policy->on_missing == ON_MISSING_CREATE) {
             return BRIDGE_DONE;
         }
@@ -371,7 +309,7 @@ void bridge_single(struct client *client, const struct request *r, struct block 
     struct bridge_request b;
     read_request(r, &b);
     metric_inc(&client->worker->metrics, metric_of(r));
-    if (!refuse_request(client, r, policy, &b)) {
+    if (!bridge_refuses(client, r, policy, &b)) {
         (void)pending_add(client, &single_handler, r, block);
     }
 }

@@ -5,6 +5,7 @@
 #ifndef PROXY_BRIDGE_PART_H
 #define PROXY_BRIDGE_PART_H
 
+#include "dialect/shared/text.h"
 #include "proxy/bridge/bridge.h"
 #include "proxy/lists/call_part.h"
 
@@ -49,6 +50,33 @@ const struct list_policy *bridge_policy(const struct config *config, struct slic
 /* May a list have that key? */
 bool bridge_key_fits(struct slice key);
 
+static inline bool bridge_has_items(enum bridge_verb verb)
+{
+    return verb <= BRIDGE_CAS;
+}
+
+static inline char bridge_delimiter(const struct list_policy *policy)
+{
+    return (char)policy->delimiter;
+}
+
+/* append with bridge = signed: additions and deletions. */
+static inline bool bridge_takes_signs(const struct list_policy *policy, enum bridge_verb verb)
+{
+    return policy->bridge == BRIDGE_SIGNED && verb == BRIDGE_ADD;
+}
+
+static inline struct signs bridge_signs(const struct list_policy *policy)
+{
+    return (struct signs){(char)policy->add_sign, (char)policy->delete_sign};
+}
+
+/* Is the time to live over at once? Absolute times of the past are left to memcached. */
+static inline bool bridge_is_over(const struct bridge_request *b)
+{
+    return b->has_exptime && b->exptime < 0;
+}
+
 /* Answers in turn, unless the request is one without answer, and counts an error. */
 void bridge_refuse(struct client *client, const struct request *request, const char *format, ...)
     PRINTF_LIKE(3, 4);
@@ -61,6 +89,10 @@ bool bridge_failed(struct call_part *part, char line[CALL_PART_LINE_MAX]);
 
 /* keys.c: a request of SHAPE_KEYS or SHAPE_GAT with a list among its keys. */
 void bridge_keys(struct client *client, const struct request *request, struct block *block);
+
+/* refuse.c: has the request, which was read into bridge, been refused? */
+bool bridge_refuses(struct client *client, const struct request *request,
+                    const struct list_policy *policy, const struct bridge_request *bridge);
 
 /* change.c: queues a request with one key, which is a list. */
 void bridge_single(struct client *client, const struct request *request, struct block *block,
