@@ -41,7 +41,8 @@ struct op_put {
     bool whole;  /* all are */
     bool made;   /* the head is this operation's, to announce in */
     struct block *value;
-    bool sent; /* the CAS is on its way */
+    struct block *left; /* LIST_IF_VERSION: the head of that version as announcing leaves it */
+    bool sent;          /* the CAS is on its way */
     bool done;
     bool unknown; /* its outcome is not known */
     bool lost;    /* the announcement has gone */
@@ -118,13 +119,23 @@ static bool is_absent(const struct op_put *p)
            p->op.list->policy->on_missing == ON_MISSING_REFUSE;
 }
 
+static bool is_left(const struct op_put *p)
+{
+    return p->left != NULL && slice_equal(p->head->value, slice_make(p->left->data, p->left->used));
+}
+
+/* Is the head of the version that the client has seen, but for the announcement? */
+static bool is_expected(const struct op_put *p)
+{
+    return is_left(p) || head_version(p->head->cas, p->head->value) == p->call->expected;
+}
+
 /* Does the condition ask whether the list holds items, and does the head not tell? */
 static bool must_count(const struct op_put *p)
 {
     enum list_condition condition = p->call->condition;
     bool counts = condition == LIST_IF_MISSING || condition == LIST_IF_PRESENT ||
-                  (condition == LIST_IF_VERSION &&
-                   head_version(p->head->cas, p->head->value) != p->call->expected);
+                  (condition == LIST_IF_VERSION && !is_expected(p));
     return counts && p->op.list->policy->on_missing == ON_MISSING_CREATE &&
            !head_has_items(p->head);
 }
@@ -140,23 +151,12 @@ static bool condition_holds(const struct op_put *p, enum list_status *answer)
     }
     if (call->condition == LIST_IF_VERSION) {
         *answer = p->missing ? LIST_MISSING : LIST_EXISTS;
-        return !p->missing && head_version(head->cas, head->value) == call->expected;
+        return !p->missing && is_expected(p);
     }
     if (call->condition == LIST_IF_LEASED) {
         /* A late fill is as good as any, unless another client has the lease by now. */
         *answer = LIST_EXISTS;
-        return is_absent(p) && head->marks.lease == call->expected &&
-               call->expected != 0; /* a late
-                                       fill
-                                       is as
-                                       good,
-                                       unless
-                                       another
-                                       one
-                                       has
-                                       the
-                                       lease
-                                     */
+        return is_absent(p) && head->marks.lease == call->expected && call->expected != 0;
     }
     return true;
 }
@@ -389,6 +389,9 @@ static enum progress begin_step(struct engine *e, struct op_put *p, const struct
             op_error_text(event, p->error);
         }
     } else {
+        block_unref(&p->left);
+        p->left = p->call->condition == LIST_IF_VERSION ? writer_announced_head(&p->writer, p->head)
+                                                        : NULL;
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
         p->lost = p->writer.announced && !is_announced(p);
     }
@@ -441,6 +444,10 @@ static void emit_announcing_again(struct engine *e, struct op_put *p)
     block_unref(&p->value);
     p->value = layout_value(&layout);
     layout_fini(&layout);
+    if (is_left(p)) {
+        block_unref(&p->left);
+        p->left = block_ref(p->value);
+    }
     emit_cas(e, &p->op, p->head, p->value, TAG_ANNOUNCE);
 }
 
@@ -576,6 +583,7 @@ static void put_fini(struct engine *e, struct op *op)
     writer_fini(&p->writer);
     head_unref(&p->head);
     block_unref(&p->value);
+    block_unref(&p->left);
 }
 
 void put_start(struct engine *e, struct list *list, struct list_call *call)

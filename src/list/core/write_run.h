@@ -40,6 +40,9 @@ uint64_t writer_bytes(const struct run_writer *w);
 struct slice writer_entries(const struct run_writer *w);
 void writer_take_reply(struct run_writer *w, const struct op_event *event);
 bool writer_failed(const struct run_writer *w);
+/* What the head that was read holds when the announcement has been appended, and nothing else.
+ * Owned by the caller. */
+struct block *writer_announced_head(const struct run_writer *w, const struct head *head);
 /* Announces the run and reads the head behind the announcement; *head is NULL when that did not go
  * well. name: of the wait. */
 enum progress announce_step(struct engine *e, struct run_writer *w, struct head **head,
