@@ -210,7 +210,7 @@ static bool take(struct pass *pass, struct list_call *call)
         return take_compaction(start, call);
     case LIST_KIND_FILL: /* taken above */
     case LIST_KIND_CONVERSION:
-        break; /* answer_conversions has left none */
+        break; /* translate_moved has left none */
     }
     CHECK(!"a verb that the schedule does not know");
 }
@@ -283,12 +283,18 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
     return NULL;
 }
 
-/* What is native needs no conversion: that is to say how many items there are. */
-static void answer_conversions(struct list *list)
+/* Calls on a list that has moved here from a dialect. What is native needs no conversion: that is
+ * to say how many items there are. An lset with a time to live is a fill. */
+static void translate_moved(struct list *list)
 {
     struct list_call *call;
     TAILQ_FOREACH(call, &list->queue, link)
     {
+        if (call->verb == LIST_SET && call->has_exptime) {
+            call->verb = LIST_PUT;
+            call->condition = LIST_ALWAYS;
+            call->fills = true;
+        }
         call->verb = call->verb == LIST_CONVERT ? LIST_LEN : call->verb;
     }
 }
@@ -314,7 +320,7 @@ void schedule_list(struct engine *e, struct list *list)
         grant_wish(e, list);
     }
     if (list->policy->migrate != MIGRATE_NO) {
-        answer_conversions(list);
+        translate_moved(list);
     }
     struct start start = {.pass = {.e = e, .list = list, .take = take}};
     if (TAILQ_EMPTY(&list->queue)) {

@@ -508,6 +508,24 @@ def test_exptime_0_is_that_of_the_prefix(conn):
     assert 990 < ttl(conn, "b-x") <= 1000
 
 
+@pytest.mark.config(
+    **BRIDGES, **{"lists m-": {"bridge": "yes", "dialect": "simple", "migrate": "native"}}
+)
+@pytest.mark.parametrize("key", ("b-x", "s-x", "m-x"))
+def test_a_set_that_is_refused_leaves_the_time_as_it_was(conn, key):
+    """Its EXPTIME came beside the content once, and the old content went with it."""
+    fill(conn, key, "a", "b")
+    assert store(conn, "set", key, "x" * 2000, exptime=100).startswith(b"CLIENT_ERROR item is longer")
+    assert ttl(conn, key) == -1
+    assert store(conn, "set", key, "c,d", exptime=100) == b"STORED"
+    assert 90 < ttl(conn, key) <= 100
+    assert conn.get(key) == b"c,d"
+    if key == "m-x":
+        assert conn.cmd("lconvert m-x") == b"2"
+        assert store(conn, "set", key, "e", exptime=300) == b"STORED"
+        assert 290 < ttl(conn, key) <= 300
+
+
 def test_what_dialects_cannot_do_at_once(conn):
     for verb in ("replace", "cas"):
         tail = " 5" if verb == "cas" else ""

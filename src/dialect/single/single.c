@@ -64,12 +64,29 @@ static void finish_calls(struct engine *e, struct work *w)
     }
 }
 
+/* An lset may bring a time to live: with the content in one step, so that neither comes alone. */
+static struct life life_of_calls(const struct work *w)
+{
+    const struct part *part = &w->parts[0];
+    const struct list_call *call;
+    struct life life = part->state == PART_THERE ? life_kept(part->ttl_s)
+                                                 : life_new(w->op.list->policy);
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        if (call->verb == LIST_SET && call->has_exptime) {
+            life = life_given(call->exptime);
+        }
+    }
+    return life;
+}
+
 static void send_content(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
+    struct life life = life_of_calls(w);
     struct block *value = block_new(w->stored_bytes + w->call_bytes + 16);
     dialect_of(w->op.list)->encode(policy, &w->items.fold, &value);
-    part_write(e, &w->op, &w->parts[0], value, 0);
+    part_write_for(e, &w->op, &w->parts[0], &life, value, 0);
     block_unref(&value);
 }
 

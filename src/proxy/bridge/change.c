@@ -128,23 +128,18 @@ static struct slice key_of(struct call_part *c, const struct request *r)
     return slice_make(memcpy(call_part_more(c)->key, decoded, len), len);
 }
 
-static void add_touch(struct call_part *c, int64_t exptime, bool is_first)
-{
-    struct call_more *more = call_part_more(c);
-    call_part_fill(c, &more->second, LIST_TOUCH, c->call.key);
-    more->second.has_exptime = true;
-    more->second.exptime = exptime;
-    more->second_is_first = is_first;
-    c->left = 2;
-}
-
 /* A touch changes the version, so the one that is answered is that behind it; but a list that it
  * lets expire is shown once more, as memcached does it. */
 void bridge_add_touch(struct call_part *c, int64_t exptime)
 {
     int64_t now_s = c->part.pending->client->worker->now.wall_s;
     bool ends = exptime < 0 || (exptime > EXPTIME_RELATIVE_MAX_S && exptime <= now_s);
-    add_touch(c, exptime, !ends);
+    struct call_more *more = call_part_more(c);
+    call_part_fill(c, &more->second, LIST_TOUCH, c->call.key);
+    more->second.has_exptime = true;
+    more->second.exptime = exptime;
+    more->second_is_first = !ends;
+    c->left = 2;
 }
 
 /* Of mg. With both T and t what is shown follows from T. */
@@ -200,7 +195,8 @@ static void start_single(struct pending *p)
     if (c->call.verb == LIST_PUT) {
         fill_put(c, &b);
     } else if (c->call.verb == LIST_SET && b.exptime > 0) {
-        add_touch(c, b.exptime, false);
+        c->call.has_exptime = true;
+        c->call.exptime = b.exptime;
     } else if (b.verb == BRIDGE_READ) {
         add_second(c, &b);
     } else if (b.verb == BRIDGE_TOUCH) {

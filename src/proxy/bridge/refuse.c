@@ -66,7 +66,7 @@ static bool is_one_item(const struct list_policy *policy)
 }
 
 /* Lists of dialects have no place where a condition could be looked at in the step of the change,
- * and their time is set in a step of its own. */
+ * and lists of several items none for a time to live. */
 static bool refuse_exactness(struct client *client, const struct request *r,
                              const struct list_policy *policy, const struct bridge_request *b)
 {
