@@ -142,6 +142,31 @@ def test_a_client_writes_a_long_list(start, conn, client):
     assert conn.llen(KEY) == 500
 
 
+NO_CAS = {"Cache::Memcached"}
+
+
+@pytest.mark.parametrize("client", [client for client in SPEAKERS if client not in NO_CAS])
+def test_a_client_replaces_what_it_has_read(start, conn, client):
+    """gets and cas: nothing that another client adds in between is lost."""
+    agent = start(client)
+    assert agent.ask("set", KEY, "a,b") == "yes"
+    assert agent.ask("gets", KEY) == "is a,b"
+    assert conn.cmd(f"ladd {KEY} c") == b"STORED"
+    assert agent.ask("cas", KEY, "x") == "no"
+    assert agent.ask("gets", KEY) == "is a,b,c"
+    assert agent.ask("cas", KEY, "c,b,a") == "yes"
+    assert conn.lget(KEY) == [b"c", b"b", b"a"]
+
+
+@pytest.mark.parametrize("client", SPEAKERS)
+def test_a_client_replaces_only_what_is_there(start, conn, client):
+    agent = start(client)
+    assert agent.ask("replace", KEY, "x") == "no"
+    assert conn.cmd(f"ladd {KEY} a") == b"STORED"
+    assert agent.ask("replace", KEY, "x,y") == "yes"
+    assert agent.ask("get", KEY) == "is x,y"
+
+
 NO_TOUCH = {"Cache::Memcached"}
 
 
