@@ -69,8 +69,8 @@ static struct life life_of_calls(const struct work *w)
 {
     const struct part *part = &w->parts[0];
     const struct list_call *call;
-    struct life life = part->state == PART_THERE ? life_kept(part->ttl_s)
-                                                 : life_new(w->op.list->policy);
+    struct life life =
+        part->state == PART_THERE ? life_kept(part->ttl_s) : life_new(w->op.list->policy);
     TAILQ_FOREACH(call, &w->calls, link)
     {
         if (call->verb == LIST_SET && call->has_exptime) {
