@@ -21,6 +21,11 @@ except ImportError:
     HAS_TOOLKIT = False
 
 KEYS_SHOWN = 20
+STATS = {
+    "settings": "every setting in force",
+    "backends": "the servers, each with its counters",
+    "reset": "sets the counters to zero",
+}
 
 
 class Signalled(SystemExit):
@@ -29,24 +34,34 @@ class Signalled(SystemExit):
 
 def candidates(table, history, before):
     """What may stand where the text `before` ends: (length of the word so far, [(word, text)])."""
-    words = before.split(" ")
-    word = words[-1]
-    if len(words) == 1 or (len(words) == 2 and words[0] == "help"):
+    *words, word = before.split(" ")
+    found = []
+    if not words or words == ["help"]:
         found = [(verb.name, verb.short) for verb in table.verbs.values() if not verb.is_refused]
-        if len(words) == 1:
-            found += OWN.items()
-    elif len(words) > 1 and words[0] != "help":
+        found += [] if words else OWN.items()
+    elif words == ["stats"]:
+        found = STATS.items()
+    elif words[0] != "help" and takes_key(table.find(words[0]), len(words) - 1):
         found = [(key, "") for key in history.keys()]
-    else:
-        found = []
     found = [(name, text) for name, text in found if name.startswith(word) and name != word]
-    return len(word), found if len(words) == 1 else found[:KEYS_SHOWN]
+    return len(word), found[:KEYS_SHOWN] if words else found
+
+
+def takes_key(verb, place):
+    """Does a key stand there behind the verb?"""
+    if verb is None:
+        return place == 0
+    place = min(place, len(verb.usage) - 1)
+    return place >= 0 and verb.usage[place] in ("KEY", "KEY...", "SRC", "DST")
 
 
 def usage_below(table, text):
     """[(style, text)] about the line that is being typed."""
+    text = text.lstrip()
     words = text.split()
     verb = table.find(words[0]) if words else None
+    if verb is None and " " in text and not text.startswith(("help", "\\")):
+        return [("", table.suggestion(words[0]) or f"{words[0]} is no verb that is known here")]
     if verb is None:
         return [("", "help: what there is    Tab: completes    Ctrl-D: ends")]
     at = len(words) - 1 if text.endswith(" ") else len(words) - 2

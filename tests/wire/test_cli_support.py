@@ -44,7 +44,8 @@ class Terminal:
     def enter(self, text):
         self.type(text + "\r")
 
-    def _read(self, wait_s):
+    def read(self, wait_s):
+        """Takes what there is; False at the end."""
         if not select.select([self.master], [], [], wait_s)[0]:
             return True
         try:
@@ -70,7 +71,7 @@ class Terminal:
                 self.seen += found + len(wanted)
                 return text[:found]
             assert time.monotonic() < deadline, f"{wanted!r} does not come: {text!r}"
-            if not self._read(0.1):
+            if not self.read(0.1):
                 text = self.text[self.seen :]
                 assert wanted in text, f"ended without {wanted!r}: {text!r}"
 
@@ -78,8 +79,8 @@ class Terminal:
         """The exit code; minus the signal."""
         deadline = time.monotonic() + TIMEOUT_S
         while self.process.poll() is None and time.monotonic() < deadline:
-            self._read(0.05)
-        while self._read(0.05) and select.select([self.master], [], [], 0)[0]:
+            self.read(0.05)
+        while self.read(0.05) and select.select([self.master], [], [], 0)[0]:
             pass
         return self.process.returncode
 
