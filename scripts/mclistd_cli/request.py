@@ -60,6 +60,17 @@ def check_count(verb, words):
         raise usage_error(verb, f"{hint}; quote a word that has blanks: 'hello world'")
 
 
+def with_lines(verb, words, note=None):
+    """All items in one block, as lgetb answers them."""
+    check_count(verb, words)
+    key, *items = words
+    check_clean([key])
+    if b"" in items:
+        raise Refused("an item has one byte at least")
+    data = b"".join(b"ITEM %s %d\r\n%s\r\n" % (key, len(item), item) for item in items)
+    return Plan(verb.name, verb, [block(data, verb.name.encode(), key, None)], note)
+
+
 def with_items(table, verb, name, words):
     first = len(verb.usage) - 1
     check_clean(words[:first])
@@ -68,6 +79,9 @@ def with_items(table, verb, name, words):
         raise Refused("an item has one byte at least")
     if all(map(is_clean, items)):
         return Plan(to_text(name), verb, [line(name, *words)])
+    whole = table.find("lputb")
+    if verb.name == "lset" and whole is not None:
+        return with_lines(whole, words, "sent as lputb: an item has blanks")
     other = table.block_form(verb)
     if other is None or verb.wire[:1] != ["KEY"] or first != 1:
         odd = next(item for item in items if not is_clean(item))
@@ -117,6 +131,8 @@ def plan(table, words):
         return store(verb, name, rest)
     if verb.has_block:
         return with_block(verb, name, rest)
+    if verb.has_lines:
+        return with_lines(verb, rest)
     if verb.takes_items:
         return with_items(table, verb, name, rest)
     check_clean(rest)

@@ -68,6 +68,8 @@ lget: all items, in the order in which they were added
 ltouch: gives the list a new time to live, in seconds; 0 for never
 lttl: in how many seconds the list expires; -1 for never
 llease: asks for the right to fill a list that is missing; the number is the token for lput
+lput: replaces the whole list, of any size, by items with the delimiter between them
+lputb: replaces the whole list, of any size, by items of any bytes
 lgets: the same, with a version number
 lgetb: all items, one by one, of any bytes
 lhas: which of these items are in the list?
@@ -100,6 +102,9 @@ class Verb:
         self.short = short or re.split(r"(?<=[a-z0-9)])\. ", text, maxsplit=1)[0].rstrip(".")
         self.usage = wire.split()
         self.has_block = is_list and "BYTES" in self.usage
+        self.has_lines = name == "lputb"  # its block holds all items, which are typed as such
+        if self.has_lines:
+            self.has_block, self.usage = False, ["KEY", "[ITEM...]"]
         if self.has_block:
             place = self.usage.index("BYTES")
             self.usage[place] = "VALUE" if "EXPTIME" in wire else "ITEM"

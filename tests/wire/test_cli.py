@@ -175,9 +175,31 @@ def test_hostile_items_of_a_pipe(address):
     assert cli("-0", address, "lgetb", "h") == b"".join(item + b"\0" for item in HOSTILE)
 
 
+@pytest.mark.config(lists={"delimiter": "none"})
+def test_a_whole_list_of_hostile_items_is_one_step(address):
+    line = b" ".join(words.typed(item).encode() for item in HOSTILE)
+    for verb in [b"lset", b"lputb"]:
+        assert cli(address, stdin=verb + b" h old\n" + verb + b" h " + line + b"\n") == b"STORED\n" * 2
+        assert cli("-0", address, "lgetb", "h") == b"".join(item + b"\0" for item in HOSTILE)
+    assert cli(address, "lputb", "h") == b"STORED\n"
+    assert cli(address, "llen", "h") == b"0\n"
+    assert cli(address, "lgetb", "evil", code=1) == b""
+
+
+@pytest.mark.config(proxy={"pool": "main"}, **{"lists f-": {"on_missing": "refuse", "format": 2}})
+def test_a_list_is_filled_once(address):
+    token = cli(address, "llease", "f-1", "30").decode().strip()
+    assert cli(address, "llease", "f-1", "30", code=1) == b"NOT_STORED\n"
+    assert cli(address, "lput", "f-1", "a,b,c", "100", token) == b"STORED\n"
+    assert cli(address, "lget", "f-1") == b"a\nb\nc\n"
+    assert 90 <= int(cli(address, "lttl", "f-1")) <= 100
+    assert cli(address, "lput", "f-1", "x", "0", token, code=1) == b"EXISTS\n"
+    assert cli(address, "ltouch", "f-1", "0") == b"TOUCHED\n"
+
+
 def test_what_cannot_be_sent_is_refused(address):
-    for line in [b"lset s 'a b'", b"lget 'a b'", b"ladd 'a b' x", b"'get x' y", b"ladd s ''",
-                 b"delete $'x\\r\\nflush_all'", b"set k v $'1\\r\\nladd s x'", b"lset s $'a\\nladd s x'",
+    for line in [b"laddx s 'a b'", b"lget 'a b'", b"ladd 'a b' x", b"'get x' y", b"ladd s ''",
+                 b"delete $'x\\r\\nflush_all'", b"set k v $'1\\r\\nladd s x'", b"ldelx s $'a\\nladd s x'",
                  b"nix $'a\\nladd s x'", b"laddb s", b"laddb s 'a b' noreply", b"get 'x"]:  # fmt: skip
         assert fault(address, stdin=line + b"\n") != ""
     assert cli(address, "llen", "s") == b"0\n"
@@ -203,7 +225,7 @@ def test_commands_of_a_pipe(address):
 
 
 def test_faults_of_a_pipe_name_their_line_and_do_not_stop_it(address):
-    done = subprocess.run([CLI, address], input=b"ladd l 1\nlgte l\nlset l 'a b'\nllen l\n",
+    done = subprocess.run([CLI, address], input=b"ladd l 1\nlgte l\nlcreate l 'a b'\nllen l\n",
                           capture_output=True, timeout=6 * TIMEOUT_S)
     assert (done.returncode, done.stdout) == (2, b"STORED\n1\n")
     lines = done.stderr.decode().splitlines()
