@@ -182,7 +182,7 @@ struct config {
     uint32_t idle_timeout_s;      /* 0 = never */
     uint32_t drain_timeout_ms;
     uint32_t deadline_ms;           /* of a request, from its reading to its answer */
-    uint32_t long_timeout_ms;       /* the same of lcompact and lconvert, and of compactions */
+    uint32_t long_timeout_ms;       /* the same of long calls, and of compactions */
     uint32_t tracked_lists;         /* lists per worker whose log size is remembered */
     uint64_t view_bytes;            /* memory per worker for the decoded content of lists in use */
     enum flush_all allow_flush_all; /* with an embedded memcached main turns EMBEDDED into YES */

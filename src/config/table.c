@@ -60,7 +60,7 @@ static const struct config_key keys[] = {
     {PROXY("deadline_ms", deadline_ms), TYPE_COUNT, 1, 3600000, "2000", "ms", NULL,
      "longest time from a request to its answer, whatever it waits for"},
     {PROXY("long_timeout_ms", long_timeout_ms), TYPE_COUNT, 1, 86400000, "60000", "ms", NULL,
-     "the same for lcompact and lconvert, and the longest time of a compaction"},
+     "the same for lcompact, lconvert, lcopy and contents as long as lput takes, and the longest time of a compaction"},
     {PROXY("allow_flush_all", allow_flush_all), TYPE_WORD, 0, 0, "embedded", "", flush_all_words,
      "whether the proxy passes flush_all on to all servers; embedded: only to a memcached that it has started itself"},
     {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "1m", "bytes", NULL,

@@ -158,14 +158,30 @@ static bool fit_dialect(struct engine *e, struct list_call *call)
     return true;
 }
 
+/* Both lists of an lcopy are in the engine's own layout. One that is copied over itself stays. */
+static bool fit_copy(struct engine *e, struct list_call *call)
+{
+    if (call->verb != LIST_COPY) {
+        return true;
+    }
+    const struct list_policy *from = call->source_policy, *to = call->policy;
+    if (from->dialect != DIALECT_NATIVE || to->dialect != DIALECT_NATIVE) {
+        return reject(e, call, "lcopy: both lists must be native, and a dialect keeps one of them");
+    }
+    if (slice_equal(call->source, call->key)) {
+        call->verb = LIST_LEN;
+    }
+    return true;
+}
+
 /* A whole content that is too long for the log waits as long as other long calls. */
 static void make_fill(struct engine *e, struct list_call *call)
 {
     const struct config *config = e->config;
-    if (call->verb != LIST_PUT) {
+    if (call->verb == LIST_SET || call->verb == LIST_CREATE) {
         call->condition = call->verb == LIST_SET ? LIST_ALWAYS : LIST_IF_MISSING;
     }
-    if (call->verb != LIST_PUT && call->deadline_us != 0 &&
+    if (!list_verb_has(call->verb, LIST_LONG) && call->deadline_us != 0 &&
         config->long_timeout_ms > config->deadline_ms) {
         uint64_t more_us = (uint64_t)(config->long_timeout_ms - config->deadline_ms) * 1000;
         call->deadline_us += more_us;
@@ -185,7 +201,7 @@ static bool fits_log(struct engine *e, const struct list *list, struct list_call
         !call->has_exptime) {
         call->verb = LIST_SET; /* one append, which no other writer can refuse */
     }
-    if (call->verb == LIST_PUT ||
+    if (call->verb == LIST_PUT || call->verb == LIST_COPY ||
         (native && bytes > most && (call->verb == LIST_SET || call->verb == LIST_CREATE))) {
         make_fill(e, call);
         return true;
@@ -219,7 +235,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->charged_bytes = call->wanted_bytes = call->room_bytes = 0;
     bool is_change = list_verb_changes(call->verb);
     size_t log_bytes;
-    if (!fit_dialect(e, call)) {
+    if (!fit_dialect(e, call) || !fit_copy(e, call)) {
         return;
     }
     if (!admissible(e, call, is_change, &log_bytes)) {

@@ -33,6 +33,7 @@
  *     KEYS       KEY...
  *     RANGE      KEY FROM TO
  *     EXPTIME    KEY EXPTIME
+ *     PAIR       KEY KEY
  *     LEASE      KEY SECONDS
  *     BLOCK      KEY BYTES [EXPTIME [TOKEN]] + data block: items, joined by the delimiter
  *     LINES      the same with an ITEM line for each item, as the answer LINES
@@ -75,6 +76,7 @@
     VERB(LEASE, EXACT, 0)                        WORD(LEASE, llease, LEASE, LEASE) \
     VERB(PUT, FILL, LIST_MAKES | LIST_LONG)      WORD(PUT, lput, BLOCK, STORED) \
                                                  WORD(PUT, lputb, LINES, STORED) \
+    VERB(COPY, FILL, LIST_MAKES | LIST_LONG)     WORD(COPY, lcopy, PAIR, REMOVED) \
     VERB(GET, READ, LIST_WHOLE)                  WORD(GET, lget, KEYS, VALUE) \
                                                  WORD(GET, lgets, KEYS, VERSIONED) \
                                                  WORD(GET, lgetb, KEYS, LINES) \

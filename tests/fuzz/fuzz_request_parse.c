@@ -87,6 +87,9 @@ static void check_list(const struct request *r, enum verb_shape shape)
         CHECK(r->to == number_of(word_at(r->line, 3)));
     } else if (shape == SHAPE_LIST_EXPTIME) {
         CHECK(words == 3 && r->exptime == number_of(word_at(r->line, 2)));
+    } else if (shape == SHAPE_LIST_PAIR) {
+        check_list_key(r->second);
+        CHECK(words == 3 && slice_equal(r->second, word_at(r->line, 2)));
     } else if (shape_has_block(shape)) {
         CHECK(words >= 3 && words <= 5 && r->arg_count == words - 2 && !r->noreply);
         CHECK((long long)r->data.len == number_of(word_at(r->line, 2)));
@@ -145,6 +148,7 @@ static void check_shape(const struct request *r)
     case SHAPE_LIST_EXPTIME:
     case SHAPE_LIST_LEASE:
     case SHAPE_LIST_DATA:
+    case SHAPE_LIST_PAIR:
     case SHAPE_LIST_BLOCK:
     case SHAPE_LIST_LINES:
         check_list(r, shape);

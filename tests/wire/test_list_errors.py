@@ -16,6 +16,7 @@ USAGES = {
     "lset": "lset KEY [ITEM...]",
     "lsetq": "lsetq KEY [ITEM...]",
     "lcreate": "lcreate KEY [ITEM...]",
+    "lcopy": "lcopy KEY KEY",
     "lput": "lput KEY BYTES [EXPTIME [TOKEN]]",
     "lputb": "lputb KEY BYTES [EXPTIME [TOKEN]]",
     "lhas": "lhas KEY ITEM...",

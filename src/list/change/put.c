@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/change/put.h"
+#include "list/change/put_op.h"
 
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "list/change/presence.h"
 #include "list/core/engine_state.h"
 #include "list/core/expiry.h"
 #include "list/format/absent.h"
@@ -13,8 +12,6 @@
 
 /* Items taken or written before others get their turn: about a millisecond of work. */
 #define SLICE_ITEMS 4096u
-/* Sublists on their way to the backend before the writing pauses. */
-#define WRITES_MAX 4
 /* First pause after a conflict; doubles up to 2^6 times that: 6 ms. */
 #define BACKOFF_US 100u
 /* Names under which it tries to write: each is lost to a sweep, or with its head. */
@@ -24,32 +21,6 @@
 /* ADDs that found a head which was not there for the look before: or no memory. */
 #define ADDS_MAX 8
 
-struct op_put {
-    struct op op;
-    struct list_call *call; /* NULL: it was answered, or its time is over */
-    struct fold items;      /* each once, in their order */
-    size_t taken;           /* of the call's */
-    uint64_t item_bytes;    /* as entries */
-    size_t memory_bytes;    /* counted for items */
-    bool is_long;           /* they do not fit the log */
-    struct head *head;      /* as last read; NULL: there is none */
-    bool missing;           /* the list, as clients see it */
-    struct presence presence;
-    unsigned looks;
-    struct run_writer writer;
-    uint32_t at; /* how many places of items are written */
-    bool whole;  /* all are */
-    bool made;   /* the head is this operation's, to announce in */
-    struct block *value;
-    struct block *left; /* LIST_IF_VERSION: the head of that version as announcing leaves it */
-    bool sent;          /* the CAS is on its way */
-    bool done;
-    bool unknown; /* its outcome is not known */
-    bool lost;    /* the announcement has gone */
-    unsigned names, tries, adds;
-    char error[LIST_ERROR_MAX];
-};
-
 static void finish(struct engine *e, struct op_put *p, enum list_status status)
 {
     struct list_call *call = p->call;
@@ -57,13 +28,18 @@ static void finish(struct engine *e, struct op_put *p, enum list_status status)
     call_finish(e, p->op.list, call, status);
 }
 
-static void fail(struct engine *e, struct op_put *p, const char *text)
+void put_fail(struct engine *e, struct op_put *p, const char *text)
 {
     struct list_call *call = p->call;
     p->call = NULL;
     if (call != NULL) {
         call_fail(e, p->op.list, call, "%s", text);
     }
+}
+
+bool put_copies(const struct op_put *p)
+{
+    return p->copy.from != NULL;
 }
 
 /* ---- the content ---- */
@@ -94,7 +70,7 @@ static bool take_items(struct engine *e, struct op_put *p)
         snprintf(text, sizeof text,
                  "the items need more than fold_memory_bytes (%llu), nothing done: raise it",
                  (unsigned long long)limit);
-        fail(e, p, text);
+        put_fail(e, p, text);
         return true;
     }
     return p->taken == call->item_count;
@@ -119,7 +95,7 @@ static bool is_absent(const struct op_put *p)
            p->op.list->policy->on_missing == ON_MISSING_REFUSE;
 }
 
-static bool is_left(const struct op_put *p)
+bool put_is_left(const struct op_put *p)
 {
     return p->left != NULL && slice_equal(p->head->value, slice_make(p->left->data, p->left->used));
 }
@@ -127,7 +103,7 @@ static bool is_left(const struct op_put *p)
 /* Is the head of the version that the client has seen, but for the announcement? */
 static bool is_expected(const struct op_put *p)
 {
-    return is_left(p) || head_version(p->head->cas, p->head->value) == p->call->expected;
+    return put_is_left(p) || head_version(p->head->cas, p->head->value) == p->call->expected;
 }
 
 /* Does the condition ask whether the list holds items, and does the head not tell? */
@@ -156,7 +132,18 @@ static bool condition_holds(const struct op_put *p, enum list_status *answer)
     if (call->condition == LIST_IF_LEASED) {
         /* A late fill is as good as any, unless another client has the lease by now. */
         *answer = LIST_EXISTS;
-        return is_absent(p) && head->marks.lease == call->expected && call->expected != 0;
+        return is_absent(p) && head->marks.lease == call->expected &&
+               call->expected != 0; /* a late
+                                       fill
+                                       is as
+                                       good,
+                                       unless
+                                       another
+                                       one
+                                       has
+                                       the
+                                       lease
+                                     */
     }
     return true;
 }
@@ -174,7 +161,7 @@ static bool count_failed(struct engine *e, struct op_put *p)
 {
     const struct scan *scan = &p->presence.scan;
     if (scan->state == SCAN_ERROR) {
-        fail(e, p, scan->error);
+        put_fail(e, p, scan->error);
         return false;
     }
     /* Damaged, or too large to be read: what it holds cannot be known, but it is not nothing. */
@@ -194,7 +181,7 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
         CO_AWAIT(co, "reading head");
         (void)op_take_head(e, &p->op, event, &p->head, p->error);
         if (p->head == NULL && event->status != BE_MISS) {
-            fail(e, p, p->error);
+            put_fail(e, p, p->error);
         }
         p->missing = p->head == NULL || is_absent(p);
         if (p->call == NULL || p->missing || !must_count(p)) {
@@ -232,9 +219,9 @@ static struct block *filled_head(struct engine *e, struct op_put *p)
     layout_init(&layout, p->head);
     layout_drop_runs(&layout, 0, layout.run_count);
     layout_fill(&layout);
-    if (p->is_long) {
+    if (p->is_long && p->writer.run.range.count > 0) {
         layout_insert_run(&layout, 0, &p->writer.run);
-    } else {
+    } else if (!p->is_long) {
         append_items(p, &layout.log);
     }
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
@@ -243,7 +230,7 @@ static struct block *filled_head(struct engine *e, struct op_put *p)
     return value;
 }
 
-static bool is_announced(const struct op_put *p)
+bool put_is_announced(const struct op_put *p)
 {
     return p->head != NULL &&
            log_has_announcement(p->head->announcements, &p->writer.announcement.range.name);
@@ -251,8 +238,7 @@ static bool is_announced(const struct op_put *p)
 
 static void emit_content(struct engine *e, struct op_put *p)
 {
-    /* The head made for the announcement has no time to live. */
-    bool begins = p->head == NULL || is_absent(p) || (p->made && p->head->ttl_s < 0);
+    bool begins = p->head == NULL || is_absent(p);
     struct life life = life_of_call(p->call, begins ? NULL : p->head);
     block_unref(&p->value);
     p->value = p->head == NULL ? new_head(p) : filled_head(e, p);
@@ -275,6 +261,7 @@ static void note_published(struct engine *e, struct op_put *p)
         lists_wish(&e->lists, list, WISH_COMPACT, NULL); /* they are garbage now */
     }
     if (p->call != NULL) {
+        p->call->number = p->copy.count;
         finish(e, p, LIST_OK);
     }
 }
@@ -290,7 +277,7 @@ static bool published(struct engine *e, struct op_put *p, const struct op_event 
     p->adds += event->status == BE_NOT_STORED;
     if (event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE || p->adds == ADDS_MAX) {
         metric_inc(e->metrics, METRIC_list_out_of_memory);
-        fail(e, p, "backend out of memory, nothing done");
+        put_fail(e, p, "backend out of memory, nothing done");
         return true;
     }
     if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND ||
@@ -300,7 +287,7 @@ static bool published(struct engine *e, struct op_put *p, const struct op_event 
     }
     p->unknown = event->status == BE_LOST;
     op_error_text(event, p->error);
-    fail(e, p, p->error);
+    put_fail(e, p, p->error);
     return true;
 }
 
@@ -320,7 +307,7 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
             break;
         }
         CO_CALL(co, look_step(e, p, event));
-        p->lost = p->is_long && !is_announced(p);
+        p->lost = p->is_long && !put_is_announced(p);
         if (p->call == NULL || p->lost) {
             break;
         }
@@ -335,178 +322,42 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
     CO_END(co);
 }
 
-/* ---- writing a run ---- */
+/* ---- all together ---- */
 
-/* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
- * that the list is missing. */
-static void emit_announcing_head(struct engine *e, struct op_put *p)
+/* What has become of the copying: the call may be answered by that. */
+static void settle_copy(struct engine *e, struct op_put *p)
 {
-    struct head_marks marks = {.absent = p->op.list->policy->on_missing == ON_MISSING_REFUSE};
-    struct life ever = {.kind = LIFE_SECONDS}; /* as long as it stands, what is written is found */
-    struct block *value = block_new(96);
-    head_append_header(&value, &marks, NULL, 0, NULL, 0);
-    announcement_append(&value, &p->writer.announcement);
-    emit_add_head_for(e, &p->op, &ever, value, TAG_ANNOUNCE);
-    block_unref(&value);
-}
-
-static bool may_announce(struct engine *e, struct op_put *p)
-{
-    const struct list_policy *policy = p->op.list->policy;
-    if (p->head != NULL || policy->on_missing == ON_MISSING_CREATE || policy->format >= 2) {
-        return true;
+    if (p->call == NULL || p->copy.state == COPY_OK || p->copy.state == COPY_AGAIN) {
+        return;
     }
-    char text[LIST_ERROR_MAX];
-    snprintf(text, sizeof text,
-             "needs format = 2: the list is missing, and its %llu bytes are more than one item "
-             "takes (%llu). Nothing done",
-             (unsigned long long)p->item_bytes, (unsigned long long)list_log_limit(p->op.list) / 2);
-    fail(e, p, text);
-    return false;
+    if (p->copy.state == COPY_FAILED) {
+        put_fail(e, p, p->error);
+        return;
+    }
+    if (p->copy.state == COPY_REFUSED) {
+        memcpy(p->call->error, p->error, sizeof p->error);
+    }
+    finish(e, p, p->copy.state == COPY_MISSING ? LIST_MISSING : LIST_CLIENT_ERROR);
 }
 
-/* Ends with writer.announced, or with the call answered, or neither: another writer was faster. */
-static enum progress begin_step(struct engine *e, struct op_put *p, const struct op_event *event)
+/* Finds out how long the list is that is copied; one that is short is read as a whole. */
+static enum progress copy_begin_step(struct engine *e, struct op_put *p,
+                                     const struct op_event *event)
 {
     struct co *co = &p->op.co;
     CO_BEGIN(co);
-    writer_init(e, &p->writer, &p->op, p->item_bytes, p->error);
-    p->at = 0;
-    p->whole = false;
-    p->made = p->head == NULL;
-    if (!may_announce(e, p)) {
-        CO_RETURN(co);
-    }
-    if (p->made) {
-        emit_announcing_head(e, p);
-        CO_AWAIT(co, "making a head to announce in");
-        p->writer.announced = event->status == BE_STORED;
-        p->op.list->has_head =
-            p->op.list->has_head ||
-            (p->writer.announced && p->op.list->policy->on_missing == ON_MISSING_CREATE);
-        p->writer.conflict = event->status == BE_NOT_STORED;
-        if (!p->writer.announced && !p->writer.conflict) {
-            op_error_text(event, p->error);
+    p->names = 0;
+    do {
+        CO_CALL(co, copy_look_step(e, &p->copy, event));
+        p->is_long =
+            p->copy.state == COPY_OK && copy_bytes(&p->copy) > list_log_limit(p->op.list) / 2;
+        p->copy.to_run = p->is_long;
+        if (p->copy.state == COPY_OK && !p->is_long) {
+            CO_CALL(co, copy_stream_step(e, &p->copy, event));
         }
-    } else {
-        block_unref(&p->left);
-        p->left = p->call->condition == LIST_IF_VERSION ? writer_announced_head(&p->writer, p->head)
-                                                        : NULL;
-        CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
-        p->lost = p->writer.announced && !is_announced(p);
-    }
-    if (!p->writer.announced && !p->writer.conflict) {
-        fail(e, p, p->error);
-    }
-    CO_END(co);
-}
-
-/* Puts some items into sublists. */
-static void write_some(struct engine *e, struct op_put *p)
-{
-    char op;
-    struct slice item;
-    for (unsigned n = 0; n < SLICE_ITEMS && p->op.due < WRITES_MAX; n++) {
-        if (!fold_next(&p->items, true, &p->at, &op, &item)) {
-            writer_flush(e, &p->writer);
-            p->whole = true;
-            return;
-        }
-        writer_put(e, &p->writer, op, item);
-    }
-}
-
-static bool writing_over(const struct op_put *p)
-{
-    return p->whole || p->call == NULL || p->lost || writer_failed(&p->writer);
-}
-
-/* Has the announcement half the age at which others sweep it? */
-static bool is_old(const struct engine *e, const struct op_put *p)
-{
-    int64_t age_s = e->now.wall_s - p->writer.announcement.created_s;
-    int64_t grace_s = p->op.list->policy->announcement_grace_s;
-    return age_s > 0 && age_s >= grace_s / 2;
-}
-
-/* The head that was read, with the announcement as of now in place of the one that grows old. */
-static void emit_announcing_again(struct engine *e, struct op_put *p)
-{
-    struct layout layout;
-    struct carry carry = {.own = &p->writer.announcement.range.name,
-                          .now_s = e->now.wall_s,
-                          .grace_s = p->op.list->policy->announcement_grace_s,
-                          .keep_ops = true};
-    layout_init(&layout, p->head);
-    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
-    p->writer.announcement.created_s = e->now.wall_s;
-    announcement_append(&layout.log, &p->writer.announcement);
-    block_unref(&p->value);
-    p->value = layout_value(&layout);
-    layout_fini(&layout);
-    if (is_left(p)) {
-        block_unref(&p->left);
-        p->left = block_ref(p->value);
-    }
-    emit_cas(e, &p->op, p->head, p->value, TAG_ANNOUNCE);
-}
-
-static void take_announced_again(struct engine *e, struct op_put *p, const struct op_event *event)
-{
-    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
-        p->writer.announcement.created_s = 0; /* once more */
-    } else if (event->status != BE_STORED) {
-        op_error_text(event, p->error);
-        fail(e, p, p->error);
-    }
-}
-
-static enum progress renew_step(struct engine *e, struct op_put *p, const struct op_event *event)
-{
-    struct co *co = &p->op.co;
-    CO_BEGIN(co);
-    OP_BECOME_PUBLISHER(co, &p->op);
-    emit_get(e, &p->op, TAG_HEAD);
-    CO_AWAIT(co, "reading head to announce again");
-    head_unref(&p->head);
-    (void)op_take_head(e, &p->op, event, &p->head, p->error);
-    p->lost = event->status == BE_MISS || (p->head != NULL && !is_announced(p));
-    if (p->head != NULL && !p->lost) {
-        emit_announcing_again(e, p);
-        CO_AWAIT(co, "announcing again");
-        take_announced_again(e, p, event);
-    } else if (!p->lost) {
-        fail(e, p, p->error);
-    }
-    op_stop_publishing(e, &p->op);
-    CO_END(co);
-}
-
-/* Writes the content's sublists under the announced name. */
-static enum progress write_step(struct engine *e, struct op_put *p, const struct op_event *event)
-{
-    struct co *co = &p->op.co;
-    CO_BEGIN(co);
-    while (!writing_over(p)) {
-        if (is_old(e, p) && p->op.due == 0) {
-            CO_CALL(co, renew_step(e, p, event));
-            continue;
-        }
-        if (!is_old(e, p)) {
-            write_some(e, p);
-        }
-        if (p->op.due >= WRITES_MAX || is_old(e, p)) {
-            CO_AWAIT(co, "writing sublists");
-            writer_take_reply(&p->writer, event);
-        } else if (!p->whole) {
-            CO_PAUSE(co, "writing sublists", PROGRESS_YIELD);
-            writer_take_reply(&p->writer, event);
-        }
-    }
-    while (p->op.due > 0) {
-        CO_AWAIT(co, "writing the last sublists");
-        writer_take_reply(&p->writer, event);
-    }
+        p->names++;
+    } while (p->call != NULL && p->copy.state == COPY_AGAIN && p->names < NAMES_MAX);
+    settle_copy(e, p);
     CO_END(co);
 }
 
@@ -516,18 +367,30 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
     struct co *co = &p->op.co;
     CO_BEGIN(co);
     p->lost = false;
-    CO_CALL(co, look_step(e, p, event));
-    if (p->call == NULL) {
+    if (put_copies(p) && p->names > 0) {
+        CO_CALL(co, copy_look_step(e, &p->copy, event));
+        settle_copy(e, p);
+    }
+    if (p->call != NULL) {
+        CO_CALL(co, look_step(e, p, event));
+    }
+    if (p->call == NULL || p->copy.state != COPY_OK) {
         CO_RETURN(co);
     }
-    CO_CALL(co, begin_step(e, p, event));
+    CO_CALL(co, put_begin_step(e, p, event));
     if (!p->writer.announced) {
         CO_RETURN(co);
     }
-    CO_CALL(co, write_step(e, p, event));
-    if (p->writer.refused) {
-        fail(e, p, p->error);
+    if (put_copies(p)) {
+        CO_CALL(co, copy_stream_step(e, &p->copy, event));
+        p->whole = p->copy.state == COPY_OK && p->call != NULL;
+    } else {
+        CO_CALL(co, put_write_step(e, p, event));
     }
+    if (p->writer.refused) {
+        put_fail(e, p, p->error);
+    }
+    settle_copy(e, p);
     if (p->whole && !p->lost && !writer_failed(&p->writer)) {
         CO_CALL(co, publish_step(e, p, event));
     }
@@ -547,7 +410,10 @@ static enum progress put_step(struct engine *e, struct op *op, const struct op_e
         CO_PAUSE(co, "taking items", PROGRESS_YIELD);
     }
     p->is_long = p->item_bytes > list_log_limit(op->list) / 2;
-    if (!p->is_long) {
+    if (put_copies(p)) {
+        CO_CALL(co, copy_begin_step(e, p, event));
+    }
+    if (!p->is_long && p->call != NULL) {
         CO_CALL(co, publish_step(e, p, event));
     }
     for (p->names = 0; p->names < NAMES_MAX && p->call != NULL; p->names++) {
@@ -559,7 +425,7 @@ static enum progress put_step(struct engine *e, struct op *op, const struct op_e
     }
     if (p->call != NULL) {
         metric_inc(e->metrics, METRIC_list_busy);
-        fail(e, p, "busy, nothing done: other proxies swept what was being written");
+        put_fail(e, p, "busy, nothing done: other proxies swept what was being written");
     }
     CO_END(co);
 }
@@ -570,6 +436,7 @@ static enum list_known put_late(struct engine *e, struct op *op, struct list_cal
     (void)e;
     CHECK(p->call == call);
     p->call = NULL; /* what was written is undone */
+    p->copy.over = true;
     return p->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
 }
 
@@ -581,6 +448,7 @@ static void put_fini(struct engine *e, struct op *op)
     fold_fini(&p->items);
     presence_fini(op, &p->presence);
     writer_fini(&p->writer);
+    copy_fini(&p->copy);
     head_unref(&p->head);
     block_unref(&p->value);
     block_unref(&p->left);
@@ -595,5 +463,8 @@ void put_start(struct engine *e, struct list *list, struct list_call *call)
     call->op = &p->op;
     fold_init(&p->items);
     list->put = &p->op;
+    if (call->verb == LIST_COPY) {
+        copy_init(e, &p->copy, &p->op, call, &p->writer, &p->items, p->error);
+    }
     op_start(e, &p->op);
 }

@@ -81,11 +81,11 @@ static struct fetch *create(struct engine *e, struct op *op, struct slice key, u
 {
     struct fetch *fetch = calloc(1, sizeof *fetch);
     CHECK(fetch != NULL);
-    fetch->policy = op->list->policy;
+    fetch->policy = op->reads->policy;
     fetch->hash = hash;
     fetch->key_len = (uint8_t)key.len;
     memcpy(fetch->key, key.p, key.len);
-    fetch->request = request_new(e, op->list, BE_GET);
+    fetch->request = request_new(e, op->reads, BE_GET);
     fetch->request->key_len = fetch->key_len;
     fetch->request->placement_len = placement_len;
     fetch->request->tag = (uint64_t)(uintptr_t)fetch;
@@ -101,8 +101,8 @@ struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name
                               uint32_t number, bool keep, uint64_t tag)
 {
     char text[KEY_BYTES_MAX];
-    struct slice key = slice_make(text, sublist_key(text, list_key(op->list), name, number));
-    struct sublist *cached = cache_get(engine_cache(e, op->list), key);
+    struct slice key = slice_make(text, sublist_key(text, list_key(op->reads), name, number));
+    struct sublist *cached = cache_get(engine_cache(e, op->reads), key);
     if (cached != NULL) {
         metric_inc(e->metrics, METRIC_cache_hits);
         return cached;
@@ -111,9 +111,9 @@ struct sublist *fetch_sublist(struct engine *e, struct op *op, const struct name
     uint64_t hash = hash_bytes(key.p, key.len, 0);
     struct fetch *fetch = *find(&e->fetches, key, hash);
     if (fetch == NULL) {
-        bool spread = op->list->policy->placement == PLACEMENT_SPREAD;
+        bool spread = op->reads->policy->placement == PLACEMENT_SPREAD;
         fetch =
-            create(e, op, key, hash, spread ? (uint8_t)key.len : (uint8_t)(op->list->key_len + 1));
+            create(e, op, key, hash, spread ? (uint8_t)key.len : (uint8_t)(op->reads->key_len + 1));
     } else {
         metric_inc(e->metrics, METRIC_sublist_fetches_combined);
     }

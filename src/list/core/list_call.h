@@ -69,6 +69,8 @@ struct list_call {
     const char *ops; /* LIST_ADD: ENTRY_ADD or ENTRY_DEL for each item, all of them in one step, one
                         after the other; NULL: all are added */
     int64_t from, to;
+    struct slice source; /* LIST_COPY: the list that is copied, which stays, too */
+    const struct list_policy *source_policy;
     int64_t seconds;               /* LIST_LEASE */
     enum list_condition condition; /* of changes that take one */
     uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */

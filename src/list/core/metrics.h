@@ -15,7 +15,8 @@
     METRIC(list_turns, \
            "batches of changes and looks in turns, decided here and written by one CAS") \
     METRIC(list_creates, "heads created") \
-    METRIC(list_puts, "contents replaced as a whole by lput, or by a long lset or lcreate") \
+    METRIC(list_puts, \
+           "contents replaced as a whole by lput or lcopy, or by a long lset or lcreate") \
     METRIC(list_removes, "empty heads removed") \
     METRIC(list_folds, "logs folded in place") \
     METRIC(list_flips, "logs flipped into a run") \

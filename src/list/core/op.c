@@ -19,7 +19,7 @@ void *op_create(struct engine *e, struct list *list, size_t size, op_step *step,
     op->co.waiting = "";
     op->step = step;
     op->fini = fini;
-    op->list = list;
+    op->list = op->reads = list;
     op->timer.owner = op;
     op->timer.kind = TIMER_OP;
     TAILQ_INSERT_TAIL(&e->all_ops, op, all);
@@ -259,6 +259,14 @@ void emit_get(struct engine *e, struct op *op, uint64_t tag)
 {
     metric_inc(e->metrics, METRIC_list_head_reads);
     op_send(e, op, head_request(e, op, BE_GET), NULL, tag);
+}
+
+void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    struct be_request *r = request_new(e, list, BE_GET);
+    r->key_len = r->placement_len = head_key(r->key, list_key(list));
+    metric_inc(e->metrics, METRIC_list_head_reads);
+    op_send(e, op, r, NULL, tag);
 }
 
 void emit_size(struct engine *e, struct op *op, uint64_t tag)

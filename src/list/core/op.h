@@ -55,6 +55,7 @@ struct op {
     op_fini *fini;
     op_late *late; /* NULL: it carries no calls */
     struct list *list;
+    struct list *reads;   /* whose sublists it reads: list, or one that is copied */
     unsigned outstanding; /* requests and fetches whose answers are to come */
     unsigned due;         /* of these, the operation's own requests */
     bool finished;        /* stays only for answers still to come */
@@ -109,6 +110,8 @@ void op_prepare(struct op *op, struct be_request *request, struct block *value, 
 void op_send(struct engine *e, struct op *op, struct be_request *request, struct block *value,
              uint64_t tag);
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
+/* The same of another list. */
+void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 /* Creates the head, with the prefix's time to live; with one of its own (expiry.h). */

@@ -12,6 +12,7 @@
 #define USAGE_RANGE "KEY FROM TO"
 #define USAGE_EXPTIME "KEY EXPTIME"
 #define USAGE_LEASE "KEY SECONDS"
+#define USAGE_PAIR "KEY KEY"
 #define USAGE_DATA "KEY BYTES [noreply]"
 #define USAGE_BLOCK "KEY BYTES [EXPTIME [TOKEN]]"
 #define USAGE_LINES USAGE_BLOCK
@@ -156,6 +157,24 @@ struct parse_result request_list_lease(const struct request_line *line, struct r
     }
     out->key = words[0];
     out->args = words[1];
+    out->arg_count = 1;
+    return request_ok(line);
+}
+
+struct parse_result request_list_pair(const struct request_line *line, struct request *out)
+{
+    struct slice words[2];
+    size_t count = request_words(line->rest, words, 2);
+    if (count != 2) {
+        return request_refuse(line, usage(line), false);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (!list_key_valid(words[i])) {
+            return request_refuse(line, key_fault(words[i]), false);
+        }
+    }
+    out->key = words[0];
+    out->args = out->second = words[1];
     out->arg_count = 1;
     return request_ok(line);
 }

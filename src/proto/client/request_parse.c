@@ -202,6 +202,8 @@ static struct parse_result dispatch(const struct request_line *line, struct requ
         return request_list_lease(line, out);
     case SHAPE_LIST_DATA:
         return request_list_data(line, out);
+    case SHAPE_LIST_PAIR:
+        return request_list_pair(line, out);
     case SHAPE_LIST_BLOCK:
     case SHAPE_LIST_LINES:
         return request_list_block(line, out);

@@ -40,13 +40,14 @@ struct request {
     struct slice line; /* from the verb to the last byte that is no blank: without the line end and
                           the blanks around, since memcacheds differ in which blanks they take */
     struct slice key;  /* the (first) key as sent; for base64 metas still encoded */
-    struct slice args; /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the
-                          first key on): walk it with token_next; SHAPE_META_SET: BYTES, then the
-                          flags; SHAPE_PLAIN: what follows the verb */
-    size_t arg_count;  /* tokens in args; not counted for items of a list */
-    uint32_t flags;    /* SHAPE_STORE */
-    int64_t exptime;   /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
-                          args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES */
+    struct slice second; /* SHAPE_LIST_PAIR: the second key */
+    struct slice args;   /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the
+                            first key on): walk it with token_next; SHAPE_META_SET: BYTES, then the
+                            flags; SHAPE_PLAIN: what follows the verb */
+    size_t arg_count;    /* tokens in args; not counted for items of a list */
+    uint32_t flags;      /* SHAPE_STORE */
+    int64_t exptime; /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
+                        args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES */
     struct slice exptime_text;
     uint64_t cas;     /* cas */
     uint64_t delta;   /* SHAPE_ARITH */

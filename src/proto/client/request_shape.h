@@ -48,6 +48,7 @@ struct parse_result request_list_keys(const struct request_line *line, struct re
 struct parse_result request_list_range(const struct request_line *line, struct request *out);
 struct parse_result request_list_exptime(const struct request_line *line, struct request *out);
 struct parse_result request_list_lease(const struct request_line *line, struct request *out);
+struct parse_result request_list_pair(const struct request_line *line, struct request *out);
 struct parse_result request_list_block(const struct request_line *line, struct request *out);
 struct parse_result request_list_data(const struct request_line *line, struct request *out);
 

@@ -240,11 +240,17 @@ static void count_refusal(struct client *c, struct slice reply)
     metric_inc(&c->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
 }
 
+/* Must all that is under way be answered before anything else starts? */
+static inline bool is_held_up(const struct client *c, const struct pending *last)
+{
+    return last != NULL && UNLIKELY(last->alone) && c->window.unanswered > 0;
+}
+
 /* Starts the next part of the last request. Returns false when there is none to start. */
 static inline bool start_part(struct client *c)
 {
     struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
-    if (last == NULL || last->all_started) {
+    if (last == NULL || last->all_started || is_held_up(c, last)) {
         return false;
     }
     last->handler->start(last);
@@ -332,7 +338,7 @@ static bool blocked_front_may_go(const struct client *c)
 /* What the window and memory say of requests that are still in the input. */
 static bool may_take_request(const struct client *c)
 {
-    return window_admits(&c->window) &&
+    return window_admits(&c->window) && !is_held_up(c, TAILQ_LAST(&c->fifo, pending_list)) &&
            (!c->worker->pressed || (c->window.unanswered == 0 && c->out.bytes == 0));
 }
 
@@ -343,7 +349,7 @@ static bool may_go_on(struct client *c)
         return true;
     }
     const struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
-    bool begun = c->postponed > 0 || (last != NULL && !last->all_started);
+    bool begun = c->postponed > 0 || (last != NULL && !last->all_started && !is_held_up(c, last));
     return window_open(&c->window, c->out.bytes) && (begun || may_take_request(c));
 }
 

@@ -26,6 +26,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     p->next = 0;
     p->weight_bytes = 0;
     p->all_started = false;
+    p->alone = false;
     p->trailer = SLICE_NONE;
     p->failure = NULL;
     p->unreachable = NULL;

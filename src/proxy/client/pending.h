@@ -76,7 +76,8 @@ struct pending {
     struct part_list parts; /* in flight or parked */
     struct slice rest;      /* keys whose parts are still to be started */
     size_t next;            /* how many parts were started */
-    size_t weight_bytes;    /* memory, as counted in the client's window */
+    bool alone;          /* it starts when all before it is answered, and holds up what follows */
+    size_t weight_bytes; /* memory, as counted in the client's window */
     bool all_started;
     /* What stands behind the parts' answers. */
     struct slice trailer; /* static text with its line end, or nothing */

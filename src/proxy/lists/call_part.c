@@ -56,6 +56,8 @@ void call_part_fill(struct call_part *c, struct list_call *call, enum list_verb 
     call->from = 0;
     call->to = 0;
     call->wants_version = false;
+    call->source = SLICE_NONE;
+    call->source_policy = NULL;
     call->condition = LIST_ALWAYS;
     call->expected = 0;
     call->has_exptime = false;

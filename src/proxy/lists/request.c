@@ -103,6 +103,9 @@ static void start_call(struct pending *p)
         }
         p->all_started = p->next + 1 == r->arg_count;
     }
+    if (r->verb->shape == SHAPE_LIST_PAIR) {
+        key = r->second; /* the one that changes */
+    }
     struct call_part *c = call_part_new(p, key);
     struct list_call *call = &c->call;
     call_part_fill(c, call, verbs[r->verb->verb], key);
@@ -116,6 +119,10 @@ static void start_call(struct pending *p)
     call->condition = has_block && r->arg_count > 2 ? LIST_IF_LEASED : LIST_ALWAYS;
     call->expected = r->token;
     call->exptime = r->exptime;
+    if (r->verb->shape == SHAPE_LIST_PAIR) {
+        call->source = r->key;
+        call->source_policy = config_list_policy(p->client->worker->config, r->key);
+    }
     set_items(c, r);
     call_part_submit(c);
 }
@@ -186,6 +193,8 @@ void list_request_start(struct client *client, const struct request *r, struct b
         p->rest = r->args;
         lists = r->arg_count;
     }
+    /* The engine keeps the order of calls on one list, not of those on two. */
+    p->alone = r->verb->shape == SHAPE_LIST_PAIR;
     p->trailer = list_reply_trailer(r->verb->verb);
     metric_add(&client->worker->metrics, call_part_metric(verbs[r->verb->verb]), lists);
 }

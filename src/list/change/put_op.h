@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A put from within: what put.c, which decides and publishes, and put_run.c, which writes a run
+ * beforehand, have in common.
+ */
+#ifndef LIST_CHANGE_PUT_OP_H
+#define LIST_CHANGE_PUT_OP_H
+
+#include "list/change/copy.h"
+#include "list/change/presence.h"
+#include "list/change/put.h"
+
+struct op_put {
+    struct op op;
+    struct list_call *call; /* NULL: it was answered, or its time is over */
+    struct fold items;      /* each once, in their order */
+    size_t taken;           /* of the call's */
+    uint64_t item_bytes;    /* as entries */
+    size_t memory_bytes;    /* counted for items */
+    bool is_long;           /* they do not fit the log */
+    struct head *head;      /* as last read; NULL: there is none */
+    bool missing;           /* the list, as clients see it */
+    struct presence presence;
+    struct copy copy; /* of an lcopy: where the items come from */
+    unsigned looks;
+    struct run_writer writer;
+    uint32_t at; /* how many places of items are written */
+    bool whole;  /* all are */
+    struct block *value;
+    struct block *left; /* LIST_IF_VERSION: the head of that version as announcing leaves it */
+    bool sent;          /* the CAS is on its way */
+    bool done;
+    bool unknown; /* its outcome is not known */
+    bool lost;    /* the announcement has gone */
+    unsigned names, tries, adds;
+    char error[LIST_ERROR_MAX];
+};
+
+/* Ends the call, if it is not over yet, with that text behind SERVER_ERROR. */
+void put_fail(struct engine *e, struct op_put *p, const char *text);
+/* Is it an lcopy? */
+bool put_copies(const struct op_put *p);
+/* Does the head that was read last hold the announcement? */
+bool put_is_announced(const struct op_put *p);
+/* Is that head the one of the version that the client has seen, but for the announcement? */
+bool put_is_left(const struct op_put *p);
+/* Announces a run. Ends with writer.announced, or with the call answered, or neither: another
+ * writer was faster. */
+enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op_event *event);
+/* Writes the content's sublists under the announced name. Ends with whole when all went well. */
+enum progress put_write_step(struct engine *e, struct op_put *p, const struct op_event *event);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "list/change/put_op.h"
+#include "list/core/engine_state.h"
+#include "list/core/expiry.h"
+#include "list/format/layout.h"
+
+/* Items taken or written before others get their turn: about a millisecond of work. */
+#define SLICE_ITEMS 4096u
+/* Sublists on their way to the backend before the writing pauses. */
+#define WRITES_MAX 4
+
+/* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
+ * that the list is missing. */
+static void emit_announcing_head(struct engine *e, struct op_put *p)
+{
+    struct head_marks marks = {.absent = p->op.list->policy->on_missing == ON_MISSING_REFUSE};
+    /* An absent one stays as long as it is needed to find what is written. */
+    struct life life =
+        marks.absent ? (struct life){.kind = LIFE_SECONDS} : life_new(p->op.list->policy);
+    struct block *value = block_new(96);
+    head_append_header(&value, &marks, NULL, 0, NULL, 0);
+    announcement_append(&value, &p->writer.announcement);
+    emit_add_head_for(e, &p->op, &life, value, TAG_ANNOUNCE);
+    block_unref(&value);
+}
+
+/* Of what is written as a run, at most. */
+static uint64_t long_bytes(const struct op_put *p)
+{
+    return put_copies(p) ? copy_bytes(&p->copy) : p->item_bytes;
+}
+
+static bool may_announce(struct engine *e, struct op_put *p)
+{
+    const struct list_policy *policy = p->op.list->policy;
+    if (p->head != NULL || policy->on_missing == ON_MISSING_CREATE || policy->format >= 2) {
+        return true;
+    }
+    char text[LIST_ERROR_MAX];
+    snprintf(text, sizeof text,
+             "needs format = 2: the list is missing, and its %llu bytes are more than one item "
+             "takes (%llu). Nothing done",
+             (unsigned long long)p->item_bytes, (unsigned long long)list_log_limit(p->op.list) / 2);
+    put_fail(e, p, text);
+    return false;
+}
+
+enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    writer_init(e, &p->writer, &p->op, long_bytes(p), p->error);
+    p->at = 0;
+    p->whole = false;
+    if (!may_announce(e, p)) {
+        CO_RETURN(co);
+    }
+    if (p->head == NULL) {
+        emit_announcing_head(e, p);
+        CO_AWAIT(co, "making a head to announce in");
+        p->writer.announced = event->status == BE_STORED;
+        p->op.list->has_head =
+            p->op.list->has_head ||
+            (p->writer.announced && p->op.list->policy->on_missing == ON_MISSING_CREATE);
+        p->writer.conflict = event->status == BE_NOT_STORED;
+        if (!p->writer.announced && !p->writer.conflict) {
+            op_error_text(event, p->error);
+        }
+    } else {
+        block_unref(&p->left);
+        p->left = p->call->condition == LIST_IF_VERSION ? writer_announced_head(&p->writer, p->head)
+                                                        : NULL;
+        CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
+        p->lost = p->writer.announced && !put_is_announced(p);
+    }
+    if (!p->writer.announced && !p->writer.conflict) {
+        put_fail(e, p, p->error);
+    }
+    CO_END(co);
+}
+
+/* Puts some items into sublists. */
+static void write_some(struct engine *e, struct op_put *p)
+{
+    char op;
+    struct slice item;
+    for (unsigned n = 0; n < SLICE_ITEMS && p->op.due < WRITES_MAX; n++) {
+        if (!fold_next(&p->items, true, &p->at, &op, &item)) {
+            writer_flush(e, &p->writer);
+            p->whole = true;
+            return;
+        }
+        writer_put(e, &p->writer, op, item);
+    }
+}
+
+static bool writing_over(const struct op_put *p)
+{
+    return p->whole || p->call == NULL || p->lost || writer_failed(&p->writer);
+}
+
+/* Has the announcement half the age at which others sweep it? */
+static bool is_old(const struct engine *e, const struct op_put *p)
+{
+    int64_t age_s = e->now.wall_s - p->writer.announcement.created_s;
+    int64_t grace_s = p->op.list->policy->announcement_grace_s;
+    return age_s > 0 && age_s >= grace_s / 2;
+}
+
+/* The head that was read, with the announcement as of now in place of the one that grows old. */
+static void emit_announcing_again(struct engine *e, struct op_put *p)
+{
+    struct layout layout;
+    struct carry carry = {.own = &p->writer.announcement.range.name,
+                          .now_s = e->now.wall_s,
+                          .grace_s = p->op.list->policy->announcement_grace_s,
+                          .keep_ops = true};
+    layout_init(&layout, p->head);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
+    p->writer.announcement.created_s = e->now.wall_s;
+    announcement_append(&layout.log, &p->writer.announcement);
+    block_unref(&p->value);
+    p->value = layout_value(&layout);
+    layout_fini(&layout);
+    if (put_is_left(p)) {
+        block_unref(&p->left);
+        p->left = block_ref(p->value);
+    }
+    emit_cas(e, &p->op, p->head, p->value, TAG_ANNOUNCE);
+}
+
+static void take_announced_again(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
+        p->writer.announcement.created_s = 0; /* once more */
+    } else if (event->status != BE_STORED) {
+        op_error_text(event, p->error);
+        put_fail(e, p, p->error);
+    }
+}
+
+static enum progress renew_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    OP_BECOME_PUBLISHER(co, &p->op);
+    emit_get(e, &p->op, TAG_HEAD);
+    CO_AWAIT(co, "reading head to announce again");
+    head_unref(&p->head);
+    (void)op_take_head(e, &p->op, event, &p->head, p->error);
+    p->lost = event->status == BE_MISS || (p->head != NULL && !put_is_announced(p));
+    if (p->head != NULL && !p->lost) {
+        emit_announcing_again(e, p);
+        CO_AWAIT(co, "announcing again");
+        take_announced_again(e, p, event);
+    } else if (!p->lost) {
+        put_fail(e, p, p->error);
+    }
+    op_stop_publishing(e, &p->op);
+    CO_END(co);
+}
+
+enum progress put_write_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    while (!writing_over(p)) {
+        if (is_old(e, p) && p->op.due == 0) {
+            CO_CALL(co, renew_step(e, p, event));
+            continue;
+        }
+        if (!is_old(e, p)) {
+            write_some(e, p);
+        }
+        if (p->op.due >= WRITES_MAX || is_old(e, p)) {
+            CO_AWAIT(co, "writing sublists");
+            writer_take_reply(&p->writer, event);
+        } else if (!p->whole) {
+            CO_PAUSE(co, "writing sublists", PROGRESS_YIELD);
+            writer_take_reply(&p->writer, event);
+        }
+    }
+    while (p->op.due > 0) {
+        CO_AWAIT(co, "writing the last sublists");
+        writer_take_reply(&p->writer, event);
+    }
+    CO_END(co);
+}
