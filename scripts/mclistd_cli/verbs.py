@@ -69,6 +69,7 @@ ltouch: gives the list a new time to live, in seconds; 0 for never
 lttl: in how many seconds the list expires; -1 for never
 llease: asks for the right to fill a list that is missing; the number is the token for lput
 lput: replaces the whole list, of any size, by items with the delimiter between them
+lcopy: replaces DST by what SRC holds at one instant; answers how many items
 lputb: replaces the whole list, of any size, by items of any bytes
 lgets: the same, with a version number
 lgetb: all items, one by one, of any bytes

@@ -33,7 +33,7 @@
  *     KEYS       KEY...
  *     RANGE      KEY FROM TO
  *     EXPTIME    KEY EXPTIME
- *     PAIR       KEY KEY
+ *     PAIR       SRC DST
  *     LEASE      KEY SECONDS
  *     BLOCK      KEY BYTES [EXPTIME [TOKEN]] + data block: items, joined by the delimiter
  *     LINES      the same with an ITEM line for each item, as the answer LINES

@@ -106,8 +106,8 @@ def test_what_a_client_sends_at_once_is_done_in_its_order(conn):
         assert conn.lines(4) == [b"STORED", b"STORED", b"2", b"DELETED"]
         assert conn.lines(3)[1] == b"a%d,b%d" % (turn, turn)
         assert conn.lines(3)[1] == b"x"
-    assert conn.cmd("lcopy a") == b"CLIENT_ERROR usage: lcopy KEY KEY"
-    assert conn.cmd("lcopy a b c") == b"CLIENT_ERROR usage: lcopy KEY KEY"
+    assert conn.cmd("lcopy a") == b"CLIENT_ERROR usage: lcopy SRC DST"
+    assert conn.cmd("lcopy a b c") == b"CLIENT_ERROR usage: lcopy SRC DST"
 
 
 @pytest.mark.config(lists=SHORT, **{"lists s-": {"dialect": "simple"}})

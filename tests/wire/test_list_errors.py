@@ -16,7 +16,7 @@ USAGES = {
     "lset": "lset KEY [ITEM...]",
     "lsetq": "lsetq KEY [ITEM...]",
     "lcreate": "lcreate KEY [ITEM...]",
-    "lcopy": "lcopy KEY KEY",
+    "lcopy": "lcopy SRC DST",
     "lput": "lput KEY BYTES [EXPTIME [TOKEN]]",
     "lputb": "lputb KEY BYTES [EXPTIME [TOKEN]]",
     "lhas": "lhas KEY ITEM...",

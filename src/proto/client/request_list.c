@@ -12,10 +12,10 @@
 #define USAGE_RANGE "KEY FROM TO"
 #define USAGE_EXPTIME "KEY EXPTIME"
 #define USAGE_LEASE "KEY SECONDS"
-#define USAGE_PAIR "KEY KEY"
+#define USAGE_PAIR "SRC DST"
 #define USAGE_DATA "KEY BYTES [noreply]"
 #define USAGE_BLOCK "KEY BYTES [EXPTIME [TOKEN]]"
-#define USAGE_LINES USAGE_BLOCK
+#define USAGE_LINES "KEY BYTES [EXPTIME [TOKEN]]"
 
 #define LIST_VERB(id, kind, traits)
 #define LIST_WORD(id, word, takes, answer) \
