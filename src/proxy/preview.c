@@ -110,8 +110,9 @@ static void print_lists(const struct config *config, FILE *out)
         if (config->pool_count > 0) {
             fprintf(out, ", in pool %s", config->pools[policy->pool_index].name);
         }
-        fprintf(out, "%s\n",
-                policy->migrate == MIGRATE_NATIVE ? ", being moved to the native layout" : "");
+        fprintf(out, "%s%s\n",
+                policy->migrate == MIGRATE_NATIVE ? ", being moved to the native layout" : "",
+                policy->bridge != BRIDGE_NO ? ", also by memcached's own verbs" : "");
         free(name);
     }
 }

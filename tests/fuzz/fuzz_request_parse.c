@@ -10,6 +10,8 @@
 #include "input.h"
 #include "proto/client/request_parse.h"
 #include "proto/server/backend.h"
+#include "proxy/bridge/part.h"
+#include "proxy/bridge/text.h"
 
 #define FLAGS_MAX 17
 
@@ -128,6 +130,29 @@ static void check_store(const struct request *r)
 
 /* What goes to a server has no NUL, a key that every memcached takes, and no line end but its own.
  */
+/* What a bridge makes of it: the parser has checked the numbers, and items lie in the value. */
+static void check_bridge(const struct request *r)
+{
+    static const struct signs signs = {'+', '-'};
+    struct bridge_request bridge;
+    struct item_block block;
+    struct slice item;
+    bool whole;
+    if (bridge_is_meta(r)) {
+        bridge_meta_read(r, &bridge);
+        CHECK(bridge.verb <= BRIDGE_NONE && (bridge.verb != BRIDGE_CAS || bridge.has_cas));
+    }
+    if (!r->has_data) {
+        return;
+    }
+    size_t left = bridge_joined_count(r->data, ',', &whole);
+    CHECK(left <= r->data.len + 1 && bridge_signed_count(r->data, signs, &whole) <= r->data.len);
+    for (item_block_begin(&block, r->data, ','); item_block_next(&block, &item); left--) {
+        CHECK(inside(item, r->data) && left > 0);
+    }
+    CHECK(left == 0);
+}
+
 static void check_forwarded(const struct request *r)
 {
     CHECK(r->key.len > 0 && r->key.len <= KEY_BYTES_MAX);
@@ -210,6 +235,7 @@ static void check_request(const struct request *r, struct slice input, size_t co
     size_t decoded_len = r->base64 ? key_decode_base64(r->key, decoded) : 0;
     CHECK(!r->base64 || (decoded_len > 0 && decoded_len <= r->key.len / 4 * 3));
     check_shape(r);
+    check_bridge(r);
 }
 
 static void check_result(struct parse_result p, struct slice input)

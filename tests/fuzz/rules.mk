@@ -15,9 +15,9 @@ FUZZ_SRC     := $(sort $(wildcard tests/fuzz/*.c))
 FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter tests/fuzz/fuzz_%,$(FUZZ_SRC)))
 FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
 FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
-# What is fuzzed: all that needs no sockets, and how the pool speaks to servers.
+# What is fuzzed: all that needs no sockets, how the pool speaks to servers, and what bridges read.
 FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
-	src/pool/wire_memcached.c tests/world/store.c tests/world/reference.c
+	src/pool/wire_memcached.c src/proxy/bridge/flags.c src/proxy/bridge/text.c tests/world/store.c tests/world/reference.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_SUPPORT := $(filter-out $(B)/fuzz/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))

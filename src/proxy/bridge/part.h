@@ -98,9 +98,9 @@ bool bridge_refuses(struct client *client, const struct request *request,
 void bridge_single(struct client *client, const struct request *request, struct block *block,
                    const struct list_policy *policy);
 
-/* meta.c: of mg, ms, md, ma, me. */
+/* flags.c: of mg, ms, md, ma, me. */
 void bridge_meta_read(const struct request *request, struct bridge_request *out);
-/* Appends the answer; the call has not failed. */
+/* meta.c. Appends the answer; the call has not failed. */
 void bridge_meta_answer(struct call_part *part, const struct bridge_request *b,
                         enum bridge_outcome outcome, struct chain *out);
 
