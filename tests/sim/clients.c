@@ -59,6 +59,17 @@ static enum list_verb choose_verb(struct client *client)
     return n == 60 ? LIST_COMPACT : reads[rng_below(&client->rng, sizeof reads / sizeof reads[0])];
 }
 
+/* In worlds where lists are missing, and clients fill them. */
+static enum list_verb choose_lease(struct client *client, enum list_verb verb)
+{
+    static const enum list_verb verbs[] = {LIST_LEASE, LIST_LEASE, LIST_PUT,
+                                           LIST_PUT,   LIST_DROP,  LIST_CREATE};
+    if (!client->proxy->world->p.leases || rng_below(&client->rng, 6) != 0) {
+        return verb;
+    }
+    return verbs[rng_below(&client->rng, sizeof verbs / sizeof verbs[0])];
+}
+
 /* In worlds where lists have times of life. */
 static enum list_verb choose_life(struct client *client, enum list_verb verb)
 {
@@ -143,6 +154,11 @@ static void choose_condition(struct client *client, struct sim_call *call)
     static const enum list_condition conditions[] = {LIST_ALWAYS, LIST_IF_MISSING, LIST_IF_PRESENT,
                                                      LIST_IF_VERSION, LIST_IF_VERSION};
     call->call.condition = conditions[rng_below(&client->rng, 5)];
+    if (client->tokens[call->list] != 0 && rng_below(&client->rng, 2) == 0) {
+        call->call.condition = LIST_IF_LEASED;
+        call->call.expected = client->tokens[call->list];
+        return;
+    }
     size_t back = rng_below(&client->rng, 2);
     call->call.expected = l->mark_count > back ? l->marks[l->mark_count - 1 - back].seen : 0;
 }
@@ -172,12 +188,15 @@ void client_think(struct client *client)
         client->waits = true;
         return;
     }
-    enum list_verb verb = choose_life(client, choose_verb(client));
+    enum list_verb verb = choose_lease(client, choose_life(client, choose_verb(client)));
     struct sim_call *call =
         call_create(w, client, verb, (unsigned)rng_below(&client->rng, w->p.lists));
     call->call.form = rng_below(&client->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
     call_choose_items(w, &client->rng, call);
     choose_range(client, call);
+    if (verb == LIST_LEASE) {
+        call->call.seconds = 1 + (int64_t)rng_below(&client->rng, 3);
+    }
     if (verb == LIST_TOUCH) {
         call->call.has_exptime = true;
         call->call.exptime = lives_choose(w, &client->rng);
@@ -246,7 +265,7 @@ static void check_deadline(const struct sim_world *w, const struct sim_call *cal
     const struct sim_proxy *p = &w->proxies[call->proxy];
     uint64_t now_us = w->base.now_us, due_us = call->due_us;
     uint64_t anew_us = call->held_us != 0 ? call->held_us + call->call.time_us : 0;
-    if (w->p.session_limit != 0 && call->call.deadline_us > due_us) {
+    if ((w->p.session_limit != 0 || call->call.fills) && call->call.deadline_us > due_us) {
         due_us = call->call.deadline_us;
     }
     due_us = due_us > p->paused_until_us ? due_us : p->paused_until_us;
@@ -300,6 +319,9 @@ bool call_done(struct sim_world *w, struct sim_call *call)
         /* It may be in a batch that is not written yet. */
         call->settled_us = UINT64_MAX;
         w->proxies[call->proxy].unsettled++;
+    }
+    if (call->call.verb == LIST_LEASE && call->call.status == LIST_OK) {
+        client->tokens[call->list] = call->call.number;
     }
     oracle_done(&w->oracle, call, world_now(&w->base).wall_s);
     if (client->waits) {

@@ -148,6 +148,24 @@ static void check_renewal(struct sim_world *w, unsigned list)
     }
 }
 
+/* ---- missing lists ---- */
+
+/* Its head goes by itself, or with the next look: no lease is under way any more. */
+static void check_absence(struct sim_world *w, unsigned list)
+{
+    const char *key = w->oracle.list[list].key;
+    struct ids items = {0};
+    struct stored stored;
+    (void)ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_LEN, list);
+    sim_let_pass(w, 1000000);
+    sim_rest(w, "after the last look");
+    model_decode(&w->base.cluster, slice_of(key), world_now(&w->base).wall_s, &items, &stored);
+    if (stored.exists && stored.absent && !sim_loses(w)) {
+        sim_violation("%s: it is missing, but its head is still there", key);
+    }
+    ids_fini(&items);
+}
+
 /* ---- the last compaction ---- */
 
 /* What a proxy with more memory has compacted may be too large for another. */
@@ -294,6 +312,9 @@ void sim_finish(struct sim_world *w)
     /* Only what is not needed any more is forgotten by itself. */
     sim_let_pass(w, 2 * DAY_S * 1000000ULL);
     oracle_look(&w->oracle, world_now(&w->base).wall_s);
+    for (unsigned list = 0; w->p.leases && list < w->p.lists; list++) {
+        check_absence(w, list);
+    }
     if (!sim_loses(w) && !lives_end(&w->p)) {
         struct leftovers leftovers = {.w = w};
         for (unsigned s = 0; s < w->p.servers; s++) {

@@ -76,10 +76,19 @@ static void find_intent(struct message *m, struct op *op)
             }
         }
     } else if (list->exact == op) {
+        /* Of those that ask for the lease at the same time the answers tell which has got it. */
+        const struct list_call *first = TAILQ_FIRST(&list->active);
+        while (first != NULL && first->op != op) {
+            first = TAILQ_NEXT(first, active);
+        }
+        if (first == NULL || first->verb == LIST_LEASE) {
+            intent->kind = INTENT_LEASE;
+            return;
+        }
         intent->kind = INTENT_EXACT;
         TAILQ_FOREACH(call, &list->active, active)
         {
-            if (list_verb_kind(call->verb) == LIST_KIND_EXACT) {
+            if (call->op == op) {
                 intent_add(intent, call);
             }
         }

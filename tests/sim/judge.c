@@ -334,8 +334,14 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     if (c->verb == LIST_COMPACT) {
         return c->status == LIST_OK ? call->tidy_seen || is_pair(o) : none;
     }
+    if (c->verb == LIST_LEASE) {
+        return (c->status == LIST_EXISTS) == v->exists;
+    }
     if (c->verb == LIST_TOUCH) {
         return c->status == LIST_MISSING && none;
+    }
+    if (c->verb == LIST_PUT && c->condition == LIST_IF_LEASED && c->status != LIST_OK) {
+        return c->status == LIST_EXISTS && leases_refused(o, call);
     }
     if (c->verb == LIST_PUT && c->status != LIST_OK) {
         uint32_t number = (uint32_t)(v - o->list[call->list].versions);
@@ -384,6 +390,9 @@ static void judge_change(struct oracle *o, struct session_model *session, struct
     uint32_t *floor = &session->floor[call->list];
     const uint32_t *seen = &session->seen[call->list];
     bool exact = c->verb == LIST_ADDX || c->verb == LIST_DELX;
+    if (c->verb == LIST_LEASE && !leases_answered(o, call)) {
+        wrong(o, call, "no lease would give this answer");
+    }
     if (call->applied > 0 && (c->status == LIST_OK || c->verb == LIST_DROP)) {
         if (exact && c->number != call->expected) {
             wrong(o, call, "wrong number");

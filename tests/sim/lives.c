@@ -15,6 +15,14 @@ static struct item *item_of(struct sim_world *w, const struct message *m)
                       world_now(&w->base).wall_s);
 }
 
+/* "?" stands in the header. */
+static bool says_absent(const struct item *item)
+{
+    struct slice value = item_value(item);
+    const char *end = value.len > 0 ? memchr(value.p, '\n', value.len) : NULL;
+    return end != NULL && memchr(value.p, '?', (size_t)(end - value.p)) != NULL;
+}
+
 void message_before(struct sim_world *w, struct message *m)
 {
     const struct item *item = item_of(w, m);
@@ -22,6 +30,7 @@ void message_before(struct sim_world *w, struct message *m)
     if (is_foreign_list(m->list)) {
         foreign_before(w, m);
     }
+    m->was_absent = item != NULL && says_absent(item);
     if (item != NULL) {
         memcpy(m->ends_s, item->ends_s, item->end_count * sizeof *item->ends_s);
         m->end_count = item->end_count;
@@ -122,6 +131,13 @@ static int64_t end_of(const struct sim_world *w, const struct message *m, int64_
     return exptime == 0 ? 0 : end_s <= clock_s ? -1 : end_s;
 }
 
+/* What an absent head names must be found again: it has no time to live from then on. */
+static bool is_announced_in(const struct message *m, int64_t at_s)
+{
+    struct slice value = m->flight.request.value;
+    return m->was_absent && at_s == 0 && memchr(value.p, '~', value.len) != NULL;
+}
+
 static void check_rewritten(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     const struct list_call *touch = touch_of(m);
@@ -130,7 +146,8 @@ static void check_rewritten(const struct sim_world *w, const struct message *m, 
         sim_violation("%.*s was to expire at %lld by an ltouch, and does at %lld", SLICE_ARGS(key),
                       (long long)end_of(w, m, touch->exptime), (long long)at_s);
     }
-    if (touch == NULL && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s)) {
+    if (touch == NULL && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s) &&
+        !is_announced_in(m, at_s)) {
         sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
                       SLICE_ARGS(key), (long long)m->ends_s[m->end_count - 1], (long long)at_s);
     }
@@ -142,10 +159,26 @@ static void check_rewritten(const struct sim_world *w, const struct message *m, 
 
 static bool begins_well(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
+    struct slice value = m->flight.request.value;
+    if (slice_starts_with(value, SLICE_LIT("^1 ?0.0\n~"))) {
+        return at_s == 0; /* a head to announce in: what is written is found as long as it stands */
+    }
     if (w->p.ttl_s > 0) {
         return is_from_now(w, m, at_s, w->p.ttl_s);
     }
     return m->flight.request.exptime == 0 || expires_as_other(w, m, at_s);
+}
+
+/* The head of a lease goes by itself, but not before the lease; one that names anything stays. */
+static void check_lease(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    enum { LEAST_S = 1 + 60, MOST_S = 3 + 60 };
+    int64_t clock_s = w->clocks_s[m->flight.server];
+    bool good = at_s >= clock_s + LEAST_S && at_s <= clock_s + MOST_S;
+    if (!good && !(at_s == 0 && m->flight.request.verb == BE_CAS)) {
+        sim_violation("%.*s of a lease expires at %lld", SLICE_ARGS(flight_key(&m->flight)),
+                      (long long)at_s);
+    }
 }
 
 /* Rewriting keeps the very second of the server's clock, or renews it. By hand it is not kept. What
@@ -154,17 +187,21 @@ void lives_check(struct sim_world *w, const struct message *m)
 {
     struct item *item = item_of(w, m);
     int64_t at_s = item == NULL ? -1 : item->expires_s;
-    if (m->flight.request.verb == BE_CAS && m->proxy != NULL) {
+    bool begins =
+        m->flight.request.verb == BE_ADD ||
+        (m->flight.request.verb == BE_CAS && m->was_absent && item != NULL && !says_absent(item));
+    if (m->intent.kind == INTENT_LEASE) {
+        check_lease(w, m, at_s);
+    } else if (m->flight.request.verb == BE_CAS && m->proxy != NULL && !begins) {
         check_rewritten(w, m, at_s);
-    }
-    if (m->flight.request.verb == BE_ADD && m->proxy != NULL && !begins_well(w, m, at_s)) {
+    } else if (begins && m->proxy != NULL && !begins_well(w, m, at_s)) {
         sim_violation("%.*s was made to expire at %lld", SLICE_ARGS(flight_key(&m->flight)),
                       (long long)at_s);
     }
     if (item != NULL) {
         item->end_count = 0;
     }
-    if (item != NULL && m->flight.request.verb == BE_ADD && item->expires_s == 0 &&
+    if (item != NULL && begins && m->intent.kind != INTENT_LEASE && item->expires_s == 0 &&
         w->p.expiry_s > 0) {
         item->expires_s = w->clocks_s[m->flight.server] + w->p.expiry_s;
     }

@@ -59,6 +59,7 @@ void oracle_fini(struct oracle *o)
         free(o->list[i].deleted_at);
         free(o->list[i].marks);
         free(o->list[i].lives);
+        leases_fini(&o->list[i].absence);
     }
     free(o->losses);
 }
@@ -123,6 +124,9 @@ void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct
     if (call->call.verb == LIST_CREATE && (items->count > 0 || (exists && o->refuse))) {
         wrong_effect(call, "lcreate took effect on a list that exists");
     }
+    if (call->call.verb != LIST_CREATE && !exists && o->refuse) {
+        wrong_effect(call, "an exact change took effect on a list that is missing");
+    }
     for (size_t i = 0; i < call->call.item_count; i++) {
         bool did = call->call.verb == LIST_DELX ? ids_remove(items, call->ids[i])
                                                 : ids_add(items, call->ids[i]);
@@ -168,6 +172,7 @@ static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call
     bool missing = o->refuse ? !before->exists : items->count == 0;
     if ((c->condition == LIST_IF_MISSING && !missing) ||
         (c->condition == LIST_IF_PRESENT && missing) ||
+        (c->condition == LIST_IF_LEASED && (!missing || c->expected != l->absence.token)) ||
         /* Of an empty list no answer shows the version: only the simulator can know it. */
         (c->condition == LIST_IF_VERSION &&
          !oracle_version_is(o, call->list, c->expected, l->count - 1))) {
@@ -190,8 +195,26 @@ static void note_clear(struct oracle *o, const struct intent *intent, const stru
 }
 
 /* What the content must be after the request. */
+/* Is what was appended to a missing list to stand behind the content? Not where that is to be all.
+ */
+static bool stands_behind(const struct intent *intent)
+{
+    for (size_t i = 0; i < intent->count; i++) {
+        if (intent->calls[i]->call.condition == LIST_ALWAYS) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void fill(struct oracle *o, unsigned list, struct ids *items)
+{
+    leases_lay(&o->list[list].absence, items);
+    leases_forget(o, list);
+}
+
 static void expect(struct oracle *o, unsigned list, const struct intent *intent,
-                   const struct be_request *request, bool *exists, struct ids *items)
+                   const struct be_request *request, int64_t now_s, bool *exists, struct ids *items)
 {
     const struct version *before = oracle_now(o, list);
     ids_copy(items, &before->items);
@@ -199,7 +222,21 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
     if (request->verb == BE_ADD && before->exists) {
         sim_violation("L%u: ADD of a head that is there", list);
     }
-    if (intent->kind == INTENT_ROUND) {
+    if (request->verb == BE_ADD) {
+        if (!o->may_lose) {
+            leases_check_over(o, list, now_s, "its head has gone");
+        }
+        leases_forget(o, list);
+    }
+    if (intent->kind == INTENT_LEASE) {
+        if (before->exists) {
+            sim_violation("L%u: a lease was given though the list is there", list);
+        }
+        *exists = false;
+    } else if (intent->kind == INTENT_ROUND && o->refuse && !before->exists &&
+               request->verb != BE_ADD) {
+        leases_append(o, list, intent, exists, items);
+    } else if (intent->kind == INTENT_ROUND) {
         for (size_t i = 0; i < intent->count; i++) {
             oracle_apply_blind(items, intent->calls[i]);
         }
@@ -207,16 +244,23 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
         for (size_t i = 0; i < intent->count; i++) {
             oracle_apply_exact(o, before->exists, items, intent->calls[i]);
         }
+        fill(o, list, items);
     } else if (intent->kind == INTENT_PUT) {
         for (size_t i = 0; i < intent->count; i++) {
             apply_put(o, items, intent->calls[i]);
         }
+        if (stands_behind(intent)) {
+            fill(o, list, items);
+        }
+        leases_forget(o, list);
     } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
         if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
             sim_violation("L%u: cleared, though no call asked for it and it is not damaged", list);
         }
         note_clear(o, intent, items);
         ids_clear(items);
+        *exists = before->exists && !o->drops_absent;
+        leases_forget(o, list);
     } else if (request->verb == BE_CAS_DELETE) {
         if (items->count > 0 && intent->count == 0) {
             sim_violation("L%u: the head was removed, with %u items in the list", list,
@@ -224,12 +268,19 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
         }
         note_clear(o, intent, items);
         ids_clear(items);
-        if (o->refuse && !intent->may_remove) {
+        bool asked = o->drops_absent ? intent->count > 0 : intent->may_remove;
+        if (o->refuse && !asked && before->exists) {
             sim_violation("L%u: an empty list was removed without an ldrop", list);
         }
+        if (intent->count == 0) {
+            leases_check_over(o, list, now_s, "its head was removed");
+        }
+        leases_forget(o, list);
         *exists = false;
     } else if (intent->kind != INTENT_COMPACT) {
         sim_violation("L%u: a head was changed by something unknown", list);
+    } else {
+        *exists = before->exists || !o->refuse;
     }
 }
 
@@ -250,12 +301,22 @@ static void note_tidiness(struct oracle *o, struct model_list *l, bool tidy)
     l->tidy = tidy;
 }
 
+/* Is there a list, not only a head? */
+static bool is_there(const struct oracle *o, const struct stored *stored)
+{
+    return stored->exists && !(o->refuse && stored->absent && !stored->cleared);
+}
+
 static void decode(struct oracle *o, unsigned list, int64_t now_s, struct ids *items,
                    struct stored *out)
 {
     struct decoded *content = &o->content;
     if (o->format == NULL) {
         model_decode(&o->cluster, slice_of(o->list[list].key), now_s, items, out);
+        if (!is_there(o, out)) {
+            ids_clear(items);
+            out->adds = out->entries = 0; /* they are not of the list yet */
+        }
         return;
     }
     format_decode(o->format, list, now_s, content);
@@ -292,11 +353,15 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
                   stored.sublist_missing ||
                       (stored.runs <= 1 && stored.garbage == 0 && stored.adds == items.count));
     bool known = !stored.sublist_missing || stored.cleared;
-    if (known && (stored.exists != now->exists || !ids_equal(&items, &now->items))) {
+    bool exists = is_there(o, &stored);
+    if (o->format == NULL && o->refuse && !now->exists) {
+        leases_compare(o, list, &stored, strcmp(after, "a lease") == 0, now_s);
+    }
+    if (known && (exists != now->exists || !ids_equal(&items, &now->items))) {
         print_items("must hold", &now->items);
         print_items("is stored", &items);
         sim_violation("%s: wrong content after %s (%s, must be %s)", key, after,
-                      stored.exists ? "exists" : "missing", now->exists ? "exists" : "missing");
+                      exists ? "exists" : "missing", now->exists ? "exists" : "missing");
     }
     ids_fini(&items);
 }
@@ -352,7 +417,7 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
         compare(o, list, now_s, be_verb_name(request->verb));
         return;
     }
-    expect(o, list, intent, request, &exists, &items);
+    expect(o, list, intent, request, now_s, &exists, &items);
     uint32_t before = o->list[list].count;
     oracle_set_current(o, list, exists, &items);
     for (size_t i = 0; i < intent->count; i++) {
@@ -361,7 +426,7 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
     note_mark(o, list, now_s);
     note_end(o, list, request, now_s);
     ids_fini(&items);
-    compare(o, list, now_s, be_verb_name(request->verb));
+    compare(o, list, now_s, intent->kind == INTENT_LEASE ? "a lease" : be_verb_name(request->verb));
 }
 
 void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s)
@@ -411,7 +476,7 @@ void oracle_look(struct oracle *o, int64_t now_s)
     struct stored stored;
     for (unsigned i = 0; i < o->lists; i++) {
         decode(o, i, now_s, &items, &stored);
-        if (!stored.exists && (o->may_lose || o->may_expire)) {
+        if (!is_there(o, &stored) && (o->may_lose || o->may_expire)) {
             ids_clear(&o->list[i].adds);
             ids_clear(&o->list[i].deletes);
             if (oracle_now(o, i)->exists) {

@@ -10,6 +10,7 @@
 
 #include "../world/model.h"
 #include "format.h"
+#include "leases.h"
 #include "list/engine.h"
 
 #define LISTS_MAX 16
@@ -41,6 +42,7 @@ struct sim_call {
     unsigned applied;  /* how often it took effect */
     unsigned clears;   /* LIST_DROP: how often it dropped items */
     bool made_version; /* the request that carried it changed the content */
+    bool pends;        /* it was appended to a list that was missing */
     uint32_t applied_version;
     uint64_t expected; /* exact ones: the number at that moment */
 
@@ -60,6 +62,7 @@ struct intent {
         INTENT_EXACT,
         INTENT_TURNS,
         INTENT_PUT,
+        INTENT_LEASE,
         INTENT_DROP,
         INTENT_COMPACT,
         INTENT_WORK /* of a dialect: all calls, one after the other; without any it compacts */
@@ -95,6 +98,7 @@ struct model_list {
     size_t mark_count, mark_cap;
     struct life_mark *lives;
     size_t life_count, life_cap;
+    struct absence absence;
     bool damaged; /* a sublist that the head names was evicted */
     bool cleared; /* the log makes all runs void */
     uint64_t damage_count;
@@ -129,6 +133,9 @@ struct oracle {
     bool miss_damaged; /* on_damaged = miss */
     bool may_lose;     /* evictions or restarts happen */
     bool may_expire;   /* lists expire */
+    bool drops_absent; /* a list that is cleared is missing from then on */
+    bool wrong_clocks; /* of proxies; else they differ by so much at most */
+    int64_t clock_skew_s;
     struct model_list list[LISTS_MAX];
     struct session_model sessions[SESSIONS_MAX];
     uint64_t checked; /* answers held against the model */

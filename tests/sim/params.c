@@ -195,6 +195,25 @@ static void mix_lives(struct params *p)
     p->history = p->history && !lives_end(p);
 }
 
+/* By an own draw. */
+static void mix_leases(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 49979687);
+    p->format = 1 + (unsigned)rng_below(&rng, 2);
+    if (p->dialect != DIALECT_NATIVE || rng_below(&rng, 4) > 0) {
+        return;
+    }
+    p->leases = p->refuse = true;
+    p->format = 2;
+    p->touches = 0;
+    p->ttl_s = p->ttl_renew = 0;
+    p->faults[FAULT_EXPIRY] = 0;
+    if (rng_below(&rng, 3) == 0) {
+        p->think_us = 100000u << rng_below(&rng, 3); /* time for what expires by itself */
+    }
+}
+
 void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
@@ -215,6 +234,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     }
     mix_foreign(p);
     mix_lives(p);
+    mix_leases(p);
 }
 
 /* ---- by name ---- */
@@ -264,6 +284,8 @@ static const struct param table[] = {
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiry_s, 100000000),
+    PARAM_FROM(format, 1, 2),
+    PARAM(leases, 1),
     PARAM(touches, 2),
     PARAM(ttl_s, 315360000),
     PARAM(ttl_renew, TTL_RENEW_READ),

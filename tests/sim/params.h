@@ -51,6 +51,8 @@ struct params {
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
     uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
+    unsigned format;   /* of heads */
+    bool leases;       /* clients ask for llease */
     unsigned touches;  /* clients ask for ltouch and lttl: 1 with long times, 2 also with short ones
                         */
     uint32_t ttl_s;    /* as configured */

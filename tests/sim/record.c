@@ -104,9 +104,12 @@ static void record_call(struct history *history, const struct sim_world *w,
 {
     static struct slice answer[ITEMS_MAX], items[CALL_ITEMS_MAX];
     const struct list_call *c = &call->call;
-    bool unknown = call_unknown(call);
+    bool unknown = call_unknown(call) || call->pends; /* it may count later, or never */
     bool reads = list_verb_reads(c->verb);
     bool back = c->verb == LIST_REVRANGE; /* the same as an lrange, counted from the other end */
+    if (c->verb == LIST_LEASE) {
+        return; /* and no leases */
+    }
     if (c->verb == LIST_TOUCH || c->verb == LIST_TTL) {
         return; /* histories know no times: they are taken where no list expires */
     }

@@ -40,8 +40,9 @@ struct message {
     int list;           /* -1: not about a list */
     unsigned end_count; /* message_before's */
     int64_t ends_s[ITEM_ENDS_MAX + 1];
-    uint64_t sent;  /* foreign_sent's: the moment, and */
-    bool may_write; /* it may write to what is foreign, if it does so blindly */
+    bool was_absent; /* the head said that the list is missing */
+    uint64_t sent;   /* foreign_sent's: the moment, and */
+    bool may_write;  /* it may write to what is foreign, if it does so blindly */
 };
 
 struct client {
@@ -50,7 +51,8 @@ struct client {
     struct rng rng;  /* what it asks, and when */
     unsigned number; /* over all proxies */
     unsigned pending;
-    bool waits; /* for an answer, before it asks more */
+    bool waits;                 /* for an answer, before it asks more */
+    uint64_t tokens[LISTS_MAX]; /* of its last leases, also when they are over */
 };
 
 struct sim_proxy {

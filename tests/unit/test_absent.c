@@ -179,6 +179,121 @@ static void test_clear_in_the_log_fills(void **state)
     expect_write(s, BE_CAS, "^1\n+1:x", 0, BE_STORED);
 }
 
+static void put(struct script *s, enum list_condition condition, uint64_t token)
+{
+    s->call.condition = condition;
+    s->call.expected = token;
+    script_submit(s, LIST_PUT, &item, 1);
+}
+
+/* The token decides; what was appended stands behind the content. */
+static void test_put_with_its_token_fills(void **state)
+{
+    struct script *s = *state;
+    put(s, LIST_IF_LEASED, 77);
+    show_head(s, LEASED "+1:y-1:z", 90);
+    expect_write(s, BE_CAS, "^1\n+1:x+1:y-1:z", 0, BE_STORED);
+    script_expect_done(s, LIST_OK);
+    put(s, LIST_IF_LEASED, 77);
+    show_head(s, OVER, 20); /* late, and no other client has asked */
+    expect_write(s, BE_CAS, "^1\n+1:x", 0, BE_STORED);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_fills_late), 0);
+}
+
+static void test_put_with_another_token_does_nothing(void **state)
+{
+    struct script *s = *state;
+    const char *const heads[] = {LEASED, "^1 ?0.0\n" YOUNG, "^1\n+1:y", LEASED "!0:"};
+    const uint64_t tokens[] = {78, 77, 77, 77};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        put(s, LIST_IF_LEASED, tokens[i]);
+        show_head(s, heads[i], -1);
+        (void)engine_run(s->rig.engine, s->rig.now);
+        assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+        assert_int_equal(s->call.status, LIST_EXISTS);
+    }
+    (void)engine_take_request(s->rig.engine); /* the last head is to be written anew */
+    assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_fills_late), 4);
+}
+
+static void test_put_whose_lease_has_gone_does_nothing(void **state)
+{
+    struct script *s = *state;
+    put(s, LIST_IF_LEASED, 77);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_EXISTS);
+    /* It was dropped between look and write. */
+    put(s, LIST_IF_LEASED, 77);
+    show_head(s, LEASED, 90);
+    script_expect(s, BE_CAS, "k#", BE_NOT_FOUND, NULL);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_EXISTS);
+    /* 0 is no token. */
+    put(s, LIST_IF_LEASED, 0);
+    show_head(s, "^1 ?0.0\n" YOUNG, -1);
+    script_expect_done(s, LIST_EXISTS);
+}
+
+/* A whole content without a token is all that the list holds. */
+static void test_put_without_token_replaces_what_was_appended(void **state)
+{
+    struct script *s = *state;
+    s->call.has_exptime = true;
+    s->call.exptime = 5;
+    put(s, LIST_ALWAYS, 0);
+    show_head(s, LEASED "+1:y" YOUNG, 90);
+    expect_write(s, BE_CAS, "^1\n+1:x" YOUNG, 5, BE_STORED);
+    script_expect_done(s, LIST_OK);
+}
+
+/* What is announced in an absent head has to be found again: the head does not expire any more. */
+static void test_long_put_keeps_the_head(void **state)
+{
+    struct script *s = *state;
+    struct slice items[40];
+    char text[40][8];
+    for (int i = 0; i < 40; i++) {
+        items[i] = slice_make(text[i], (size_t)snprintf(text[i], sizeof text[i], "item%d", i));
+    }
+    s->rig.config->lists[0].log_limit_bytes = 256;
+    s->call.condition = LIST_IF_LEASED;
+    s->call.expected = 77;
+    script_submit(s, LIST_PUT, items, 40);
+    show_head(s, LEASED, 90);
+    struct be_request *request = rig_take(&s->rig, BE_CAS, "k#");
+    assert_int_equal(request->exptime, 0);
+    assert_true(slice_starts_with(request->value, slice_of(LEASED "~")));
+    rig_answer(&s->rig, request, BE_STORED, NULL, -1);
+    request = engine_take_request(s->rig.engine);
+    assert_non_null(request);
+    assert_int_equal(request->verb, BE_ADD);
+    rig_answer(&s->rig, request, BE_STORED, NULL, -1);
+    /* A drop in the meantime: the announcement has gone, and with it the token. */
+    show_head(s, "^1 ?0.0\n", -1);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+    assert_int_equal(s->call.status, LIST_EXISTS);
+}
+
+/* An lset of a worker that has not noticed: it looks behind it, and has the head written anew. */
+static void test_lset_does_not_keep_the_time_of_a_lease(void **state)
+{
+    struct script *s = *state;
+    script_submit(s, LIST_LEN, NULL, 0);
+    show_head(s, "^1\n+1:x", -1);
+    script_expect_done(s, LIST_OK);
+    script_submit(s, LIST_SET, &item, 1);
+    script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+    show_head(s, LEASED "!0:+1:x", 90);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+    assert_int_equal(s->call.status, LIST_OK);
+    show_head(s, LEASED "!0:+1:x", 90);
+    show_head(s, LEASED "!0:+1:x", 90);
+    expect_write(s, BE_CAS, "^1\n+1:x", 0, BE_STORED);
+}
+
 /* ---- it is dropped ---- */
 
 static void test_drop_takes_the_lease_away(void **state)
@@ -423,6 +538,12 @@ int main(void)
         refuse_test(test_lset_fills),
         refuse_test(test_lcreate_fills),
         refuse_test(test_clear_in_the_log_fills),
+        refuse_test(test_put_with_its_token_fills),
+        refuse_test(test_put_with_another_token_does_nothing),
+        refuse_test(test_put_whose_lease_has_gone_does_nothing),
+        refuse_test(test_put_without_token_replaces_what_was_appended),
+        refuse_test(test_long_put_keeps_the_head),
+        refuse_test(test_lset_does_not_keep_the_time_of_a_lease),
         refuse_test(test_drop_takes_the_lease_away),
         refuse_test(test_drop_takes_the_lease_from_a_head_with_names),
         refuse_test(test_drop_leaves_no_empty_list),

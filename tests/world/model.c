@@ -219,12 +219,28 @@ static bool replay_run(struct replay *r, const struct cluster *cluster, struct s
            (bytes == run->bytes && r->out->adds - adds_before == run->items);
 }
 
+static void read_absent(const struct ref_head *head, struct stored *out)
+{
+    struct slice field = head->absent;
+    uint64_t until_s = 0;
+    out->absent = field.len > 0;
+    if (out->absent) {
+        const char *dot = memchr(field.p, '.', field.len);
+        CHECK(dot != NULL);
+        size_t digits = (size_t)(dot - field.p) - 1;
+        CHECK(slice_to_u64(slice_make(field.p + 1, digits), &out->token) &&
+              slice_to_u64(slice_make(dot + 1, field.len - digits - 2), &until_s));
+    }
+    out->until_s = (int64_t)until_s;
+}
+
 static bool replay_head(struct replay *r, const struct cluster *cluster, struct slice list_key,
                         struct slice value, int64_t now_s)
 {
     struct ref_head head;
     bool good = ref_head_read(&head, value);
     r->out->garbage = (unsigned)head.garbage.count;
+    read_absent(&head, r->out);
     r->out->announcements = (unsigned)head.announcements.count;
     for (size_t i = 0; good && i < head.runs.count; i++) {
         good = replay_run(r, cluster, list_key, &head.runs.ranges[i], now_s);
@@ -243,6 +259,36 @@ static const struct item *find_head(const struct cluster *cluster, struct slice 
     return store_find(cluster_store(cluster, head), head, now_s);
 }
 
+/* What a replay has come to. */
+static void take_items(const struct replay *r, struct ids *items)
+{
+    items->count = 0;
+    for (uint32_t i = 0; i < r->step_count; i++) {
+        if (r->place[r->steps[i]] == i + 1) {
+            ids_push(items, r->steps[i]);
+        }
+    }
+}
+
+void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                   struct ids *items)
+{
+    static struct replay replay; /* its memory is used again */
+    const struct item *item = find_head(cluster, list_key, now_s);
+    struct stored out = {0};
+    struct ref_head head;
+    CHECK(item != NULL && ref_head_read(&head, item_value(item)));
+    memset(replay.place, 0, sizeof replay.place);
+    replay.step_count = 0;
+    replay.out = &out;
+    for (uint32_t i = 0; i < items->count; i++) {
+        add_at_end(&replay, items->ids[i]);
+    }
+    CHECK(replay_entries(&replay, head.log));
+    take_items(&replay, items);
+    ref_head_fini(&head);
+}
+
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                   struct ids *items, struct stored *out)
 {
@@ -257,11 +303,7 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
     replay.step_count = 0;
     replay.out = out;
     out->malformed = !replay_head(&replay, cluster, list_key, item_value(head), now_s);
-    for (uint32_t i = 0; i < replay.step_count; i++) {
-        if (replay.place[replay.steps[i]] == i + 1) {
-            ids_push(items, replay.steps[i]);
-        }
-    }
+    take_items(&replay, items);
 }
 
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,

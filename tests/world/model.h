@@ -44,6 +44,9 @@ struct stored {
     bool malformed;
     bool sublist_missing; /* one that the head names */
     bool cleared;         /* the log makes all runs void */
+    bool absent;          /* the header says that the list is missing: "?TOKEN.UNTIL" */
+    uint64_t token;
+    int64_t until_s;
     char missing[KEY_BYTES_MAX + 1];
     unsigned runs, garbage, announcements, entries, adds;
 };
@@ -60,6 +63,9 @@ struct store *cluster_store(const struct cluster *cluster, struct slice placemen
  * sublist_missing and not cleared. */
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                   struct ids *items, struct stored *out);
+/* Lays the head's log over items. There must be a head that is not malformed. */
+void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                   struct ids *items);
 /* Does the list's head name this sublist, in a run, as garbage or by an announcement? */
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                       struct slice sublist);

@@ -96,7 +96,11 @@ static void emit_folded_head(struct engine *e, struct op_round *round)
     log_fold_fini(&log);
     block_append(&layout.log, round->batch->data, round->batch->used);
     struct block *value = layout_value(&layout);
-    emit_cas(e, &round->op, head, value, TAG_CREATE);
+    if (head->marks.absent && !layout.marks.absent) {
+        emit_cas_new(e, &round->op, head, value, TAG_CREATE);
+    } else {
+        emit_cas(e, &round->op, head, value, TAG_CREATE);
+    }
     block_unref(&value);
     layout_fini(&layout);
 }

@@ -88,8 +88,7 @@ static void append_items(const struct op_put *p, struct block **b)
 
 /* ---- looking ---- */
 
-/* Does the head say that the list is missing? Where a missing list is an empty one, it is that. */
-static bool is_absent(const struct op_put *p)
+bool put_is_absent(const struct op_put *p)
 {
     return p->head != NULL && head_is_absent(p->head) &&
            p->op.list->policy->on_missing == ON_MISSING_REFUSE;
@@ -132,18 +131,7 @@ static bool condition_holds(const struct op_put *p, enum list_status *answer)
     if (call->condition == LIST_IF_LEASED) {
         /* A late fill is as good as any, unless another client has the lease by now. */
         *answer = LIST_EXISTS;
-        return is_absent(p) && head->marks.lease == call->expected &&
-               call->expected != 0; /* a late
-                                       fill
-                                       is as
-                                       good,
-                                       unless
-                                       another
-                                       one
-                                       has
-                                       the
-                                       lease
-                                     */
+        return put_is_absent(p) && call->expected != 0 && head->marks.lease == call->expected;
     }
     return true;
 }
@@ -152,6 +140,7 @@ static void check_condition(struct engine *e, struct op_put *p)
 {
     enum list_status answer;
     if (!condition_holds(p, &answer)) {
+        metric_add(e->metrics, METRIC_list_fills_late, p->call->condition == LIST_IF_LEASED);
         finish(e, p, answer);
     }
 }
@@ -183,7 +172,7 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
         if (p->head == NULL && event->status != BE_MISS) {
             put_fail(e, p, p->error);
         }
-        p->missing = p->head == NULL || is_absent(p);
+        p->missing = p->head == NULL || put_is_absent(p);
         if (p->call == NULL || p->missing || !must_count(p)) {
             break;
         }
@@ -208,14 +197,14 @@ static struct block *new_head(const struct op_put *p)
 }
 
 /* The head that was read, with the content in place of its own. What proxies have appended to a
- * list that is missing stands behind the content. */
+ * list that is missing stands behind the content, unless that is to be all. */
 static struct block *filled_head(struct engine *e, struct op_put *p)
 {
     struct layout layout;
     struct carry carry = {.own = p->is_long ? &p->writer.announcement.range.name : NULL,
                           .now_s = e->now.wall_s,
                           .grace_s = p->op.list->policy->announcement_grace_s,
-                          .keep_ops = is_absent(p)};
+                          .keep_ops = put_is_absent(p) && p->call->condition != LIST_ALWAYS};
     layout_init(&layout, p->head);
     layout_drop_runs(&layout, 0, layout.run_count);
     layout_fill(&layout);
@@ -238,7 +227,7 @@ bool put_is_announced(const struct op_put *p)
 
 static void emit_content(struct engine *e, struct op_put *p)
 {
-    bool begins = p->head == NULL || is_absent(p);
+    bool begins = p->head == NULL || p->head->marks.absent;
     struct life life = life_of_call(p->call, begins ? NULL : p->head);
     block_unref(&p->value);
     p->value = p->head == NULL ? new_head(p) : filled_head(e, p);
@@ -257,6 +246,7 @@ static void note_published(struct engine *e, struct op_put *p)
     metric_inc(e->metrics, METRIC_list_puts);
     list_note_size(list, p->value->used);
     list->has_head = true;
+    list->is_absent = false;
     if (p->head != NULL && p->head->run_count > 0) {
         lists_wish(&e->lists, list, WISH_COMPACT, NULL); /* they are garbage now */
     }

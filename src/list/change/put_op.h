@@ -40,6 +40,9 @@ struct op_put {
 void put_fail(struct engine *e, struct op_put *p, const char *text);
 /* Is it an lcopy? */
 bool put_copies(const struct op_put *p);
+/* Does the head that was read last say that the list is missing? Where a missing list is an empty
+ * one, it is that. */
+bool put_is_absent(const struct op_put *p);
 /* Does the head that was read last hold the announcement? */
 bool put_is_announced(const struct op_put *p);
 /* Is that head the one of the version that the client has seen, but for the announcement? */

@@ -26,6 +26,40 @@ static void emit_announcing_head(struct engine *e, struct op_put *p)
     block_unref(&value);
 }
 
+/* The head that was read, with the announcement as of now, in place of one that grows old. An
+ * absent head may expire: one that names what must be found again does not. */
+static void emit_announcing_cas(struct engine *e, struct op_put *p)
+{
+    struct layout layout;
+    struct carry carry = {.own = &p->writer.announcement.range.name,
+                          .now_s = e->now.wall_s,
+                          .grace_s = p->op.list->policy->announcement_grace_s,
+                          .keep_ops = true};
+    layout_init(&layout, p->head);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
+    p->writer.announcement.created_s = e->now.wall_s;
+    announcement_append(&layout.log, &p->writer.announcement);
+    block_unref(&p->value);
+    p->value = layout_value(&layout);
+    layout_fini(&layout);
+    if (put_is_left(p)) {
+        block_unref(&p->left);
+        p->left = block_ref(p->value);
+    }
+    struct life ever = life_given(0), kept = life_renewed(p->op.list->policy, p->head->ttl_s);
+    emit_cas_for(e, &p->op, p->head, p->head->marks.absent ? &ever : &kept, p->value, TAG_ANNOUNCE);
+}
+
+static void take_announced(struct op_put *p, const struct op_event *event)
+{
+    p->writer.announced = event->status == BE_STORED;
+    p->writer.conflict = event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
+                         event->status == BE_NOT_FOUND;
+    if (!p->writer.announced && !p->writer.conflict) {
+        op_error_text(event, p->error);
+    }
+}
+
 /* Of what is written as a run, at most. */
 static uint64_t long_bytes(const struct op_put *p)
 {
@@ -60,20 +94,20 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
     if (p->head == NULL) {
         emit_announcing_head(e, p);
         CO_AWAIT(co, "making a head to announce in");
-        p->writer.announced = event->status == BE_STORED;
+        take_announced(p, event);
         p->op.list->has_head =
             p->op.list->has_head ||
             (p->writer.announced && p->op.list->policy->on_missing == ON_MISSING_CREATE);
-        p->writer.conflict = event->status == BE_NOT_STORED;
-        if (!p->writer.announced && !p->writer.conflict) {
-            op_error_text(event, p->error);
-        }
+    } else if (put_is_absent(p)) {
+        emit_announcing_cas(e, p);
+        CO_AWAIT(co, "announcing in the head of a missing list");
+        take_announced(p, event);
     } else {
         block_unref(&p->left);
         p->left = p->call->condition == LIST_IF_VERSION ? writer_announced_head(&p->writer, p->head)
                                                         : NULL;
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
-        p->lost = p->writer.announced && !put_is_announced(p);
+        p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
     if (!p->writer.announced && !p->writer.conflict) {
         put_fail(e, p, p->error);
@@ -109,28 +143,6 @@ static bool is_old(const struct engine *e, const struct op_put *p)
     return age_s > 0 && age_s >= grace_s / 2;
 }
 
-/* The head that was read, with the announcement as of now in place of the one that grows old. */
-static void emit_announcing_again(struct engine *e, struct op_put *p)
-{
-    struct layout layout;
-    struct carry carry = {.own = &p->writer.announcement.range.name,
-                          .now_s = e->now.wall_s,
-                          .grace_s = p->op.list->policy->announcement_grace_s,
-                          .keep_ops = true};
-    layout_init(&layout, p->head);
-    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, p->head->log, &carry));
-    p->writer.announcement.created_s = e->now.wall_s;
-    announcement_append(&layout.log, &p->writer.announcement);
-    block_unref(&p->value);
-    p->value = layout_value(&layout);
-    layout_fini(&layout);
-    if (put_is_left(p)) {
-        block_unref(&p->left);
-        p->left = block_ref(p->value);
-    }
-    emit_cas(e, &p->op, p->head, p->value, TAG_ANNOUNCE);
-}
-
 static void take_announced_again(struct engine *e, struct op_put *p, const struct op_event *event)
 {
     if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
@@ -152,7 +164,7 @@ static enum progress renew_step(struct engine *e, struct op_put *p, const struct
     (void)op_take_head(e, &p->op, event, &p->head, p->error);
     p->lost = event->status == BE_MISS || (p->head != NULL && !put_is_announced(p));
     if (p->head != NULL && !p->lost) {
-        emit_announcing_again(e, p);
+        emit_announcing_cas(e, p);
         CO_AWAIT(co, "announcing again");
         take_announced_again(e, p, event);
     } else if (!p->lost) {

@@ -43,6 +43,9 @@ void round_add_write(struct op_round *round, struct list_call *call)
         round->batch = block_new_exact(BATCH_BYTES);
     }
     append_call(&round->batch, call);
+    const struct list_policy *policy = call->policy;
+    bool may_be_absent = policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2;
+    round->sets = round->sets || (call->verb == LIST_SET && may_be_absent);
     call_enter(&round->op, &round->writes, call);
     round->op.list->round_writes = true;
 }
@@ -113,7 +116,7 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
             emit_size(e, op, TAG_SIZE);
         }
     }
-    if (!TAILQ_EMPTY(&round->reads)) {
+    if (!TAILQ_EMPTY(&round->reads) || (with_append && round->sets)) {
         emit_get(e, op, TAG_GET);
     }
 }

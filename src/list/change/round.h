@@ -21,7 +21,9 @@ struct op_round {
     bool sent;   /* the changes are on their way, or may have been done */
     bool stored; /* the append was, its answer is kept for the read's */
     bool fewer;  /* a change that is in the batch is not to be done any more */
-    bool probe;  /* carries nothing: asks for the size, since the log may be full */
+    bool sets;  /* an LIST_SET is among them, and the list may be missing: then it must not keep the
+                   lease's time to live, see format/absent.h */
+    bool probe; /* carries nothing: asks for the size, since the log may be full */
     bool reread; /* the head read was overtaken by the change's second try */
     unsigned tries;
     uint64_t sent_us; /* when its requests were sent */

@@ -5,6 +5,7 @@
 
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/format/absent.h"
 
 /* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
 #define STEPS_MAX 64
@@ -30,8 +31,13 @@ bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_e
 {
     head_unref(&c->head);
     enum head_result got = op_take_head(e, &c->op, event, &c->head, c->error);
-    c->is_absent = got == GOT_ABSENT;
     return got == GOT_HEAD || got == GOT_ABSENT;
+}
+
+bool compact_is_absent(const struct op_compact *c)
+{
+    return c->head != NULL && c->op.list->policy->on_missing == ON_MISSING_REFUSE &&
+           head_is_absent(c->head);
 }
 
 struct block *compact_value(struct op_compact *c, struct layout *layout)
@@ -200,7 +206,7 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
         return;
     }
     bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
-    if (c->was_missing || (finished && c->is_absent && !c->dropped)) {
+    if (c->was_missing || (finished && compact_is_absent(c) && !c->dropped)) {
         call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
     } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
         /* A dropped list is empty from the append on; what is left of it is tidied up sooner or
@@ -310,7 +316,7 @@ static void choose(struct engine *e, struct op_compact *c)
     }
 }
 
-/* The list is missing, and is_absent says whether it was before. What is left is for later. */
+/* The list is missing; the head read last says whether it was before. What is left is for later. */
 static void note_missing(struct engine *e, struct op_compact *c)
 {
     struct list_call *call = c->call;
@@ -318,7 +324,7 @@ static void note_missing(struct engine *e, struct op_compact *c)
     c->goal = COMPACT_TIDY;
     c->op.list->has_head = false;
     if (call != NULL) {
-        call_finish(e, c->op.list, call, c->is_absent ? LIST_MISSING : LIST_OK);
+        call_finish(e, c->op.list, call, compact_is_absent(c) ? LIST_MISSING : LIST_OK);
     }
 }
 

@@ -55,7 +55,6 @@ struct op_compact {
     bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
     bool foreign;     /* what stands in the head's place is no list */
     bool was_missing; /* there was none, and that is not this compaction's doing */
-    bool is_absent;   /* the head read last says so */
     bool did_something;
     struct head *head;   /* as last read */
     struct log_fold log; /* compact_log's */
@@ -109,6 +108,8 @@ bool compact_over(const struct engine *e, const struct op_compact *c);
 /* Takes a head's reply into c->head; false (with c->head = NULL, and error) when there is none or
  * it cannot be read. */
 bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Does c->head say that the list is missing? */
+bool compact_is_absent(const struct op_compact *c);
 /* The head that is to be published, from its layout, which is given up. */
 struct block *compact_value(struct op_compact *c, struct layout *layout);
 /* What the log of c->head amounts to; valid until the next call. */

@@ -82,7 +82,7 @@ static bool prepare(struct engine *e, struct op_compact *c)
         c->result = STEP_CONFLICT;
         return false;
     }
-    if (c->is_absent) {
+    if (compact_is_absent(c)) {
         c->result = STEP_CONFLICT; /* another list is to be filled here */
         return false;
     }
@@ -119,7 +119,8 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
     const struct head *head = c->head;
     const struct head *folded = c->folded;
     if (!log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
-        c->is_absent || !same_runs(head, folded) || !slice_starts_with(head->log, folded->log)) {
+        compact_is_absent(c) || !same_runs(head, folded) ||
+        !slice_starts_with(head->log, folded->log)) {
         return NULL;
     }
     struct slice tail = head->log;
@@ -134,6 +135,7 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
     layout_init(&layout, head);
     if (c->cleared) {
         layout_drop_runs(&layout, 0, layout.run_count);
+        layout_fill(&layout);
     }
     if (c->writer.run.range.count > 0) {
         layout_insert_run(&layout, layout.run_count, &c->writer.run);

@@ -262,9 +262,10 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
     struct plan plan = {.kind = PLAN_NOTHING};
     in.absent = policy->on_missing == ON_MISSING_REFUSE && head_is_absent(head);
     bool drops = goal == COMPACT_DROP || (goal == COMPACT_CLEAR && run == NULL);
-    /* A drop does not wait for other proxies: young announcements are swept as well. */
-    in.dropping =
-        in.absent ? drops : goal == COMPACT_DROP || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
+    /* A drop does not wait for other proxies: young announcements are swept as well. Where it
+     * leaves a missing list, what is there behind it is another list. */
+    bool gone = in.absent || plan_leaves_absent(policy);
+    in.dropping = gone ? drops : drops || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
     in.facts =
         look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
     bool cleared_below =

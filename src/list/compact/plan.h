@@ -33,6 +33,13 @@ enum plan_kind {
                          list that is missing, it says no more than that */
 };
 
+/* Is a list that is dropped or given up missing at once, by what its head says? Otherwise it is
+ * empty until its head is removed. */
+static inline bool plan_leaves_absent(const struct list_policy *policy)
+{
+    return policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2;
+}
+
 struct plan {
     enum plan_kind kind;
     size_t first, count;

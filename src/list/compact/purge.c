@@ -165,9 +165,10 @@ static void take_dropped(struct engine *e, struct op_compact *c, const struct op
 
 static struct block *build_purged(struct engine *e, struct op_compact *c)
 {
-    /* Of a missing list, what another client has begun to fill stays. */
-    bool dropping = c->goal == COMPACT_DROP ||
-                    (!c->is_absent && (c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY));
+    /* Where the list is missing already, what another client has begun to fill stays. */
+    bool gone = compact_is_absent(c) || plan_leaves_absent(c->op.list->policy);
+    bool dropping =
+        c->goal == COMPACT_DROP || (!gone && (c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY));
     struct carry carry = {
         .now_s = e->now.wall_s,
         .grace_s = dropping ? GRACE_NONE : (int64_t)c->op.list->policy->announcement_grace_s,
@@ -256,7 +257,7 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
     layout_init(&layout, c->head);
     if (c->plan.kind == PLAN_CLEAR) {
         layout_drop_runs(&layout, 0, layout.run_count);
-        if (c->is_absent || (policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2)) {
+        if (compact_is_absent(c) || plan_leaves_absent(policy)) {
             /* Empty would be a list that is there. Nothing that was begun before is to fill it. */
             layout_make_absent(&layout);
             carry.grace_s = GRACE_NONE;

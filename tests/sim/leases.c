@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists that are missing though they have a head: who has the lease, and what was appended in the
+ * meantime, which is to stand behind what fills the list.
+ */
+#include "leases.h"
+
+#include <stdlib.h>
+
+#include "oracle.h"
+
+void leases_fini(struct absence *a)
+{
+    free(a->pending);
+    free(a->given);
+    *a = (struct absence){0};
+}
+
+/* The head has gone, or says so no more. */
+void leases_forget(struct oracle *o, unsigned list)
+{
+    struct absence *a = &o->list[list].absence;
+    a->pending_count = 0;
+    a->token = 0;
+    a->until_s = 0;
+    if (a->given_count > 0 && a->given[a->given_count - 1].over == 0) {
+        a->given[a->given_count - 1].over = ++o->moment;
+    }
+}
+
+static void pend(struct absence *a, const struct sim_call *call)
+{
+    for (size_t i = 0; i < call->call.item_count; i++) {
+        if (a->pending_count == a->pending_cap) {
+            a->pending_cap = a->pending_cap * 2 + 16;
+            a->pending = realloc(a->pending, a->pending_cap * sizeof *a->pending);
+            CHECK(a->pending != NULL);
+        }
+        a->pending[a->pending_count++] =
+            (struct pending){call->ids[i], call->call.verb == LIST_DEL};
+    }
+}
+
+void leases_lay(const struct absence *a, struct ids *items)
+{
+    for (size_t i = 0; i < a->pending_count; i++) {
+        if (a->pending[i].deletes) {
+            (void)ids_remove(items, a->pending[i].id);
+        } else {
+            (void)ids_add(items, a->pending[i].id);
+        }
+    }
+}
+
+void leases_append(struct oracle *o, unsigned list, const struct intent *intent, bool *exists,
+                   struct ids *items)
+{
+    struct absence *a = &o->list[list].absence;
+    *exists = false;
+    for (size_t i = 0; i < intent->count; i++) {
+        struct sim_call *call = intent->calls[i];
+        if (call->call.verb == LIST_SET) {
+            leases_forget(o, list);
+            *exists = true;
+        }
+        if (*exists) {
+            oracle_apply_blind(items, call);
+        } else {
+            call->pends = true;
+            pend(a, call);
+        }
+    }
+}
+
+static bool under_way(const struct oracle *o, const struct absence *a, int64_t now_s)
+{
+    return a->token != 0 && !o->wrong_clocks && now_s + 2 * o->clock_skew_s < a->until_s;
+}
+
+void leases_check_over(const struct oracle *o, unsigned list, int64_t now_s, const char *what)
+{
+    const struct absence *a = &o->list[list].absence;
+    if (under_way(o, a, now_s)) {
+        sim_violation("L%u: %s, though a lease is under way for %lld s", list, what,
+                      (long long)(a->until_s - now_s));
+    }
+}
+
+static void note_given(struct oracle *o, struct absence *a, uint64_t token)
+{
+    for (size_t i = 0; i < a->given_count; i++) {
+        if (a->given[i].token == token) {
+            sim_violation("a lease's token was drawn twice");
+        }
+    }
+    if (a->given_count == a->given_cap) {
+        a->given_cap = a->given_cap * 2 + 16;
+        a->given = realloc(a->given, a->given_cap * sizeof *a->given);
+        CHECK(a->given != NULL);
+    }
+    a->given[a->given_count++] = (struct lease_mark){.token = token, .at = ++o->moment};
+}
+
+static void compare_pending(const struct oracle *o, unsigned list, int64_t now_s, bool all)
+{
+    struct ids stored = {0}, expected = {0};
+    for (unsigned id = 0; all && id < 64; id++) {
+        ids_push(&stored, (uint16_t)id);
+    }
+    ids_copy(&expected, &stored);
+    model_lay_log(&o->cluster, slice_of(o->list[list].key), now_s, &stored);
+    leases_lay(&o->list[list].absence, &expected);
+    if (!ids_equal(&stored, &expected)) {
+        sim_violation("L%u: what was appended to the missing list is not kept as it was", list);
+    }
+    ids_fini(&stored);
+    ids_fini(&expected);
+}
+
+void leases_compare(struct oracle *o, unsigned list, const struct stored *stored, bool gives,
+                    int64_t now_s)
+{
+    struct absence *a = &o->list[list].absence;
+    if (!stored->exists || !stored->absent || stored->cleared) {
+        leases_forget(o, list);
+        return;
+    }
+    if (gives) {
+        leases_check_over(o, list, now_s, "another lease is given");
+        struct pending *pending = a->pending;
+        size_t count = a->pending_count;
+        leases_forget(o, list);
+        a->pending = pending;
+        a->pending_count = count;
+        a->token = stored->token;
+        a->until_s = stored->until_s;
+        note_given(o, a, a->token);
+    } else if (stored->token != a->token || stored->until_s != a->until_s) {
+        sim_violation("L%u: the token of the lease has changed", list);
+    }
+    compare_pending(o, list, now_s, false);
+    compare_pending(o, list, now_s, true);
+}
+
+/* Was there a lease at an instant of the call? */
+static bool seen(const struct absence *a, const struct sim_call *call)
+{
+    for (size_t i = 0; i < a->given_count; i++) {
+        const struct lease_mark *g = &a->given[i];
+        if (g->at < call->answered && (g->over == 0 || g->over > call->asked)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool leases_answered(struct oracle *o, const struct sim_call *call)
+{
+    struct absence *a = &o->list[call->list].absence;
+    if (call->call.status != LIST_OK) {
+        return call->call.status == LIST_EXISTS || seen(a, call);
+    }
+    for (size_t i = 0; i < a->given_count; i++) {
+        struct lease_mark *g = &a->given[i];
+        if (g->token == call->call.number && g->at > call->asked && g->at < call->answered &&
+            !g->is_told) {
+            g->is_told = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool leases_refused(const struct oracle *o, const struct sim_call *call)
+{
+    const struct absence *a = &o->list[call->list].absence;
+    for (size_t i = 0; i < a->given_count; i++) {
+        const struct lease_mark *g = &a->given[i];
+        if (g->token == call->call.expected) {
+            return g->at > call->asked || (g->over != 0 && g->over < call->answered);
+        }
+    }
+    return true;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The oracle's part about lists that are missing though they have a head (on_missing = refuse).
+ */
+#ifndef SIM_LEASES_H
+#define SIM_LEASES_H
+
+#include "../world/model.h"
+
+struct intent;
+struct oracle;
+struct sim_call;
+
+/* An addition or deletion that was appended while the list was missing. */
+struct pending {
+    uint16_t id;
+    bool deletes;
+};
+
+struct lease_mark {
+    uint64_t token;
+    uint64_t at, over; /* moments; over: 0 while the head has it */
+    bool is_told;      /* to the client that has it */
+};
+
+/* Of one list. */
+struct absence {
+    uint64_t token; /* 0: no lease */
+    int64_t until_s;
+    struct pending *pending; /* in order */
+    size_t pending_count, pending_cap;
+    struct lease_mark *given;
+    size_t given_count, given_cap;
+};
+
+void leases_fini(struct absence *a);
+void leases_forget(struct oracle *o, unsigned list);
+/* Lays what was appended over what fills the list. */
+void leases_lay(const struct absence *a, struct ids *items);
+/* Blind changes have come to the head of a missing list. */
+void leases_append(struct oracle *o, unsigned list, const struct intent *intent, bool *exists,
+                   struct ids *items);
+/* No lease may be under way when that happens. */
+void leases_check_over(const struct oracle *o, unsigned list, int64_t now_s, const char *what);
+/* Holds what is stored against what is known. gives: a lease was given by what happened last. */
+void leases_compare(struct oracle *o, unsigned list, const struct stored *stored, bool gives,
+                    int64_t now_s);
+/* May the put with a token be refused? Not if the token is valid all the time. */
+bool leases_refused(const struct oracle *o, const struct sim_call *call);
+/* May the llease be answered so? */
+bool leases_answered(struct oracle *o, const struct sim_call *call);
+
+#endif
