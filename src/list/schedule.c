@@ -271,9 +271,9 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
         *metric = METRIC_list_busy;
         return "busy: this list is being compacted";
     }
-    if (call->fills) {
+    if (call->fills && list->put != NULL) {
         *metric = METRIC_list_busy;
-        return "busy: this list is being filled";
+        return "busy, nothing done: another fill of this list was faster";
     }
     if (call->room_bytes > 0 ||
         (kind == LIST_KIND_BLIND && round_call_bytes(call) > list_log_room(list))) {
