@@ -103,7 +103,7 @@ def skip_unless_there(suffix, text):
 
 def needs_debian_13(text):
     """Clients that learned something since Debian 12."""
-    return re.search(r"raw_command|protocol: :meta", text) is not None
+    return re.search(r"raw_command|protocol: :meta|of 2023", text) is not None
 
 
 def environment(text=""):
@@ -111,34 +111,38 @@ def environment(text=""):
     if needs_debian_13(text):
         root = pathlib.Path(debian_13()[1]).parent / "root/usr"
         (dalli,) = root.glob("share/rubygems-integration/all/gems/dalli-*/lib")
-        newer = {"RUBYLIB": str(dalli), "PYTHONPATH": str(root / "lib/python3/dist-packages")}
+        newer = {
+            "RUBYLIB": str(dalli),
+            "PYTHONPATH": str(root / "lib/python3/dist-packages"),
+            "GOPATH": str(root / "share/gocode"),
+        }
     return {
         **os.environ,
-        **newer,
         "NODE_PATH": str(ROOT / "build/node-clients/node_modules"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "GO111MODULE": "off",
         "GOPATH": GOCODE,
         "GOCACHE": str(ROOT / "build/go-cache"),
+        **newer,
     }
 
 
-def build(command, folder):
+def build(command, folder, needs=""):
     done = subprocess.run(
-        [str(word) for word in command], cwd=folder, env=environment(), capture_output=True,
+        [str(word) for word in command], cwd=folder, env=environment(needs), capture_output=True,
         text=True, timeout=20 * TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
-def command_of(folder, name):
+def command_of(folder, name, needs=""):
     """How to run the program NAME, with what lies beside it; builds it if it has to."""
     path = pathlib.Path(name)
-    program = f"{name}.out"
+    program = f"{name}{'.new' if needs_debian_13(needs) else ''}.out"
     helper = "lists" + path.suffix
     if path.suffix == ".go":
         sources = [name] + ([helper] if (folder / helper).exists() else [])
-        build(["go", "build", "-o", program, *sources], folder)
+        build(["go", "build", "-o", program, *sources], folder, needs)
         return [f"./{program}"]
     if path.suffix == ".c":
         build(["cc", "-Wall", "-Werror", "-o", program, name, "-lmemcached"], folder)
@@ -199,18 +203,20 @@ CLIENTS = {
     "Cache::Memcached": ("agent.pl", "Cache::Memcached", "Cache::Memcached"),
     "Cache::Memcached::Fast": ("agent.pl", "Cache::Memcached::Fast", "Memcached::Fast"),
     "gomemcache": ("agent.go", "gomemcache", "bradfitz"),
+    "gomemcache of 2023": ("agent.go", "gomemcache", "bradfitz of 2023"),
     "spymemcached": ("Agent.java", "spymemcached", "net.spy"),
     "libmemcached": ("agent.c", "libmemcached", "libmemcached/"),
 }
+NEWER = {"dalli with meta", "gomemcache of 2023"}  # of Debian 13
 BINARY_ONLY = {"memjs", "dalli"}
 NO_APPEND = {"gomemcache"}  # as Debian 12 packages it
 
 
 @functools.lru_cache(maxsize=None)
-def agent_command(folder, name):
+def agent_command(folder, name, needs):
     """Built once for all tests that this process runs."""
     shutil.copy(AGENTS / name, folder)
-    return command_of(folder, name)
+    return command_of(folder, name, needs)
 
 
 class Agent:
@@ -220,7 +226,7 @@ class Agent:
         name, argument, needs = CLIENTS[client]
         skip_unless_there(pathlib.Path(name).suffix, needs)
         self.process = subprocess.Popen(
-            [*agent_command(folder, name), argument, setting, *servers], cwd=folder,
+            [*agent_command(folder, name, needs), argument, setting, *servers], cwd=folder,
             env=environment(needs), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 

@@ -215,7 +215,7 @@ REFUSED = {
 
 def test_the_table_of_refusals_has_every_client():
     assert [row[0] for row in rows_of("When the proxy refuses")] == list(REFUSED)
-    assert set(REFUSED) == set(SPEAKERS)
+    assert set(REFUSED) == set(SPEAKERS) - {"gomemcache of 2023"}  # it has another one's row
 
 
 @pytest.mark.parametrize("client", REFUSED)

@@ -24,6 +24,21 @@ func shown(err error) string {
 	return "error " + strings.ReplaceAll(err.Error(), "\n", " ")
 }
 
+// Added in 2022.
+type appender interface {
+	Append(*memcache.Item) error
+	Prepend(*memcache.Item) error
+}
+
+func join(client interface{}, verb string, item *memcache.Item) string {
+	if newer, ok := client.(appender); ok && verb == "append" {
+		return shown(newer.Append(item))
+	} else if ok && verb == "prepend" {
+		return shown(newer.Prepend(item))
+	}
+	return "no such call"
+}
+
 func main() {
 	client := memcache.New(os.Args[3:]...)
 	client.Timeout = 20 * time.Second
@@ -59,7 +74,7 @@ func main() {
 			seconds, _ := strconv.Atoi(words[2])
 			answer = shown(client.Touch(key, int32(seconds)))
 		default:
-			answer = "no such call"
+			answer = join(client, verb, item)
 		}
 		fmt.Println(answer)
 	}
