@@ -264,11 +264,11 @@ def test_dalli_5_keeps_a_list(conn):
     assert meta(conn, f"md {KEY}") == [b"HD"]  # delete
     assert conn.lget(KEY) == []
     assert meta(conn, f"ms {KEY} 3 c F0 T0 MS", "a,b") == [b"HD c0"]  # set
-    assert meta(conn, f"ms {KEY} 1 c F0 T0 ME", "x") == [b"NS"]  # add
+    assert meta(conn, f"ms {KEY} 1 c F0 T0 ME", "x") == [b"NS c0"]  # add
     head, text = meta(conn, f"mg {KEY} v f c")  # get_cas
     version = re.fullmatch(rb"VA 3 f0 c(\d+)", head).group(1).decode()
     assert text == b"a,b"
     assert meta(conn, f"ms {KEY} 1 c F0 C{version} T0 MS", "c") == [b"HD c0"]  # set_cas
-    assert meta(conn, f"ms {KEY} 1 c F0 C{version} T0 MS", "d") == [b"EX"]
+    assert meta(conn, f"ms {KEY} 1 c F0 C{version} T0 MS", "d") == [b"EX c0"]
     assert meta(conn, f"mg {KEY} T100") == [b"HD"]  # touch
     assert meta(conn, f"mg {KEY} v f T100") == [b"VA 1 f0", b"c"]  # gat
