@@ -102,7 +102,8 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
             return reject(e, call, "item is empty");
         }
         if (item.len > policy->max_item_bytes) {
-            return reject(e, call, "item is longer than %u bytes", policy->max_item_bytes);
+            return reject(e, call, "item is longer than %u bytes (max_item_bytes)",
+                          policy->max_item_bytes);
         }
         if (policy->delimiter >= 0 && is_change &&
             memchr(item.p, policy->delimiter, item.len) != NULL) {

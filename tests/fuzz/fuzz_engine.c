@@ -202,12 +202,13 @@ static bool is_change(enum list_verb verb)
 
 static bool takes_items(enum list_verb verb)
 {
-    return list_verb_changes(verb) || verb == LIST_HAS;
+    return (list_verb_changes(verb) && verb != LIST_COPY) || verb == LIST_HAS;
 }
 
 static void fill_items(struct world *w, struct fuzz_call *c)
 {
-    bool may_be_none = c->call.verb == LIST_SET || c->call.verb == LIST_CREATE;
+    enum list_verb verb = c->call.verb;
+    bool may_be_none = verb == LIST_SET || verb == LIST_CREATE || verb == LIST_PUT;
     unsigned count = input_below(&w->in, 8);
     if (count == 7) { /* many, from few bytes; none of the long ones */
         uint8_t first = input_byte(&w->in);
@@ -221,6 +222,16 @@ static void fill_items(struct world *w, struct fuzz_call *c)
     for (c->call.item_count = 0; c->call.item_count < count; c->call.item_count++) {
         c->items[c->call.item_count] = fuzz_item(input_byte(&w->in));
     }
+}
+
+/* The version is that of the head that was seen last. */
+static void choose_condition(struct world *w, struct fuzz_call *c)
+{
+    static const enum list_condition conditions[] = {LIST_ALWAYS, LIST_IF_MISSING, LIST_IF_PRESENT,
+                                                     LIST_IF_VERSION};
+    c->call.condition = conditions[input_below(&w->in, 4)];
+    c->call.expected =
+        w->audit.head_count > 0 ? w->audit.heads[w->audit.head_count - 1].version : 1;
 }
 
 /* As inputs number them. */
@@ -240,6 +251,10 @@ static void submit(struct world *w)
     unsigned rest = choice / VERBS;
     if (verb == LIST_RANGE && rest >= 16) { /* numbered later than the others */
         verb = LIST_REVRANGE;
+    } else if (verb == LIST_CREATE && rest >= 14) {
+        verb = LIST_PUT;
+    } else if (verb == LIST_SET && rest >= 14) {
+        verb = LIST_COPY;
     }
     *c = (struct fuzz_call){.open = true};
     c->call.verb = verb;
@@ -250,6 +265,12 @@ static void submit(struct world *w)
     c->call.policy = w->policy;
     c->call.items = c->items;
     c->call.owner = c;
+    if (verb == LIST_PUT) {
+        choose_condition(w, c);
+    } else if (verb == LIST_COPY) {
+        c->call.source = keys[!(rest >> 1 & 1)];
+        c->call.source_policy = w->policy;
+    }
     if (takes_items(verb)) {
         fill_items(w, c);
     } else if (list_verb_has(verb, LIST_RANGES)) {

@@ -40,8 +40,8 @@ static enum list_verb choose_change(struct client *client)
            : n < 77 ? LIST_ADDX
            : n < 89 ? LIST_DELX
            : n < 91 ? LIST_SET
-           : n < 95 ? LIST_PUT
-           : n < 97 ? LIST_CREATE
+           : n < 96 ? LIST_PUT
+           : n < 98 ? LIST_CREATE
                     : LIST_DROP;
 }
 

@@ -177,7 +177,7 @@ def test_what_a_dialect_refuses_is_called_by_the_verb_of_the_client(conn):
 
 def test_limits(conn):
     fill(conn, "b-x", "old")
-    assert store(conn, "append", "b-x", "x" * 1025) == b"CLIENT_ERROR item is longer than 1024 bytes"
+    assert store(conn, "append", "b-x", "x" * 1025) == b"CLIENT_ERROR item is longer than 1024 bytes (max_item_bytes)"
     large = "x" * (1024 * 1024 + 1)
     kept = (
         b"SERVER_ERROR object too large for cache: above max_value_bytes (1048576), the list is as "

@@ -75,7 +75,7 @@ def test_between_pools_delimiters_and_times(start_daemon, memcacheds):
         assert conn.cmd("lcopy a other-b") == refusal
         assert conn.cmd("ldel a x|y") == b"DELETED"
         assert conn.cmd("ladd a more-than-ten-bytes") == b"STORED"
-        assert conn.cmd("lcopy a other-b") == b"CLIENT_ERROR lcopy: an item is longer than 10 bytes, nothing done"
+        assert conn.cmd("lcopy a other-b") == b"CLIENT_ERROR lcopy: an item is longer than 10 bytes (max_item_bytes), nothing done"
         assert conn.llen("other-b") == 100
         assert conn.cmd("ladd other-c x,y") == b"STORED"
         assert conn.cmd("lcopy other-c a") == refusal

@@ -90,7 +90,7 @@ def test_empty_items_and_too_long_ones(memcached, start_daemon, dialect):
     daemon = start_daemon([memcached], config=settings(dialect, max_item_bytes=100, **never(dialect)))
     with daemon.conn() as conn:
         assert conn.cmd(f"laddb {KEY} 0", "") == b"CLIENT_ERROR empty item"
-        assert conn.cmd(f"ladd {KEY} " + "x" * 101) == b"CLIENT_ERROR item is longer than 100 bytes"
+        assert conn.cmd(f"ladd {KEY} " + "x" * 101) == b"CLIENT_ERROR item is longer than 100 bytes (max_item_bytes)"
         assert conn.cmd(f"ladd {KEY} " + "x" * 100) == b"STORED"
         assert conn.lget(KEY) == [b"x" * 100]
 

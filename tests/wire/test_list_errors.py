@@ -90,7 +90,7 @@ def test_key_with_control_bytes(conn):
 
 
 def test_item_too_long(conn):
-    text = "CLIENT_ERROR item is longer than 1024 bytes"
+    text = "CLIENT_ERROR item is longer than 1024 bytes (max_item_bytes)"
     for verb in INLINE:
         refused(conn, f"{verb} untouched ok {'x' * 1025}", text)
     for verb in ("laddb", "ldelb", "lhasb"):
@@ -99,7 +99,7 @@ def test_item_too_long(conn):
 
 @pytest.mark.config(lists={"max_item_bytes": 3})
 def test_item_too_long_for_the_configuration(conn):
-    refused(conn, "ladd untouched abc abcd", "CLIENT_ERROR item is longer than 3 bytes")
+    refused(conn, "ladd untouched abc abcd", "CLIENT_ERROR item is longer than 3 bytes (max_item_bytes)")
     assert conn.cmd("ladd l abc") == b"STORED"
 
 

@@ -48,7 +48,7 @@ def test_delimiters_at_the_ends_are_passed_over(conn):
         assert put(conn, "k", block) == b"STORED"
         assert conn.lget("k") == [b"a", b"b"]
     assert put(conn, "k", b"a,,b") == b"CLIENT_ERROR item is empty"
-    assert put(conn, "k", b"a" * 1025) == b"CLIENT_ERROR item is longer than 1024 bytes"
+    assert put(conn, "k", b"a" * 1025) == b"CLIENT_ERROR item is longer than 1024 bytes (max_item_bytes)"
     assert conn.lget("k") == [b"a", b"b"]
 
 
@@ -63,6 +63,16 @@ def test_lputb_takes_what_lgetb_answers(conn):
     refusal = put(conn, "k", lines([b"a,b"]), verb="lputb")
     assert refusal.startswith(b"CLIENT_ERROR item holds the delimiter")
     assert conn.lgetb("k") == items
+
+
+@pytest.mark.config(proxy={"max_value_bytes": 2048})
+def test_a_block_that_is_too_long(conn):
+    text = b"CLIENT_ERROR data block is longer than max_value_bytes: raise it, or fill a scratch list by "
+    for verb in ("lput", "lputb"):
+        assert put(conn, "k", b"a," * 1025, verb=verb) == text + b"ladd and lcopy it"
+        assert conn.llen("k") == 0
+    assert put(conn, "k", b"a," * 1023 + b"bc") == b"STORED"
+    assert conn.lget("k") == [b"a", b"bc"]
 
 
 @pytest.mark.config(lists={"delimiter": "none"})

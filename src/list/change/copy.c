@@ -106,7 +106,8 @@ static void put_item(struct copy *c, struct slice item)
 {
     const struct list_policy *to = c->op->list->policy;
     if (item.len > to->max_item_bytes) {
-        snprintf(c->error, LIST_ERROR_MAX, "lcopy: an item is longer than %u bytes, nothing done",
+        snprintf(c->error, LIST_ERROR_MAX,
+                 "lcopy: an item is longer than %u bytes (max_item_bytes), nothing done",
                  to->max_item_bytes);
         c->state = COPY_REFUSED;
     } else if (to->delimiter >= 0 && memchr(item.p, to->delimiter, item.len) != NULL) {

@@ -25,6 +25,12 @@ static const struct slice usages[VERB_COUNT] = {LIST_VERB_TABLE(LIST_VERB, LIST_
 #undef LIST_VERB
 #undef LIST_WORD
 
+/* Its size is in the settings: a line of the parser is the same for all. */
+#define REPLY_LONG_BLOCK \
+    SLICE_LIT( \
+        "CLIENT_ERROR data block is longer than max_value_bytes: raise it, or fill a scratch " \
+        "list by ladd and lcopy it\r\n")
+
 static struct slice usage(const struct request_line *line)
 {
     return usages[line->verb->verb];
@@ -234,7 +240,7 @@ struct parse_result request_list_block(const struct request_line *line, struct r
         return request_refuse_data(line, usage(line), false, len);
     }
     if (len > line->limits->max_value_bytes) {
-        return request_refuse_data(line, REPLY_TOO_LARGE, false, len);
+        return request_refuse_data(line, REPLY_LONG_BLOCK, false, len);
     }
     out->key = words[0];
     out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
