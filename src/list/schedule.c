@@ -153,6 +153,10 @@ static bool take_exact(struct start *start, struct list_call *call)
         start->change_waits = true;
         return false;
     }
+    if (call->verb == LIST_TOUCH && list_wanted_until_s(start->pass.e, list) != 0 &&
+        (list->compaction != NULL || list->merge != NULL || list->wish != WISH_NONE)) {
+        return false; /* it waits for sublists that live longer: others may go before it */
+    }
     size_t bytes = round_call_bytes(call);
     if (start->exact != NULL && start->exact_bytes + bytes > list_log_hard_limit(list) / 2) {
         start->change_waits = true; /* together they might find no room in a log that is empty */

@@ -72,7 +72,7 @@
     VERB(ADDX, EXACT, LIST_MAKES)                WORD(ADDX, laddx, ITEMS, ADDED) \
     VERB(DELX, EXACT, 0)                         WORD(DELX, ldelx, ITEMS, REMOVED) \
     VERB(CREATE, EXACT, LIST_MAKES | LIST_ALONE) WORD(CREATE, lcreate, CONTENT, STORED) \
-    VERB(TOUCH, EXACT, LIST_ALONE)               WORD(TOUCH, ltouch, EXPTIME, TOUCHED) \
+    VERB(TOUCH, EXACT, LIST_ALONE | LIST_LONG)   WORD(TOUCH, ltouch, EXPTIME, TOUCHED) \
     VERB(LEASE, EXACT, 0)                        WORD(LEASE, llease, LEASE, LEASE) \
     VERB(PUT, FILL, LIST_MAKES | LIST_LONG)      WORD(PUT, lput, BLOCK, STORED) \
                                                  WORD(PUT, lputb, LINES, STORED) \

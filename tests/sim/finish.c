@@ -10,6 +10,7 @@
 
 struct leftovers {
     struct sim_world *w;
+    unsigned server;
     struct slice found;
 };
 
@@ -18,7 +19,8 @@ static void check_named(void *arg, const struct item *item)
     struct leftovers *l = arg;
     struct slice key = item_key(item);
     const char *end = memchr(key.p, '#', key.len);
-    if (item->value->used == 0 || end == key.p + key.len - 1 || clock_key_is(key)) {
+    bool over = item->expires_s != 0 && item->expires_s <= l->w->clocks_s[l->server];
+    if (over || item->value->used == 0 || end == key.p + key.len - 1 || clock_key_is(key)) {
         return;
     }
     struct slice list = slice_make(key.p, (size_t)(end - key.p));
@@ -135,8 +137,13 @@ static void check_renewal(struct sim_world *w, unsigned list)
         item->expires_s == 0) {
         return;
     }
-    item->expires_s = w->clocks_s[server] + w->p.ttl_s / 2;
-    oracle_note_life(&w->oracle, list, world_now(&w->base).wall_s);
+    if (w->p.format > 1 && w->p.ttl_s > 4 * DAY_S) {
+        /* So late that the sublists would end before it when it is renewed. */
+        sim_let_pass(w, (uint64_t)w->p.ttl_s / 7 * 1000000);
+    } else {
+        item->expires_s = w->clocks_s[server] + w->p.ttl_s / 2;
+        oracle_note_life(&w->oracle, list, world_now(&w->base).wall_s);
+    }
     (void)ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_LEN, list);
     sim_let_pass(w, 1000000);
     sim_rest(w, "after a renewal");
@@ -315,9 +322,12 @@ void sim_finish(struct sim_world *w)
     for (unsigned list = 0; w->p.leases && list < w->p.lists; list++) {
         check_absence(w, list);
     }
-    if (!sim_loses(w) && !lives_end(&w->p)) {
+    /* Where all lists begin with a time, their sublists end as well. */
+    bool all_end = w->p.format > 1 && w->p.touches == 0 && w->p.ttl_s > 0;
+    if (!sim_loses(w) && (!lives_end(&w->p) || all_end)) {
         struct leftovers leftovers = {.w = w};
         for (unsigned s = 0; s < w->p.servers; s++) {
+            leftovers.server = s;
             store_each(&w->base.stores[s], check_named, &leftovers);
         }
     }

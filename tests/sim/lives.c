@@ -92,7 +92,9 @@ static bool is_from_now(const struct sim_world *w, const struct message *m, int6
 /* May it have been renewed? Only one that expires, and would do so earlier. */
 static bool may_be_renewed(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
-    if (w->p.ttl_renew == TTL_RENEW_NEVER || !is_from_now(w, m, at_s, w->p.ttl_s)) {
+    /* With sublists that end it goes as far as they live at first. */
+    bool less = w->p.format > 1 && at_s < w->clocks_s[m->flight.server] + w->p.ttl_s;
+    if (w->p.ttl_renew == TTL_RENEW_NEVER || !(less || is_from_now(w, m, at_s, w->p.ttl_s))) {
         return false;
     }
     for (unsigned i = 0; i < m->end_count; i++) {
@@ -107,7 +109,8 @@ static bool may_be_renewed(const struct sim_world *w, const struct message *m, i
 static bool must_be_renewed(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     int64_t end_s = w->clocks_s[m->flight.server] + w->p.ttl_s - LOOK_AGE_MAX_S;
-    if (w->p.ttl_renew == TTL_RENEW_NEVER || m->end_count != 1 || w->p.touches > 0) {
+    bool cut = w->p.format > 1; /* it goes as far as the sublists live */
+    if (w->p.ttl_renew == TTL_RENEW_NEVER || m->end_count != 1 || w->p.touches > 0 || cut) {
         return false;
     }
     return m->ends_s[0] != 0 && m->ends_s[0] < end_s && at_s < end_s;
@@ -142,11 +145,18 @@ static void check_rewritten(const struct sim_world *w, const struct message *m, 
 {
     const struct list_call *touch = touch_of(m);
     const struct slice key = flight_key(&m->flight);
-    if (touch != NULL && at_s != end_of(w, m, touch->exptime)) {
+    int64_t end_s = touch == NULL ? 0 : end_of(w, m, touch->exptime);
+    /* Where sublists end, the seconds are counted from a look at the clock on. */
+    int64_t early_s = end_s - (at_s < 0 ? w->clocks_s[m->flight.server] : at_s);
+    bool looked = touch != NULL && w->p.format > 1 && end_s > 0 && early_s >= 0 &&
+                  early_s < LOOK_AGE_MAX_S && touch->exptime <= EXPTIME_RELATIVE_MAX_S;
+    if (touch != NULL && at_s != end_s && !looked) {
         sim_violation("%.*s was to expire at %lld by an ltouch, and does at %lld", SLICE_ARGS(key),
-                      (long long)end_of(w, m, touch->exptime), (long long)at_s);
+                      (long long)end_s, (long long)at_s);
     }
-    if (touch == NULL && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s) &&
+    bool begins = m->intent.kind == INTENT_PUT &&
+                  (w->p.ttl_s > 0 ? is_from_now(w, m, at_s, w->p.ttl_s) : at_s == 0);
+    if (touch == NULL && !begins && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s) &&
         !is_announced_in(m, at_s)) {
         sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
                       SLICE_ARGS(key), (long long)m->ends_s[m->end_count - 1], (long long)at_s);
@@ -162,6 +172,10 @@ static bool begins_well(const struct sim_world *w, const struct message *m, int6
     struct slice value = m->flight.request.value;
     if (slice_starts_with(value, SLICE_LIT("^1 ?0.0\n~"))) {
         return at_s == 0; /* a head to announce in: what is written is found as long as it stands */
+    }
+    if (m->intent.kind == INTENT_COMPACT) {
+        /* An lput announces in a head of its own. */
+        return at_s == 0 || is_from_now(w, m, at_s, w->p.ttl_s);
     }
     if (w->p.ttl_s > 0) {
         return is_from_now(w, m, at_s, w->p.ttl_s);
@@ -197,6 +211,13 @@ void lives_check(struct sim_world *w, const struct message *m)
     } else if (begins && m->proxy != NULL && !begins_well(w, m, at_s)) {
         sim_violation("%.*s was made to expire at %lld", SLICE_ARGS(flight_key(&m->flight)),
                       (long long)at_s);
+    }
+    if (w->p.dialect == DIALECT_NATIVE && !sim_loses(w)) {
+        struct slice list = slice_of(w->oracle.list[m->list].key);
+        const char *wrong = model_lives(&w->base.cluster, list, world_now(&w->base).wall_s);
+        if (wrong != NULL) {
+            sim_violation("%.*s# %s", SLICE_ARGS(list), wrong);
+        }
     }
     if (item != NULL) {
         item->end_count = 0;
@@ -235,10 +256,14 @@ void lives_touch(struct sim_world *w, unsigned server, struct slice key)
         exptime = lives_choose(w, &w->rng);
         exptime = exptime < 0 ? 1 : exptime;
     }
+    int64_t end_s = exptime == 0                       ? 0
+                    : exptime > EXPTIME_RELATIVE_MAX_S ? exptime
+                                                       : clock_s + exptime;
+    if (w->p.format > 1 && item->expires_s != 0 && (end_s == 0 || end_s > item->expires_s)) {
+        return; /* its sublists may end before: see check_touched() */
+    }
     item->ends_s[item->end_count++] = item->expires_s;
-    item->expires_s = exptime == 0                       ? 0
-                      : exptime > EXPTIME_RELATIVE_MAX_S ? exptime
-                                                         : clock_s + exptime;
+    item->expires_s = end_s;
     trace(&w->base, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
           (long long)item->expires_s);
     for (unsigned list = 0; list < w->p.lists; list++) {

@@ -133,3 +133,152 @@ def test_dialects_of_several_items(start_daemon, memcached, dialect):
         if dialect == "paired":
             assert backend.cmd("touch follow-l 50") == b"TOUCHED"
             assert 0 < ttl(conn, "l") <= 50
+
+
+# ---- sublists ----
+
+HOUR_S = 3600
+ENDING = {"lists": {**TINY, "format": 2}}
+
+
+class Sublists:
+    """What a list's head says of its sublists, and what memcached says."""
+
+    def __init__(self, backend, key):
+        wait_until("sublists that a head names", lambda: self.look(backend, key))
+
+    def look(self, backend, key):
+        """False when the head has named others meanwhile."""
+        value = backend.get(f"{key}#") or b"^1\n"
+        fields = value.split(b"\n", 1)[0].split(b" ")[1:]
+        untils = [int(field[1:]) for field in fields if field[:1] == b"@"]
+        self.until_s = untils[0] if untils else None
+        self.ttls = []
+        for field in fields:
+            if field[:1].isalnum():
+                name, count = field.split(b":")[0].split(b".")
+                for n in range(int(count)):
+                    answer = backend.cmd(f"mg {key}#{name.decode()}.{n} t")
+                    if answer == b"EN":
+                        return False
+                    self.ttls.append(int(answer[4:]))
+        return True
+
+    def end(self):
+        """Do all of them end?"""
+        return self.until_s is not None and self.ttls and min(self.ttls) >= 0
+
+    def last(self):
+        return self.until_s is None and self.ttls and max(self.ttls) == -1
+
+
+def fill(conn, key, count=100):
+    for n in range(count):
+        assert conn.cmd(f"ladd {key} item-{n}") == b"STORED"
+    assert conn.cmd(f"lcompact {key}") == b"OK"
+    assert len(conn.lget(key)) == count
+
+
+@pytest.fixture
+def backend(memcached):
+    with memcached.conn() as conn:
+        yield conn
+
+
+@pytest.mark.config(**{"lists": {**TINY, "format": 2, "ttl_s": 1000}})
+def test_sublists_end_behind_their_list(conn, backend):
+    fill(conn, "l")
+    left_s = ttl(conn, "l")
+    sublists = Sublists(backend, "l")
+    assert sublists.end()
+    assert left_s < min(sublists.ttls) and max(sublists.ttls) < left_s + 2 * HOUR_S
+    for n in range(100, 200):  # flips beside runs that end
+        assert conn.cmd(f"ladd l item-{n}") == b"STORED"
+    assert Sublists(backend, "l").end()
+
+
+@pytest.mark.config(**{"lists": {**TINY, "format": 1, "ttl_s": 1000}})
+def test_sublists_of_the_first_format_live_for_ever(conn, backend):
+    fill(conn, "l")
+    assert Sublists(backend, "l").last()
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.config(**{"lists": {**TINY, "format": 2, "placement": "spread", "ttl_s": 1000}})
+def test_sublists_on_other_servers_end_as_well(conn, memcacheds):
+    fill(conn, "l", 200)
+    ends = set()
+    for server in memcacheds:
+        with server.conn() as backend:
+            listed = backend.get("l#")
+            for field in (listed or b"").split(b"\n", 1)[0].split(b" ")[1:]:
+                if field[:1].isalnum():
+                    name, count = field.split(b":")[0].split(b".")
+                    ends |= {f"l#{name.decode()}.{n}" for n in range(int(count))}
+    answers = []
+    for server in memcacheds:
+        with server.conn() as backend:
+            answers += [backend.cmd(f"mg {key} t") for key in ends]
+    found = [int(answer[4:]) for answer in answers if answer != b"EN"]
+    assert len(found) == len(ends) > 1 and min(found) > ttl(conn, "l")
+
+
+@pytest.mark.config(**ENDING)
+def test_ltouch_takes_the_sublists_along(conn, backend):
+    fill(conn, "l")
+    assert Sublists(backend, "l").last()
+    assert conn.cmd("ltouch l 100") == b"TOUCHED"
+    wait_until("they end", lambda: Sublists(backend, "l").end())
+    first = Sublists(backend, "l").until_s
+    assert conn.cmd("ltouch l 200") == b"TOUCHED"  # within
+    assert Sublists(backend, "l").until_s == first
+    assert conn.cmd("ltouch l 1000000") == b"TOUCHED"  # beyond
+    sublists = Sublists(backend, "l")
+    assert sublists.end() and min(sublists.ttls) >= ttl(conn, "l") > 900000
+    assert conn.cmd("ltouch l 2000000000") == b"TOUCHED"
+    sublists = Sublists(backend, "l")
+    assert sublists.until_s > 2000000000 and min(sublists.ttls) > ttl(conn, "l") > MONTH_S
+    assert conn.cmd("ltouch l 0") == b"TOUCHED"
+    assert Sublists(backend, "l").last() and ttl(conn, "l") == -1
+    assert len(conn.lget("l")) == 100
+
+
+@pytest.mark.config(**ENDING)
+def test_a_touch_of_the_head_is_mended(conn, backend):
+    fill(conn, "l")
+    assert conn.cmd("ltouch l 100") == b"TOUCHED"
+    wait_until("they end", lambda: Sublists(backend, "l").end())
+    assert backend.cmd("touch l# 1000000") == b"TOUCHED"
+    assert len(conn.lget("l")) == 100
+    wait_until("they end later", lambda: min(Sublists(backend, "l").ttls, default=0) > 1000000)
+    assert ttl(conn, "l") > 900000
+    assert backend.cmd("touch l# 0") == b"TOUCHED"
+    assert len(conn.lget("l")) == 100
+    wait_until("they last", lambda: Sublists(backend, "l").last())
+    assert ttl(conn, "l") == -1
+
+
+@pytest.mark.config(**ENDING)
+def test_no_touch_of_the_head_through_the_proxy(conn):
+    assert conn.cmd("ladd l a") == b"STORED"
+    for line in ("touch l# 100", "gat 100 l#", "mg l# T100"):
+        assert conn.cmd(line).startswith(b"CLIENT_ERROR this key belongs to a list"), line
+    assert ttl(conn, "l") == -1
+
+
+def test_ltouch_under_load(start_daemon, memcached, backend):
+    daemons = [start_daemon([memcached], config=ENDING) for _ in range(2)]
+    conns = [daemon.conn() for daemon in daemons]
+    fill(conns[0], "l")
+    for n in range(300):
+        conns[1].send(f"ladd l more-{n}\r\n")
+        exptime = [100, 1000000, 0, 50000][n % 4]
+        assert conns[0].cmd(f"ltouch l {exptime}") == b"TOUCHED"
+        assert conns[1].line() == b"STORED"
+    assert conns[0].cmd("ltouch l 700000") == b"TOUCHED"
+    sublists = Sublists(backend, "l")
+    assert not sublists.ttls or sublists.last() or min(sublists.ttls) > 600000
+    for conn in conns:
+        assert len(conn.lget("l")) == 400
+        assert 600000 < ttl(conn, "l") <= 700000
+        conn.close()

@@ -306,6 +306,52 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
     take_items(&replay, items);
 }
 
+/* The second of another server's clock at the same time, as near as seconds go. */
+static int64_t second_of(const struct store *from, const struct store *to, int64_t at_s)
+{
+    return at_s - from->lead_s + to->lead_s;
+}
+
+const char *model_lives(const struct cluster *cluster, struct slice list_key, int64_t now_s)
+{
+    enum { GRACE_S = 1 };
+    const char *wrong = NULL;
+    const struct item *item = find_head(cluster, list_key, now_s);
+    struct ref_head head = {0};
+    if (item == NULL || !ref_head_read(&head, item_value(item))) {
+        ref_head_fini(&head);
+        return NULL;
+    }
+    char name[KEY_BYTES_MAX + 1];
+    (void)snprintf(name, sizeof name, "%.*s#", SLICE_ARGS(list_key));
+    struct store *own = cluster_store(cluster, slice_of(name));
+    uint64_t until = 0;
+    if (head.until.len > 0) {
+        struct slice digits = slice_make(head.until.p + 1, head.until.len - 1);
+        CHECK(slice_to_u64(head.until.p[0] == '@' ? digits : head.until, &until));
+    }
+    if (until != 0 && (item->expires_s == 0 || item->expires_s > (int64_t)until)) {
+        wrong = "outlives the second that it names for its sublists";
+    }
+    for (size_t i = 0; wrong == NULL && i < head.runs.count; i++) {
+        const struct ref_range *run = &head.runs.ranges[i];
+        for (uint64_t n = 0; wrong == NULL && n < run->count; n++) {
+            sublist_name(name, list_key, run->name, n);
+            struct slice key = slice_of(name);
+            struct slice placement = cluster->spread ? key : slice_make(name, list_key.len + 1);
+            struct store *store = cluster_store(cluster, placement);
+            const struct item *sublist = store_find(store, key, now_s);
+            if (sublist != NULL && sublist->expires_s != 0 &&
+                (until == 0 ||
+                 sublist->expires_s + GRACE_S < second_of(own, store, (int64_t)until))) {
+                wrong = "names a sublist that does not live as long as it says";
+            }
+        }
+    }
+    ref_head_fini(&head);
+    return wrong;
+}
+
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                       struct slice sublist)
 {

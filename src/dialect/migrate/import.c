@@ -73,7 +73,7 @@ enum progress import_write(struct engine *e, struct work *w, const struct op_eve
     w->next_part = 0;
     for (;;) {
         while (!w->failed && w->next_part < w->text_count && w->op.due < INFLIGHT_MAX) {
-            emit_add_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_part,
+            emit_add_sublist(e, &w->op, &w->move->import.range.name, (uint32_t)w->next_part, 0,
                              w->texts[w->next_part], 0);
             w->next_part++;
         }

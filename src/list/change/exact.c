@@ -16,7 +16,10 @@
 /* First pause after a conflict; doubles up to 2^8 times that: 50 ms. */
 #define BACKOFF_US 200u
 
-enum { TAG_GET = 1, TAG_WRITE };
+/* How often an ltouch waits for a compaction that gives the list's sublists more time. */
+#define WAITS_MAX 8
+
+enum { TAG_GET = 1, TAG_WRITE, TAG_CLOCK };
 
 /* A call's share of the items. */
 struct share {
@@ -40,6 +43,7 @@ struct op_exact {
     bool head_tells;          /* that the list holds items */
     struct block *entries;    /* what the calls change */
     unsigned tries;
+    int64_t exptime; /* of an ltouch, to be sent */
     bool missed_any;
     struct name missed; /* the run of which a sublist was missing last time */
     bool unsure;        /* reading failed: look at the head again */
@@ -189,7 +193,7 @@ static void emit_change(struct engine *e, struct op_exact *x)
     }
     block_append(&value, x->entries->data, x->entries->used);
     struct list_call *touch = only_touch(x);
-    struct life life = touch != NULL ? life_given(touch->exptime) : (struct life){0};
+    struct life life = touch != NULL ? life_given(x->exptime) : (struct life){0};
     if (x->head == NULL) {
         emit_add_head(e, &x->op, value, TAG_WRITE);
     } else if (touch != NULL) {
@@ -256,6 +260,11 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
             x->op.list->has_head = true;
         }
         list_note_size(x->op.list, (x->head == NULL ? 0 : x->head->value.len) + x->entries->used);
+        if (only_touch(x) != NULL && x->head->run_count > 0 &&
+            x->head->marks.sublists_until_s == 0) {
+            struct life life = life_given(x->exptime);
+            list_wish_for_end(e, x->op.list, &life);
+        }
         finish_all(e, x);
         return true;
     }
@@ -352,6 +361,61 @@ static bool decided(struct engine *e, struct op_exact *x)
     return false;
 }
 
+/* The ltouch waits in the queue until the sublists live so long: a compaction writes them anew. */
+static void wait_for_sublists(struct engine *e, struct op_exact *x, int64_t until_s)
+{
+    struct list *list = x->op.list;
+    struct list_call *call = only_touch(x);
+    if (call->number++ == WAITS_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        fail_all(e, x, "busy, nothing done: the list's sublists could not be given more time");
+        return;
+    }
+    list->wanted_until_s = until_s;
+    list->wanted_by_us = call->deadline_us != 0 ? call->deadline_us : UINT64_MAX;
+    calls_give_back(e, list, &x->calls);
+    lists_wish(&e->lists, list, WISH_COMPACT, NULL);
+}
+
+/* Turns the EXPTIME of an ltouch into a second of the server's clock that the sublists reach. */
+static void take_clock(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    if (TAILQ_EMPTY(&x->calls)) {
+        return;
+    }
+    if (event->status != BE_HIT && event->status != BE_MISS) {
+        op_error_text(event, x->error);
+        fail_all(e, x, x->error);
+        return;
+    }
+    int64_t now_s = (int64_t)event->reply->number;
+    x->exptime += x->exptime <= EXPTIME_RELATIVE_MAX_S ? now_s : 0;
+    if (x->exptime > x->head->marks.sublists_until_s) {
+        wait_for_sublists(e, x, x->exptime);
+    }
+}
+
+/* An ltouch: a list whose sublists end does not outlive them. Ends without calls when it has to
+ * wait for that, or with x->exptime. */
+static enum progress reach_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+{
+    struct co *co = &x->op.co;
+    CO_BEGIN(co);
+    x->exptime = only_touch(x)->exptime;
+    x->op.list->wanted_until_s = 0;
+    if (x->head->marks.sublists_until_s == 0 || x->exptime < 0) {
+        CO_RETURN(co);
+    }
+    if (x->exptime == 0) {
+        wait_for_sublists(e, x, INT64_MAX);
+        CO_RETURN(co);
+    }
+    expiry_look(e, &x->op, TAG_CLOCK);
+    CO_AWAIT(co, "reading the server's clock for a time to live");
+    take_clock(e, x, event);
+    CO_END(co);
+}
+
 static enum progress exact_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_exact *x = (struct op_exact *)op;
@@ -391,6 +455,12 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         }
         if (log_full(e, x)) {
             break;
+        }
+        if (only_touch(x) != NULL) {
+            CO_CALL(co, reach_step(e, x, event));
+            if (TAILQ_EMPTY(&x->calls)) {
+                break;
+            }
         }
         x->sent = true;
         emit_change(e, x);

@@ -21,21 +21,13 @@ struct op_renew {
     unsigned tries;
 };
 
-/* In eighths of ttl_s. */
-static bool is_due(const struct list_policy *policy, uint64_t left_us)
-{
-    return left_us / 1000000 * 8 < (uint64_t)policy->ttl_s * 7;
-}
-
 /* Takes the head; true when there is nothing to renew. */
 static bool settled(struct engine *e, struct op_renew *r, const struct op_event *event)
 {
     char error[LIST_ERROR_MAX];
     head_unref(&r->head);
-    if (op_take_head(e, &r->op, event, &r->head, error) != GOT_HEAD || r->head->ttl_s < 0) {
-        return true;
-    }
-    return !is_due(r->op.list->policy, (uint64_t)r->head->ttl_s * 1000000);
+    return op_take_head(e, &r->op, event, &r->head, error) != GOT_HEAD ||
+           !life_is_due(r->op.list->policy, r->head->ttl_s);
 }
 
 static void emit_same(struct engine *e, struct op_renew *r)
@@ -90,7 +82,8 @@ void renew_consider(struct engine *e, struct list *list, bool changed)
         list->renewal != NULL || now_us < list->renew_after_us || e->renewals >= RENEWALS_MAX) {
         return;
     }
-    if (!is_due(policy, list->expires_us > now_us ? list->expires_us - now_us : 0)) {
+    uint64_t left_us = list->expires_us > now_us ? list->expires_us - now_us : 0;
+    if (!life_is_due(policy, (int64_t)(left_us / 1000000))) {
         return;
     }
     struct op_renew *r = op_create(e, list, sizeof *r, renew_step, renew_fini);

@@ -47,7 +47,7 @@ struct block *compact_value(struct op_compact *c, struct layout *layout)
     }
     c->fills = c->head->marks.absent && !layout->marks.absent;
     c->empties = layout->marks.absent && c->plan.kind == PLAN_CLEAR;
-    struct block *value = layout_value(layout);
+    struct block *value = life_settle(c, layout) ? layout_value(layout) : NULL;
     layout_fini(layout);
     return value;
 }
@@ -80,6 +80,15 @@ static unsigned publish_tries(const struct op_compact *c)
     return few ? PUBLISH_TRIES_FAR : PUBLISH_TRIES_MAX;
 }
 
+static void emit_head(struct engine *e, struct op_compact *c)
+{
+    struct life life = c->head->marks.absent ? life_kept(c->head->ttl_s)
+                                             : life_renewed(c->op.list->policy, c->head->ttl_s);
+    life.until_s = c->until_s;
+    life.strict = c->new_until;
+    emit_cas_for(e, &c->op, c->head, &life, c->value, TAG_CAS);
+}
+
 enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
                            publish_build *build)
 {
@@ -108,7 +117,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
         if (c->fills) {
             emit_cas_new(e, op, c->head, c->value, TAG_CAS);
         } else {
-            emit_cas(e, op, c->head, c->value, TAG_CAS);
+            emit_head(e, c);
         }
         CO_AWAIT(co, "publishing");
         settle_cas(e, c, event, c->value);
@@ -311,6 +320,7 @@ static void choose(struct engine *e, struct op_compact *c)
     if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
         c->plan.kind = PLAN_NOTHING;
     }
+    life_choose(e, c);
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
         c->run = (struct name){{0}}; /* once */
     }
@@ -348,6 +358,9 @@ static void note_step(struct engine *e, struct op_compact *c)
 {
     bool failed = c->result == STEP_FAILED;
     c->steps++;
+    if (c->result == STEP_DONE && (c->plan.kind == PLAN_FLIP || c->plan.kind == PLAN_MERGE)) {
+        life_note(c);
+    }
     c->did_something = c->did_something || c->result == STEP_DONE;
     c->purge_failed = c->purge_failed || (failed && c->plan.kind == PLAN_PURGE_FIRST);
     note_cleared(e, c);
@@ -468,6 +481,7 @@ static void compact_fini(struct engine *e, struct op *op)
     head_unref(&c->head);
     head_unref(&c->folded);
     free(c->inputs);
+    free(c->lasting);
     free(c->garbage);
     free(c->garbage_failed);
 }

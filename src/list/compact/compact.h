@@ -41,7 +41,13 @@ enum step_result {
     STEP_UNKNOWN,  /* the outcome of a write is not known: nothing may be deleted */
 };
 
-enum { TAG_CAS = TAG_OWN, TAG_DROP };
+enum { TAG_CAS = TAG_OWN, TAG_DROP, TAG_CLOCK };
+
+/* A run that this compaction has written, and until when its sublists live. */
+struct lasting {
+    struct name name;
+    int64_t until_s;
+};
 
 struct op_compact {
     struct op op;
@@ -56,11 +62,16 @@ struct op_compact {
     bool foreign;     /* what stands in the head's place is no list */
     bool was_missing; /* there was none, and that is not this compaction's doing */
     bool did_something;
-    struct head *head;   /* as last read */
-    struct log_fold log; /* compact_log's */
-    struct block *value; /* the head being published */
-    bool fills;          /* it says no more that the list is missing */
-    bool empties;        /* it says so from now on */
+    struct head *head;       /* as last read */
+    struct log_fold log;     /* compact_log's */
+    struct block *value;     /* the head being published */
+    bool fills;              /* it says no more that the list is missing */
+    bool empties;            /* it says so from now on */
+    int64_t until_s;         /* life.h: no longer than that may it live; 0: any time */
+    bool new_until;          /* that is not what the head says that was read */
+    bool extends;            /* the plan is there for the sublists' times alone */
+    struct lasting *lasting; /* runs of this compaction that live as long as the list needs */
+    size_t lasting_count;
     struct plan plan;
     enum step_result result;
     unsigned tries;
@@ -112,6 +123,17 @@ bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_e
 bool compact_is_absent(const struct op_compact *c);
 /* The head that is to be published, from its layout, which is given up. */
 struct block *compact_value(struct op_compact *c, struct layout *layout);
+/* life.c: decides until when the sublists live that are about to be written, for a head that
+ * expires by the server's clock. others: runs that the head names besides will stay beside the new
+ * one. */
+enum progress life_step(struct engine *e, struct op_compact *c, const struct op_event *event,
+                        bool others);
+/* The run that was written is in the head now: notes until when it lives. */
+void life_note(struct op_compact *c);
+/* Chooses a merge where the head's sublists do not live as long as the list needs. */
+void life_choose(struct engine *e, struct op_compact *c);
+/* Says in the layout until when its sublists live. False: not as long as the list does. */
+bool life_settle(struct op_compact *c, struct layout *layout);
 /* What the log of c->head amounts to; valid until the next call. */
 const struct fold *compact_log(struct op_compact *c);
 /* There is no list: is that news, or this compaction's own doing? */

@@ -159,8 +159,11 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
     OP_BECOME_PUBLISHER(co, &c->op);
     writer_init(e, &c->writer, op, c->head->log.len + 2 * list_log_hard_limit(op->list), c->error);
     CO_CALL(co, announce_step(e, &c->writer, &c->head, event, "announcing a flip"));
+    if (c->head != NULL) {
+        CO_CALL(co, life_step(e, c, event, c->head->run_count > 0 && !compact_log(c)->cleared));
+    }
     c->result = c->writer.conflict ? STEP_CONFLICT : STEP_FAILED;
-    if (c->head != NULL && prepare(e, c)) {
+    if (c->head != NULL && !writer_failed(&c->writer) && prepare(e, c)) {
         if (list_is_far(op->list)) {
             /* The head behind the sublists: fewer round trips for others to append in. */
             emit_get(e, op, TAG_HEAD);

@@ -177,7 +177,7 @@ static enum progress fold_newer(struct engine *e, struct op_compact *c,
     CO_END(co);
 }
 
-/* Its time is over: what was read is not all, and nothing of it is published. */
+/* What was read is not all, and nothing of it is published. */
 static void give_up(struct op_compact *c)
 {
     c->scan.state = SCAN_YIELD;
@@ -286,7 +286,11 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     CO_CALL(co, announce_step(e, &c->writer, &c->head, event, "announcing a merge"));
     c->result = c->writer.conflict ? STEP_CONFLICT : STEP_FAILED;
     if (c->head != NULL && begin(c)) {
-        CO_CALL(co, fold_newer(e, c, event));
+        CO_CALL(co, life_step(e, c, event, c->input_count < c->head->run_count));
+        give_up(c);
+        if (!writer_failed(&c->writer)) {
+            CO_CALL(co, fold_newer(e, c, event));
+        }
         if (compact_over(e, c)) {
             give_up(c);
         }

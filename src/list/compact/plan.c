@@ -126,6 +126,13 @@ static void fit_memory(const struct head *head, const struct list_policy *policy
     plan->count = count;
 }
 
+struct plan plan_merge_from(const struct head *head, const struct list_policy *policy, size_t first)
+{
+    struct plan plan = {PLAN_MERGE, first, head->run_count - first};
+    fit_memory(head, policy, &plan);
+    return plan;
+}
+
 /* What is left when the content is as it should be. */
 static struct plan plan_rest(const struct plan_input *in)
 {

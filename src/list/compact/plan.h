@@ -55,6 +55,10 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
                         enum compact_goal goal, const struct name *run, int64_t now_s,
                         bool purge_failed);
 
+/* Merges the run at first and all newer ones, or as many of these as the memory allows. */
+struct plan plan_merge_from(const struct head *head, const struct list_policy *policy,
+                            size_t first);
+
 /* Which neighbouring runs to merge so that runs grow geometrically: an item is rewritten O(log n)
  * times in its life. False when none. */
 bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size_t *merge_count);

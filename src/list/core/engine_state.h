@@ -31,9 +31,10 @@ struct engine {
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
     struct expiries expiries; /* writes that wait for a server's clock */
-    size_t calls;      /* submitted and not done, also those that wait for nothing but a moment */
-    unsigned touches;  /* touch operations under way */
-    unsigned renewals; /* operations under way that renew a list's time to live */
+    size_t calls;     /* submitted and not done, also those that wait for nothing but a moment */
+    unsigned touches; /* touch operations under way */
+    int64_t clock_lead_s;  /* what a server's clock has shown, less this proxy's, as seen last */
+    unsigned renewals;     /* operations under way that renew a list's time to live */
     uint64_t session_mark; /* the current pass over a queue, see schedule.c */
 
     struct be_queue outbox;

@@ -28,7 +28,9 @@ struct clock {
 
 struct expiry {
     TAILQ_ENTRY(expiry) link;
-    struct be_request *write; /* held back */
+    struct be_request *write; /* held back; NULL: the clock alone is asked for */
+    struct op *op;
+    uint64_t tag; /* of the event */
     struct life life;
     bool own;     /* it is its own expiry that it keeps */
     unsigned due; /* answers to come */
@@ -76,6 +78,9 @@ const struct be_request *expiries_next(const struct engine *e, const struct be_r
         x = TAILQ_NEXT(x, link);
     }
     x = x != NULL && last != NULL ? TAILQ_NEXT(x, link) : x;
+    while (x != NULL && x->write == NULL) {
+        x = TAILQ_NEXT(x, link);
+    }
     return x == NULL ? NULL : x->write;
 }
 
@@ -91,8 +96,8 @@ void expiries_fini(struct engine *e)
 static struct be_request *request_of(struct engine *e, struct expiry *x, enum be_verb verb,
                                      uint64_t what)
 {
-    struct be_request *r = request_new(e, x->write->op->list, verb);
-    r->op = x->write->op;
+    struct be_request *r = request_new(e, x->op->list, verb);
+    r->op = x->op;
     r->expiry = x;
     r->tag = what;
     x->due++;
@@ -159,6 +164,12 @@ struct life life_of_call(const struct list_call *call, const struct head *head)
     return head == NULL ? life_new(call->policy) : life_renewed(call->policy, head->ttl_s);
 }
 
+bool life_is_due(const struct list_policy *policy, int64_t ttl_s)
+{
+    return policy->ttl_renew != TTL_RENEW_NEVER && ttl_s >= 0 &&
+           ttl_s * 8 < (int64_t)policy->ttl_s * 7;
+}
+
 static bool renews(const struct life *life)
 {
     return life->kind == LIFE_KEPT && life->ttl_s >= 0 && life->ttl_s < (int64_t)life->least_s;
@@ -169,7 +180,7 @@ static bool known_at_once(const struct life *life, int32_t *exptime)
 {
     int64_t s = life->kind != LIFE_KEPT ? life->exptime : renews(life) ? life->least_s : 0;
     *exptime = (int32_t)s;
-    if (life->kind == LIFE_KEPT && life->ttl_s >= 0 && !renews(life)) {
+    if (life->kind == LIFE_KEPT && life->ttl_s >= 0 && (!renews(life) || life->until_s != 0)) {
         return false;
     }
     return life->kind == LIFE_GIVEN || s <= EXPTIME_RELATIVE_MAX_S;
@@ -185,6 +196,8 @@ void expiry_send(struct engine *e, struct op *op, struct be_request *request,
     struct expiry *x = calloc(1, sizeof *x);
     CHECK(x != NULL && source.len <= KEY_BYTES_MAX && request->placement_at == 0);
     x->write = request;
+    x->op = op;
+    x->tag = tag;
     x->life = *life;
     x->own = source.len == 0;
     x->key_len = x->own ? request->key_len : (uint8_t)source.len;
@@ -195,20 +208,76 @@ void expiry_send(struct engine *e, struct op *op, struct be_request *request,
     ask(e, x);
 }
 
+void expiry_look(struct engine *e, struct op *op, uint64_t tag)
+{
+    struct expiry *x = calloc(1, sizeof *x);
+    CHECK(x != NULL);
+    x->op = op;
+    x->tag = tag;
+    x->own = true;
+    x->key_len = x->placement_len = head_key(x->key, list_key(op->list));
+    op->outstanding++;
+    op->due++;
+    TAILQ_INSERT_TAIL(&e->expiries, x, link);
+    ask(e, x);
+}
+
+/* ---- sublists ---- */
+
+/* The clocks of proxies and servers, as far as a proxy has not looked, agree within that. */
+#define MARGIN_S 600
+
+int64_t list_wanted_until_s(const struct engine *e, const struct list *list)
+{
+    return e->now.mono_us < list->wanted_by_us ? list->wanted_until_s : 0;
+}
+
+bool list_is_short_lived(const struct engine *e, const struct list *list, const struct head *head)
+{
+    int64_t until_s = head->marks.sublists_until_s, wanted_s = list_wanted_until_s(e, list);
+    if (head->run_count == 0 || wanted_s != 0) {
+        return head->run_count > 0 && until_s != 0 && wanted_s > until_s;
+    }
+    if (until_s == 0) {
+        return head->ttl_s >= 0 && list->policy->format >= 2;
+    }
+    int64_t lead_s = list->knows_clock ? list->clock_lead_s : e->clock_lead_s;
+    struct life life = life_renewed(list->policy, head->ttl_s);
+    int64_t left_s = life_is_due(list->policy, head->ttl_s) ? life.least_s : head->ttl_s;
+    return left_s < 0 || e->now.wall_s + lead_s + left_s + MARGIN_S > until_s;
+}
+
+void list_wish_for_end(struct engine *e, struct list *list, const struct life *life)
+{
+    if (list->policy->format >= 2 && life_ends(life)) {
+        lists_wish(&e->lists, list, WISH_COMPACT, NULL);
+    }
+}
+
 /* ---- deciding ---- */
 
 /* The operation gets its answer, and nothing was written. */
 static void give_up(struct engine *e, struct expiry *x, enum be_status status, const char *text)
 {
-    struct op *op = x->write->op;
+    struct op *op = x->op;
     char kept[LIST_ERROR_MAX];
     struct be_reply reply = {.status = status};
-    struct op_event event = {.tag = x->write->tag, .reply = &reply, .status = status};
+    struct op_event event = {.tag = x->tag, .reply = &reply, .status = status};
     if (text != NULL) {
         snprintf(kept, sizeof kept, "%s", text);
         reply.text = event.text = kept;
         metric_inc(e->metrics, METRIC_list_clock_errors);
     }
+    drop(e, x);
+    op_deliver(e, op, &event);
+}
+
+static void tell(struct engine *e, struct expiry *x, int64_t now_s)
+{
+    struct op *op = x->op;
+    struct be_reply reply = {
+        .status = x->item, .number = (uint64_t)now_s, .ttl_s = x->item == BE_HIT ? x->ttl_s : -1};
+    struct op_event event = {.tag = x->tag, .reply = &reply, .status = x->item};
     drop(e, x);
     op_deliver(e, op, &event);
 }
@@ -226,15 +295,40 @@ static void write_at(struct engine *e, struct expiry *x, int64_t end_s)
 /* Has the item changed since it was read, so that the write is in vain? */
 static bool item_changed(const struct expiry *x)
 {
-    return x->write->verb == BE_CAS && x->own &&
+    return x->write != NULL && x->write->verb == BE_CAS && x->own &&
            (x->cas != x->write->cas || x->epoch != x->write->epoch);
 }
 
 /* The second in which the item is to expire. */
 static int64_t end_of(const struct expiry *x, int64_t now_s)
 {
-    int64_t left_s = x->life.kind == LIFE_SECONDS ? x->life.exptime : x->ttl_s;
-    return now_s + (renews(&x->life) && left_s < x->life.least_s ? x->life.least_s : left_s);
+    const struct life *life = &x->life;
+    int64_t end_s = now_s + (life->kind == LIFE_SECONDS ? life->exptime : x->ttl_s);
+    int64_t renewed_s = now_s + life->least_s;
+    if (life->until_s != 0 && renewed_s > life->until_s) {
+        renewed_s = life->until_s;
+    }
+    return renews(life) && renewed_s > end_s ? renewed_s : end_s;
+}
+
+/* Would it live longer than it may? */
+static bool goes_beyond(const struct expiry *x, int64_t end_s)
+{
+    return x->life.strict && x->life.until_s != 0 && (end_s == 0 || end_s > x->life.until_s);
+}
+
+/* The clock is known. */
+static void go_on(struct engine *e, struct expiry *x, int64_t now_s)
+{
+    x->op->list->knows_clock = true;
+    x->op->list->clock_lead_s = e->clock_lead_s = now_s - e->now.wall_s;
+    if (x->write == NULL) {
+        tell(e, x, now_s);
+    } else if (goes_beyond(x, end_of(x, now_s))) {
+        give_up(e, x, BE_EXISTS, NULL);
+    } else {
+        write_at(e, x, end_of(x, now_s));
+    }
 }
 
 static bool clocks_agree(const struct expiry *x)
@@ -263,22 +357,26 @@ static void decide(struct engine *e, struct expiry *x)
 {
     char text[LIST_ERROR_MAX];
     const struct clock *c = x->clocks;
-    if (x->write->op->finished) {
+    if (x->op->finished) {
         give_up(e, x, BE_EXISTS, NULL); /* no call waits for it any more */
     } else if (x->failed != BE_HIT && x->failed != BE_NO_MEMORY) {
         give_up(e, x, x->failed, x->text);
-    } else if (x->item == BE_MISS && x->life.kind == LIFE_KEPT) {
+    } else if (x->item == BE_MISS && x->write != NULL && x->life.kind == LIFE_KEPT) {
         give_up(e, x, BE_NOT_FOUND, NULL);
     } else if (item_changed(x)) {
         give_up(e, x, BE_EXISTS, NULL);
-    } else if (x->ttl_s < 0 && x->life.kind == LIFE_KEPT) {
-        write_at(e, x, 0);
+    } else if (x->ttl_s < 0 && x->write != NULL && x->life.kind == LIFE_KEPT) {
+        if (goes_beyond(x, 0)) {
+            give_up(e, x, BE_EXISTS, NULL);
+        } else {
+            write_at(e, x, 0);
+        }
     } else if (c[0].foreign || c[1].foreign) {
         snprintf(text, sizeof text, "%s%d is not the server's clock: remove it. Nothing done",
                  CLOCK_KEY_PREFIX, c[0].foreign ? 0 : 1);
         give_up(e, x, BE_REFUSED, text);
     } else if (clocks_agree(x)) {
-        write_at(e, x, end_of(x, c[0].now_s));
+        go_on(e, x, c[0].now_s);
     } else if (x->failed == BE_NO_MEMORY) {
         give_up(e, x, BE_NO_MEMORY, "backend out of memory, nothing done");
     } else if (x->looks < LOOKS_MAX) {

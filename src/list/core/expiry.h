@@ -24,6 +24,7 @@
 #include "list/core/op.h"
 
 struct expiry;
+struct list;
 TAILQ_HEAD(expiries, expiry);
 
 /* The clock items' keys end in "0" and "1" behind this. No list's head or sublist has such a name:
@@ -47,6 +48,9 @@ struct life {
     int64_t exptime;
     int64_t ttl_s;    /* what the item had left when it was read; -1: no expiry, and that stays */
     uint32_t least_s; /* it is to have at least so much left: where it has less, it is renewed */
+    int64_t until_s;  /* LIFE_KEPT: no renewal goes beyond that second of the server's clock; 0: no
+                         bound */
+    bool strict;      /* nothing is written where the item would live longer than until_s anyway */
 };
 
 static inline struct life life_kept(int64_t ttl_s)
@@ -60,10 +64,18 @@ static inline struct life life_given(int64_t exptime)
 /* Of an item of that list, as it was read; of a list that is changed, or is read, by a prefix's
  * ttl_renew. */
 struct life life_renewed(const struct list_policy *policy, int64_t ttl_s);
+/* Is it time for that, without a write that does it anyway? Less than 7/8 of the policy's time are
+ * left. */
+bool life_is_due(const struct list_policy *policy, int64_t ttl_s);
 /* Of a list that begins. */
 static inline struct life life_new(const struct list_policy *policy)
 {
     return (struct life){.kind = LIFE_SECONDS, .exptime = policy->ttl_s};
+}
+/* Does it end? (With LIFE_KEPT: as far as was read.) */
+static inline bool life_ends(const struct life *life)
+{
+    return life->kind == LIFE_KEPT ? life->ttl_s >= 0 : life->exptime != 0;
 }
 /* What a call asks for: its EXPTIME, else life_new where no list is (head is NULL), else
  * life_renewed. */
@@ -83,6 +95,22 @@ struct life life_of_call(const struct list_call *call, const struct head *head);
  */
 void expiry_send(struct engine *e, struct op *op, struct be_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag);
+
+/* Asks for the clock of the head's server. The operation gets one event: BE_HIT with the second in
+ * reply.number, and what the head has left in reply.ttl_s; BE_MISS with the second, when there is
+ * no head; or an error as above. The list's clock_lead_s is noted. */
+void expiry_look(struct engine *e, struct op *op, uint64_t tag);
+
+/* Until when an ltouch wants the list's sublists to live: a second of the head's server's clock;
+ * INT64_MAX: for ever; 0: none waits. */
+int64_t list_wanted_until_s(const struct engine *e, const struct list *list);
+/* Are the sublists that the head names to be written anew, so that they live longer, or not for
+ * ever? As far as the server's clock is known. */
+bool list_is_short_lived(const struct engine *e, const struct list *list, const struct head *head);
+
+/* The list has sublists that live for ever, and was given that life: asks for a compaction that
+ * writes them anew, so that they end with it, where the policy's format can say so. */
+void list_wish_for_end(struct engine *e, struct list *list, const struct life *life);
 
 /* Takes the reply to a request of this file's: one with be_request.expiry. */
 void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);

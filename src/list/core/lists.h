@@ -81,6 +81,11 @@ struct list {
     uint64_t expires_us; /* mono_us in which the head expires, as last seen; 0: never, or not known
                           */
     uint64_t renew_after_us;
+    bool knows_clock;
+    int64_t clock_lead_s; /* what the head's server's clock shows, less the proxy's, as seen last */
+    int64_t wanted_until_s; /* an ltouch waits for sublists that live until then; INT64_MAX: for
+                               ever; see list_wanted_until_s */
+    uint64_t wanted_by_us;  /* the ltouch's deadline */
     bool has_turns; /* sessions wait that change it and look into it in turns: change/interleaved.h
                      */
     uint64_t turns_after_us; /* these go one by one before */

@@ -324,6 +324,7 @@ void emit_cas(struct engine *e, struct op *op, const struct head *read, struct b
     /* That of a missing list is its lease's. */
     struct life life =
         read->marks.absent ? life_kept(read->ttl_s) : life_renewed(op->list->policy, read->ttl_s);
+    life.until_s = read->marks.sublists_until_s;
     if (read->ttl_s >= 0 && read->ttl_s < (int64_t)life.least_s) {
         op->list->expires_us = mono_us_in(e, life.least_s);
     }
@@ -346,9 +347,11 @@ void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, u
 }
 
 void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                      struct block *value, uint64_t tag)
+                      int32_t exptime, struct block *value, uint64_t tag)
 {
-    op_send(e, op, sublist_request(e, op, BE_ADD, name, number), value, tag);
+    struct be_request *r = sublist_request(e, op, BE_ADD, name, number);
+    r->exptime = exptime;
+    op_send(e, op, r, value, tag);
 }
 
 void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
@@ -403,6 +406,16 @@ static enum head_result head_result_of(struct engine *e, struct list *list, cons
     return list->has_head ? GOT_HEAD : GOT_ABSENT;
 }
 
+/* A list that may outlive its sublists: a client has touched its head in the server, or it has been
+ * renewed nearly as far as they live. Or they do not end, though it does. */
+static void wish_for_life(struct engine *e, struct list *list, const struct head *head)
+{
+    if (e->now.mono_us >= list->compact_after_us && list->merge == NULL &&
+        list_is_short_lived(e, list, head)) {
+        lists_wish(&e->lists, list, WISH_COMPACT, NULL);
+    }
+}
+
 enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
                               struct head **head, char error[LIST_ERROR_MAX])
 {
@@ -432,7 +445,11 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
     }
     list_note_head(op->list, *head, event->appended_bytes);
     op->list->expires_us = mono_us_in(e, (*head)->ttl_s);
-    return head_result_of(e, op->list, *head);
+    enum head_result got = head_result_of(e, op->list, *head);
+    if (got == GOT_HEAD && (*head)->run_count > 0) {
+        wish_for_life(e, op->list, *head);
+    }
+    return got;
 }
 
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])

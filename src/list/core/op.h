@@ -129,8 +129,9 @@ void emit_cas(struct engine *e, struct op *op, const struct head *read, struct b
 void emit_cas_new(struct engine *e, struct op *op, const struct head *read, struct block *value,
                   uint64_t tag);
 void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag);
+/* exptime: as memcached takes it. */
 void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
-                      struct block *value, uint64_t tag);
+                      int32_t exptime, struct block *value, uint64_t tag);
 void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                          uint64_t tag);
 /* Puts an empty item that lasts a day under a name that is free, or overwrites what is there. Not

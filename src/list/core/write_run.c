@@ -109,7 +109,8 @@ void writer_flush(struct engine *e, struct run_writer *w)
         w->refused = true;
     } else {
         sublist_finish(w->sublist, w->sublist_entries);
-        emit_add_sublist(e, w->op, &w->run.range.name, w->run.range.count, w->sublist, TAG_SUBLIST);
+        emit_add_sublist(e, w->op, &w->run.range.name, w->run.range.count, w->exptime, w->sublist,
+                         TAG_SUBLIST);
         w->run.bytes += w->sublist->used;
         w->run.range.count++;
     }

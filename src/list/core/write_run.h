@@ -22,6 +22,9 @@ struct run_writer {
     struct block *sublist;            /* being filled, or NULL */
     uint32_t sublist_entries;
     struct run run;   /* what was written so far */
+    int64_t until_s;  /* its sublists live at least until that second of the clock of the head's
+                         server; 0: for ever */
+    int32_t exptime;  /* that they are written with, for this */
     bool announced;   /* its name is known to stand in the log, or did */
     bool conflict;    /* it was not announced: the head had moved on */
     bool refused;     /* a write was definitely not done */

@@ -65,6 +65,9 @@ void layout_drop_runs(struct layout *layout, size_t at, size_t count)
         memmove(&layout->runs[at], &layout->runs[at + count],
                 (layout->run_count - at - count) * sizeof *layout->runs);
         layout->run_count -= count;
+        if (layout->run_count == 0) {
+            layout->marks.sublists_until_s = 0; /* there are none to speak of */
+        }
     }
 }
 
@@ -141,7 +144,11 @@ struct block *layout_value(const struct layout *layout)
 {
     struct block *value =
         block_new(layout->log->used + 64 * (2 + layout->run_count + layout->garbage_count));
-    head_append_header(&value, &layout->marks, layout->runs, layout->run_count, layout->garbage,
+    struct head_marks marks = layout->marks;
+    if (layout->run_count == 0) {
+        marks.sublists_until_s = 0; /* there are none to speak of */
+    }
+    head_append_header(&value, &marks, layout->runs, layout->run_count, layout->garbage,
                        layout->garbage_count);
     block_append(&value, layout->log->data, layout->log->used);
     return value;

@@ -43,6 +43,12 @@ static enum access access_of(const struct request *r)
     }
 }
 
+/* Where sublists end, no touch takes a head beyond them: ltouch does. */
+static enum access access_refused(const struct list_policy *policy, bool head)
+{
+    return head && policy->format < 2 ? ACCESS_WRITES : ACCESS_TOUCHES;
+}
+
 /* Clock items are those of all lists on their server. */
 static bool protects_clocks(const struct config *config)
 {
@@ -76,11 +82,12 @@ static bool protects(const struct config *config, struct slice key, enum access 
         return access >= ACCESS_TOUCHES && protects_clocks(config);
     }
     if (!protect_may_concern(key) || !list_item_key(key, &list_key, &head) ||
-        access < (head ? ACCESS_WRITES : ACCESS_TOUCHES)) {
+        access < ACCESS_TOUCHES) {
         return false;
     }
     const struct list_policy *policy = config_list_policy(config, list_key);
-    return policy->protect_lists && policy->pool_index == config->pool_index && keeps_items(policy);
+    return access >= access_refused(policy, head) && policy->protect_lists &&
+           policy->pool_index == config->pool_index && keeps_items(policy);
 }
 
 bool protect_forbids(const struct config *config, const struct request *r)
