@@ -378,6 +378,7 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
         CO_CALL(co, put_write_step(e, p, event));
     }
     if (p->writer.refused) {
+        metric_add(e->metrics, METRIC_list_out_of_memory, p->writer.no_memory);
         put_fail(e, p, p->error);
     }
     settle_copy(e, p);

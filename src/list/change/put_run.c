@@ -55,6 +55,7 @@ static void take_announced(struct op_put *p, const struct op_event *event)
     p->writer.announced = event->status == BE_STORED;
     p->writer.conflict = event->status == BE_NOT_STORED || event->status == BE_EXISTS ||
                          event->status == BE_NOT_FOUND;
+    p->writer.no_memory = op_found_no_memory(event);
     if (!p->writer.announced && !p->writer.conflict) {
         op_error_text(event, p->error);
     }
@@ -110,6 +111,7 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
         p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
     if (!p->writer.announced && !p->writer.conflict) {
+        metric_add(e->metrics, METRIC_list_out_of_memory, p->writer.no_memory);
         put_fail(e, p, p->error);
     }
     CO_END(co);

@@ -452,10 +452,17 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
     return got;
 }
 
+bool op_found_no_memory(const struct op_event *event)
+{
+    return event->status == BE_NO_MEMORY || event->status == BE_TOO_LARGE;
+}
+
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])
 {
     const char *text = event->text;
-    if (text == NULL) {
+    if (op_found_no_memory(event)) {
+        text = "backend out of memory";
+    } else if (text == NULL) {
         text = event->status == BE_LOST ? "connection to backend lost, outcome unknown"
                                         : "backend refused the change";
     }

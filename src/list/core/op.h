@@ -156,6 +156,8 @@ enum head_result {
 enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
                               struct head **head, char error[LIST_ERROR_MAX]);
 
+/* Was a change refused because the server has no room for it? */
+bool op_found_no_memory(const struct op_event *event);
 /* The text for a change that did not end well: says whether it may have been done. */
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX]);
 

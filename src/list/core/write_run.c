@@ -60,6 +60,7 @@ static void take_announced(struct engine *e, struct run_writer *w, struct head *
     } else {
         w->refused = true;
         w->conflict = gone;
+        w->no_memory = op_found_no_memory(event);
         if (!gone) {
             op_error_text(event, w->error);
         }
@@ -161,6 +162,7 @@ void writer_take_reply(struct run_writer *w, const struct op_event *event)
         w->unknown = true;
     } else {
         w->refused = true;
+        w->no_memory = w->no_memory || op_found_no_memory(event);
     }
     op_error_text(event, w->error);
 }

@@ -28,6 +28,7 @@ struct run_writer {
     bool announced;   /* its name is known to stand in the log, or did */
     bool conflict;    /* it was not announced: the head had moved on */
     bool refused;     /* a write was definitely not done */
+    bool no_memory;   /* that was why */
     bool unknown;     /* a write's outcome is not known, or its name is burnt */
     uint32_t deleted; /* of what was written, when it is undone */
 };
