@@ -390,6 +390,10 @@ static void judge_change(struct oracle *o, struct session_model *session, struct
     uint32_t *floor = &session->floor[call->list];
     const uint32_t *seen = &session->seen[call->list];
     bool exact = c->verb == LIST_ADDX || c->verb == LIST_DELX;
+    bool blind = c->verb == LIST_ADD || c->verb == LIST_DEL;
+    if ((exact || blind) && c->status != LIST_OK) {
+        leases_note_refused(o, call);
+    }
     if (c->verb == LIST_LEASE && !leases_answered(o, call)) {
         wrong(o, call, "no lease would give this answer");
     }

@@ -182,3 +182,22 @@ bool leases_refused(const struct oracle *o, const struct sim_call *call)
     }
     return true;
 }
+
+void leases_note_refused(struct oracle *o, const struct sim_call *call)
+{
+    struct absence *a = &o->list[call->list].absence;
+    for (size_t i = 0; i < a->given_count; i++) {
+        a->given[i].is_old = a->given[i].is_old || a->given[i].at < call->asked;
+    }
+}
+
+void leases_check_fill(const struct oracle *o, const struct sim_call *call)
+{
+    const struct absence *a = &o->list[call->list].absence;
+    for (size_t i = 0; i < a->given_count; i++) {
+        if (a->given[i].token == call->call.expected && a->given[i].is_old) {
+            sim_violation("L%u: filled by a lease from before a change that was refused",
+                          call->list);
+        }
+    }
+}

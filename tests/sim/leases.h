@@ -21,6 +21,7 @@ struct lease_mark {
     uint64_t token;
     uint64_t at, over; /* moments; over: 0 while the head has it */
     bool is_told;      /* to the client that has it */
+    bool is_old;       /* a change was refused since: a fill might not hold it */
 };
 
 /* Of one list. */
@@ -47,6 +48,10 @@ void leases_compare(struct oracle *o, unsigned list, const struct stored *stored
                     int64_t now_s);
 /* May the put with a token be refused? Not if the token is valid all the time. */
 bool leases_refused(const struct oracle *o, const struct sim_call *call);
+/* A change was refused, since the list is missing: no lease from before may fill the list now. */
+void leases_note_refused(struct oracle *o, const struct sim_call *call);
+/* The put with a token fills the list. */
+void leases_check_fill(const struct oracle *o, const struct sim_call *call);
 /* May the llease be answered so? */
 bool leases_answered(struct oracle *o, const struct sim_call *call);
 

@@ -138,7 +138,9 @@ static int64_t end_of(const struct sim_world *w, const struct message *m, int64_
 static bool is_announced_in(const struct message *m, int64_t at_s)
 {
     struct slice value = m->flight.request.value;
-    return m->was_absent && at_s == 0 && memchr(value.p, '~', value.len) != NULL;
+    return m->was_absent && at_s == 0 &&
+           (memchr(value.p, '~', value.len) != NULL || memchr(value.p, '*', value.len) != NULL ||
+            memchr(value.p, '-', value.len) != NULL);
 }
 
 static void check_rewritten(const struct sim_world *w, const struct message *m, int64_t at_s)

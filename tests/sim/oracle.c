@@ -178,6 +178,9 @@ static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call
          !oracle_version_is(o, call->list, c->expected, l->count - 1))) {
         wrong_effect(call, "a put took effect though its condition does not hold");
     }
+    if (c->condition == LIST_IF_LEASED) {
+        leases_check_fill(o, call);
+    }
     ids_clear(items);
     for (size_t i = 0; i < c->item_count; i++) {
         (void)ids_add(items, call->ids[i]);
@@ -213,6 +216,14 @@ static void fill(struct oracle *o, unsigned list, struct ids *items)
     leases_forget(o, list);
 }
 
+/* Is it an exact change of a list that is missing? It takes the lease away, and is refused. */
+static bool ends_lease(const struct oracle *o, const struct intent *intent, bool exists)
+{
+    enum list_verb verb = intent->count > 0 ? intent->calls[0]->call.verb : LIST_GET;
+    return intent->kind == INTENT_EXACT && o->refuse && !exists &&
+           (verb == LIST_ADDX || verb == LIST_DELX);
+}
+
 static void expect(struct oracle *o, unsigned list, const struct intent *intent,
                    const struct be_request *request, int64_t now_s, bool *exists, struct ids *items)
 {
@@ -228,7 +239,10 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
         }
         leases_forget(o, list);
     }
-    if (intent->kind == INTENT_LEASE) {
+    if (ends_lease(o, intent, before->exists)) {
+        leases_forget(o, list);
+        *exists = false;
+    } else if (intent->kind == INTENT_LEASE) {
         if (before->exists) {
             sim_violation("L%u: a lease was given though the list is there", list);
         }
@@ -417,10 +431,11 @@ void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *i
         compare(o, list, now_s, be_verb_name(request->verb));
         return;
     }
+    bool refused = ends_lease(o, intent, oracle_now(o, list)->exists);
     expect(o, list, intent, request, now_s, &exists, &items);
     uint32_t before = o->list[list].count;
     oracle_set_current(o, list, exists, &items);
-    for (size_t i = 0; i < intent->count; i++) {
+    for (size_t i = 0; i < intent->count && !refused; i++) {
         oracle_mark_applied(o, intent->calls[i], o->list[list].count > before);
     }
     note_mark(o, list, now_s);

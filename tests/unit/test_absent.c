@@ -74,7 +74,8 @@ static void test_reads_find_nothing(void **state)
     script_expect_done(s, LIST_MISSING);
 }
 
-/* Also when the worker has known the list. */
+/* Nothing is stored, or what is stored is still to be purged. Also when the worker has known the
+ * list. */
 static void test_changes_find_nothing(void **state)
 {
     struct script *s = *state;
@@ -89,13 +90,75 @@ static void test_changes_find_nothing(void **state)
     show_head(s, "^1\n+1:x", -1);
     script_expect_done(s, LIST_OK);
     script_submit(s, LIST_LEN, NULL, 0);
-    show_head(s, LEASED, 90);
+    show_head(s, "^1 ?0.0\n" YOUNG, -1);
     script_expect_done(s, LIST_MISSING);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         script_submit(s, changes[i].verb, &item, 1);
-        show_head(s, LEASED, 90);
+        show_head(s, "^1 ?0.0\n" YOUNG, -1);
         script_expect_done(s, changes[i].status);
     }
+}
+
+/* What the client with the lease has read may be older than the change: that stands behind the
+ * fill. Also when the lease is over, since a late fill may still go through. */
+static void test_blind_changes_under_a_lease_are_kept(void **state)
+{
+    struct script *s = *state;
+    script_submit(s, LIST_ADD, &item, 1);
+    show_head(s, LEASED, 90);
+    script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+    script_submit(s, LIST_DEL, &item, 1);
+    show_head(s, OVER "+1:x", 90);
+    script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+    /* The head has gone in between. */
+    script_submit(s, LIST_ADD, &item, 1);
+    show_head(s, LEASED, 90);
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    rig_answer(&s->rig, rig_take(&s->rig, BE_GET, "k#"), BE_MISS, NULL, -1);
+    script_expect_done(s, LIST_NOT_STORED);
+}
+
+/* The head takes no append: it is folded, and its deletions stay, since the fill will lie below. */
+static void test_kept_deletions_survive_a_fold(void **state)
+{
+    struct script *s = *state;
+    script_submit(s, LIST_ADD, &item, 1);
+    show_head(s, LEASED "-1:y", -1);
+    script_expect(s, BE_APPEND, "k#", BE_NOT_STORED, NULL);
+    show_head(s, LEASED "-1:y", -1);
+    expect_write(s, BE_CAS, "^1 ?77.1700000030\n-1:y+1:x", 0, BE_STORED);
+    script_expect_done(s, LIST_OK);
+}
+
+/* Nothing is known of the list, so an exact change cannot be kept: no older lease may fill it. */
+static void test_exact_changes_end_a_lease(void **state)
+{
+    struct script *s = *state;
+    script_submit(s, LIST_ADDX, &item, 1);
+    show_head(s, LEASED, 90);
+    script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
+    script_expect_done(s, LIST_NOT_STORED);
+    script_submit(s, LIST_DELX, &item, 1);
+    show_head(s, LEASED YOUNG, -1);
+    expect_write(s, BE_CAS, "^1 ?0.0\n" YOUNG, 0, BE_STORED);
+    script_expect_done(s, LIST_MISSING);
+}
+
+/* Another writer was faster: the list is there by now. */
+static void test_exact_change_meets_the_fill(void **state)
+{
+    struct script *s = *state;
+    script_submit(s, LIST_ADDX, &item, 1);
+    show_head(s, LEASED, 90);
+    script_expect(s, BE_CAS_DELETE, "k#", BE_EXISTS, NULL);
+    s->rig.now.mono_us += 1000 * 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    show_head(s, "^1\n+1:y", -1);
+    expect_write(s, BE_CAS, "^1\n+1:y+1:x", 0, BE_STORED);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 1);
 }
 
 /* A worker that takes the list for one that is there appends, and is answered so. */
@@ -533,6 +596,10 @@ int main(void)
         refuse_test(test_reads_find_nothing),
         refuse_test(test_changes_find_nothing),
         refuse_test(test_append_on_its_way_is_kept),
+        refuse_test(test_blind_changes_under_a_lease_are_kept),
+        refuse_test(test_kept_deletions_survive_a_fold),
+        refuse_test(test_exact_changes_end_a_lease),
+        refuse_test(test_exact_change_meets_the_fill),
         refuse_test(test_compaction_finds_nothing),
         refuse_test(test_others_see_what_was_appended),
         refuse_test(test_lset_fills),

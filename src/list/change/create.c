@@ -12,16 +12,25 @@
  *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.
  *
  * A head that says the list is missing (format/absent.h): an LIST_SET is written by CAS, which ends
- * its lease and its expiry; what precedes it finds nothing.
+ * its lease and its expiry; what precedes it finds nothing. Where a client has a lease, other changes
+ * are appended: what that client has read to fill the list may be older than they are, so they have
+ * to stand behind the fill.
  */
 #include "list/change/round.h"
 #include "list/core/engine_state.h"
+#include "list/format/absent.h"
 #include "list/format/layout.h"
 #include "list/format/log_fold.h"
 
 #define TRIES_MAX 5
 
 enum { TAG_CREATE = 16 };
+
+/* May a client fill the list that was found missing? */
+static bool is_leased(const struct op_round *round)
+{
+    return round->found != NULL && head_is_absent(round->found) && round->found->marks.lease != 0;
+}
 
 /* on_missing = refuse and there is no list: whatever comes before the first LIST_SET finds nothing.
  * Returns false when no LIST_SET is there; otherwise the round's writes and batch are cut down to
@@ -63,7 +72,7 @@ static void emit_new_head(struct engine *e, struct op_round *round)
     block_unref(&value);
 }
 
-/* The batch begins with an LIST_SET: nothing else of the absent head counts but announcements. */
+/* There is an LIST_SET in the batch: nothing else of the absent head counts but announcements. */
 static void emit_filled_head(struct engine *e, struct op_round *round)
 {
     const struct head *head = round->found;
@@ -130,10 +139,25 @@ static bool settled(struct engine *e, struct op_round *round, const struct op_ev
     return true;
 }
 
+static bool has_set(const struct op_round *round)
+{
+    const struct list_call *call;
+    TAILQ_FOREACH(call, &round->writes, link)
+    {
+        if (call->verb == LIST_SET) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Nothing was found. True when that settles all writes. */
 static bool settle_missing(struct engine *e, struct op_round *round)
 {
     bool refuse = round->op.list->policy->on_missing == ON_MISSING_REFUSE;
+    if (is_leased(round)) {
+        return false; /* what comes before a LIST_SET is kept, and then replaced by that */
+    }
     if (refuse ? !refuse_up_to_set(e, round) : !batch_adds(round)) {
         /* Deleting from nothing: nothing is what is there. */
         round_finish_writes(e, round);
@@ -176,7 +200,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             round_fail_writes(e, round, round->error);
             break;
         }
-        if (got == GOT_NOTHING || got == GOT_ABSENT) {
+        if (got == GOT_NOTHING || (got == GOT_ABSENT && (has_set(round) || !is_leased(round)))) {
             if (settle_missing(e, round)) {
                 break;
             }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "list/change/lease.h"
 #include "list/change/presence.h"
 #include "list/change/renew.h"
 #include "list/content/members.h"
@@ -38,6 +39,10 @@ struct op_exact {
     bool sent;         /* a write is on its way, or may have been done */
     struct head *head;
     bool fills; /* an lcreate, and the head says that the list is missing */
+    /* It says so, and a client has the lease. Changes are refused, since nothing is known of the
+     * list; but what that client has read to fill it may be older than they are, and must not come
+     * to stand for them. So its lease ends before they are refused. */
+    bool ends_lease;
     struct members members;
     struct presence presence; /* its scan is that of members as well */
     bool head_tells;          /* that the list holds items */
@@ -259,6 +264,10 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
             metric_inc(e->metrics, METRIC_list_creates);
             x->op.list->has_head = true;
         }
+        if (x->ends_lease) {
+            refuse_all(e, x);
+            return true;
+        }
         list_note_size(x->op.list, (x->head == NULL ? 0 : x->head->value.len) + x->entries->used);
         if (only_touch(x) != NULL && x->head->run_count > 0 &&
             x->head->marks.sublists_until_s == 0) {
@@ -315,13 +324,17 @@ static bool head_settled(struct engine *e, struct op_exact *x, const struct op_e
     }
     bool missing = got == GOT_NOTHING || got == GOT_ABSENT;
     x->fills = got == GOT_ABSENT && only_create(x) != NULL;
+    x->ends_lease = false;
     if (missing && only_touch(x) != NULL) {
         finish_only(e, x, LIST_MISSING);
         return true;
     }
     if (missing && x->op.list->policy->on_missing == ON_MISSING_REFUSE && only_create(x) == NULL) {
-        refuse_all(e, x);
-        return true;
+        x->ends_lease = got == GOT_ABSENT && x->head->marks.lease != 0;
+        if (!x->ends_lease) {
+            refuse_all(e, x);
+        }
+        return !x->ends_lease;
     }
     if (got == GOT_HEAD && only_create(x) != NULL &&
         x->op.list->policy->on_missing == ON_MISSING_REFUSE) {
@@ -435,6 +448,15 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
         CO_AWAIT(co, "reading head");
         if (head_settled(e, x, event)) {
             break;
+        }
+        if (x->ends_lease) {
+            x->sent = true;
+            lease_emit_end(e, op, x->head, TAG_WRITE);
+            CO_AWAIT(co, "ending a lease");
+            if (write_settled(e, x, event)) {
+                break;
+            }
+            continue;
         }
         if (only_create(x) == NULL && only_touch(x) == NULL) {
             CO_CALL(co, members_step(e, x, event));

@@ -38,6 +38,27 @@ const char *lease_refusal(const struct list_policy *policy)
                               : NULL;
 }
 
+void lease_emit_end(struct engine *e, struct op *op, const struct head *absent, uint64_t tag)
+{
+    struct life ever = life_given(0);
+    struct carry carry = {.now_s = e->now.wall_s,
+                          .grace_s = op->list->policy->announcement_grace_s,
+                          .keep_ops = false};
+    struct layout layout;
+    layout_init(&layout, absent);
+    layout_make_absent(&layout);
+    size_t swept = layout_carry(&layout, absent->announcements, &carry);
+    metric_add(e->metrics, METRIC_list_sweeps, swept);
+    if (layout.garbage_count == 0 && layout.log->used == 0) {
+        emit_cas_delete(e, op, absent, tag);
+    } else {
+        struct block *value = layout_value(&layout);
+        emit_cas_for(e, op, absent, &ever, value, tag);
+        block_unref(&value);
+    }
+    layout_fini(&layout);
+}
+
 static void finish_all(struct engine *e, struct op_lease *l, enum list_status status)
 {
     while (!TAILQ_EMPTY(&l->calls)) {
