@@ -12,9 +12,9 @@
  *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.
  *
  * A head that says the list is missing (format/absent.h): an LIST_SET is written by CAS, which ends
- * its lease and its expiry; what precedes it finds nothing. Where a client has a lease, other changes
- * are appended: what that client has read to fill the list may be older than they are, so they have
- * to stand behind the fill.
+ * its lease and its expiry; what precedes it finds nothing. Where a client has a lease, other
+ * changes are appended: what that client has read to fill the list may be older than they are, so
+ * they have to stand behind the fill.
  */
 #include "list/change/round.h"
 #include "list/core/engine_state.h"

@@ -21,8 +21,9 @@ struct op_lease *lease_create(struct engine *e, struct list *list);
 void lease_add(struct op_lease *lease, struct list_call *call);
 void lease_start(struct engine *e, struct op_lease *lease);
 
-/* Takes the lease of a missing list away, by a CAS of its head as it was read: no fill that was begun
- * before goes through from then on. What was appended to the head goes with it. The operation gets one event, as from emit_cas. */
+/* Takes the lease of a missing list away, by a CAS of its head as it was read: no fill that was
+ * begun before goes through from then on. What was appended to the head goes with it. The operation
+ * gets one event, as from emit_cas. */
 void lease_emit_end(struct engine *e, struct op *op, const struct head *absent, uint64_t tag);
 
 /* Why there are no leases under that policy, or NULL. */
