@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where the proxy's answers may differ from memcached's: one table, with the reason of each row and
-the words of docs/verbs.md that promise it. Everything else must be the same, byte for byte.
+the words of docs/verbs.md or docs/errors.md that promise it. Everything else must be the same, byte
+for byte.
 
 A row is one of three:
     own      the proxy's own answer is expected; memcached is not asked
@@ -46,7 +47,7 @@ class Own:
 class Row:
     name: str
     reason: str
-    documented: str  # words of docs/verbs.md; empty where the proxy does nothing of its own
+    documented: str  # words of these; empty where the proxy does nothing of its own
     own: object = None  # a function of a Request: Own, or None when the row is not about it
 
 
@@ -385,6 +386,7 @@ def own_answer(request):
 
 
 def undocumented(root):
-    """Names of the rows whose words are not in docs/verbs.md."""
-    text = " ".join((pathlib.Path(root) / "docs/verbs.md").read_text().split())
+    """Names of the rows whose words are in none of the two documents."""
+    docs = [pathlib.Path(root) / "docs" / name for name in ("verbs.md", "errors.md")]
+    text = " ".join(word for path in docs for word in path.read_text().split())
     return [row.name for row in TABLE if row.documented not in text]

@@ -400,14 +400,14 @@ def texts_in(pattern, files):
 
 
 def test_docs_have_every_error_text_of_the_proxy():
-    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     texts = texts_in(r'"CLIENT_ERROR ((?!usage)[a-z][^"%]*?)(?:\\r\\n)?"', "**/*.c")
     assert len(texts) > 15
     assert [text for text in texts if text not in docs] == []
 
 
 def test_docs_have_every_error_text_of_the_engine():
-    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     texts = texts_in(r'(?:fail\w*\([^;"]*|\btext = )"([a-z][^"%]+)"', "list/**/*.c")
     texts += texts_in(r'note_text\(w, "([a-z][^"%]+)"', "dialect/**/*.c")
     texts.remove("backend has no room for this list in its last sublist, nothing done")
@@ -416,7 +416,7 @@ def test_docs_have_every_error_text_of_the_engine():
 
 
 def test_docs_have_every_way_in_which_a_server_fails():
-    docs = (ROOT / "docs/verbs.md").read_text(encoding="utf-8")
+    docs = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
     table = (ROOT / "src/pool/failure.h").read_text(encoding="utf-8")
     texts = re.findall(r'^    FAILURE\(\w+, \w+, "([^"]+)"\)', table, re.MULTILINE)
     # No client sees these: a stale request counts as a conflict, and one that was withdrawn was
