@@ -147,6 +147,21 @@ void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *ca
     call->call.item_count = count;
 }
 
+/* Some changes add and delete in one step, as a bridge's append does (bridge = signed). The checker
+ * of histories does not know them. */
+static void choose_ops(const struct sim_world *w, struct sim_call *call)
+{
+    const struct params *p = &w->p;
+    bool mixed = p->dialect == DIALECT_NATIVE && !p->history && !p->only_adds;
+    if (!mixed || call->call.verb != LIST_ADD || call->number % 8 != 0) {
+        return;
+    }
+    for (size_t i = 0; i < call->call.item_count; i++) {
+        call->ops[i] = (call->number / 8 + call->ids[i]) % 2 == 0 ? ENTRY_ADD : ENTRY_DEL;
+    }
+    call->call.ops = call->ops;
+}
+
 /* Most versions are those of the list as it is now, or was lately. */
 static void choose_condition(struct client *client, struct sim_call *call)
 {
@@ -193,6 +208,7 @@ void client_think(struct client *client)
         call_create(w, client, verb, (unsigned)rng_below(&client->rng, w->p.lists));
     call->call.form = rng_below(&client->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
     call_choose_items(w, &client->rng, call);
+    choose_ops(w, call);
     choose_range(client, call);
     if (verb == LIST_LEASE) {
         call->call.seconds = 1 + (int64_t)rng_below(&client->rng, 3);

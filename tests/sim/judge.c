@@ -26,7 +26,10 @@ void call_describe(const struct sim_call *call, char *out, size_t cap)
     int n = snprintf(out, cap, "call %llu p%u c%u %s %s", (unsigned long long)call->number,
                      call->proxy, call->session, list_verb_word(call->call.verb), call->key);
     for (size_t i = 0; i < call->call.item_count && (size_t)n < cap; i++) {
-        n += snprintf(out + n, cap - (size_t)n, " %u", (unsigned)call->ids[i]);
+        const char *sign = call->call.ops == NULL              ? ""
+                           : list_call_deletes(&call->call, i) ? "-"
+                                                               : "+";
+        n += snprintf(out + n, cap - (size_t)n, " %s%u", sign, (unsigned)call->ids[i]);
     }
     static const char *const conditions[] = {"", " if missing", " if present", " if version",
                                              " if leased"};
@@ -367,7 +370,8 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     }
     for (size_t i = 0; i < c->item_count; i++) {
         bool in = ids_has(&v->items, call->ids[i]);
-        if (in != (c->verb == LIST_ADD || c->verb == LIST_ADDX)) {
+        bool adds = c->verb == LIST_ADDX || (c->verb == LIST_ADD && !list_call_deletes(c, i));
+        if (in != adds) {
             return false;
         }
     }

@@ -37,7 +37,7 @@ static void pend(struct absence *a, const struct sim_call *call)
             CHECK(a->pending != NULL);
         }
         a->pending[a->pending_count++] =
-            (struct pending){call->ids[i], call->call.verb == LIST_DEL};
+            (struct pending){call->ids[i], list_call_deletes(&call->call, i)};
     }
 }
 

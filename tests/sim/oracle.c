@@ -103,7 +103,7 @@ void oracle_apply_blind(struct ids *items, const struct sim_call *call)
         ids_clear(items);
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
-        if (call->call.verb == LIST_DEL) {
+        if (list_call_deletes(&call->call, i)) {
             (void)ids_remove(items, call->ids[i]);
         } else {
             (void)ids_add(items, call->ids[i]);

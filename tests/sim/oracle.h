@@ -26,6 +26,7 @@ struct sim_call {
     char key[16];
     uint16_t ids[CALL_ITEMS_MAX];
     struct slice items[CALL_ITEMS_MAX];
+    char ops[CALL_ITEMS_MAX]; /* those of call.ops */
     uint64_t asked, answered; /* moments, counted by the oracle */
     struct ids answer;        /* what it read */
     uint64_t due_us;          /* its deadline */
