@@ -157,7 +157,7 @@ static void choose_ops(const struct sim_world *w, struct sim_call *call)
         return;
     }
     for (size_t i = 0; i < call->call.item_count; i++) {
-        call->ops[i] = (call->number / 8 + call->ids[i]) % 2 == 0 ? ENTRY_ADD : ENTRY_DEL;
+        call->ops[i] = (call->number / 8 + i) % 2 == 0 ? ENTRY_ADD : ENTRY_DEL;
     }
     call->call.ops = call->ops;
 }
