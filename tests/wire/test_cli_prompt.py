@@ -9,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import sys
 import time
 
@@ -32,10 +33,10 @@ HAS_TOOLKIT = subprocess.run(["/usr/bin/python3", "-c", "import prompt_toolkit"]
 
 @pytest.fixture
 def env(tmp_path):
-    """A state and a place for sockets of its own."""
-    run = tmp_path / "run"
-    run.mkdir(mode=0o700)
-    return {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_RUNTIME_DIR": str(run)}
+    """A state and a place for sockets of its own. Names of sockets have 107 bytes at most: where a
+    folder's name is longer than that allows, --try takes another."""
+    with tempfile.TemporaryDirectory(prefix="run-") as run:
+        yield {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_RUNTIME_DIR": run}
 
 
 @pytest.fixture(params=["prompt_toolkit", "readline"])

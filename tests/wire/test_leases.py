@@ -107,10 +107,6 @@ def test_a_leased_list_is_missing(conn):
     assert isinstance(lease(conn), int)
     assert lease(conn) == b"NOT_STORED"
     for request, answer in {
-        "ladd k a": b"NOT_STORED",
-        "laddx k a": b"NOT_STORED",
-        "ldel k a": b"NOT_FOUND",
-        "ldelx k a": b"NOT_FOUND",
         "ltouch k 10": b"NOT_FOUND",
         "lttl k": b"NOT_FOUND",
         "llen k": b"0",
@@ -121,6 +117,25 @@ def test_a_leased_list_is_missing(conn):
         "lrange k 0 -1": b"END",
     }.items():
         assert conn.cmd(request) == answer, request
+
+
+def test_changes_under_a_lease_stand_behind_the_fill(two):
+    conn, other = (daemon.conn() for daemon in two)
+    token = lease(conn)
+    assert conn.cmd("ladd k new") == b"STORED"
+    assert other.cmd("ldel k a") == b"DELETED"
+    assert conn.cmd("llen k") == b"0"
+    assert put(conn, "k", [b"a", b"b"], token) == b"STORED"
+    assert conn.lget("k") == [b"b", b"new"]
+
+
+@pytest.mark.parametrize("change, answer", [("laddx", b"NOT_STORED"), ("ldelx", b"NOT_FOUND")])
+def test_exact_changes_end_a_lease(conn, change, answer):
+    token = lease(conn)
+    assert conn.cmd(f"{change} k a") == answer
+    assert put(conn, "k", [b"a", b"b"], token) == b"EXISTS"
+    assert conn.cmd("ladd k a") == b"NOT_STORED"
+    assert isinstance(lease(conn), int)
 
 
 @pytest.mark.config(lists={**REFUSE, "log_limit_bytes": 512, "max_item_bytes": 100})

@@ -157,5 +157,5 @@ struct block *layout_value(const struct layout *layout)
 bool layout_is_empty(const struct layout *layout)
 {
     return layout->run_count == 0 && layout->garbage_count == 0 && layout->log->used == 0 &&
-           layout->marks.sublists_until_s == 0 && !layout->marks.absent;
+           !layout->marks.absent; /* "@" is not written without runs */
 }
