@@ -9,6 +9,7 @@ A row is one of three:
     avoided  not generated, because what memcached itself does is not determined by the requests
 """
 
+import base64
 import dataclasses
 import pathlib
 import re
@@ -334,6 +335,11 @@ TABLE = [
         "CAS numbers of plain items pass through.",
     ),
     Row("seconds", "the two sides are not asked at the same moment", ""),
+    Row(
+        "spelling of a list's key",
+        "memcached remembers for each item whether its key came in base64, which a list does not",
+        "`k` shows the key as the request has it, in base64 or not.",
+    ),
     # --- not generated ---
     Row(
         "stats",
@@ -374,6 +380,17 @@ TABLE = [
     Row("short times to live", "they would end between the two sides' turns", ""),
     Row("binary protocol", "a first byte of 0x80 selects it", "speaks memcached's text protocol"),
 ]
+
+
+def key_as_sent(request, answer):
+    """memcached's answer, with the key that flag k shows in the request's spelling."""
+    words = request.words()
+    if words[0] not in META or b"k" not in words[2:]:
+        return answer
+    sent = b" k" + words[1] + (b" b" if says_base64(words) else b"")
+    key = request.key
+    spellings = re.escape(base64.b64encode(key)) + b" b|" + re.escape(key)
+    return re.sub(b" k(?:" + spellings + rb")(?=[ \r])", lambda _: sent, answer, count=1)
 
 
 def own_answer(request):

@@ -333,9 +333,7 @@ class Generator:
         flags = self.flags(allowed)
         # memcached shows the old time where t stands before T, and a list the new one.
         flags.sort(key=lambda flag: flag[:1] == b"t")
-        # k shows a list's key as the request has it, and an item's as that was stored.
-        text = key if b"k" in flags else self.spelled(key, flags)
-        line = b" ".join([verb, text, *size, *flags])
+        line = b" ".join([verb, self.spelled(key, flags), *size, *flags])
         return Request(line, body=b"" if value is None else value + b"\r\n", key=key)
 
     def one(self):

@@ -231,6 +231,9 @@ class Run:
         """What may be answered; and whether the generations may have done different things."""
         data = {generation: request.text(cas_of) for generation, cas_of in ours.items()}
         found = self.sides.ask_references(data, request.cut)
+        if request.key in generating.BRIDGED:
+            found = {g: (exceptions.key_as_sent(request, answer), closed)
+                     for g, (answer, closed) in found.items()}
         if request.cut:
             # The end is the client's, not the memcached's.
             found = {generation: (answer, False) for generation, (answer, _) in found.items()}

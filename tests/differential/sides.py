@@ -34,6 +34,14 @@ def fence_pair(number):
     return b"md %s %s\r\n" % (NO_KEY, word), b"NF %s\r\n" % word
 
 
+def begin_with_text(sock, name):
+    """The first byte of a connection names its protocol: it must be a text verb's, whatever the case
+    begins with."""
+    sock.sendall(b"mn\r\n")
+    if sock.recv(4) != b"MN\r\n":
+        raise Stuck(f"{name} does not answer mn")
+
+
 class Link:
     """A connection over which one thing is asked after the other."""
 
@@ -54,10 +62,7 @@ class Link:
         self.socket.connect(self.address)
         if kind == socket.AF_INET:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A first byte of 0x80 would select the binary protocol.
-        self.socket.sendall(b"mn\r\n")
-        if self.socket.recv(4) != b"MN\r\n":
-            raise Stuck(f"{self.address} does not answer mn")
+        begin_with_text(self.socket, self.address)
 
     def ask(self, data, cut=False):
         """What is answered to the data, and whether the connection was closed behind it. cut: it is
@@ -248,6 +253,7 @@ class Talk:
         if number not in self.sockets:
             sock = socket.create_connection((HOST, self.port), timeout=self.timeout_s)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            begin_with_text(sock, f"the proxy at {self.port}")
             sock.setblocking(False)
             self.sockets[number] = sock
         return self.sockets[number]

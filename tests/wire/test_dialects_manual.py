@@ -256,6 +256,8 @@ def test_signs_delimiters_marks_and_names_of_ones_own(memcached, start_daemon):
         "lists r-": {"dialect": "ring", "seq_name": "count:%s", "slot_name": "slot:%s:",
                      "capacity": 2},
     }
+    for name in config.keys() - {"lists r-"}:
+        config[name]["compact_chance"] = 0
     daemon = start_daemon([memcached], config=config)
     items = {
         "s-": "a/b,c/", "t-": "a:/a:b|c:", "g-": "*a*b-c!a", "p-:in": "a,b-c,", "p-:out": "a,",
