@@ -9,8 +9,8 @@ import signal
 import socket
 import stat
 import subprocess
-import tempfile
 import sys
+import tempfile
 import time
 
 import pytest
