@@ -146,3 +146,39 @@ def test_both_work_on_the_same_lists(start_daemon, memcached, last_release):
             stats = daemon.stats()
             assert int(stats["list_flips"]) > 0
             assert stats["list_damaged"] == "0"
+
+
+@pytest.mark.slow
+def test_the_way_back_to_format_1(start_daemon, memcached, last_release):
+    """Lists that a proxy with format = 2 has written are made readable again for the last release by
+    one with format = 1: ltouch and lcompact take the time of the sublists off, ldrop ends a lease."""
+    lists = {**SHORT, "on_missing": "refuse"}
+    old, back = fleet(start_daemon, [memcached], last_release, lists)
+    new = start_daemon([memcached], config={"lists": {**lists, "format": 2}})
+    items = [b"item-%03d" % number for number in range(200)]
+    with new.conn() as conn, memcached.conn() as direct:
+        assert conn.cmd("lcreate k") == b"STORED"
+        assert conn.cmd("ltouch k 1000") == b"TOUCHED"
+        for item in items:
+            assert conn.cmd(f"ladd k {item.decode()}") == b"STORED"
+        assert conn.cmd("lcompact k") == b"OK"
+        assert direct.get("k#").startswith(b"^1 @")
+        assert int(conn.cmd("llease leased 100")) > 0
+        assert direct.get("leased#").startswith(b"^1 ?")
+    with old.conn() as conn, back.conn() as now, memcached.conn() as direct:
+        for key in ("k", "leased"):
+            assert conn.cmd(f"llen {key}") == FOREIGN % key.encode()
+        assert int(conn.stats()["list_foreign"]) >= 2
+        assert now.lget("k") == items
+        assert now.cmd("ltouch k 0") == b"TOUCHED"
+        assert now.cmd("lcompact k") == b"OK"
+        assert now.cmd("ltouch k 1000") == b"TOUCHED"
+        assert b"@" not in direct.get("k#").split(b"\n")[0]
+        assert conn.lget("k") == items
+        assert conn.cmd("laddx k more") == b"1"
+        assert now.lget("k") == [*items, b"more"]
+        assert 0 < int(now.cmd("lttl k")) <= 1000
+        assert now.cmd("ldrop leased") == b"NOT_FOUND"
+        assert direct.get("leased#") is None
+        assert conn.cmd("lcreate leased x") == b"STORED"
+        assert conn.lget("leased") == [b"x"]
