@@ -26,7 +26,7 @@ static const char crowd[] =
     "think_us=2 deadline_us=2000000 long_ms=0 lists=1 items=4000 servers=1 log_limit=16384 "
     "log_hard_limit=131072 sublist_limit=131072 item_size_max=1048576 cache_bytes=1048576 "
     "fold_memory=0 answer_limit=0 session_limit=0 grace_s=100 touch_interval_s=0 expiry_s=0 "
-    "touches=0 ttl_s=0 format=1 "
+    "touches=0 ttl_s=0 format=1 leases=0 "
     "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 refuse=0 spread=0 "
     "history=0 views=1 foreign=0";
 /* Calls as the seed says. */
