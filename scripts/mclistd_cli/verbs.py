@@ -63,11 +63,10 @@ lsetq: lset without an answer on success
 laddx: ladd that answers how many items are new
 ldelx: ldel that answers how many items were there
 lcreate: makes the list, unless it has items already
-llease: asks for the right to fill a missing list, for some seconds: a token
 lget: all items, in the order in which they were added
 ltouch: gives the list a new time to live, in seconds; 0 for never
 lttl: in how many seconds the list expires; -1 for never
-llease: asks for the right to fill a list that is missing; the number is the token for lput
+llease: asks for the right to fill a missing list for some seconds; a number, the token for lput
 lput: replaces the whole list, of any size, by items with the delimiter between them
 lcopy: replaces DST by what SRC holds at one instant; answers how many items
 lputb: replaces the whole list, of any size, by items of any bytes
@@ -89,7 +88,7 @@ REDIS = {
     "lrem": "ldel", "zrem": "ldel", "smembers": "lget", "sismember": "lhas", "smismember": "lhas",
     "scard": "llen", "zcard": "llen", "zrange": "lrange", "zrevrange": "lrevrange",
     "zscore": "lhas", "del": "delete", "unlink": "delete", "expire": "touch", "info": "stats",
-    "ping": "version", "flushall": "flush_all", "flushdb": "flush_all", "mget": "get",
+    "ttl": "lttl", "copy": "lcopy", "ping": "version", "flushall": "flush_all", "flushdb": "flush_all", "mget": "get",
 }  # fmt: skip
 NO_KEYS = "memcached cannot list its keys; keep their names in a list"
 

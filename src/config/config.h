@@ -104,7 +104,8 @@ enum list_dialect {
     DIALECT_COUNT
 };
 enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
-/* What memcached's own verbs mean under a prefix: docs/verbs.md, "Lists by memcached's verbs". */
+/* What memcached's own verbs mean under a prefix: docs/verbs.md, "Lists by memcached's own
+ * verbs". */
 enum list_bridge {
     BRIDGE_NO,
     BRIDGE_YES,

@@ -7,11 +7,6 @@
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 
-/* Sublists on their way to the backend before the reading pauses. */
-#define WRITES_MAX 4
-/* Items written before others get their turn: about a millisecond of work. */
-#define SLICE_ITEMS 4096u
-
 void copy_init(struct engine *e, struct copy *c, struct op *op, const struct list_call *call,
                struct run_writer *writer, struct fold *items, char error[LIST_ERROR_MAX])
 {
@@ -160,7 +155,7 @@ static bool put_rest(struct engine *e, struct copy *c)
     char op;
     struct slice item;
     c->e = e;
-    for (unsigned n = 0; n < SLICE_ITEMS && may_go_on(c) && c->op->due < WRITES_MAX; n++) {
+    for (unsigned n = 0; n < WRITE_SLICE_ITEMS && may_go_on(c) && c->op->due < WRITES_MAX; n++) {
         if (!fold_next(&c->content.overlay, true, &c->rest_at, &op, &item)) {
             return true;
         }

@@ -47,11 +47,15 @@ struct copy {
     char *error;      /* the operation's */
 };
 
+/* The call names the list that is copied, and its policy. op, writer, items and error are those of
+ * the operation that fills the other list, and stay its own. */
 void copy_init(struct engine *e, struct copy *copy, struct op *op, const struct list_call *call,
                struct run_writer *writer, struct fold *items, char error[LIST_ERROR_MAX]);
+/* Fine when it was never begun. */
 void copy_fini(struct copy *copy);
 /* Bytes of all that the head names and holds: not less than what the items take as entries. */
 uint64_t copy_bytes(const struct copy *copy);
+/* Ends with state: COPY_OK when the head was read. */
 enum progress copy_look_step(struct engine *e, struct copy *copy, const struct op_event *event);
 /* Ends when all is written, or with another state, or writer_failed, or over. */
 enum progress copy_stream_step(struct engine *e, struct copy *copy, const struct op_event *event);

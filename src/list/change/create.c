@@ -11,7 +11,7 @@
  *   3. still refused, though far below the limit: no memory, or on disk. CAS a folded head with
  *      the changes, which is smaller. Refused again: "out of memory". Never loops blindly.
  *
- * A head that says the list is missing (format/absent.h): an LIST_SET is written by CAS, which ends
+ * A head that says the list is missing (format/absent.h): a LIST_SET is written by CAS, which ends
  * its lease and its expiry; what precedes it finds nothing. Where a client has a lease, other
  * changes are appended: what that client has read to fill the list may be older than they are, so
  * they have to stand behind the fill.
@@ -72,7 +72,7 @@ static void emit_new_head(struct engine *e, struct op_round *round)
     block_unref(&value);
 }
 
-/* There is an LIST_SET in the batch: nothing else of the absent head counts but announcements. */
+/* There is a LIST_SET in the batch: nothing else of the absent head counts but announcements. */
 static void emit_filled_head(struct engine *e, struct op_round *round)
 {
     const struct head *head = round->found;

@@ -10,8 +10,6 @@
 #include "list/format/fold.h"
 #include "list/format/layout.h"
 
-/* Items taken or written before others get their turn: about a millisecond of work. */
-#define SLICE_ITEMS 4096u
 /* First pause after a conflict; doubles up to 2^6 times that: 6 ms. */
 #define BACKOFF_US 100u
 /* Names under which it tries to write: each is lost to a sweep, or with its head. */
@@ -57,7 +55,7 @@ static bool take_items(struct engine *e, struct op_put *p)
 {
     const struct list_call *call = p->call;
     uint64_t limit = p->op.list->policy->fold_memory_bytes;
-    for (unsigned n = 0; n < SLICE_ITEMS && p->taken < call->item_count; n++) {
+    for (unsigned n = 0; n < WRITE_SLICE_ITEMS && p->taken < call->item_count; n++) {
         struct slice item = call->items[p->taken++];
         if (fold_outcome(&p->items, item) == 0) {
             fold_apply(&p->items, ENTRY_ADD, item);

@@ -6,11 +6,6 @@
 #include "list/core/expiry.h"
 #include "list/format/layout.h"
 
-/* Items taken or written before others get their turn: about a millisecond of work. */
-#define SLICE_ITEMS 4096u
-/* Sublists on their way to the backend before the writing pauses. */
-#define WRITES_MAX 4
-
 /* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
  * that the list is missing. */
 static void emit_announcing_head(struct engine *e, struct op_put *p)
@@ -122,7 +117,7 @@ static void write_some(struct engine *e, struct op_put *p)
 {
     char op;
     struct slice item;
-    for (unsigned n = 0; n < SLICE_ITEMS && p->op.due < WRITES_MAX; n++) {
+    for (unsigned n = 0; n < WRITE_SLICE_ITEMS && p->op.due < WRITES_MAX; n++) {
         if (!fold_next(&p->items, true, &p->at, &op, &item)) {
             writer_flush(e, &p->writer);
             p->whole = true;
@@ -155,7 +150,8 @@ static void take_announced_again(struct engine *e, struct op_put *p, const struc
     }
 }
 
-static enum progress renew_step(struct engine *e, struct op_put *p, const struct op_event *event)
+static enum progress announce_again_step(struct engine *e, struct op_put *p,
+                                         const struct op_event *event)
 {
     struct co *co = &p->op.co;
     CO_BEGIN(co);
@@ -182,7 +178,7 @@ enum progress put_write_step(struct engine *e, struct op_put *p, const struct op
     CO_BEGIN(co);
     while (!writing_over(p)) {
         if (is_old(e, p) && p->op.due == 0) {
-            CO_CALL(co, renew_step(e, p, event));
+            CO_CALL(co, announce_again_step(e, p, event));
             continue;
         }
         if (!is_old(e, p)) {

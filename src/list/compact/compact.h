@@ -8,8 +8,8 @@
  * merge leaves the first, so that logs are flipped meanwhile, and takes it again afterwards. Only
  * one of the two publishes at a time (list.publisher).
  *
- * The order of writes is each step's: flip.c, merge.c, purge.c. An ldrop has one more,
- * before them all: with on_missing = create it empties the list by an append of '!'.
+ * The order of writes is each step's: flip.c, merge.c, purge.c. An ldrop has one more, before them
+ * all: with on_missing = create it empties the list by an append of '!'.
  */
 #ifndef LIST_COMPACT_COMPACT_H
 #define LIST_COMPACT_COMPACT_H
@@ -67,7 +67,7 @@ struct op_compact {
     struct block *value;     /* the head being published */
     bool fills;              /* it says no more that the list is missing */
     bool empties;            /* it says so from now on */
-    int64_t until_s;         /* life.h: no longer than that may it live; 0: any time */
+    int64_t until_s;         /* life.c: the head lives no longer than that; 0: any time */
     bool new_until;          /* that is not what the head says that was read */
     bool extends;            /* the plan is there for the sublists' times alone */
     struct lasting *lasting; /* runs of this compaction that live as long as the list needs */

@@ -22,9 +22,6 @@
 #include "list/core/engine_state.h"
 #include "list/format/layout.h"
 
-/* Sublists on their way to the backend before the reading of inputs pauses. */
-#define WRITES_MAX 4
-
 /* Where the inputs stand side by side in the head, or -1. */
 static long find_inputs(const struct head *head, const struct op_compact *c)
 {

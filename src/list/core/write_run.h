@@ -13,6 +13,12 @@
 
 enum { TAG_HEAD = 1, TAG_ANNOUNCE, TAG_SUBLIST, TAG_DELETE, TAG_OWN };
 
+/* Sublists on their way to the backend before a source of items pauses. */
+#define WRITES_MAX 4
+/* Items that an operation takes or writes before others get their turn: about a millisecond of
+ * work. */
+#define WRITE_SLICE_ITEMS 4096u
+
 /* A run being written: sublists go out as they fill. */
 struct run_writer {
     struct op *op;                    /* which writes it */
@@ -33,16 +39,22 @@ struct run_writer {
     uint32_t deleted; /* of what was written, when it is undone */
 };
 
-/* bytes_max: of all entries that are to come. */
+/* Begins a run under a fresh name; the writer may be one that was used before, or zeroed.
+ * bytes_max: of all entries that are to come. op and error stay the caller's, for as long as the
+ * writer is. */
 void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t bytes_max,
                  char error[LIST_ERROR_MAX]);
+/* Copies an entry into the sublist that is being filled. One that is full goes out before. */
 void writer_put(struct engine *e, struct run_writer *w, char op, struct slice item);
+/* Sends what has been put and is not on its way: the last sublist. */
 void writer_flush(struct engine *e, struct run_writer *w);
 /* Bytes of what was put so far, as stored; UINT64_MAX when a part of it is on its way. */
 uint64_t writer_bytes(const struct run_writer *w);
 /* The entries that were put and are not on their way. */
 struct slice writer_entries(const struct run_writer *w);
+/* Takes the reply to a sublist; other events, and NULL, are passed over. */
 void writer_take_reply(struct run_writer *w, const struct op_event *event);
+/* Is a sublist not stored, or not known to be? Then the run must not be published. */
 bool writer_failed(const struct run_writer *w);
 /* What the head that was read holds when the announcement has been appended, and nothing else.
  * Owned by the caller. */

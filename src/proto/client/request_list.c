@@ -110,79 +110,73 @@ struct parse_result request_list_keys(const struct request_line *line, struct re
     return request_ok(line);
 }
 
+/* Takes a line of exactly count words, of which the first is a list's key; what is behind it counts
+ * as arguments. False: *refused is the answer. */
+static bool take_words(const struct request_line *line, struct slice *words, size_t count,
+                       struct request *out, struct parse_result *refused)
+{
+    if (request_words(line->rest, words, count) != count) {
+        *refused = request_refuse(line, usage(line), false);
+        return false;
+    }
+    if (!list_key_valid(words[0])) {
+        *refused = request_refuse(line, key_fault(words[0]), false);
+        return false;
+    }
+    out->key = words[0];
+    out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
+    out->arg_count = count - 1;
+    return true;
+}
+
 struct parse_result request_list_range(const struct request_line *line, struct request *out)
 {
     struct slice words[3];
-    size_t count = request_words(line->rest, words, 3);
-    if (count != 3) {
-        return request_refuse(line, usage(line), false);
-    }
-    if (!list_key_valid(words[0])) {
-        return request_refuse(line, key_fault(words[0]), false);
+    struct parse_result refused;
+    if (!take_words(line, words, 3, out, &refused)) {
+        return refused;
     }
     if (!word_to_i64(words[1], &out->from) || !word_to_i64(words[2], &out->to)) {
         return request_refuse(line, usage(line), false);
     }
-    out->key = words[0];
-    out->args = slice_make(words[1].p, (size_t)(line->line.p + line->line.len - words[1].p));
-    out->arg_count = 2;
     return request_ok(line);
 }
 
 struct parse_result request_list_exptime(const struct request_line *line, struct request *out)
 {
     struct slice words[2];
-    size_t count = request_words(line->rest, words, 2);
-    if (count != 2) {
-        return request_refuse(line, usage(line), false);
-    }
-    if (!list_key_valid(words[0])) {
-        return request_refuse(line, key_fault(words[0]), false);
+    struct parse_result refused;
+    if (!take_words(line, words, 2, out, &refused)) {
+        return refused;
     }
     if (!word_to_i32(words[1], &out->exptime)) {
         return request_refuse(line, REPLY_BAD_EXPTIME, false);
     }
-    out->key = words[0];
-    out->args = out->exptime_text = words[1];
-    out->arg_count = 1;
+    out->exptime_text = words[1];
     return request_ok(line);
 }
 
 struct parse_result request_list_lease(const struct request_line *line, struct request *out)
 {
     struct slice words[2];
-    size_t count = request_words(line->rest, words, 2);
-    if (count != 2) {
-        return request_refuse(line, usage(line), false);
+    struct parse_result refused;
+    if (!take_words(line, words, 2, out, &refused)) {
+        return refused;
     }
-    if (!list_key_valid(words[0])) {
-        return request_refuse(line, key_fault(words[0]), false);
-    }
-    if (!word_to_i64(words[1], &out->seconds)) {
-        return request_refuse(line, usage(line), false);
-    }
-    out->key = words[0];
-    out->args = words[1];
-    out->arg_count = 1;
-    return request_ok(line);
+    return word_to_i64(words[1], &out->seconds) ? request_ok(line)
+                                                : request_refuse(line, usage(line), false);
 }
 
 struct parse_result request_list_pair(const struct request_line *line, struct request *out)
 {
     struct slice words[2];
-    size_t count = request_words(line->rest, words, 2);
-    if (count != 2) {
-        return request_refuse(line, usage(line), false);
+    struct parse_result refused;
+    if (!take_words(line, words, 2, out, &refused)) {
+        return refused;
     }
-    for (size_t i = 0; i < 2; i++) {
-        if (!list_key_valid(words[i])) {
-            return request_refuse(line, key_fault(words[i]), false);
-        }
-    }
-    out->key = words[0];
-    out->args = out->second = words[1];
-    out->arg_count = 1;
-    return request_ok(line);
+    out->second = words[1];
+    return list_key_valid(words[1]) ? request_ok(line)
+                                    : request_refuse(line, key_fault(words[1]), false);
 }
 
 struct parse_result request_list_data(const struct request_line *line, struct request *out)

@@ -36,7 +36,8 @@ static void read_request(const struct request *r, struct bridge_request *out)
     }
 }
 
-/* Where no item is shown, the first one says whether there is a list. */
+/* The list verb that does it. An mg that shows no items reads the first one, which says whether
+ * there is a list. */
 static enum list_verb list_verb_of(const struct bridge_request *b, const struct list_policy *policy)
 {
     bool native = policy->dialect == DIALECT_NATIVE;

@@ -48,18 +48,30 @@ static void begin_block(struct item_block *b, const struct request *r,
     item_block_begin(b, r->data, lines ? -1 : policy->delimiter);
 }
 
+/* How many are there? *good: the block is well-formed. */
+static size_t count_block_items(const struct request *r, const struct list_policy *policy,
+                                bool *good)
+{
+    struct item_block b;
+    struct slice item;
+    size_t count = 0;
+    for (begin_block(&b, r, policy); item_block_next(&b, &item);) {
+        count++;
+    }
+    *good = !b.bad;
+    return count;
+}
+
 /* Gathers the items of a data block that is well-formed. */
 static void set_block_items(struct call_part *c, const struct request *r)
 {
     struct item_block b;
-    struct slice item;
-    size_t count = 0, at = 0;
-    for (begin_block(&b, r, c->call.policy); item_block_next(&b, &item);) {
-        count++;
-    }
+    bool good;
+    size_t count = count_block_items(r, c->call.policy, &good);
     call_part_reserve(c, count);
-    for (begin_block(&b, r, c->call.policy); item_block_next(&b, &item);) {
-        c->items[at++] = item;
+    begin_block(&b, r, c->call.policy);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(item_block_next(&b, &c->items[i]));
     }
     call_part_set_items(c, count);
 }
@@ -152,16 +164,12 @@ static const struct handler list_handler = {
 static bool block_is_good(struct client *client, const struct request *r)
 {
     const struct list_policy *policy = config_list_policy(client->worker->config, r->key);
-    struct item_block b;
-    struct slice item;
-    size_t count = 0;
-    for (begin_block(&b, r, policy); item_block_next(&b, &item);) {
-        count++;
-    }
+    bool good;
+    size_t count = count_block_items(r, policy, &good);
     struct slice reply = SLICE_NONE;
     if (r->verb->shape == SHAPE_LIST_BLOCK && policy->delimiter < 0) {
         reply = SLICE_LIT("CLIENT_ERROR this list has no delimiter: use lputb\r\n");
-    } else if (b.bad) {
+    } else if (!good) {
         reply = SLICE_LIT("CLIENT_ERROR the block holds something else than ITEM KEY BYTES and "
                           "items, as lgetb answers them: nothing done\r\n");
     } else if (!call_part_has_room(client->worker, count)) {
