@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "list/format/head.h"
 #include "oracle.h"
 
 void leases_fini(struct absence *a)
@@ -159,6 +160,10 @@ bool leases_answered(struct oracle *o, const struct sim_call *call)
     struct absence *a = &o->list[call->list].absence;
     if (call->call.status != LIST_OK) {
         return call->call.status == LIST_EXISTS || seen(a, call);
+    }
+    if (call->call.number >> VERSION_BITS != 0) {
+        sim_violation("L%u: a token that clients whose numbers are doubles cannot give back",
+                      call->list);
     }
     for (size_t i = 0; i < a->given_count; i++) {
         struct lease_mark *g = &a->given[i];

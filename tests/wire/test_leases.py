@@ -44,6 +44,12 @@ def two(start_daemon, memcached):
     return [start_daemon([memcached], config={"lists": REFUSE}) for _ in range(2)]
 
 
+def test_a_token_is_a_number_that_every_client_can_give_back(conn):
+    token = lease(conn)
+    assert float(token) == token < 2**53  # JavaScript's numbers are doubles
+    assert put(conn, "k", ITEMS, token) == b"STORED"
+
+
 def test_of_many_clients_that_miss_at_once_one_fills(two):
     fills = []
     together = threading.Barrier(CLIENTS)

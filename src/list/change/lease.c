@@ -92,9 +92,7 @@ static void emit_lease(struct engine *e, struct op_lease *l)
     struct layout layout;
     layout_init(&layout, head);
     layout_make_absent(&layout);
-    do {
-        l->token = rng_unique(e->rng);
-    } while (l->token == 0);
+    l->token = version_of_hash(rng_unique(e->rng)); /* so that every client can give it back */
     layout.marks.lease = l->token;
     /* The second that has begun does not count. */
     layout.marks.lease_until_s = e->now.wall_s + seconds + 1;

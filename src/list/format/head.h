@@ -96,10 +96,10 @@ bool head_has_items(const struct head *head);
 void head_append_header(struct block **b, const struct head_marks *marks, const struct run *runs,
                         size_t run_count, const struct garbage *garbage, size_t garbage_count);
 
-/* Versions have so many bits: clients whose numbers are doubles (JavaScript) give larger ones
- * back changed, and their cas would never fit. */
+/* Versions and the tokens of leases have so many bits: clients whose numbers are doubles
+ * (JavaScript) give larger ones back changed, and their cas or lput would never fit. */
 #define VERSION_BITS 53
-/* A version made of a 64-bit hash; never 0. */
+/* A version made of a 64-bit hash, or a token made of 64 random bits; never 0. */
 uint64_t version_of_hash(uint64_t hash);
 /* The version that clients see of an item with that CAS number and those bytes: another one
  * whenever the item has changed, also when a restarted server gives out the number again. The same
