@@ -52,11 +52,15 @@ static int64_t choose_until(const struct engine *e, const struct op_compact *c, 
 {
     const struct list *list = c->op.list;
     int64_t until_s = others ? c->head->marks.sublists_until_s : 0;
+    int64_t wanted_s = list_wanted_until_s(e, list);
     struct life life = life_renewed(list->policy, ttl_s);
+    if (wanted_s == INT64_MAX) {
+        return 0; /* an ltouch to live for ever has come while the clock was asked for */
+    }
     if (ttl_s < 0) {
         return until_s;
     }
-    int64_t end_s = later(now_s + later(ttl_s, life.least_s), list_wanted_until_s(e, list));
+    int64_t end_s = later(now_s + later(ttl_s, life.least_s), wanted_s);
     int64_t step_s = end_s - now_s;
     step_s = step_s < STEP_MIN_S ? STEP_MIN_S : step_s > STEP_MAX_S ? STEP_MAX_S : step_s;
     until_s = later(until_s, end_s + step_s);
