@@ -217,6 +217,11 @@ void client_think(struct client *client)
         call->call.has_exptime = true;
         call->call.exptime = lives_choose(w, &client->rng);
     }
+    if (verb == LIST_PUT && w->p.touches > 0 && w->p.dialect == DIALECT_NATIVE) {
+        int64_t exptime = lives_choose(w, &client->rng);
+        call->call.has_exptime = rng_below(&client->rng, 2) == 0;
+        call->call.exptime = exptime < 0 ? 1 : exptime;
+    }
     choose_condition(client, call);
     if (ranges_have(&w->p.without_calls, call->number)) {
         free(call);

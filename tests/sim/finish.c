@@ -322,9 +322,7 @@ void sim_finish(struct sim_world *w)
     for (unsigned list = 0; w->p.leases && list < w->p.lists; list++) {
         check_absence(w, list);
     }
-    /* Where all lists begin with a time, their sublists end as well. */
-    bool all_end = w->p.format > 1 && w->p.touches == 0 && w->p.ttl_s > 0;
-    if (!sim_loses(w) && (!lives_end(&w->p) || all_end)) {
+    if (!sim_loses(w) && (!lives_end(&w->p) || lives_all_end(&w->p))) {
         struct leftovers leftovers = {.w = w};
         for (unsigned s = 0; s < w->p.servers; s++) {
             leftovers.server = s;

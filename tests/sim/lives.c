@@ -85,8 +85,10 @@ static bool is_from_now(const struct sim_world *w, const struct message *m, int6
                         int64_t left_s)
 {
     int64_t late_s = w->clocks_s[m->flight.server] + left_s - at_s;
-    return late_s == 0 ||
-           (left_s > EXPTIME_RELATIVE_MAX_S && late_s > 0 && late_s < LOOK_AGE_MAX_S);
+    /* So is what a put gives a list whose sublists end. */
+    bool looked =
+        left_s > EXPTIME_RELATIVE_MAX_S || (w->p.format > 1 && m->intent.kind == INTENT_PUT);
+    return late_s == 0 || (looked && late_s > 0 && late_s < LOOK_AGE_MAX_S);
 }
 
 /* May it have been renewed? Only one that expires, and would do so earlier. */
@@ -116,10 +118,11 @@ static bool must_be_renewed(const struct sim_world *w, const struct message *m, 
     return m->ends_s[0] != 0 && m->ends_s[0] < end_s && at_s < end_s;
 }
 
+/* The call that gives the list a time, if one does. */
 static const struct list_call *touch_of(const struct message *m)
 {
     for (size_t i = 0; i < m->intent.count; i++) {
-        if (m->intent.calls[i]->call.verb == LIST_TOUCH) {
+        if (m->intent.calls[i]->call.has_exptime) {
             return &m->intent.calls[i]->call;
         }
     }
@@ -143,27 +146,31 @@ static bool is_announced_in(const struct message *m, int64_t at_s)
             memchr(value.p, '-', value.len) != NULL);
 }
 
-static void check_rewritten(const struct sim_world *w, const struct message *m, int64_t at_s)
+static void check_given(const struct sim_world *w, const struct message *m,
+                        const struct list_call *touch, int64_t at_s)
 {
-    const struct list_call *touch = touch_of(m);
-    const struct slice key = flight_key(&m->flight);
-    int64_t end_s = touch == NULL ? 0 : end_of(w, m, touch->exptime);
+    int64_t end_s = end_of(w, m, touch->exptime);
     /* Where sublists end, the seconds are counted from a look at the clock on. */
     int64_t early_s = end_s - (at_s < 0 ? w->clocks_s[m->flight.server] : at_s);
-    bool looked = touch != NULL && w->p.format > 1 && end_s > 0 && early_s >= 0 &&
-                  early_s < LOOK_AGE_MAX_S && touch->exptime <= EXPTIME_RELATIVE_MAX_S;
-    if (touch != NULL && at_s != end_s && !looked) {
-        sim_violation("%.*s was to expire at %lld by an ltouch, and does at %lld", SLICE_ARGS(key),
-                      (long long)end_s, (long long)at_s);
+    bool looked = w->p.format > 1 && end_s > 0 && early_s >= 0 && early_s < LOOK_AGE_MAX_S &&
+                  touch->exptime <= EXPTIME_RELATIVE_MAX_S;
+    if (at_s != end_s && !looked) {
+        sim_violation("%.*s was to expire at %lld by a client's EXPTIME, and does at %lld",
+                      SLICE_ARGS(flight_key(&m->flight)), (long long)end_s, (long long)at_s);
     }
+}
+
+static void check_rewritten(const struct sim_world *w, const struct message *m, int64_t at_s)
+{
+    const struct slice key = flight_key(&m->flight);
     bool begins = m->intent.kind == INTENT_PUT &&
                   (w->p.ttl_s > 0 ? is_from_now(w, m, at_s, w->p.ttl_s) : at_s == 0);
-    if (touch == NULL && !begins && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s) &&
+    if (!begins && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s) &&
         !is_announced_in(m, at_s)) {
         sim_violation("%.*s was to expire at %lld by its server's clock; rewritten it does at %lld",
                       SLICE_ARGS(key), (long long)m->ends_s[m->end_count - 1], (long long)at_s);
     }
-    if (touch == NULL && must_be_renewed(w, m, at_s)) {
+    if (must_be_renewed(w, m, at_s)) {
         sim_violation("%.*s expires at %lld; rewritten it is not renewed", SLICE_ARGS(key),
                       (long long)at_s);
     }
@@ -206,8 +213,11 @@ void lives_check(struct sim_world *w, const struct message *m)
     bool begins =
         m->flight.request.verb == BE_ADD ||
         (m->flight.request.verb == BE_CAS && m->was_absent && item != NULL && !says_absent(item));
+    const struct list_call *touch = m->proxy == NULL ? NULL : touch_of(m);
     if (m->intent.kind == INTENT_LEASE) {
         check_lease(w, m, at_s);
+    } else if (touch != NULL && (begins || m->flight.request.verb == BE_CAS)) {
+        check_given(w, m, touch, at_s);
     } else if (m->flight.request.verb == BE_CAS && m->proxy != NULL && !begins) {
         check_rewritten(w, m, at_s);
     } else if (begins && m->proxy != NULL && !begins_well(w, m, at_s)) {
@@ -216,7 +226,8 @@ void lives_check(struct sim_world *w, const struct message *m)
     }
     if (w->p.dialect == DIALECT_NATIVE && !sim_loses(w)) {
         struct slice list = slice_of(w->oracle.list[m->list].key);
-        const char *wrong = model_lives(&w->base.cluster, list, world_now(&w->base).wall_s);
+        const char *wrong =
+            model_lives(&w->base.cluster, list, world_now(&w->base).wall_s, lives_all_end(&w->p));
         if (wrong != NULL) {
             sim_violation("%.*s# %s", SLICE_ARGS(list), wrong);
         }
@@ -225,7 +236,7 @@ void lives_check(struct sim_world *w, const struct message *m)
         item->end_count = 0;
     }
     if (item != NULL && begins && m->intent.kind != INTENT_LEASE && item->expires_s == 0 &&
-        w->p.expiry_s > 0) {
+        touch == NULL && w->p.expiry_s > 0) {
         item->expires_s = w->clocks_s[m->flight.server] + w->p.expiry_s;
     }
 }
@@ -282,4 +293,9 @@ bool lives_end(const struct params *p)
 {
     bool begin = p->ttl_s > 0 && p->ttl_s < 4 * DAY_S; /* the end takes two days */
     return p->faults[FAULT_EXPIRY] > 0 || p->touches > 1 || begin;
+}
+
+bool lives_all_end(const struct params *p)
+{
+    return p->format > 1 && p->touches == 0 && p->ttl_s > 0;
 }

@@ -102,6 +102,8 @@ static inline bool params_linearizable(const struct params *params)
 }
 /* Do lists expire during the run? */
 bool lives_end(const struct params *params);
+/* Has each list a time to live always, and do sublists end for that? */
+bool lives_all_end(const struct params *params);
 /* What one of them is called, and where it stands; NULL behind the last. */
 struct param {
     const char *name;

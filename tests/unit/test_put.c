@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filling on condition that the list is still of a version, with content that becomes a run: the
- * announcement is no change of the list. */
+/* Filling with content that becomes a run: on condition that the list is still of a version, where
+ * the announcement is no change of the list; and of lists that expire, with their sublists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,6 +32,16 @@ static void submit(struct script *s)
     script_submit(s, LIST_PUT, items, ITEMS);
 }
 
+static struct be_request *next_request(struct script *s)
+{
+    struct be_request *r = engine_take_request(s->rig.engine);
+    while (r == NULL) {
+        (void)engine_run(s->rig.engine, s->rig.now);
+        r = engine_take_request(s->rig.engine);
+    }
+    return r;
+}
+
 /* The announcement comes behind the old content and what others have appended since. head, of 200
  * bytes, is what the list's head is then. Returns the request that writes the run. */
 static struct be_request *announce(struct script *s, const char *others, char *head)
@@ -41,11 +51,7 @@ static struct be_request *announce(struct script *s, const char *others, char *h
     (void)snprintf(head, 200, OLD "%s%.*s", others, SLICE_ARGS(append->value));
     rig_answer(&s->rig, append, BE_STORED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    struct be_request *add = engine_take_request(s->rig.engine);
-    while (add == NULL) {
-        (void)engine_run(s->rig.engine, s->rig.now);
-        add = engine_take_request(s->rig.engine);
-    }
+    struct be_request *add = next_request(s);
     assert_int_equal(add->verb, BE_ADD);
     return add;
 }
@@ -103,6 +109,124 @@ static void test_a_server_without_room_is_called_that(void **state)
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_out_of_memory), 1);
 }
 
+/* ---- lists that expire ---- */
+
+#define NOW_S 1800000000
+#define HOUR_S 3600
+
+static void find_head(struct script *s, const char *value, int64_t ttl_s)
+{
+    rig_answer(&s->rig, rig_take(&s->rig, BE_GET, "k#"), BE_HIT, value, ttl_s);
+}
+
+/* The two clock items around the head; they say that now it is that second. */
+static void answer_clock(struct script *s, int64_t left_s, int64_t now_s)
+{
+    struct be_request *first = rig_take(&s->rig, BE_GET, "mclistd#clock.0");
+    struct be_request *item = rig_take(&s->rig, BE_TIME, "k#");
+    struct be_request *second = rig_take(&s->rig, BE_GET, "mclistd#clock.1");
+    rig_answer(&s->rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - now_s);
+    rig_answer(&s->rig, item, BE_HIT, NULL, left_s);
+    rig_answer(&s->rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - now_s);
+}
+
+/* Announces in a head with that time, and writes the one sublist. Returns its exptime. */
+static int32_t write_ending(struct script *s, int64_t left_s, char *head)
+{
+    find_head(s, OLD, left_s);
+    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    (void)snprintf(head, 200, OLD "%.*s", SLICE_ARGS(append->value));
+    rig_answer(&s->rig, append, BE_STORED, NULL, -1);
+    find_head(s, head, left_s);
+    answer_clock(s, left_s, NOW_S);
+    struct be_request *add = next_request(s);
+    assert_int_equal(add->verb, BE_ADD);
+    int32_t exptime = add->exptime;
+    rig_answer(&s->rig, add, BE_STORED, NULL, -1);
+    return exptime;
+}
+
+static void expect_published(struct script *s, int32_t exptime, const char *mark)
+{
+    char value[200];
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    (void)snprintf(value, sizeof value, "%.*s", SLICE_ARGS(cas->value));
+    assert_int_equal(cas->exptime, exptime);
+    assert_non_null(strstr(value, mark));
+    rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
+    script_expect_done(s, LIST_OK);
+}
+
+static void submit_ending(struct script *s, bool has_exptime, int64_t exptime)
+{
+    s->rig.config->lists[0].format = 2;
+    s->call.has_exptime = has_exptime;
+    s->call.exptime = exptime;
+    submit(s);
+    s->call.condition = LIST_ALWAYS;
+}
+
+static void test_sublists_end_behind_a_list_that_keeps_its_time(void **state)
+{
+    struct script *s = *state;
+    char head[200];
+    submit_ending(s, false, 0);
+    assert_in_range(write_ending(s, 100, head), 100 + HOUR_S, 100 + HOUR_S + 10);
+    find_head(s, head, 100);
+    answer_clock(s, 99, NOW_S + 1);
+    expect_published(s, NOW_S + 100, " @1800003700 "); /* NOW_S + 100 + HOUR_S */
+}
+
+/* Its seconds count from the publication. */
+static void test_sublists_end_behind_a_list_that_is_given_a_time(void **state)
+{
+    struct script *s = *state;
+    char head[200];
+    submit_ending(s, true, 200);
+    assert_in_range(write_ending(s, 100, head), 200 + HOUR_S, 200 + HOUR_S + 10);
+    find_head(s, head, 100);
+    answer_clock(s, 70, NOW_S + 30);
+    expect_published(s, NOW_S + 230, " @1800003800 ");
+}
+
+/* The list was given more time while the sublists were written: they are written anew. */
+static void test_a_list_does_not_outlive_what_is_put_into_it(void **state)
+{
+    struct script *s = *state;
+    char head[200];
+    submit_ending(s, false, 0);
+    (void)write_ending(s, 100, head);
+    find_head(s, head, 90000);
+    answer_clock(s, 90000, NOW_S);
+    s->rig.now.mono_us += 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    find_head(s, head, 90000);
+    struct be_request *gone = next_request(s);
+    assert_int_equal(gone->verb, BE_DELETE);
+    rig_answer(&s->rig, gone, BE_DELETED, NULL, -1);
+    script_expect(s, BE_APPEND, "k#", BE_STORED, NULL); /* withdrawn */
+    s->rig.now.mono_us += 1000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    int32_t exptime = write_ending(s, 90000, head);
+    assert_in_range(exptime, 90000 + 24 * HOUR_S, 90000 + 24 * HOUR_S + 10);
+    find_head(s, head, 90000);
+    answer_clock(s, 90000, NOW_S);
+    expect_published(s, NOW_S + 90000, " @1800176400 "); /* and a day */
+}
+
+static void test_sublists_of_a_list_without_a_time_have_none(void **state)
+{
+    struct script *s = *state;
+    char head[200];
+    s->rig.config->lists[0].format = 2;
+    submit(s);
+    struct be_request *add = announce(s, "", head);
+    assert_int_equal(add->exptime, 0);
+    rig_answer(&s->rig, add, BE_STORED, NULL, -1);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    expect_published(s, 0, "^1 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +234,10 @@ int main(void)
         script_test(test_what_others_append_before_it_is_one),
         script_test(test_what_others_append_behind_it_is_one),
         script_test(test_a_server_without_room_is_called_that),
+        script_test(test_sublists_end_behind_a_list_that_keeps_its_time),
+        script_test(test_sublists_end_behind_a_list_that_is_given_a_time),
+        script_test(test_a_list_does_not_outlive_what_is_put_into_it),
+        script_test(test_sublists_of_a_list_without_a_time_have_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

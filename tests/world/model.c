@@ -312,7 +312,8 @@ static int64_t second_of(const struct store *from, const struct store *to, int64
     return at_s - from->lead_s + to->lead_s;
 }
 
-const char *model_lives(const struct cluster *cluster, struct slice list_key, int64_t now_s)
+const char *model_lives(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                        bool all_end)
 {
     enum { GRACE_S = 1 };
     const char *wrong = NULL;
@@ -332,6 +333,9 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
     }
     if (until != 0 && (item->expires_s == 0 || item->expires_s > (int64_t)until)) {
         wrong = "outlives the second that it names for its sublists";
+    }
+    if (until == 0 && all_end && head.runs.count > 0) {
+        wrong = "names sublists without an end";
     }
     for (size_t i = 0; wrong == NULL && i < head.runs.count; i++) {
         const struct ref_range *run = &head.runs.ranges[i];

@@ -67,8 +67,9 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
 void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                    struct ids *items);
 /* Does the head say for how long its sublists live, and is it so? Returns what is wrong, or NULL.
- * Clocks of servers count; a second of grace. */
-const char *model_lives(const struct cluster *cluster, struct slice list_key, int64_t now_s);
+ * Clocks of servers count; a second of grace. all_end: each list has had a time to live always. */
+const char *model_lives(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                        bool all_end);
 /* Does the list's head name this sublist, in a run, as garbage or by an announcement? */
 bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                       struct slice sublist);

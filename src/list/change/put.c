@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "list/core/engine_state.h"
-#include "list/core/expiry.h"
 #include "list/format/absent.h"
 #include "list/format/fold.h"
 #include "list/format/layout.h"
@@ -208,6 +207,7 @@ static struct block *filled_head(struct engine *e, struct op_put *p)
     layout_fill(&layout);
     if (p->is_long && p->writer.run.range.count > 0) {
         layout_insert_run(&layout, 0, &p->writer.run);
+        layout.marks.sublists_until_s = p->writer.until_s;
     } else if (!p->is_long) {
         append_items(p, &layout.log);
     }
@@ -223,16 +223,35 @@ bool put_is_announced(const struct op_put *p)
            log_has_announcement(p->head->announcements, &p->writer.announcement.range.name);
 }
 
-static void emit_content(struct engine *e, struct op_put *p)
+struct life put_life(const struct op_put *p)
 {
     bool begins = p->head == NULL || p->head->marks.absent;
-    struct life life = life_of_call(p->call, begins ? NULL : p->head);
+    return life_of_call(p->call, begins ? NULL : p->head);
+}
+
+/* Is the list to live longer than what was written for it? It has been given more time meanwhile,
+ * or the writing took long: the last CAS was refused, and the head is still the same. */
+static bool outlives_run(const struct op_put *p)
+{
+    return p->is_long && p->writer.until_s != 0 && p->tries > 0 && p->head != NULL &&
+           p->head->cas == p->sent_cas && p->head->epoch == p->sent_epoch;
+}
+
+static void emit_content(struct engine *e, struct op_put *p)
+{
+    struct life life = put_life(p);
+    if (p->is_long && p->writer.run.range.count > 0 && p->writer.until_s != 0) {
+        life.until_s = p->writer.until_s;
+        life.strict = true;
+    }
     block_unref(&p->value);
     p->value = p->head == NULL ? new_head(p) : filled_head(e, p);
     p->sent = true;
     if (p->head == NULL) {
         emit_add_head_for(e, &p->op, &life, p->value, PUT_TAG_PUBLISH);
     } else {
+        p->sent_cas = p->head->cas;
+        p->sent_epoch = p->head->epoch;
         emit_cas_for(e, &p->op, p->head, &life, p->value, PUT_TAG_PUBLISH);
     }
 }
@@ -295,7 +314,7 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
             break;
         }
         CO_CALL(co, look_step(e, p, event));
-        p->lost = p->is_long && !put_is_announced(p);
+        p->lost = p->is_long && (!put_is_announced(p) || outlives_run(p));
         if (p->call == NULL || p->lost) {
             break;
         }
@@ -369,7 +388,7 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
     if (!p->writer.announced) {
         CO_RETURN(co);
     }
-    if (put_copies(p)) {
+    if (put_copies(p) && !p->lost && !writer_failed(&p->writer)) {
         CO_CALL(co, copy_stream_step(e, &p->copy, event));
         p->whole = p->copy.state == COPY_OK && p->call != NULL;
     } else {

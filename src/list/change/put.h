@@ -22,8 +22,8 @@
 
 #include "list/core/write_run.h"
 
-/* Of the write that replaces the content. */
-enum { PUT_TAG_PUBLISH = TAG_OWN };
+/* Of the write that replaces the content, and of a look at the server's clock. */
+enum { PUT_TAG_PUBLISH = TAG_OWN, PUT_TAG_CLOCK };
 
 /* For schedule.c alone; list.put must be NULL. Answers the call. */
 void put_start(struct engine *e, struct list *list, struct list_call *call);

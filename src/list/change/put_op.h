@@ -9,6 +9,7 @@
 #include "list/change/copy.h"
 #include "list/change/presence.h"
 #include "list/change/put.h"
+#include "list/core/expiry.h"
 
 struct op_put {
     struct op op;
@@ -31,7 +32,8 @@ struct op_put {
     bool sent;          /* the CAS is on its way */
     bool done;
     bool unknown; /* its outcome is not known */
-    bool lost;    /* the announcement has gone */
+    bool lost;    /* the announcement has gone, or the list is to outlive what was written */
+    uint64_t sent_cas, sent_epoch; /* of the head in whose place the last CAS was to be */
     unsigned names, tries, adds;
     char error[LIST_ERROR_MAX];
 };
@@ -47,8 +49,10 @@ bool put_is_absent(const struct op_put *p);
 bool put_is_announced(const struct op_put *p);
 /* Is that head the one of the version that the client has seen, but for the announcement? */
 bool put_is_left(const struct op_put *p);
-/* Announces a run. Ends with writer.announced, or with the call answered, or neither: another
- * writer was faster. */
+/* The time to live that the list gets with the content, in place of the head that was read last. */
+struct life put_life(const struct op_put *p);
+/* Announces a run, and decides until when its sublists live. Ends with writer.announced, or with
+ * the call answered, or neither: another writer was faster. */
 enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op_event *event);
 /* Writes the content's sublists under the announced name. Ends with whole when all went well. */
 enum progress put_write_step(struct engine *e, struct op_put *p, const struct op_event *event);

@@ -3,7 +3,6 @@
 
 #include "list/change/put_op.h"
 #include "list/core/engine_state.h"
-#include "list/core/expiry.h"
 #include "list/format/layout.h"
 
 /* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
@@ -42,6 +41,7 @@ static void emit_announcing_cas(struct engine *e, struct op_put *p)
         p->left = block_ref(p->value);
     }
     struct life ever = life_given(0), kept = life_renewed(p->op.list->policy, p->head->ttl_s);
+    kept.until_s = p->head->marks.sublists_until_s; /* those of the old content */
     emit_cas_for(e, &p->op, p->head, p->head->marks.absent ? &ever : &kept, p->value, TAG_ANNOUNCE);
 }
 
@@ -77,6 +77,44 @@ static bool may_announce(struct engine *e, struct op_put *p)
     return false;
 }
 
+static bool wants_end(const struct op_put *p)
+{
+    if (p->call == NULL || p->op.list->policy->format < 2) {
+        return false;
+    }
+    struct life life = put_life(p);
+    return life_ends(&life);
+}
+
+static void take_clock(struct op_put *p, const struct op_event *event)
+{
+    if (event->status == BE_MISS) {
+        p->lost = true;
+    } else if (event->status != BE_HIT) {
+        p->writer.refused = true;
+        op_error_text(event, p->error);
+    } else if (p->call != NULL) {
+        int64_t now_s = (int64_t)event->reply->number;
+        struct life life = put_life(p);
+        life.ttl_s = event->reply->ttl_s;
+        int64_t end_s = life_end_s(&life, now_s);
+        writer_live(&p->writer, now_s, end_s == 0 ? 0 : sublists_until_s(now_s, end_s));
+    }
+}
+
+/* Sublists of a list that expires do so, too, behind its head: compact/life.c. */
+static enum progress life_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    if (wants_end(p)) {
+        expiry_look(e, &p->op, PUT_TAG_CLOCK);
+        CO_AWAIT(co, "reading the server's clock to write a put's sublists");
+        take_clock(p, event);
+    }
+    CO_END(co);
+}
+
 enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op_event *event)
 {
     struct co *co = &p->op.co;
@@ -108,6 +146,9 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
     if (!p->writer.announced && !p->writer.conflict) {
         metric_add(e->metrics, METRIC_list_out_of_memory, p->writer.no_memory);
         put_fail(e, p, p->error);
+    }
+    if (p->writer.announced && !p->lost) {
+        CO_CALL(co, life_step(e, p, event));
     }
     CO_END(co);
 }

@@ -17,16 +17,6 @@
 #include "list/compact/compact.h"
 #include "list/core/engine_state.h"
 
-/* D lies so far behind the end of the list: as far as that is away, within these. So a list that is
- * renewed all the time is written anew once an hour at most, and its sublists do not stay for long
- * without it. */
-#define STEP_MIN_S (60 * 60)
-#define STEP_MAX_S (60 * 60 * 24)
-/* A second may end between a look at the clock and a write; servers' seconds end at any time. */
-#define SLACK_S 2
-/* What the clocks of two servers may differ by. */
-#define SKEW_S (60 * 60 * 24)
-
 static int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -61,10 +51,8 @@ static int64_t choose_until(const struct engine *e, const struct op_compact *c, 
         return until_s;
     }
     int64_t end_s = later(now_s + later(ttl_s, life.least_s), wanted_s);
-    int64_t step_s = end_s - now_s;
-    step_s = step_s < STEP_MIN_S ? STEP_MIN_S : step_s > STEP_MAX_S ? STEP_MAX_S : step_s;
-    until_s = later(until_s, end_s + step_s);
-    return until_s < SUBLISTS_UNTIL_MAX_S - SKEW_S ? until_s : 0;
+    int64_t needed_s = sublists_until_s(now_s, end_s);
+    return needed_s == 0 ? 0 : later(until_s, needed_s);
 }
 
 static void take_clock(struct engine *e, struct op_compact *c, const struct op_event *event,
@@ -77,15 +65,7 @@ static void take_clock(struct engine *e, struct op_compact *c, const struct op_e
         return;
     }
     int64_t now_s = (int64_t)event->reply->number;
-    w->until_s = choose_until(e, c, now_s, event->reply->ttl_s, others);
-    int64_t left_s = w->until_s - now_s + SLACK_S;
-    if (w->until_s == 0) {
-        w->exptime = 0;
-    } else if (left_s <= EXPTIME_RELATIVE_MAX_S) {
-        w->exptime = (int32_t)later(left_s, STEP_MIN_S);
-    } else {
-        w->exptime = (int32_t)(w->until_s + SKEW_S);
-    }
+    writer_live(w, now_s, choose_until(e, c, now_s, event->reply->ttl_s, others));
 }
 
 enum progress life_step(struct engine *e, struct op_compact *c, const struct op_event *event,

@@ -175,12 +175,32 @@ static bool renews(const struct life *life)
     return life->kind == LIFE_KEPT && life->ttl_s >= 0 && life->ttl_s < (int64_t)life->least_s;
 }
 
+int64_t life_end_s(const struct life *life, int64_t now_s)
+{
+    if (!life_ends(life)) {
+        return 0;
+    }
+    if (life->kind == LIFE_GIVEN && life->exptime > EXPTIME_RELATIVE_MAX_S) {
+        return life->exptime;
+    }
+    if (life->kind != LIFE_KEPT) {
+        return now_s + life->exptime;
+    }
+    int64_t renewed_s = now_s + life->least_s;
+    if (life->until_s != 0 && renewed_s > life->until_s) {
+        renewed_s = life->until_s;
+    }
+    int64_t end_s = now_s + life->ttl_s;
+    return renewed_s > end_s ? renewed_s : end_s;
+}
+
 /* Is it known without the server's clock what is to be sent? */
 static bool known_at_once(const struct life *life, int32_t *exptime)
 {
     int64_t s = life->kind != LIFE_KEPT ? life->exptime : renews(life) ? life->least_s : 0;
     *exptime = (int32_t)s;
-    if (life->kind == LIFE_KEPT && life->ttl_s >= 0 && (!renews(life) || life->until_s != 0)) {
+    bool ends = life->kind == LIFE_KEPT && life->ttl_s >= 0;
+    if (life->strict || (ends && (!renews(life) || life->until_s != 0))) {
         return false;
     }
     return life->kind == LIFE_GIVEN || s <= EXPTIME_RELATIVE_MAX_S;
@@ -299,16 +319,12 @@ static bool item_changed(const struct expiry *x)
            (x->cas != x->write->cas || x->epoch != x->write->epoch);
 }
 
-/* The second in which the item is to expire. */
+/* The second in which the item is to expire; 0: never. */
 static int64_t end_of(const struct expiry *x, int64_t now_s)
 {
-    const struct life *life = &x->life;
-    int64_t end_s = now_s + (life->kind == LIFE_SECONDS ? life->exptime : x->ttl_s);
-    int64_t renewed_s = now_s + life->least_s;
-    if (life->until_s != 0 && renewed_s > life->until_s) {
-        renewed_s = life->until_s;
-    }
-    return renews(life) && renewed_s > end_s ? renewed_s : end_s;
+    struct life life = x->life;
+    life.ttl_s = x->ttl_s;
+    return life_end_s(&life, now_s);
 }
 
 /* Would it live longer than it may? */

@@ -48,8 +48,7 @@ struct life {
     int64_t exptime;
     int64_t ttl_s;    /* what the item had left when it was read; -1: no expiry, and that stays */
     uint32_t least_s; /* it is to have at least so much left: where it has less, it is renewed */
-    int64_t until_s;  /* LIFE_KEPT: no renewal goes beyond that second of the server's clock; 0: no
-                         bound */
+    int64_t until_s;  /* no renewal goes beyond that second of the server's clock; 0: no bound */
     bool strict;      /* nothing is written where the item would live longer than until_s anyway */
 };
 
@@ -77,6 +76,9 @@ static inline bool life_ends(const struct life *life)
 {
     return life->kind == LIFE_KEPT ? life->ttl_s >= 0 : life->exptime != 0;
 }
+/* The second in which an item of that life expires that is written in the second now_s, both by the
+ * server's clock; 0: never. (With LIFE_KEPT: as far as was read.) */
+int64_t life_end_s(const struct life *life, int64_t now_s);
 /* What a call asks for: its EXPTIME, else life_new where no list is (head is NULL), else
  * life_renewed. */
 struct life life_of_call(const struct list_call *call, const struct head *head);
