@@ -138,6 +138,24 @@ static void test_compaction_finds_nothing(void **state)
     script_expect_done(s, LIST_MISSING);
 }
 
+/* Another proxy has removed the head while what it named was deleted: no list was there before. */
+static void test_compaction_of_what_is_left_finds_nothing(void **state)
+{
+    struct script *s = *state;
+    static const char left[] = "^1 ?0.0 -aaaaaaaaaaaaa.1\n";
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    show_head(s, left, -1);
+    script_expect(s, BE_DELETE, "k#aaaaaaaaaaaaa.0", BE_DELETED, NULL);
+    show_head(s, left, -1);
+    expect_write(s, BE_CAS, "^1 ?0.0\n", 0, BE_STORED);
+    show_head(s, "^1 ?0.0\n", -1);
+    script_expect(s, BE_CAS_DELETE, "k#", BE_EXISTS, NULL);
+    s->rig.now.mono_us += 10000;
+    (void)engine_run(s->rig.engine, s->rig.now);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_MISSING);
+}
+
 /* With on_missing = create a missing list is an empty one: what is appended is in it. */
 static void test_others_see_what_was_appended(void **state)
 {
@@ -422,6 +440,7 @@ int main(void)
         refuse_test(test_exact_changes_end_a_lease),
         refuse_test(test_exact_change_meets_the_fill),
         refuse_test(test_compaction_finds_nothing),
+        refuse_test(test_compaction_of_what_is_left_finds_nothing),
         refuse_test(test_others_see_what_was_appended),
         refuse_test(test_lset_fills),
         refuse_test(test_lcreate_fills),

@@ -396,11 +396,13 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         CO_AWAIT(co, "reading head to compact it");
         if (!compact_take_head(e, c, event)) {
             c->foreign = event->status == BE_HIT;
-            c->was_missing = event->status == BE_MISS && compact_found_nothing(c);
+            c->was_missing = event->status == BE_MISS &&
+                             (compact_found_nothing(c) || (c->was_absent && !c->dropped));
             c->plan.kind = PLAN_NOTHING;
             c->result = event->status == BE_MISS ? STEP_DONE : STEP_FAILED;
             break;
         }
+        c->was_absent = compact_is_absent(c);
         choose(e, c);
         if (c->withdrawn && !c->dropped) {
             break;

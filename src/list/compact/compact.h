@@ -61,6 +61,7 @@ struct op_compact {
     bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
     bool foreign;     /* what stands in the head's place is no list */
     bool was_missing; /* there was none, and that is not this compaction's doing */
+    bool was_absent;  /* the last head that was read says that there is none */
     bool did_something;
     struct head *head;       /* as last read */
     struct log_fold log;     /* compact_log's */
