@@ -288,15 +288,14 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
 }
 
 /* Calls on a list that has moved here from a dialect. What is native needs no conversion: that is
- * to say how many items there are. An lset with a time to live is a fill. */
+ * to say how many items there are. An lset with a time to live or a condition is a fill. */
 static void translate_moved(struct list *list)
 {
     struct list_call *call;
     TAILQ_FOREACH(call, &list->queue, link)
     {
-        if (call->verb == LIST_SET && call->has_exptime) {
+        if (call->verb == LIST_SET && (call->has_exptime || call->condition != LIST_ALWAYS)) {
             call->verb = LIST_PUT;
-            call->condition = LIST_ALWAYS;
             call->fills = true;
         }
         call->verb = call->verb == LIST_CONVERT ? LIST_LEN : call->verb;

@@ -166,11 +166,13 @@ static void choose_ops(const struct sim_world *w, struct sim_call *call)
 static void choose_condition(struct client *client, struct sim_call *call)
 {
     const struct model_list *l = &client->proxy->world->oracle.list[call->list];
+    bool takes_one = call->call.verb == LIST_PUT;
     static const enum list_condition conditions[] = {LIST_ALWAYS, LIST_IF_MISSING, LIST_IF_PRESENT,
                                                      LIST_IF_VERSION, LIST_IF_VERSION};
-    call->call.condition = conditions[rng_below(&client->rng, 5)];
+    enum list_condition condition = conditions[rng_below(&client->rng, 5)];
+    call->call.condition = takes_one ? condition : LIST_ALWAYS;
     if (client->tokens[call->list] != 0 && rng_below(&client->rng, 2) == 0) {
-        call->call.condition = LIST_IF_LEASED;
+        call->call.condition = takes_one ? LIST_IF_LEASED : LIST_ALWAYS;
         call->call.expected = client->tokens[call->list];
         return;
     }

@@ -13,7 +13,7 @@ BRIDGES = {
     "lists b-": {"bridge": "yes"},
     "lists r-": {"bridge": "yes", "on_missing": "refuse"},
     "lists s-": {"bridge": "yes", "dialect": "simple"},
-    "lists g-": {"bridge": "yes", "dialect": "signed"},
+    "lists g-": {"bridge": "yes", "dialect": "signed", "compact_chance": 0},
 }
 KEYS = ["b-1", "b-2", "r-1", "r-2", "s-1", "g-1"]
 PLAIN = ["p-1", "p-2", "p-3"]
@@ -80,10 +80,6 @@ class Asker:
         line = f"{verb} {key} {flags} 0 {len(value)}{tail}{' noreply' if noreply else ''}"
         return f"{line}\r\n{value}\r\n", noreply
 
-    def is_native(self, key):
-        """Other dialects have no conditions."""
-        return key[0] in "br"
-
     def outcome(self, verb, key, items):
         """What the verb does to the list: STORED and the like."""
         model = self.model
@@ -92,8 +88,6 @@ class Asker:
         if verb == "prepend":
             return "STORED" if model.change(key, deleted=items) else "NOT_STORED"
         there = model.is_there(key)
-        if verb in ("replace", "cas") and not self.is_native(key):
-            return "CLIENT_ERROR"
         if (verb == "add" and there) or (verb == "replace" and not there):
             return "NOT_STORED"
         model.put(key, items)
@@ -105,8 +99,6 @@ class Asker:
         verb = self.rng.choice(verbs)
         request, noreply = self.store(verb, key, self.text(items))
         answer = self.outcome(verb, key, items)
-        answer += ": *" if answer == "CLIENT_ERROR" else ""
-        answer = answer.replace("ERROR:", f"ERROR {verb}:")
         return request, b"" if noreply else as_bytes(answer) + b"\r\n"
 
     def meta_store(self):
@@ -116,15 +108,13 @@ class Asker:
         mode, verb = self.rng.choice(sorted(modes.items()))
         value, quiet = self.text(items), self.rng.choice(["", " q"])
         outcome = self.outcome(verb, key, items)
-        if outcome == "CLIENT_ERROR":
-            return f"ms {key} 0 MR\r\n\r\n", b"CLIENT_ERROR ms: *\r\n"
         answer = {"STORED": "HD", "NOT_STORED": "NS"}[outcome]
         shown = b"" if quiet and answer == "HD" else as_bytes(f"{answer} O7 k{key}\r\n")
         return f"ms {key} {len(value)} O7 M{mode}{quiet} k\r\n{value}\r\n", shown
 
     def cas(self):
         """By a version that was told and holds, or by another one."""
-        key, items = self.rng.choice([key for key in KEYS if self.is_native(key)]), self.items()
+        key, items = self.rng.choice(KEYS), self.items()
         known = self.model.versions.get(key)
         version = known if known and self.rng.random() < 0.8 else 77
         request, noreply = self.store("cas", key, self.text(items), f" {version}")

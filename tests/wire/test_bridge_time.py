@@ -147,16 +147,39 @@ def test_a_set_that_is_refused_leaves_the_time_as_it_was(conn, key):
         assert 290 < ttl(conn, key) <= 300
 
 
+@pytest.mark.config(
+    **BRIDGES, **{"lists m-": {"bridge": "yes", "dialect": "simple", "migrate": "native"}}
+)
+@pytest.mark.parametrize("key", ("b-x", "s-x", "m-x"))
+def test_conditions_come_with_content_and_time_in_one_step(conn, key):
+    assert store(conn, "replace", key, "a") == b"NOT_STORED"
+    assert store(conn, "cas", key, "a", tail=" 5") == b"NOT_FOUND"
+    assert store(conn, "add", key, "a,b", exptime=100) == b"STORED"
+    assert 90 < ttl(conn, key) <= 100
+    assert store(conn, "add", key, "c", exptime=900) == b"NOT_STORED"
+    version = version_of(conn, key)
+    assert store(conn, "append", key, "c") == b"STORED"
+    assert store(conn, "cas", key, "d", exptime=900, tail=" %d" % int(version)) == b"EXISTS"
+    assert conn.get(key) == b"a,b,c"
+    assert ttl(conn, key) <= 100
+    version = version_of(conn, key)
+    assert store(conn, "cas", key, "d", exptime=500, tail=" %d" % int(version)) == b"STORED"
+    assert store(conn, "cas", key, "e", tail=" %d" % int(version)) == b"EXISTS"
+    assert conn.get(key) == b"d"
+    assert 490 < ttl(conn, key) <= 500
+    assert store(conn, "replace", key, "f,g", exptime=900) == b"STORED"
+    assert conn.get(key) == b"f,g"
+    assert 890 < ttl(conn, key) <= 900
+
+
 def test_what_dialects_cannot_do_at_once(conn):
     for verb in ("replace", "cas"):
         tail = " 5" if verb == "cas" else ""
-        assert store(conn, verb, "s-x", "a", tail=tail) == (
-            b"CLIENT_ERROR %s: lists of other dialects than native have no such step (bridge)"
-            % verb.encode()
+        assert store(conn, verb, "f-x", "a", tail=tail) == (
+            b"CLIENT_ERROR %s: lists of several items have no such step (bridge)" % verb.encode()
         )
-    assert store(conn, "add", "s-x", "a", exptime=100) == (
-        b"CLIENT_ERROR add: lists of other dialects than native are not made with an EXPTIME: touch "
-        b"them (bridge)"
+    assert store(conn, "add", "f-x", "a", exptime=100) == (
+        b"CLIENT_ERROR add: lists of several items have no EXPTIME (bridge)"
     )
     assert store(conn, "set", "f-x", "a", exptime=100) == (
         b"CLIENT_ERROR set: lists of several items have no EXPTIME (bridge)"

@@ -34,6 +34,27 @@ static bool is_empty(const struct fold *fold)
     return !fold_next(fold, true, &at, &op, &item);
 }
 
+/* What the call's condition says of the list: LIST_OK when it is met. changes: a call before it, in
+ * the same write, has changed the list, which then has another version than any that was answered.
+ */
+static enum list_status met(const struct work *w, const struct list_call *call, bool changes)
+{
+    const struct part *part = &w->parts[0];
+    bool empty = is_empty(&w->items.fold);
+    switch (call->verb == LIST_CREATE ? LIST_IF_MISSING : call->condition) {
+    case LIST_IF_MISSING:
+        return empty ? LIST_OK : LIST_NOT_STORED;
+    case LIST_IF_PRESENT:
+        return empty ? LIST_NOT_STORED : LIST_OK;
+    case LIST_IF_VERSION:
+        return empty                                                               ? LIST_MISSING
+               : changes || head_version(part->cas, part->value) != call->expected ? LIST_EXISTS
+                                                                                   : LIST_OK;
+    default:
+        return LIST_OK;
+    }
+}
+
 /* Applies the calls to what was found, one after the other. True: something has to be written. */
 static bool apply_calls(struct work *w)
 {
@@ -42,11 +63,11 @@ static bool apply_calls(struct work *w)
     bool changes = false;
     TAILQ_FOREACH(call, &w->calls, link)
     {
-        if (call->verb == LIST_CREATE && !is_empty(fold)) {
-            call->status = LIST_NOT_STORED;
+        bool conditional = call->verb == LIST_CREATE || call->verb == LIST_SET;
+        call->status = conditional ? met(w, call, changes) : LIST_OK;
+        if (call->status != LIST_OK) {
             continue;
         }
-        call->status = LIST_OK;
         if (call->verb == LIST_SET) {
             fold_apply(fold, ENTRY_CLEAR, SLICE_NONE);
             changes = true;
@@ -73,7 +94,7 @@ static struct life life_of_calls(const struct work *w)
         part->state == PART_THERE ? life_kept(part->ttl_s) : life_new(w->op.list->policy);
     TAILQ_FOREACH(call, &w->calls, link)
     {
-        if (call->verb == LIST_SET && call->has_exptime) {
+        if (call->verb == LIST_SET && call->has_exptime && call->status == LIST_OK) {
             life = life_given(call->exptime);
         }
     }

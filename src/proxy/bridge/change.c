@@ -49,10 +49,10 @@ static enum list_verb list_verb_of(const struct bridge_request *b, const struct 
     case BRIDGE_SET:
         return bridge_is_over(b) ? LIST_DROP : native ? LIST_PUT : LIST_SET;
     case BRIDGE_CREATE:
-        return native ? LIST_PUT : LIST_CREATE;
+        return native ? LIST_PUT : bridge_has_one_item(policy) ? LIST_SET : LIST_CREATE;
     case BRIDGE_REPLACE:
     case BRIDGE_CAS:
-        return LIST_PUT;
+        return native ? LIST_PUT : LIST_SET;
     case BRIDGE_DROP:
         return b->has_cas ? LIST_PUT : LIST_DROP;
     case BRIDGE_TOUCH:
@@ -154,15 +154,16 @@ static void add_second(struct call_part *c, const struct bridge_request *b)
     }
 }
 
-/* What has to be so, and the time to live: stock clients always send one, so 0 is the prefix's own.
- */
+/* What has to be so. */
+static const enum list_condition conditions[] = {
+    [BRIDGE_SET] = LIST_ALWAYS,         [BRIDGE_CREATE] = LIST_IF_MISSING,
+    [BRIDGE_REPLACE] = LIST_IF_PRESENT, [BRIDGE_CAS] = LIST_IF_VERSION,
+    [BRIDGE_DROP] = LIST_IF_VERSION,
+};
+
+/* The time to live: stock clients always send one, so 0 is the prefix's own. */
 static void fill_put(struct call_part *c, const struct bridge_request *b)
 {
-    static const enum list_condition conditions[] = {
-        [BRIDGE_SET] = LIST_ALWAYS,         [BRIDGE_CREATE] = LIST_IF_MISSING,
-        [BRIDGE_REPLACE] = LIST_IF_PRESENT, [BRIDGE_CAS] = LIST_IF_VERSION,
-        [BRIDGE_DROP] = LIST_IF_VERSION,
-    };
     struct list_call *call = &c->call;
     const struct worker *w = c->part.pending->client->worker;
     int64_t ttl_s = call->policy->ttl_s;
@@ -195,8 +196,10 @@ static void start_single(struct pending *p)
     }
     if (c->call.verb == LIST_PUT) {
         fill_put(c, &b);
-    } else if (c->call.verb == LIST_SET && b.exptime > 0) {
-        c->call.has_exptime = true;
+    } else if (c->call.verb == LIST_SET) {
+        c->call.condition = conditions[b.verb];
+        c->call.expected = b.cas;
+        c->call.has_exptime = b.exptime > 0; /* 0 leaves a list the time that it has */
         c->call.exptime = b.exptime;
     } else if (b.verb == BRIDGE_READ) {
         add_second(c, &b);

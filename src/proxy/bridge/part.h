@@ -90,6 +90,8 @@ bool bridge_failed(struct call_part *part, char line[CALL_PART_LINE_MAX]);
 /* keys.c: a request of SHAPE_KEYS or SHAPE_GAT with a list among its keys. */
 void bridge_keys(struct client *client, const struct request *request, struct block *block);
 
+/* refuse.c: are lists of that policy changed in one place, where a condition can be looked at? */
+bool bridge_has_one_item(const struct list_policy *policy);
 /* refuse.c: has the request, which was read into bridge, been refused? */
 bool bridge_refuses(struct client *client, const struct request *request,
                     const struct list_policy *policy, const struct bridge_request *bridge);

@@ -59,37 +59,34 @@ static bool refuse_value(struct client *client, const struct request *r,
     return false;
 }
 
-static bool is_one_item(const struct list_policy *policy)
+bool bridge_has_one_item(const struct list_policy *policy)
 {
     return policy->dialect == DIALECT_NATIVE || policy->dialect == DIALECT_SIMPLE ||
            policy->dialect == DIALECT_TOMBSTONE || policy->dialect == DIALECT_SIGNED;
 }
 
-/* Lists of dialects have no place where a condition could be looked at in the step of the change,
- * and lists of several items none for a time to live. */
+/* Lists of several items have no place where a condition could be looked at in the step of the
+ * change, nor one for a time to live. */
 static bool refuse_exactness(struct client *client, const struct request *r,
                              const struct list_policy *policy, const struct bridge_request *b)
 {
-    bool native = policy->dialect == DIALECT_NATIVE;
+    bool native = policy->dialect == DIALECT_NATIVE, one_item = bridge_has_one_item(policy);
     bool exact = b->verb == BRIDGE_REPLACE || b->verb == BRIDGE_CAS;
     bool conditional = exact || b->verb == BRIDGE_CREATE;
-    if (exact && !native) {
+    if (exact && !one_item) {
         bridge_refuse(client, r,
-                      "CLIENT_ERROR %.*s: lists of other dialects than native have no such "
-                      "step (bridge)",
+                      "CLIENT_ERROR %.*s: lists of several items have no such step (bridge)",
                       SLICE_ARGS(r->verb->text));
         return true;
     }
-    if (conditional && b->exptime != 0 && b->has_exptime && (!native || bridge_is_over(b))) {
+    if (conditional && b->has_exptime && bridge_is_over(b)) {
         bridge_refuse(client, r,
-                      native
-                          ? "CLIENT_ERROR %.*s: EXPTIME is over already: delete removes a list"
-                          : "CLIENT_ERROR %.*s: lists of other dialects than native are not made "
-                            "with an EXPTIME: touch them (bridge)",
+                      "CLIENT_ERROR %.*s: EXPTIME is over already: delete removes a list",
                       SLICE_ARGS(r->verb->text));
         return true;
     }
-    if (b->verb == BRIDGE_SET && b->exptime > 0 && !is_one_item(policy)) {
+    if ((b->verb == BRIDGE_SET || b->verb == BRIDGE_CREATE) && b->exptime > 0 &&
+        !bridge_has_one_item(policy)) {
         bridge_refuse(client, r,
                       "CLIENT_ERROR %.*s: lists of several items have no EXPTIME (bridge)",
                       SLICE_ARGS(r->verb->text));
