@@ -58,7 +58,7 @@ ALL_CFLAGS  = -std=gnu11 $(CFLAGS) -pthread -fPIE $(WARNINGS) $(WERROR) $(HARDEN
 ALL_CPPFLAGS = -D_GNU_SOURCE -Isrc -DMCLISTD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 ALL_LDFLAGS = -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=$(SAN)) \
 	$(LDFLAGS)
-LIBS       := -levent -levent_pthreads -lmemcached -linih -lm
+LIBS       := -levent -levent_pthreads -lmemcached -linih -lssl -lcrypto -ljson-c -lm
 
 # --- files -------------------------------------------------------------------
 
@@ -175,15 +175,22 @@ check: ## the quick round before a commit: style, unit tests, simulator, wire te
 	tail -n 1 $(B)/sim.log
 	$(MAKE) $(JOBS) e2e PYTEST_ARGS='-m "not slow"'
 
+# Each on its own, so that -j runs several at a time; one that fails does not stop the others.
+UNIT_RUN := $(UNIT_BIN:%=%.run)
+
 .PHONY: unit
-unit: $(UNIT_BIN) ## unit tests (ONLY="name name")
-	@failed=0; for t in $(UNIT_BIN); do \
-	    if timeout 300 $(RUNNER) $$t >$$t.log 2>&1; then \
-	        sed -n "s|^\[  PASSED  \] \(.*\) test(s).*|ok      $${t##*/}: \1|p" $$t.log; \
-	    else \
-	        echo "FAILED  $${t##*/} (exit $$?):"; cat $$t.log; failed=1; \
-	    fi; \
-	done; exit $$failed
+unit: $(UNIT_RUN) ## unit tests (ONLY="name name")
+	@for t in $(UNIT_BIN); do test ! -e $$t.failed || exit 1; done
+
+.PHONY: $(UNIT_RUN)
+$(UNIT_RUN): %.run: %
+	@rm -f $*.failed; \
+	if timeout 300 $(RUNNER) $* >$*.log 2>&1; then \
+	    sed -n "s|^\[  PASSED  \] \(.*\) test(s).*|ok      $(@F:.run=): \1|p" $*.log; \
+	else \
+	    code=$$?; touch $*.failed; \
+	    { echo "FAILED  $(@F:.run=) (exit $$code):"; cat $*.log; } >$*.text; cat $*.text; rm $*.text; \
+	fi
 
 # The tests mostly wait: several files at a time, where pytest-xdist is installed.
 PYTEST_PARALLEL = $(shell $(PYTHON) -c 'import xdist' 2>/dev/null && echo '-n 4 --dist loadfile')
@@ -199,8 +206,9 @@ e2e: all ## wire tests: the real daemon before real memcacheds (PYTEST_ARGS=...)
 sim: $(SIM_BIN) ## build build/sim, the list engine in a virtual world
 
 .PHONY: model
-model: ## check the model of how lists are stored, docs/model
+model: ## check the models of how lists and transactions are stored, docs/model
 	scripts/check-model
+	scripts/check-transactions
 
 .PHONY: asan
 asan: ## unit and wire tests under the address and undefined behaviour sanitizers
@@ -227,15 +235,17 @@ format: ## clang-format all C files in place
 # --- installing --------------------------------------------------------------
 
 # The scripts that are for operators, as commands: mclistd-NAME.
-COMMANDS := convert sweep cli
+COMMANDS := convert sweep lists cli
+PARTS    := convert lists cli
 LIBDIR   := $(PREFIX)/lib/mclistd
 
 .PHONY: install
 install: all ## install under DESTDIR and PREFIX; never overwrites a configuration
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mclistd
-	install -d $(DESTDIR)$(LIBDIR)/mclistd_convert $(DESTDIR)$(LIBDIR)/mclistd_cli
+	install -d $(PARTS:%=$(DESTDIR)$(LIBDIR)/mclistd_%)
 	install -m 755 $(COMMANDS:%=scripts/%) $(DESTDIR)$(LIBDIR)
 	install -m 644 scripts/mclistd_convert/*.py $(DESTDIR)$(LIBDIR)/mclistd_convert
+	install -m 644 scripts/mclistd_lists/*.py $(DESTDIR)$(LIBDIR)/mclistd_lists
 	install -m 644 scripts/mclistd_cli/*.py docs/verbs.md $(DESTDIR)$(LIBDIR)/mclistd_cli
 	for c in $(COMMANDS); do ln -sf ../lib/mclistd/$$c $(DESTDIR)$(PREFIX)/bin/mclistd-$$c; done
 	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \

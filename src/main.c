@@ -63,7 +63,8 @@ static int read_config(struct mclistd *m)
         return EX_CONFIG;
     }
     int code = options_apply(m->config, &m->options);
-    if (code == EX_OK && config_finish(m->config, error) != 0) {
+    if (code == EX_OK &&
+        (config_finish(m->config, error) != 0 || config_read_passwords(m->config, error) != 0)) {
         fprintf(stderr, "mclistd: %s\n", error);
         return EX_CONFIG;
     }

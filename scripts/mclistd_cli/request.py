@@ -71,6 +71,36 @@ def with_lines(verb, words, note=None):
     return Plan(verb.name, verb, [block(data, verb.name.encode(), key, None)], note)
 
 
+def changes(words):
+    """The lines of an ltx: words, which a lone ; ends. One that names an item with blanks goes as
+    several, an item of any bytes each."""
+    lines, change = [], []
+    for word in [*words, b";"]:
+        if word != b";":
+            change.append(word)
+            continue
+        check_clean(change[:2])
+        if b"" in change[2:]:
+            raise Refused("an item has one byte at least")
+        if all(map(is_clean, change)):
+            lines.append(line(*change) if change else b"")
+        elif change[0] == b"lset":
+            lines.append(line(*change[:2]))
+            lines += [block(item, b"laddb", change[1], None) for item in change[2:]]
+        else:
+            lines += [block(item, change[0] + b"b", change[1], None) for item in change[2:]]
+        change = []
+    return lines
+
+
+def with_changes(verb, words):
+    check_count(verb, words)
+    lines = changes(words)
+    if b"" in lines:
+        raise usage_error(verb, "a change stands on either side of a ;")
+    return Plan(verb.name, verb, [block(b"".join(lines), verb.name.encode(), None)])
+
+
 def with_items(table, verb, name, words):
     first = len(verb.usage) - 1
     check_clean(words[:first])
@@ -83,10 +113,10 @@ def with_items(table, verb, name, words):
     if verb.name == "lset" and whole is not None:
         return with_lines(whole, words, "sent as lputb: an item has blanks")
     other = table.block_form(verb)
-    if other is None or verb.wire[:1] != ["KEY"] or first != 1:
+    if other is None:
         odd = next(item for item in items if not is_clean(item))
         raise Refused(f"{shown(odd)} {NO_BLANKS}", f"{verb.name} takes no such items")
-    requests = [block(item, other.name.encode(), words[0], None) for item in items]
+    requests = [block(item, other.name.encode(), *words[:first], None) for item in items]
     note = None
     if len(items) > 1:
         note = f"sent as {len(items)} {other.name}, one after the other: an item has blanks"
@@ -133,6 +163,8 @@ def plan(table, words):
         return with_block(verb, name, rest)
     if verb.has_lines:
         return with_lines(verb, rest)
+    if verb.has_changes:
+        return with_changes(verb, rest)
     if verb.takes_items:
         return with_items(table, verb, name, rest)
     check_clean(rest)

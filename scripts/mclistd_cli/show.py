@@ -52,12 +52,17 @@ class Output:
         self.plan, self.delimiters = plan, delimiters
         self.is_list = plan.verb is not None and plan.verb.is_list
         keys = plan.requests[0].split(b"\r\n", 1)[0].split(b" ")[1:]
-        self.has_keys = plan.verb is not None and plan.verb.usage == ["KEY..."] and len(keys) > 1
+        self.has_keys = plan.verb is not None and plan.verb.tells_keys and len(keys) > 1
+        by_line = self.has_keys and plan.verb.name == "llen"
+        self.line_keys = iter(keys if by_line else ())  # a line for each key, which does not name it
         self.found = self.ended = False
         self.status = DONE
 
     def part(self, answer):
-        if answer.kind == "end":
+        key = next(self.line_keys, None)
+        if answer.kind == "line" and not answer.is_error and key is not None:
+            self.value_of_key(key, answer.line)
+        elif answer.kind == "end":
             self.ended = True
         elif answer.is_error:
             self.status = FAILED
@@ -118,6 +123,9 @@ class Pipe(Output):
 
     def value(self, key, data):
         self.put(key, data, not self.has_keys)
+
+    def value_of_key(self, key, line):
+        self.put(key, line, True)
 
     def stat(self, name, value=b""):
         self.out.write(name + b" " + value + self.end)
@@ -204,6 +212,9 @@ class Terminal(Output):
     def value(self, _, data):
         for line in lines_of(data):
             self.put("", line)
+
+    def value_of_key(self, key, line):
+        self.write(f"{self.paint(BOLD, shown(key))} {visible(line)}")
 
     def stat(self, name, value=b""):
         self.write(f"{self.paint(BLUE, visible(name).ljust(28))} {visible(value)}")

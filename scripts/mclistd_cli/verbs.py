@@ -55,28 +55,52 @@ SHORT = """\
 ladd: adds items at the end; those that are there stay where they are
 ldel: takes items off
 lset: replaces the whole list in one step
+laddt: adds items at the end, for SECONDS from now on
 laddb: adds one item of any bytes
+laddtb: adds one item of any bytes, for SECONDS from now on
 ldelb: takes one item of any bytes off
 laddq: ladd without an answer on success
 ldelq: ldel without an answer on success
 lsetq: lset without an answer on success
 laddx: ladd that answers how many items are new
 ldelx: ldel that answers how many items were there
+lpop: takes COUNT items off the list, the oldest ones; with a minus in front the newest
+lpopb: the same, one by one, of any bytes
+ltx: changes several lists in one step, as in ltx ladd a x ; ldel b x; with lrequire, lrefuse
+lmove: moves items from one list to another in one step
+lpopto: moves the COUNT oldest items of SRC to DST; with a minus in front the newest
+lpoptob: the same, one by one, of any bytes
 lcreate: makes the list, unless it has items already
 lget: all items, in the order in which they were added
 ltouch: gives the list a new time to live, in seconds; 0 for never
-lttl: in how many seconds the list expires; -1 for never
+lttl: in how many seconds the list, or this item of it, expires; -1 for never
 llease: asks for the right to fill a missing list for some seconds; a number, the token for lput
 lput: replaces the whole list, of any size, by items with the delimiter between them
 lcopy: replaces DST by what SRC holds at one instant; answers how many items
+lpurge: deletes the plain items that the list names, and takes these names off; answers how many
 lputb: replaces the whole list, of any size, by items of any bytes
 lgets: the same, with a version number
 lgetb: all items, one by one, of any bytes
 lhas: which of these items are in the list?
+lttlb: in how many seconds does this item of any bytes leave the list?
 lhasb: is this item of any bytes in the list?
 llen: how many items
 lrange: the items at positions FROM to TO; 0 is the first, -1 the last
 lrevrange: the same from the other end; 0 is the newest
+lgetx: all items of several lists, as they were at one instant
+linter: the items that all lists have, in the order of the first one
+lunion: the items that any of the lists has
+ldiff: the items of the first list that no other one has
+linterlen: how many items all lists have
+lunionlen: how many items the lists have together
+ldifflen: how many items of the first list no other one has
+linterstore: replaces DST by the items that all other lists have; answers how many
+lunionstore: replaces DST by the items that any of the other lists has; answers how many
+ldiffstore: replaces DST by the items of the first list that no other one has; answers how many
+lafter: the next COUNT items behind ITEM
+lbefore: the COUNT items before ITEM, the nearest first
+lrandom: COUNT different items at random
+lrandomb: the same, one by one, of any bytes
 ldrop: removes the list
 lcompact: rewrites the list as one run, as proxies do by themselves
 lstat: how the list is stored
@@ -88,6 +112,10 @@ REDIS = {
     "lrem": "ldel", "zrem": "ldel", "smembers": "lget", "sismember": "lhas", "smismember": "lhas",
     "scard": "llen", "zcard": "llen", "zrange": "lrange", "zrevrange": "lrevrange",
     "zscore": "lhas", "del": "delete", "unlink": "delete", "expire": "touch", "info": "stats",
+    "multi": "ltx", "exec": "ltx", "smove": "lmove", "rpoplpush": "lpopto",
+    "spop": "lpop", "zpopmin": "lpop", "zpopmax": "lpop", "srandmember": "lrandom",
+    "sinter": "linter", "sunion": "lunion", "sdiff": "ldiff", "sintercard": "linterlen",
+    "sinterstore": "linterstore", "sunionstore": "lunionstore", "sdiffstore": "ldiffstore",
     "ttl": "lttl", "copy": "lcopy", "ping": "version", "flushall": "flush_all", "flushdb": "flush_all", "mget": "get",
 }  # fmt: skip
 NO_KEYS = "memcached cannot list its keys; keep their names in a list"
@@ -103,8 +131,11 @@ class Verb:
         self.usage = wire.split()
         self.has_block = is_list and "BYTES" in self.usage
         self.has_lines = name == "lputb"  # its block holds all items, which are typed as such
+        self.has_changes = name == "ltx"  # its block holds a line for each change, typed as such
         if self.has_lines:
             self.has_block, self.usage = False, ["KEY", "[ITEM...]"]
+        if self.has_changes:
+            self.has_block, self.usage = False, ["CHANGE", "[; CHANGE]..."]
         if self.has_block:
             place = self.usage.index("BYTES")
             self.usage[place] = "VALUE" if "EXPTIME" in wire else "ITEM"
@@ -115,6 +146,11 @@ class Verb:
     @property
     def line(self):
         return " ".join([self.name, *self.usage])
+
+    @property
+    def tells_keys(self):
+        """Does the answer name each of several keys? That of linter is one list, named by the first."""
+        return self.usage == ["KEY..."] and self.name not in ("linter", "lunion", "ldiff")
 
     @property
     def is_refused(self):
@@ -174,7 +210,8 @@ class Table:
     def block_form(self, verb):
         """The verb that takes one such item of any bytes: laddb for ladd; or None."""
         other = self.verbs.get(verb.name + "b")
-        return other if other and other.wire[:2] == ["KEY", "BYTES"] else None
+        wire = [*verb.wire[:-1], "BYTES"]
+        return other if other and other.wire[: len(wire)] == wire else None
 
     def suggestion(self, word):
         """A line about a word that is no verb, or None."""

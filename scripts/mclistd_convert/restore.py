@@ -13,6 +13,8 @@ from mclistd_convert import names as layout
 from mclistd_convert.files import lists_in_backup, read_file
 from mclistd_convert.stored import Stored
 from mclistd_convert.wire import Answer, Item, shown
+from mclistd_lists.head import Head
+from mclistd_lists.problem import NotUnderstood
 
 
 class Restore:
@@ -56,7 +58,7 @@ class Restore:
         reason = self.newer(saved)
         if reason == "same":
             return "same", None
-        if reason and not self.is_forced:
+        if reason and (not self.is_forced or self.has_transactions(saved)):
             return "newer", reason
         for server, name, item in items:
             if not self.stored.server(server).store(name, item, not self.is_forced):
@@ -77,6 +79,9 @@ class Restore:
         names = {name for _, name, _ in saved.items}
         found = self.stored.items([*names, *saved.absent, head, saved.key])
         if any(layout.HEAD.match(item.value) for _, item in found.get(head, [])):
+            if self.has_transactions(saved):
+                return ("a native list of that key is there, with a transaction that is not over: "
+                        "lcompact it through a proxy first")
             return "a native list of that key is there"
         if any(layout.record_before(i.value) is not None for _, i in found.get(saved.key, [])):
             return "it is moving to the native layout"
@@ -90,6 +95,16 @@ class Restore:
                     return f"{shown(name)} has changed"
                 same += address == server
         return "same" if same == len(saved.items) else None
+
+    def has_transactions(self, saved):
+        """Of the native list: its other lists would be left with half of them."""
+        for _, item in self.stored.items([saved.key + b"#"]).get(saved.key + b"#", []):
+            try:
+                if Head(item.value, saved.key).open_transactions():
+                    return True
+            except NotUnderstood:
+                pass
+        return False
 
     def remove_newer(self, saved):
         """What a native list, a move or a later change has left."""

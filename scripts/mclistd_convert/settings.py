@@ -48,6 +48,18 @@ class Section:
         return {key: self.values[key] for key in SHARED if key in self.values}
 
 
+def servers_in(pool):
+    """The memcacheds of a pool. Couchbase's nodes cannot be asked which items they have."""
+    if pool.get(b"type", b"memcached") != b"memcached":
+        name, kind = pool.get(b"name", b""), pool[b"type"].decode()
+        raise Refused(
+            f"pool {shown(name)} is of type {kind}: this script reads memcacheds only; expected a "
+            "pool of type memcached"
+        )
+    servers = pool.get(b"servers", b"").split(b",")
+    return [server.split()[0].decode() for server in servers if server.strip()]
+
+
 class Settings:
     """Of one proxy. sections: {prefix: Section}; b"": all other lists."""
 
@@ -60,7 +72,7 @@ class Settings:
                 prefix = unescaped(section)
                 self.sections.setdefault(prefix, Section(prefix)).values[key] = value
             elif kind == b"pool":
-                self.pools.setdefault(section, {})[key] = value
+                self.pools.setdefault(section, {b"name": section})[key] = value
             elif name == b"proxy:pool" and value != b"NULL":
                 self.default_pool = value
 
@@ -79,8 +91,7 @@ class Settings:
         return self.pools.get(name) or next(iter(self.pools.values()), {})
 
     def servers_of(self, section):
-        servers = self.pool_of(section).get(b"servers", b"")
-        return [server.split()[0].decode() for server in servers.split(b",") if server.strip()]
+        return servers_in(self.pool_of(section))
 
     def places_of(self, section):
         """What decides on which server an item is."""

@@ -16,6 +16,23 @@ def versions(found):
     return {name: [(address, item.cas) for address, item in copies] for name, copies in found.items()}
 
 
+def names_on(address, incomplete, wanted=None, passes_max=PASSES_MAX):
+    """Asked until there is nothing new, and in both ways: while the hash table grows the one may
+    stop early, and the other leaves out what is used at that moment. wanted: as dump() takes it.
+    The address is added to incomplete when this memcached does not know the first way."""
+    found, quiet = set(), 0
+    for turn in range(passes_max):
+        names = dump(address, b"all" if turn == 1 else b"hash", wanted)
+        if names is None:
+            incomplete.add(address)
+            names = dump(address, b"all", wanted)
+        quiet = quiet + 1 if names <= found else 0
+        found |= names
+        if turn > 0 and quiet > 0:
+            break
+    return found
+
+
 class Stored:
     """All memcacheds of the pool. For several threads: each has connections of its own."""
 
@@ -46,24 +63,9 @@ class Stored:
         found = set()
         for address in self.addresses:
             try:
-                found |= self.names_on(address)
+                found |= names_on(address, self.incomplete)
             except (OSError, ValueError, Answer) as error:
                 raise Refused(f"memcached {address}: {error}") from None
-        return found
-
-    def names_on(self, address):
-        """Asked until there is nothing new, and in both ways: while the hash table grows the one
-        may stop early, and the other leaves out what is used at that moment."""
-        found, quiet = set(), 0
-        for turn in range(PASSES_MAX):
-            names = dump(address, b"all" if turn == 1 else b"hash")
-            if names is None:
-                self.incomplete.add(address)
-                names = dump(address, b"all")
-            quiet = quiet + 1 if names <= found else 0
-            found |= names
-            if turn > 0 and quiet > 0:
-                break
         return found
 
     def items(self, keys):

@@ -188,10 +188,11 @@ class Server(Connection):
         return answer == b"HD"
 
 
-def dump(address, way):
+def dump(address, way, wanted=None):
     """The names of all items of a memcached; None: this one cannot be asked in that way. b"hash"
     goes through the hash table, and names all items that are there while it lasts; b"all" goes
-    through the LRU lists, and leaves out what is moved in them or used at that moment."""
+    through the LRU lists, and leaves out what is moved in them or used at that moment. With
+    wanted(name, line), only those for which it is true; line is all that memcached says."""
     for _ in range(DUMP_TRIES):
         server = Server(address)
         try:
@@ -206,7 +207,9 @@ def dump(address, way):
                     return None
                 if not line.startswith(b"key="):
                     raise Answer(f"lru_crawler metadump: {shown(line)}")
-                names.add(urllib.parse.unquote_to_bytes(line[4:].split(b" ", 1)[0]))
+                name = urllib.parse.unquote_to_bytes(line[4:].split(b" ", 1)[0])
+                if wanted is None or wanted(name, line):
+                    names.add(name)
                 line = server.line()
             return names
         except Answer:

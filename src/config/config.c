@@ -8,6 +8,7 @@
 #include "config/bridge.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
+#include "config/pool_type.h"
 #include "config/store.h"
 #include "config/text.h"
 #include "config/value.h"
@@ -243,9 +244,12 @@ struct printed {
     const uint32_t *given_line, *inherited_line;
 };
 
-/* Of a list policy those that it uses: a file may hold no others. */
+/* Of a pool or a list policy those that it uses: a file may hold no others. */
 static bool is_used(const struct printed *printed, const struct config_key *key)
 {
+    if (printed->kind == SECTION_POOL) {
+        return pool_type_uses(printed->section, key);
+    }
     return printed->kind != SECTION_LISTS ||
            (dialect_uses(printed->section, key) && bridge_uses(printed->section, key));
 }

@@ -20,6 +20,8 @@
 #define CONFIG_POOLS_MAX 64
 #define CONFIG_LISTS_MAX 256
 #define CONFIG_NAME_MAX 255
+/* Longest password of a pool's servers. */
+#define CONFIG_PASSWORD_MAX 255
 /* Keys of all sections, at most. */
 #define CONFIG_KEYS_MAX 128
 /* A list's key and the prefix of a policy: room is left for the names of sublists in memcached's
@@ -27,6 +29,7 @@
 #define CONFIG_PREFIX_MAX 220
 /* Room for an address as text: host:port, [v6]:port or unix:PATH. */
 #define ENDPOINT_TEXT_MAX (CONFIG_NAME_MAX + 16)
+#define SERVER_NAME_MAX (ENDPOINT_TEXT_MAX + 8)
 
 /* Where to listen or connect: a TCP address or a unix socket path. */
 struct endpoint {
@@ -37,11 +40,15 @@ struct endpoint {
 
 struct server_config {
     struct endpoint endpoint;
-    uint32_t weight;              /* 1 and up */
-    char name[ENDPOINT_TEXT_MAX]; /* as errors and stats print it: host:port, [v6]:port or unix:PATH
-                                   */
+    uint32_t weight;            /* 1 and up */
+    bool over_http;             /* POOL_COUCHBASE: it tells the cluster's map over HTTP */
+    bool port_given;            /* else it is the default of the pool's type */
+    char name[SERVER_NAME_MAX]; /* as errors and stats print it: host:port, [v6]:port, unix:PATH or
+                                   http://host:port */
 };
 
+/* What the servers of a pool are. */
+enum pool_type { POOL_MEMCACHED, POOL_COUCHBASE, POOL_TYPE_COUNT };
 enum pool_distribution { DISTRIBUTION_KETAMA_WEIGHTED, DISTRIBUTION_KETAMA, DISTRIBUTION_MODULA };
 enum pool_hash {
     HASH_DEFAULT,
@@ -57,6 +64,16 @@ enum pool_hash {
     HASH_HSIEH
 };
 
+/* How many nodes of a cluster must have a change before it is answered: proto/server/backend.h. */
+enum pool_durability {
+    POOL_DURABILITY_NONE,
+    POOL_DURABILITY_MAJORITY,
+    POOL_DURABILITY_MAJORITY_PERSIST,
+    POOL_DURABILITY_PERSIST_MAJORITY
+};
+/* Which of the addresses of a cluster's nodes the proxy connects to. */
+enum pool_network { NETWORK_DEFAULT, NETWORK_EXTERNAL };
+
 /* What reads of plain keys are answered whose server cannot be asked. */
 enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
 
@@ -67,7 +84,8 @@ enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
 
 struct pool_config {
     char name[CONFIG_NAME_MAX + 1];
-    struct server_config *servers;
+    enum pool_type type;
+    struct server_config *servers; /* POOL_COUCHBASE: where to ask for the others */
     size_t server_count;
     enum pool_distribution distribution;
     enum pool_hash hash;
@@ -81,6 +99,15 @@ struct pool_config {
     uint64_t max_pending_bytes; /* of requests not sent yet, per server connection */
     uint32_t max_pending;       /* requests waiting or in flight per server connection */
     enum down_reads down_reads;
+    /* POOL_COUCHBASE. */
+    char bucket[CONFIG_NAME_MAX + 1], username[CONFIG_NAME_MAX + 1];
+    char password_file[CONFIG_NAME_MAX + 1];
+    char password[CONFIG_PASSWORD_MAX + 1]; /* see config_read_passwords */
+    bool plain_login;                       /* the password itself may be sent */
+    bool tls;
+    char ca_file[CONFIG_NAME_MAX + 1]; /* "" = what the system trusts */
+    enum pool_durability durability;
+    enum pool_network network;
     uint32_t line; /* where the section begins in the file; 0 = not from a file */
     uint32_t given_line[CONFIG_KEYS_MAX];
 };
@@ -89,6 +116,10 @@ enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
 enum on_damaged { ON_DAMAGED_ERROR, ON_DAMAGED_MISS };
 enum ttl_renew { TTL_RENEW_NEVER, TTL_RENEW_CHANGE, TTL_RENEW_READ };
+/* Where an item stands that is added though it is in the list: where it was, or at the end. */
+enum list_order { ORDER_ADDED, ORDER_RECENT };
+/* What becomes of an addition to a list that has max_items. */
+enum list_cap { CAP_DROP_OLDEST, CAP_REFUSE };
 enum placement { PLACEMENT_HEAD, PLACEMENT_SPREAD };
 /* How lists are stored: docs/dialects.md. */
 enum list_dialect {
@@ -118,12 +149,16 @@ struct flag_set {
     uint32_t flags[CONFIG_FLAGS_MAX];
 };
 
+/* The newest format of lists that this release writes, and the default where no other proxy is. */
+#define LIST_FORMAT_NEWEST 4
+
 /* How the lists under one key prefix are kept. */
 struct list_policy {
     char prefix[CONFIG_NAME_MAX + 1]; /* "" = all others */
     size_t prefix_len;
     uint32_t index;                      /* position in config.lists */
     uint32_t pool_index;                 /* position in config.pools */
+    enum pool_type pool_type;            /* of that pool; set by config_finish */
     char pool_name[CONFIG_NAME_MAX + 1]; /* "" = the pool of plain keys */
     int delimiter;                       /* 0..255, or -1: none, lget is refused */
     uint32_t max_item_bytes;
@@ -138,11 +173,14 @@ struct list_policy {
     uint32_t ttl_s;            /* of lists that begin here; 0 = they never expire */
     enum ttl_renew ttl_renew;
     uint32_t lease_max_s;
+    enum list_order order;
+    uint32_t max_items; /* of a list; 0 = any number */
+    enum list_cap cap;
     bool protect_lists; /* plain verbs do not write to the items of lists */
     enum on_missing on_missing;
     enum on_damaged on_damaged;
     enum placement placement;
-    uint32_t format; /* the newest in which heads are written: 1 or 2 */
+    uint32_t format; /* the newest in which heads are written: 1 to LIST_FORMAT_NEWEST */
     enum list_dialect dialect;
     enum list_migrate migrate;
     enum list_bridge bridge;
@@ -181,11 +219,15 @@ struct config {
     uint32_t request_timeout_ms;  /* from a request's first byte to its last; 0 = any time */
     uint64_t client_hard_bytes;   /* unread answer bytes above which a client is closed */
     uint32_t idle_timeout_s;      /* 0 = never */
+    uint32_t linger_ms;           /* before a socket that is still sent to is closed */
     uint32_t drain_timeout_ms;
-    uint32_t deadline_ms;           /* of a request, from its reading to its answer */
-    uint32_t long_timeout_ms;       /* the same of long calls, and of compactions */
-    uint32_t tracked_lists;         /* lists per worker whose log size is remembered */
+    uint32_t deadline_ms;             /* of a request, from its reading to its answer */
+    uint32_t long_timeout_ms;         /* the same of long calls, and of compactions */
+    uint32_t transaction_patience_ms; /* before an undecided change of several lists is pushed */
+    uint32_t max_transaction_lines;   /* of the block of an ltx */
+    uint32_t tracked_lists;           /* lists per worker whose log size is remembered */
     uint64_t view_bytes;            /* memory per worker for the decoded content of lists in use */
+    uint64_t index_bytes;           /* memory for the indexes of runs of lists that are larger */
     enum flush_all allow_flush_all; /* with an embedded memcached main turns EMBEDDED into YES */
     int socket_mode;                /* of unix sockets; -1 = as the umask says */
     char socket_group[CONFIG_NAME_MAX + 1]; /* "" = the group of the process */
@@ -250,6 +292,10 @@ MUST_CHECK int config_add_pool(struct config *config, const char *name, const ch
  * when everything was read; again after config_add_pool. Without any pool it checks what the
  * embedded memcached needs. Returns 0, or -1 with the reason in error. */
 MUST_CHECK int config_finish(struct config *config, char error[CONFIG_ERROR_MAX]);
+
+/* Reads the files that the pools name for their passwords. Call when everything else was checked.
+ * Returns 0, or -1 with the reason in error. */
+MUST_CHECK int config_read_passwords(struct config *config, char error[CONFIG_ERROR_MAX]);
 
 /* The policy with the longest prefix of key, where there are prefixes; never NULL. */
 const struct list_policy *config_prefix_policy(const struct config *config, struct slice key);

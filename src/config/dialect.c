@@ -98,6 +98,20 @@ static int check_words(const struct list_policy *policy, const struct place *pla
         return refuse(&exact, "migrate = native is for lists of another dialect; expected "
                               "migrate = no with dialect = native");
     }
+    if (policy->migrate == MIGRATE_NATIVE && policy->order == ORDER_RECENT) {
+        exact = place_of(policy, place, key_of("order"), key_of("migrate"));
+        return refuse(&exact,
+                      "order = recent: dialect = %s keeps items in their places; expected "
+                      "order = added until migrate = native is over",
+                      word_of(policy));
+    }
+    if (policy->migrate == MIGRATE_NATIVE && policy->max_items != 0) {
+        exact = place_of(policy, place, key_of("max_items"), key_of("migrate"));
+        return refuse(&exact,
+                      "max_items: dialect = %s has lists of any length; expected max_items = 0 "
+                      "until migrate = native is over",
+                      word_of(policy));
+    }
     if (policy->dialect != DIALECT_NATIVE && policy->on_missing == ON_MISSING_REFUSE) {
         exact = place_of(policy, place, key_of("on_missing"), NULL);
         return refuse(&exact,

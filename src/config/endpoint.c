@@ -13,6 +13,7 @@
 
 #define EXPECTED_ADDRESS "expected host:port, [IPv6]:port or unix:PATH"
 #define WEIGHT_MAX 1000000
+#define HTTP_SCHEME "http://"
 /* Of what a user wrote, this much is repeated in an error. */
 #define SHOWN_MAX 80
 /* sun_path with its NUL. */
@@ -215,6 +216,13 @@ static int refuse_port_as_weight(struct slice address, uint64_t weight,
                        shown, weight, shown, weight, endpoint_format(endpoint, name), weight);
 }
 
+void server_set_name(struct server_config *server)
+{
+    size_t scheme = server->over_http ? sizeof HTTP_SCHEME - 1 : 0;
+    memcpy(server->name, HTTP_SCHEME, scheme);
+    endpoint_format(&server->endpoint, server->name + scheme);
+}
+
 /* "host:port weight": the weight may be missing. */
 static int parse_server(struct slice text, struct server_config *server,
                         char error[CONFIG_ERROR_MAX])
@@ -226,6 +234,10 @@ static int parse_server(struct slice text, struct server_config *server,
     struct slice address = slice_take(&text, n);
     struct slice weight = text_trim(text);
     uint64_t value = 1;
+    server->over_http = slice_starts_with(address, SLICE_LIT(HTTP_SCHEME));
+    if (server->over_http) {
+        (void)slice_take(&address, sizeof HTTP_SCHEME - 1);
+    }
     if (endpoint_parse(address, MEMCACHED_PORT, &server->endpoint, error) != 0) {
         return -1;
     }
@@ -243,11 +255,12 @@ static int parse_server(struct slice text, struct server_config *server,
     }
     struct endpoint with_port;
     char why[CONFIG_ERROR_MAX];
-    if (is_usual_port(value) && endpoint_parse(address, 0, &with_port, why) != 0) {
+    server->port_given = endpoint_parse(address, 0, &with_port, why) == 0;
+    if (is_usual_port(value) && !server->port_given) {
         return refuse_port_as_weight(address, value, &server->endpoint, error);
     }
     server->weight = (uint32_t)value;
-    endpoint_format(&server->endpoint, server->name);
+    server_set_name(server);
     return 0;
 }
 

@@ -10,6 +10,9 @@
 /* Where DNS servers, memcacheds and this proxy listen, if nothing else is said. */
 #define DNS_PORT 53
 #define MEMCACHED_PORT 11211
+#define COUCHBASE_PORT 11210
+#define COUCHBASE_TLS_PORT 11207
+#define COUCHBASE_HTTP_PORT 8091
 #define PROXY_PORT 11220
 
 /* Adds the comma-separated addresses to config->listen. default_port 0 = each needs one of its own.
@@ -21,5 +24,8 @@ MUST_CHECK int listen_list_add(struct config *config, struct slice text, uint16_
  * was expected. */
 MUST_CHECK int server_list_add(struct pool_config *pool, struct slice text,
                                char error[CONFIG_ERROR_MAX]);
+
+/* Makes the server's name of its endpoint. */
+void server_set_name(struct server_config *server);
 
 #endif

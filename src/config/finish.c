@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
+#include "config/pool_type.h"
 #include "config/suggest.h"
 #include "config/text.h"
 #include "config/value.h"
@@ -42,7 +43,7 @@ static void choose_format(struct config *config)
     const struct config_key *keys = config_keys(&count);
     const struct config_key *format = config_key_find(SECTION_LISTS, SLICE_LIT("format"));
     if (config->pool_count == 0 && config->lists[0].given_line[format - keys] == 0) {
-        config->lists[0].format = 2;
+        config->lists[0].format = LIST_FORMAT_NEWEST;
     }
 }
 
@@ -175,7 +176,7 @@ static int check_proxy(struct config *config, char *error)
     } else if (find_pool(config, config->pool_name, &config->pool_index) != 0) {
         return refuse_pool(config, &place, config->pool_name);
     }
-    if (check_resolver(config, &place) != 0) {
+    if (check_resolver(config, &place) != 0 || pool_type_check_proxy(config, &place) != 0) {
         return -1;
     }
     if (config->pool_count == 0 && check_embedded(config, &place) != 0) {
@@ -184,13 +185,16 @@ static int check_proxy(struct config *config, char *error)
     return check_listen(config, &place);
 }
 
-static int check_pool(const struct config *config, const struct pool_config *pool, char *error)
+static int check_pool(const struct config *config, struct pool_config *pool, char *error)
 {
     char section[CONFIG_NAME_MAX + 16];
     struct place place = {config, pool->line, section, error};
     (void)snprintf(section, sizeof section, "[pool %s]", pool->name);
     if (pool->server_count == 0) {
         return refuse(&place, "no servers; expected servers = host:port, ...");
+    }
+    if (pool_type_check(pool, &place) != 0) {
+        return -1;
     }
     if (pool->retry_min_ms > pool->retry_max_ms) {
         return refuse(&place,
@@ -263,6 +267,61 @@ static int check_list_sizes(const struct list_policy *policy, const struct place
     return check_memory(policy, place, sublists);
 }
 
+/* The section, or its line that sets the key. */
+static struct place place_of_key(const struct list_policy *policy, const struct place *place,
+                                 const char *name)
+{
+    size_t count;
+    struct place exact = *place;
+    const struct config_key *key = config_key_find(SECTION_LISTS, slice_of(name));
+    uint32_t line = policy->given_line[key - config_keys(&count)];
+    exact.line = line == 0 ? place->line : line;
+    return exact;
+}
+
+/* Says what to write instead; what no value helps is left out. */
+static int refuse_cap(const struct list_policy *policy, const struct place *place)
+{
+    enum { HARD_LIMIT_MAX = 900000 }; /* as config/table.c has it */
+    char item[48] = "", limit[64] = "";
+    uint64_t entry_bytes = policy->max_item_bytes + ENTRY_BYTES;
+    uint64_t room = policy->log_hard_limit_bytes / 4;
+    uint64_t each = room / policy->max_items, all = 4 * policy->max_items * entry_bytes;
+    if (each > ENTRY_BYTES) {
+        (void)snprintf(item, sizeof item, ", or max_item_bytes = %" PRIu64, each - ENTRY_BYTES);
+    }
+    if (all <= HARD_LIMIT_MAX) {
+        (void)snprintf(limit, sizeof limit, ", or log_hard_limit_bytes = %" PRIu64, all);
+    }
+    return refuse(place,
+                  "max_items (%" PRIu32 ") items of max_item_bytes (%" PRIu32
+                  ") and %d more must fit a quarter of log_hard_limit_bytes (%" PRIu32
+                  "); expected max_items = %" PRIu64 "%s%s",
+                  policy->max_items, policy->max_item_bytes, ENTRY_BYTES,
+                  policy->log_hard_limit_bytes, room / entry_bytes, item, limit);
+}
+
+/* A capped list is all in its head. A fold waits until the log is at least twice as long as what is
+ * in it, and others append meanwhile: a quarter of the hard limit is for items. */
+static int check_cap(const struct list_policy *policy, const struct place *place)
+{
+    struct place exact = place_of_key(policy, place, "max_items");
+    uint64_t entry_bytes = policy->max_item_bytes + ENTRY_BYTES;
+    uint64_t room = policy->log_hard_limit_bytes / 4;
+    if (policy->dialect != DIALECT_NATIVE || policy->max_items == 0) {
+        return 0;
+    }
+    if (policy->format < 3) {
+        return refuse(&exact,
+                      "max_items needs format = 3: set it once all proxies are of a release "
+                      "that reads it");
+    }
+    if (policy->max_items * entry_bytes > room) {
+        return refuse_cap(policy, &exact);
+    }
+    return 0;
+}
+
 static int check_lists(const struct config *config, struct list_policy *policy, char *error)
 {
     char section[CONFIG_NAME_MAX * 4 + 16] = "[lists]";
@@ -278,8 +337,9 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
     } else if (find_pool(config, policy->pool_name, &policy->pool_index) != 0) {
         return refuse_pool(config, &place, policy->pool_name);
     }
-    if (dialect_check(policy, &place) != 0 || bridge_check(policy, &place) != 0 ||
-        check_list_sizes(policy, &place) != 0) {
+    if (pool_type_finish_lists(config, policy, &place) != 0 || dialect_check(policy, &place) != 0 ||
+        bridge_check(policy, &place) != 0 || check_list_sizes(policy, &place) != 0 ||
+        check_cap(policy, &place) != 0) {
         return -1;
     }
     if (policy->max_answer_bytes > config->client_hard_bytes) {

@@ -14,14 +14,22 @@
 #define SIGNED (BIT(SIGNED) | BIT(FLIP) | BIT(MARKER) | BIT(SUBLISTS))
 #define COMPACTED (SIGNED | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
 
-#define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field), 0
-#define POOL(name, field) SECTION_POOL, name, offsetof(struct pool_config, field), 0
+#define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field), 0, 0
+#define POOL_OF(types, name, field) \
+    SECTION_POOL, name, offsetof(struct pool_config, field), 0, (types)
+#define POOL(name, field) POOL_OF(TYPES_ALL, name, field)
+#define MEMCACHED(name, field) POOL_OF(UINT32_C(1) << POOL_MEMCACHED, name, field)
+#define COUCHBASE(name, field) POOL_OF(UINT32_C(1) << POOL_COUCHBASE, name, field)
 #define LISTS_OF(dialects, name, field) \
-    SECTION_LISTS, name, offsetof(struct list_policy, field), (dialects)
+    SECTION_LISTS, name, offsetof(struct list_policy, field), (dialects), 0
 #define LISTS(name, field) LISTS_OF(DIALECTS_ALL, name, field)
 
 /* Positions follow the enums of config.h and base/log.h. */
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const types[] = {"memcached", "couchbase", NULL};
+static const char *const durabilities[] = {"none", "majority", "majority_persist",
+                                           "persist_majority", NULL};
+static const char *const networks[] = {"default", "external", NULL};
 static const char *const distributions[] = {"ketama_weighted", "ketama", "modula", NULL};
 static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc",
                                      "fnv1_64", "fnv1a_64",      "fnv1_32", "fnv1a_32",
@@ -31,6 +39,8 @@ static const char *const down_reads_words[] = {"error", "miss", NULL};
 static const char *const on_missing_words[] = {"create", "refuse", NULL};
 static const char *const on_damaged_words[] = {"error", "miss", NULL};
 static const char *const placements[] = {"head", "spread", NULL};
+static const char *const orders[] = {"added", "recent", NULL};
+static const char *const caps[] = {"drop_oldest", "refuse", NULL};
 static const char *const dialects[] = {"native", "simple", "tombstone", "signed", "paired",
                                        "flip",   "marker", "sublists",  "ring",   NULL};
 static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
@@ -55,18 +65,24 @@ static const struct config_key keys[] = {
      "clients connected at the same time; the proxy refuses further ones"},
     {PROXY("idle_timeout_s", idle_timeout_s), TYPE_COUNT, 0, 31536000, "0", "s", NULL,
      "the proxy closes a client that is silent for this long; 0: never"},
+    {PROXY("linger_ms", linger_ms), TYPE_COUNT, 0, 60000, "2000", "ms", NULL,
+     "after quit, or a request that was refused before it was whole, the proxy still takes what the client sends for this long, so that its last answers are not lost; 0: it closes at once"},
     {PROXY("drain_timeout_ms", drain_timeout_ms), TYPE_COUNT, 0, 3600000, "10000", "ms", NULL,
      "time that clients get after SIGTERM to receive the answers to what they have asked"},
     {PROXY("deadline_ms", deadline_ms), TYPE_COUNT, 1, 3600000, "2000", "ms", NULL,
      "longest time from a request to its answer, whatever it waits for"},
     {PROXY("long_timeout_ms", long_timeout_ms), TYPE_COUNT, 1, 86400000, "60000", "ms", NULL,
-     "the same for lput, lcopy, long contents of lset and lcreate, ltouch, lcompact and lconvert; also the longest time of a compaction"},
+     "the same for lput, lcopy, long contents of lset and lcreate, lpurge, ltouch, lcompact and lconvert; also the longest time of a compaction"},
+    {PROXY("transaction_patience_ms", transaction_patience_ms), TYPE_COUNT, 0, 60000, "20", "ms", NULL,
+     "how long a read waits for a change of several lists that is under way in its list, before it has that change given up"},
     {PROXY("allow_flush_all", allow_flush_all), TYPE_WORD, 0, 0, "embedded", "", flush_all_words,
      "whether the proxy passes flush_all on to all servers; embedded: only to a memcached that it has started itself"},
     {PROXY("max_line_bytes", max_line_bytes), TYPE_BYTES, 2 * K, 16 * M, "1m", "bytes", NULL,
      "longest request line"},
     {PROXY("max_value_bytes", max_value_bytes), TYPE_BYTES, 1 * K, 128 * M, "1m", "bytes", NULL,
      "longest data block of a request; set it to the servers' -I"},
+    {PROXY("max_transaction_lines", max_transaction_lines), TYPE_COUNT, 1, 65536, "1024", "", NULL,
+     "most lines in the data block of an ltx; a worker goes through them in one turn"},
     {PROXY("max_pipeline", max_pipeline), TYPE_COUNT, 1, 65536, "256", "", NULL,
      "unanswered requests of one client (each key of a multi-get counts) at which the proxy stops reading from it"},
     {PROXY("client_input_bytes", client_input_bytes), TYPE_BYTES, 4 * K, 1 * G, "4m", "bytes", NULL,
@@ -83,6 +99,8 @@ static const struct config_key keys[] = {
      "lists per worker that it remembers: that they are lists, and how long their logs are"},
     {PROXY("view_bytes", view_bytes), TYPE_BYTES64, 0, 16 * G, "64m", "bytes", NULL,
      "memory per worker for the decoded content of lists in use"},
+    {PROXY("index_bytes", index_bytes), TYPE_BYTES64, 0, 16 * G, "256m", "bytes", NULL,
+     "memory for the indexes of lists too large for view_bytes, 4.3 bytes per item and 13 while one is made; 0: none"},
     {PROXY("log_level", log_level), TYPE_WORD, 0, 0, "info", "", log_levels,
      "how much is logged: error, warn, info or debug"},
     {PROXY("log_file", log_file), TYPE_TEXT, 0, 1, "", "", NULL,
@@ -100,18 +118,20 @@ static const struct config_key keys[] = {
     {PROXY("embedded_memcached", embedded_memcached), TYPE_TEXT, 0, 0, "memcached", "", NULL,
      "the program of the embedded memcached: a name found in PATH, or a path"},
 
+    {POOL("type", type), TYPE_WORD, 0, 0, "memcached", "", types,
+     "what the servers are: memcacheds, or the nodes of a Couchbase cluster"},
     {POOL("servers", servers), TYPE_SERVERS, 0, 0, NULL, "", NULL,
-     "up to 100 memcacheds, comma-separated: host:port WEIGHT; without a port: 11211; may be repeated"},
-    {POOL("distribution", distribution), TYPE_WORD, 0, 0, "ketama_weighted", "", distributions,
+     "up to 100 servers, comma-separated; may be repeated. memcacheds: host:port WEIGHT, without a port: 11211; couchbase: nodes to ask for the others, without a port: 11210, or http://host:8091 where HTTP tells them"},
+    {MEMCACHED("distribution", distribution), TYPE_WORD, 0, 0, "ketama_weighted", "", distributions,
      "how keys are spread over the servers: ketama_weighted, ketama or modula"},
-    {POOL("hash", hash), TYPE_WORD, 0, 0, "default", "", hashes,
+    {MEMCACHED("hash", hash), TYPE_WORD, 0, 0, "default", "", hashes,
      "hash of the keys; default: the one that clients use with that distribution"},
-    {POOL("hash_cache_bytes", hash_cache_bytes), TYPE_BYTES, 0, 1 * G, "4m", "bytes", NULL,
+    {MEMCACHED("hash_cache_bytes", hash_cache_bytes), TYPE_BYTES, 0, 1 * G, "4m", "bytes", NULL,
      "memory per worker for the servers of recent keys, where MD5 finds them; 0: none"},
     {POOL("connections", connections), TYPE_COUNT, 1, 64, "1", "", NULL,
      "connections per worker and server"},
     {POOL("connect_timeout_ms", connect_timeout_ms), TYPE_COUNT, 1, 600000, "500", "ms", NULL,
-     "longest time to connect to a server"},
+     "longest time to connect to a server; of a login, for each of its answers"},
     {POOL("timeout_ms", timeout_ms), TYPE_COUNT, 1, 600000, "1000", "ms", NULL,
      "longest time from a request to its answer"},
     {POOL("eject_failures", eject_failures), TYPE_COUNT, 0, 1000000, "3", "", NULL,
@@ -127,6 +147,23 @@ static const struct config_key keys[] = {
     {POOL("down_reads", down_reads), TYPE_WORD, 0, 0, "error", "", down_reads_words,
      "the answer to get, gets, gat, gats and mg of a plain key when its server does not answer: error or miss"},
 
+    {COUCHBASE("bucket", bucket), TYPE_TEXT, 0, 0, NULL, "", NULL,
+     "the bucket that holds the items; memcached buckets are refused"},
+    {COUCHBASE("username", username), TYPE_TEXT, 0, 0, NULL, "", NULL,
+     "whom the proxy logs in as"},
+    {COUCHBASE("password_file", password_file), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the file whose first line is the password; empty: the password is empty"},
+    {COUCHBASE("plain_login", plain_login), TYPE_YES_NO, 0, 0, "no", "", NULL,
+     "whether the proxy sends the password as it is to a node that offers no SCRAM"},
+    {COUCHBASE("durability", durability), TYPE_WORD, 0, 0, "none", "", durabilities,
+     "how many nodes must have a change before it is answered, in memory or on disk: see Couchbase's documentation"},
+    {COUCHBASE("network", network), TYPE_WORD, 0, 0, "default", "", networks,
+     "which addresses of the nodes the proxy connects to: their own, or the alternate ones that the cluster calls external"},
+    {COUCHBASE("tls", tls), TYPE_YES_NO, 0, 0, "no", "", NULL,
+     "whether connections to the nodes are encrypted, and their certificates checked; servers without a port: 11207 then"},
+    {COUCHBASE("ca_file", ca_file), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the certificates that the nodes' own must be signed with, as PEM; empty: those that the system trusts"},
+
     {LISTS("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
      "the pool that holds the lists; empty: the one that plain keys go to"},
     {LISTS("delimiter", delimiter), TYPE_DELIMITER, 0, 0, ",", "", NULL,
@@ -139,8 +176,8 @@ static const struct config_key keys[] = {
      "a list that has lost a sublist: error: reads answer an error; miss: the list is dropped and reads miss"},
     {LISTS_OF(NATIVE, "placement", placement), TYPE_WORD, 0, 0, "head", "", placements,
      "head: sublists live on the server of their list; spread: each where its own name belongs"},
-    {LISTS_OF(NATIVE, "format", format), TYPE_COUNT, 1, 2, "1", "", NULL,
-     "the newest format in which the proxy writes lists: 2 once every proxy of the fleet can read it; with the embedded memcached 2"},
+    {LISTS_OF(NATIVE, "format", format), TYPE_COUNT, 1, LIST_FORMAT_NEWEST, "1", "", NULL,
+     "the newest format in which the proxy writes lists: 2, 3 or 4 once every proxy of the fleet can read it; with the embedded memcached 4"},
     {LISTS("log_limit_bytes", log_limit_bytes), TYPE_BYTES, 256, 450000, "16k", "bytes", NULL,
      "size of a list's log at which a proxy folds it into sublists (native) or looks whether to compact the list"},
     {LISTS("log_hard_limit_bytes", log_hard_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,
@@ -164,6 +201,14 @@ static const struct config_key keys[] = {
      "what gives a list that expires ttl_s anew, where it has less: never, each change, or each read as well"},
     {LISTS_OF(NATIVE, "lease_max_s", lease_max_s), TYPE_COUNT, 1, 86400, "3600", "s", NULL,
      "longest time for which llease gives a client the right to fill a missing list"},
+
+    {LISTS_OF(NATIVE, "order", order), TYPE_WORD, 0, 0, "added", "", orders,
+     "where an item goes that is added while it is in the list: added: it stays in its place; recent: to the end"},
+
+    {LISTS_OF(NATIVE, "max_items", max_items), TYPE_COUNT, 0, 10000, "0", "", NULL,
+     "how many items a list holds at most; 0: any number"},
+    {LISTS_OF(NATIVE, "cap", cap), TYPE_WORD, 0, 0, "drop_oldest", "", caps,
+     "what becomes of an addition beyond max_items: drop_oldest: the oldest item goes; refuse: it is not done"},
 
     {LISTS_OF(NATIVE, "protect_lists", protect_lists), TYPE_YES_NO, 0, 0, "yes", "", NULL,
      "whether the proxy refuses plain verbs that write to KEY# and KEY#NAME.N, the items of lists"},
@@ -214,6 +259,7 @@ static const struct config_key keys[] = {
 
 _Static_assert(sizeof keys / sizeof keys[0] <= CONFIG_KEYS_MAX, "given_line has one per key");
 _Static_assert(sizeof dialects / sizeof dialects[0] == DIALECT_COUNT + 1, "each has a word");
+_Static_assert(sizeof types / sizeof types[0] == POOL_TYPE_COUNT + 1, "each has a word");
 
 const struct config_key *config_keys(size_t *count)
 {
@@ -235,6 +281,21 @@ const char *config_section_name(enum config_section section)
 {
     static const char *const names[] = {"[proxy]", "[pool NAME]", "[lists]"};
     return names[section];
+}
+
+const char *config_type_word(enum pool_type type)
+{
+    return types[type];
+}
+
+const char *config_types_text(uint32_t set)
+{
+    for (unsigned i = 0; i < POOL_TYPE_COUNT; i++) {
+        if (set == UINT32_C(1) << i) {
+            return types[i];
+        }
+    }
+    return "all";
 }
 
 const char *config_dialects_text(uint32_t set, char out[CONFIG_DIALECTS_MAX])

@@ -35,6 +35,7 @@ struct config_key {
     const char *name;
     size_t offset;     /* in struct config, pool_config or list_policy */
     uint32_t dialects; /* of SECTION_LISTS: who uses it, one bit for each enum list_dialect */
+    uint32_t types;    /* of SECTION_POOL: the same, one bit for each enum pool_type */
     enum config_type type;
     uint64_t min;
     uint64_t max;
@@ -44,8 +45,9 @@ struct config_key {
     const char *help;         /* one line */
 };
 
-/* One bit for each dialect. */
+/* One bit for each dialect, and for each type of pool. */
 #define DIALECTS_ALL ((UINT32_C(1) << DIALECT_COUNT) - 1)
+#define TYPES_ALL ((UINT32_C(1) << POOL_TYPE_COUNT) - 1)
 
 /* All keys, in the order of the documentation; *count of them. */
 const struct config_key *config_keys(size_t *count);
@@ -58,5 +60,9 @@ const char *config_section_name(enum config_section section);
 #define CONFIG_DIALECTS_MAX 96
 /* "all" or "native, sublists". Returns out. */
 const char *config_dialects_text(uint32_t dialects, char out[CONFIG_DIALECTS_MAX]);
+/* The word of a type of pool in the file; lives for ever. */
+const char *config_type_word(enum pool_type type);
+/* "all", or the word of the only type of these. */
+const char *config_types_text(uint32_t types);
 
 #endif

@@ -8,7 +8,7 @@
 #include "dialect/single/single.h"
 #include "dialect/two_logs/two_logs.h"
 
-/* The one place that names them all. */
+/* The one place that names them all; native lists have no entry. */
 static const struct dialect *const table[DIALECT_COUNT] = {
     [DIALECT_SIMPLE] = &dialect_simple,         [DIALECT_TOMBSTONE] = &dialect_tombstone,
     [DIALECT_SIGNED] = &dialect_signed,         [DIALECT_PAIRED] = &dialect_paired,
@@ -19,6 +19,14 @@ static const struct dialect *const table[DIALECT_COUNT] = {
 static const char *refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
 {
     return dialect_refusal(table[call->policy->dialect], call, text);
+}
+
+static const char *joint_refusal(const struct list_policy *policy, struct slice key)
+{
+    if (!table[policy->dialect]->one_item) {
+        return dialect_not_joint;
+    }
+    return key.len > policy->key_bytes_max ? "a key is too long for the dialect of its list" : NULL;
 }
 
 static size_t list_bytes(const struct list_policy *policy)
@@ -33,7 +41,14 @@ static void list_init(struct list *list)
     known->migration = list->policy->migrate == MIGRATE_NATIVE ? &migration_native : NULL;
 }
 
+bool dialects_one_item(const struct list_policy *policy)
+{
+    const struct dialect *dialect = table[policy->dialect];
+    return dialect == NULL || dialect->one_item;
+}
+
 const struct list_plugin dialects = {.refusal = refusal,
+                                     .joint_refusal = joint_refusal,
                                      .list_bytes = list_bytes,
                                      .list_init = list_init,
                                      .schedule = dialect_schedule};

@@ -8,4 +8,8 @@
 /* engine_create's. */
 extern const struct list_plugin dialects;
 
+/* Are lists of that policy, native ones among them, changed in one item, where a condition can be
+ * looked at in the step of the change? */
+bool dialects_one_item(const struct list_policy *policy);
+
 #endif

@@ -5,13 +5,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "list/change/capped.h"
 #include "list/change/lease.h"
 #include "list/core/deadline.h"
 #include "list/core/engine_state.h"
+#include "list/core/item_fault.h"
+#include "list/core/pass.h"
 #include "list/core/plugin.h"
+#include "list/core/run_index.h"
+#include "list/core/settle.h"
+#include "list/joint/several.h"
 #include "list/schedule.h"
+#include "list/tx/refusal.h"
+#include "list/tx/tx.h"
+
+/* The longest time of an item: with it the second fits an entry until 2074. */
+#define ITEM_SECONDS_MAX 999999999
 
 _Static_assert(CONFIG_PREFIX_MAX == LIST_KEY_BYTES_MAX, "a prefix is as long as a key may be");
+
+/* What one worker knows of its long lists may take this part of what their indexes may. */
+#define OUTLINES_PART 8u
 
 struct engine *engine_create(const struct config *config, struct cache *const *caches,
                              const struct list_plugin *plugin, struct rng *rng,
@@ -27,8 +41,10 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     lists_init(&e->lists, plugin, config->tracked_lists, config->view_bytes);
     TAILQ_INIT(&e->all_ops);
     TAILQ_INIT(&e->runnable);
+    TAILQ_INIT(&e->transactions);
     fetches_init(&e->fetches);
     TAILQ_INIT(&e->expiries);
+    TAILQ_INIT(&e->inners);
     STAILQ_INIT(&e->outbox);
     STAILQ_INIT(&e->spare_requests);
     TAILQ_INIT(&e->done);
@@ -44,6 +60,13 @@ void engine_set_request_room(struct engine *e, size_t bytes)
     e->request_room = bytes;
 }
 
+void engine_set_run_indexes(struct engine *e, struct run_indexes *indexes)
+{
+    e->indexes = indexes;
+    e->lists.outline_limit_bytes =
+        indexes == NULL ? 0 : run_indexes_limit_bytes(indexes) / OUTLINES_PART;
+}
+
 void engine_destroy(struct engine **slot)
 {
     struct engine *e = *slot;
@@ -51,6 +74,7 @@ void engine_destroy(struct engine **slot)
     if (e == NULL) {
         return;
     }
+    e->is_dropped = true;
     expiries_fini(e);
     while (!TAILQ_EMPTY(&e->all_ops)) {
         struct op *op = TAILQ_FIRST(&e->all_ops);
@@ -60,6 +84,7 @@ void engine_destroy(struct engine **slot)
         }
         free(op);
     }
+    inners_fini(e);
     fetches_fini(e);
     while (!STAILQ_EMPTY(&e->outbox)) {
         struct be_request *r = engine_take_request(e);
@@ -87,6 +112,71 @@ static RARE bool PRINTF_LIKE(3, 4)
     return false;
 }
 
+/* laddt: until when the items are in the list. The moment counts in which the call came. */
+static bool give_time(struct engine *e, struct list_call *call)
+{
+    int64_t until_s = e->now.wall_s + call->seconds;
+    if (call->policy->migrate != MIGRATE_NO || call->policy->dialect != DIALECT_NATIVE) {
+        return reject(e, call,
+                      "laddt works on lists of dialect native only: no other has items "
+                      "with a time of their own");
+    }
+    if (call->policy->format < 3) {
+        return reject(e, call,
+                      "laddt needs format = 3: set it once all proxies are of a release "
+                      "that reads it");
+    }
+    if (call->policy->max_items != 0) {
+        return reject(e, call,
+                      "laddt: the list has max_items, and items of such a list have no time of "
+                      "their own");
+    }
+    if (call->seconds < 1 || call->seconds > ITEM_SECONDS_MAX) {
+        return reject(e, call, "laddt: SECONDS must be 1 to %d, about 31 years", ITEM_SECONDS_MAX);
+    }
+    if (until_s < ENTRY_UNTIL_MIN_S || until_s > ENTRY_UNTIL_MAX_S) {
+        return reject(e, call,
+                      "laddt: the items would be over in the year 2106 or later, which "
+                      "no entry can say: is the clock right?");
+    }
+    call->until_s = (uint32_t)until_s;
+    return true;
+}
+
+/* Why its COUNT is refused, or NULL. */
+static const char *count_refusal(const struct list_call *call)
+{
+    if (call->verb == LIST_POP && call->count == 0) {
+        return "COUNT must not be 0: a positive one takes the oldest items, a negative one the "
+               "newest";
+    }
+    if (list_verb_has(call->verb, LIST_PICKS) && call->count < 1) {
+        return "COUNT must be 1 or more";
+    }
+    return NULL;
+}
+
+/* An answer that joins items needs a delimiter; one item needs none. */
+static bool joins(struct engine *e, struct list_call *call)
+{
+    bool joined = list_verb_has(call->verb, LIST_GIVES_ITEMS | LIST_TAKES) ||
+                  (call->verb == LIST_HAS && call->item_count > 1);
+    if (!joined || call->form != LIST_FORM_JOINED || call->policy->delimiter >= 0) {
+        return true;
+    }
+    if (list_verb_kind(call->verb) == LIST_KIND_JOINT) {
+        const char *word = list_verb_word(call->verb);
+        return reject(e, call,
+                      "%s: the first list has no delimiter: name another one first, or use "
+                      "%sstore and ask for its DST by lgetb",
+                      word, word);
+    }
+    return reject(e, call, "this list has no delimiter: use %s",
+                  call->verb == LIST_POP      ? "lpopb"
+                  : call->verb == LIST_RANDOM ? "lrandomb"
+                                              : "lgetb");
+}
+
 /* Checks a call against its list's policy; a call that does not pass is done. log_bytes: what its
  * items take there. */
 static bool admissible(struct engine *e, struct list_call *call, bool is_change, size_t *log_bytes)
@@ -98,22 +188,16 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
     }
     for (size_t i = 0; i < call->item_count; i++) {
         struct slice item = call->items[i];
-        if (item.len == 0) {
-            return reject(e, call, "item is empty");
+        char text[LIST_ERROR_MAX];
+        const char *why = item_fault(policy, item, is_change, text);
+        if (why != NULL) {
+            return reject(e, call, "%s", why);
         }
-        if (item.len > policy->max_item_bytes) {
-            return reject(e, call, "item is longer than %u bytes (max_item_bytes)",
-                          policy->max_item_bytes);
-        }
-        if (policy->delimiter >= 0 && is_change &&
-            memchr(item.p, policy->delimiter, item.len) != NULL) {
-            char byte = (char)policy->delimiter, shown[12];
-            return reject(e, call,
-                          "item holds the delimiter '%s': the setting delimiter can be another "
-                          "character, or none",
-                          slice_escape(slice_make(&byte, 1), shown, sizeof shown));
-        }
-        *log_bytes += entry_bytes(item.len);
+        *log_bytes +=
+            call->verb == LIST_ADDT ? entry_timed_bytes_max(item.len) : entry_bytes(item.len);
+    }
+    if (call->verb == LIST_ADDT && !give_time(e, call)) {
+        return false;
     }
     if (call->verb == LIST_LEASE) {
         const char *why = lease_refusal(policy);
@@ -125,23 +209,32 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
                           policy->lease_max_s);
         }
     }
-    if (call->verb == LIST_PUT && call->has_exptime && call->exptime < 0) {
-        return reject(e, call, "EXPTIME is over already: ldrop removes a list");
+    const char *count_why = count_refusal(call);
+    if (count_why != NULL) {
+        return reject(e, call, "%s", count_why);
     }
-    if (policy->dialect != DIALECT_NATIVE || call->verb == LIST_CONVERT) {
+    if (list_verb_kind(call->verb) == LIST_KIND_TX) {
+        char text[LIST_ERROR_MAX];
+        const char *why = tx_refusal(call, text);
+        return why == NULL || reject(e, call, "%s", why);
+    }
+    if (list_verb_kind(call->verb) == LIST_KIND_JOINT || list_verb_has(call->verb, LIST_STORES)) {
+        char text[LIST_ERROR_MAX];
+        const char *why = several_refusal(e, call, text);
+        if (why != NULL) {
+            return reject(e, call, "%s", why);
+        }
+    } else if (policy->dialect != DIALECT_NATIVE || call->verb == LIST_CONVERT) {
         char text[LIST_ERROR_MAX];
         const char *why = e->plugin->refusal(call, text);
         if (why != NULL) {
             return reject(e, call, "%s", why);
         }
     }
-    /* One item needs no delimiter. */
-    bool joined = list_verb_has(call->verb, LIST_GIVES_ITEMS) ||
-                  (call->verb == LIST_HAS && call->item_count > 1);
-    if (joined && call->form == LIST_FORM_JOINED && policy->delimiter < 0) {
-        return reject(e, call, "this list has no delimiter: use lgetb");
+    if (call->verb != LIST_TOUCH && call->has_exptime && call->exptime < 0) {
+        return reject(e, call, "EXPTIME is over already: ldrop removes a list");
     }
-    return true;
+    return joins(e, call);
 }
 
 /* A fill of a list in another layout is what its dialect can do, if that is the same. */
@@ -170,6 +263,11 @@ static bool fit_copy(struct engine *e, struct list_call *call)
         return reject(e, call, "lcopy: both lists must be native, and a dialect keeps one of them");
     }
     if (slice_equal(call->source, call->key)) {
+        if (call->has_exptime || call->condition != LIST_ALWAYS) {
+            return reject(e, call,
+                          "lcopy: SRC and DST are the same list: that does nothing but count, "
+                          "and takes neither EXPTIME nor new");
+        }
         call->verb = LIST_LEN;
     }
     return true;
@@ -203,6 +301,7 @@ static bool fits_log(struct engine *e, const struct list *list, struct list_call
         call->verb = LIST_SET; /* one append, which no other writer can refuse */
     }
     if (call->verb == LIST_PUT || call->verb == LIST_COPY ||
+        list_verb_has(call->verb, LIST_STORES) ||
         (native && bytes > most && (call->verb == LIST_SET || call->verb == LIST_CREATE))) {
         make_fill(e, call);
         return true;
@@ -221,6 +320,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     e->now = now;
     call->status = LIST_OK;
     call->number = 0;
+    call->until_s = 0;
     call->version = 0;
     if (call->verb == LIST_STAT) {
         call->stat = (struct list_stat){0};
@@ -230,9 +330,12 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->head = NULL;
     call->op = NULL;
     call->list = NULL;
+    call->inner = NULL;
     call->deferred = call->in_doubt = call->ghost = call->fills = false;
     call->due_in = NULL;
     call->given_items = NULL;
+    call->cap_waits = 0;
+    call->refused = false;
     call->charged_bytes = call->wanted_bytes = call->room_bytes = 0;
     bool is_change = list_verb_changes(call->verb);
     size_t log_bytes;
@@ -242,8 +345,14 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     if (!admissible(e, call, is_change, &log_bytes)) {
         return;
     }
+    if (capped_refuses_whole(call)) {
+        call->status = LIST_NOT_STORED;
+        TAILQ_INSERT_TAIL(&e->done, call, link);
+        return;
+    }
     struct list *list = lists_get(&e->lists, call->key, call->policy);
-    if (is_change && !fits_log(e, list, call, log_bytes)) {
+    if (is_change && list_verb_kind(call->verb) != LIST_KIND_TX &&
+        !fits_log(e, list, call, log_bytes)) {
         return;
     }
     e->calls++;
@@ -255,7 +364,10 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
 
 void engine_session_changed(struct engine *e, struct list_session *session)
 {
-    struct list_call *call;
+    struct list_call *call = session->joint;
+    if (session->gone && call != NULL) {
+        deadline_give_up(e, call);
+    }
     TAILQ_FOREACH(call, &session->deferred, deferred_link)
     {
         if (session->gone || session_has_room(call)) {
@@ -272,6 +384,8 @@ void engine_reply(struct engine *e, struct be_request *request, const struct be_
         expiry_reply(e, request, reply);
     } else if (request->op == NULL) {
         fetch_reply(e, request, reply);
+    } else if (request->list != NULL) {
+        settle_reply(e, request, reply);
     } else {
         struct op_event event = {.tag = request->tag,
                                  .reply = reply,
@@ -306,6 +420,21 @@ static void run_runnable(struct engine *e)
     }
 }
 
+/* Starts the calls on several lists that wait in the queue. They go beside everything else: a
+ * session asks for them when nothing else of it is under way. */
+static void start_several(struct engine *e, struct list *list)
+{
+    struct pass pass = {.e = e, .list = list};
+    for (struct list_call *call = TAILQ_FIRST(&list->queue), *next; call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        enum list_kind kind = list_verb_kind(call->verb);
+        if (kind == LIST_KIND_JOINT || kind == LIST_KIND_TX) {
+            pass_activate(&pass, call);
+            (kind == LIST_KIND_TX ? tx_start : several_start)(e, list, call);
+        }
+    }
+}
+
 uint64_t engine_run(struct engine *e, struct now now)
 {
     e->now = now;
@@ -316,6 +445,7 @@ uint64_t engine_run(struct engine *e, struct now now)
     run_runnable(e);
     struct list *list;
     while ((list = lists_take_ready(&e->lists)) != NULL) {
+        start_several(e, list);
         if (list->is_native) {
             schedule_list(e, list);
         } else {

@@ -23,6 +23,7 @@
 struct engine;
 struct cache;
 struct list_plugin;
+struct run_indexes;
 
 /* Returns an engine, owned by the caller until engine_destroy. caches is indexed by
  * list_policy.index and shared by all workers; plugin knows the lists of other layouts (plugin.h).
@@ -33,6 +34,9 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
 /* Leaves so many bytes free behind each request for its carrier (be_request_room); 0 unless set.
  * Call it before the first engine_submit. */
 void engine_set_request_room(struct engine *engine, size_t bytes);
+/* Where the indexes of long lists' runs are kept, for all workers; it outlives the engine. Without
+ * it, or with NULL, there are none. Call it before the first engine_submit. */
+void engine_set_run_indexes(struct engine *engine, struct run_indexes *indexes);
 /* Drops everything at once, as a crash would: calls are not answered, requests not taken back are
  * freed. No reply may come in afterwards. */
 void engine_destroy(struct engine **engine);

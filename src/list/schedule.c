@@ -7,8 +7,10 @@
  *     the same, in turns     where sessions have sent several such pairs at once: see
  *                            change/interleaved.h
  *     exact changes          into one exact operation
+ *     lpop                   into one operation of their own, those of one end
  *     llease                 into one operation of their own
  *     fills                  one at a time, beside everything else
+ *     lpurge                 the same
  *     ldrop, lcompact        one at a time
  *
  * Within a round a session's changes come before its reads, so a read may join changes, but a
@@ -17,14 +19,19 @@
 #include "list/schedule.h"
 
 #include "base/number.h"
+#include "list/change/capped.h"
 #include "list/change/exact.h"
+#include "list/change/forget.h"
 #include "list/change/interleaved.h"
 #include "list/change/lease.h"
+#include "list/change/pop.h"
 #include "list/change/put.h"
+#include "list/change/renew.h"
 #include "list/change/round.h"
 #include "list/compact/compact.h"
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/core/finish.h"
 #include "list/core/pass.h"
 
 /* What a pass starts. */
@@ -32,8 +39,9 @@ struct start {
     struct pass pass;
     struct op_round *round;
     struct op_exact *exact;
+    struct op_pop *pop;
     struct op_lease *lease;
-    struct list_call *compaction, *fill;
+    struct list_call *compaction, *fill, *purge;
     bool change_waits; /* an exact change could not start: blind changes behind it wait, or it would
                           never get through */
     bool exact_is_alone;
@@ -44,6 +52,15 @@ struct start {
 static bool round_possible(const struct start *start)
 {
     return start->pass.list->round == NULL || start->round != NULL;
+}
+
+/* Does what stands in the way of blind changes wait for a transaction itself? Then it has read
+ * nothing yet that they could change. */
+static bool exact_is_held(const struct list *list)
+{
+    return (list->exact == NULL || list->exact->is_held) &&
+           (list->turns == NULL || list->turns->is_held) &&
+           (list->exact != NULL || list->turns != NULL);
 }
 
 static struct op_round *get_round(struct start *start)
@@ -58,10 +75,13 @@ static bool take_change(struct start *start, struct list_call *call)
 {
     struct list *list = start->pass.list;
     enum phase phase = pass_phase(&start->pass, call);
-    bool exact = list->exact != NULL || list->turns != NULL;
-    if (list->publisher || exact || start->change_waits || timer_is_set(&list->append_backoff) ||
+    bool exact = list->exact != NULL || list->turns != NULL || start->change_waits;
+    if (list->publisher || (exact && !exact_is_held(list)) || timer_is_set(&list->append_backoff) ||
         (phase != PHASE_FREE && phase != PHASE_CHANGED)) {
         list->has_turns = list->has_turns || (phase == PHASE_LOOKING && turns_take(call->verb));
+        return false;
+    }
+    if (list_waits_for_cap(list)) {
         return false;
     }
     size_t bytes = round_call_bytes(call);
@@ -90,7 +110,8 @@ static bool take_change(struct start *start, struct list_call *call)
 
 static bool take_read(struct start *start, struct list_call *call)
 {
-    if (pass_phase(&start->pass, call) == PHASE_BLOCKED || !round_possible(start)) {
+    if (pass_phase(&start->pass, call) == PHASE_BLOCKED || !round_possible(start) ||
+        start->pass.list->held_round != NULL) {
         return false;
     }
     if (!session_admit(call, start->pass.list->extent)) {
@@ -127,6 +148,24 @@ static bool take_lease(struct start *start, struct list_call *call)
     return true;
 }
 
+static bool take_pop(struct start *start, struct list_call *call)
+{
+    struct list *list = start->pass.list;
+    bool mine = start->pop != NULL;
+    if (list->publisher || list_writing(list) != mine ||
+        pass_phase(&start->pass, call) != PHASE_FREE || (mine && !pop_takes(start->pop, call))) {
+        start->change_waits = true;
+        return false;
+    }
+    if (!mine) {
+        start->pop = pop_create(start->pass.e, list);
+    }
+    pass_activate(&start->pass, call);
+    pop_add(start->pop, call);
+    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
+    return true;
+}
+
 static bool take_exact(struct start *start, struct list_call *call)
 {
     struct list *list = start->pass.list;
@@ -148,6 +187,9 @@ static bool take_exact(struct start *start, struct list_call *call)
         start->log_full = start->log_full || !timer_is_set(&list->append_backoff);
         return false;
     }
+    if (call->verb == LIST_POP) {
+        return take_pop(start, call);
+    }
     if (list->publisher || list_writing(list) != (start->exact != NULL) || !free_place ||
         pass_phase(&start->pass, call) != PHASE_FREE) {
         start->change_waits = true;
@@ -156,6 +198,10 @@ static bool take_exact(struct start *start, struct list_call *call)
     if (call->verb == LIST_TOUCH && list_wanted_until_s(start->pass.e, list) != 0 &&
         (list->compaction != NULL || list->merge != NULL || list->wish != WISH_NONE)) {
         return false; /* it waits for sublists that live longer: others may go before it */
+    }
+    if (list_waits_for_cap(list) && call->verb != LIST_TOUCH) {
+        start->change_waits = true;
+        return false;
     }
     size_t bytes = round_call_bytes(call);
     if (start->exact != NULL && start->exact_bytes + bytes > list_log_hard_limit(list) / 2) {
@@ -197,6 +243,18 @@ static bool take_fill(struct start *start, struct list_call *call)
     return true;
 }
 
+static bool take_purge(struct start *start, struct list_call *call)
+{
+    if (start->pass.list->forget != NULL || start->purge != NULL ||
+        pass_phase(&start->pass, call) != PHASE_FREE) {
+        return false;
+    }
+    pass_activate(&start->pass, call);
+    start->purge = call;
+    pass_set_phase(&start->pass, call, PHASE_BLOCKED);
+    return true;
+}
+
 static bool take(struct pass *pass, struct list_call *call)
 {
     struct start *start = (struct start *)pass;
@@ -205,16 +263,20 @@ static bool take(struct pass *pass, struct list_call *call)
     }
     switch (list_verb_kind(call->verb)) {
     case LIST_KIND_BLIND:
-        return take_change(start, call);
+        return capped_is_exact(call) ? take_exact(start, call) : take_change(start, call);
     case LIST_KIND_READ:
         return take_read(start, call);
     case LIST_KIND_EXACT:
         return take_exact(start, call);
     case LIST_KIND_COMPACTION:
         return take_compaction(start, call);
+    case LIST_KIND_PURGE:
+        return take_purge(start, call);
     case LIST_KIND_FILL: /* taken above */
     case LIST_KIND_CONVERSION:
-        break; /* translate_moved has left none */
+    case LIST_KIND_JOINT:
+    case LIST_KIND_TX:
+        break; /* translate_moved and start_several of engine.c have left none */
     }
     CHECK(!"a verb that the schedule does not know");
 }
@@ -279,8 +341,8 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
         *metric = METRIC_list_busy;
         return "busy, nothing done: another fill of this list was faster";
     }
-    if (call->room_bytes > 0 ||
-        (kind == LIST_KIND_BLIND && round_call_bytes(call) > list_log_room(list))) {
+    if (call->room_bytes > 0 || (kind == LIST_KIND_BLIND && !capped_is_exact(call) &&
+                                 round_call_bytes(call) > list_log_room(list))) {
         *metric = METRIC_list_log_full;
         return "list log full, nothing done: compaction is behind, try again";
     }
@@ -319,6 +381,13 @@ static void grant_wish(struct engine *e, struct list *list)
 
 void schedule_list(struct engine *e, struct list *list)
 {
+    if (list->wants_finish) {
+        finish_start(e, list);
+    }
+    if (list->wants_renewal) {
+        list->wants_renewal = false;
+        renew_consider(e, list, true);
+    }
     if (list->wish != WISH_NONE) {
         grant_wish(e, list);
     }
@@ -344,11 +413,17 @@ void schedule_list(struct engine *e, struct list *list)
     if (start.exact != NULL) {
         exact_start(e, start.exact);
     }
+    if (start.pop != NULL) {
+        pop_start(e, start.pop);
+    }
     if (start.lease != NULL) {
         lease_start(e, start.lease);
     }
     if (start.fill != NULL) {
         put_start(e, list, start.fill);
+    }
+    if (start.purge != NULL) {
+        forget_start(e, list, start.purge);
     }
     if (start.compaction != NULL) {
         compact_start_for(e, list, start.compaction);

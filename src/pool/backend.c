@@ -54,6 +54,8 @@ void backend_submit(struct backend *backend, struct be_request *req)
     CHECK(!conditional || req->epoch != 0);
     *x = (struct exchange){
         .op = {.verb = req->verb,
+               .durable = req->durable,
+               .time_optional = true,
                .flags = req->flags,
                .exptime = req->exptime,
                .key = slice_make(req->key, req->key_len),

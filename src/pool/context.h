@@ -14,14 +14,20 @@
 #include "config/config.h"
 #include "pool/pool.h"
 
+struct cluster;
 struct event;
 struct upstream;
 struct wire;
+struct tls_trust;
+struct wire_login;
 TAILQ_HEAD(upstream_list, upstream);
 
 struct pool_context {
     const struct pool_config *config;
-    const struct wire *wire; /* how the servers are spoken to */
+    const struct wire *wire;        /* how the servers are spoken to */
+    const struct wire_login *login; /* as whom, or NULL */
+    struct tls_trust *tls;          /* connections are encrypted; or NULL */
+    struct cluster *cluster;        /* whose nodes they are, or NULL */
     struct event_base *base;
     struct now *now; /* the worker's */
     struct metrics *metrics;

@@ -14,7 +14,9 @@
     METRIC(backend_connects, "backend connections established") \
     METRIC(backend_connect_failures, "failed attempts to connect to a backend") \
     METRIC(backend_bytes_read, "bytes read from backends") \
-    METRIC(backend_bytes_written, "bytes written to backends")
+    METRIC(backend_bytes_written, "bytes written to backends") \
+    METRIC(cluster_maps, "maps of Couchbase clusters taken, each newer than the one before") \
+    METRIC(cluster_retries, "requests that a node refused for now, or for another node")
 
 enum pool_metric {
     POOL_METRIC_BEFORE = 71, /* the number before the first */

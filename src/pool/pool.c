@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "pool/cluster.h"
 #include "pool/context.h"
 #include "pool/server.h"
 #include "pool/shard.h"
@@ -20,8 +21,8 @@
 #define WATCH_INTERVAL_S 30
 
 struct pool {
-    struct pool_context context;
-    struct shard *shard;
+    struct pool_context context; /* of a pool of type couchbase, with the cluster */
+    struct shard *shard;         /* these three: of type memcached */
     struct server *servers;
     size_t server_count;
     struct event *watch_timer;
@@ -52,8 +53,9 @@ static void on_watch_timer(evutil_socket_t fd, short what, void *arg)
 static void init_context(struct pool_context *context, const struct pool_config *config,
                          struct event_base *base, struct now *now, struct metrics *metrics)
 {
+    bool is_cluster = config->type == POOL_COUCHBASE;
     *context = (struct pool_context){.config = config,
-                                     .wire = &wire_memcached,
+                                     .wire = is_cluster ? &wire_couchbase : &wire_memcached,
                                      .base = base,
                                      .now = now,
                                      .metrics = metrics,
@@ -77,13 +79,16 @@ static void on_resolved(evutil_socket_t fd, short what, void *arg)
     for (size_t i = 0; i < pool->server_count; i++) {
         server_relocate(&pool->servers[i]);
     }
+    if (pool->context.cluster != NULL) {
+        cluster_relocate(pool->context.cluster);
+    }
 }
 
 /* Hears of what the resolver decides, if that matters to one of the servers. */
 static int watch_resolver(struct pool *pool, struct resolver *resolver,
                           char error[CONFIG_ERROR_MAX])
 {
-    bool matters = false;
+    bool matters = pool->context.cluster != NULL && resolver != NULL;
     for (size_t i = 0; i < pool->server_count; i++) {
         matters = matters || pool->servers[i].name != NULL;
     }
@@ -115,6 +120,29 @@ static void unwatch_resolver(struct pool *pool)
     }
 }
 
+static int create_servers(struct pool *pool, struct resolver *resolver,
+                          char error[CONFIG_ERROR_MAX])
+{
+    const struct pool_config *config = pool->context.config;
+    if (config->type == POOL_COUCHBASE) {
+        return cluster_create(&pool->context, resolver, error) == NULL ? -1 : 0;
+    }
+    pool->shard = shard_create(config, error);
+    if (pool->shard == NULL) {
+        return -1;
+    }
+    pool->servers = calloc(config->server_count, sizeof *pool->servers);
+    CHECK(pool->servers != NULL);
+    for (size_t i = 0; i < config->server_count; i++) {
+        if (server_init(&pool->servers[i], &pool->context, &config->servers[i], resolver, error) <
+            0) {
+            return -1;
+        }
+        pool->server_count++;
+    }
+    return 0;
+}
+
 struct pool *pool_create(const struct pool_config *config, struct event_base *base, struct now *now,
                          struct metrics *metrics, struct resolver *resolver,
                          char error[CONFIG_ERROR_MAX])
@@ -126,22 +154,7 @@ struct pool *pool_create(const struct pool_config *config, struct event_base *ba
     init_context(&pool->context, config, base, now, metrics);
     pool->watch_timer = event_new(base, -1, EV_PERSIST, on_watch_timer, pool);
     CHECK(pool->watch_timer != NULL && event_add(pool->watch_timer, &interval) == 0);
-    pool->shard = shard_create(config, error);
-    if (pool->shard == NULL) {
-        pool_destroy(&pool);
-        return NULL;
-    }
-    pool->servers = calloc(config->server_count, sizeof *pool->servers);
-    CHECK(pool->servers != NULL);
-    for (size_t i = 0; i < config->server_count; i++) {
-        if (server_init(&pool->servers[i], &pool->context, &config->servers[i], resolver, error) <
-            0) {
-            pool_destroy(&pool);
-            return NULL;
-        }
-        pool->server_count++;
-    }
-    if (watch_resolver(pool, resolver, error) < 0) {
+    if (create_servers(pool, resolver, error) < 0 || watch_resolver(pool, resolver, error) < 0) {
         pool_destroy(&pool);
     }
     return pool;
@@ -149,6 +162,9 @@ struct pool *pool_create(const struct pool_config *config, struct event_base *ba
 
 void pool_connect(struct pool *pool)
 {
+    if (pool->context.cluster != NULL) {
+        cluster_connect(pool->context.cluster);
+    }
     for (size_t i = 0; i < pool->server_count; i++) {
         for (uint32_t j = 0; j < pool->servers[i].upstream_count; j++) {
             if (pool->servers[i].upstreams[j].state == UPSTREAM_IDLE) {
@@ -173,12 +189,17 @@ void pool_destroy(struct pool **slot)
             upstream_shutdown(&pool->servers[i].upstreams[j]);
         }
     }
-    while (!TAILQ_EMPTY(&context->finished)) {
+    do {
+        if (context->cluster != NULL) {
+            cluster_shutdown(context->cluster);
+        }
         server_deliver_finished(context);
-    }
+    } while (!TAILQ_EMPTY(&context->finished) ||
+             (context->cluster != NULL && cluster_deliver(context->cluster)));
     for (size_t i = 0; i < pool->server_count; i++) {
         server_fini(&pool->servers[i]);
     }
+    cluster_destroy(&context->cluster);
     CHECK(context->busy == 0);
     free(pool->servers);
     shard_destroy(&pool->shard);
@@ -199,11 +220,26 @@ static inline void submit(struct pool *pool, struct upstream *u, struct exchange
 
 bool pool_withdraw(struct exchange *x)
 {
-    return server_withdraw(x->server, x);
+    return x->server == NULL ? cluster_withdraw(x) : server_withdraw(x->server, x);
+}
+
+/* A key's vBucket is its own: where lists are kept elsewhere, placement_key is the key itself. */
+static void submit_to_cluster(struct pool *pool, struct exchange *x)
+{
+    x->server = NULL;
+    x->is_internal = false;
+    x->failure = FAILURE_NONE;
+    x->changes = be_changes(x->op.verb);
+    pool->context.busy++;
+    cluster_submit(pool->context.cluster, x);
 }
 
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *x)
 {
+    if (pool->context.cluster != NULL) {
+        submit_to_cluster(pool, x);
+        return;
+    }
     struct server *server = &pool->servers[shard_index(pool->shard, placement_key)];
     submit(pool, server_upstream(server, placement_key), x);
 }
@@ -227,7 +263,7 @@ void pool_routes(const struct pool *pool, const struct slice *placement_keys, si
 
 size_t pool_route_count(const struct pool *pool)
 {
-    return pool->server_count * connections_each(pool);
+    return pool->server_count == 0 ? 0 : pool->server_count * connections_each(pool);
 }
 
 void pool_submit_on(struct pool *pool, size_t route, struct exchange *x)
@@ -271,6 +307,9 @@ void pool_set_watch(struct pool *pool, bool watch)
 
 size_t pool_stats(struct pool *pool, struct server_stats *out, size_t max)
 {
+    if (pool->context.cluster != NULL) {
+        return cluster_stats(pool->context.cluster, out, max);
+    }
     size_t n = pool->server_count < max ? pool->server_count : max;
     for (size_t i = 0; i < n; i++) {
         server_snapshot(&pool->servers[i], &out[i]);

@@ -33,8 +33,9 @@ struct server;
  * One operation on one server. The submitter owns the memory and keeps it until done() is called,
  * exactly once, never from within pool_submit or pool_flush: only from the pool's own events and
  * pool_destroy. It may submit again. What op points to is copied or referenced at submission and
- * need not live on. Every operation must draw exactly one answer: a line (BE_LINE) asks without
- * noreply and quiet flags.
+ * need not live on; but key and value of an operation that a pool of type couchbase is given must,
+ * until done(): it may have to be sent again. Every operation must draw exactly one answer: a line
+ * (BE_LINE) asks without noreply and quiet flags.
  *
  * Replies are valid only during the call that brings them; take a reference to the block to keep
  * what lies in it. They say BE_DOWN when the operation was definitely not done, no byte of it was
@@ -56,12 +57,20 @@ struct exchange {
 
     /* The pool's, until done(). */
     TAILQ_ENTRY(exchange) link;
-    struct server *server;
+    struct server *server;          /* that has it; NULL: none, it waits */
     uint64_t since_us, deadline_us; /* submission, and when it times out */
     uint64_t start, end;            /* its bytes in the connection's output, see pool/upstream.h */
     uint8_t failure;                /* why there is no answer, see pool/server.h */
     bool changes;                   /* a lost answer leaves the item's state unknown */
     bool is_internal;               /* the pool's own; not counted, and no limit holds for it */
+    /* Of a pool of type couchbase, see pool/cluster.h. */
+    uint8_t attempts;  /* refusals so far, for reasons that pass */
+    uint32_t code;     /* of the last one, or 0 */
+    uint64_t first_us; /* the first submission */
+    uint64_t order;    /* among all submissions */
+    uint16_t turn;     /* of its key, see pool/change_turns.h */
+    bool takes_turn;   /* a durable change */
+    bool has_turn;
 };
 TAILQ_HEAD(exchange_list, exchange);
 
@@ -102,7 +111,9 @@ void pool_submit(struct pool *pool, struct slice placement_key, struct exchange 
 /* The submitter wants the operation no more. True: nothing of it was sent, and nothing will be.
  * False: it may have been sent, or will be. done() is called in either case, as always. */
 bool pool_withdraw(struct exchange *exchange);
-/* Finds out for each key which connection it has, 0 .. pool_route_count-1: keys with the same one
+/* These four are for pools that take lines.
+ *
+ * Finds out for each key which connection it has, 0 .. pool_route_count-1: keys with the same one
  * may share an exchange. */
 void pool_routes(const struct pool *pool, const struct slice *placement_keys, size_t count,
                  size_t *routes);
@@ -122,10 +133,13 @@ bool pool_busy(const struct pool *pool);
  * of missing CAS. On by default; one worker of the process is enough. */
 void pool_set_watch(struct pool *pool, bool watch);
 
+/* The most servers that a pool of either type has. */
+#define POOL_SERVERS_MAX (CONFIG_SERVERS_MAX + 256)
+
 /* A snapshot for `stats backends`: written by the pool's worker, readable from any thread as long
  * as the pool lives. */
 struct server_stats {
-    char name[CONFIG_NAME_MAX + 16];
+    char name[SERVER_NAME_MAX];
     char state[16];  /* "up", "connecting", "ejected", "down", "idle" */
     bool is_ejected; /* a connection is, and its probe was not answered yet */
     char version[32];

@@ -9,20 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "config/endpoint.h"
-#include "config/text.h"
+#include "pool/dns.h"
 
 /* How long the result of a look-up counts as new, and the pause between two look-ups of a name. */
 #define FRESH_US ((uint64_t)1000000)
 /* How often names are looked at that may have to be looked up. */
 #define TICK_US 250000
-/* Questions per DNS server and look-up; each waits for an equal part of resolve_timeout_ms. */
-#define ATTEMPTS 4
 
 /* What a look-up said about one family. */
 struct answers {
@@ -33,6 +31,7 @@ struct answers {
 };
 
 struct resolver_name {
+    TAILQ_ENTRY(resolver_name) link;
     struct resolver *resolver;
     char host[CONFIG_NAME_MAX + 1];
     /* The thread's. */
@@ -41,6 +40,7 @@ struct resolver_name {
     bool several_warned;
     bool failure_logged;
     /* Under the lock. */
+    uint32_t users; /* the file counts as one */
     bool wanted;
     bool asking;
     bool failed;        /* the last look-up */
@@ -52,9 +52,10 @@ struct resolver_name {
 
 struct resolver {
     const struct config *config;
-    struct resolver_name *names;
-    size_t name_count, name_cap;
     pthread_mutex_t lock;
+    TAILQ_HEAD(, resolver_name) names; /* under the lock */
+    size_t name_count;
+    bool takes_names; /* that the file does not have */
     int *watchers;
     size_t watcher_count, watcher_cap;
     bool stopping;
@@ -91,7 +92,7 @@ static bool is_ending(const struct resolver *r)
 static bool has_timed_out(const struct resolver_name *name)
 {
     uint64_t timeout_us = (uint64_t)name->resolver->config->resolve_timeout_ms * 1000;
-    return now_us() - name->asked_us >= timeout_us * (ATTEMPTS - 1) / ATTEMPTS;
+    return now_us() - name->asked_us >= timeout_us * (DNS_ATTEMPTS - 1) / DNS_ATTEMPTS;
 }
 
 /* --- decisions ------------------------------------------------------------------------------ */
@@ -293,44 +294,6 @@ static void on_ipv4(int error, struct evutil_addrinfo *found, void *arg)
     }
 }
 
-static void set_option(struct evdns_base *dns, const char *option, size_t value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%zu", value);
-    CHECK(evdns_base_set_option(dns, option, text) == 0);
-}
-
-/* Reads the system's files. A file that is missing or odd leaves libevent's defaults. */
-static struct evdns_base *open_dns(const struct resolver *r)
-{
-    const struct config *config = r->config;
-    struct slice rest = slice_of(config->resolver);
-    struct evdns_base *dns = evdns_base_new(r->base, 0);
-    bool more = rest.len > 0;
-    CHECK(dns != NULL);
-    int what = DNS_OPTIONS_ALL & ~(more ? DNS_OPTION_NAMESERVERS : 0);
-    (void)evdns_base_resolv_conf_parse(dns, what, "/etc/resolv.conf");
-    struct slice item;
-    while (more && text_next_item(&rest, &more, &item)) {
-        struct endpoint endpoint;
-        char error[CONFIG_ERROR_MAX], text[ENDPOINT_TEXT_MAX];
-        CHECK(endpoint_parse(item, DNS_PORT, &endpoint, error) == 0);
-        if (evdns_base_nameserver_ip_add(dns, endpoint_format(&endpoint, text)) != 0) {
-            log_warn("resolver: %s cannot be asked", text);
-        }
-    }
-    char seconds[32];
-    snprintf(seconds, sizeof seconds, "%.3f", config->resolve_timeout_ms / 1000.0 / ATTEMPTS);
-    CHECK(evdns_base_set_option(dns, "timeout:", seconds) == 0);
-    set_option(dns, "attempts:", ATTEMPTS);
-    set_option(dns, "max-inflight:", r->name_count + 1);
-    /* As the system's resolver asks: some DNS servers do not give a name back as it was written. */
-    set_option(dns, "randomize-case:", 0);
-    /* All questions of a look-up may be lost before a server is given up for it. */
-    set_option(dns, "max-timeouts:", 255);
-    return dns;
-}
-
 static bool is_due(const struct resolver *r, const struct resolver_name *name, uint64_t now)
 {
     uint64_t interval_us = (uint64_t)r->config->resolve_interval_s * 1000000;
@@ -341,25 +304,38 @@ static bool is_due(const struct resolver *r, const struct resolver_name *name, u
            (interval_us != 0 && now >= name->looked_us + interval_us);
 }
 
-static void look_up_due(struct resolver *r)
+/* The next name that is due, which is being looked up from now on, or NULL. Forgets names that no
+ * server has any more. */
+static struct resolver_name *take_due(struct resolver *r)
 {
     uint64_t now = now_us();
-    for (size_t i = 0; i < r->name_count; i++) {
-        struct resolver_name *name = &r->names[i];
-        pthread_mutex_lock(&r->lock);
-        bool due = is_due(r, name, now);
-        if (due) {
+    struct resolver_name *name, *next, *due = NULL;
+    pthread_mutex_lock(&r->lock);
+    for (name = TAILQ_FIRST(&r->names); name != NULL && due == NULL; name = next) {
+        next = TAILQ_NEXT(name, link);
+        if (name->users == 0 && !name->asking) {
+            TAILQ_REMOVE(&r->names, name, link);
+            r->name_count--;
+            free(name);
+        } else if (is_due(r, name, now)) {
             name->asking = true;
             name->wanted = false;
+            due = name;
         }
-        pthread_mutex_unlock(&r->lock);
-        if (due) {
-            if (r->dns == NULL) {
-                r->dns = open_dns(r);
-            }
-            r->asking_count++;
-            look_up(name, AF_INET, on_ipv4);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return due;
+}
+
+static void look_up_due(struct resolver *r)
+{
+    struct resolver_name *name;
+    while ((name = take_due(r)) != NULL) {
+        if (r->dns == NULL) {
+            r->dns = dns_open(r->config, r->base);
         }
+        r->asking_count++;
+        look_up(name, AF_INET, on_ipv4);
     }
 }
 
@@ -402,12 +378,25 @@ static void *work(void *arg)
 
 static struct resolver_name *find(const struct resolver *r, const char *host)
 {
-    for (size_t i = 0; i < r->name_count; i++) {
-        if (strcasecmp(r->names[i].host, host) == 0) {
-            return &r->names[i];
+    struct resolver_name *name;
+    TAILQ_FOREACH(name, &r->names, link)
+    {
+        if (strcasecmp(name->host, host) == 0) {
+            return name;
         }
     }
     return NULL;
+}
+
+static struct resolver_name *add_name(struct resolver *r, const char *host)
+{
+    struct resolver_name *name = calloc(1, sizeof *name);
+    CHECK(name != NULL);
+    name->resolver = r;
+    snprintf(name->host, sizeof name->host, "%s", host);
+    TAILQ_INSERT_TAIL(&r->names, name, link);
+    r->name_count++;
+    return name;
 }
 
 static bool is_looked_up(const struct endpoint *endpoint)
@@ -421,30 +410,19 @@ static void collect_names(struct resolver *r)
 {
     for (size_t p = 0; p < r->config->pool_count; p++) {
         const struct pool_config *pool = &r->config->pools[p];
+        r->takes_names = r->takes_names || pool->type == POOL_COUCHBASE;
         for (size_t s = 0; s < pool->server_count; s++) {
             const struct endpoint *endpoint = &pool->servers[s].endpoint;
-            if (!is_looked_up(endpoint) || find(r, endpoint->host) != NULL) {
-                continue;
+            if (is_looked_up(endpoint) && find(r, endpoint->host) == NULL) {
+                add_name(r, endpoint->host)->users = 1;
             }
-            r->names = array_room(r->names, r->name_count, &r->name_cap, sizeof *r->names);
-            struct resolver_name *name = &r->names[r->name_count++];
-            *name = (struct resolver_name){.resolver = r};
-            memcpy(name->host, endpoint->host, sizeof name->host);
         }
     }
-}
-
-/* libevent's own words go to our log. */
-static void on_dns_log(int is_warning, const char *text)
-{
-    (void)is_warning;
-    log_debug("resolver: %s", text);
 }
 
 static int start_thread(struct resolver *r, char error[CONFIG_ERROR_MAX])
 {
     static const struct timeval tick = {0, TICK_US};
-    evdns_set_log_fn(on_dns_log);
     r->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     r->base = event_base_new();
     if (r->wake_fd < 0 || r->base == NULL) {
@@ -472,8 +450,9 @@ struct resolver *resolver_create(const struct config *config, char error[CONFIG_
     r->config = config;
     r->wake_fd = -1;
     CHECK(pthread_mutex_init(&r->lock, NULL) == 0);
+    TAILQ_INIT(&r->names);
     collect_names(r);
-    if (r->name_count > 0 && start_thread(r, error) != 0) {
+    if ((r->name_count > 0 || r->takes_names) && start_thread(r, error) != 0) {
         resolver_destroy(&r);
     }
     return r;
@@ -519,7 +498,11 @@ void resolver_destroy(struct resolver **slot)
         close(r->wake_fd);
     }
     pthread_mutex_destroy(&r->lock);
-    free(r->names);
+    struct resolver_name *name;
+    while ((name = TAILQ_FIRST(&r->names)) != NULL) {
+        TAILQ_REMOVE(&r->names, name, link);
+        free(name);
+    }
     free(r->watchers);
     free(r);
 }
@@ -528,7 +511,30 @@ void resolver_destroy(struct resolver **slot)
 
 struct resolver_name *resolver_find(struct resolver *r, const struct endpoint *endpoint)
 {
-    return r == NULL || endpoint->port == 0 ? NULL : find(r, endpoint->host);
+    if (r == NULL || endpoint->port == 0) {
+        return NULL;
+    }
+    pthread_mutex_lock(&r->lock);
+    struct resolver_name *name = find(r, endpoint->host);
+    bool is_new = name == NULL && r->takes_names && is_looked_up(endpoint);
+    if (is_new) {
+        name = add_name(r, endpoint->host);
+    }
+    if (name != NULL) {
+        name->users++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (is_new) {
+        wake(r->wake_fd);
+    }
+    return name;
+}
+
+void resolver_release(struct resolver_name *name)
+{
+    pthread_mutex_lock(&name->resolver->lock);
+    name->users--;
+    pthread_mutex_unlock(&name->resolver->lock);
 }
 
 enum resolver_answer resolver_peek(struct resolver_name *name, struct location *out,

@@ -30,9 +30,13 @@ struct resolver *resolver_create(const struct config *config, char error[CONFIG_
 /* Pools and workers that used it must be gone. */
 void resolver_destroy(struct resolver **resolver);
 
-/* The name of a server, valid as long as the resolver; NULL when there is nothing to look up: an
- * address, the path of a unix socket, localhost. */
+/* The name of a server, valid until resolver_release; NULL when there is nothing to look up: an
+ * address, the path of a unix socket, localhost. Names that the file does not have may be asked for
+ * where it has a pool of type couchbase. resolver may be NULL: then no name is known. Thread-safe.
+ */
 struct resolver_name *resolver_find(struct resolver *resolver, const struct endpoint *endpoint);
+/* The server is gone. A name without any, that the file does not have, is forgotten. */
+void resolver_release(struct resolver_name *name);
 
 enum resolver_answer {
     RESOLVER_WAIT,    /* it is being looked up: a watch fd will tell */

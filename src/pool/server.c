@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pool/cluster.h"
+
 static const struct {
     const char *text; /* behind "backend NAME" */
     enum be_status status;
@@ -79,6 +81,8 @@ int server_init(struct server *server, struct pool_context *context,
         return -1;
     }
     server->caps.server_name = config->name;
+    server->caps.rolls_back = context->config->type == POOL_COUCHBASE &&
+                              context->config->durability == POOL_DURABILITY_NONE;
     for (int failure = FAILURE_NONE + 1; failure < FAILURE_COUNT; failure++) {
         snprintf(server->texts[failure], SERVER_TEXT_MAX, "backend %s%s", config->name,
                  failures[failure].text);
@@ -103,6 +107,9 @@ void server_fini(struct server *server)
     }
     free(server->upstreams);
     pthread_mutex_destroy(&server->text_lock);
+    if (server->name != NULL) {
+        resolver_release(server->name);
+    }
 }
 
 struct upstream *server_upstream(struct server *server, struct slice placement_key)
@@ -119,7 +126,11 @@ struct upstream *server_upstream(struct server *server, struct slice placement_k
 void server_learn(struct server *server, const struct handshake *hs, const struct address *address,
                   bool on_trial)
 {
-    if (!on_trial && (server->down_logged || !server->caps_known)) {
+    bool news = !on_trial && (server->down_logged || !server->caps_known);
+    if (news && hs->login != NULL) {
+        log_info("backend %s: up, %s %s, bucket %.*s", server->config->name,
+                 server->context->wire->kind, hs->version, SLICE_ARGS(hs->login->bucket));
+    } else if (news) {
         log_info("backend %s: up, %s %s, item_size_max %llu, cas %s, evictions %s, "
                  "flush_all %s",
                  server->config->name, server->context->wire->kind, hs->version,
@@ -270,10 +281,7 @@ void server_deliver_finished(struct pool_context *context)
             .text = server->texts[x->failure],
         };
         TAILQ_REMOVE(&list, x, link);
-        if (!x->is_internal) {
-            context->busy--;
-        }
-        x->done(x, &reply);
+        exchange_answer(context, x, &reply);
     }
 }
 

@@ -16,7 +16,7 @@
 #include "pool/upstream.h"
 #include "pool/wire.h"
 
-#define SERVER_TEXT_MAX (CONFIG_NAME_MAX + 16 + HANDSHAKE_ERROR_MAX + 16)
+#define SERVER_TEXT_MAX (SERVER_NAME_MAX + HANDSHAKE_ERROR_MAX + 16)
 
 struct server {
     struct pool_context *context;

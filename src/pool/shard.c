@@ -212,3 +212,9 @@ void shard_indexes(const struct shard *shard, const struct slice *keys, size_t c
         indexes[i] = look_up(shard, &shard->known[indexes[i]], keys[i]);
     }
 }
+
+uint16_t shard_vbucket(struct slice key, size_t vbucket_count)
+{
+    uint32_t hash = memcached_generate_hash_value(key.p, key.len, MEMCACHED_HASH_CRC);
+    return (uint16_t)(hash & (vbucket_count - 1));
+}

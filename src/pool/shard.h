@@ -32,4 +32,9 @@ size_t shard_index(const struct shard *shard, struct slice key);
 void shard_indexes(const struct shard *shard, const struct slice *keys, size_t count,
                    size_t *indexes);
 
+/* The vBucket of a key in a Couchbase cluster that has so many of them, a power of two up to
+ * 32,768.
+ */
+uint16_t shard_vbucket(struct slice key, size_t vbucket_count);
+
 #endif

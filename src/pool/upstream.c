@@ -248,9 +248,11 @@ void upstream_flush(struct upstream *u)
 
 static void close_socket(struct upstream *u)
 {
+    upstream_end_turn(u);
     if (u->fd >= 0) {
         event_del(&u->write_event);
         event_del(&u->read_event);
+        tls_close(&u->tls);
         close(u->fd);
         u->fd = -1;
     }
@@ -272,8 +274,11 @@ static void enter_down(struct upstream *u, enum exchange_failure failure)
     u->down_failure = failure;
     upstream_set_state(u, UPSTREAM_DOWN);
     requeue_unsent(u, failure_while_down);
-    /* Spread by a quarter either way, so that many proxies do not come back in step. */
-    set_state_timer(u, (ms * (75 + rng_below(&context->rng, 51)) + 99) / 100);
+    /* Spread by a quarter either way, so that many proxies do not come back in step; of logins,
+     * which may be in each other's way (pool/login_turn.h), by a half. */
+    uint64_t percent = context->login == NULL ? 75 + rng_below(&context->rng, 51)
+                                              : 50 + rng_below(&context->rng, 101);
+    set_state_timer(u, (ms * percent + 99) / 100);
     u->retry_ms = ms * 2 < context->config->retry_max_ms ? ms * 2 : context->config->retry_max_ms;
 }
 
@@ -309,6 +314,7 @@ void upstream_established(struct upstream *u)
     static _Atomic uint64_t last_epoch;
     struct server *server = u->server;
     event_del(&u->state_timer);
+    upstream_end_turn(u);
     upstream_set_state(u, UPSTREAM_UP);
     u->epoch = atomic_fetch_add(&last_epoch, 1) + 1;
     u->up_since_us = u->heard_us = now_us(u);
@@ -430,6 +436,8 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
     context_woke(u->server->context);
     if (u->state == UPSTREAM_DOWN) {
         upstream_attempt(u);
+    } else if (u->awaits_turn) {
+        upstream_take_turn(u);
     } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {
         char reason[64] = "timeout";
         if (u->state == UPSTREAM_HANDSHAKE) {

@@ -36,6 +36,7 @@
 #include "pool/address.h"
 #include "pool/failure.h"
 #include "pool/pool.h"
+#include "pool/tls.h"
 #include "pool/wire.h"
 
 struct server;
@@ -68,6 +69,7 @@ struct upstream {
     enum upstream_favour favour;
     uint32_t timeouts;        /* in a row, without a word of the server in between */
     int fd;                   /* -1: none */
+    struct tls *tls;          /* over fd, or NULL */
     struct event read_event;  /* while connected */
     struct event write_event; /* while connecting, and while the socket is full */
     struct event state_timer; /* end of the attempt or of the back-off */
@@ -78,7 +80,9 @@ struct upstream {
     bool socket_full;  /* write_event waits for room */
     bool write_failed; /* what can still be read is read, then the connection is given up */
     bool answered;     /* this connection has proved useful */
-    bool doubtful;     /* the last attempt failed slowly: requests do not wait for the next one */
+    bool has_turn;     /* see pool/login_turn.h */
+    bool awaits_turn;
+    bool doubtful; /* the last attempt failed slowly: requests do not wait for the next one */
     enum exchange_failure down_failure; /* of requests while DOWN */
     uint64_t epoch;                     /* names the connection while UP, else 0 */
     uint64_t up_since_us;
@@ -88,6 +92,7 @@ struct upstream {
     struct address address; /* of this attempt or connection */
     uint64_t version;       /* of the server's location, for this attempt or connection */
     struct handshake handshake;
+    uint64_t turn_until_us; /* so long it waits for its turn at most */
 
     struct exchange_list queue;
     size_t queued;
@@ -125,7 +130,9 @@ void upstream_dequeue(struct upstream *u, struct exchange *x);
 /* The server has answered a request of a submitter. */
 void upstream_answered(struct upstream *u);
 
-/* upstream_io.c: writes until the socket is full; reads and hands out what came. */
+/* upstream_io.c: sends these few bytes of a handshake; false with errno when that fails. */
+bool upstream_send(struct upstream *u, const char *bytes, size_t len);
+/* Writes until the socket is full; reads and hands out what came. */
 void upstream_write(struct upstream *u);
 void upstream_readable(struct upstream *u);
 /* False when the idle connection turned out to be dead. */
@@ -134,6 +141,11 @@ bool upstream_probe(struct upstream *u);
 /* upstream_connect.c: finds out where the server is and connects. Ends in RESOLVING or later, or in
  * DOWN. */
 void upstream_attempt(struct upstream *u);
+/* Begins the handshake once no other login at this server is under way, or it has waited long
+ * enough. */
+void upstream_take_turn(struct upstream *u);
+/* Lets the next login go ahead, if this one had its turn. */
+void upstream_end_turn(struct upstream *u);
 /* Begins the handshake, or goes on with it as far as bytes have arrived. False when the attempt has
  * failed. */
 bool upstream_handshake(struct upstream *u);

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "pool/cluster.h"
+#include "pool/login_turn.h"
 #include "pool/server.h"
 #include "pool/upstream.h"
 
@@ -16,6 +19,10 @@ static void set_option(int fd, int level, int name, int value)
     /* Each of them is an improvement only: without it the timeouts still hold. */
     (void)setsockopt(fd, level, name, &value, sizeof value);
 }
+
+/* How long a login waits before it looks again whether it is its turn: so much, and up to as much
+ * again at random, so that workers do not look in step. */
+#define TURN_PAUSE_MS 3
 
 static void set_tcp_options(int fd, const struct pool_config *config)
 {
@@ -65,13 +72,24 @@ static bool nothing_listens(int error)
            error == ENETUNREACH;
 }
 
+static void set_timer(struct upstream *u, uint64_t ms)
+{
+    struct timeval tv = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+    CHECK(event_add(&u->state_timer, &tv) == 0);
+}
+
+static void set_attempt_timer(struct upstream *u)
+{
+    set_timer(u, u->server->context->config->connect_timeout_ms);
+}
+
 static void failed_with(struct upstream *u, int error);
 static void begin_handshake(struct upstream *u);
+static void start_handshake(struct upstream *u);
+static void shake_tls(struct upstream *u);
 
 static void connect_to(struct upstream *u, const struct address *address)
 {
-    uint32_t ms = u->server->context->config->connect_timeout_ms;
-    struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000 * 1000)};
     u->address = *address;
     int rc = begin(u, address);
     if (rc < 0) {
@@ -79,7 +97,7 @@ static void connect_to(struct upstream *u, const struct address *address)
         return;
     }
     upstream_set_state(u, UPSTREAM_CONNECTING);
-    CHECK(event_add(&u->state_timer, &tv) == 0); /* for the handshake, too */
+    set_attempt_timer(u); /* for the handshake, too; of a login, for each step */
     if (rc == 1) {
         begin_handshake(u);
     } else {
@@ -127,6 +145,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct upstream *u = arg;
     (void)fd, (void)what;
     context_woke(u->server->context);
+    if (u->tls != NULL && !tls_is_up(u->tls)) {
+        shake_tls(u);
+        return;
+    }
     upstream_readable(u);
 }
 
@@ -138,6 +160,14 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     if (u->state == UPSTREAM_UP) {
         u->socket_full = false;
         upstream_flush(u);
+        return;
+    }
+    if (u->state == UPSTREAM_HANDSHAKE) {
+        if (tls_is_up(u->tls)) {
+            (void)upstream_send(u, NULL, 0);
+        } else {
+            shake_tls(u);
+        }
         return;
     }
     CHECK(u->state == UPSTREAM_CONNECTING);
@@ -155,38 +185,133 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     failed_with(u, error);
 }
 
+/* Random letters and digits of some 285 bits. */
+static void make_nonce(char out[SCRAM_NONCE_BYTES + 1])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    struct rng rng;
+    uint64_t bits = 0;
+    rng_init_system(&rng);
+    for (size_t i = 0; i < SCRAM_NONCE_BYTES; i++) {
+        bits = i % 10 == 0 ? rng_unique(&rng) : bits >> 6;
+        out[i] = digits[bits & 63];
+    }
+    out[SCRAM_NONCE_BYTES] = '\0';
+}
+
 /* The socket is connected. */
 static void begin_handshake(struct upstream *u)
 {
     upstream_set_state(u, UPSTREAM_HANDSHAKE);
-    u->handshake = (struct handshake){.probe = u->favour != UPSTREAM_TRUSTED};
+    u->handshake = (struct handshake){.probe = u->favour != UPSTREAM_TRUSTED,
+                                      .login = u->server->context->login};
+    if (u->handshake.login == NULL) {
+        start_handshake(u);
+        return;
+    }
+    make_nonce(u->handshake.nonce);
+    u->handshake.waits_for = "other logins";
+    u->turn_until_us = u->server->context->now->mono_us +
+                       (uint64_t)u->server->context->config->connect_timeout_ms * 1000;
+    upstream_take_turn(u);
+}
+
+void upstream_take_turn(struct upstream *u)
+{
+    struct pool_context *context = u->server->context;
+    u->has_turn = login_turn_take(u->server->config->name, u);
+    u->awaits_turn = !u->has_turn && context->now->mono_us < u->turn_until_us;
+    if (u->awaits_turn) {
+        set_timer(u, TURN_PAUSE_MS + rng_below(&context->rng, TURN_PAUSE_MS));
+        return;
+    }
+    set_attempt_timer(u);
+    start_handshake(u);
+}
+
+void upstream_end_turn(struct upstream *u)
+{
+    u->awaits_turn = false;
+    if (u->has_turn) {
+        login_turn_end(u->server->config->name, u);
+        u->has_turn = false;
+    }
+}
+
+/* With TLS or, without it, with the server itself. */
+static void start_handshake(struct upstream *u)
+{
     CHECK(event_assign(&u->read_event, u->server->context->base, u->fd, EV_READ | EV_PERSIST,
                        on_readable, u) == 0);
     CHECK(event_add(&u->read_event, NULL) == 0);
+    const struct pool_context *context = u->server->context;
+    if (context->tls != NULL) {
+        u->tls = tls_open(context->tls, u->fd, u->server->config->endpoint.host);
+        u->handshake.waits_for = "TLS";
+        shake_tls(u);
+        return;
+    }
     (void)upstream_handshake(u);
+}
+
+/* Goes on with the handshake of TLS; behind it, with the server's own. */
+static void shake_tls(struct upstream *u)
+{
+    char text[HANDSHAKE_ERROR_MAX];
+    const char *reason;
+    switch (tls_shake_hands(u->tls, &reason)) {
+    case TLS_UP:
+        set_attempt_timer(u);
+        if (upstream_handshake(u) && tls_has_input(u->tls)) {
+            event_active(&u->read_event, EV_READ, 0);
+        }
+        return;
+    case TLS_WANTS_INPUT:
+        return;
+    case TLS_WANTS_ROOM:
+        CHECK(event_add(&u->write_event, NULL) == 0);
+        return;
+    case TLS_FAILED:
+        snprintf(text, sizeof text, "TLS: %s", reason);
+        upstream_attempt_failed(u, text, false, FAILURE_UNFIT);
+        return;
+    }
 }
 
 bool upstream_handshake(struct upstream *u)
 {
     struct handshake_step step;
-    step.in = SLICE_NONE;
+    step.in = step.map = SLICE_NONE;
+    step.need = 0;
     if (u->in != NULL) {
         step.in = slice_make(u->in->data + u->in_parsed, u->in->used - u->in_parsed);
     }
     size_t arrived = step.in.len;
+    unsigned before = u->handshake.step;
     enum handshake_result result = u->wire->handshake(&u->handshake, &step);
     u->in_parsed += arrived - step.in.len;
+    u->in_need = step.need;
+    if (result != HANDSHAKE_MORE && u->server->context->cluster != NULL) {
+        cluster_learn(u->server->context->cluster, u->server, &u->handshake);
+    }
     if (result == HANDSHAKE_REFUSED) {
         upstream_attempt_failed(u, step.error, false, FAILURE_UNFIT);
         return false;
     }
     /* The socket has room for these few bytes: the server has read what was sent before. */
     ssize_t len = (ssize_t)step.send_len;
-    if (len > 0 && send(u->fd, step.send, (size_t)len, MSG_NOSIGNAL) != len) {
+    if (len > 0 && !upstream_send(u, step.send, (size_t)len)) {
         upstream_attempt_failed(u, strerror(errno), false, FAILURE_DOWN);
         return false;
     }
+    /* A login takes several round trips, and work of the server's: each has the whole time. */
+    if (result == HANDSHAKE_MORE && u->handshake.login != NULL && u->handshake.step != before) {
+        set_attempt_timer(u);
+    }
     if (result == HANDSHAKE_DONE) {
+        if (step.map.len > 0) {
+            cluster_take_map(u->server->context->cluster, u->server, step.map);
+        }
         upstream_established(u);
     }
     return true;

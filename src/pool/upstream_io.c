@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "pool/cluster.h"
 #include "pool/server.h"
 #include "pool/upstream.h"
 
@@ -22,11 +23,12 @@
 void upstream_write(struct upstream *u)
 {
     struct pool_context *context = u->server->context;
-    while (u->out.bytes > 0) {
+    while (u->out.bytes > 0 || UNLIKELY(u->tls != NULL && tls_has_output(u->tls))) {
         struct iovec iov[WRITE_PIECES];
         struct msghdr message = {.msg_iov = iov,
                                  .msg_iovlen = chain_iov(&u->out, iov, WRITE_PIECES)};
-        ssize_t n = sendmsg(u->fd, &message, MSG_NOSIGNAL);
+        ssize_t n = u->tls == NULL ? sendmsg(u->fd, &message, MSG_NOSIGNAL)
+                                   : tls_write(u->tls, iov, message.msg_iovlen);
         if (n < 0 && errno == EINTR) {
             continue;
         }
@@ -45,6 +47,19 @@ void upstream_write(struct upstream *u)
         u->out_written += (uint64_t)n;
         metric_add(context->metrics, METRIC_backend_bytes_written, (uint64_t)n);
     }
+}
+
+bool upstream_send(struct upstream *u, const char *bytes, size_t len)
+{
+    struct iovec iov = {.iov_base = (char *)(uintptr_t)bytes, .iov_len = len};
+    if (u->tls == NULL) {
+        return send(u->fd, bytes, len, MSG_NOSIGNAL) == (ssize_t)len;
+    }
+    bool taken = tls_write(u->tls, &iov, len > 0) == (ssize_t)len;
+    if (tls_has_output(u->tls)) {
+        CHECK(event_add(&u->write_event, NULL) == 0);
+    }
+    return taken;
 }
 
 bool upstream_probe(struct upstream *u)
@@ -116,10 +131,7 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
         x->value(x, reply);
     } else {
         upstream_dequeue(u, x);
-        if (!x->is_internal) {
-            server->context->busy--;
-        }
-        x->done(x, reply);
+        exchange_answer(server->context, x, reply);
     }
     if (answer->distrust) {
         give_up(u, "an answer that does not fit its request");
@@ -164,6 +176,7 @@ static bool read_reply(struct upstream *u, bool *more)
         return false;
     }
     answer.distrust = answer.displaced = false;
+    answer.now_s = server->context->now->wall_s;
     enum wire_result result = u->wire->decode(&x->op, unparsed(u), &server->caps, &answer);
     if (result == WIRE_MORE) {
         u->in_need = answer.size;
@@ -215,7 +228,8 @@ void upstream_readable(struct upstream *u)
     for (int i = 0; i < READS_PER_TURN && !drained; i++) {
         make_room(u);
         size_t room = block_room(u->in);
-        ssize_t n = read(u->fd, u->in->data + u->in->used, room);
+        char *to = u->in->data + u->in->used;
+        ssize_t n = u->tls == NULL ? read(u->fd, to, room) : tls_read(u->tls, to, room);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             drained = true;
             break;
@@ -233,7 +247,10 @@ void upstream_readable(struct upstream *u)
         if (!goes_on) {
             return;
         }
-        drained = (size_t)n < room;
+        drained = u->tls == NULL && (size_t)n < room;
+    }
+    if (UNLIKELY(u->tls != NULL && !drained && tls_has_input(u->tls))) {
+        event_active(&u->read_event, EV_READ, 0); /* the socket alone would not tell */
     }
     if (drained && u->write_failed) {
         give_up(u, "it does not take any more");

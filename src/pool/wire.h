@@ -12,23 +12,43 @@
 
 #include "base/slice.h"
 #include "proto/server/backend.h"
+#include "proto/server/scram.h"
 
 /* Room for the longest text about a server that is refused. */
 #define HANDSHAKE_ERROR_MAX 160
 /* Room for what one step of a handshake sends. A new socket takes it in one piece. */
 #define HANDSHAKE_SEND_MAX 1024
 /* Room for what stands in front of the longest key and behind it, without a value. */
-#define WIRE_FRONT_MAX ((size_t)384)
+#define WIRE_FRONT_MAX ((size_t)576)
 /* Room for the longest text of an answer. */
 #define WIRE_TEXT_MAX ((size_t)512)
+
+/* As whom the proxy logs in, where a kind of server wants that. */
+struct wire_login {
+    struct slice bucket; /* 1 to 100 bytes */
+    struct slice user;   /* 1 to SCRAM_USER_MAX bytes */
+    struct slice password;
+    bool plain;                /* the password itself may be sent, where no SCRAM is offered */
+    bool map_elsewhere;        /* a server need not tell the map */
+    bool durable;              /* changes ask for durability: a node must have it */
+    struct scram_cache *cache; /* of all connections with this login */
+};
 
 /* What a server says of itself at connect. Zero-initialise for each connection. */
 struct handshake {
     bool probe;            /* set by the caller: the server must answer a request as well, since it
                               may answer the handshake and nothing else */
     const char *waits_for; /* set by the wire: what has not come yet, for the text of a timeout */
-    unsigned step;         /* the wire's */
-    char version[32];      /* as the server gives it */
+    const struct wire_login *login;    /* set by the caller; NULL for memcached */
+    char nonce[SCRAM_NONCE_BYTES + 1]; /* set by the caller with login: random letters and digits */
+    unsigned step;                     /* the wire's */
+    enum handshake_durability {
+        DURABILITY_NOT_TOLD,
+        DURABILITY_LACKS,
+        DURABILITY_HAS,
+    } durability;       /* does the server have durable changes? */
+    struct scram scram; /* the wire's */
+    char version[32];   /* as the server gives it */
     /* The defaults of the kind where the server does not tell. */
     uint64_t item_size_max; /* bytes; 0 = not told */
     bool cas_disabled;
@@ -45,8 +65,10 @@ enum handshake_result {
 
 /* One step of a handshake. */
 struct handshake_step {
-    struct slice in; /* the bytes that have arrived; the step takes what it has read off them */
-    size_t send_len; /* bytes of send, to be sent now */
+    struct slice in;  /* the bytes that have arrived; the step takes what it has read off them */
+    size_t need;      /* HANDSHAKE_MORE: bytes of in without which there is nothing to do, or 0 */
+    struct slice map; /* HANDSHAKE_DONE: the map of the cluster, in the bytes taken; or empty */
+    size_t send_len;  /* bytes of send, to be sent now */
     char send[HANDSHAKE_SEND_MAX];
     char error[HANDSHAKE_ERROR_MAX];
 };
@@ -64,6 +86,7 @@ enum wire_result {
 struct wire_answer {
     size_t size;    /* of the answer or part, bytes; WIRE_MORE: 0 = not known yet */
     bool distrust;  /* nothing that follows on this connection can be believed */
+    int64_t now_s;  /* set by the caller: seconds since 1970 */
     bool displaced; /* the error may be meant for a later operation with parts (BE_LINE_GET): this
                        operation's answer was dropped then, if there is such an operation */
     /* All but block, epoch, caps and distrust, which are the connection's to fill. Of an answer to
@@ -92,5 +115,8 @@ struct wire {
 
 /* memcached's ASCII protocol, from memcached 1.6.10 on. */
 extern const struct wire wire_memcached;
+/* Couchbase's binary protocol, from Couchbase 5.0 on: its way to log in, its buckets and maps. For
+ * operations and BE_MAP only, not for BE_LINE, its relatives and BE_STATS. */
+extern const struct wire wire_couchbase;
 
 #endif

@@ -215,9 +215,10 @@ static RARE void explain_refusal(const struct be_operation *op, const struct be_
     bool changes = be_changes(op->verb);
     /* A server that is a proxy itself may have done it and lost the answer. A client error means
      * that our request was misread: its data may have been taken for commands. `incr` has no data,
-     * and is refused so where there is no number. */
+     * and is refused so where there is no number; other verbs have none either. */
     bool unknown = changes && slice_starts_with(line, SLICE_LIT("SERVER_ERROR"));
-    out->distrust = !unknown && changes && op->verb != BE_INCR;
+    out->distrust = !unknown && changes && op->verb != BE_INCR && op->verb != BE_DECR &&
+                    op->verb != BE_TOUCH && op->verb != BE_GAT;
     snprintf(out->text, sizeof out->text, "backend %s: %s%s", server->server_name,
              ascii_line_text(line, shown, sizeof shown), unknown ? ", outcome unknown" : "");
     out->reply.text = out->text;

@@ -16,7 +16,8 @@
     METRIC(cmd_meta, "pass-through meta commands") \
     METRIC(cmd_other, "other pass-through commands") \
     METRIC(cmd_list_write, "list verbs that change, exact ones aside") \
-    METRIC(cmd_list_exact, "laddx, ldelx, lcreate") \
+    METRIC(cmd_list_exact, "list verbs that read and decide: laddx, lpop") \
+    METRIC(cmd_list_tx, "list verbs that change several lists in one step") \
     METRIC(cmd_list_read, "list verbs that read, per list") \
     METRIC(protected_writes, "plain writes to items of lists, refused (protect_lists)") \
     METRIC(get_hits, "keys found by pass-through reads") \

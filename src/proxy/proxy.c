@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "list/core/cache.h"
+#include "list/core/run_index.h"
 #include "pool/resolver.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/shared.h"
@@ -84,6 +85,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     memory_init();
     block_limit_spare(spare_bytes_max(config));
     create_caches(s);
+    s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
     s->listen = listen_set_open(config, config->threads, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
@@ -133,6 +135,7 @@ void proxy_stop(struct proxy **slot)
     resolver_destroy(&s->resolver);
     listen_set_close(&s->listen);
     destroy_caches(s);
+    run_indexes_destroy(&s->indexes);
     block_thread_fini();
     free(p);
 }

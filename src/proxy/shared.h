@@ -20,6 +20,7 @@ struct shared {
     struct worker **workers;
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */
+    struct run_indexes *indexes;
     struct listen_set *listen;
     struct resolver *resolver;
     uint64_t started_us; /* on the clock that nothing sets back */

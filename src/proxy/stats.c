@@ -5,12 +5,14 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "list/core/cache.h"
+#include "list/core/run_index.h"
 #include "list/core/metrics.h"
 #include "pool/pool.h"
 #include "proxy/shared.h"
@@ -60,15 +62,38 @@ static uint64_t metric_sum(const struct shared *shared, unsigned which)
     return sum;
 }
 
-static uint64_t metric_shown(struct shared *shared, unsigned which)
+/* Of the oldest transaction under way; workers note the second in which theirs has begun. */
+static uint64_t transaction_age_s(const struct shared *shared, int64_t now_s)
 {
+    uint64_t age_s = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        int64_t begun_s = (int64_t)metric_get(&shared->workers[i]->metrics, METRIC_transaction_age);
+        if (begun_s != 0 && begun_s < now_s && (uint64_t)(now_s - begun_s) > age_s) {
+            age_s = (uint64_t)(now_s - begun_s);
+        }
+    }
+    return age_s;
+}
+
+static uint64_t metric_shown(struct shared *shared, unsigned which, int64_t now_s)
+{
+    if (which == METRIC_transaction_age) {
+        return transaction_age_s(shared, now_s);
+    }
     return metric_sum(shared, which) - atomic_load(&shared->baseline[which]);
+}
+
+/* A level, not a count. */
+static bool is_level(unsigned which)
+{
+    return which == METRIC_curr_connections || which == METRIC_transactions_waiting ||
+           which == METRIC_transactions_pending || which == METRIC_transactions_committed;
 }
 
 static void reset(struct shared *shared)
 {
     for (unsigned m = 0; m < METRIC_MAX; m++) {
-        if (m != METRIC_curr_connections) { /* a level, not a count */
+        if (!is_level(m)) {
             atomic_store(&shared->baseline[m], metric_sum(shared, m));
         }
     }
@@ -110,6 +135,15 @@ static void show_caches(const struct shared *shared, struct chain *out)
     number(out, "cache_sublists", sum.sublists);
 }
 
+static void show_indexes(const struct shared *shared, struct chain *out)
+{
+    struct run_indexes_stats stats;
+    run_indexes_get_stats(shared->indexes, &stats);
+    number(out, "index_bytes", stats.bytes);
+    number(out, "index_limit_bytes", stats.limit_bytes);
+    number(out, "index_runs", stats.runs);
+}
+
 static void show_memory(const struct shared *shared, struct chain *out)
 {
     number(out, "memory_bytes", memory_held());
@@ -121,11 +155,13 @@ static void show_counters(struct worker *w, struct chain *out)
     show_process(w, out);
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
         for (unsigned i = 0; i < tables[t]->count; i++) {
-            number(out, tables[t]->rows[i].name, metric_shown(w->shared, tables[t]->first + i));
+            unsigned which = tables[t]->first + i;
+            number(out, tables[t]->rows[i].name, metric_shown(w->shared, which, w->now.wall_s));
         }
     }
     show_memory(w->shared, out);
     show_caches(w->shared, out);
+    show_indexes(w->shared, out);
 }
 
 /* --- backends --- */
@@ -188,21 +224,35 @@ static void show_server(const char *prefix, const struct server_stats *s, struct
     }
 }
 
-static void show_pool(const struct shared *shared, size_t pool_index, struct chain *out)
+/* Those of all workers, by their names: a worker may not have heard yet of a node that another one
+ * has in its map. */
+static size_t collect_servers(const struct shared *shared, size_t pool_index,
+                              struct server_stats sum[POOL_SERVERS_MAX],
+                              struct server_stats one[POOL_SERVERS_MAX])
 {
-    struct server_stats sum[CONFIG_SERVERS_MAX];
-    struct server_stats one[CONFIG_SERVERS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < shared->worker_count; i++) {
-        struct pool *pool = shared->workers[i]->pools[pool_index];
-        size_t n = pool_stats(pool, i == 0 ? sum : one, CONFIG_SERVERS_MAX);
-        if (i == 0) {
-            count = n;
-        }
-        for (size_t s = 0; i > 0 && s < n && s < count; s++) {
-            add_server(&sum[s], &one[s]);
+        size_t n = pool_stats(shared->workers[i]->pools[pool_index], one, POOL_SERVERS_MAX);
+        for (size_t s = 0; s < n; s++) {
+            size_t at = s < count && strcmp(sum[s].name, one[s].name) == 0 ? s : 0;
+            while (at < count && strcmp(sum[at].name, one[s].name) != 0) {
+                at++;
+            }
+            if (at < count) {
+                add_server(&sum[at], &one[s]);
+            } else if (count < POOL_SERVERS_MAX) {
+                sum[count++] = one[s];
+            }
         }
     }
+    return count;
+}
+
+static void show_pool(const struct shared *shared, size_t pool_index, struct chain *out)
+{
+    struct server_stats *sum = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *sum);
+    CHECK(sum != NULL);
+    size_t count = collect_servers(shared, pool_index, sum, sum + POOL_SERVERS_MAX);
     const struct config *config = shared->config;
     for (size_t s = 0; s < count; s++) {
         char prefix[2 * CONFIG_NAME_MAX + 64];
@@ -212,6 +262,7 @@ static void show_pool(const struct shared *shared, size_t pool_index, struct cha
                  many ? config->pools[pool_index].name : "");
         show_server(prefix, &sum[s], out);
     }
+    free(sum);
 }
 
 static void show_backends(struct worker *w, struct chain *out)

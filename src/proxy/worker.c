@@ -18,6 +18,7 @@
 #include "pool/pool.h"
 #include "proxy/client/client.h"
 #include "proxy/client/late.h"
+#include "proxy/client/linger.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/listen/listener.h"
@@ -146,6 +147,7 @@ static void start_draining(struct worker *w)
     {
         client_finish(c);
     }
+    linger_drain(w);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -245,6 +247,7 @@ static void create_events(struct worker *w)
         event_add(&t->idle_timer, &interval);
     }
     request_clock_init(w);
+    linger_init(w);
     pressure_init(w);
 }
 
@@ -279,6 +282,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
     t->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
     engine_set_request_room(w->engine, backend_room_bytes);
+    engine_set_run_indexes(w->engine, shared->indexes);
     listener_start(w, shared->listen);
     return w;
 }
@@ -329,6 +333,7 @@ void worker_destroy(struct worker **slot)
             late_fini(w);
             event_del(&t->idle_timer);
             request_clock_fini(w);
+            linger_fini(w);
             pressure_fini(w);
         }
         event_base_free(w->base);

@@ -63,6 +63,7 @@ struct worker {
     struct listener *listener;
     struct late *late;
     struct request_clock *request_clock;
+    struct lingerers *lingerers;
     struct pressure *pressure;
     struct multiget *multiget;
     bool late_watches_all;   /* also requests of one exchange */

@@ -35,6 +35,15 @@ static bool line_parse(const char *text, struct expectation *expectation)
     return bytes > 2 && (size_t)bytes < sizeof(expectation->line);
 }
 
+/* Words, one blank between them. */
+static bool lines_parse(const char *text, struct expectation *expectation)
+{
+    int bytes = snprintf(expectation->line, sizeof(expectation->line), "%s ", text);
+    expectation->line_bytes = (size_t)bytes;
+    return (size_t)bytes < sizeof(expectation->line) && *text != ' ' && bytes > 1 &&
+           strstr(expectation->line, "  ") == NULL;
+}
+
 bool expectation_parse(const char *text, struct expectation *expectation)
 {
     static const struct {
@@ -43,6 +52,7 @@ bool expectation_parse(const char *text, struct expectation *expectation)
     } kinds[] = {
         {"line ", REPLY_LINE},      {"number", REPLY_NUMBER}, {"values ", REPLY_VALUES},
         {"integer", REPLY_INTEGER}, {"bulk", REPLY_BULK},     {"array ", REPLY_ARRAY},
+        {"lines ", REPLY_LINES},
     };
     *expectation = (struct expectation){.count_max = UINT64_MAX, .data_bytes_max = UINT64_MAX};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -55,6 +65,8 @@ bool expectation_parse(const char *text, struct expectation *expectation)
         switch (kinds[i].kind) {
         case REPLY_LINE:
             return line_parse(rest, expectation);
+        case REPLY_LINES:
+            return lines_parse(rest, expectation);
         case REPLY_NUMBER:
         case REPLY_INTEGER:
             return number_range_parse(rest, &expectation->count_min, &expectation->count_max);
@@ -171,6 +183,18 @@ static enum reply_step number_line(const struct expectation *expected, const cha
     return fits ? REPLY_DONE : REPLY_WRONG;
 }
 
+static enum reply_step one_of_lines(struct reply_reader *reader, const struct expectation *expected,
+                                    const char *line, const char *end)
+{
+    const char *word = expected->line + reader->begun;
+    size_t word_bytes = strcspn(word, " ");
+    if ((size_t)(end - line) < word_bytes || memcmp(line, word, word_bytes) != 0) {
+        return REPLY_WRONG;
+    }
+    reader->begun += word_bytes + 1;
+    return reader->begun == expected->line_bytes ? REPLY_DONE : REPLY_MORE;
+}
+
 /* A whole line without its line end. */
 static enum reply_step read_line(struct reply_reader *reader, const struct expectation *expected,
                                  const char *line, const char *end)
@@ -195,6 +219,8 @@ static enum reply_step read_line(struct reply_reader *reader, const struct expec
     case REPLY_BULK:
     case REPLY_ARRAY:
         return resp_line(reader, expected, line, end);
+    case REPLY_LINES:
+        return one_of_lines(reader, expected, line, end);
     }
     return REPLY_WRONG;
 }

@@ -18,11 +18,12 @@ enum reply_kind {
     REPLY_INTEGER, /* RESP ":" and digits */
     REPLY_BULK,    /* RESP "$" */
     REPLY_ARRAY,   /* RESP "*", of bulk strings */
+    REPLY_LINES,   /* several lines, of which the beginnings are given */
 };
 
 struct expectation {
     enum reply_kind kind;
-    char line[64]; /* REPLY_LINE: with its line end */
+    char line[64]; /* REPLY_LINE: with its line end. REPLY_LINES: with a blank behind each word */
     size_t line_bytes;
     uint64_t count_min; /* blocks, elements, or the number itself */
     uint64_t count_max;
@@ -37,14 +38,15 @@ struct reply_reader {
     uint64_t elements;   /* of an array: still to come */
     bool in_tail;        /* behind a data block, before its line end */
     bool in_array;
+    size_t begun; /* REPLY_LINES: bytes of expectation.line that were met */
 };
 
 enum reply_step { REPLY_MORE, REPLY_DONE, REPLY_WRONG };
 
 /* Understands one of
  *     line TEXT | number [MIN [MAX]] | integer [MIN [MAX]] | values MIN MAX [BYTES]
- *     bulk [BYTES] | array MIN MAX [BYTES]
- * Returns false when it is none. */
+ *     bulk [BYTES] | array MIN MAX [BYTES] | lines WORD...: that many lines, each begins with its
+ * word Returns false when it is none. */
 bool expectation_parse(const char *text, struct expectation *expectation);
 
 /* Moves *at over what belongs to the reply, up to `end` at most. REPLY_DONE: the reply ends at *at,

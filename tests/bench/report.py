@@ -11,7 +11,8 @@ import textwrap
 from measure import Failure
 from sides import version_of
 
-BEGIN, END = "<!-- begin figures -->", "<!-- end figures -->"
+# The figures stand in parts, each between marks of its own, with headings that begin so.
+HEADINGS = {"figures": "", "collections": "Collections: ", "bucket": "A bucket: "}
 # Above this share of its core, the load generator may have been what limited the requests.
 LOAD_BUSY = 0.95
 
@@ -238,27 +239,34 @@ def series_text(result):
     return text
 
 
-def figures_text(everything):
-    comparisons = of_kind(everything, "comparison")
-    parts = [environment_text(everything["environment"])]
+def figures_text(everything, name):
+    """One part of the figures."""
+    part = {**everything, "rows": [r for r in everything["rows"] if r["part"] == name]}
+    comparisons, facts, curves = (of_kind(part, k) for k in ("comparison", "facts", "series"))
+
+    def heading(text):
+        prefix = HEADINGS[name]
+        return f"### {prefix}{text[0].lower() if prefix else text[0]}{text[1:]}"
+
     table = markdown_table(COMPARISON_HEAD, map(comparison_cells, comparisons))
-    parts += ["### Side by side", table]
+    parts = [environment_text(part["environment"]), heading("Side by side"), table]
     if any("*" in cell for r in comparisons for cell in comparison_cells(r)[3:5]):
         parts.append(
             "\\* The load generator was busy for more than 95 % of the time: the server could have "
             "done more."
         )
-    parts += ["### Where a peer wins", peer_wins(comparisons)]
+    parts += [heading("Where a peer wins"), peer_wins(comparisons)]
     parts += [
-        "### Latency",
+        heading("Latency"),
         "Microseconds from sending a batch to each of its replies, ours / peer's, with the clients "
         "as fast as they can be; medians over the measurements.",
         markdown_table(LATENCY_HEAD, map(latency_cells, comparisons)),
     ]
-    parts += ["### Memory, several proxies, merges"]
-    parts += [facts_text(result) for result in of_kind(everything, "facts")]
-    parts += ["### Against size and number of clients"]
-    parts += [series_text(result) for result in of_kind(everything, "series")]
+    if facts:
+        titles = {"figures": "Memory, several proxies, merges", "collections": "Beside writes"}
+        parts += [heading(titles[name]), *map(facts_text, facts)]
+    if curves:
+        parts += [heading("Against size and number of clients"), *map(series_text, curves)]
     text = "\n\n".join(part.replace("* |", "\\* |") for part in parts)
     return "\n".join(map(wrapped, text.split("\n")))
 
@@ -300,12 +308,13 @@ def write_documents(everything, docs):
     """Replaces what stands between the marks of performance.md, and the plots beside it."""
     path = docs / "performance.md"
     text = path.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
     plots = docs / "performance"
     plots.mkdir(exist_ok=True)
     for result in of_kind(everything, "series"):
         plot(result, plots / f"{result['name']}.svg")
-    text = f"{before}{BEGIN}\n\n{figures_text(everything)}\n\n{END}{after}"
+    for name in sorted({result["part"] for result in everything["rows"]}):
+        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        before, rest = text.split(begin)
+        text = f"{before}{begin}\n\n{figures_text(everything, name)}\n\n{end}{rest.split(end)[1]}"
     path.write_text(text, encoding="utf-8")
     print(f"written: {path} and {plots}/*.svg")

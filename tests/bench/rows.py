@@ -34,6 +34,7 @@ class Row:
     after: typing.Callable | None = None  # (side): looks at what came of it
     options: dict = dataclasses.field(default_factory=dict)
     warmup_s: float | None = None
+    steps: tuple = (1, 1)  # requests of ours, and of the peer's, that do one operation
 
 
 def member(number):
@@ -391,6 +392,12 @@ ROWS = PLAIN + LIST + WHOLE
 # --- running them ------------------------------------------------------------------------------
 
 
+def per_operation(result, steps):
+    """A result that counts operations of so many requests each; latency stays that of a request."""
+    cpu_us = {name: used * steps for name, used in result["cpu_us"].items()}
+    return {**result, "ops_per_s": result["ops_per_s"] / steps, "cpu_us": cpu_us}
+
+
 def verdict(row, ratio):
     """Whether the targets are met; None where there are none."""
     checks = []
@@ -409,13 +416,12 @@ def run_row(row, arena, load, repetitions):
         options["warmup"] = row.warmup_s
     results = collections.defaultdict(list)
     for _ in range(repetitions):
-        for side in sides:
+        for side, steps in zip(sides, row.steps):
             if row.before:
                 row.before(side)
             settle(sides)
-            results[side].append(
-                load.run(side, row.requests(side), row.connections, row.depth, **options)
-            )
+            result = load.run(side, row.requests(side), row.connections, row.depth, **options)
+            results[side].append(per_operation(result, steps))
     if row.after:
         for side in sides:
             row.after(side)

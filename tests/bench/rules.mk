@@ -3,7 +3,7 @@
 #
 #   BENCH="get ladd"   only rows whose names begin so; the documents stay as they are
 #   BENCH_S=1.5        seconds per measurement
-#   BENCH_ARGS=        more options, as for tests/bench/run
+#   BENCH_ARGS=        more options, as for tests/bench/run: --collections, --bucket, --long
 
 BENCH      ?=
 BENCH_S    ?= 1.5
@@ -14,11 +14,23 @@ LOAD_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/bench/*.c)))
 $(B)/load: $(LOAD_OBJ)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lm
 
--include $(LOAD_OBJ:.o=.d)
+# What a bucket's rows have behind the proxy.
+DOCUMENTS_OBJ := $(B)/obj/tests/cluster/documents.o
+
+$(B)/documents: $(DOCUMENTS_OBJ)
+	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^
+
+-include $(LOAD_OBJ:.o=.d) $(DOCUMENTS_OBJ:.o=.d)
 
 .PHONY: bench
-bench: $(BIN) $(B)/load ## speed and memory beside other programs; 15 minutes (BENCH="get")
+bench: $(BIN) $(B)/load $(B)/documents ## speed and memory beside other programs; 15 minutes (BENCH="get")
 	scripts/install-deps --bench
 	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/check-load $(B)/load
 	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/run --build $(B) --seconds $(BENCH_S) \
 	    $(BENCH_ARGS) $(BENCH)
+
+.PHONY: bench-smoke
+bench-smoke: $(BIN) $(B)/load $(B)/documents ## does each row of the benchmark run? Almost nothing is measured
+	scripts/install-deps --bench
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/check-load $(B)/load
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/run --build $(B) --smoke $(BENCH_ARGS) $(BENCH)

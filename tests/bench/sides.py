@@ -4,6 +4,7 @@
 A side has a port, a protocol, and `servers`: name -> process, all those that work for it. Ours is
 the proxy before memcached; nutcracker, when it is the peer, stands before the same memcached."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "wire"))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS / "wire"))
+from couchbase_support import RelayCluster, documents  # noqa: E402
 from harness import HOST, Conn, Daemon, Memcached, free_port, wait_until  # noqa: E402
 
 SETUP_TIMEOUT_S = 120
@@ -85,8 +88,9 @@ def resp(*words):
 
 def template_bytes(word):
     """The length of what a template's word becomes; all its numbers have a width."""
-    assert not re.search(r"%[a-z]", word), f"a number without width: {word}"
-    return len(re.sub(r"%(\d+)[kmns]", lambda match: "0" * int(match[1]), word))
+    filled = re.sub(r"%(\d+)[kmnrsz]", lambda match: "0" * int(match[1]), word)
+    assert "%" not in filled, f"a number without width, or of no known kind: {word}"
+    return len(filled)
 
 
 def resp_template(*words):
@@ -266,6 +270,17 @@ class Redis:
             )
             pipelined(conn, requests, added)
 
+    def fill_sorted(self, key, members, per_command=500):
+        """A sorted set: each member's score is its place."""
+        with self.conn() as conn:
+
+            def added():
+                assert isinstance(conn.reply(), int)
+
+            places = ((word for pair in some for word in pair)
+                      for some in chunks(enumerate(members), per_command))
+            pipelined(conn, (resp("ZADD", key, *words) for words in places), added)
+
     def drop(self, key):
         with self.conn() as conn:
             conn.call("DEL", key)
@@ -294,11 +309,16 @@ class Arena:
         self.folder = pathlib.Path(folder)
         self.cores = cores
         self.started = []
+        self.ending = contextlib.ExitStack()
 
     def __enter__(self):
         return self
 
     def __exit__(self, failure, *_):
+        with self.ending:
+            self._end(failure)
+
+    def _end(self, failure):
         try:
             if failure is None:
                 self._check_memory()
@@ -326,16 +346,33 @@ class Arena:
             for _ in range(count)
         ]
 
-    def mclistd(self, memcacheds, name="mclistd", timeout_ms=10_000, threads=1):
-        """By default with patience, for machines that are busy with something else."""
+    def mclistd(self, memcacheds, name="mclistd", timeout_ms=10_000, threads=1, lists=None):
+        """By default with patience, for machines that are busy with something else. lists: sections
+        of lists with their settings."""
         config = {
             "proxy": {"threads": threads, "max_connections": 15000},
             "pool main": {"timeout_ms": timeout_ms},
+            **(lists or {}),
         }
         daemon = self._start(lambda: Daemon(self.folder, memcacheds, config))
         servers = {"mclistd": daemon.process}
         servers.update({f"memcached{i}": m.process for i, m in enumerate(memcacheds)})
         return Classic(name, daemon.port, servers)
+
+    def bucket(self, lists=None, timeout_ms=10_000):
+        """The proxy before a bucket, whose documents a program of ours keeps."""
+        store = self._start(Documents)
+        cluster = self.cores.start_on(
+            self.cores.servers, lambda: RelayCluster(HOST, store.port, has_frames=True)
+        )
+        self.ending.enter_context(cluster)
+        config = {
+            "proxy": {"threads": 1, "max_connections": 15000, "allow_flush_all": "no"},
+            "pool documents": documents(cluster, self.folder, timeout_ms=timeout_ms),
+            **(lists or {}),
+        }
+        daemon = self._start(lambda: Daemon(self.folder, config=config))
+        return Classic("bucket", daemon.port, {"mclistd": daemon.process, "documents": store.process})
 
     def memcached(self, memcached):
         """Without a proxy before it."""
@@ -391,6 +428,16 @@ class RedisServer:
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
+        wait_for_port(self.process, self.port)
+
+
+class Documents:
+    """tests/cluster/documents.c, beside the daemon."""
+
+    def __init__(self):
+        self.port = free_port()
+        program = pathlib.Path(os.environ["MCLISTD"]).with_name("documents")
+        self.process = subprocess.Popen([program, str(self.port)], stdin=subprocess.DEVNULL)
         wait_for_port(self.process, self.port)
 
 

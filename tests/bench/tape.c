@@ -58,16 +58,23 @@ static char *put_value(char *out, size_t bytes)
     return out + bytes;
 }
 
-/* One slot, at its letter. Returns NULL when there is no such slot. */
-static char *put_slot(char *out, const struct tape *tape, char letter, unsigned width)
+/* One slot, at its letter; *last is the random number drawn last. Returns NULL when there is no
+ * such slot. */
+static char *put_slot(char *out, const struct tape *tape, char letter, unsigned width,
+                      uint64_t *last)
 {
     switch (letter) {
     case 'k':
-        return put_number(out, random_below(tape->source, tape->ranges.keys), width);
+        *last = random_below(tape->source, tape->ranges.keys);
+        return put_number(out, *last, width);
     case 'z':
-        return put_number(out, random_zipf(tape->source, tape->ranges.keys), width);
+        *last = random_zipf(tape->source, tape->ranges.keys);
+        return put_number(out, *last, width);
     case 'm':
-        return put_number(out, random_below(tape->source, tape->ranges.members), width);
+        *last = random_below(tape->source, tape->ranges.members);
+        return put_number(out, *last, width);
+    case 'r':
+        return put_number(out, *last, width);
     case 'n':
         return put_number(out, tape->source->running, width);
     case 's':
@@ -84,6 +91,7 @@ static char *put_slot(char *out, const struct tape *tape, char letter, unsigned 
 
 static char *put_request(char *out, const struct tape *tape, const char *text)
 {
+    uint64_t last = 0;
     while (*text) {
         if (text[0] == '\\' && (text[1] == 'r' || text[1] == 'n')) {
             *out++ = text[1] == 'r' ? '\r' : '\n';
@@ -93,7 +101,8 @@ static char *put_request(char *out, const struct tape *tape, const char *text)
         } else {
             char *rest;
             unsigned long width = strtoul(text + 1, &rest, 10);
-            out = put_slot(out, tape, *rest, (unsigned)(width < WIDTH_MAX ? width : WIDTH_MAX));
+            out = put_slot(out, tape, *rest, (unsigned)(width < WIDTH_MAX ? width : WIDTH_MAX),
+                           &last);
             text = rest + 1;
         }
     }
@@ -114,7 +123,7 @@ static size_t request_bytes_max(const struct tape *tape, const char *text, bool 
         }
         char *rest;
         unsigned long width = strtoul(text + 1, &rest, 10);
-        if (!*rest || !strchr("kmnsvz%", *rest) || width > WIDTH_MAX) {
+        if (!*rest || !strchr("kmnrsvz%", *rest) || width > WIDTH_MAX) {
             *error = "a template has an unknown slot behind %";
             return 0;
         }

@@ -11,6 +11,7 @@
  *     %m  a random number below `members`     %s  the running number modulo `keys`
  *     %v  `value_bytes` letters               %%  a per cent sign
  *     %z  a random number below `keys`, small ones more often (Zipf's law, exponent 1)
+ *     %r  the random number before it in the request once more
  * A number may have a width, filled up with zeros: %6k. "\r" and "\n" may be written as such. */
 #ifndef BENCH_TAPE_H
 #define BENCH_TAPE_H

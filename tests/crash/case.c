@@ -27,6 +27,12 @@ const struct op_spec ops_a[] = {
       {LIST_HAS, 2, {2, 20}, 0, 0},
       {LIST_DEL, 2, {2, 20}, 0, 0}}},
     {"lrevrange", 1, false, {{LIST_REVRANGE, 0, {0}, 1, -2}}},
+    {"lpop", 1, false, {{LIST_POP, 0, {0}, 2, 0}}},
+    {"lpop of the newest", 1, false, {{LIST_POP, 0, {0}, -1, 0}}},
+    {"lpop, lpop", 2, false, {{LIST_POP, 0, {0}, 1, 0}, {LIST_POP, 0, {0}, 3, 0}}},
+    {"lafter", 1, false, {{LIST_AFTER, 1, {1}, 2, 0}}},
+    {"lbefore", 1, false, {{LIST_BEFORE, 1, {2}, 2, 0}}},
+    {"lrandom", 1, false, {{LIST_RANDOM, 0, {0}, 2, 0}}},
 };
 const unsigned ops_a_count = sizeof ops_a / sizeof ops_a[0];
 
@@ -47,6 +53,7 @@ const struct op_spec ops_b[] = {
     {"lcreate", 1, false, {{LIST_CREATE, 2, {22, 2}, 0, 0}}},
     {"lhas", 1, false, {{LIST_HAS, 3, {20, 1, 2}, 0, 0}}},
     {"llen", 1, false, {{.verb = LIST_LEN}}},
+    {"lpop", 1, false, {{LIST_POP, 0, {0}, 1, 0}}},
 };
 const unsigned ops_b_count = sizeof ops_b / sizeof ops_b[0];
 
@@ -71,7 +78,7 @@ const char *family_text(enum family family)
 }
 
 /* The number's digits: how many values each has. */
-enum { KINDS = 32, STEPS = 256, OPS = 16, SCENES = 32, POLICIES = 8 };
+enum { KINDS = 32, STEPS = 256, OPS = 32, SCENES = 32, POLICIES = 8 };
 
 uint64_t case_number(const struct crash_case *c)
 {

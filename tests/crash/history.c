@@ -106,6 +106,7 @@ struct history_call *history_ask(struct history *h, char proxy, const struct cal
     call->call.item_count = spec->count;
     call->call.from = spec->from;
     call->call.to = spec->to;
+    call->call.count = spec->from; /* of verbs that take one */
     call->call.owner = call;
     call->over = UINT32_MAX;
     return call;
@@ -244,6 +245,22 @@ static bool does_del(const struct history *h, const struct history_call *call, s
     return c->verb != LIST_DELX || number_is(call, removed);
 }
 
+/* As many as were asked for: the log of these worlds has room for them. */
+static bool does_pop(const struct history_call *call, struct listing *now)
+{
+    int count = call->spec->from, taken = 0;
+    bool answered = call->end == CALL_DONE;
+    while (taken < abs(count) && now->count > 0) {
+        uint8_t id = now->ids[count < 0 ? now->count - 1 : 0];
+        if (answered && (taken >= call->answer.count || call->answer.ids[taken] != id)) {
+            return false;
+        }
+        (void)take(now, id);
+        taken++;
+    }
+    return !answered || (call->answer.count == taken && call->call.number == (uint64_t)taken);
+}
+
 static bool does_set(const struct history *h, const struct history_call *call, struct listing *now)
 {
     const struct list_call *c = &call->call;
@@ -296,6 +313,33 @@ static bool reads_has(const struct history_call *call, const struct listing *now
     return found == call->answer.count && (found == 0) == (call->call.status == LIST_MISSING);
 }
 
+static bool reads_beside(const struct history_call *call, const struct listing *now)
+{
+    int step = call->call.verb == LIST_AFTER ? 1 : -1;
+    int at = place_of(now, call->spec->ids[0]), found = 0;
+    bool missing = at < 0;
+    for (at += step; !missing && at >= 0 && at < now->count && found < call->spec->from;
+         at += step) {
+        if (found >= call->answer.count || call->answer.ids[found] != now->ids[at]) {
+            return false;
+        }
+        found++;
+    }
+    return call->answer.count == found && missing == (call->call.status == LIST_MISSING);
+}
+
+static bool reads_random(const struct history_call *call, const struct listing *now)
+{
+    int wanted = call->spec->from < now->count ? call->spec->from : now->count;
+    for (int i = 0; i < call->answer.count; i++) {
+        const uint8_t *ids = call->answer.ids;
+        if (place_of(now, ids[i]) < 0 || memchr(ids, ids[i], (size_t)i) != NULL) {
+            return false;
+        }
+    }
+    return call->answer.count == wanted;
+}
+
 static void cut(const struct listing *now, int from, int to, bool back, struct listing *out)
 {
     int n = now->count;
@@ -325,6 +369,12 @@ static bool reads(const struct history *h, const struct history_call *call,
     if (c->verb == LIST_HAS) {
         return reads_has(call, now);
     }
+    if (list_verb_has(c->verb, LIST_PAGES)) {
+        return reads_beside(call, now);
+    }
+    if (c->verb == LIST_RANDOM) {
+        return reads_random(call, now);
+    }
     bool all = !list_verb_has(c->verb, LIST_RANGES);
     cut(now, all ? 0 : call->spec->from, all ? -1 : call->spec->to, c->verb == LIST_REVRANGE,
         &wanted);
@@ -343,6 +393,8 @@ static bool does(const struct history *h, const struct history_call *call, bool 
     case LIST_DEL:
     case LIST_DELX:
         return does_del(h, call, now);
+    case LIST_POP:
+        return does_pop(call, now);
     case LIST_SET:
     case LIST_CREATE:
         return does_set(h, call, now);

@@ -243,7 +243,8 @@ void case_start(struct crash_world *w, unsigned proxy)
     const struct config *config = w->scene->config;
     struct proxy *p = base_of(w, proxy);
     p->name = (char)('A' + proxy);
-    proxy_start(&w->base, p, config, config->lists[0].cache_bytes, 1000 + proxy);
+    proxy_start(&w->base, p, config, config->lists[0].cache_bytes, LOCATOR_CHECK_BITS,
+                1000 + proxy);
 }
 
 /* Two reads: the second one is answered from the cache. What they compact on the way is put back

@@ -59,9 +59,9 @@ def _long_line(request):
     blanks = len(used) - len(used.lstrip(b" "))
     first, separator, _ = used.lstrip(b" ").partition(b" ")
     if blanks > 100 or first not in MANY_KEYS or not separator:
-        return Own(rb"CLIENT_ERROR line too long\r\n", closes=True)
+        return Own(rb"CLIENT_ERROR line too long: above 2048 bytes\r\n", closes=True)
     if len(request.line) > LINE_BYTES_MAX:
-        return Own(rb"CLIENT_ERROR line too long\r\n", closes=True)
+        return Own(rb"CLIENT_ERROR line too long: above max_line_bytes\r\n", closes=True)
     return None
 
 
@@ -231,8 +231,8 @@ TABLE = [
     Row(
         "long lines",
         "memcached's answer depends on the packets in which such a line comes",
-        "a line of more than 2,048 bytes that is none of `get`, `gets`, `gat`, `gats` and the list "
-        "verbs",
+        "`CLIENT_ERROR line too long: above 2048 bytes`: of a line that is none of `get`, `gets`, "
+        "`gat`, `gats` and the list verbs",
         _long_line,
     ),
     Row(

@@ -23,6 +23,8 @@
 
 /* Keys of lists are told apart by their length: "k", "kk". */
 #define AUDIT_LISTS 2
+/* Contents that are compared at once, at most. */
+#define AUDIT_LOGS 4
 
 /* A head as the backend gave it. */
 struct audit_head {
@@ -62,8 +64,11 @@ struct audit {
     size_t head_count, head_cap;
     struct audit_sublist *sublists;
     size_t sublist_count, sublist_cap;
+    struct block *logs[AUDIT_LOGS]; /* without transactions: items of contents lie in them */
+    size_t log_count;
     struct audit_name *names;
     size_t name_count, name_cap;
+    bool gives_times; /* sublists of a list that expires expire, too: format = 2 and later */
     bool met_changed; /* the last lookup met a sublist with two values */
 };
 

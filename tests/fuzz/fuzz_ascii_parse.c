@@ -35,22 +35,34 @@ static void check_line_text(struct slice line)
     }
 }
 
+static bool gives_value(enum be_verb verb)
+{
+    return verb == BE_GET || verb == BE_FETCH || verb == BE_GAT;
+}
+
+static bool counts(enum be_verb verb)
+{
+    return verb == BE_INCR || verb == BE_DECR;
+}
+
 /* May a server give that answer to that verb? */
 static bool answers(enum be_verb verb, enum be_status status)
 {
-    bool reads = verb < BE_ADD;
+    bool reads = verb < BE_ADD || verb == BE_GAT;
     bool compares = verb == BE_CAS || verb == BE_CAS_DELETE;
+    bool stores = !reads && verb != BE_DELETE && verb != BE_TOUCH;
     switch (status) {
     case BE_HIT:
     case BE_MISS:
         return reads;
     case BE_STORED:
     case BE_NOT_STORED:
-        return !reads && verb != BE_DELETE && (verb != BE_INCR || status == BE_STORED);
+        return (stores && (!counts(verb) || status == BE_STORED)) ||
+               (verb == BE_TOUCH && status == BE_STORED);
     case BE_EXISTS:
         return compares;
     case BE_NOT_FOUND:
-        return compares || verb == BE_DELETE || verb == BE_INCR;
+        return compares || verb == BE_DELETE || verb == BE_TOUCH || counts(verb);
     case BE_DELETED:
         return verb == BE_DELETE;
     case BE_NO_MEMORY:
@@ -84,7 +96,7 @@ static uint64_t flag_of(struct slice line, char letter, uint64_t fallback)
 static void check_hit(enum be_verb verb, const struct be_reply *reply)
 {
     struct slice line = reply->line;
-    CHECK(reply->has_value == (verb == BE_GET) && reply->ttl_s >= -1);
+    CHECK(reply->has_value == gives_value(verb) && reply->ttl_s >= -1);
     if (memchr(line.p, '\0', line.len) != NULL) {
         return; /* the second reading goes by C strings */
     }
@@ -121,7 +133,7 @@ static void check_meaning(enum be_verb verb, const struct be_reply *parsed)
     } else {
         CHECK(reply.value.p == NULL);
     }
-    if (verb == BE_INCR && reply.status == BE_STORED) {
+    if (counts(verb) && reply.status == BE_STORED) {
         check_number(parsed->line, reply.number);
     } else {
         CHECK(reply.number == 0);

@@ -131,7 +131,8 @@ static void check_config(const struct config *config)
             struct endpoint again;
             char error[CONFIG_ERROR_MAX];
             const struct server_config *server = &pool->servers[n];
-            CHECK(endpoint_parse(slice_of(server->name), 0, &again, error) == 0);
+            CHECK(endpoint_parse(slice_of(server->name + (server->over_http ? 7 : 0)), 0, &again,
+                                 error) == 0);
             CHECK(strcmp(again.host, server->endpoint.host) == 0 && server->weight > 0);
             CHECK(again.port == server->endpoint.port);
         }

@@ -18,7 +18,9 @@
 #include "dialect/dialects.h"
 #include "liar.h"
 #include "list/core/cache.h"
+#include "list/core/run_index.h"
 #include "list/engine.h"
+#include "several.h"
 
 #define CALLS_MAX 40
 #define CALL_ITEMS_MAX 12
@@ -36,6 +38,7 @@
 struct fuzz_call {
     struct list_call call;
     struct slice items[CALL_ITEMS_MAX];
+    struct several several;
     bool open;
 };
 
@@ -46,6 +49,7 @@ struct world {
     struct config *config;
     struct list_policy *policy;
     struct cache *cache;
+    struct run_indexes *indexes;
     struct rng rng;
     struct metrics metrics;
     struct engine *engine;
@@ -130,7 +134,10 @@ static void start_engine(struct world *w)
 {
     static const uint64_t cache_sizes[] = {1 << 20, 0, 4096, 512};
     w->cache = cache_create(cache_sizes[w->policy->cache_bytes & 3]);
+    /* Where there are no views. So few bits that sublists are looked into in vain. */
+    w->indexes = run_indexes_create(1 << 16, w->policy->sublist_limit_bytes > 64 ? 2 : 6);
     w->engine = engine_create(w->config, &w->cache, &dialects, &w->rng, &w->metrics);
+    engine_set_run_indexes(w->engine, w->indexes);
     memset(w->sessions, 0, sizeof w->sessions);
     STAILQ_INIT(&w->pending);
     w->pending_count = 0;
@@ -157,6 +164,8 @@ static void world_init(struct world *w, const uint8_t *data, size_t size)
     w->policy->log_hard_limit_bytes = b & 1 ? 1024 : 320;
     w->policy->sublist_limit_bytes = b & 2 ? 512 : 64;
     w->policy->max_item_bytes = 70;
+    w->policy->format = b & 8 ? LIST_FORMAT_NEWEST : 1;
+    w->audit.gives_times = w->policy->format >= 2;
     w->policy->fold_memory_bytes = b & 4 ? 8192 : 1 << 20;
     w->policy->max_answer_bytes = b & 8 ? 64 : 1 << 20;
     w->policy->announcement_grace_s = 300;
@@ -183,6 +192,7 @@ static void stop_engine(struct world *w)
     engine_destroy(&w->engine);
     free_pending(w);
     cache_destroy(&w->cache);
+    run_indexes_destroy(&w->indexes);
     audit_crash(&w->audit);
     for (size_t i = 0; i < w->call_count; i++) {
         if (w->calls[i].open) {
@@ -200,9 +210,15 @@ static bool is_change(enum list_verb verb)
     return list_verb_changes(verb) || verb == LIST_DROP;
 }
 
+static bool is_about(const struct list_call *call, struct slice key)
+{
+    return slice_equal(call->key, key) || list_verb_kind(call->verb) == LIST_KIND_TX;
+}
+
 static bool takes_items(enum list_verb verb)
 {
-    return (list_verb_changes(verb) && verb != LIST_COPY) || verb == LIST_HAS;
+    bool others = verb == LIST_COPY || verb == LIST_POP || verb == LIST_POPTO;
+    return (list_verb_changes(verb) && !others) || verb == LIST_HAS;
 }
 
 static void fill_items(struct world *w, struct fuzz_call *c)
@@ -255,6 +271,12 @@ static void submit(struct world *w)
         verb = LIST_PUT;
     } else if (verb == LIST_SET && rest >= 14) {
         verb = LIST_COPY;
+    } else if (verb == LIST_DELX && rest >= 12) {
+        verb = LIST_POP;
+    } else if (verb == LIST_ADDX && rest >= 12) {
+        verb = rest < 16 ? LIST_TX : rest < 18 ? LIST_MOVE : LIST_POPTO;
+    } else if (verb == LIST_LEN && rest >= 10) {
+        verb = rest < 13 ? LIST_RANDOM : rest < 16 ? LIST_AFTER : LIST_BEFORE;
     }
     *c = (struct fuzz_call){.open = true};
     c->call.verb = verb;
@@ -276,6 +298,14 @@ static void submit(struct world *w)
     } else if (list_verb_has(verb, LIST_RANGES)) {
         c->call.from = (int8_t)input_byte(&w->in);
         c->call.to = (int8_t)input_byte(&w->in);
+    } else if (list_verb_has(verb, LIST_PICKS | LIST_TAKES)) {
+        c->call.count = (int8_t)input_byte(&w->in);
+    }
+    if (list_verb_kind(verb) == LIST_KIND_TX) {
+        several_fill(&c->several, &c->call, keys, &w->in);
+    }
+    if (list_verb_has(verb, LIST_PAGES)) {
+        c->items[c->call.item_count++] = fuzz_item(input_byte(&w->in));
     }
     chain_init(&c->call.answer);
     w->open_calls++;
@@ -310,7 +340,7 @@ static bool content_stays(const struct world *w, const struct be_request *r)
         slice_make(r->key, (size_t)((char *)memchr(r->key, '#', r->key_len) - r->key));
     for (size_t i = 0; i < w->call_count; i++) {
         const struct fuzz_call *c = &w->calls[i];
-        if (c->open && is_change(c->call.verb) && slice_equal(c->call.key, key)) {
+        if (c->open && is_change(c->call.verb) && is_about(&c->call, key)) {
             return false;
         }
     }

@@ -6,7 +6,9 @@
  * the list from head to head.
  *
  *     byte 0      how many runs; odd ops in the oldest run, too
- *     per run     how many entries; per entry a byte for op and sublist, a byte for the item
+ *     byte 1      the second in which it is read, and the one before which items that are over go
+ *     per run     how many entries; per entry a byte for op and sublist, a byte for the item, and
+ *                 for one with a time a byte for that
  *     then        entries of the log in the same way, up to the end
  */
 #include <stdlib.h>
@@ -22,9 +24,11 @@
 #define RUNS_MAX 7
 #define SUBLISTS_PER_RUN 8
 #define ITEMS 64
+#define SECONDS 8u
 
 struct made_run {
     struct run run;
+    struct run_times times;
     struct block *values[SUBLISTS_PER_RUN];
     struct sublist *sublists[SUBLISTS_PER_RUN];
     uint32_t entries; /* in the sublist being filled */
@@ -35,6 +39,7 @@ struct made {
     struct made_run runs[RUNS_MAX + 1];
     size_t run_count;
     struct block *log;
+    int64_t now_s, over_s;
 };
 
 static struct slice item_at(unsigned which)
@@ -59,7 +64,7 @@ static unsigned first_like(struct slice item)
 
 static void begin_run(struct made_run *r, size_t number)
 {
-    *r = (struct made_run){0};
+    *r = (struct made_run){.times = RUN_TIMES_NONE};
     memset(r->run.range.name.text, 'a' + (int)number, NAME_BYTES);
 }
 
@@ -77,20 +82,30 @@ static void end_sublist(struct made_run *r)
     r->entries = 0;
 }
 
-static void put_entry(struct made_run *r, char op, struct slice item)
+static void put_entry(struct made_run *r, const struct entry *entry)
 {
     struct block **value = &r->values[r->run.range.count];
     if (r->entries == 0) {
         *value = sublist_begin(256);
     }
-    entry_append(value, (enum entry_op)op, item);
+    entry_put(value, entry);
     r->entries++;
-    r->run.items += op != '-';
+    r->run.items += entry->op != '-';
+    run_times_add(&r->times, entry);
+}
+
+static struct entry make_entry(struct input *in, char op, struct slice item)
+{
+    struct entry entry = {op, 0, item};
+    if (op == '@') {
+        entry.until_s = 1 + input_below(in, SECONDS);
+    }
+    return entry;
 }
 
 static void make_run(struct made *m, struct input *in, bool any_op)
 {
-    static const char ops[] = {'+', '+', '-', '='};
+    static const char ops[] = {'+', '@', '-', '='};
     struct made_run *r = &m->runs[m->run_count];
     begin_run(r, m->run_count);
     for (unsigned left = input_below(in, 24); left > 0; left--) {
@@ -100,7 +115,9 @@ static void make_run(struct made *m, struct input *in, bool any_op)
             continue;
         }
         r->used[which] = true;
-        put_entry(r, any_op ? ops[choice & 3] : '+', item_at(which));
+        char op = any_op ? ops[choice & 3] : (choice & 3) == 1 ? '@' : '+';
+        struct entry entry = make_entry(in, op, item_at(which));
+        put_entry(r, &entry);
         if (choice >= 224 && r->run.range.count < SUBLISTS_PER_RUN - 1) {
             end_sublist(r);
         }
@@ -113,16 +130,18 @@ static void make_run(struct made *m, struct input *in, bool any_op)
 
 static void make(struct made *m, struct input *in)
 {
-    static const char ops[] = {'+', '+', '+', '-', '-', '=', '+', '!'};
-    uint8_t choice = input_byte(in);
-    *m = (struct made){.log = block_new(256)};
+    static const char ops[] = {'+', '+', '@', '-', '-', '=', '@', '!'};
+    uint8_t choice = input_byte(in), seconds = input_byte(in);
+    *m = (struct made){.log = block_new(256), .now_s = seconds % (SECONDS + 2)};
+    m->over_s = seconds / 16 % (m->now_s + 1);
     for (unsigned left = choice % RUNS_MAX; left > 0; left--) {
         make_run(m, in, m->run_count > 0 || choice >= 128);
     }
     while (input_more(in)) {
         char op = ops[input_byte(in) & 7];
         struct slice item = op == '!' ? SLICE_NONE : item_at(input_below(in, ITEMS));
-        entry_append(&m->log, (enum entry_op)op, item);
+        struct entry entry = make_entry(in, op, item);
+        entry_put(&m->log, &entry);
     }
 }
 
@@ -154,14 +173,17 @@ static struct head *make_head(const struct made *m)
     struct run runs[RUNS_MAX + 1];
     struct block *b = block_new(256);
     struct head *head = NULL;
+    struct head_marks marks = {.times = RUN_TIMES_NONE};
     for (size_t i = 0; i < m->run_count; i++) {
         runs[i] = m->runs[i].run;
+        marks.times = run_times_join(marks.times, m->runs[i].times);
     }
-    head_append_header(&b, NULL, runs, m->run_count, NULL, 0);
+    head_append_header(&b, &marks, runs, m->run_count, NULL, 0);
     block_append(&b, m->log->data, m->log->used);
     struct be_reply reply = {
         .status = BE_HIT, .value = slice_make(b->data, b->used), .block = b, .ttl_s = -1};
-    CHECK(head_read(&reply, &head) == HEAD_OK);
+    CHECK(head_read(&reply, SLICE_LIT("list"), &head) == HEAD_OK);
+    head->read_s = m->now_s;
     block_unref(&b);
     return head;
 }
@@ -180,12 +202,17 @@ static void read_slowly(const struct made *m, struct ref_items *items)
     head_unref(&head);
 }
 
+/* What was over when the list was rewritten may have gone. */
 static void check_content(const struct made *m, const struct ref_items *want)
 {
-    struct ref_items got = {0};
+    struct ref_items got = {0}, kept = {0};
     read_slowly(m, &got);
-    CHECK(ref_items_equal(&got, want));
+    ref_items_copy(&kept, want);
+    ref_drop_over(&got, (uint64_t)m->over_s);
+    ref_drop_over(&kept, (uint64_t)m->over_s);
+    CHECK(ref_items_equal(&got, &kept));
     ref_items_fini(&got);
+    ref_items_fini(&kept);
 }
 
 /* ---- reading ---- */
@@ -240,9 +267,13 @@ static void check_pass(const struct made *m, struct content *c, const struct ref
     check_output(&chain, &c->output, want);
 }
 
-static void check_reads(const struct made *m, const struct ref_items *want)
+static void check_reads(const struct made *m, const struct ref_items *all)
 {
     static const struct list_policy policy = {.fold_memory_bytes = 1 << 20};
+    struct ref_items now = {0};
+    ref_items_copy(&now, all);
+    ref_drop_over(&now, (uint64_t)m->now_s);
+    const struct ref_items *want = &now;
     struct head *head = make_head(m);
     struct content c;
     uint64_t count;
@@ -259,12 +290,14 @@ static void check_reads(const struct made *m, const struct ref_items *want)
     check_pass(m, &c, want, want->count, want->count + 1);
     content_fini(&c);
     head_unref(&head);
+    ref_items_fini(&now);
 }
 
 /* Brings the view up to this list. */
 static void follow(struct view *view, const struct made *m, uint64_t cas)
 {
     struct head *head = make_head(m);
+    view_advance(view, head->read_s);
     head->cas = cas;
     head->epoch = 1;
     for (size_t i = view_keep(view, head); i < m->run_count; i++) {
@@ -278,13 +311,28 @@ static void follow(struct view *view, const struct made *m, uint64_t cas)
     head_unref(&head);
 }
 
-static void check_view(struct view *view, const struct ref_items *want)
+static bool is_timed(const struct ref_items *items, struct slice item)
 {
+    bool timed = false;
+    for (size_t i = 0; i < items->count; i++) {
+        timed = timed || (items->until[i] != 0 && slice_equal(items->items[i], item));
+    }
+    return timed;
+}
+
+static void check_view(struct view *view, const struct ref_items *all, int64_t now_s)
+{
+    struct ref_items now = {0};
+    const struct ref_items *want = &now;
+    ref_items_copy(&now, all);
+    ref_drop_over(&now, (uint64_t)now_s);
     size_t starts[] = {0, want->count / 3, want->count};
     size_t ends[] = {SIZE_MAX, want->count / 2, want->count + 1};
     CHECK(view_count(view) == want->count);
     for (unsigned i = 0; i < ITEMS; i++) {
-        CHECK(view_has(view, item_at(i)) == ref_items_has(want, item_at(i)));
+        struct view_item found = view_find(view, item_at(i));
+        CHECK(found.in == ref_items_has(want, item_at(i)));
+        CHECK(found.timed == is_timed(all, item_at(i)));
     }
     for (size_t i = 0; i < 3; i++) {
         struct chain chain;
@@ -292,6 +340,7 @@ static void check_view(struct view *view, const struct ref_items *want)
         view_write(view, &output);
         check_output(&chain, &output, want);
     }
+    ref_items_fini(&now);
 }
 
 /* A list as it was when it had so many runs and so much of its log. */
@@ -304,8 +353,11 @@ static void check_view_at(struct view *view, const struct made *m, size_t runs, 
     then.log = block_new(log_bytes + 1);
     block_append(&then.log, m->log->data, log_bytes);
     read_slowly(&then, &want);
-    follow(view, &then, cas);
-    check_view(view, &want);
+    for (unsigned n = 0; n < 3; n++) {
+        then.now_s = (m->now_s + n * (int64_t)cas) % (SECONDS + 2); /* also backwards */
+        follow(view, &then, cas);
+        check_view(view, &want, then.now_s);
+    }
     ref_items_fini(&want);
     block_unref(&then.log);
 }
@@ -338,29 +390,33 @@ static void check_members(const struct made *m, const struct ref_items *want)
     for (unsigned i = 0; i < ITEMS; i++) {
         items[i] = item_at(i);
     }
-    members_init(&members, items, ITEMS);
-    members_feed_log(&members, slice_make(m->log->data, m->log->used));
+    members_init(&members, items, ITEMS, m->now_s);
+    members_feed_log(&members, slice_make(m->log->data, m->log->used), (struct cap){0});
     bool more = members.unknown > 0;
     for (size_t i = m->run_count; more && i-- > 0;) {
         for (uint32_t n = 0; more && n < m->runs[i].run.range.count; n++) {
             more = members_feed_sublist(&members, m->runs[i].sublists[n]);
         }
     }
+    struct ref_items now = {0};
+    ref_items_copy(&now, want);
+    ref_drop_over(&now, (uint64_t)m->now_s);
     for (unsigned i = 0; i < ITEMS; i++) {
-        CHECK(members_has(&members, i) == ref_items_has(want, items[i]));
+        CHECK(members_has(&members, i) == ref_items_has(&now, items[i]));
+        CHECK(members_is_timed(&members, i) == is_timed(want, items[i]));
     }
+    ref_items_fini(&now);
     members_fini(&members);
 }
 
 /* ---- rewriting ---- */
 
-static void write_rest(struct made_run *r, const struct fold *fold, bool oldest)
+static void write_rest(struct made_run *r, const struct fold *fold, bool oldest, int64_t over_s)
 {
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(fold, oldest, &at, &op, &item)) {
-        put_entry(r, op, item);
+    struct entry entry;
+    while (fold_next_entry(fold, oldest, over_s, &at, &entry)) {
+        put_entry(r, &entry);
     }
     end_sublist(r);
 }
@@ -369,7 +425,7 @@ static void write_rest(struct made_run *r, const struct fold *fold, bool oldest)
 static void check_merge(const struct made *m, const struct ref_items *want, size_t first,
                         size_t last)
 {
-    struct made after = {.log = m->log};
+    struct made after = {.log = m->log, .now_s = m->now_s, .over_s = m->over_s};
     struct made_run merged;
     struct fold fold;
     bool oldest = first == 0;
@@ -379,20 +435,24 @@ static void check_merge(const struct made *m, const struct ref_items *want, size
         for (uint32_t n = 0; n < m->runs[i].run.range.count; n++) {
             const struct sublist *s = m->runs[i].sublists[n];
             for (uint32_t k = 0; k < s->count; k++) {
-                fold_apply(&fold, (enum entry_op)s->ops[k], sublist_item(s, k));
+                struct entry entry = sublist_entry(s, k);
+                fold_apply_entry(&fold, &entry);
             }
         }
     }
     for (uint32_t n = 0; n < m->runs[first].run.range.count; n++) {
         const struct sublist *s = m->runs[first].sublists[n];
         for (uint32_t k = 0; k < s->count; k++) {
-            char op = fold_over(&fold, s->ops[k], sublist_item(s, k));
-            if (op != 0 && !(oldest && op == ENTRY_DEL)) {
-                put_entry(&merged, oldest ? ENTRY_ADD : op, sublist_item(s, k));
+            struct entry entry = sublist_entry(s, k);
+            char op = fold_over(&fold, entry.op, entry.bytes);
+            bool over = entry_is_over(op, entry.until_s, m->over_s);
+            entry.op = over ? (char)ENTRY_DEL : oldest && op != ENTRY_TIMED ? (char)ENTRY_ADD : op;
+            if (op != 0 && !(oldest && (over || op == ENTRY_DEL))) {
+                put_entry(&merged, &entry);
             }
         }
     }
-    write_rest(&merged, &fold, oldest);
+    write_rest(&merged, &fold, oldest, m->over_s);
     fold_fini(&fold);
     for (size_t i = 0; i < m->run_count; i++) {
         if (i == first && merged.run.range.count > 0) {
@@ -409,7 +469,7 @@ static void check_merge(const struct made *m, const struct ref_items *want, size
 /* As compact/flip.c does it: the log becomes the newest run. */
 static void check_flip(const struct made *m, const struct ref_items *want)
 {
-    struct made after = {.log = block_new(1)};
+    struct made after = {.log = block_new(1), .now_s = m->now_s, .over_s = m->over_s};
     struct fold fold;
     fold_init(&fold);
     CHECK(fold_apply_entries(&fold, slice_make(m->log->data, m->log->used)));
@@ -418,7 +478,7 @@ static void check_flip(const struct made *m, const struct ref_items *want)
     }
     struct made_run *flipped = &after.runs[after.run_count];
     begin_run(flipped, RUNS_MAX);
-    write_rest(flipped, &fold, after.run_count == 0);
+    write_rest(flipped, &fold, after.run_count == 0, m->over_s);
     fold_fini(&fold);
     bool any = flipped->run.range.count > 0;
     after.run_count += any;
@@ -434,7 +494,7 @@ static void check_fold(const struct made *m, const struct ref_items *want)
     struct head *head = make_head(m);
     struct made after = *m;
     struct layout layout;
-    struct carry carry = {.grace_s = 300};
+    struct carry carry = {.now_s = m->over_s + CLOCK_SKEW_S, .grace_s = 300};
     layout_init(&layout, head);
     struct log_fold log;
     log_fold_init(&log);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "input.h"
 #include "proto/client/request_parse.h"
+#include "proto/client/tx_block.h"
 #include "proto/server/backend.h"
 #include "proxy/bridge/part.h"
 #include "proxy/bridge/text.h"
@@ -68,37 +69,123 @@ static void check_list_key(struct slice key)
     }
 }
 
+/* A line of a block without its line end, as a second reading has it. */
+static void check_change(struct slice text, const struct tx_line *line)
+{
+    static const struct slice words[] = {
+#define TX_OP(id, word) [TX_OP_##id] = {#word, sizeof(#word) - 1},
+        TX_OP_TABLE(TX_OP)
+#undef TX_OP
+    };
+    if (text.len > 0 && text.p[text.len - 1] == '\r') {
+        text.len--;
+    }
+    check_list_key(line->key);
+    struct slice word = word_at(text, 0), second = word_at(text, 1);
+    CHECK(slice_equal(slice_make(word.p, word.len - line->is_one), words[line->op]));
+    CHECK(second.p == line->key.p && second.len == line->key.len);
+    if (line->is_one) {
+        CHECK(word.p[word.len - 1] == 'b' && count_words(text) == 3 && line->op != TX_OP_SET);
+        CHECK(number_of(word_at(text, 2)) == (long long)line->items.len);
+        return;
+    }
+    size_t items = count_words(line->items);
+    CHECK(inside(line->items, text) && items == count_words(text) - 2);
+    CHECK(items > 0 || line->op == TX_OP_SET);
+}
+
+/* The number of the line with which rest, the end of the data, begins. */
+static size_t line_of(struct slice data, struct slice rest)
+{
+    size_t line = 1;
+    for (size_t i = 0; i < data.len - rest.len; i++) {
+        line += data.p[i] == '\n';
+    }
+    return line;
+}
+
+/* Each line that is taken begins behind the one before it; all are, or there is a fault. */
+static void check_changes(const struct request *r)
+{
+    struct tx_block b;
+    struct tx_line line;
+    struct slice rest = r->data;
+    CHECK(r->has_data && !r->quiet && !r->base64 && r->key.len == 0);
+    CHECK(number_of(word_at(r->line, 1)) == (long long)r->data.len);
+    for (tx_block_begin(&b, r->data); tx_block_next(&b, &line);) {
+        const char *end = memchr(rest.p, '\n', rest.len);
+        CHECK(end != NULL && b.line == line_of(r->data, rest));
+        check_change(slice_take(&rest, (size_t)(end - rest.p)), &line);
+        (void)slice_take(&rest, 1);
+        if (line.is_one) {
+            CHECK(line.items.p == rest.p && line.items.len < rest.len);
+            (void)slice_take(&rest, line.items.len);
+            (void)slice_take(&rest, *rest.p == '\r');
+            CHECK(rest.len > 0 && *slice_take(&rest, 1).p == '\n');
+        }
+    }
+    CHECK(b.fault == NULL ? rest.len == 0 : rest.len > 0 && b.line == line_of(r->data, rest));
+}
+
 static void check_list(const struct request *r, enum verb_shape shape)
 {
     size_t words = count_words(r->line);
+    if (shape == SHAPE_LIST_CHANGES) {
+        CHECK(words == 2 || (words == 3 && r->noreply));
+        check_changes(r);
+        return;
+    }
     check_list_key(r->key);
     CHECK(slice_equal(r->key, word_at(r->line, 1)) && !r->quiet && !r->base64);
-    CHECK(r->has_data == (shape == SHAPE_LIST_DATA || shape_has_block(shape)));
+    CHECK(r->has_data == (shape_has_item_block(shape) || shape_has_block(shape)));
     if (shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT || shape == SHAPE_LIST_KEY) {
         CHECK(count_words(r->args) == words - 2 && !r->noreply);
         CHECK(shape == SHAPE_LIST_CONTENT || (words > 2) == (shape == SHAPE_LIST_ITEMS));
-    } else if (shape == SHAPE_LIST_KEYS) {
+    } else if (shape == SHAPE_LIST_TIMED) {
+        CHECK(words > 3 && count_words(r->args) == words - 3 && !r->noreply);
+        CHECK(r->seconds == number_of(word_at(r->line, 2)));
+    } else if (shape == SHAPE_LIST_KEY_ITEM) {
+        CHECK((words == 2 || words == 3) && count_words(r->args) == words - 2 && !r->noreply);
+    } else if (shape == SHAPE_LIST_KEYS || shape_has_lists(shape)) {
         CHECK(r->arg_count == words - 1 && !r->noreply);
+        size_t lists = r->arg_count - (shape == SHAPE_LIST_TARGET);
+        CHECK(lists > 0 && (shape == SHAPE_LIST_KEYS || lists <= LIST_LISTS_MAX));
         for (size_t i = 1; i < words; i++) {
             check_list_key(word_at(r->line, i));
         }
+    } else if (shape_moves(shape)) {
+        check_list_key(r->second);
+        CHECK(slice_equal(r->second, word_at(r->line, 2)) && words > 3 && !r->noreply);
+        CHECK(count_words(r->args) == words - 3);
+        CHECK(shape == SHAPE_LIST_MOVE ||
+              (words == 4 && r->count == number_of(word_at(r->line, 3))));
     } else if (shape == SHAPE_LIST_LEASE) {
         CHECK(words == 3 && r->seconds == number_of(word_at(r->line, 2)));
     } else if (shape == SHAPE_LIST_RANGE) {
         CHECK(words == 4 && r->from == number_of(word_at(r->line, 2)));
         CHECK(r->to == number_of(word_at(r->line, 3)));
+    } else if (shape == SHAPE_LIST_COUNT) {
+        CHECK(words == 3 && r->count == number_of(word_at(r->line, 2)));
+    } else if (shape == SHAPE_LIST_PAGE) {
+        CHECK(words == 4 && slice_equal(r->second, word_at(r->line, 2)));
+        CHECK(r->count == number_of(word_at(r->line, 3)));
     } else if (shape == SHAPE_LIST_EXPTIME) {
         CHECK(words == 3 && r->exptime == number_of(word_at(r->line, 2)));
     } else if (shape == SHAPE_LIST_PAIR) {
         check_list_key(r->second);
-        CHECK(words == 3 && slice_equal(r->second, word_at(r->line, 2)));
+        CHECK(words >= 3 && words <= 5 && r->arg_count == words - r->only_new - 2);
+        CHECK(slice_equal(r->second, word_at(r->line, 2)));
+        CHECK(r->arg_count < 2 || r->exptime == number_of(word_at(r->line, 3)));
     } else if (shape_has_block(shape)) {
-        CHECK(words >= 3 && words <= 5 && r->arg_count == words - 2 && !r->noreply);
+        CHECK(words >= 3 && words <= 5 && !r->noreply);
+        CHECK(r->arg_count == words - r->only_new - 2);
         CHECK((long long)r->data.len == number_of(word_at(r->line, 2)));
-        CHECK(words < 4 || r->exptime == number_of(word_at(r->line, 3)));
+        CHECK(r->arg_count < 2 || r->exptime == number_of(word_at(r->line, 3)));
     } else {
-        CHECK(words == 3 || (words == 4 && r->noreply));
-        CHECK(r->data.len > 0 && (long long)r->data.len == number_of(word_at(r->line, 2)));
+        size_t timed = shape == SHAPE_LIST_TIMED_DATA;
+        CHECK(words == 3 + timed || (words == 4 + timed && r->noreply));
+        CHECK(r->data.len > 0 && (long long)r->data.len == number_of(word_at(r->line, 2 + timed)));
+        CHECK(!timed || r->seconds == number_of(word_at(r->line, 2)));
     }
 }
 
@@ -167,15 +254,25 @@ static void check_shape(const struct request *r)
     switch (shape) {
     case SHAPE_LIST_ITEMS:
     case SHAPE_LIST_CONTENT:
+    case SHAPE_LIST_TIMED:
+    case SHAPE_LIST_TIMED_DATA:
     case SHAPE_LIST_KEY:
+    case SHAPE_LIST_KEY_ITEM:
     case SHAPE_LIST_KEYS:
+    case SHAPE_LIST_LISTS:
+    case SHAPE_LIST_TARGET:
     case SHAPE_LIST_RANGE:
+    case SHAPE_LIST_COUNT:
+    case SHAPE_LIST_PAGE:
     case SHAPE_LIST_EXPTIME:
     case SHAPE_LIST_LEASE:
     case SHAPE_LIST_DATA:
     case SHAPE_LIST_PAIR:
     case SHAPE_LIST_BLOCK:
     case SHAPE_LIST_LINES:
+    case SHAPE_LIST_CHANGES:
+    case SHAPE_LIST_MOVE:
+    case SHAPE_LIST_MOVE_ENDS:
         check_list(r, shape);
         return;
     case SHAPE_PLAIN:
@@ -238,13 +335,16 @@ static void check_request(const struct request *r, struct slice input, size_t co
     check_bridge(r);
 }
 
-static void check_result(struct parse_result p, struct slice input)
+static void check_result(struct parse_result p, struct slice input,
+                         const struct request_limits *limits)
 {
+    /* A request of the binary protocol has no lines. */
+    bool binary = limits->is_first && input.len > 0 && (unsigned char)*input.p == 0x80;
     CHECK(p.consumed <= input.len);
     switch (p.status) {
     case PARSE_MORE:
         CHECK(p.consumed == 0 && (p.need == 0 || p.need > input.len));
-        CHECK((p.need == 0) == (memchr(input.p, '\n', input.len) == NULL));
+        CHECK(binary || (p.need == 0) == (memchr(input.p, '\n', input.len) == NULL));
         break;
     case PARSE_OK:
         CHECK(p.swallow == 0);
@@ -294,7 +394,7 @@ static struct parse_result parse_copy(struct slice input, size_t scanned,
     struct slice moved = {copy + 1, input.len};
     struct request r;
     struct parse_result p = request_parse(moved, scanned, limits, &r);
-    check_result(p, moved);
+    check_result(p, moved, limits);
     if (p.status == PARSE_OK) {
         check_request(&r, moved, p.consumed);
         check_again(&r, limits);

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pops.h"
+#include "several.h"
+#include "tags.h"
+#include "txs.h"
 #include "world.h"
 
 /* What is refused wherever lists are not one item is hardly asked for there. */
@@ -79,6 +83,27 @@ static enum list_verb choose_life(struct client *client, enum list_verb verb)
     return rng_below(&client->rng, 2) == 0 ? LIST_TOUCH : LIST_TTL;
 }
 
+/* In worlds where items have times of their own: by an own draw, so that all else stays. */
+static enum list_verb choose_timed(struct client *client, struct rng *rng, enum list_verb verb)
+{
+    rng_init_seed(rng, client->proxy->world->p.seed * 104395301 +
+                           client->proxy->world->calls_made * 31 + client->number);
+    if (!client->proxy->world->p.timed) {
+        return verb;
+    }
+    if (verb == LIST_ADD && rng_below(rng, 2) == 0) {
+        return LIST_ADDT;
+    }
+    return verb == LIST_HAS && rng_below(rng, 4) == 0 ? LIST_TTL : verb;
+}
+
+/* Most are over soon; some never while the world lasts. */
+static int64_t choose_seconds(struct rng *rng)
+{
+    static const int64_t seconds[] = {1, 1, 2, 3, 60, 100, 1000000};
+    return seconds[rng_below(rng, sizeof seconds / sizeof seconds[0])];
+}
+
 struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned list)
 {
     struct sim_call *call = calloc(1, sizeof *call);
@@ -109,6 +134,10 @@ struct sim_call *call_create(struct sim_world *w, struct client *client, enum li
     call->proxy = client->proxy->number;
     call->session = client->number;
     call->call.policy = &client->proxy->config->lists[0];
+    call->cap_max = call->call.policy->max_items;
+    call->cap_refuses = call->call.policy->cap == CAP_REFUSE;
+    call->recent = call->call.policy->order == ORDER_RECENT;
+    call->lead_s = client->proxy->base.clock_skew_s;
     call->call.session = &client->session;
     return call;
 }
@@ -124,8 +153,9 @@ void call_set_deadline(struct sim_world *w, struct sim_call *call)
 void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *call)
 {
     enum list_verb verb = call->call.verb;
-    bool takes = verb == LIST_ADD || verb == LIST_DEL || verb == LIST_SET || verb == LIST_ADDX ||
-                 verb == LIST_DELX || verb == LIST_CREATE || verb == LIST_HAS || verb == LIST_PUT;
+    bool takes = verb == LIST_ADD || verb == LIST_ADDT || verb == LIST_DEL || verb == LIST_SET ||
+                 verb == LIST_ADDX || verb == LIST_DELX || verb == LIST_CREATE ||
+                 verb == LIST_HAS || verb == LIST_PUT;
     if (!takes) {
         return;
     }
@@ -194,6 +224,34 @@ void client_plan(struct client *client)
                 EVENT_CLIENT, client, client->proxy->life);
 }
 
+/* Such a call is asked when nothing else of its client is under way, and until its answer nothing
+ * is. */
+static void ask_alone(struct client *client)
+{
+    struct sim_world *w = client->proxy->world;
+    bool before = client->alone || client->pending == 0;
+    client->alone = true;
+    if (!before) {
+        client->waits = true;
+        return;
+    }
+    struct sim_call *call = call_create(w, client, client->alone_verb,
+                                        (unsigned)rng_below(&client->joint_rng, w->p.lists));
+    if (is_tx(call)) {
+        txs_choose(client, call);
+    } else {
+        several_choose(client, call);
+    }
+    if (ranges_have(&w->p.without_calls, call->number)) {
+        client->alone = false;
+        free(call->plan);
+        free(call);
+    } else {
+        sim_proxy_submit(client->proxy, call);
+    }
+    client_plan(client);
+}
+
 void client_think(struct client *client)
 {
     struct sim_proxy *p = client->proxy;
@@ -201,17 +259,35 @@ void client_think(struct client *client)
     if (w->quiet || p->base.engine == NULL || w->calls_made >= w->p.ops) {
         return;
     }
-    if (client->pending >= w->p.depth) {
+    if (client->pending >= w->p.depth || (client->alone && client->pending > 0)) {
         client->waits = true;
         return;
     }
-    enum list_verb verb = choose_lease(client, choose_life(client, choose_verb(client)));
+    if (client->alone || txs_wants(client, &client->alone_verb) ||
+        several_wants(client, &client->alone_verb)) {
+        ask_alone(client);
+        return;
+    }
+    struct rng timed;
+    enum list_verb chosen = choose_lease(client, choose_life(client, choose_verb(client)));
+    enum list_verb verb = choose_timed(client, &timed, chosen);
+    verb = pops_choose(&w->p, w->calls_made + 1, verb);
+    verb = tags_choose(&w->oracle, &w->p, w->calls_made + 1, verb);
     struct sim_call *call =
         call_create(w, client, verb, (unsigned)rng_below(&client->rng, w->p.lists));
     call->call.form = rng_below(&client->rng, 4) == 0 ? LIST_FORM_ITEMS : LIST_FORM_JOINED;
     call_choose_items(w, &client->rng, call);
     choose_ops(w, call);
     choose_range(client, call);
+    if (verb == LIST_ADDT) {
+        call->call.seconds = choose_seconds(&timed);
+    }
+    if (verb == LIST_TTL && chosen == LIST_HAS) {
+        call->ids[0] = (uint16_t)rng_below(&timed, w->p.items);
+        call->items[0] = item_text(call->ids[0]);
+        call->call.item_count = 1;
+    }
+    pops_plan(&w->p, call);
     if (verb == LIST_LEASE) {
         call->call.seconds = 1 + (int64_t)rng_below(&client->rng, 3);
     }
@@ -306,6 +382,7 @@ static void forget_items(struct sim_call *call)
     for (size_t i = 0; i < call->call.item_count; i++) {
         call->items[i] = SLICE_LIT("not-an-item");
     }
+    txs_forget_items(call);
 }
 
 /* Where nothing fails, and proxies have to get along with one another only. */
@@ -328,6 +405,7 @@ bool call_done(struct sim_world *w, struct sim_call *call)
     }
     CHECK(!call->done && client->number == call->session);
     client->pending--;
+    client->alone = client->alone && !is_joint(call);
     w->calls_pending--;
     w->last_answer_us = w->base.now_us;
     w->statuses[call->call.status]++;

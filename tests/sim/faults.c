@@ -140,6 +140,10 @@ static void harm_store(struct sim_world *w, enum fault fault, unsigned server)
         move_to_disk(w, server, any_key(w, server));
     } else if (fault == FAULT_STALL) {
         stall(w, server);
+    } else if (fault == FAULT_FAILOVER) {
+        nodes_fail_over(w, server);
+    } else if (fault == FAULT_MOVE) {
+        nodes_move(w, server);
     } else {
         run_short(w, server);
     }

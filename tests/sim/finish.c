@@ -148,6 +148,9 @@ static void check_renewal(struct sim_world *w, unsigned list)
     sim_let_pass(w, 1000000);
     sim_rest(w, "after a renewal");
     item = store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
+    if (item == NULL && w->p.timed) {
+        return; /* its items were over: who looks at such a list removes it */
+    }
     int64_t left_s = item == NULL ? 0 : item->expires_s - w->clocks_s[server];
     if (left_s < (int64_t)w->p.ttl_s / 8 * 7 - SLACK_S) {
         sim_violation("%s: %lld s are left after a read, of %u", w->oracle.list[list].key,
@@ -291,12 +294,22 @@ static void finish_list(struct sim_world *w, unsigned list)
     }
 }
 
+/* Transactions whose proxies are dead: the first compaction of their primary finishes them, the
+ * next one of each list has nothing of them left. */
+static void finish_txs(struct sim_world *w)
+{
+    for (unsigned i = 0; w->p.txs > 0 && i < 2 * w->p.lists; i++) {
+        (void)ask_again(w, choose_compactor(w), LIST_COMPACT, i % w->p.lists);
+    }
+}
+
 void sim_finish(struct sim_world *w)
 {
     /* Beyond this, announcements belong to dead proxies. */
     sim_let_pass(w, (w->p.grace_s + 2 + 2 * (uint64_t)w->p.clock_skew_s) * 1000000ULL);
     sim_rest(w, "after the grace period");
     foreign_finish(w);
+    finish_txs(w);
     for (unsigned list = 0; list < w->p.lists; list++) {
         if (w->p.faults[FAULT_EVICTION] > 0 && w->p.touch_interval_s > 0) {
             check_healing(w, list);

@@ -20,17 +20,18 @@ static enum be_status ask(struct hand *h, enum be_verb verb, enum format_part pa
 {
     struct sim_world *w = h->world;
     char name[KEY_BYTES_MAX + 1];
-    struct message m = {.list = (int)h->call->list, .intent.kind = INTENT_WORK};
+    struct message m = {.list = (int)h->call->list, .purpose.kind = PURPOSE_WORK};
     struct be_request *r = &m.flight.request;
     size_t len = format_key(&w->format, h->call->list, part, number, name);
     r->verb = verb;
     r->key_len = r->placement_len = (uint8_t)len;
     memcpy(r->key, name, len);
     r->cas = h->cas;
+    r->durable = true;
     r->delta = h->call->call.item_count;
     r->value = value == NULL ? SLICE_NONE : slice_make(value->data, value->used);
-    m.intent.calls = &h->call;
-    m.intent.count = carries ? 1 : 0;
+    m.purpose.calls = &h->call;
+    m.purpose.count = carries ? 1 : 0;
     struct store *store = cluster_store(&w->base.cluster, slice_make(name, len));
     if (verb == BE_CAS && h->incarnation != store->incarnation) {
         return BE_EXISTS; /* its connection has ended with the server that gave the number */

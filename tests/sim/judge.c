@@ -6,44 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "several.h"
 #include "oracle.h"
+#include "pops.h"
+#include "rollback.h"
+#include "tags.h"
+#include "txs.h"
 
 bool call_unknown(const struct sim_call *call)
 {
     return call->abandoned ||
            (call->call.status == LIST_SERVER_ERROR && strstr(call->call.error, "unknown") != NULL);
-}
-
-static const char *status_name(enum list_status status)
-{
-    static const char *const names[] = {"OK",     "MISSING",      "NOT_STORED",
-                                        "EXISTS", "CLIENT_ERROR", "SERVER_ERROR"};
-    return names[status];
-}
-
-void call_describe(const struct sim_call *call, char *out, size_t cap)
-{
-    int n = snprintf(out, cap, "call %llu p%u c%u %s %s", (unsigned long long)call->number,
-                     call->proxy, call->session, list_verb_word(call->call.verb), call->key);
-    for (size_t i = 0; i < call->call.item_count && (size_t)n < cap; i++) {
-        const char *sign = call->call.ops == NULL              ? ""
-                           : list_call_deletes(&call->call, i) ? "-"
-                                                               : "+";
-        n += snprintf(out + n, cap - (size_t)n, " %s%u", sign, (unsigned)call->ids[i]);
-    }
-    static const char *const conditions[] = {"", " if missing", " if present", " if version",
-                                             " if leased"};
-    if ((size_t)n < cap) {
-        n += snprintf(out + n, cap - (size_t)n, "%s", conditions[call->call.condition]);
-    }
-    if ((size_t)n < cap && list_verb_has(call->call.verb, LIST_RANGES)) {
-        n += snprintf(out + n, cap - (size_t)n, " %lld %lld", (long long)call->call.from,
-                      (long long)call->call.to);
-    }
-    if ((size_t)n < cap && call->done && !call->abandoned) {
-        snprintf(out + n, cap - (size_t)n, " -> %s %llu %s", status_name(call->call.status),
-                 (unsigned long long)call->call.number, call->call.error);
-    }
 }
 
 static void __attribute__((noreturn))
@@ -52,11 +25,15 @@ wrong(const struct oracle *o, const struct sim_call *call, const char *what)
     char text[512];
     call_describe(call, text, sizeof text);
     const struct model_list *l = &o->list[call->list];
-    printf("  versions %u..%u of %u, applied %u at %u; at the end of the call:",
-           call->start_version, call->done_version, l->count, call->applied, call->applied_version);
+    printf("  versions %u..%u of %u, applied %u at %u; seconds %lld..%lld; at the end of the call:",
+           call->start_version, call->done_version, l->count, call->applied, call->applied_version,
+           (long long)call->from_s, (long long)call->to_s);
     const struct version *v = &l->versions[call->done_version];
     for (uint32_t i = 0; i < v->items.count && i < 60; i++) {
         printf(" %u", (unsigned)v->items.ids[i]);
+        if (v->items.untils[i] != 0) {
+            printf("@%u", v->items.untils[i]);
+        }
     }
     printf("\n");
     sim_violation("%s: %s", what, text);
@@ -181,9 +158,20 @@ static bool ttl_matches(const struct oracle *o, const struct sim_call *call)
     return false;
 }
 
-/* Would the read be answered like this by that version? */
-static bool read_matches(const struct oracle *o, const struct sim_call *call,
-                         const struct ids *answer, const struct version *v)
+/* lttl of an item, whose second is until_s. */
+static bool item_ttl_matches(const struct sim_call *call, bool in, uint32_t until_s, int64_t now_s)
+{
+    int64_t ttl_s = call->call.stat.ttl_s;
+    if (in != (call->call.status == LIST_OK)) {
+        return false;
+    }
+    return !in ||
+           (until_s == 0 ? ttl_s == -1 : ttl_s <= until_s - now_s && ttl_s >= until_s - call->to_s);
+}
+
+/* Would the read be answered like this by that version, as it is at that time? */
+static bool read_matches_now(const struct oracle *o, const struct sim_call *call,
+                             const struct ids *answer, const struct version *v)
 {
     const struct list_call *c = &call->call;
     if (c->verb == LIST_LEN || c->verb == LIST_STAT) {
@@ -196,7 +184,12 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
     struct ids expected = {0};
     uint32_t has = 0;
     bool same = true;
-    if (c->verb == LIST_HAS) {
+    if (list_verb_has(c->verb, LIST_PAGES)) {
+        return pops_match(call, answer, v);
+    }
+    if (c->verb == LIST_RANDOM) {
+        same = pops_match(call, answer, v);
+    } else if (c->verb == LIST_HAS) {
         for (size_t i = 0; i < c->item_count && same; i++) {
             if (ids_has(&v->items, call->ids[i])) {
                 same = has < answer->count && answer->ids[has] == call->ids[i];
@@ -218,6 +211,26 @@ static bool read_matches(const struct oracle *o, const struct sim_call *call,
     return (c->status == LIST_MISSING) == missing;
 }
 
+/* At one second of its proxy's clock between question and answer. */
+static bool read_matches(const struct oracle *o, const struct sim_call *call,
+                         const struct ids *answer, const struct version *v)
+{
+    bool matches = false;
+    int64_t now_s = call->from_s;
+    do {
+        struct version then;
+        oracle_version_at(&then, v, now_s);
+        if (call->call.verb == LIST_TTL && call->call.item_count > 0) {
+            matches = item_ttl_matches(call, ids_has(&then.items, call->ids[0]),
+                                       ids_until(&v->items, call->ids[0]), now_s);
+        } else {
+            matches = read_matches_now(o, call, answer, &then);
+        }
+        ids_fini(&then.items);
+    } while (!matches && oracle_next_second(call, v, &now_s));
+    return matches;
+}
+
 static bool is_pair(const struct oracle *o)
 {
     return o->format != NULL && o->format->dialect == DIALECT_PAIRED;
@@ -235,8 +248,10 @@ static bool is_fast(const struct oracle *o, const struct sim_call *call)
     char adds[KEY_BYTES_MAX + 1], deletes[KEY_BYTES_MAX + 1];
     size_t adds_len = format_key(o->format, list, FORMAT_ADDS, 0, adds);
     size_t deletes_len = format_key(o->format, list, FORMAT_DELETES, 0, deletes);
-    return cluster_store(&o->cluster, slice_make(adds, adds_len)) !=
-           cluster_store(&o->cluster, slice_make(deletes, deletes_len));
+    const struct store *store = cluster_store(&o->cluster, slice_make(adds, adds_len));
+    /* Of one node, each vBucket has an order of its own. */
+    return store->vbuckets != NULL ||
+           store != cluster_store(&o->cluster, slice_make(deletes, deletes_len));
 }
 
 /* Each item by itself: was there a version with it, or one without it? One that was added twice,
@@ -285,6 +300,13 @@ static bool version_matches(const struct oracle *o, const struct sim_call *call,
     return oracle_version_is(o, call->list, call->call.version, version);
 }
 
+/* Is it about the head, and not about what the list holds? */
+static bool is_of_head(const struct sim_call *call)
+{
+    enum list_verb verb = call->call.verb;
+    return verb == LIST_TOUCH || (verb == LIST_TTL && call->call.item_count == 0);
+}
+
 static void judge_read(struct oracle *o, struct session_model *session, struct sim_call *call)
 {
     const struct ids *answer = &call->answer;
@@ -294,7 +316,8 @@ static void judge_read(struct oracle *o, struct session_model *session, struct s
     uint32_t from = call->start_version, floor = session->floor[call->list];
     bool found = false;
     for (uint32_t v = from > floor ? from : floor; v <= call->done_version && !found; v++) {
-        if (read_matches(o, call, answer, &o->list[call->list].versions[v]) &&
+        const struct version *version = &o->list[call->list].versions[v];
+        if ((!version->open || is_of_head(call)) && read_matches(o, call, answer, version) &&
             (call->call.verb == LIST_HAS || version_matches(o, call, v))) {
             /* No floor for later reads: those of one session that are under way together may
              * overtake each other. */
@@ -328,14 +351,30 @@ static bool has_several(const struct oracle *o, const struct sim_call *call, uin
     return false;
 }
 
-/* Would the change do nothing in that version, with this outcome? */
-static bool does_nothing(const struct oracle *o, const struct sim_call *call,
-                         const struct version *v)
+/* May the version's cap, or that of the proxy's file, refuse the additions? */
+static bool cap_refuses(const struct sim_call *call, const struct version *v)
 {
+    bool adds = call->call.verb == LIST_ADD || call->call.verb == LIST_ADDX;
+    bool too_long = adds && call->cap_refuses && call->cap_max > 0 &&
+                    v->items.count > call->cap_max; /* the list gets no such cap */
+    struct version begun = {.max = call->cap_max, .refuses = call->cap_refuses};
+    return call->refused /* between other changes of one request */ || too_long ||
+           oracle_cap_refuses(v->exists ? v : &begun, call);
+}
+
+/* Would the change do nothing in that version, with this outcome? then: the version as it is at
+ * that time. */
+static bool does_nothing_now(const struct oracle *o, const struct sim_call *call, uint32_t number,
+                             const struct version *then)
+{
+    const struct version *v = then;
     const struct list_call *c = &call->call;
     bool none = o->refuse ? !v->exists : v->items.count == 0;
     if (c->verb == LIST_COMPACT) {
         return c->status == LIST_OK ? call->tidy_seen || is_pair(o) : none;
+    }
+    if (c->status == LIST_NOT_STORED && cap_refuses(call, v)) {
+        return true;
     }
     if (c->verb == LIST_LEASE) {
         return (c->status == LIST_EXISTS) == v->exists;
@@ -346,21 +385,27 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     if (c->verb == LIST_PUT && c->condition == LIST_IF_LEASED && c->status != LIST_OK) {
         return c->status == LIST_EXISTS && leases_refused(o, call);
     }
+    if (c->verb == LIST_COPY && c->status == LIST_NOT_STORED) {
+        return c->condition == LIST_IF_MISSING && !none;
+    }
     if (c->verb == LIST_PUT && c->status != LIST_OK) {
-        uint32_t number = (uint32_t)(v - o->list[call->list].versions);
         bool same = oracle_version_is(o, call->list, c->expected, number);
         return c->status == LIST_NOT_STORED ? none == (c->condition == LIST_IF_PRESENT)
                : c->status == LIST_EXISTS   ? !none && (!same || has_several(o, call, number))
                                             : none;
     }
+    if (c->verb == LIST_POP) {
+        return c->status == LIST_OK && c->number == 0 && v->items.count == 0;
+    }
     if (c->status == LIST_MISSING) {
         return o->refuse && !v->exists && c->verb != LIST_ADD && c->verb != LIST_ADDX &&
-               c->verb != LIST_SET;
+               c->verb != LIST_ADDT && c->verb != LIST_SET;
     }
     if (c->status == LIST_NOT_STORED) {
         return c->verb == LIST_CREATE
                    ? !none
-                   : o->refuse && !v->exists && (c->verb == LIST_ADD || c->verb == LIST_ADDX);
+                   : o->refuse && !v->exists &&
+                         (c->verb == LIST_ADD || c->verb == LIST_ADDX || c->verb == LIST_ADDT);
     }
     if (c->verb == LIST_DROP || c->verb == LIST_CREATE) {
         return none && (c->verb == LIST_DROP || c->item_count == 0) && !o->refuse;
@@ -368,14 +413,43 @@ static bool does_nothing(const struct oracle *o, const struct sim_call *call,
     if (o->refuse && !v->exists) {
         return false;
     }
+    if (call->recent && (c->verb == LIST_ADD || c->verb == LIST_ADDX)) {
+        struct ids after = {0};
+        ids_copy(&after, &v->items);
+        oracle_apply_blind(&after, call);
+        bool same = ids_equal(&after, &v->items);
+        ids_fini(&after);
+        return same && c->number == 0;
+    }
+    if (c->verb == LIST_ADDT) {
+        return false;
+    }
+    const struct ids *all = &o->list[call->list].versions[number].items;
     for (size_t i = 0; i < c->item_count; i++) {
         bool in = ids_has(&v->items, call->ids[i]);
+        if (in && ids_until(all, call->ids[i]) != 0) {
+            return false; /* with a time: it would have none */
+        }
         bool adds = c->verb == LIST_ADDX || (c->verb == LIST_ADD && !list_call_deletes(c, i));
         if (in != adds) {
             return false;
         }
     }
     return c->number == 0 && (c->verb != LIST_SET || v->items.count == 0);
+}
+
+static bool does_nothing(const struct oracle *o, const struct sim_call *call, uint32_t number)
+{
+    const struct version *v = &o->list[call->list].versions[number];
+    bool nothing = false;
+    int64_t now_s = call->from_s;
+    do {
+        struct version then;
+        oracle_version_at(&then, v, now_s);
+        nothing = does_nothing_now(o, call, number, &then);
+        ids_fini(&then.items);
+    } while (!nothing && oracle_next_second(call, v, &now_s));
+    return nothing;
 }
 
 static bool was_missing(const struct oracle *o, const struct sim_call *call)
@@ -388,13 +462,33 @@ static bool was_missing(const struct oracle *o, const struct sim_call *call)
     return false;
 }
 
+/* Is it a whole content beyond a cap that refuses? Then it is refused whatever the list holds. */
+static bool is_beyond(const struct sim_call *call)
+{
+    const struct list_call *c = &call->call;
+    bool whole = c->verb == LIST_SET || c->verb == LIST_PUT || c->verb == LIST_CREATE;
+    struct ids items = {0};
+    for (size_t i = 0; i < c->item_count; i++) {
+        (void)ids_add(&items, call->ids[i]);
+    }
+    bool beyond = whole && call->cap_max > 0 && call->cap_refuses && items.count > call->cap_max;
+    ids_fini(&items);
+    return beyond;
+}
+
 static void judge_change(struct oracle *o, struct session_model *session, struct sim_call *call)
 {
     const struct list_call *c = &call->call;
     uint32_t *floor = &session->floor[call->list];
     const uint32_t *seen = &session->seen[call->list];
-    bool exact = c->verb == LIST_ADDX || c->verb == LIST_DELX;
-    bool blind = c->verb == LIST_ADD || c->verb == LIST_DEL;
+    bool exact = c->verb == LIST_ADDX || c->verb == LIST_DELX || c->verb == LIST_POP;
+    bool blind = c->verb == LIST_ADD || c->verb == LIST_DEL || c->verb == LIST_ADDT;
+    if (is_beyond(call)) {
+        if (call->applied > 0 || c->status != LIST_NOT_STORED) {
+            wrong(o, call, "a content beyond the cap was not refused");
+        }
+        return;
+    }
     if ((exact || blind) && c->status != LIST_OK) {
         leases_note_refused(o, call);
     }
@@ -402,8 +496,12 @@ static void judge_change(struct oracle *o, struct session_model *session, struct
         wrong(o, call, "no lease would give this answer");
     }
     if (call->applied > 0 && (c->status == LIST_OK || c->verb == LIST_DROP)) {
-        if (exact && c->number != call->expected) {
+        bool counts = exact || several_stores(call);
+        if (counts && (c->number < call->expected || c->number > call->expected + call->more)) {
             wrong(o, call, "wrong number");
+        }
+        if (c->verb == LIST_POP && !pops_answered(o, call)) {
+            wrong(o, call, "other items than were taken off");
         }
         if (call->applied_version < *floor) {
             wrong(o, call, "took effect before an earlier call of its session");
@@ -423,7 +521,9 @@ static void judge_change(struct oracle *o, struct session_model *session, struct
     uint32_t from = call->start_version > *floor ? call->start_version : *floor;
     from = from > *seen ? from : *seen;
     for (uint32_t v = from; v <= call->done_version; v++) {
-        if (does_nothing(o, call, &o->list[call->list].versions[v])) {
+        bool may = !o->list[call->list].versions[v].open || is_of_head(call) ||
+                   call->call.verb == LIST_COMPACT;
+        if (may && does_nothing(o, call, v)) {
             *floor = v;
             return;
         }
@@ -436,7 +536,7 @@ static void judge_error(struct oracle *o, struct sim_call *call)
     /* With on_missing = refuse an ldrop empties a list first, and says so when it comes no further.
      */
     bool said = call->call.verb == LIST_DROP && strstr(call->call.error, "list emptied") != NULL;
-    if (call->applied > 0 && !said) {
+    if ((call->applied > 0 && !said) || call->commits > 0) {
         wrong(o, call, "refused, but took effect");
     }
     if (call->call.error[0] == '\0') {
@@ -453,8 +553,26 @@ void oracle_judge(struct oracle *o, struct session_model *session, struct sim_ca
         return;
     }
     o->checked++;
+    const char *lost = rollback_judge(call);
+    if (lost != NULL) {
+        wrong(o, call, lost);
+    }
     if (call->call.status == LIST_CLIENT_ERROR || call->call.status == LIST_SERVER_ERROR) {
         judge_error(o, call);
+    } else if (is_tx(call)) {
+        const char *what = txs_judge(o, call);
+        if (what != NULL) {
+            wrong(o, call, what);
+        }
+    } else if (is_joint(call) && (!several_stores(call) || call->call.status == LIST_MISSING)) {
+        if (!several_is_right(o, call)) {
+            wrong(o, call, "at no instant would the lists together give this answer");
+        }
+    } else if (call->call.verb == LIST_PURGE) {
+        const char *what = tags_judge(o, call);
+        if (what != NULL) {
+            wrong(o, call, what);
+        }
     } else if (list_verb_reads(call->call.verb)) {
         judge_read(o, session, call);
     } else {

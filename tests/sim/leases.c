@@ -38,28 +38,31 @@ static void pend(struct absence *a, const struct sim_call *call)
             CHECK(a->pending != NULL);
         }
         a->pending[a->pending_count++] =
-            (struct pending){call->ids[i], list_call_deletes(&call->call, i)};
+            (struct pending){call->ids[i], list_call_deletes(&call->call, i), call->recent,
+                             call->call.verb == LIST_ADDT ? call->call.until_s : 0};
     }
 }
 
 void leases_lay(const struct absence *a, struct ids *items)
 {
     for (size_t i = 0; i < a->pending_count; i++) {
-        if (a->pending[i].deletes) {
-            (void)ids_remove(items, a->pending[i].id);
-        } else {
-            (void)ids_add(items, a->pending[i].id);
+        const struct pending *p = &a->pending[i];
+        if (p->deletes || p->recent || p->until_s != 0 || ids_until(items, p->id) != 0) {
+            (void)ids_remove(items, p->id);
+        }
+        if (!p->deletes && !ids_has(items, p->id)) {
+            ids_push_timed(items, p->id, p->until_s);
         }
     }
 }
 
-void leases_append(struct oracle *o, unsigned list, const struct intent *intent, bool *exists,
+void leases_append(struct oracle *o, unsigned list, const struct purpose *purpose, bool *exists,
                    struct ids *items)
 {
     struct absence *a = &o->list[list].absence;
     *exists = false;
-    for (size_t i = 0; i < intent->count; i++) {
-        struct sim_call *call = intent->calls[i];
+    for (size_t i = 0; i < purpose->count; i++) {
+        struct sim_call *call = purpose->calls[i];
         if (call->call.verb == LIST_SET) {
             leases_forget(o, list);
             *exists = true;
@@ -111,6 +114,12 @@ static void compare_pending(const struct oracle *o, unsigned list, int64_t now_s
     ids_copy(&expected, &stored);
     model_lay_log(&o->cluster, slice_of(o->list[list].key), now_s, &stored);
     leases_lay(&o->list[list].absence, &expected);
+    struct ids before[2] = {stored, expected};
+    stored = expected = (struct ids){0};
+    ids_copy_at(&stored, &before[0], oracle_over_s(o, now_s));
+    ids_copy_at(&expected, &before[1], oracle_over_s(o, now_s));
+    ids_fini(&before[0]);
+    ids_fini(&before[1]);
     if (!ids_equal(&stored, &expected)) {
         sim_violation("L%u: what was appended to the missing list is not kept as it was", list);
     }

@@ -7,14 +7,15 @@
 
 #include "../world/model.h"
 
-struct intent;
+struct purpose;
 struct oracle;
 struct sim_call;
 
 /* An addition or deletion that was appended while the list was missing. */
 struct pending {
     uint16_t id;
-    bool deletes;
+    bool deletes, recent;
+    uint32_t until_s; /* of an item with a time; else 0 */
 };
 
 struct lease_mark {
@@ -39,7 +40,7 @@ void leases_forget(struct oracle *o, unsigned list);
 /* Lays what was appended over what fills the list. */
 void leases_lay(const struct absence *a, struct ids *items);
 /* Blind changes have come to the head of a missing list. */
-void leases_append(struct oracle *o, unsigned list, const struct intent *intent, bool *exists,
+void leases_append(struct oracle *o, unsigned list, const struct purpose *purpose, bool *exists,
                    struct ids *items);
 /* No lease may be under way when that happens. */
 void leases_check_over(const struct oracle *o, unsigned list, int64_t now_s, const char *what);

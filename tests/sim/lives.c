@@ -30,6 +30,7 @@ void message_before(struct sim_world *w, struct message *m)
     if (is_foreign_list(m->list)) {
         foreign_before(w, m);
     }
+    m->purpose.stored_bytes = item != NULL ? item->value->used : 0;
     m->was_absent = item != NULL && says_absent(item);
     if (item != NULL) {
         memcpy(m->ends_s, item->ends_s, item->end_count * sizeof *item->ends_s);
@@ -87,7 +88,7 @@ static bool is_from_now(const struct sim_world *w, const struct message *m, int6
     int64_t late_s = w->clocks_s[m->flight.server] + left_s - at_s;
     /* So is what a put gives a list whose sublists end. */
     bool looked =
-        left_s > EXPTIME_RELATIVE_MAX_S || (w->p.format > 1 && m->intent.kind == INTENT_PUT);
+        left_s > EXPTIME_RELATIVE_MAX_S || (w->p.format > 1 && m->purpose.kind == PURPOSE_PUT);
     return late_s == 0 || (looked && late_s > 0 && late_s < LOOK_AGE_MAX_S);
 }
 
@@ -121,9 +122,9 @@ static bool must_be_renewed(const struct sim_world *w, const struct message *m, 
 /* The call that gives the list a time, if one does. */
 static const struct list_call *touch_of(const struct message *m)
 {
-    for (size_t i = 0; i < m->intent.count; i++) {
-        if (m->intent.calls[i]->call.has_exptime) {
-            return &m->intent.calls[i]->call;
+    for (size_t i = 0; i < m->purpose.count; i++) {
+        if (m->purpose.calls[i]->call.has_exptime) {
+            return &m->purpose.calls[i]->call;
         }
     }
     return NULL;
@@ -163,7 +164,7 @@ static void check_given(const struct sim_world *w, const struct message *m,
 static void check_rewritten(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     const struct slice key = flight_key(&m->flight);
-    bool begins = m->intent.kind == INTENT_PUT &&
+    bool begins = m->purpose.kind == PURPOSE_PUT &&
                   (w->p.ttl_s > 0 ? is_from_now(w, m, at_s, w->p.ttl_s) : at_s == 0);
     if (!begins && !was_to_expire(w, m, at_s) && !may_be_renewed(w, m, at_s) &&
         !is_announced_in(m, at_s)) {
@@ -182,7 +183,7 @@ static bool begins_well(const struct sim_world *w, const struct message *m, int6
     if (slice_starts_with(value, SLICE_LIT("^1 ?0.0\n~"))) {
         return at_s == 0; /* a head to announce in: what is written is found as long as it stands */
     }
-    if (m->intent.kind == INTENT_COMPACT) {
+    if (m->purpose.kind == PURPOSE_COMPACT) {
         /* An lput announces in a head of its own. */
         return at_s == 0 || is_from_now(w, m, at_s, w->p.ttl_s);
     }
@@ -204,6 +205,16 @@ static void check_lease(const struct sim_world *w, const struct message *m, int6
     }
 }
 
+/* A client gives it another time: to a node that is another version of the document. */
+static void touch_item(struct sim_world *w, unsigned server, struct item *item, int64_t end_s)
+{
+    struct store *store = &w->base.stores[server];
+    if (store->vbuckets != NULL && item->expires_s != end_s) {
+        item->cas = store_next_cas(store, item_key(item), world_now(&w->base).wall_s);
+    }
+    item->expires_s = end_s;
+}
+
 /* Rewriting keeps the very second of the server's clock, or renews it. By hand it is not kept. What
  * is made without a time is given one at once by another client. */
 void lives_check(struct sim_world *w, const struct message *m)
@@ -214,7 +225,7 @@ void lives_check(struct sim_world *w, const struct message *m)
         m->flight.request.verb == BE_ADD ||
         (m->flight.request.verb == BE_CAS && m->was_absent && item != NULL && !says_absent(item));
     const struct list_call *touch = m->proxy == NULL ? NULL : touch_of(m);
-    if (m->intent.kind == INTENT_LEASE) {
+    if (m->purpose.kind == PURPOSE_LEASE) {
         check_lease(w, m, at_s);
     } else if (touch != NULL && (begins || m->flight.request.verb == BE_CAS)) {
         check_given(w, m, touch, at_s);
@@ -235,9 +246,9 @@ void lives_check(struct sim_world *w, const struct message *m)
     if (item != NULL) {
         item->end_count = 0;
     }
-    if (item != NULL && begins && m->intent.kind != INTENT_LEASE && item->expires_s == 0 &&
+    if (item != NULL && begins && m->purpose.kind != PURPOSE_LEASE && item->expires_s == 0 &&
         touch == NULL && w->p.expiry_s > 0) {
-        item->expires_s = w->clocks_s[m->flight.server] + w->p.expiry_s;
+        touch_item(w, m->flight.server, item, w->clocks_s[m->flight.server] + w->p.expiry_s);
     }
 }
 
@@ -281,11 +292,14 @@ void lives_touch(struct sim_world *w, unsigned server, struct slice key)
         return; /* its sublists may end before: see check_touched() */
     }
     item->ends_s[item->end_count++] = item->expires_s;
-    item->expires_s = end_s;
+    touch_item(w, server, item, end_s);
     trace(&w->base, "s%u lets %.*s expire at %lld", server, SLICE_ARGS(key),
           (long long)item->expires_s);
     for (unsigned list = 0; list < w->p.lists; list++) {
         oracle_note_life(&w->oracle, list, now_s);
+        if (w->p.couchbase != COUCHBASE_NOT) {
+            oracle_note_mark(&w->oracle, list, now_s);
+        }
     }
 }
 

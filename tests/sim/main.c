@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,8 +17,9 @@
 #include "run.h"
 #include "world.h"
 
-/* Run without arguments, and of each other dialect. */
-#define SEEDS_DEFAULT 200
+/* Run without arguments, of nodes of a cluster, and of each other dialect. */
+#define SEEDS_DEFAULT 160
+#define SEEDS_COUCHBASE 40
 #define SEEDS_DIALECT 25
 /* And of a crowd of proxies that add to one list of servers that are far. */
 #define SEEDS_CROWD 2
@@ -26,9 +28,14 @@ static const char crowd[] =
     "think_us=2 deadline_us=2000000 long_ms=0 lists=1 items=4000 servers=1 log_limit=16384 "
     "log_hard_limit=131072 sublist_limit=131072 item_size_max=1048576 cache_bytes=1048576 "
     "fold_memory=0 answer_limit=0 session_limit=0 grace_s=100 touch_interval_s=0 expiry_s=0 "
-    "touches=0 ttl_s=0 format=1 leases=0 "
+    "touches=0 ttl_s=0 format=1 leases=0 timed=0 max_items=0 "
     "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 refuse=0 spread=0 "
-    "history=0 views=1 foreign=0";
+    "history=0 views=1 view_limit=0 foreign=0 joints=0 purges=0";
+/* Transactions that meet in few lists of few items, in the worlds of all seeds. */
+static const char transactions[] =
+    "txs=75 format=4 lists=4 items=5 growth=0 clients=6 log_limit=512 log_hard_limit=8192 "
+    "item_size_max=1048576 leases=0 timed=0 max_items=0 purges=0 touches=0 ttl_s=0 ttl_renew=0 "
+    "expiry_s=0 expiries=0 history=0 only_adds=0";
 /* Calls as the seed says. */
 #define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
@@ -36,24 +43,27 @@ static const char crowd[] =
 struct options {
     uint64_t seed, seeds, first, ops, jobs;
     enum list_dialect dialect;
-    bool all_dialects;
-    bool has_seed, trace, keep_size;
+    bool all_dialects, couchbase;
+    bool has_seed, trace, keep_size, brief;
     const char *changes;
     struct ranges without_calls, without_faults;
 };
 
 static const char usage[] =
-    "usage: sim [--seeds N] [--first N] [--jobs N]   seeds from --first on (default: 200 from 1)\n"
+    "usage: sim [--seeds N] [--first N] [--jobs N]   seeds from --first on (default: 160 from 1)\n"
     "       sim --seed N [--trace]                   one seed; --trace shows every step\n"
     "  --dialect NAME        how lists are stored (default: native; without any option, some "
     "seeds\n"
     "                        of each)\n"
     "  --ops N               calls of clients per seed\n"
     "  --crowd               20 proxies that add to one list of a server that is far\n"
+    "  --couchbase           servers are nodes of a Couchbase cluster\n"
+    "  --transactions        most calls are transactions, which meet in few lists\n"
     "  --set \"NAME=N ...\"    another world: the names that the first line of a run shows\n"
     "  --without-calls LIST  leaves out these calls, as 3-10,17\n"
     "  --without-faults LIST the same for faults\n"
-    "  --keep-size           do not look for a smaller run that fails\n";
+    "  --keep-size           do not look for a smaller run that fails\n"
+    "  --brief               of seeds that fail, only say which rule they break\n";
 
 static void __attribute__((noreturn)) refuse(const char *what)
 {
@@ -94,6 +104,9 @@ static void take_option(struct options *o, int c)
     case 'k':
         o->keep_size = true;
         break;
+    case 'b':
+        o->brief = true;
+        break;
     case 'n':
         o->all_dialects = false;
         o->seeds = number(optarg);
@@ -118,6 +131,14 @@ static void take_option(struct options *o, int c)
         o->changes = crowd;
         o->all_dialects = false;
         break;
+    case 'T':
+        o->changes = transactions;
+        o->all_dialects = false;
+        break;
+    case 'B':
+        o->couchbase = true;
+        o->all_dialects = false;
+        break;
     case 'C':
         ranges(&o->without_calls, optarg);
         break;
@@ -135,6 +156,7 @@ static void parse(int argc, char **argv, struct options *o)
                                           {"ops", 1, NULL, 'o'},
                                           {"trace", 0, NULL, 't'},
                                           {"keep-size", 0, NULL, 'k'},
+                                          {"brief", 0, NULL, 'b'},
                                           {"seeds", 1, NULL, 'n'},
                                           {"first", 1, NULL, 'f'},
                                           {"jobs", 1, NULL, 'j'},
@@ -143,6 +165,8 @@ static void parse(int argc, char **argv, struct options *o)
                                           {"without-faults", 1, NULL, 'F'},
                                           {"dialect", 1, NULL, 'D'},
                                           {"crowd", 0, NULL, 'W'},
+                                          {"transactions", 0, NULL, 'T'},
+                                          {"couchbase", 0, NULL, 'B'},
                                           {NULL, 0, NULL, 0}};
     int c;
     opterr = 0;
@@ -163,6 +187,9 @@ static void parse(int argc, char **argv, struct options *o)
 static void choose_params(const struct options *o, uint64_t seed, struct params *p)
 {
     params_of_seed(p, seed, o->dialect);
+    if (o->couchbase) {
+        nodes_mix(p);
+    }
     if (o->ops != OPS_DEFAULT) {
         p->ops = o->ops;
     }
@@ -227,13 +254,13 @@ static uint64_t run_seeds(const struct options *o)
         }
         uint64_t failed_seed = 0;
         if (await_one(jobs, &count, &failed_seed)) {
-            printf("FAILED: %s seed %llu\n", dialect_name(o->dialect),
-                   (unsigned long long)failed_seed);
+            printf("FAILED: %s%s seed %llu\n", dialect_name(o->dialect),
+                   o->couchbase ? " --couchbase" : "", (unsigned long long)failed_seed);
             first_failed = failed++ == 0 ? failed_seed : first_failed;
         }
     }
     struct sim_totals totals = sim_totals[o->dialect];
-    if (failed > 0) {
+    if (failed > 0 && !o->brief) {
         explain(o, first_failed);
     }
     sim_totals[o->dialect] = totals;
@@ -263,14 +290,21 @@ static uint64_t run_dialect(const struct options *o)
     time_t start = time(NULL);
     uint64_t failed = run_seeds(o);
     const struct sim_totals *t = &sim_totals[o->dialect];
-    if (o->dialect != DIALECT_NATIVE) {
-        printf("%s: ", dialect_name(o->dialect));
+    if (o->dialect != DIALECT_NATIVE || o->couchbase) {
+        printf("%s: ", o->couchbase ? "couchbase" : dialect_name(o->dialect));
     }
     printf("%llu calls of clients, %llu answers checked, %llu faults, %llu histories checked (%llu "
            "undecided), %lld s\n",
            (unsigned long long)t->calls, (unsigned long long)t->checked,
            (unsigned long long)t->faults, (unsigned long long)t->histories,
            (unsigned long long)t->undecided, (long long)(time(NULL) - start));
+    if (t->indexed > 0) {
+        printf("%llu reads answered by an index\n", (unsigned long long)t->indexed);
+    }
+    if (t->committed + t->aborted > 0) {
+        printf("%llu transactions committed, %llu aborted\n", (unsigned long long)t->committed,
+               (unsigned long long)t->aborted);
+    }
     if (t->came_back > 0) {
         printf("%s: %llu sights of deleted items that have come back\n", dialect_name(o->dialect),
                (unsigned long long)t->came_back);
@@ -296,6 +330,14 @@ int main(int argc, char **argv)
         return run_one(&o);
     }
     uint64_t seeds = o.seeds, failed = run_dialect(&o);
+    if (o.all_dialects) {
+        memset(&sim_totals[DIALECT_NATIVE], 0, sizeof *sim_totals);
+        o.couchbase = true;
+        o.seeds = SEEDS_COUCHBASE;
+        seeds += o.seeds;
+        failed += run_dialect(&o);
+        o.couchbase = false;
+    }
     o.seeds = SEEDS_DIALECT;
     for (unsigned d = DIALECT_NATIVE + 1; o.all_dialects && d < DIALECT_COUNT; d++) {
         o.dialect = d;

@@ -74,8 +74,8 @@ static bool is_one_of(const char *name, const char *const names[], size_t count)
 static void smaller_world(struct search *s)
 {
     static const char *const fixed[] = {
-        "ops",     "delay_us",      "think_us",    "fault_us",     "log_limit", "log_hard_limit",
-        "grace_s", "sublist_limit", "cache_bytes", "item_size_max"};
+        "ops",     "delay_us",      "think_us",    "fault_us",      "log_limit",  "log_hard_limit",
+        "grace_s", "sublist_limit", "cache_bytes", "item_size_max", "index_bytes"};
     /* Lists that live for less than the run are not there in the end, as they should not be. */
     static const char *const all_or_none[] = {"expiry_s", "ttl_s", "touches"};
     for (size_t i = 0; param_at(i) != NULL; i++) {

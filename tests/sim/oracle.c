@@ -4,21 +4,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "several.h"
 #include "list/format/head.h"
 #include "outside.h"
+#include "pops.h"
+#include "tags.h"
+#include "txs.h"
 
-static const struct version *push_version(struct model_list *l, bool exists,
-                                          const struct ids *items)
+void oracle_push_version(struct oracle *o, unsigned list, bool exists, const struct ids *items,
+                         uint64_t at)
 {
+    struct model_list *l = &o->list[list];
     if (l->count == l->cap) {
         l->cap = l->cap == 0 ? 64 : l->cap * 2;
         l->versions = realloc(l->versions, l->cap * sizeof *l->versions);
         CHECK(l->versions != NULL);
     }
     struct version *version = &l->versions[l->count++];
-    *version = (struct version){.exists = exists};
+    *version = (struct version){.exists = exists,
+                                .max = l->max,
+                                .refuses = l->refuses,
+                                .open = txs_is_open(o, list),
+                                .at = at};
     ids_copy(&version->items, items);
-    return version;
 }
 
 void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
@@ -28,7 +36,7 @@ void oracle_init(struct oracle *o, struct cluster cluster, unsigned lists)
     for (unsigned i = 0; i < lists; i++) {
         snprintf(o->list[i].key, sizeof o->list[i].key, "L%u", i);
         snprintf(o->list[i].head_key, sizeof o->list[i].head_key, "L%u#", i);
-        push_version(&o->list[i], false, &none);
+        oracle_push_version(o, i, false, &none, ++o->moment);
         o->list[i].tidy = true;
         o->list[i].deleted_at = calloc(ITEMS_MAX, sizeof(uint64_t));
         CHECK(o->list[i].deleted_at != NULL);
@@ -61,7 +69,9 @@ void oracle_fini(struct oracle *o)
         free(o->list[i].lives);
         leases_fini(&o->list[i].absence);
     }
+    txs_destroy(&o->txs);
     free(o->losses);
+    free(o->tags);
 }
 
 const struct version *oracle_now(const struct oracle *o, unsigned list)
@@ -69,7 +79,7 @@ const struct version *oracle_now(const struct oracle *o, unsigned list)
     return &o->list[list].versions[o->list[list].count - 1];
 }
 
-static void note_mark(struct oracle *o, unsigned list, int64_t now_s)
+void oracle_note_mark(struct oracle *o, unsigned list, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
     struct slice key = slice_of(l->head_key);
@@ -91,8 +101,10 @@ static void note_mark(struct oracle *o, unsigned list, int64_t now_s)
 void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items)
 {
     const struct version *now = oracle_now(o, list);
-    if (now->exists != exists || !ids_equal(&now->items, items)) {
-        push_version(&o->list[list], exists, items);
+    const struct model_list *l = &o->list[list];
+    bool same_cap = now->max == l->max && now->refuses == l->refuses;
+    if (now->exists != exists || !ids_equal(&now->items, items) || !same_cap) {
+        oracle_push_version(o, list, exists, items, ++o->moment);
     }
 }
 
@@ -106,7 +118,7 @@ void oracle_apply_blind(struct ids *items, const struct sim_call *call)
         if (list_call_deletes(&call->call, i)) {
             (void)ids_remove(items, call->ids[i]);
         } else {
-            (void)ids_add(items, call->ids[i]);
+            (void)oracle_add(items, call, call->ids[i]);
         }
     }
 }
@@ -118,22 +130,6 @@ static void __attribute__((noreturn)) wrong_effect(const struct sim_call *call, 
     sim_violation("%s: %s", what, text);
 }
 
-void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct sim_call *call)
-{
-    call->expected = 0;
-    if (call->call.verb == LIST_CREATE && (items->count > 0 || (exists && o->refuse))) {
-        wrong_effect(call, "lcreate took effect on a list that exists");
-    }
-    if (call->call.verb != LIST_CREATE && !exists && o->refuse) {
-        wrong_effect(call, "an exact change took effect on a list that is missing");
-    }
-    for (size_t i = 0; i < call->call.item_count; i++) {
-        bool did = call->call.verb == LIST_DELX ? ids_remove(items, call->ids[i])
-                                                : ids_add(items, call->ids[i]);
-        call->expected += did;
-    }
-}
-
 void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_version)
 {
     bool first = call->applied++ == 0;
@@ -141,10 +137,11 @@ void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_vers
         call->applied_version = o->list[call->list].count - 1;
         call->made_version = made_version;
     }
+    tags_added(o, call, made_version);
     if (call->call.verb == LIST_DROP) {
         return;
     }
-    if (!first) {
+    if (call->applied > 1 + call->lost) {
         wrong_effect(call, "a call took effect twice");
     }
     if (call->done && !call_unknown(call)) {
@@ -164,46 +161,50 @@ bool oracle_version_is(const struct oracle *o, unsigned list, uint64_t seen, uin
 }
 
 /* A whole content takes the place of what was there: only where the call's condition holds. */
-static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call)
+static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call, int64_t now_s)
 {
     const struct model_list *l = &o->list[call->list];
     const struct version *before = oracle_now(o, call->list);
     const struct list_call *c = &call->call;
-    bool missing = o->refuse ? !before->exists : items->count == 0;
+    bool missing = o->refuse ? !before->exists : oracle_count_at(items, now_s + call->lead_s) == 0;
+    bool present = o->refuse ? before->exists : oracle_count_at(items, call->from_s) > 0;
     if ((c->condition == LIST_IF_MISSING && !missing) ||
-        (c->condition == LIST_IF_PRESENT && missing) ||
+        (c->condition == LIST_IF_PRESENT && !present) ||
         (c->condition == LIST_IF_LEASED && (!missing || c->expected != l->absence.token)) ||
         /* Of an empty list no answer shows the version: only the simulator can know it. */
         (c->condition == LIST_IF_VERSION &&
          !oracle_version_is(o, call->list, c->expected, l->count - 1))) {
         wrong_effect(call, "a put took effect though its condition does not hold");
     }
+    if (several_stores(call)) {
+        several_apply(o, items, call, now_s);
+        return;
+    }
     if (c->condition == LIST_IF_LEASED) {
         leases_check_fill(o, call);
     }
     ids_clear(items);
     for (size_t i = 0; i < c->item_count; i++) {
-        (void)ids_add(items, call->ids[i]);
+        (void)oracle_add(items, call, call->ids[i]);
     }
 }
 
-static void note_clear(struct oracle *o, const struct intent *intent, const struct ids *before)
+static void note_clear(struct oracle *o, const struct purpose *purpose, const struct ids *before)
 {
-    for (size_t i = 0; before->count > 0 && i < intent->count; i++) {
-        if (++intent->calls[i]->clears > 1 && !o->refuse) {
+    for (size_t i = 0; before->count > 0 && i < purpose->count; i++) {
+        if (++purpose->calls[i]->clears > 1 && !o->refuse) {
             sim_violation(
                 "an ldrop dropped items twice: those added after it took effect are gone");
         }
     }
 }
 
-/* What the content must be after the request. */
 /* Is what was appended to a missing list to stand behind the content? Not where that is to be all.
  */
-static bool stands_behind(const struct intent *intent)
+static bool stands_behind(const struct purpose *purpose)
 {
-    for (size_t i = 0; i < intent->count; i++) {
-        if (intent->calls[i]->call.condition == LIST_ALWAYS) {
+    for (size_t i = 0; i < purpose->count; i++) {
+        if (purpose->calls[i]->call.condition == LIST_ALWAYS) {
             return false;
         }
     }
@@ -212,23 +213,47 @@ static bool stands_behind(const struct intent *intent)
 
 static void fill(struct oracle *o, unsigned list, struct ids *items)
 {
+    uint32_t max = items->max;
+    items->max = 0; /* what was appended counts by what it amounts to, and is cut then */
     leases_lay(&o->list[list].absence, items);
+    items->max = max;
+    while (max > 0 && items->count > max) {
+        (void)ids_remove(items, items->ids[items->refuses ? items->count - 1 : 0]);
+    }
     leases_forget(o, list);
 }
 
 /* Is it an exact change of a list that is missing? It takes the lease away, and is refused. */
-static bool ends_lease(const struct oracle *o, const struct intent *intent, bool exists)
+static bool ends_lease(const struct oracle *o, const struct purpose *purpose, bool exists)
 {
-    enum list_verb verb = intent->count > 0 ? intent->calls[0]->call.verb : LIST_GET;
-    return intent->kind == INTENT_EXACT && o->refuse && !exists &&
-           (verb == LIST_ADDX || verb == LIST_DELX);
+    enum list_verb verb = purpose->count > 0 ? purpose->calls[0]->call.verb : LIST_GET;
+    return purpose->kind == PURPOSE_EXACT && o->refuse && !exists &&
+           (verb == LIST_ADD || verb == LIST_ADDX || verb == LIST_DELX);
 }
 
-static void expect(struct oracle *o, unsigned list, const struct intent *intent,
+static void expect_removal(struct oracle *o, unsigned list, const struct purpose *purpose,
+                           bool existed, int64_t now_s, struct ids *items)
+{
+    if (oracle_count_at(items, oracle_over_s(o, now_s)) > 0 && purpose->count == 0) {
+        sim_violation("L%u: the head was removed, with %u items in the list", list, items->count);
+    }
+    note_clear(o, purpose, items);
+    ids_clear(items);
+    bool asked = o->drops_absent ? purpose->count > 0 : purpose->may_remove;
+    if (o->refuse && !asked && existed) {
+        sim_violation("L%u: an empty list was removed without an ldrop", list);
+    }
+    if (purpose->count == 0) {
+        leases_check_over(o, list, now_s, "its head was removed");
+    }
+    leases_forget(o, list);
+}
+
+static void expect(struct oracle *o, unsigned list, const struct purpose *purpose,
                    const struct be_request *request, int64_t now_s, bool *exists, struct ids *items)
 {
     const struct version *before = oracle_now(o, list);
-    ids_copy(items, &before->items);
+    oracle_begin(o, list, purpose, now_s, items);
     *exists = true;
     if (request->verb == BE_ADD && before->exists) {
         sim_violation("L%u: ADD of a head that is there", list);
@@ -239,59 +264,50 @@ static void expect(struct oracle *o, unsigned list, const struct intent *intent,
         }
         leases_forget(o, list);
     }
-    if (ends_lease(o, intent, before->exists)) {
+    if (ends_lease(o, purpose, before->exists)) {
         leases_forget(o, list);
         *exists = false;
-    } else if (intent->kind == INTENT_LEASE) {
+    } else if (purpose->kind == PURPOSE_LEASE) {
         if (before->exists) {
             sim_violation("L%u: a lease was given though the list is there", list);
         }
         *exists = false;
-    } else if (intent->kind == INTENT_ROUND && o->refuse && !before->exists &&
+    } else if (purpose->kind == PURPOSE_ROUND && o->refuse && !before->exists &&
                request->verb != BE_ADD) {
-        leases_append(o, list, intent, exists, items);
-    } else if (intent->kind == INTENT_ROUND) {
-        for (size_t i = 0; i < intent->count; i++) {
-            oracle_apply_blind(items, intent->calls[i]);
+        leases_append(o, list, purpose, exists, items);
+    } else if (purpose->kind == PURPOSE_ROUND) {
+        for (size_t i = 0; i < purpose->count; i++) {
+            oracle_apply_blind(items, purpose->calls[i]);
         }
-    } else if (intent->kind == INTENT_EXACT) {
-        for (size_t i = 0; i < intent->count; i++) {
-            oracle_apply_exact(o, before->exists, items, intent->calls[i]);
+    } else if (purpose->kind == PURPOSE_EXACT) {
+        o->popped_bytes = 0;
+        for (size_t i = 0; i < purpose->count; i++) {
+            oracle_apply_exact(o, before->exists, items, purpose->calls[i], now_s);
         }
         fill(o, list, items);
-    } else if (intent->kind == INTENT_PUT) {
-        for (size_t i = 0; i < intent->count; i++) {
-            apply_put(o, items, intent->calls[i]);
+    } else if (purpose->kind == PURPOSE_PUT) {
+        for (size_t i = 0; i < purpose->count; i++) {
+            apply_put(o, items, purpose->calls[i], now_s);
         }
-        if (stands_behind(intent)) {
+        if (stands_behind(purpose)) {
             fill(o, list, items);
         }
         leases_forget(o, list);
-    } else if (intent->kind == INTENT_DROP || (intent->kind == INTENT_COMPACT && intent->clears)) {
-        if (intent->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
+    } else if (purpose->kind == PURPOSE_DROP ||
+               (purpose->kind == PURPOSE_COMPACT && purpose->clears)) {
+        if (purpose->count == 0 && !(o->miss_damaged && o->list[list].damaged)) {
             sim_violation("L%u: cleared, though no call asked for it and it is not damaged", list);
         }
-        note_clear(o, intent, items);
+        note_clear(o, purpose, items);
         ids_clear(items);
         *exists = before->exists && !o->drops_absent;
         leases_forget(o, list);
     } else if (request->verb == BE_CAS_DELETE) {
-        if (items->count > 0 && intent->count == 0) {
-            sim_violation("L%u: the head was removed, with %u items in the list", list,
-                          items->count);
-        }
-        note_clear(o, intent, items);
-        ids_clear(items);
-        bool asked = o->drops_absent ? intent->count > 0 : intent->may_remove;
-        if (o->refuse && !asked && before->exists) {
-            sim_violation("L%u: an empty list was removed without an ldrop", list);
-        }
-        if (intent->count == 0) {
-            leases_check_over(o, list, now_s, "its head was removed");
-        }
-        leases_forget(o, list);
+        expect_removal(o, list, purpose, before->exists, now_s, items);
         *exists = false;
-    } else if (intent->kind != INTENT_COMPACT) {
+    } else if (purpose->kind == PURPOSE_TX) {
+        *exists = before->exists || request->verb == BE_ADD;
+    } else if (purpose->kind != PURPOSE_COMPACT) {
         sim_violation("L%u: a head was changed by something unknown", list);
     } else {
         *exists = before->exists || !o->refuse;
@@ -321,7 +337,7 @@ static bool is_there(const struct oracle *o, const struct stored *stored)
     return stored->exists && !(o->refuse && stored->absent && !stored->cleared);
 }
 
-static void decode(struct oracle *o, unsigned list, int64_t now_s, struct ids *items,
+void oracle_decode(struct oracle *o, unsigned list, int64_t now_s, struct ids *items,
                    struct stored *out)
 {
     struct decoded *content = &o->content;
@@ -352,7 +368,7 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
     struct ids items = {0};
     struct stored stored;
     const char *key = l->key;
-    decode(o, list, now_s, &items, &stored);
+    oracle_decode(o, list, now_s, &items, &stored);
     if (stored.malformed) {
         sim_violation("%s: malformed after %s", key, after);
     }
@@ -371,7 +387,7 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
     if (o->format == NULL && o->refuse && !now->exists) {
         leases_compare(o, list, &stored, strcmp(after, "a lease") == 0, now_s);
     }
-    if (known && (exists != now->exists || !ids_equal(&items, &now->items))) {
+    if (known && (exists != now->exists || !oracle_same(o, &items, &now->items, now_s))) {
         print_items("must hold", &now->items);
         print_items("is stored", &items);
         sim_violation("%s: wrong content after %s (%s, must be %s)", key, after,
@@ -382,16 +398,16 @@ static void compare(struct oracle *o, unsigned list, int64_t now_s, const char *
 
 /* Each of the calls has its own moment within the request: those between them may be answered from
  * the content as of then. */
-static void pass_turns(struct oracle *o, unsigned list, const struct intent *intent)
+static void pass_turns(struct oracle *o, unsigned list, const struct purpose *purpose)
 {
-    for (size_t i = 0; i < intent->count; i++) {
+    for (size_t i = 0; i < purpose->count; i++) {
         const struct version *before = oracle_now(o, list);
         struct ids items = {0};
         uint32_t count = o->list[list].count;
         ids_copy(&items, &before->items);
-        oracle_apply_blind(&items, intent->calls[i]);
+        oracle_apply_blind(&items, purpose->calls[i]);
         oracle_set_current(o, list, before->exists, &items);
-        oracle_mark_applied(o, intent->calls[i], o->list[list].count > count);
+        oracle_mark_applied(o, purpose->calls[i], o->list[list].count > count);
         ids_fini(&items);
     }
 }
@@ -412,53 +428,51 @@ static void note_end(struct oracle *o, unsigned list, const struct be_request *r
     }
 }
 
-void oracle_head_changed(struct oracle *o, unsigned list, const struct intent *intent,
+void oracle_head_changed(struct oracle *o, unsigned list, const struct purpose *purpose,
                          const struct be_request *request, int64_t now_s)
 {
     struct ids items = {0};
     bool exists;
-    if (intent->kind == INTENT_TURNS) {
-        pass_turns(o, list, intent);
-        note_mark(o, list, now_s);
+    if (purpose->kind == PURPOSE_TURNS) {
+        pass_turns(o, list, purpose);
+        txs_changed(o, list, purpose, now_s);
+        oracle_note_mark(o, list, now_s);
         note_end(o, list, request, now_s);
         compare(o, list, now_s, "changes and looks in turns");
         return;
     }
-    if (intent->kind == INTENT_WORK) {
-        oracle_work_done(o, list, intent, request, now_s);
-        note_mark(o, list, now_s);
+    if (purpose->kind == PURPOSE_PURGE) {
+        tags_written(o, list, purpose, request);
+        txs_changed(o, list, purpose, now_s);
+        oracle_note_mark(o, list, now_s);
+        note_end(o, list, request, now_s);
+        compare(o, list, now_s, "an lpurge");
+        return;
+    }
+    if (purpose->kind == PURPOSE_WORK) {
+        oracle_work_done(o, list, purpose, request, now_s);
+        oracle_note_mark(o, list, now_s);
         note_end(o, list, request, now_s);
         compare(o, list, now_s, be_verb_name(request->verb));
         return;
     }
-    bool refused = ends_lease(o, intent, oracle_now(o, list)->exists);
-    expect(o, list, intent, request, now_s, &exists, &items);
+    bool refused = ends_lease(o, purpose, oracle_now(o, list)->exists);
+    expect(o, list, purpose, request, now_s, &exists, &items);
     uint32_t before = o->list[list].count;
     oracle_set_current(o, list, exists, &items);
-    for (size_t i = 0; i < intent->count && !refused; i++) {
-        oracle_mark_applied(o, intent->calls[i], o->list[list].count > before);
+    bool applies = !refused && purpose->kind != PURPOSE_TX;
+    for (size_t i = 0; i < purpose->count && applies; i++) {
+        if (purpose->kind == PURPOSE_EXACT && purpose->calls[i]->refused) {
+            continue;
+        }
+        oracle_mark_applied(o, purpose->calls[i], o->list[list].count > before);
     }
-    note_mark(o, list, now_s);
+    txs_changed(o, list, purpose, now_s);
+    oracle_note_mark(o, list, now_s);
     note_end(o, list, request, now_s);
     ids_fini(&items);
-    compare(o, list, now_s, intent->kind == INTENT_LEASE ? "a lease" : be_verb_name(request->verb));
-}
-
-void oracle_note_life(struct oracle *o, unsigned list, int64_t now_s)
-{
-    struct model_list *l = &o->list[list];
-    struct slice key = slice_of(l->head_key);
-    const struct item *item = store_find(cluster_store(&o->cluster, key), key, now_s);
-    int64_t end_s = item == NULL ? 0 : item->expires_s;
-    if (l->life_count > 0 && l->lives[l->life_count - 1].end_s == end_s) {
-        return;
-    }
-    if (l->life_count == l->life_cap) {
-        l->life_cap = l->life_cap == 0 ? 64 : l->life_cap * 2;
-        l->lives = realloc(l->lives, l->life_cap * sizeof *l->lives);
-        CHECK(l->lives != NULL);
-    }
-    l->lives[l->life_count++] = (struct life_mark){++o->moment, end_s};
+    compare(o, list, now_s,
+            purpose->kind == PURPOSE_LEASE ? "a lease" : be_verb_name(request->verb));
 }
 
 /* What the list's server's clock shows. */
@@ -490,7 +504,7 @@ void oracle_look(struct oracle *o, int64_t now_s)
     struct ids items = {0};
     struct stored stored;
     for (unsigned i = 0; i < o->lists; i++) {
-        decode(o, i, now_s, &items, &stored);
+        oracle_decode(o, i, now_s, &items, &stored);
         if (!is_there(o, &stored) && (o->may_lose || o->may_expire)) {
             ids_clear(&o->list[i].adds);
             ids_clear(&o->list[i].deletes);
@@ -500,7 +514,10 @@ void oracle_look(struct oracle *o, int64_t now_s)
             o->list[i].tidy = true;
             ids_clear(&items);
             oracle_set_current(o, i, false, &items);
+            txs_lost(o, i, now_s);
         }
+    }
+    for (unsigned i = 0; i < o->lists; i++) { /* a loss of one list may matter in others */
         compare(o, i, now_s, o->may_lose ? "a loss in the backend" : "a while");
     }
     ids_fini(&items);
@@ -510,11 +527,14 @@ void oracle_submitted(struct oracle *o, struct sim_call *call, int64_t now_s)
 {
     const struct model_list *l = &o->list[call->list];
     call->asked_s = clock_of(o, call->list, now_s);
+    call->from_s = now_s + call->lead_s;
     call->asked = ++o->moment;
     call->start_version = l->count - 1;
     call->damage_seen = l->damaged;
     call->start_damage = l->damage_count;
+    several_asked(o, call);
     TAILQ_INSERT_TAIL(&o->sessions[call->session].calls, call, link);
+    tags_asked(o, call);
     if (o->outside != NULL) {
         outside_asked(o->outside, call);
     }
@@ -524,12 +544,16 @@ void oracle_done(struct oracle *o, struct sim_call *call, int64_t now_s)
 {
     struct session_model *session = &o->sessions[call->session];
     call->answered_s = clock_of(o, call->list, now_s);
+    call->to_s = now_s + call->lead_s;
     const struct model_list *l = &o->list[call->list];
+    tags_answered(o, call);
+    txs_answered(o, call);
     call->done = true;
     call->answered = ++o->moment;
     call->done_version = l->count - 1;
     call->tidy_seen = l->tidy || l->tidy_until > call->asked;
     call->damage_seen = call->damage_seen || l->damage_count != call->start_damage;
+    several_answered(o, call);
     if (o->outside != NULL) {
         outside_answered(o->outside, call);
         TAILQ_REMOVE(&session->calls, call, link);
@@ -547,7 +571,7 @@ void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_l
     struct stored stored;
     const char *key = o->list[list].key;
     compare(o, list, now_s, "everything");
-    decode(o, list, now_s, &items, &stored);
+    oracle_decode(o, list, now_s, &items, &stored);
     if (o->list[list].damaged) {
         ids_fini(&items);
         return;
@@ -558,6 +582,10 @@ void oracle_final(struct oracle *o, unsigned list, int64_t now_s, bool nothing_l
     if (nothing_left_over && (stored.garbage > 0 || stored.announcements > 0)) {
         sim_violation("%s: %u garbage names (or deletions) and %u announcements after lcompact",
                       key, stored.garbage, stored.announcements);
+    }
+    if (nothing_left_over && stored.token == 0 && stored.intents + stored.decisions > 0) {
+        sim_violation("%s: %u intents of transactions and %u decisions after lcompact", key,
+                      stored.intents, stored.decisions);
     }
     /* A run may hold deletions of what lay below it, if a merge of that left nothing. */
     if (stored.adds != items.count || (stored.entries != stored.adds && items.count == 0)) {

@@ -8,14 +8,18 @@
  * counts, and may come just before any change that writes the whole list.
  */
 #include "oracle.h"
+#include "tags.h"
 
 static void apply(struct oracle *o, unsigned list, struct ids *items, struct sim_call *call)
 {
     enum list_verb verb = call->call.verb;
-    if (verb == LIST_ADDX || verb == LIST_DELX || verb == LIST_CREATE) {
-        oracle_apply_exact(o, oracle_now(o, list)->exists, items, call);
+    if (verb == LIST_ADDX || verb == LIST_DELX || verb == LIST_CREATE || verb == LIST_POP) {
+        oracle_apply_exact(o, oracle_now(o, list)->exists, items, call, 0);
     } else if (verb == LIST_DROP) {
         ids_clear(items);
+    } else if (verb == LIST_PURGE) {
+        tags_purged(o, call, &o->content.items);
+        ids_copy(items, &o->content.items);
     } else if (verb != LIST_COMPACT && verb != LIST_TOUCH) {
         oracle_apply_blind(items, call);
     }
@@ -26,6 +30,9 @@ static void pass(struct oracle *o, unsigned list, const struct ids *items, struc
     uint32_t before = o->list[list].count;
     bool pair = o->format->dialect == DIALECT_PAIRED;
     oracle_set_current(o, list, pair ? items->count > 0 : call->call.verb != LIST_DROP, items);
+    if (call->call.verb == LIST_PURGE) {
+        return; /* by several writes */
+    }
     oracle_mark_applied(o, call, o->list[list].count > before);
 }
 
@@ -63,18 +70,18 @@ static bool same_counts(const struct ids *a, const struct ids *b)
 }
 
 /* Is stored what was before, and the calls' items behind it? */
-static bool is_longer(const struct oracle *o, unsigned list, const struct intent *intent)
+static bool is_longer(const struct oracle *o, unsigned list, const struct purpose *purpose)
 {
     const struct decoded *now = &o->content;
     struct model_list longer = {0};
     /* A mark changes nothing. */
-    bool blind = intent->count > 0 || o->format->dialect == DIALECT_PAIRED;
+    bool blind = purpose->count > 0 || o->format->dialect == DIALECT_PAIRED;
     ids_copy(&longer.adds, &o->list[list].adds);
     ids_copy(&longer.deletes, &o->list[list].deletes);
-    for (size_t i = 0; i < intent->count; i++) {
-        enum list_verb verb = intent->calls[i]->call.verb;
+    for (size_t i = 0; i < purpose->count; i++) {
+        enum list_verb verb = purpose->calls[i]->call.verb;
         blind = blind && (verb == LIST_ADD || verb == LIST_DEL);
-        push_items(&longer, intent->calls[i]);
+        push_items(&longer, purpose->calls[i]);
     }
     bool same =
         blind && ids_equal(&longer.adds, &now->adds) && same_counts(&longer.deletes, &now->deletes);
@@ -83,15 +90,15 @@ static bool is_longer(const struct oracle *o, unsigned list, const struct intent
     return same;
 }
 
-static void count_calls(struct oracle *o, unsigned list, const struct intent *intent,
+static void count_calls(struct oracle *o, unsigned list, const struct purpose *purpose,
                         struct ids *items)
 {
     struct model_list *l = &o->list[list];
-    for (size_t i = 0; i < intent->count; i++) {
-        push_items(l, intent->calls[i]);
-        note_deletions(o, l, intent->calls[i]);
+    for (size_t i = 0; i < purpose->count; i++) {
+        push_items(l, purpose->calls[i]);
+        note_deletions(o, l, purpose->calls[i]);
         count_items(&l->adds, &l->deletes, items);
-        pass(o, list, items, intent->calls[i]);
+        pass(o, list, items, purpose->calls[i]);
     }
 }
 
@@ -138,7 +145,7 @@ static void check_counts(const struct model_list *l, const struct decoded *now)
 
 /* ---- */
 
-void oracle_work_done(struct oracle *o, unsigned list, const struct intent *intent,
+void oracle_work_done(struct oracle *o, unsigned list, const struct purpose *purpose,
                       const struct be_request *request, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
@@ -147,25 +154,25 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct intent *inte
     bool appends = request->verb == BE_APPEND || request->verb == BE_PREPEND;
     bool pair = o->format->dialect == DIALECT_PAIRED;
     bool counts = pair || o->format->dialect == DIALECT_TOMBSTONE;
-    if (removes && !pair && (intent->count != 1 || intent->calls[0]->call.verb != LIST_DROP)) {
+    if (removes && !pair && (purpose->count != 1 || purpose->calls[0]->call.verb != LIST_DROP)) {
         sim_violation("L%u: removed, though no call asked for it", list);
     }
     format_decode(o->format, list, now_s, &o->content);
     ids_copy(&items, &oracle_now(o, list)->items);
-    if (counts && is_longer(o, list, intent)) {
-        count_calls(o, list, intent, &items);
+    if (counts && is_longer(o, list, purpose)) {
+        count_calls(o, list, purpose, &items);
     } else if (counts && appends) {
         sim_violation("L%u: %s has stored something else than was asked for", list,
                       be_verb_name(request->verb));
     } else {
-        for (size_t i = 0; i < intent->count; i++) {
-            apply(o, list, &items, intent->calls[i]);
+        for (size_t i = 0; i < purpose->count; i++) {
+            apply(o, list, &items, purpose->calls[i]);
             if (pair) {
                 allow_late_deletions(&o->content, &items);
             }
-            pass(o, list, &items, intent->calls[i]);
+            pass(o, list, &items, purpose->calls[i]);
         }
-        if (pair && !removes && intent->count == 0) {
+        if (pair && !removes && purpose->count == 0) {
             check_counts(l, &o->content);
             allow_late_deletions(&o->content, &items);
             oracle_set_current(o, list, items.count > 0, &items);

@@ -363,7 +363,7 @@ static void judge_read(struct outside *o, struct sim_call *call)
     if (c->verb != LIST_HAS) {
         check_seen(o, call->list, &call->answer, call->asked, call);
     }
-    if (!list_verb_has(c->verb, LIST_RANGES)) {
+    if (!list_verb_has(c->verb, LIST_RANGES | LIST_PICKS)) {
         check_complete(o, call->list, &call->answer, call->asked, call);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "format.h"
+#include "list/content/locator.h"
 
 /* Every seed has a kind of world: the number behind its last ten. */
 enum {
@@ -214,6 +215,110 @@ static void mix_leases(struct params *p)
     }
 }
 
+/* By an own draw. */
+static void mix_order(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 67867967);
+    p->recent = p->dialect == DIALECT_NATIVE && rng_below(&rng, 4) == 0;
+    /* The checker of histories knows lists that keep items in their places. */
+    p->history = p->history && !p->recent;
+}
+
+/* By an own draw. */
+static void mix_joints(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 86028121);
+    bool exact = p->dialect == DIALECT_NATIVE || p->dialect == DIALECT_SIMPLE ||
+                 p->dialect == DIALECT_TOMBSTONE || p->dialect == DIALECT_SIGNED;
+    p->joints = exact && !p->only_adds && rng_below(&rng, 4) > 0;
+}
+
+/* By an own draw. */
+static void mix_index(struct params *p)
+{
+    static const uint32_t checks[] = {0, 2, 6, LOCATOR_CHECK_BITS};
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 122949823);
+    p->view_limit = rng_below(&rng, 2) == 0 ? 4096u << rng_below(&rng, 4) : 0;
+    p->index_bytes = rng_below(&rng, 3) == 0 ? 8192u << rng_below(&rng, 4) : 1 << 20;
+    p->index_checks = checks[rng_below(&rng, 4)];
+    if (rng_below(&rng, 8) == 0 || p->dialect != DIALECT_NATIVE) {
+        p->index_bytes = 0;
+    }
+}
+
+/* By an own draw. */
+static void mix_timed(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 141650939);
+    bool apart = p->dialect != DIALECT_NATIVE || p->only_adds || p->wrong_clocks;
+    p->timed = rng_below(&rng, 3) == 0 && !apart;
+    if (!p->timed) {
+        return;
+    }
+    p->format = 3;
+    p->history = false; /* its checker knows no times */
+    if (rng_below(&rng, 2) == 0) {
+        p->think_us = 10000u << rng_below(&rng, 5); /* so that minutes pass */
+    }
+}
+
+/* By an own draw. */
+static void mix_caps(struct params *p)
+{
+    static const unsigned sizes[] = {1, 2, 5, 20};
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 198491317);
+    if (p->dialect != DIALECT_NATIVE || p->timed || rng_below(&rng, 3) > 0) {
+        return;
+    }
+    p->format = 3;
+    p->max_items = sizes[rng_below(&rng, 4)];
+    p->cap_refuses = rng_below(&rng, 3) == 0;
+    p->cap_mix = (unsigned)rng_below(&rng, 3);
+    uint32_t least = 4 * (32 + 16) * p->max_items; /* max_item_bytes, and what an entry takes */
+    p->log_hard_limit = p->log_hard_limit < least ? least : p->log_hard_limit;
+    p->item_size_max = p->item_size_max < 4 * least ? 4 * least : p->item_size_max;
+    p->history = false; /* its checker knows no caps */
+}
+
+/* By an own draw. */
+static void mix_purges(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 217645199);
+    bool one_place = p->dialect == DIALECT_NATIVE || p->dialect == DIALECT_SIMPLE ||
+                     p->dialect == DIALECT_TOMBSTONE || p->dialect == DIALECT_SIGNED;
+    /* The checker of histories knows no lpurge. */
+    p->purges = one_place && !p->timed && p->max_items == 0 && !p->only_adds && !p->history &&
+                rng_below(&rng, 2) == 0;
+}
+
+/* By an own draw. */
+static void mix_txs(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 275604547);
+    bool apart = p->dialect != DIALECT_NATIVE || p->timed || p->history || p->only_adds;
+    if (rng_below(&rng, 2) > 0 || apart) {
+        return;
+    }
+    p->format = 4;
+    p->txs = rng_below(&rng, 2) == 0 ? 5 : 60;
+    p->lists = 2 + (unsigned)rng_below(&rng, 4);
+    p->expiry_s = 0;                             /* such a list is no primary */
+    uint32_t hard = 2048u << rng_below(&rng, 3); /* an intent takes a quarter at most */
+    p->log_hard_limit = p->log_hard_limit < hard ? hard : p->log_hard_limit;
+    if (p->txs > 5) {
+        p->items = rng_below(&rng, 3) == 0 ? p->items : 5; /* they are in each other's way */
+        p->growth = p->items > 5 ? p->growth : 0;
+        p->clients = p->clients < 4 ? 4 : p->clients;
+    }
+}
+
 void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
@@ -235,6 +340,13 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_foreign(p);
     mix_lives(p);
     mix_leases(p);
+    mix_order(p);
+    mix_joints(p);
+    mix_index(p);
+    mix_timed(p);
+    mix_caps(p);
+    mix_purges(p);
+    mix_txs(p);
 }
 
 /* ---- by name ---- */
@@ -284,13 +396,25 @@ static const struct param table[] = {
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiry_s, 100000000),
-    PARAM_FROM(format, 1, 2),
+    PARAM_FROM(format, 1, 4),
+    PARAM(recent, 1),
+    PARAM(joints, 1),
+    PARAM(txs, 100),
+    PARAM(max_items, 1000),
+    PARAM(cap_refuses, 1),
+    PARAM(cap_mix, 2),
+    PARAM(purges, 1),
     PARAM(leases, 1),
+    PARAM(timed, 1),
     PARAM(touches, 2),
     PARAM(ttl_s, 315360000),
     PARAM(ttl_renew, TTL_RENEW_READ),
     PARAM(views, 1),
+    PARAM(view_limit, 1 << 30),
+    PARAM(index_bytes, 1 << 30),
+    PARAM(index_checks, LOCATOR_CHECK_BITS),
     PARAM(mixed_limits, 1),
+    PARAM(couchbase, COUCHBASE_BLIND),
     PARAM(history, 1),
     PARAM(manual_format, 1),
     PARAM(hands, 8),
@@ -306,6 +430,8 @@ static const struct param table[] = {
     FAULT("disk", FAULT_DISK),
     FAULT("shortages", FAULT_SHORTAGE),
     FAULT("stalls", FAULT_STALL),
+    FAULT("failovers", FAULT_FAILOVER),
+    FAULT("moves", FAULT_MOVE),
     FAULT("losses", FAULT_LOSS),
     FAULT("crashes", FAULT_CRASH),
     FAULT("pauses", FAULT_PAUSE),

@@ -26,10 +26,19 @@ enum fault {
     FAULT_DISK,     /* an item moves to disk */
     FAULT_SHORTAGE, /* a server has no memory, or refuses, for a while */
     FAULT_STALL,    /* a server answers nothing for a while */
+    FAULT_FAILOVER, /* a replica takes a node's place: nodes.h */
+    FAULT_MOVE,     /* a vBucket of a node moves */
     FAULT_LOSS,     /* of a connection */
     FAULT_CRASH,
     FAULT_PAUSE,
     FAULT_COUNT
+};
+
+/* What servers are. */
+enum couchbase {
+    COUCHBASE_NOT,     /* memcacheds */
+    COUCHBASE_DURABLE, /* nodes of a cluster; all changes are durable */
+    COUCHBASE_BLIND    /* those that the engine says */
 };
 
 /* Numbers, as "3-10,17". */
@@ -52,10 +61,19 @@ struct params {
     bool refuse, spread, miss_damaged;
     uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
     unsigned format;   /* of heads */
+    unsigned txs;      /* of 100 calls, how many change several lists in one step */
+    bool joints;       /* clients ask for several lists at one instant */
+    bool recent;       /* order = recent; with mixed_limits for every second proxy only */
+    bool purges;       /* clients ask for lpurge */
     bool leases;       /* clients ask for llease */
+    bool timed;        /* clients ask for laddt */
     unsigned touches;  /* clients ask for ltouch and lttl: 1 with long times, 2 also with short ones
                         */
     uint32_t ttl_s;    /* as configured */
+    unsigned max_items; /* as configured; 0: no cap */
+    bool cap_refuses;
+    unsigned cap_mix; /* 1: every second proxy has another cap, or none; 2: also changed by restarts
+                       */
     uint32_t ttl_renew;
     uint64_t delay_us, think_us;
     uint64_t way_us;     /* what each way takes at least */
@@ -73,7 +91,11 @@ struct params {
     uint32_t long_ms;             /* of compactions; 0 = as in the daemon */
     bool history;                 /* the checker of histories sees it, too */
     bool views;                   /* decoded content is kept */
+    uint32_t view_limit;          /* of such content, 0 = as in the daemon */
+    uint64_t index_bytes;         /* of the indexes of lists that are larger, 0 = none */
+    uint32_t index_checks;        /* bits that tell items apart there; few: wrong finds */
     bool mixed_limits;            /* proxies are configured differently */
+    enum couchbase couchbase;
     enum list_dialect dialect;
     /* Of dialects. */
     bool manual_format;      /* names and signs as the manual has them, or others */

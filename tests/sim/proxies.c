@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "list/core/expiry.h"
+#include "tags.h"
 #include "world.h"
 
 static uint64_t delay(const struct sim_world *w, struct connection *c)
@@ -18,7 +19,7 @@ static uint64_t delay(const struct sim_world *w, struct connection *c)
 static void message_release(struct message *m)
 {
     if (--m->holds == 0) {
-        free(m->intent.calls);
+        free(m->purpose.calls);
         flight_free(&m->flight);
     }
 }
@@ -55,10 +56,10 @@ static void answer_locally(struct sim_world *w, struct message *m, enum be_statu
     plan_message(w, w->base.now_us + 1, EVENT_DELIVER, m);
 }
 
-static void send_message(struct sim_world *w, struct message *m)
+void message_send(struct sim_world *w, struct message *m)
 {
     struct connection *c = &m->proxy->connections[m->flight.server];
-    m->holds++;
+    m->flight.epoch = m->proxy->base.epochs[m->flight.server];
     if (!c->up) {
         answer_locally(w, m, BE_DOWN, "backend s down");
     } else if (flight_is_stale(&m->flight)) {
@@ -79,7 +80,7 @@ static void send_message(struct sim_world *w, struct message *m)
 static int list_of(const struct sim_world *w, const struct be_request *r)
 {
     uint64_t list = 0;
-    if (clock_key_is(slice_make(r->key, r->key_len))) {
+    if (clock_key_is(slice_make(r->key, r->key_len)) || tags_is_plain(&w->p, r)) {
         return -1;
     }
     if (w->p.dialect != DIALECT_NATIVE) {
@@ -101,18 +102,23 @@ static void take_requests(struct sim_proxy *p)
     while ((m = (struct message *)proxy_send(&w->base, &p->base, sizeof *m)) != NULL) {
         m->proxy = p;
         m->list = list_of(w, m->flight.original);
-        intent_find(w, m, m->flight.original);
+        purpose_find(w, m, m->flight.original);
         if (is_foreign_list(m->list)) {
             foreign_sent(w, m);
         }
-        send_message(w, m);
-        bool compacts = m->intent.kind == INTENT_COMPACT ||
-                        (m->intent.kind == INTENT_WORK && m->flight.request.verb != BE_APPEND);
+        m->holds++;
+        if (w->p.couchbase != COUCHBASE_NOT) {
+            nodes_submit(w, m);
+        } else {
+            message_send(w, m);
+        }
+        bool compacts = m->purpose.kind == PURPOSE_COMPACT ||
+                        (m->purpose.kind == PURPOSE_WORK && m->flight.request.verb != BE_APPEND);
         if (p->pause_due && compacts && !w->quiet) {
             sim_proxy_pause(p);
         }
     }
-    intents_note(p);
+    purposes_note(p);
 }
 
 /* ---- arriving ---- */
@@ -136,6 +142,9 @@ void message_executed(struct sim_world *w, struct message *m)
     bool changes = flight_has_changed(&m->flight);
     bool refused_set =
         m->flight.request.verb == BE_SET && (status == BE_NO_MEMORY || status == BE_TOO_LARGE);
+    if (m->list < 0 && tags_is_plain(&w->p, &m->flight.request)) {
+        tags_executed(&w->oracle, &m->flight.request, status);
+    }
     if (m->list < 0) {
         return;
     }
@@ -155,7 +164,7 @@ void message_executed(struct sim_world *w, struct message *m)
         return;
     }
     if (head) {
-        oracle_head_changed(&w->oracle, (unsigned)m->list, &m->intent, &m->flight.request, now_s);
+        oracle_head_changed(&w->oracle, (unsigned)m->list, &m->purpose, &m->flight.request, now_s);
         oracle_note_life(&w->oracle, (unsigned)m->list, now_s);
     } else if (m->flight.request.verb != BE_ADD) {
         oracle_sublist_changed(&w->oracle, (unsigned)m->list, key, now_s);
@@ -182,19 +191,23 @@ static bool is_willing(struct store *store, struct message *m, struct rng *rng, 
     return false;
 }
 
-static void execute(struct sim_world *w, struct store *store, struct message *m)
+void message_execute(struct sim_world *w, struct message *m)
 {
+    struct store *store = &w->base.stores[m->flight.server];
     struct be_reply error;
     bool executes;
+    void *saved = NULL;
     bool willing = is_willing(store, m, &m->proxy->connections[m->flight.server].rng, &executes);
     error = m->flight.reply;
     if (executes) {
         message_before(w, m);
+        saved = nodes_before(w, m);
         flight_execute(&w->base, &m->flight);
     }
     m->flight.reply.epoch = m->flight.epoch;
     trace_message(w, m);
     if (executes) {
+        nodes_executed(w, m, saved);
         message_executed(w, m);
     }
     if (!willing) {
@@ -232,7 +245,12 @@ void message_arrive(struct sim_world *w, struct message *m)
         message_release(m);
         return;
     }
-    execute(w, store, m);
+    if (w->p.couchbase != COUCHBASE_NOT && nodes_arrive(w, m)) {
+        return;
+    }
+    if (!m->refused && !m->flight.executed) {
+        message_execute(w, m);
+    }
     if (m->flight.original != NULL && !c->broken &&
         m->proxy->base.epochs[m->flight.server] == m->flight.epoch) {
         uint64_t at_us = w->base.now_us + delay(w, c);
@@ -245,6 +263,9 @@ void message_arrive(struct sim_world *w, struct message *m)
 static void give_back(struct message *m)
 {
     struct sim_proxy *p = m->proxy;
+    if (p->world->p.couchbase != COUCHBASE_NOT && nodes_keep(p->world, m)) {
+        return;
+    }
     flight_answer(&p->world->base, &p->base, &m->flight);
     message_release(m);
     /* Before calls end at their deadlines: what is sent carries those that are there now. */
@@ -341,18 +362,23 @@ void connection_up(struct sim_proxy *p, unsigned server)
 void sim_proxy_start(struct sim_proxy *p)
 {
     struct sim_world *w = p->world;
+    if (w->p.dialect == DIALECT_NATIVE) {
+        sim_set_cap(w, &p->config->lists[0], p->number, p->life);
+    }
     p->life++;
-    proxy_start(&w->base, &p->base, p->config, w->p.cache_bytes, rng_next(&w->rng));
+    proxy_start(&w->base, &p->base, p->config, w->p.cache_bytes, w->p.index_checks,
+                rng_next(&w->rng));
     TAILQ_INIT(&p->waiting);
     p->alarm.at_us = ALARM_OFF;
     for (unsigned s = 0; s < w->p.servers; s++) {
         connection_begin(p, s);
     }
+    nodes_proxy_started(p);
     for (unsigned i = 0; i < w->p.clients; i++) {
         struct client *c = &p->clients[i];
         c->session = (struct list_session){.limit_bytes = w->p.session_limit};
         c->pending = 0;
-        c->waits = false;
+        c->waits = c->alone = false;
         client_plan(c);
     }
     foreign_proxy_started(p);

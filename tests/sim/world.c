@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "../world/settings.h"
+#include "several.h"
+#include "txs.h"
 
 /* Virtual time in which everything must come to rest once faults have ended. */
 #define REST_US (120 * 1000000ULL)
@@ -36,9 +38,31 @@ void sim_report(const char *rule)
         __atomic_fetch_add(&totals->calls, running->calls_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->faults, running->faults_made, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->checked, running->oracle.checked, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < running->p.proxies; i++) {
+            __atomic_fetch_add(
+                &totals->indexed,
+                metric_get(&running->proxies[i].base.metrics, METRIC_list_indexed_reads),
+                __ATOMIC_RELAXED);
+        }
+        uint64_t committed, aborted;
+        txs_count(running->oracle.txs, &committed, &aborted);
+        __atomic_fetch_add(&totals->committed, committed, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&totals->aborted, aborted, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->refused, running->foreign_refused, __ATOMIC_RELAXED);
         __atomic_fetch_add(&totals->came_back, outside == NULL ? 0 : outside->came_back,
                            __ATOMIC_RELAXED);
+    }
+}
+
+void sim_set_cap(const struct sim_world *w, struct list_policy *policy, unsigned proxy,
+                 uint64_t life)
+{
+    const struct params *p = &w->p;
+    uint64_t turn = p->cap_mix == 0 ? 0 : p->cap_mix == 1 ? proxy : proxy + life;
+    policy->max_items = turn % 4 == 3 ? 0 : turn % 2 == 1 ? (p->max_items + 1) / 2 : p->max_items;
+    policy->cap = p->cap_refuses != (turn % 4 == 1) ? CAP_REFUSE : CAP_DROP_OLDEST;
+    if (policy->max_items == 0) {
+        policy->cap = CAP_DROP_OLDEST;
     }
 }
 
@@ -63,6 +87,8 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy)
     policy->format = p->format;
     policy->ttl_s = p->ttl_s;
     policy->ttl_renew = (enum ttl_renew)p->ttl_renew;
+    policy->order = p->recent && factor == 1 ? ORDER_RECENT : ORDER_ADDED;
+    sim_set_cap(w, policy, proxy, 0);
     policy->on_missing = p->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE;
     policy->on_damaged = p->miss_damaged ? ON_DAMAGED_MISS : ON_DAMAGED_ERROR;
     policy->placement = p->spread ? PLACEMENT_SPREAD : PLACEMENT_HEAD;
@@ -72,12 +98,19 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy)
     }
     if (!p->views) {
         config->view_bytes = 0;
+    } else if (p->view_limit != 0) {
+        config->view_bytes = p->view_limit;
     }
+    config->index_bytes = p->index_bytes;
     if (p->long_ms != 0) {
         config->long_timeout_ms = p->long_ms;
     }
     config->tracked_lists = p->lists > 2 ? p->lists - 1 : 2;
     settings_finish(config);
+    if (p->couchbase != COUCHBASE_NOT) {
+        policy->pool_type = POOL_COUCHBASE;
+        policy->placement = PLACEMENT_SPREAD;
+    }
     return config;
 }
 
@@ -104,6 +137,14 @@ static void connection_event(struct sim_world *w, const struct event *event)
         connection_lost(p, server);
     } else {
         connection_up(p, server);
+    }
+}
+
+static void release_event(struct sim_world *w, const struct event *event)
+{
+    struct sim_proxy *p = event->what;
+    if (p->base.engine != NULL && p->life == event->number >> 16 && !postponed(w, event, p)) {
+        nodes_release(p, event->number & 0xffff);
     }
 }
 
@@ -172,6 +213,10 @@ static void handle(struct sim_world *w, const struct event *event)
         w->base.stores[event->number].out_of_memory = false;
         w->base.stores[event->number].refusing = false;
         w->base.stores[event->number].small_max = 0;
+    } else if (event->kind == EVENT_RELEASE) {
+        release_event(w, event);
+    } else if (event->kind == EVENT_SERVED) {
+        nodes_served(w, event->what);
     } else {
         connection_event(w, event);
     }
@@ -267,8 +312,17 @@ static void sim_init(struct sim_world *w, const struct params *params)
     rng_init_seed(&w->rng, params->seed);
     world_init(&w->base, params->servers, params->spread, params->item_size_max);
     w->base.now_us = 1000000;
+    /* Sublists on other servers than their head are given a day more, for clocks that differ by
+     * less than that. */
+    if (params->couchbase != COUCHBASE_NOT) {
+        nodes_start(w);
+    }
+    int64_t part = params->spread && params->wrong_clocks ? 3 : 1;
     for (unsigned s = 0; s < params->servers; s++) {
-        w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) * 1000000;
+        w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) / part * 1000000;
+        if (params->couchbase != COUCHBASE_NOT) {
+            w->clock_offsets_us[s] = 0; /* proxies count times to live by clocks of their own */
+        }
     }
     oracle_init(&w->oracle, w->base.cluster, params->lists);
     w->oracle.refuse = params->refuse;
@@ -278,6 +332,16 @@ static void sim_init(struct sim_world *w, const struct params *params)
     w->oracle.drops_absent = params->refuse && params->format >= 2;
     w->oracle.wrong_clocks = params->wrong_clocks;
     w->oracle.clock_skew_s = (int64_t)params->clock_skew_s;
+    if (params->purges) {
+        w->oracle.tags = calloc(1, sizeof *w->oracle.tags);
+        CHECK(w->oracle.tags != NULL);
+    }
+    if (params->txs > 0) {
+        w->oracle.txs = txs_create(params->lists);
+    }
+    w->oracle.log_hard_limit = params->log_hard_limit;
+    w->oracle.item_size_max = params->item_size_max;
+    w->oracle.answer_limit = params->answer_limit;
     if (params->dialect != DIALECT_NATIVE) {
         item_names_for_dialects();
         format_init(&w->format, params, &w->base.cluster);
@@ -301,6 +365,8 @@ static void sim_init(struct sim_world *w, const struct params *params)
             p->clients[c].proxy = p;
             p->clients[c].number = i * CLIENTS_MAX + c;
             rng_init_seed(&p->clients[c].rng, rng_next(&w->rng));
+            rng_init_seed(&p->clients[c].joint_rng, params->seed * 104395301 + i * 100 + c);
+            rng_init_seed(&p->clients[c].tx_rng, params->seed * 275604541 + i * 100 + c);
         }
         sim_proxy_start(p);
     }
@@ -316,7 +382,8 @@ static void sim_fini(struct sim_world *w)
     struct event event;
     w->quiet = true;
     while (events_take(&w->events, &event)) {
-        if (event.kind == EVENT_ARRIVE || event.kind == EVENT_DELIVER) {
+        if (event.kind == EVENT_ARRIVE || event.kind == EVENT_DELIVER ||
+            event.kind == EVENT_SERVED) {
             handle(w, &event);
         }
     }
@@ -329,7 +396,10 @@ static void sim_fini(struct sim_world *w)
         struct sim_call *call = w->all_calls;
         w->all_calls = call->next;
         chain_fini(&call->call.answer);
+        several_fini(call);
+        free(call->plan);
         ids_fini(&call->answer);
+        ids_fini(&call->took);
         free(call);
     }
     world_fini(&w->base);
@@ -348,15 +418,16 @@ static void print_summary(struct sim_world *w)
         METRIC_list_removes,  METRIC_list_conflicts,     METRIC_list_giveups,
         METRIC_list_sweeps,   METRIC_list_log_full,      METRIC_list_busy,
         METRIC_list_damaged,  METRIC_list_out_of_memory, METRIC_deadlines_over,
-        METRIC_list_timeouts, METRIC_list_holdbacks};
+        METRIC_list_timeouts, METRIC_list_holdbacks,     METRIC_list_indexed_reads};
     printf("seed %llu: %.3f s (%.3f s of calls), calls: %llu ok, %llu missing, %llu not stored, "
-           "%llu client errors, "
+           "%llu exist, %llu client errors, "
            "%llu errors, "
            "%llu abandoned\n ",
            (unsigned long long)w->p.seed, (double)w->base.now_us / 1e6, (double)w->quiet_us / 1e6,
            (unsigned long long)w->statuses[0], (unsigned long long)w->statuses[1],
            (unsigned long long)w->statuses[2], (unsigned long long)w->statuses[3],
-           (unsigned long long)w->statuses[4], (unsigned long long)w->abandoned);
+           (unsigned long long)w->statuses[4], (unsigned long long)w->statuses[5],
+           (unsigned long long)w->abandoned);
     for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
         uint64_t sum = 0;
         for (unsigned p = 0; p < w->p.proxies; p++) {

@@ -12,6 +12,7 @@
 #include "../world/proxy.h"
 #include "events.h"
 #include "foreign.h"
+#include "nodes.h"
 #include "oracle.h"
 #include "outside.h"
 #include "params.h"
@@ -36,22 +37,33 @@ struct message {
     bool dropped;   /* will not reach the server */
     bool was_held;  /* by a stalled server */
     bool connected; /* went out over the connection */
-    struct intent intent;
+    struct purpose purpose;
     int list;           /* -1: not about a list */
     unsigned end_count; /* message_before's */
     int64_t ends_s[ITEM_ENDS_MAX + 1];
     bool was_absent; /* the head said that the list is missing */
     uint64_t sent;   /* foreign_sent's: the moment, and */
     bool may_write;  /* it may write to what is foreign, if it does so blindly */
+
+    /* Of worlds of nodes. */
+    TAILQ_ENTRY(message) queued;
+    unsigned vbucket, attempts;
+    uint64_t first_us, order;
+    bool refused;   /* for now: it was not done */
+    bool is_served; /* what its node had to wait for is over */
+    bool is_ended;  /* the pool sends it no more */
 };
 
 struct client {
     struct sim_proxy *proxy;
     struct list_session session;
-    struct rng rng;  /* what it asks, and when */
+    struct rng rng; /* what it asks, and when */
+    struct rng joint_rng, tx_rng;
     unsigned number; /* over all proxies */
     unsigned pending;
-    bool waits;                 /* for an answer, before it asks more */
+    bool waits; /* for an answer, before it asks more */
+    bool alone; /* the call that it asks next, or has asked, is alone */
+    enum list_verb alone_verb;
     uint64_t tokens[LISTS_MAX]; /* of its last leases, also when they are over */
 };
 
@@ -68,6 +80,7 @@ struct sim_proxy {
     bool pause_due;           /* with the next write of a compaction */
     struct connection connections[SERVERS_MAX];
     struct client clients[CLIENTS_MAX];
+    struct hold holds[SERVERS_MAX][STORE_VBUCKETS];
     TAILQ_HEAD(, waiting) waiting; /* writes that the engine holds until it knows the time */
 };
 
@@ -83,6 +96,13 @@ struct hand {
     uint64_t cas, incarnation;
 };
 
+struct nodes {
+    struct rng rng;
+    struct services services;
+    uint64_t order;                                 /* of requests */
+    uint64_t moved_us[SERVERS_MAX][STORE_VBUCKETS]; /* until when they are refused */
+};
+
 struct sim_world {
     struct world base;
     struct params p;
@@ -96,12 +116,13 @@ struct sim_world {
     struct format format; /* of dialects */
     struct hand hands[HANDS_MAX];
     struct foreign_world foreign;
+    struct nodes nodes;
     uint64_t foreign_refused;         /* calls */
     uint16_t entries_made[LISTS_MAX]; /* of rings: each has an item of its own */
     uint64_t faults_made;
     uint64_t calls_made; /* with those that were left out */
     uint64_t calls_pending, last_answer_us;
-    uint64_t statuses[5], abandoned;
+    uint64_t statuses[LIST_SERVER_ERROR + 1], abandoned;
     bool quiet;        /* no more calls and faults */
     uint64_t quiet_us; /* since when */
     struct sim_call *all_calls;
@@ -127,9 +148,11 @@ struct sim_totals {
     uint64_t calls, faults;
     uint64_t checked; /* answers held against the model */
     uint64_t histories, undecided;
-    uint64_t came_back; /* deleted items that were seen again, where that may happen */
-    uint64_t refused;   /* calls that met a foreign value */
-    const char *rule;   /* that was broken last, as a text that stands once in the program */
+    uint64_t came_back;          /* deleted items that were seen again, where that may happen */
+    uint64_t committed, aborted; /* transactions */
+    uint64_t indexed;            /* reads that were answered by an index */
+    uint64_t refused;            /* calls that met a foreign value */
+    const char *rule; /* that was broken last, as a text that stands once in the program */
 };
 extern struct sim_totals *sim_totals; /* by dialect */
 /* rule: that the run has broken; NULL: none. */
@@ -167,6 +190,10 @@ static inline bool sim_history_matters(const struct sim_world *w)
 /* finish.c: checks what is left when all is quiet. */
 void sim_finish(struct sim_world *w);
 
+/* The proxy's file says this of caps, since so many starts. */
+void sim_set_cap(const struct sim_world *w, struct list_policy *policy, unsigned proxy,
+                 uint64_t life);
+
 /* proxies.c */
 void sim_proxy_start(struct sim_proxy *proxy);
 void sim_proxy_crash(struct sim_proxy *proxy);
@@ -184,6 +211,9 @@ void sim_proxy_turn(struct sim_proxy *proxy);
 /* Has that done at that moment. */
 void proxy_wake_at(struct sim_proxy *proxy, uint64_t at_us);
 void sim_proxy_submit(struct sim_proxy *proxy, struct sim_call *call);
+void message_send(struct sim_world *w, struct message *m);
+/* The server carries it out. */
+void message_execute(struct sim_world *w, struct message *m);
 void message_arrive(struct sim_world *w, struct message *m);
 void message_deliver(struct sim_world *w, struct message *m);
 /* Before the request is executed: in which seconds its item was to expire since it was written
@@ -199,10 +229,10 @@ void connection_break(struct sim_proxy *proxy, unsigned server, bool may_arrive)
 void connection_lost(struct sim_proxy *proxy, unsigned server);
 void connection_up(struct sim_proxy *proxy, unsigned server);
 
-/* intent.c: of a request that is sent now. */
-void intent_find(struct sim_world *w, struct message *m, const struct be_request *r);
+/* purpose.c: of a request that is sent now. */
+void purpose_find(struct sim_world *w, struct message *m, const struct be_request *r);
 /* Notes what the engine keeps waiting; before calls can end at their deadlines. */
-void intents_note(struct sim_proxy *proxy);
+void purposes_note(struct sim_proxy *proxy);
 /* Frees what is noted of an engine that is gone. */
 void sim_proxy_forget(struct sim_proxy *proxy);
 
@@ -239,7 +269,9 @@ enum {
     EVENT_HAND,
     EVENT_FOREIGN,
     EVENT_ASKER,
-    EVENT_PLENTY
+    EVENT_PLENTY,
+    EVENT_RELEASE,
+    EVENT_SERVED
 };
 
 #endif

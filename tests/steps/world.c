@@ -56,7 +56,8 @@ void steps_start(struct steps_world *w, unsigned proxy)
     struct steps_proxy *p = &w->proxies[proxy];
     memset(p, 0, sizeof *p);
     p->base.name = (char)('A' + proxy);
-    proxy_start(&w->base, &p->base, config_of(w, proxy), 0, 1000 + w->base.last_epoch);
+    proxy_start(&w->base, &p->base, config_of(w, proxy), 0, LOCATOR_CHECK_BITS,
+                1000 + w->base.last_epoch);
     chain_init(&p->asked.call.answer);
     TAILQ_INIT(&p->session.deferred);
 }

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Three proxies before two memcacheds, with a relay on every way between them, and what can be done
-to all of these."""
+"""Proxies before memcacheds, with a relay on every way between them, and what can be done to all of
+these."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import signal
 import subprocess
 import threading
 import time
+import typing
 
+import stored
 from harness import HOST, SLOW, Conn, Daemon, Memcached, pause_process, wait_until
 
 PROXIES, SERVERS = 3, 2
@@ -64,7 +67,7 @@ def config(number):
             "retry_min_ms": 20,
             "retry_max_ms": 200,
         },
-        "lists": {**TINY, "cache_bytes": [CACHE_BYTES, 16 << 10, 0][number]},
+        "lists": {**TINY, "cache_bytes": [CACHE_BYTES, 16 << 10, 0][number % 3]},
         f"lists {REFUSE}": {"on_missing": "refuse", "bridge": "yes"},
         f"lists {CREATE}": {"bridge": "yes"},
         f"lists {SPREAD}": {"placement": "spread"},
@@ -72,18 +75,35 @@ def config(number):
     }
 
 
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """config(number): of one proxy."""
+
+    proxies: int = PROXIES
+    servers: int = SERVERS
+    config: typing.Callable = config
+
+    def links(self):
+        return self.proxies * self.servers
+
+
+USUAL = Shape()
+
+
 class Relay:
-    """relay.c: link number = proxy * SERVERS + server."""
+    """relay.c: link number = proxy * servers + server."""
 
     def __init__(self, program, seed, server_ports):
-        links = [str(port) for _ in range(PROXIES) for port in server_ports]
+        """server_ports: for each proxy, those that its links lead to."""
+        proxies, servers = len(server_ports), len(server_ports[0])
+        links = [str(port) for ports in server_ports for port in ports]
         self.lock = threading.Lock()
         self.process = subprocess.Popen(
             [program, str(seed), *links], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         ports = list(map(int, self.process.stdout.readline().split()))
         assert len(ports) == len(links), "the relay does not start"
-        self.ports = [ports[n * SERVERS : (n + 1) * SERVERS] for n in range(PROXIES)]
+        self.ports = [ports[n * servers : (n + 1) * servers] for n in range(proxies)]
 
     def order(self, text):
         """Returns the lines before the "ok"."""
@@ -101,7 +121,7 @@ class Relay:
         return dict(zip(names, map(int, self.order(f"{link} stats")[0].split())))
 
     def all_stats(self):
-        return [self.stats(link) for link in range(PROXIES * SERVERS)]
+        return [self.stats(link) for link in range(sum(map(len, self.ports)))]
 
     def stop(self):
         self.process.stdin.close()
@@ -121,11 +141,11 @@ def start_daemon(folder, servers, sections):
 class Proxy:
     """A daemon, and when it was not there to answer."""
 
-    def __init__(self, folder, number, ports):
+    def __init__(self, folder, number, ports, sections):
         (folder / f"proxy-{number}").mkdir()
         servers = [f"{HOST}:{port}" for port in ports]
         self.number = number
-        self.daemon = start_daemon(folder / f"proxy-{number}", servers, config(number))
+        self.daemon = start_daemon(folder / f"proxy-{number}", servers, sections)
         self.port = self.daemon.port
         self.lock = threading.Lock()  # starting, stopping, pausing
         self.kills = []  # [from, to or None]: killed, and not running again
@@ -174,17 +194,19 @@ class Proxy:
 class Cluster:
     """Everything that runs. Restarts of servers are noted in `restarts`: (server, from, to)."""
 
-    def __init__(self, folder, build, seed):
+    def __init__(self, folder, build, seed, shape=USUAL):
+        self.shape = shape
         self.memcacheds, self.relay, self.proxies = [], None, []
         self.restarts = []
-        self.server_locks = [threading.Lock() for _ in range(SERVERS)]
+        self.server_locks = [threading.Lock() for _ in range(shape.servers)]
         try:
-            for _ in range(SERVERS):
+            for _ in range(shape.servers):
                 self.memcacheds.append(Memcached("-c", "4096", memory_mb=512))
-            ports = [memcached.port for memcached in self.memcacheds]
+            ports = [[memcached.port for memcached in self.memcacheds]] * shape.proxies
             self.relay = Relay(str(pathlib.Path(build) / "relay"), seed, ports)
-            for number in range(PROXIES):
-                self.proxies.append(Proxy(folder, number, self.relay.ports[number]))
+            for number in range(shape.proxies):
+                sections = shape.config(number)
+                self.proxies.append(Proxy(folder, number, self.relay.ports[number], sections))
         except BaseException:
             self.kill()
             raise
@@ -223,17 +245,23 @@ class Cluster:
             time.sleep(event.for_s)
             self.relay.order(f"{order} 0")
 
-    def heal(self):
+    def clear_links(self):
         """No more harm; returns when everything that was on its way has arrived."""
-        for link in range(PROXIES * SERVERS):
+        for link in range(self.shape.links()):
             self.relay.order(f"{link} clear")
         wait_until(
             "nothing is held by the relay",
             lambda: sum(stats["held_bytes"] for stats in self.relay.all_stats()) == 0,
         )
+
+    def heal(self):
+        self.clear_links()
         for memcached in self.memcacheds:
             with memcached.conn() as conn:
                 assert conn.cmd("mn") == b"MN"
+        self.await_servers()
+
+    def await_servers(self):
         for proxy in self.proxies:
             wait_until("all servers are up again", lambda proxy=proxy: self._all_up(proxy))
 
@@ -242,6 +270,16 @@ class Cluster:
         with proxy.daemon.conn() as conn:
             answers = [conn.cmd(f"mg up{n} v") for n in range(20)]
             return all(answer == b"EN" for answer in answers)
+
+    @contextlib.contextmanager
+    def places(self):
+        """Where everything is stored."""
+        found = [stored.Server(memcached) for memcached in self.memcacheds]
+        try:
+            yield found
+        finally:
+            for place in found:
+                place.close()
 
     def proxy_conn(self, number):
         return Conn(self.proxies[number].port, timeout_s=ANSWER_S)

@@ -3,6 +3,7 @@
 
 import subprocess
 import threading
+import time
 
 OUTSIDE = 0  # the process number of what no client has done
 UNDECIDED = 2  # exit code of check-history
@@ -19,6 +20,7 @@ class History:
 
     def __init__(self):
         self.lines = {True: [], False: []}  # by "on_missing = refuse"
+        self.texts = []  # of errors, for a person: the checker knows one from another by outcome
         self.lock = threading.Lock()
         self.processes = OUTSIDE
 
@@ -34,6 +36,9 @@ class History:
         parts += [verb, key, *map(escape, words), "=", outcome, *map(escape, answer)]
         self.lines[refuse].append(" ".join(parts))
 
+    def add_text(self, invoked_ns, process, verb, key, text):
+        self.texts.append(f"{invoked_ns} {process} {verb} {key}: {text}")
+
     def add_restart(self, lists, stopped_ns, ready_ns):
         """A server was empty at a moment between the two. lists: (key, refuse) of those it held.
         A list that exists only when it was made may have been missing all the same: an ldrop that
@@ -41,6 +46,23 @@ class History:
         for key, refuse in lists:
             outcome = "maybe" if refuse else "ok"
             self.add(refuse, stopped_ns, ready_ns, OUTSIDE, "ldrop", key, [], outcome)
+
+    def leave_out(self, is_doubtful):
+        """Takes out what is_doubtful(invoked_ns, completed_ns, verb, key, outcome, answer) is true
+        of: of answers to nothing but a read of which it is known that they may be older than the
+        question. Returns how many."""
+        before = self.count()
+        for lines in self.lines.values():
+            lines[:] = [line for line in lines if not self._is_doubtful(line, is_doubtful)]
+        return before - self.count()
+
+    @staticmethod
+    def _is_doubtful(line, is_doubtful):
+        asked, _, answered = line.partition(" = ")
+        invoked, completed, _, verb, key = asked.split(" ")[:5]
+        outcome, *answer = answered.split(" ")
+        completed_ns = time.monotonic_ns() if completed == "-" else int(completed)
+        return is_doubtful(int(invoked), completed_ns, verb, key, outcome, answer)
 
     def count(self):
         return sum(map(len, self.lines.values()))
@@ -51,6 +73,7 @@ class History:
     def write(self, folder):
         """Returns the files: one per setting of on_missing."""
         paths = []
+        (folder / "errors.txt").write_text("\n".join([*self.texts, ""]))
         for refuse, lines in self.lines.items():
             word = "refuse" if refuse else "create"
             paths.append(folder / f"history-{word}.txt")

@@ -4,10 +4,13 @@
 import dataclasses
 import random
 
-from cluster import GRACE_S, PROXIES, SERVERS
+from cluster import GRACE_S, USUAL
 
-LINKS = PROXIES * SERVERS
 LINK_KINDS = ("cut", "delay", "pieces", "hold", "swallow", "refuse", "reset")
+
+# What happens to the nodes of a Couchbase cluster: bucket.py.
+FAIL_OVERS = ("fail-over", "fail-over-moving", "fail-over-paused", "fail-over-cut-off")
+NODE_KINDS = (*FAIL_OVERS, "rebalance", "cut-off", "storm", "lag")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,30 +21,34 @@ class Event:
     direction: str = "-"
     amount: int = 0
     for_s: float = 0.0
+    servers: int = USUAL.servers
 
     def __str__(self):
         if self.kind in LINK_KINDS:
-            target = f"proxy {self.target // SERVERS} - server {self.target % SERVERS}"
+            target = f"proxy {self.target // self.servers} - server {self.target % self.servers}"
         else:
-            target = f"{'server' if 'server' in self.kind else 'proxy'} {self.target}"
+            is_server = "server" in self.kind or self.kind in NODE_KINDS
+            target = f"{'server' if is_server else 'proxy'} {self.target}"
         words = [f"{self.at_s:7.2f} s  {self.kind:<14} {target}"]
         words += [f"{self.direction} {self.amount}"] if self.direction != "-" else []
         words += [f"for {self.for_s:.2f} s"] if self.for_s else []
         return "  ".join(words)
 
 
-def draw_event(rng, at_s, kind):
+def draw_event(rng, at_s, kind, shape):
     if kind == "kill":
-        return Event(at_s, kind, rng.randrange(PROXIES), for_s=rng.uniform(0, 0.3))
+        return Event(at_s, kind, rng.randrange(shape.proxies), for_s=rng.uniform(0, 0.3))
     if kind == "pause-proxy":
         # Mostly for longer than others wait before they sweep up behind it.
         for_s = rng.choice([rng.uniform(0.1, GRACE_S), GRACE_S + rng.uniform(0.5, 2)])
-        return Event(at_s, kind, rng.randrange(PROXIES), for_s=for_s)
+        return Event(at_s, kind, rng.randrange(shape.proxies), for_s=for_s)
     if kind == "pause-server":
-        return Event(at_s, kind, rng.randrange(SERVERS), for_s=rng.uniform(0.1, 2))
+        return Event(at_s, kind, rng.randrange(shape.servers), for_s=rng.uniform(0.1, 2))
     if kind == "restart-server":
-        return Event(at_s, kind, rng.randrange(SERVERS), for_s=rng.uniform(0, 0.5))
-    link = rng.randrange(LINKS)
+        return Event(at_s, kind, rng.randrange(shape.servers), for_s=rng.uniform(0, 0.5))
+    if kind in NODE_KINDS:
+        return Event(at_s, kind, rng.randrange(shape.servers), for_s=rng.uniform(0.1, 1.5))
+    link = rng.randrange(shape.links())
     direction = rng.choice(["up", "down"])
     if kind == "reset":
         return Event(at_s, kind, link)
@@ -56,7 +63,7 @@ def draw_event(rng, at_s, kind):
     return Event(at_s, kind, link, direction, 1, rng.uniform(0.2, 1.5))  # hold, swallow
 
 
-def draw_plan(seed, weights, gap_s, seconds):
+def draw_plan(seed, weights, gap_s, seconds, shape=USUAL):
     """Events about gap_s apart, of the kinds with these weights. Every kind comes at least once if
     there is time for it; the last second is calm, but for what lasts longer."""
     rng = random.Random(f"plan {seed}")
@@ -65,6 +72,7 @@ def draw_plan(seed, weights, gap_s, seconds):
     plan, at_s = [], rng.uniform(0.2, 0.5)
     while at_s < seconds - 1 and kinds:
         kind = first.pop() if first else rng.choices(kinds, list(weights.values()))[0]
-        plan.append(draw_event(rng, at_s, kind))
+        event = draw_event(rng, at_s, kind, shape)
+        plan.append(dataclasses.replace(event, servers=shape.servers))
         at_s += rng.uniform(0.2, 1.8) * gap_s
     return plan

@@ -10,11 +10,12 @@ import time
 import traceback
 
 import crowd
+import queues
 import stored
 import verbs
 import watch
 from clients import Client, Patience
-from cluster import PROXIES, SERVERS, SPREAD, Cluster
+from cluster import PROXIES, SERVERS, SPREAD, USUAL, Cluster
 from harness import ROOT, SLOW, wait_until
 from history import History
 from plan import draw_plan
@@ -35,6 +36,11 @@ class Scenario:
 LINK_WEIGHTS = {
     "cut": 5, "delay": 2, "pieces": 2, "hold": 2, "swallow": 2, "refuse": 1, "reset": 1
 }
+NODE_WEIGHTS = {
+    "pause-server": 2, "storm": 2, "lag": 2, "cut-off": 2, "rebalance": 2, "fail-over": 2,
+    "fail-over-moving": 2, "fail-over-paused": 2, "fail-over-cut-off": 2,
+}
+BUCKET_WEIGHTS = {**LINK_WEIGHTS, **NODE_WEIGHTS, "kill": 4, "pause-proxy": 2}
 SCENARIOS = {
     "kills": Scenario("proxies are killed", {"kill": 1}, 0.5, 1),
     "pauses": Scenario(
@@ -47,6 +53,19 @@ SCENARIOS = {
         "all of it at once, but restarts of servers",
         {**LINK_WEIGHTS, "kill": 3, "pause-proxy": 3, "pause-server": 1}, 0.3, 1.5, True,
     ),
+    "transfers": Scenario(
+        "several lists in one step, while all but the servers' memory is harmed",
+        {**LINK_WEIGHTS, "kill": 6, "pause-proxy": 4, "pause-server": 2}, 0.3, 1.2,
+    ),
+    "bucket": Scenario(
+        "lists in a Couchbase bucket with durability, while all of the cluster is harmed",
+        BUCKET_WEIGHTS, 0.3, 1.5,
+    ),
+    "bucket-plain": Scenario("the same with plain keys", BUCKET_WEIGHTS, 0.3, 1),
+    "bucket-transfers": Scenario("several lists in one step there", BUCKET_WEIGHTS, 0.3, 1),
+    "bucket-loose": Scenario(
+        "plain keys in one without durability", BUCKET_WEIGHTS, 0.3, 0.5,
+    ),
 }
 
 
@@ -54,24 +73,29 @@ class Run:
     """One scenario with one seed. go() fills `faults` with what is wrong, `undecided` with what the
     checker gave up, and `summary` with what was done."""
 
+    shape = USUAL
+    cluster_kind = Cluster
+
     def __init__(self, name, seed, seconds, build, folder):
         self.scenario = SCENARIOS[name]
         self.seed, self.seconds, self.build, self.folder = seed, seconds, build, folder
-        self.plan = draw_plan(f"{name} {seed}", self.scenario.weights, self.scenario.gap_s, seconds)
+        self.plan = draw_plan(
+            f"{name} {seed}", self.scenario.weights, self.scenario.gap_s, seconds, self.shape
+        )
         self.history = History()
         self.stalls = watch.Stalls()
         self.patience = Patience(self.stalls)
         self.faults, self.undecided = [], []
         self.summary = ""
         self.over = threading.Event()
-        self.keys = KEYS + ([crowd.HUGE_KEY] if self.scenario.with_crowd else [])
-        self.cluster = self.crowd = None
+        self.keys = KEYS + queues.KEYS + ([crowd.HUGE_KEY] if self.scenario.with_crowd else [])
+        self.cluster = self.crowd = self.queues = None
         self.clients = []
 
     def go(self):
         self.stalls.start()
         try:
-            self.cluster = Cluster(self.folder, self.build, self.seed)
+            self.cluster = self.cluster_kind(self.folder, self.build, self.seed, self.shape)
             self.prepare()
             self.under_fire()
             try:
@@ -89,20 +113,20 @@ class Run:
 
     def prepare(self):
         """Finds out which server has each list, and stores what slow readers ask for."""
-        conns = [memcached.conn() for memcached in self.cluster.memcacheds]
-        with self.cluster.proxy_conn(0) as conn:
+        with self.cluster.proxy_conn(0) as conn, self.cluster.places() as places:
             self.home = {}
             for item in verbs.LISTS:
-                ask(conn, f"lset {item.key} first")
-                held = [n for n in range(SERVERS) if conns[n].get(f"{item.key}#") is not None]
+                self.begin_list(conn, item)
+                held = [n for n in range(SERVERS) if places[n].get(f"{item.key}#") is not None]
                 assert len(held) == 1
                 self.home[item.key] = held[0]
-                now_ns = time.monotonic_ns()
-                self.history.add(item.refuse, now_ns, now_ns, 0, "lset", item.key, [b"first"], "ok")
             if self.scenario.with_crowd:
                 self.store_large(conn)
-        for direct in conns:
-            direct.close()
+
+    def begin_list(self, conn, item):
+        ask(conn, f"lset {item.key} first")
+        now_ns = time.monotonic_ns()
+        self.history.add(item.refuse, now_ns, now_ns, 0, "lset", item.key, [b"first"], "ok")
 
     def store_large(self, conn):
         value = b"v" * crowd.LARGE_VALUE_BYTES
@@ -125,7 +149,9 @@ class Run:
         ]
         if self.scenario.with_crowd:
             self.crowd = crowd.Crowd(self.cluster, self.history, self.patience, self.seed)
-        workers = self.clients + ([self.crowd] if self.crowd else [])
+        self.queues = queues.Queues(self.cluster, self.patience, self.seed, self.over.is_set)
+        busy = self.clients + self.queues.workers
+        workers = busy + ([self.crowd] if self.crowd else [])
         for worker in workers:
             worker.start()
         self.carry_out(deadline, workers)
@@ -136,7 +162,7 @@ class Run:
         self.over.set()
         if self.crowd:
             self.crowd.stop()
-        for client in self.clients:
+        for client in busy:
             client.join(60 * SLOW)
             if client.is_alive():
                 self.faults.append(f"{client.name} hangs")
@@ -148,7 +174,7 @@ class Run:
         crowd_clients = len(self.crowd.members) if self.crowd else 0
         readers = crowd.READERS_PER_PROXY if self.crowd else 0
         # All the busy ones may happen to be at the same proxy.
-        self.faults += self.watch.judge_memory(crowd_clients / PROXIES + BUSY, readers)
+        self.faults += self.watch.judge_memory(crowd_clients / PROXIES + len(busy), readers)
 
     def note_restarts(self):
         for server, stopped_ns, ready_ns in self.cluster.restarts:
@@ -180,15 +206,20 @@ class Run:
 
     def afterwards(self):
         """All is quiet: every list is the same through every proxy, and as it is stored."""
-        self.judge_lists("before lcompact")
-        self.compact_all()
-        self.judge_lists("after lcompact")
-        self.judge_leftovers()
+        with self.cluster.proxy_conn(0) as conn:
+            self.faults += self.queues.judge(conn, "restart-server" in self.scenario.weights)
+        self.judge_all_lists()
         self.faults += self.watch.judge_descriptors()
         for proxy in self.cluster.proxies:
             links = [self.cluster.relay.stats(proxy.number * SERVERS + n) for n in range(SERVERS)]
             self.faults += watch.judge_log(proxy, links, self.seconds)
         self.judge_work()
+
+    def judge_all_lists(self):
+        self.judge_lists("before lcompact")
+        self.compact_all()
+        self.judge_lists("after lcompact")
+        self.judge_leftovers()
 
     def may_be_damaged(self, key):
         """Where a server was restarted, a list's head may live on while its sublists are gone."""
@@ -205,19 +236,18 @@ class Run:
         return outcomes[0]
 
     def judge_lists(self, when):
-        direct = [memcached.conn() for memcached in self.cluster.memcacheds]
         conns = [self.cluster.proxy_conn(number) for number in range(PROXIES)]
         for item in verbs.LISTS:
             if item.refuse:  # its items hold no delimiter; lgetb cannot tell missing from empty
                 assert b"," not in b"".join(map(verbs.item_name, range(item.universe)))
             wait_until(
                 f"{item.key} is the same everywhere, {when}",
-                lambda item=item: self.is_same(item, conns, direct),
+                lambda item=item: self.is_same(item, conns),
             )
-        for conn in conns + direct:
+        for conn in conns:
             conn.close()
 
-    def is_same(self, item, conns, direct):
+    def is_same(self, item, conns):
         """A proxy that still compacts may move what is read here, and a busy machine may let a
         read time out: then once more."""
         found = [self.read(conn, item) for conn in conns]
@@ -225,7 +255,8 @@ class Run:
         if not all(outcome.word in good for outcome in found):
             return False
         try:
-            inside = stored.decode(direct, item.key) or []
+            with self.cluster.places() as places:
+                inside = stored.decode(places, item.key) or []
         except stored.Damaged:
             inside = None
         known = [list(outcome.answer) for outcome in found if outcome.word != "damaged"]
@@ -262,7 +293,8 @@ class Run:
         scripts/sweep finds it; of a list that is dropped nothing is left but burnt names."""
 
         def strays(known=lambda key: False):
-            found = stored.strays(self.cluster.memcacheds, self.keys)
+            with self.cluster.places() as places:
+                found = stored.strays(places, self.keys)
             return {key: names for key, names in found.items() if not known(key)}
 
         try:
@@ -298,6 +330,8 @@ class Run:
             done[f"{form} {word}"] for word in ("ok", "none", "missing", "not_stored"))]
         if idle:
             self.faults.append(f"never answered well: {', '.join(idle)}")
+        if not all(worker.done for worker in self.queues.workers):
+            self.faults.append("a producer or consumer got nowhere")
         if self.crowd and not self.crowd_got_on():
             self.faults.append("the crowd got nowhere")
         counts = [f"{count:8} {name}" for name, count in sorted((done + errors).items())]
@@ -315,6 +349,7 @@ class Run:
             f"{sum(stats['connections'] for stats in links)} connections to servers",
             f"longest answer {self.patience.longest_s:.2f} s",
             f"memory {max(self.watch.most) / watch.MIB:.0f} MiB",
+            self.queues.summary(),
         ]
         if self.crowd:
             parts += [

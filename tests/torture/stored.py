@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What memcacheds hold of lists, read without a proxy and without any of its code."""
+"""What servers hold of lists, read without a proxy and without any of its code. A place is where items
+are: it has get(key), names() and close()."""
 
 import collections
+import time
 
 from model import Head, dump
 
@@ -34,28 +36,44 @@ def replay(content, data):
         elif op == b"=":
             content.pop(item, None)
             content[item] = None
+        elif op == b"@":
+            second, _, item = item.partition(b":")
+            content.pop(item, None)
+            if int(second) > time.time():
+                content[item] = None
         elif op == b"!":
             content.clear()
         else:
             assert op == b"~", f"an unknown entry: {op + item!r}"
 
 
-def fetch(conns, key):
+class Server:
+    """The place that is a memcached."""
+
+    def __init__(self, memcached):
+        self.memcached, self.conn = memcached, memcached.conn()
+        self.get, self.close = self.conn.get, self.conn.close
+
+    def names(self):
+        return dump(self.memcached)
+
+
+def fetch(places, key):
     """The value, from whichever server has it; None."""
-    values = [value for value in (conn.get(key) for conn in conns) if value is not None]
+    values = [value for value in (place.get(key) for place in places) if value is not None]
     assert len(values) <= 1, f"{key} is stored on several servers"
     return values[0] if values else None
 
 
-def decode(conns, key):
+def decode(places, key):
     """A list's items as they are stored; None when it has no head. The list must be at rest."""
-    value = fetch(conns, f"{key}#")
+    value = fetch(places, f"{key}#")
     if value is None:
         return None
     head = Head(value)
     content = {}
     for name in head.run_keys(key):
-        sublist = fetch(conns, name)
+        sublist = fetch(places, name)
         if not sublist:
             raise Damaged(name)
         header, body = sublist[:SUBLIST_HEADER_BYTES], sublist[SUBLIST_HEADER_BYTES:]
@@ -66,22 +84,17 @@ def decode(conns, key):
     return list(content)
 
 
-def strays(memcacheds, keys):
+def strays(places, keys):
     """Sublists that hold something and that no head names as part of its runs, by list. Burnt names
     are empty items and do not count."""
     found = collections.defaultdict(list)
-    conns = [memcached.conn() for memcached in memcacheds]
-    try:
-        named = set()
-        for key in keys:
-            value = fetch(conns, f"{key}#")
-            named.update(Head(value).run_keys(key) if value is not None else ())
-        for memcached, conn in zip(memcacheds, conns):
-            for name in dump(memcached):
-                key, mark, rest = name.partition("#")
-                if mark and rest and key in keys and name not in named and conn.get(name):
-                    found[key].append(name)
-    finally:
-        for conn in conns:
-            conn.close()
+    named = set()
+    for key in keys:
+        value = fetch(places, f"{key}#")
+        named.update(Head(value).run_keys(key) if value is not None else ())
+    for place in places:
+        for name in place.names():
+            key, mark, rest = name.partition("#")
+            if mark and rest and key in keys and name not in named and place.get(name):
+                found[key].append(name)
     return dict(found)

@@ -149,21 +149,26 @@ class Outcome(typing.NamedTuple):
 
 
 OUTCOME_WORDS = {b"NOT_STORED": "not_stored", b"NOT_FOUND": "missing"}
-# An ldrop that has done the first of its two steps.
-EMPTIED = b"SERVER_ERROR busy: list emptied, but not removed"
+# An ldrop that has done the first of its two steps, and not the second.
+EMPTIED = b"list emptied, "
+
+
+def error_text(line):
+    """Without what differs from time to time."""
+    return re.sub(r"[0-9.]+:\d+|\S+#\S+", "...", line.decode(errors="replace"))
 
 
 def error_outcome(line, request):
     """Of a request that was answered by an error line."""
     if not line.startswith(b"SERVER_ERROR ") or b"holds no list" in line:
         raise Fault(f"{request.form} {request.lists[0].key}: {line!r}")
-    text = re.sub(r"[0-9.]+:\d+|\S+#\S+", "...", line.decode(errors="replace"))
-    if line == EMPTIED:
-        word = "emptied"
-    elif b"list damaged" in line:
+    text = error_text(line)
+    if b"list damaged" in line:
         word = "damaged"
     elif b"outcome unknown" in line and request.changes():
         word = "unknown"
+    elif EMPTIED in line:
+        word = "emptied"
     else:
         word = "error"
     return Outcome(word, error=text)
@@ -255,3 +260,5 @@ def record(history, request, invoked_ns, completed_ns, process, outcomes):
             answer = answer[::-1]
         history.add(item.refuse, invoked_ns, completed_ns, process, verb, item.key, words, word,
                     answer)
+        if outcome.error:
+            history.add_text(invoked_ns, process, verb, item.key, outcome.error)

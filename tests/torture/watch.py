@@ -62,9 +62,9 @@ def is_for_use(pid):
 class Watch(threading.Thread):
     """The largest memory of each proxy, also of those that are killed."""
 
-    def __init__(self, proxies):
+    def __init__(self, proxies, servers=SERVERS):
         super().__init__(name="watch", daemon=True)
-        self.proxies = proxies
+        self.proxies, self.servers = proxies, servers
         self.at_start = [resident_bytes(proxy.daemon.process.pid) for proxy in proxies]
         self.most = list(self.at_start)
         self.for_use = is_for_use(proxies[0].daemon.process.pid)
@@ -108,7 +108,7 @@ class Watch(threading.Thread):
         faults = []
         for proxy, before in zip(self.proxies, self.descriptors):
             deadline = time.monotonic() + 5
-            most = before + THREADS * SERVERS
+            most = before + THREADS * self.servers
             while (now := proxy.descriptors()) > most and time.monotonic() < deadline:
                 time.sleep(0.02)
             if now > most:

@@ -34,3 +34,32 @@ void assert_config_error(const char *expected)
     assert_memory_equal(config_error, config_path, n);
     assert_string_equal(config_error + n, expected);
 }
+
+static int load_text(struct config *config, const char *text)
+{
+    int result = config_load_bytes(config, text, strlen(text));
+    return result != 0 ? result : config_finish(config, config_error);
+}
+
+struct config *good(const char *text)
+{
+    struct config *config = config_create();
+    if (load_text(config, text) != 0) {
+        fail_msg("%s: %s", text, config_error);
+    }
+    return config;
+}
+
+void accepted(const char *text)
+{
+    struct config *config = good(text);
+    config_destroy(&config);
+}
+
+void refused(const char *text, const char *expected)
+{
+    struct config *config = config_create();
+    assert_int_equal(load_text(config, text), -1);
+    assert_config_error(expected);
+    config_destroy(&config);
+}

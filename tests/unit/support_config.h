@@ -15,4 +15,10 @@ int config_load_bytes(struct config *config, const void *text, size_t len);
 /* The last error must be this one; expected is what follows the file's name. */
 void assert_config_error(const char *expected);
 
+/* Loads and finishes a file of that text, which must be fine. The caller destroys the result. */
+struct config *good(const char *text);
+void accepted(const char *text);
+/* Loading or finishing it must fail; expected is what follows the file's name in the error. */
+void refused(const char *text, const char *expected);
+
 #endif

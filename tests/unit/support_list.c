@@ -127,10 +127,9 @@ struct block *block_of(struct slice bytes)
 static void append_rest(struct block **b, const struct fold *fold, bool oldest)
 {
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(fold, oldest, &at, &op, &item)) {
-        entry_append(b, (enum entry_op)op, item);
+    struct entry entry;
+    while (fold_next_entry(fold, oldest, ENTRY_NEVER_OVER, &at, &entry)) {
+        entry_put(b, &entry);
     }
 }
 
@@ -220,7 +219,12 @@ struct name test_name(char letter)
     return name;
 }
 
-struct head *head_of(struct slice bytes)
+struct head *head_of(struct slice value)
+{
+    return head_of_list(SLICE_LIT("list"), value);
+}
+
+struct head *head_of_list(struct slice key, struct slice bytes)
 {
     struct block *block = block_of(bytes);
     struct be_reply reply = {
@@ -234,7 +238,7 @@ struct head *head_of(struct slice bytes)
         .block = block,
     };
     struct head *head = NULL;
-    if (head_read(&reply, &head) == HEAD_FOREIGN) {
+    if (head_read(&reply, key, &head) == HEAD_FOREIGN) {
         assert_null(head);
     }
     block_unref(&block);

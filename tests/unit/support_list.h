@@ -69,6 +69,8 @@ struct name test_name(char letter);
 
 /* Reads a head from its bytes, with CAS 7, epoch 3, ttl_s -1. NULL when it is foreign. */
 struct head *head_of(struct slice value);
+/* The same of the list of that key, not "list". */
+struct head *head_of_list(struct slice key, struct slice value);
 /* Reads a head made of a header for these runs and a log. Never NULL. */
 struct head *head_with(const struct run *runs, size_t run_count, struct slice log);
 

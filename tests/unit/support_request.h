@@ -24,7 +24,8 @@
 #define BAD_FLAG "CLIENT_ERROR invalid flag\r\n"
 #define BAD_KEY64 "CLIENT_ERROR error decoding key\r\n"
 #define TOO_LARGE "SERVER_ERROR object too large for cache\r\n"
-#define LINE_LONG "CLIENT_ERROR line too long\r\n"
+#define LINE_LONG "CLIENT_ERROR line too long: above 2048 bytes\r\n"
+#define LINE_ABOVE_LIMIT "CLIENT_ERROR line too long: above max_line_bytes\r\n"
 
 /* A line as often sent, with what is wrong with it. */
 struct refusal {

@@ -53,6 +53,16 @@ static void an_incr_carries_what_it_adds(void **state)
     expect((struct be_operation){.verb = BE_INCR, .delta = 3}, "incr fruit 3\r\n");
     expect((struct be_operation){.verb = BE_INCR, .delta = UINT64_MAX, .flags = 1, .exptime = 2},
            "incr fruit 18446744073709551615\r\n");
+    expect((struct be_operation){.verb = BE_DECR, .delta = 3}, "decr fruit 3\r\n");
+}
+
+static void plain_reads_and_times(void **state)
+{
+    (void)state;
+    expect((struct be_operation){.verb = BE_FETCH}, "mg fruit v f c\r\n");
+    expect((struct be_operation){.verb = BE_GAT, .exptime = 60}, "mg fruit v f c T60\r\n");
+    expect((struct be_operation){.verb = BE_GAT, .exptime = -7}, "mg fruit v f c T-1\r\n");
+    expect((struct be_operation){.verb = BE_TOUCH, .exptime = 0}, "touch fruit 0\r\n");
 }
 
 static void a_conditional_delete_is_a_cas_that_is_over_at_once(void **state)
@@ -93,6 +103,7 @@ int main(void)
         cmocka_unit_test(reads_ask_by_mg),
         cmocka_unit_test(changes_are_classic),
         cmocka_unit_test(an_incr_carries_what_it_adds),
+        cmocka_unit_test(plain_reads_and_times),
         cmocka_unit_test(a_conditional_delete_is_a_cas_that_is_over_at_once),
         cmocka_unit_test(the_longest_line_has_room),
         cmocka_unit_test(a_value_follows_what_stores_one),

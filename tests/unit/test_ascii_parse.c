@@ -225,6 +225,12 @@ static void every_word_of_change_is_known(void **state)
         {BE_CAS_DELETE, "EXISTS\r\n", BE_EXISTS},
         {BE_DELETE, "DELETED\r\n", BE_DELETED},
         {BE_DELETE, "NOT_FOUND\r\n", BE_NOT_FOUND},
+        {BE_DECR, "0\r\n", BE_STORED},
+        {BE_DECR, "NOT_FOUND\r\n", BE_NOT_FOUND},
+        {BE_TOUCH, "TOUCHED\r\n", BE_STORED},
+        {BE_TOUCH, "NOT_FOUND\r\n", BE_NOT_FOUND},
+        {BE_GAT, "EN\r\n", BE_MISS},
+        {BE_FETCH, "EN\r\n", BE_MISS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct be_reply r;
@@ -290,6 +296,11 @@ static void answers_to_other_requests_are_noticed(void **state)
         {BE_APPEND, "EXISTS\r\n"},
         {BE_SET, "EN\r\n"},
         {BE_DELETE, "STORED\r\n"},
+        {BE_DELETE, "TOUCHED\r\n"},
+        {BE_TOUCH, "STORED\r\n"},
+        {BE_TOUCH, "1\r\n"},
+        {BE_DECR, "STORED\r\n"},
+        {BE_GAT, "HD c1\r\n"},
         {BE_DELETE, "VA 1\r\na\r\n"},
         {BE_SET, "STOREDX\r\n"},
         {BE_CAS, "DELETED\r\n"},

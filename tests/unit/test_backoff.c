@@ -211,7 +211,7 @@ static void test_far_changes_wait_until_their_last_trips(void **state)
 static void test_a_full_head_is_compacted(void **state)
 {
     struct test *t = *state;
-    const struct head head = {.value = {NULL, 2000}, .log = {NULL, 10}};
+    const struct head head = {.value = {NULL, 2000}, .log = {NULL, 10}, .raw_log_bytes = 10};
     t->list->item_size_max = 4096;
     for (int far = 0; far <= 1; far++) {
         t->list->trip_us = far ? FAR_TRIP_US : 100;

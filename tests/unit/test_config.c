@@ -24,15 +24,6 @@ static int load_bytes(struct config **config, const void *text, size_t len)
     return result != 0 ? result : config_finish(*config, config_error);
 }
 
-static struct config *good(const char *text)
-{
-    struct config *config;
-    if (load_bytes(&config, text, strlen(text)) != 0) {
-        fail_msg("%s", config_error);
-    }
-    return config;
-}
-
 /* expected is what follows the file's name. */
 static void bad(const char *text, const char *expected)
 {

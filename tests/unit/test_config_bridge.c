@@ -13,30 +13,6 @@
 
 #define SERVERS "[pool p]\nservers = a:1\n"
 
-static int load(struct config *config, const char *text)
-{
-    int result = config_load_bytes(config, text, strlen(text));
-    return result != 0 ? result : config_finish(config, config_error);
-}
-
-/* expected is what follows the file's name. */
-static void refused(const char *text, const char *expected)
-{
-    struct config *c = config_create();
-    assert_int_equal(load(c, text), -1);
-    assert_config_error(expected);
-    config_destroy(&c);
-}
-
-static struct config *good(const char *text)
-{
-    struct config *c = config_create();
-    if (load(c, text) != 0) {
-        fail_msg("%s: %s", text, config_error);
-    }
-    return c;
-}
-
 static void test_values(void **state)
 {
     (void)state;

@@ -17,36 +17,6 @@
 #define BYTE "one character or \\xNN (# and ; are \\x23 and \\x3b)"
 #define NAME "a name with one %s for the list's key (\\xNN is allowed)"
 
-static int load(struct config *config, const char *text)
-{
-    int result = config_load_bytes(config, text, strlen(text));
-    return result != 0 ? result : config_finish(config, config_error);
-}
-
-/* expected is what follows the file's name. */
-static void refused(const char *text, const char *expected)
-{
-    struct config *c = config_create();
-    assert_int_equal(load(c, text), -1);
-    assert_config_error(expected);
-    config_destroy(&c);
-}
-
-static struct config *good(const char *text)
-{
-    struct config *c = config_create();
-    if (load(c, text) != 0) {
-        fail_msg("%s: %s", text, config_error);
-    }
-    return c;
-}
-
-static void accepted(const char *text)
-{
-    struct config *c = good(text);
-    config_destroy(&c);
-}
-
 static void test_values(void **state)
 {
     (void)state;
@@ -153,6 +123,33 @@ static void test_words_that_do_not_go_together(void **state)
             ":1: [lists x]: on_missing = refuse is for dialect = native only; expected create "
             "with dialect = flip");
     accepted("[lists x]\ndialect = flip\non_missing = create\n[lists]\non_missing = refuse\n");
+    refused("[lists x]\ndialect = simple\norder = recent\n",
+            ":3: [lists x]: order: dialect = simple does not use it; expected with native, or with "
+            "migrate = native");
+    refused("[lists x]\ndialect = simple\norder = recent\nmigrate = native\n",
+            ":3: [lists x]: order = recent: dialect = simple keeps items in their places; expected "
+            "order = added until migrate = native is over");
+    refused("[lists]\norder = recent\n[lists x]\ndialect = simple\nmigrate = native\n",
+            ":5: [lists x]: order = recent: dialect = simple keeps items in their places; expected "
+            "order = added until migrate = native is over");
+    accepted("[lists]\norder = recent\n[lists x]\ndialect = simple\n");
+    refused("[lists x]\nformat = 2\nmax_items = 30\n",
+            ":3: [lists x]: max_items needs format = 3: set it once all proxies are of a release "
+            "that reads it");
+    refused("[lists x]\nformat = 3\nmax_items = 32\n",
+            ":3: [lists x]: max_items (32) items of max_item_bytes (1024) and 16 more must fit a "
+            "quarter of log_hard_limit_bytes (131072); expected max_items = 31, or "
+            "max_item_bytes = 1008, or log_hard_limit_bytes = 133120");
+    accepted("[lists x]\nformat = 3\nmax_items = 31\n");
+    accepted("[lists x]\nformat = 3\nmax_items = 32\nmax_item_bytes = 1008\n");
+    accepted("[lists x]\nformat = 3\nmax_items = 32\nlog_hard_limit_bytes = 133120\n");
+    refused("[lists x]\nformat = 3\nmax_items = 5000\n",
+            ":3: [lists x]: max_items (5000) items of max_item_bytes (1024) and 16 more must fit a "
+            "quarter of log_hard_limit_bytes (131072); expected max_items = 31");
+    accepted("[lists]\nformat = 3\nmax_items = 30\n[lists x]\ndialect = simple\n");
+    refused("[lists x]\ndialect = simple\nmigrate = native\nmax_items = 3\n",
+            ":4: [lists x]: max_items: dialect = simple has lists of any length; expected "
+            "max_items = 0 until migrate = native is over");
 }
 
 static void test_stored_delimiters(void **state)

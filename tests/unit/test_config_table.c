@@ -45,6 +45,7 @@ static void test_table(void **state)
         assert_null(strchr(keys[i].help, '\n'));
         assert_int_equal(keys[i].type == TYPE_WORD, keys[i].words != NULL);
         assert_int_equal(keys[i].section == SECTION_LISTS, keys[i].dialects != 0);
+        assert_int_equal(keys[i].section == SECTION_POOL, keys[i].types != 0);
     }
     assert_null(config_key_find(SECTION_PROXY, SLICE_LIT("timeout_ms")));
 }
@@ -60,6 +61,9 @@ static void test_words(void **state)
         unsigned value;
     } words[] = {
         {"log_level", SECTION_PROXY, "debug", LOG_DEBUG_LEVEL},
+        {"type", SECTION_POOL, "couchbase", POOL_COUCHBASE},
+        {"durability", SECTION_POOL, "persist_majority", POOL_DURABILITY_PERSIST_MAJORITY},
+        {"network", SECTION_POOL, "external", NETWORK_EXTERNAL},
         {"distribution", SECTION_POOL, "modula", DISTRIBUTION_MODULA},
         {"hash", SECTION_POOL, "hsieh", HASH_HSIEH},
         {"on_missing", SECTION_LISTS, "refuse", ON_MISSING_REFUSE},
@@ -201,14 +205,17 @@ static void test_conf_loads(void **state)
     uncomment(conf);
     struct config *whole = config_create();
     load_text(whole, conf);
-    assert_int_equal(whole->pool_count, 1);
+    /* One for each type. */
+    assert_int_equal(whole->pool_count, POOL_TYPE_COUNT);
+    assert_int_equal(whole->pools[1].type, POOL_COUCHBASE);
     /* One for each dialect, and another. */
     assert_int_equal(whole->list_count, 1 + DIALECT_COUNT);
     assert_int_equal(config_list_policy(whole, SLICE_LIT("topic-1"))->on_missing,
                      ON_MISSING_REFUSE);
     assert_int_equal(config_list_policy(whole, SLICE_LIT("ring-1"))->dialect, DIALECT_RING);
-    whole->list_count = 1;
-    assert_int_equal(as_is->lists[0].format, 2); /* as there is no pool */
+    whole->list_count = whole->pool_count = 1;
+    free(whole->pools[1].servers);
+    assert_int_equal(as_is->lists[0].format, 4); /* as there is no pool */
     as_is->lists[0].format = 1;
     assert_int_equal(config_add_pool(as_is, "main", "10.0.0.1:11211, 10.0.0.2:11211", error), 0);
     struct collected left = {.len = 0};
@@ -254,6 +261,9 @@ static void test_docs_show_every_key(void **state)
             char users[CONFIG_DIALECTS_MAX];
             (void)snprintf(dialects, sizeof dialects, "; dialects: %s",
                            config_dialects_text(keys[i].dialects, users));
+        } else if (keys[i].types != 0 && keys[i].types != TYPES_ALL) {
+            (void)snprintf(dialects, sizeof dialects, "; type: %s",
+                           config_types_text(keys[i].types));
         }
         const char *tick = standard == NULL || standard[0] == '\0' ? "" : "`";
         (void)snprintf(entry, sizeof entry, " - `%s`: %s. Takes %s; %s%s%s%s%s.", keys[i].name,

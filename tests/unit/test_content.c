@@ -445,9 +445,24 @@ static void test_long_texts_are_passed_on_without_a_copy(void **state)
     chain_fini(&f.out);
 }
 
+/* A read that lost its connection begins anew. */
+static void test_another_pass_gathers_anew(void **state)
+{
+    (void)state;
+    struct gather gather;
+    gather_init(&gather, 1 << 20);
+    struct output output = {.to = UINT64_MAX, .gather = &gather};
+    output_item(&output, SLICE_LIT("a"));
+    output_rewind(&output);
+    output_item(&output, SLICE_LIT("a"));
+    assert_int_equal(gather.count, 1);
+    gather_fini(&gather);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_another_pass_gathers_anew),
         cmocka_unit_test(test_random_lists_are_streamed_as_the_model_has_them),
         cmocka_unit_test(test_a_count_known_without_a_pass_is_right),
         cmocka_unit_test(test_every_range_of_a_small_list_is_right),

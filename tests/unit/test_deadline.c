@@ -153,8 +153,8 @@ static void test_a_change_that_was_stored_is_done(void **state)
     look(t);
     answer(t, rig_take(&t->rig, BE_APPEND, "k#"), BE_STORED, NULL);
     struct be_request *get = rig_take(&t->rig, BE_GET, "k#");
-    let_time_pass(t, add);
-    expect_done(t, add, NULL);
+    expect_done(t, add, NULL); /* it waits for no read */
+    let_time_pass(t, len);
     expect_done(t, len, "deadline over: the list was not read in time");
     answer(t, get, BE_HIT, "^1\n");
     expect_rest(t);

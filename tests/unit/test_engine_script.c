@@ -490,6 +490,26 @@ static void test_conversion_without_room_leaves_nothing(void **state)
     script_expect_done(s, LIST_SERVER_ERROR);
 }
 
+/* The sublists of a short list that is copied go while they are read: the copy holds nothing of
+ * what was read before. */
+static void test_short_copy_begins_anew(void **state)
+{
+    struct script *s = *state;
+    s->call.source = SLICE_LIT("s");
+    s->call.source_policy = &s->rig.config->lists[0];
+    script_submit(s, LIST_COPY, NULL, 0);
+    script_expect(s, BE_GET, "s#", BE_HIT, "^1 " FIRST_RUN ".2:36:2\n");
+    script_expect(s, BE_GET, "s#" FIRST_RUN ".0", BE_HIT, "^1 0000000001\n+1:a");
+    script_expect(s, BE_GET, "s#" FIRST_RUN ".1", BE_MISS, NULL);
+    script_expect(s, BE_GET, "s#", BE_HIT, "^1\n+1:b");
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    struct be_request *add = rig_take(&s->rig, BE_ADD, "k#");
+    assert_true(slice_equal(add->value, SLICE_LIT("^1\n+1:b")));
+    answer(s, add, BE_STORED, NULL);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +535,7 @@ int main(void)
         script_test(test_conversion_may_take_long),
         script_test(test_conversion_without_room_leaves_nothing),
         script_test(test_change_beside_a_conversion_is_in_doubt),
+        script_test(test_short_copy_begins_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

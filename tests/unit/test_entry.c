@@ -63,7 +63,7 @@ static void test_short_entries_are_taken_as_all_others(void **state)
     char text[160];
     memset(text, ':', sizeof text);
     for (unsigned i = 0; i < 5u << 16; i++) {
-        text[0] = "+-=!~"[i >> 16];
+        text[0] = "+-=!@"[i >> 16];
         text[1] = (char)(i >> 8);
         text[2] = (char)i;
         for (size_t len = 1; len <= sizeof text; len += len < 8 ? 1 : 38) {
@@ -87,7 +87,7 @@ static void test_what_is_no_entry_is_malformed(void **state)
         SLICE_LIT("+:a"),         SLICE_LIT("+1:"),        SLICE_LIT("+2:a"),
         SLICE_LIT("1:a"),         SLICE_LIT("+ 1:a"),      SLICE_LIT("+1 :a"),
         SLICE_LIT("+-1:a"),       SLICE_LIT("+1;a"),       SLICE_LIT("+0x1:a"),
-        SLICE_LIT("*1:a"),        SLICE_LIT("?1:a"),       SLICE_LIT("\0"),
+        SLICE_LIT("*1:a"),        SLICE_LIT("%1:a"),       SLICE_LIT("\0"),
         SLICE_LIT("^1\n"),        SLICE_LIT("\n+1:a"),     SLICE_LIT("+00000001:a"),
         SLICE_LIT("+99999999:a"), SLICE_LIT("+9999999:a"), SLICE_LIT("+18446744073709551616:a"),
         SLICE_LIT("+1/a"),        SLICE_LIT("+\xff:a"),
@@ -111,7 +111,7 @@ static void test_every_op_byte_is_known_or_malformed(void **state)
         char text[] = {(char)op, '1', ':', 'a'};
         struct slice rest = slice_make(text, sizeof text);
         struct entry entry;
-        bool known = op != 0 && strchr("+-=!~", (int)op) != NULL;
+        bool known = op != 0 && strchr("+-=!~?&.", (int)op) != NULL;
         assert_int_equal(entry_next(&rest, &entry), known ? ENTRY_OK : ENTRY_MALFORMED);
     }
 }

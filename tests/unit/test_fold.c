@@ -36,6 +36,47 @@ static void test_an_item_is_added_deleted_or_added_anew(void **state)
     assert_folds_to("=1:a-1:a", "-1:a");
 }
 
+static void test_a_time_holds_until_another_word_on_the_item(void **state)
+{
+    (void)state;
+    assert_folds_to("@3:9:a", "@3:9:a");
+    assert_folds_to("@3:9:a@3:8:a", "@3:8:a");
+    assert_folds_to("+1:a@3:9:a", "@3:9:a");
+    assert_folds_to("-1:a@3:9:a", "@3:9:a");
+    assert_folds_to("@3:9:a+1:a", "=1:a");
+    assert_folds_to("@3:9:a=1:a", "=1:a");
+    assert_folds_to("@3:9:a-1:a", "-1:a");
+    assert_folds_to("@3:9:a-1:a+1:a", "=1:a");
+    assert_folds_to("@3:9:a+1:a+1:b+1:a", "=1:a+1:b");
+    assert_folds_to("@3:9:a+1:b@3:7:a", "+1:b@3:7:a");
+}
+
+static void test_what_is_over_counts_as_deleted(void **state)
+{
+    (void)state;
+    struct fold fold;
+    struct entry entry;
+    uint32_t at = 0;
+    fold_init(&fold);
+    assert_true(fold_apply_entries(&fold, SLICE_LIT("@3:8:a@3:9:b")));
+    assert_true(fold_next_entry(&fold, false, 8, &at, &entry));
+    assert_true(entry.op == ENTRY_DEL && entry.until_s == 0);
+    assert_true(fold_next_entry(&fold, false, 8, &at, &entry));
+    assert_true(entry.op == ENTRY_TIMED && entry.until_s == 9);
+    at = 0;
+    assert_true(fold_next_entry(&fold, true, 8, &at, &entry));
+    assert_true(slice_equal(entry.bytes, SLICE_LIT("b")));
+    assert_false(fold_next_entry(&fold, true, 8, &at, &entry));
+    /* The place below does not hold, over or not. */
+    assert_int_equal(fold_over(&fold, ENTRY_ADD, SLICE_LIT("a")), 0);
+    fold_fini(&fold);
+    fold_init(&fold);
+    assert_true(fold_apply_entries(&fold, SLICE_LIT("+1:a")));
+    assert_int_equal(fold_over(&fold, ENTRY_TIMED, SLICE_LIT("a")), 0);
+    assert_int_equal(fold_outcome(&fold, SLICE_LIT("a")), ENTRY_READD);
+    fold_fini(&fold);
+}
+
 static void test_places_are_those_of_the_last_absence(void **state)
 {
     (void)state;
@@ -412,6 +453,8 @@ int main(void)
         cmocka_unit_test(test_items_outlive_the_log),
         cmocka_unit_test(test_many_items_keep_their_order),
         cmocka_unit_test(test_folding_keeps_content_and_order),
+        cmocka_unit_test(test_a_time_holds_until_another_word_on_the_item),
+        cmocka_unit_test(test_what_is_over_counts_as_deleted),
         cmocka_unit_test(test_each_item_is_yielded_once_with_its_outcome),
         cmocka_unit_test(test_folds_compose),
         cmocka_unit_test(test_a_second_pass_over_the_base_gives_the_same),

@@ -24,7 +24,7 @@ static struct be_caps caps;
 
 static int setup(void **state)
 {
-    caps = (struct be_caps){1 << 20, true, "test"};
+    caps = (struct be_caps){.item_size_max = 1 << 20, .cas_enabled = true, .server_name = "test"};
     return script_setup(state);
 }
 

@@ -147,6 +147,14 @@ static void test_marks_that_cannot_be_are_no_list(void **state)
         "^1 ?1.1 ?1.1\n",
         "^1 ?0.0 ?0.0\n",
         "^1 ?0.0 " NAME_A ".1:17:1\n", /* missing, with content */
+        "^1 %\n",
+        "^1 %1\n",
+        "^1 %0.5\n",
+        "^1 %1795229329.1795229328\n", /* the last before the first */
+        "^1 %4294967296.0\n",
+        "^1 %1.4294967296\n",
+        "^1 %1.2 %1.2\n",
+        "^1 %1.2x\n",
         "^1 " NAME_A ".1:17:1 ?5.1795229328\n",
     };
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
@@ -155,6 +163,31 @@ static void test_marks_that_cannot_be_are_no_list(void **state)
         }
         assert_true(foreign(slice_of(headers[i])));
     }
+}
+
+static bool over(const char *text, int64_t now_s)
+{
+    struct head *head = head_of(slice_of(text));
+    assert_non_null(head);
+    bool is_over = head_is_over(head, now_s);
+    head_unref(&head);
+    return is_over;
+}
+
+/* The head alone tells that nothing is left: then it is removed without reading a sublist. */
+static void test_a_head_tells_that_all_items_are_over(void **state)
+{
+    (void)state;
+    assert_true(over("^1\n@3:8:a@3:9:b", 9));
+    assert_false(over("^1\n@3:8:a@3:9:b", 8));
+    assert_false(over("^1\n@3:8:a+1:b", 9));
+    assert_true(over("^1\n+1:b!0:@3:8:a-1:b", 9));
+    assert_false(over("^1\n-1:b", 9)); /* it never had a time */
+    assert_true(over("^1 %5.9 " NAME_A ".1:17:1\n", 9));
+    assert_false(over("^1 %5.9 " NAME_A ".1:17:1\n", 8));
+    assert_false(over("^1 %5.0 " NAME_A ".1:17:1\n@3:8:a", 9));
+    assert_true(over("^1 %5.0 " NAME_A ".1:17:1\n!0:@3:8:a", 9));
+    assert_false(over("^1 %5.9 " NAME_A ".1:17:1\n+1:a", 9));
 }
 
 static void test_a_version_is_that_of_one_number_and_one_content(void **state)
@@ -438,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_counts_that_cannot_be_are_no_list),
         cmocka_unit_test(test_marks_are_read_wherever_they_stand),
         cmocka_unit_test(test_marks_that_cannot_be_are_no_list),
+        cmocka_unit_test(test_a_head_tells_that_all_items_are_over),
         cmocka_unit_test(test_a_version_is_that_of_one_number_and_one_content),
         cmocka_unit_test(test_a_version_is_a_number_that_a_double_holds),
         cmocka_unit_test(test_random_headers_survive_the_round_trip),

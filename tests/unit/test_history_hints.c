@@ -12,7 +12,7 @@
 static struct generate_options crowd(unsigned seed)
 {
     return (struct generate_options){.seed = seed,
-                                     .operations = 600,
+                                     .operations = 300,
                                      .lists = 1,
                                      .clients = 6,
                                      .depth = 3,

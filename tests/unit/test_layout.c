@@ -213,11 +213,11 @@ static void test_a_fold_is_appended_as_entries(void **state)
     assert_true(fold_apply_entries(&fold, SLICE_LIT("+1:a-1:b+1:c-1:d+1:d")));
     struct layout layout;
     init_from(&layout, "^1\n");
-    layout_append_fold(&layout, &fold, false);
+    layout_append_fold(&layout, &fold, false, ENTRY_NEVER_OVER);
     assert_value(&layout, "^1\n+1:a-1:b+1:c=1:d");
     layout_fini(&layout);
     init_from(&layout, "^1\n");
-    layout_append_fold(&layout, &fold, true);
+    layout_append_fold(&layout, &fold, true, ENTRY_NEVER_OVER);
     assert_value(&layout, "^1\n+1:a+1:c+1:d");
     layout_fini(&layout);
     fold_fini(&fold);

@@ -16,9 +16,9 @@ static void test_the_log_decides_what_it_mentions(void **state)
     const struct slice items[] = {SLICE_LIT("a"), SLICE_LIT("b"), SLICE_LIT("c"), SLICE_LIT("d"),
                                   SLICE_LIT("a")};
     struct members m;
-    members_init(&m, items, 5);
+    members_init(&m, items, 5, ENTRY_NEVER_OVER);
     assert_int_equal(m.unknown, 5);
-    members_feed_log(&m, SLICE_LIT("+1:a-1:b~17:aaaaaaaaaaaaa.1.1-1:d=1:d"));
+    members_feed_log(&m, SLICE_LIT("+1:a-1:b~17:aaaaaaaaaaaaa.1.1-1:d=1:d"), (struct cap){0});
     assert_int_equal(m.unknown, 1);
     assert_true(members_has(&m, 0));
     assert_false(members_has(&m, 1));
@@ -37,8 +37,8 @@ static void test_after_a_clear_everything_is_decided(void **state)
             items[i] = test_item(20 + i);
         }
         struct members m;
-        members_init(&m, items, count);
-        members_feed_log(&m, SLICE_LIT("+7:user-20!0:+7:user-21"));
+        members_init(&m, items, count, ENTRY_NEVER_OVER);
+        members_feed_log(&m, SLICE_LIT("+7:user-20!0:+7:user-21"), (struct cap){0});
         assert_int_equal(m.unknown, 0);
         for (unsigned i = 0; i < count; i++) {
             assert_int_equal(members_has(&m, i), i == 1);
@@ -55,8 +55,8 @@ static void test_the_newest_word_counts_and_the_scan_ends_early(void **state)
     test_run_init(&newer, SLICE_LIT("-1:a+1:x"), 10, ',');
     test_run_init(&older, SLICE_LIT("+1:a+1:b"), 10, ',');
     struct members m;
-    members_init(&m, items, 2);
-    members_feed_log(&m, SLICE_NONE);
+    members_init(&m, items, 2, ENTRY_NEVER_OVER);
+    members_feed_log(&m, SLICE_NONE, (struct cap){0});
     assert_true(members_feed_sublist(&m, newer.sublists[0]));
     assert_int_equal(m.unknown, 1);
     assert_false(members_feed_sublist(&m, older.sublists[0]));
@@ -72,8 +72,8 @@ static void test_asking_for_nothing_needs_no_sublist(void **state)
 {
     (void)state;
     struct members m;
-    members_init(&m, NULL, 0);
-    members_feed_log(&m, SLICE_LIT("+1:a"));
+    members_init(&m, NULL, 0, ENTRY_NEVER_OVER);
+    members_feed_log(&m, SLICE_LIT("+1:a"), (struct cap){0});
     assert_int_equal(m.unknown, 0);
     members_fini(&m);
     members_fini(&m);
@@ -105,8 +105,8 @@ static void ask_at_random(struct rng *rng)
         items[i] = test_item((unsigned)rng_below(rng, 50));
     }
     struct members m;
-    members_init(&m, items, count);
-    members_feed_log(&m, block_slice(logs[run_count]));
+    members_init(&m, items, count, ENTRY_NEVER_OVER);
+    members_feed_log(&m, block_slice(logs[run_count]), (struct cap){0});
     bool more = m.unknown > 0;
     for (size_t i = run_count; i-- > 0;) {
         for (uint32_t n = 0; more && n < runs[i].run.range.count; n++) {

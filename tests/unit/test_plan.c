@@ -28,6 +28,18 @@
 #define SAME_ITEM \
     "+10:aaaaaaaaa0+10:aaaaaaaaa0+10:aaaaaaaaa0+10:aaaaaaaaa0+10:aaaaaaaaa0+10:aaaaaaaaa0" \
     "+10:aaaaaaaaa0+10:aaaaaaaaa0+10:aaaaaaaaa0+10:aaaaaaaaa0"
+/* Intents of the list as a primary and not, with what decides them. */
+#define COMMIT "&15:ttttttttttttt c"
+#define ABORT "&15:ttttttttttttt a"
+#define DONE "&15:ttttttttttttt d"
+#define OWN "?35:ttttttttttttt.990 2 list other +1:a"
+#define THEIR "?35:ttttttttttttt.990 2 first list +1:a"
+#define RESIDUE "?31:ttttttttttttt.990 2 list other " COMMIT
+#define RESIDUE_U "?31:uuuuuuuuuuuuu.990 2 list other &15:uuuuuuuuuuuuu c"
+#define LONG_INTENT "?131:ttttttttttttt.990 2 list other .96:" LONG_ITEM
+#define LONG_ITEM \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" \
+    "aaaa"
 /* At the wall clock 1000 with a grace of 60 s. */
 #define YOUNG "~19:" NAME_D ".7.990"
 #define DEAD "~17:" NAME_D ".7.1"
@@ -125,6 +137,40 @@ static const struct plan_case cases[] = {
     /* not any more: a '!', or no difference between missing and empty */
     {"^1 ?7.1010\n+1:a!0:", COMPACT_AUTO, true, PLAN_FOLD, 0, 0},
     {"^1 ?7.1010\n+1:a", COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
+    /* intents and decisions that are over are taken off, what a primary keeps is not */
+    {"^1\n" OWN COMMIT DONE, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" LONG_INTENT ABORT, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
+    {"^1" RUN_A "\n" LONG_INTENT ABORT, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
+    {"^1\n" LONG_INTENT COMMIT, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
+    {"^1\n" RESIDUE RESIDUE_U, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE RESIDUE_U TEN_ITEMS, COMPACT_AUTO, false, PLAN_FLIP, 0, 0},
+    {"^1 #1.drop\n" LONG_INTENT ABORT, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
+    {"^1 #1.drop\n" RESIDUE RESIDUE_U, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" OWN COMMIT, COMPACT_FULL, false, PLAN_NOTHING, 0, 0}, /* no byte less */
+    {"^1\n" THEIR COMMIT, COMPACT_FULL, false, PLAN_FOLD, 0, 0},
+    {"^1" RUN_A "\n" THEIR COMMIT, COMPACT_FULL, false, PLAN_FLIP, 0, 0},
+    {"^1" RUN_A "\n" THEIR ABORT, COMPACT_FULL, false, PLAN_FOLD, 0, 0},
+    {"^1" RUN_A "\n" ABORT, COMPACT_FULL, false, PLAN_FOLD, 0, 0},
+    {"^1" RUN_A "\n" RESIDUE, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE "+1:a", COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE "+1:a" DONE, COMPACT_FULL, false, PLAN_FOLD, 0, 0},
+    /* it is not removed either, until that is over */
+    {"^1\n" RESIDUE, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE, COMPACT_DROP, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE, COMPACT_DROP, true, PLAN_NOTHING, 0, 0}, /* format = 1: it cannot say so */
+    {"^1\n" RESIDUE "+1:a", COMPACT_DROP, true, PLAN_CLEAR, 0, 0},
+    {"^1\n" RESIDUE "+1:a", COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
+    {"^1\n" RESIDUE, COMPACT_TIDY, false, PLAN_NOTHING, 0, 0},
+    {"^1\n" RESIDUE DONE, COMPACT_AUTO, false, PLAN_REMOVE, 0, 0},
+    {"^1\n" THEIR ABORT, COMPACT_AUTO, false, PLAN_REMOVE, 0, 0},
+    {"^1\n" THEIR COMMIT, COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
+    {"^1 ?0.0\n" RESIDUE, COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
+    {"^1 ?0.0\n" RESIDUE, COMPACT_DROP, true, PLAN_NOTHING, 0, 0},
+    {"^1 ?0.0\n" RESIDUE "+1:a", COMPACT_DROP, true, PLAN_CLEAR, 0, 0},
+    {"^1 ?0.0\n" RESIDUE DONE, COMPACT_AUTO, true, PLAN_REMOVE, 0, 0},
+    {"^1 ?7.1010\n" LONG_INTENT ABORT, COMPACT_AUTO, true, PLAN_FOLD, 0, 0},
+    {"^1 ?7.1010\n" RESIDUE RESIDUE_U, COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
     /* healing of run b */
     {"^1" RUN_A RUN_B RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_MERGE, 1, 1},
     {"^1" RUN_A RUN_C "\n" TEN_ITEMS, COMPACT_HEAL, false, PLAN_NOTHING, 0, 0},
@@ -139,8 +185,8 @@ static struct plan choose(const struct head *head, const struct list_policy *pol
     struct log_fold log;
     log_fold_init(&log);
     (void)log_fold_take(&log, head);
-    struct plan plan =
-        plan_choose(head, &log.fold, policy, policy->log_limit_bytes, goal, run, 1000, false);
+    struct plan plan = plan_choose(head, &log.fold, policy, policy->log_limit_bytes, goal, run,
+                                   1000, 1000 - CLOCK_SKEW_S, false);
     log_fold_fini(&log);
     return plan;
 }
@@ -158,6 +204,9 @@ static void test_each_head_asks_for_its_step(void **state)
             .on_missing = c->refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE,
         };
         struct head *head = head_of(slice_of(c->head));
+        if (head == NULL) {
+            print_error("case %zu is foreign: %s\n", i, c->head);
+        }
         assert_non_null(head);
         struct plan plan = choose(head, &policy, c->goal, c->goal == COMPACT_HEAL ? &heal : NULL);
         if (plan.kind != c->kind) {
@@ -205,6 +254,49 @@ static void test_windows_of_runs(void **state)
             assert_int_equal(first, windows[i].first);
             assert_int_equal(first + count, windows[i].count);
         }
+    }
+}
+
+/* The head of a primary has to stay: with a format that can say so, an ldrop makes it one of a
+ * missing list, once; without on_missing = refuse it is left empty. */
+static void test_ldrop_of_a_primary_leaves_its_head(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *head;
+        uint32_t format;
+        enum compact_goal goal;
+        bool refuse;
+        enum plan_kind kind;
+    } rows[] = {
+        {"^1\n" RESIDUE "+1:a", 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1" RUN_A "\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1\n" RESIDUE, 4, COMPACT_CLEAR, true, PLAN_CLEAR},
+        {"^1 ?0.0\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_NOTHING},
+        {"^1 ?7.1010\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1 ?7.1010\n" RESIDUE DONE, 4, COMPACT_DROP, true, PLAN_REMOVE},
+        {"^1\n" RESIDUE DONE, 4, COMPACT_DROP, true, PLAN_REMOVE},
+        {"^1\n" RESIDUE "!0:", 4, COMPACT_DROP, false, PLAN_FOLD},
+        {"^1\n" RESIDUE, 4, COMPACT_DROP, false, PLAN_NOTHING},
+        {"^1\n" RESIDUE, 1, COMPACT_CLEAR, true, PLAN_NOTHING},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct list_policy policy = {
+            .log_limit_bytes = 100,
+            .fold_memory_bytes = UINT64_MAX,
+            .announcement_grace_s = 60,
+            .format = rows[i].format,
+            .on_missing = rows[i].refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE,
+        };
+        struct head *head = head_of(slice_of(rows[i].head));
+        assert_non_null(head);
+        struct plan plan = choose(head, &policy, rows[i].goal, NULL);
+        if (plan.kind != rows[i].kind) {
+            print_error("row %zu: %s\n", i, rows[i].head);
+        }
+        assert_int_equal(plan.kind, rows[i].kind);
+        head_unref(&head);
     }
 }
 
@@ -301,7 +393,7 @@ static struct head *after(struct head *head, struct plan plan, bool dropping, un
         layout_insert_run(&layout, layout.run_count, &run);
         (*names)++;
     } else if (plan.kind == PLAN_FOLD) {
-        layout_append_fold(&layout, &fold, layout.run_count == 0);
+        layout_append_fold(&layout, &fold, layout.run_count == 0, ENTRY_NEVER_OVER);
     }
     struct block *value = layout_value(&layout);
     struct head *next = head_of(block_slice(value));
@@ -377,10 +469,34 @@ static void test_step_after_step_leads_to_an_end(void **state)
     }
 }
 
+/* Items of one length: the limit is a multiple of what the log folds to, and the log meets it to
+ * the byte. The proxy whose append did that compacts, and is not asked a second time. */
+static void test_a_capped_log_is_folded_at_its_limit(void **state)
+{
+    (void)state;
+    struct list_policy policy = {.log_limit_bytes = 12, .fold_memory_bytes = UINT64_MAX};
+    const struct head_case {
+        const char *head;
+        enum plan_kind kind;
+    } heads[] = {
+        {"^1 #1.drop\n+1:a+1:b", PLAN_NOTHING},
+        {"^1 #1.drop\n+1:a+1:b+1:c", PLAN_FOLD},
+        {"^1 #3.drop\n+1:a+1:b+1:c", PLAN_NOTHING}, /* is folded */
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        struct head *head = head_of(slice_of(heads[i].head));
+        assert_non_null(head);
+        assert_int_equal(choose(head, &policy, COMPACT_AUTO, NULL).kind, heads[i].kind);
+        head_unref(&head);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_capped_log_is_folded_at_its_limit),
         cmocka_unit_test(test_each_head_asks_for_its_step),
+        cmocka_unit_test(test_ldrop_of_a_primary_leaves_its_head),
         cmocka_unit_test(test_windows_of_runs),
         cmocka_unit_test(test_too_many_runs_are_merged_whatever_their_sizes),
         cmocka_unit_test(test_a_byte_is_rewritten_few_times_in_its_life),

@@ -184,10 +184,10 @@ static void test_lines_of_keys_and_items_may_be_long(void **state)
                          PARSE_OK);
         struct parse_result p = parse_input(long_line(heads[i], "ab ", 8193, "\r\n"), &r);
         assert_int_equal(p.status, PARSE_CLOSE);
-        assert_slice(p.reply, LINE_LONG);
+        assert_slice(p.reply, LINE_ABOVE_LIMIT);
         p = parse_input(long_line(heads[i], "ab ", 8194, ""), &r);
         assert_int_equal(p.status, PARSE_CLOSE);
-        assert_slice(p.reply, LINE_LONG);
+        assert_slice(p.reply, LINE_ABOVE_LIMIT);
     }
 }
 

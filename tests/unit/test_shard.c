@@ -216,9 +216,31 @@ static void the_most_servers_work_and_one_more_is_refused(void **state)
     assert_null(shard_create(&config, error));
 }
 
+/* From Couchbase's clients: ((CRC-32 >> 16) & 0x7fff) & (count - 1). */
+static void vbuckets_are_where_couchbase_has_them(void **state)
+{
+    (void)state;
+    char longest[250];
+    memset(longest, 'k', sizeof longest);
+    const struct {
+        struct slice key;
+        uint16_t of_1024, of_64;
+    } rows[] = {
+        {SLICE_LIT("foo"), 115, 51},       {SLICE_LIT("bar"), 767, 63},
+        {SLICE_LIT("hello"), 528, 16},     {SLICE_LIT("key_1"), 997, 37},
+        {SLICE_LIT("user:1000"), 884, 52}, {slice_make(longest, sizeof longest), 151, 23},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(shard_vbucket(rows[i].key, 1024), rows[i].of_1024);
+        assert_int_equal(shard_vbucket(rows[i].key, 64), rows[i].of_64);
+        assert_int_equal(shard_vbucket(rows[i].key, 1), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vbuckets_are_where_couchbase_has_them),
         cmocka_unit_test(keys_live_where_other_clients_put_them),
         cmocka_unit_test(remembered_keys_stay_where_they_were),
         cmocka_unit_test(one_server_owns_everything),

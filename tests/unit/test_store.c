@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The simulator's virtual memcached, where it answers what a real one does. */
-#include "../world/store.h"
+#include "../world/journal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,6 +148,95 @@ static void counting_needs_memory_only_for_a_further_digit(void **state)
     see_value(s, "9", 0);
 }
 
+/* ---- nodes of a Couchbase cluster ---- */
+
+static struct be_reply change(struct store *s, enum be_verb verb, bool durable, const char *value)
+{
+    const struct item *item = store_find(s, SLICE_LIT("k"), NOW_S);
+    return ask(
+        s,
+        (struct be_request){.verb = verb, .durable = durable, .cas = item == NULL ? 0 : item->cas},
+        value);
+}
+
+static void is_lost(void *arg, struct slice key, void *note)
+{
+    (void)key;
+    (void)note;
+    ++*(unsigned *)arg;
+}
+
+static void a_failover_loses_the_last_changes(void **state)
+{
+    struct store *s = *state;
+    journal_create(s, NULL);
+    assert_int_equal(change(s, BE_SET, true, "a").status, BE_STORED);
+    uint64_t cas = store_find(s, SLICE_LIT("k"), NOW_S)->cas;
+    assert_int_equal(change(s, BE_DELETE, false, "").status, BE_DELETED);
+    assert_int_equal(change(s, BE_ADD, false, "b").status, BE_STORED);
+    struct rng rng;
+    unsigned lost = 0;
+    for (uint64_t seed = 0; lost < 2; seed++) {
+        lost = 0;
+        rng_init_seed(&rng, seed);
+        journal_fail_over(s, &rng, true, is_lost, &lost);
+        if (lost < 2) {
+            (void)change(s, BE_SET, true, "a");
+            cas = store_find(s, SLICE_LIT("k"), NOW_S)->cas;
+            (void)change(s, BE_DELETE, false, "");
+            (void)change(s, BE_ADD, false, "b");
+        }
+    }
+    const struct item *item = store_find(s, SLICE_LIT("k"), NOW_S);
+    assert_non_null(item);
+    assert_true(slice_equal(item_value(item), SLICE_LIT("a")) && item->cas == cas);
+    /* The new node's clock is behind: a number comes again. */
+    (void)change(s, BE_APPEND, true, "c");
+    assert_true(store_find(s, SLICE_LIT("k"), NOW_S)->cas == cas + 1);
+}
+
+static void a_durable_change_takes_all_before_it_along(void **state)
+{
+    struct store *s = *state;
+    unsigned lost = 0;
+    struct rng rng;
+    journal_create(s, NULL);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        rng_init_seed(&rng, seed);
+        assert_int_equal(change(s, BE_SET, false, "a").status, BE_STORED);
+        assert_int_equal(change(s, BE_APPEND, false, "b").status, BE_STORED);
+        assert_int_equal(change(s, BE_CAS, true, "c").status, BE_STORED);
+        journal_fail_over(s, &rng, false, is_lost, &lost);
+        assert_int_equal(lost, 0);
+    }
+}
+
+static void a_node_keeps_what_it_cannot_replace(void **state)
+{
+    struct store *s = *state;
+    journal_create(s, NULL);
+    char large[ITEM_MAX + 1];
+    memset(large, 'x', sizeof large - 1);
+    large[ITEM_MAX] = '\0';
+    assert_int_equal(change(s, BE_SET, true, "a").status, BE_STORED);
+    assert_int_equal(change(s, BE_SET, true, large).status, BE_TOO_LARGE);
+    assert_int_equal(change(s, BE_APPEND, true, large).status, BE_TOO_LARGE);
+    s->out_of_memory = true;
+    assert_int_equal(change(s, BE_SET, true, "b").status, BE_NO_MEMORY);
+    assert_int_equal(change(s, BE_APPEND, true, "b").status, BE_NO_MEMORY);
+    s->out_of_memory = false;
+    assert_true(slice_equal(item_value(store_find(s, SLICE_LIT("k"), NOW_S)), SLICE_LIT("a")));
+}
+
+static void a_node_removes_items_a_second_late(void **state)
+{
+    struct store *s = *state;
+    journal_create(s, NULL);
+    (void)ask(s, (struct be_request){.verb = BE_SET, .exptime = 5}, "a");
+    assert_non_null(store_find(s, SLICE_LIT("k"), NOW_S + 5));
+    assert_null(store_find(s, SLICE_LIT("k"), NOW_S + 6));
+}
+
 int main(void)
 {
 #define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -158,6 +247,10 @@ int main(void)
         STORE_TEST(fewer_digits_leave_blanks),
         STORE_TEST(what_is_no_number_is_not_counted),
         STORE_TEST(counting_needs_memory_only_for_a_further_digit),
+        STORE_TEST(a_failover_loses_the_last_changes),
+        STORE_TEST(a_durable_change_takes_all_before_it_along),
+        STORE_TEST(a_node_keeps_what_it_cannot_replace),
+        STORE_TEST(a_node_removes_items_a_second_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,7 @@ static void a_head_tells_whether_the_list_may_be_empty(void **state)
         struct be_reply reply = {.status = BE_HIT, .value = slice_of(cases[i].value)};
         struct head *head = NULL;
         reply.block = block_new(1);
-        assert_int_equal(head_read(&reply, &head), HEAD_OK);
+        assert_int_equal(head_read(&reply, SLICE_LIT("list"), &head), HEAD_OK);
         assert_int_equal(head_has_items(head), cases[i].has_items);
         head_unref(&head);
         block_unref(&reply.block);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the wire tests; harness.py has the parts and an example."""
 
+import signal
+
 import pytest
 
 from client_support import Agent
@@ -10,6 +12,9 @@ from test_dialects_support import Relay
 
 
 def pytest_configure(config):
+    # A shell that runs this in the background ignores SIGINT, and programs would inherit that.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "memcacheds(count, *args): servers and their options")
     config.addinivalue_line("markers", "config(**sections): settings laid over the default ones")
     config.addinivalue_line("markers", "slow: more than a second or two; not in `make check`")

@@ -36,8 +36,9 @@ TINY = {
 class Model:
     """Lists by their keys, each in the order in which its items came in."""
 
-    def __init__(self):
+    def __init__(self, recent=False):
         self.lists = {}
+        self.recent = recent  # order = recent: what is added again goes to the end
 
     def items(self, key):
         return list(self.lists.get(key, ()))
@@ -46,7 +47,10 @@ class Model:
         """Returns how many of them were new."""
         known = self.lists.setdefault(key, {})
         before = len(known)
-        known.update(dict.fromkeys(item for item in items if item not in known))
+        for item in items:
+            if self.recent:
+                known.pop(item, None)
+            known.setdefault(item)
         return len(known) - before
 
     def remove(self, key, items):
@@ -63,6 +67,36 @@ class Model:
         first = max(first + len(items), 0) if first < 0 else first
         last = last + len(items) if last < 0 else last
         return items[first : last + 1] if last >= 0 else []
+
+    def pop(self, key, count):
+        """Takes the oldest items off, or with a negative count the newest, newest first."""
+        taken = self.items(key)[:count] if count > 0 else self.items(key)[:count - 1 : -1]
+        self.remove(key, taken)
+        return taken
+
+    def move(self, source, target, items):
+        """Takes those of the items that are there from one list to another; returns them."""
+        known = self.lists.get(source, {})
+        moved = [item for item in dict.fromkeys(items) if item in known]
+        self.remove(source, moved)
+        self.add(target, moved)
+        return moved
+
+    def transact(self, lines):
+        """lines: (verb, key, items) of an ltx. False: a condition does not hold, nothing is done."""
+        for verb, key, items in lines:
+            held = [item in self.lists.get(key, {}) for item in items]
+            if (verb == "lrequire" and not all(held)) or (verb == "lrefuse" and any(held)):
+                return False
+        changes = {"ladd": self.add, "ldel": self.remove, "lset": self.replace}
+        for verb, key, items in lines:
+            changes.get(verb, lambda *_: None)(key, items)
+        return True
+
+    def beside(self, key, item, count, step):
+        """The next items behind it (step 1), or before it (-1), the nearest first."""
+        items = self.items(key)[::step]
+        return items[items.index(item) + 1 :][:count]
 
     def revrange(self, key, first, last):
         """The same, counted from the newest item, as Redis ZREVRANGE does."""
@@ -84,7 +118,13 @@ def item_answer(key, items):
 
 
 def _random_read(rng, model, key, items):
-    verb = rng.choice(["lget", "lgetb", "lhas", "llen", "lrange", "lrevrange"])
+    verb = rng.choice(["lget", "lgetb", "lhas", "llen", "lrange", "lrevrange", "lafter", "lbefore"])
+    if verb in ("lafter", "lbefore"):
+        count, step = rng.randint(1, 8), 1 if verb == "lafter" else -1
+        rest = b"%s %d" % (items[0], count)
+        if items[0] not in model.lists.get(key, {}):
+            return verb, rest, b"NOT_FOUND\r\n"
+        return verb, rest, value_answer(key, model.beside(key, items[0], count, step))
     if verb == "lget":
         return verb, b"", value_answer(key, model.items(key))
     if verb == "lgetb":
@@ -116,6 +156,9 @@ def random_request(rng, model, key, universe=60, reads=0.3, lset=0.02):
         verb, answer = "laddx", b"%d\r\n" % model.add(key, items)
     elif dice < reads + lset + 0.06:
         verb, answer = "ldelx", b"%d\r\n" % model.remove(key, items)
+    elif dice < reads + lset + 0.09:
+        count = rng.choice([1, 2, 5, -1, -2])
+        verb, rest, answer = "lpop", b"%d" % count, value_answer(key, model.pop(key, count))
     elif rng.random() < 0.6:
         verb, answer = "ladd", b"STORED\r\n"
         model.add(key, items)
@@ -123,6 +166,55 @@ def random_request(rng, model, key, universe=60, reads=0.3, lset=0.02):
         verb, answer = "ldel", b"DELETED\r\n"
         model.remove(key, items)
     return b" ".join([as_bytes(verb), as_bytes(key), rest]) + b"\r\n", answer
+
+
+def transaction_block(lines):
+    """The block of an ltx: items with blanks go by laddb and its like."""
+    block = b""
+    for verb, key, items in lines:
+        word = b"%s %s" % (as_bytes(verb), as_bytes(key))
+        if any(re.search(rb"[ \r\n]", item) for item in items):
+            bytes_word = as_bytes(verb) + b"b " + as_bytes(key)
+            block += b"".join(b"%s %d\r\n%s\r\n" % (bytes_word, len(i), i) for i in items)
+        else:
+            block += b" ".join([word, *items]) + b"\r\n"
+    return block
+
+
+def transaction_request(lines):
+    block = transaction_block(lines)
+    return b"ltx %d\r\n%s\r\n" % (len(block), block)
+
+
+def random_transaction(rng, model, keys, universe=60):
+    """The same as random_request, of several lists in one step."""
+    names = [b"item-%d" % number for number in range(universe)]
+    source, target = rng.sample(keys, 2)
+    ends = as_bytes(source) + b" " + as_bytes(target) + b" "
+    dice = rng.random()
+    if dice < 0.25:
+        items = rng.sample(names, rng.randint(1, 6))
+        items += items[: rng.randint(0, 1)]  # one is named twice
+        moved = model.move(source, target, items)
+        return b"lmove " + ends + b" ".join(items) + b"\r\n", b"%d\r\n" % len(moved)
+    if dice < 0.5:
+        count = rng.choice([1, 2, 5, -1, -2])
+        moved = model.pop(source, count)
+        model.add(target, moved)
+        verb, answer = rng.choice([(b"lpopto ", value_answer), (b"lpoptob ", item_answer)])
+        return verb + ends + b"%d\r\n" % count, answer(target, moved)
+    lines = []
+    for _ in range(rng.randint(1, 6)):
+        verb = rng.choice(["ladd", "ladd", "ladd", "ldel", "ldel", "lset", "lrequire", "lrefuse"])
+        items = rng.sample(names, rng.randint(verb != "lset", 3))
+        key = rng.choice(keys)
+        if verb.startswith("lre") and rng.random() < 0.8:  # most conditions hold
+            held = [name for name in names if (name in model.lists.get(key, {})) == (verb == "lrequire")]
+            items = rng.sample(held, min(2, len(held)))
+        if items or verb == "lset":
+            lines.append((verb, key, items))
+    lines = lines or [("ladd", source, [names[0]])]
+    return transaction_request(lines), b"STORED\r\n" if model.transact(lines) else b"NOT_STORED\r\n"
 
 
 def converse(conn, pairs):
@@ -151,9 +243,9 @@ class Head:
         version, *fields = header.split(b" ")
         assert version == b"^1", f"no head: {value[:100]!r}"
         self.runs, self.garbage, self.burning = {}, {}, {}
-        self.marks = [field.decode() for field in fields if field[:1] in b"@?"]
+        self.marks = [field.decode() for field in fields if field[:1] in b"@?#%"]
         for field in fields:
-            if field[:1] in b"@?":
+            if field[:1] in b"@?#%":
                 continue
             mark, name, count, *_ = FIELD.fullmatch(field).groups()
             kinds = {b"": self.runs, b"-": self.garbage, b"*": self.burning}

@@ -197,6 +197,21 @@ def test_a_list_is_filled_once(address):
     assert cli(address, "ltouch", "f-1", "0") == b"TOUCHED\n"
 
 
+@pytest.mark.config(lists={"format": 4, "delimiter": "none"})
+def test_changes_of_several_lists_are_typed_in_one_line(address):
+    assert cli(address, "ltx", "ladd", "a", "x", ";", "ladd", "b", "two words", "y") == b"STORED\n"
+    assert cli(address, "lgetb", "b") == b"two words\ny\n"
+    line = b"ltx lrequire b 'two words' ; lset a 'z z' $'q\\nldrop b' ; ldel b 'two words'\n"
+    assert cli(address, stdin=line) == b"STORED\n"
+    assert cli("-0", address, "lgetb", "a") == b"z z\0q\nldrop b\0"
+    assert cli(address, stdin=b"llen b\n" + line, code=0) == b"1\nNOT_STORED\n"
+    assert cli(address, "lmove", "b", "a", "y") == b"1\n"
+    assert cli(address, "lpoptob", "a", "b", "1") == b"z z\n"
+    assert "a change stands on either side of a ;" in fault(address, "ltx", "ladd", "a", "x", ";")
+    assert fault(address, "ltx").startswith("usage: ltx CHANGE [; CHANGE]...")
+    assert "ltx: line 2: it begins" in fault(address, "ltx", "lset", "a", ";", "lget", "a")
+
+
 def test_what_cannot_be_sent_is_refused(address):
     for line in [b"laddx s 'a b'", b"lget 'a b'", b"ladd 'a b' x", b"'get x' y", b"ladd s ''",
                  b"delete $'x\\r\\nflush_all'", b"set k v $'1\\r\\nladd s x'", b"ldelx s $'a\\nladd s x'",
@@ -213,6 +228,16 @@ def test_items_are_told_apart_by_the_delimiter_of_their_list(address):
     assert cli(address, "lrange", "space1", "0", "1") == b"a,b\nc;\n"
     assert cli(address, "ladd", "other", "a;b", "c") == b"STORED\n"
     assert cli(address, "lget", "other", "semi-1") == b"other\ta;b\nother\tc\nsemi-1\ta,b\nsemi-1\tc\n"
+
+
+def test_a_key_stands_in_front_where_the_answer_is_for_several(address):
+    cli(address, "ladd", "a", "x", "y")
+    cli(address, "ladd", "b", "y", "z")
+    assert cli(address, "lgetx", "a", "b") == b"a\tx\na\ty\nb\ty\nb\tz\n"
+    assert cli(address, "llen", "a", "nix", "b") == b"a\t2\nnix\t0\nb\t2\n"
+    assert cli(address, "llen", "a") == b"2\n"
+    for verb, items in {"linter": b"y\n", "lunion": b"x\ny\nz\n", "ldiff": b"x\n"}.items():
+        assert cli(address, verb, "a", "b") == items
 
 
 # --- a pipe ---

@@ -94,7 +94,9 @@ def press_control_c(terminal, env):
 
 def repeat_control_c(terminal, has_come):
     """Python does not see a signal that comes just before readline waits: until the next one."""
+    give_up = time.monotonic() + 6 * TIMEOUT_S
     while not has_come():
+        assert time.monotonic() < give_up, "Ctrl-C has no effect"
         terminal.type("\x03")
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline and not has_come():

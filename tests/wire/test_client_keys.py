@@ -175,16 +175,19 @@ def test_node_memcached_after_a_server_error(start_agent, daemon, memcacheds, se
 def test_every_list_verb_has_its_shape_in_the_table():
     """src/proto/list_verbs.h says how each verb is answered."""
     shape_of = {
-        "STORED": "a word", "DELETED": "a word", "OK": "a word", "TOUCHED": "a word",
+        "STORED": "a word", "COMMITTED": "a word", "DELETED": "a word", "OK": "a word",
+        "TOUCHED": "a word",
         "STORED_QUIET": "silence", "DELETED_QUIET": "silence",
         "ADDED": "a number", "REMOVED": "a number", "NUMBER": "a number",
         "SECONDS": "a number", "LEASE": "a number",
         "VALUE": "VALUE blocks", "VERSIONED": "VALUE blocks", "SOME": "VALUE blocks",
+        "EACH": "VALUE blocks", "MOVED": "VALUE blocks",
+        "PAGE": "VALUE blocks",
         "LINES": "ITEM blocks", "STAT": "STAT lines",
     }  # fmt: skip
     source = (ROOT / "src/proto/list_verbs.h").read_text("utf-8")
     expected = {}
-    for word, answer in re.findall(r"WORD\([A-Z]+, (\w+), [A-Z]+, ([A-Z_]+)\)", source):
+    for word, answer in re.findall(r"WORD\([A-Z]+, (\w+), [A-Z_]+, ([A-Z_]+)\)", source):
         assert answer in shape_of, f"{word}: which shape in docs/clients.md has {answer}?"
         expected.setdefault(shape_of[answer], set()).add(word)
     table = {row[0]: set(row[2].split()) for row in rows_of("Shapes of answers")}

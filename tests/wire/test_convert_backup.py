@@ -333,3 +333,22 @@ def test_an_inventory_that_is_cut_off_is_refused(start_daemon, memcached, tmp_pa
     done = convert([daemon], "--verify-only", f"--keys={path}")
     assert done.returncode == 2
     assert "is cut off" in done.stderr
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_head_with_a_transaction_that_is_not_over_stays(start_daemon, memcached, tmp_path, is_over):
+    """Its other lists would be left with half of it."""
+    daemon = start_daemon([memcached], config=sections("simple"))
+    store(memcached, "simple", KEY, ITEMS)
+    path = tmp_path / "backup.txt"
+    assert convert([daemon], server(memcached), f"--backup={path}").returncode == 0
+    intent = f"abcdefghijklm.1700000000 2 {KEY} other +1:x"
+    head = f"^1\n?{len(intent)}:{intent}&15:abcdefghijklm c" + "&15:abcdefghijklm d" * is_over
+    with memcached.conn() as direct:
+        assert direct.set(f"{KEY}#", head.encode()) == b"STORED"
+        done = restore(path, "--force")
+        if is_over:
+            assert done.returncode == 0 and direct.get(f"{KEY}#") is None
+        else:
+            assert done.returncode == 3 and direct.get(f"{KEY}#") == head.encode()
+            assert "with a transaction that is not over: lcompact it" in done.stdout

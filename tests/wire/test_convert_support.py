@@ -64,16 +64,28 @@ def store(memcached, dialect, key, items, exptime=0):
         assert conn.line().startswith(b"VERSION")
 
 
+def dump(memcached, way):
+    with memcached.conn() as conn:
+        conn.send(f"lru_crawler metadump {way}\r\n")
+        with conn.socket.makefile("rb") as file:
+            while not (line := file.readline()).startswith(b"END"):
+                if line.startswith((b"BUSY", b"LOCKED")):  # the crawler does one thing at a time
+                    time.sleep(0.02)
+                    conn.send(f"lru_crawler metadump {way}\r\n")
+                    continue
+                assert line.startswith(b"key="), line
+                yield urllib.parse.unquote(line.decode().split()[0][4:])
+
+
 def names_stored(memcached):
-    """Of all items. One dump leaves out what is in use at that moment."""
-    names = set()
-    for _ in range(3):
-        with memcached.conn() as conn:
-            conn.send("lru_crawler metadump all\r\n")
-            with conn.socket.makefile("rb") as file:
-                while not (line := file.readline()).startswith(b"END"):
-                    assert line.startswith(b"key="), line
-                    names.add(urllib.parse.unquote(line.decode().split()[0][4:]))
+    """Of all items. A dump through the LRU lists leaves out what is in use, or moved to another of
+    them, at that moment, and one through the hash table what comes while that grows: both ways,
+    until nothing new comes."""
+    names, quiet = set(), 0
+    while quiet < 2:
+        found = {*dump(memcached, "hash"), *dump(memcached, "all")}
+        quiet = quiet + 1 if found <= names else 0
+        names |= found
         time.sleep(0.02)
     return sorted(names)
 

@@ -53,6 +53,21 @@ def test_lcopy_copies_what_there_is(conn, memcached, count):
             assert not head.garbage and not head.burning and b"~" not in head.log
 
 
+@pytest.mark.config(lists=SHORT)
+def test_new_finds_a_list_whose_items_are_all_deleted(conn):
+    """Sublists of DST tell whether it is empty, not those of SRC."""
+    items = [f"{n}" for n in range(120)]
+    assert conn.cmd("ladd dst " + " ".join(items)) == b"STORED"
+    assert conn.cmd("lset src a b") == b"STORED"
+    assert conn.cmd("lcompact dst") == b"OK"
+    assert conn.cmd("ldel dst " + " ".join(items[1:])) == b"DELETED"
+    assert conn.cmd("lcopy src dst new") == b"NOT_STORED"
+    assert conn.cmd("ldel dst 0") == b"DELETED"
+    assert conn.stats("lstat dst")["runs"] != "0"
+    assert conn.cmd("lcopy src dst new") == b"2"
+    assert conn.lget("dst") == [b"a", b"b"]
+
+
 @pytest.mark.memcacheds(2)
 def test_between_pools_delimiters_and_times(start_daemon, memcacheds):
     config = {
@@ -106,8 +121,10 @@ def test_what_a_client_sends_at_once_is_done_in_its_order(conn):
         assert conn.lines(4) == [b"STORED", b"STORED", b"2", b"DELETED"]
         assert conn.lines(3)[1] == b"a%d,b%d" % (turn, turn)
         assert conn.lines(3)[1] == b"x"
-    assert conn.cmd("lcopy a") == b"CLIENT_ERROR usage: lcopy SRC DST"
-    assert conn.cmd("lcopy a b c") == b"CLIENT_ERROR usage: lcopy SRC DST"
+    usage = b"CLIENT_ERROR usage: lcopy SRC DST [EXPTIME] [new]"
+    for request in ("lcopy a", "lcopy a b 0 1", "lcopy a b 0 new new"):
+        assert conn.cmd(request) == usage
+    assert conn.cmd("lcopy a b c") == b"CLIENT_ERROR invalid exptime argument"
 
 
 @pytest.mark.config(lists=SHORT, **{"lists s-": {"dialect": "simple"}})
@@ -177,3 +194,14 @@ def test_a_proxy_killed_while_it_copies_leaves_the_old_content(daemon, memcached
         head = Head(direct.get("list#"))
         assert not head.runs and not head.garbage and not head.burning and b"~" not in head.log
         assert conn.cmd("lcopy scratch list") == b"400000"
+
+
+@pytest.mark.parametrize("request_", ["lcopy a b -1", "lcopy a b -1 new"])
+def test_a_time_that_is_over_is_refused(conn, request_):
+    """It would answer the items of a list that is gone at once."""
+    over = b"CLIENT_ERROR EXPTIME is over already: ldrop removes a list"
+    assert conn.cmd("ladd a x") == b"STORED"
+    assert conn.cmd(request_) == over
+    assert conn.cmd("ladd b z") == b"STORED"
+    assert conn.cmd(request_) == over
+    assert conn.lget("b") == [b"z"]

@@ -2,7 +2,9 @@
 """What documents show is so: sessions get the answers that stand there, and configurations are good.
 test_client_pages.py runs the programs of docs/clients."""
 
+import configparser
 import re
+import time
 
 import pytest
 
@@ -12,7 +14,9 @@ from test_config_cli import run
 SESSION = re.compile(
     r"^```\n((?:\$ nc [^\n]*\n)?(?:get|set|l[a-z]+) [^\n]*\n.*?)^```$", re.MULTILINE | re.DOTALL
 )
-VERBS_WITH_DATA = {"set", "append", "laddb", "ldelb", "lput"}
+VERBS_WITH_DATA = {"set", "append", "laddb", "laddtb", "ldelb", "lput"}
+LATER = re.compile(r"\((\d+) seconds? later\)")
+INI = re.compile(r"^```ini\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 # --- sessions ---
@@ -22,9 +26,27 @@ def sessions(name):
     return SESSION.findall((ROOT / name).read_text(encoding="utf-8"))
 
 
+def data_of(request, lines):
+    """Takes the data block that follows the request: a line or, of ltx, as many as BYTES counts, and
+    the empty line that ends them."""
+    word, *args = request.split()
+    if word in VERBS_WITH_DATA:
+        return lines.pop(0)
+    if word != "ltx":
+        return None
+    data = ""
+    while len(data) < int(args[0]):
+        data += lines.pop(0) + "\r\n"
+    assert len(data) == int(args[0]) and lines.pop(0) == "", request
+    return data
+
+
 def answer_to(conn, request, data):
-    """The lines of the answer, of which the last is END or the only one."""
+    """The lines of the answer: one, as many as there are keys, or blocks and END."""
     conn.send(request, "\r\n", "" if data is None else data + "\r\n")
+    if request.startswith("llen "):
+        yield from (conn.line().decode() for _ in request.split()[1:])
+        return
     line = conn.line().decode()
     while line.startswith(("VALUE ", "ITEM ", "STAT ")):
         yield line
@@ -40,14 +62,16 @@ def check_session(conn, text):
     lines = [line for line in text.splitlines() if not line.startswith("$ ")]
     while lines:
         request = lines.pop(0)
-        data = lines.pop(0) if request.split()[0] in VERBS_WITH_DATA else None
-        answer = list(answer_to(conn, request, data))
+        if later := LATER.fullmatch(request):
+            time.sleep(int(later[1]))
+            continue
+        answer = list(answer_to(conn, request, data_of(request, lines)))
         assert lines[: len(answer)] == answer, request
         del lines[: len(answer)]
 
 
-@pytest.mark.config(**{"lists fans-": {"bridge": "yes"}})
-@pytest.mark.parametrize("name", ["README.md", "docs/getting-started.md", "docs/verbs.md"])
+@pytest.mark.config(lists={"format": 4}, **{"lists fans-": {"bridge": "yes"}})
+@pytest.mark.parametrize("name", ["README.md", "docs/getting-started.md", "docs/verbs.md", "docs/transactions.md"])
 def test_sessions_of_a_document(conn, name):
     assert sessions(name)
     for text in sessions(name):
@@ -60,13 +84,30 @@ def test_session_of_the_document_about_hand_made_lists(conn):
     check_session(conn, text)
 
 
+def settings(name):
+    """All configurations of a document as one."""
+    parser = configparser.ConfigParser(strict=False, delimiters="=", interpolation=None)
+    for sample in INI.findall((ROOT / name).read_text(encoding="utf-8")):
+        parser.read_string(sample)
+    return {section: dict(parser[section]) for section in parser.sections()}
+
+
+def test_sessions_of_the_guide_to_collections(start_daemon, memcached):
+    """They come one after the other, as a reader would type them."""
+    name = "docs/collections.md"
+    daemon = start_daemon([memcached], config=settings(name))
+    for text in sessions(name):
+        with daemon.conn() as conn:
+            check_session(conn, text)
+
+
 # --- configurations ---
 
 
 def configurations():
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = path.read_text(encoding="utf-8")
-        for sample in re.findall(r"^```ini\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for sample in INI.findall(text):
             yield pytest.param(sample, id=path.name)
 
 
@@ -76,7 +117,8 @@ def test_documents_show_configurations():
 
 @pytest.mark.parametrize("sample", configurations())
 def test_configuration_of_a_document(tmp_path, sample):
-    path = tmp_path / "sample.ini"
-    path.write_text(sample, encoding="utf-8")
+    path, password = tmp_path / "sample.ini", tmp_path / "password"
+    password.write_text("secret\n")
+    path.write_text(sample.replace("/etc/mclistd.password", str(password)), encoding="utf-8")
     code, _, error = run("-t", "-c", path)
     assert code == 0, error

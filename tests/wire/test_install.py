@@ -13,10 +13,12 @@ FILES = [
     "etc/mclistd.ini",
     "usr/lib/mclistd/convert",
     "usr/lib/mclistd/sweep",
+    "usr/lib/mclistd/lists",
     "usr/lib/mclistd/cli",
     "usr/lib/mclistd/mclistd_cli/main.py",
     "usr/lib/mclistd/mclistd_cli/verbs.md",
     "usr/lib/mclistd/mclistd_convert/main.py",
+    "usr/lib/mclistd/mclistd_lists/main.py",
     "usr/bin/mclistd",
     "usr/lib/systemd/system/mclistd.service",
 ]
@@ -37,7 +39,7 @@ def files_below(root):
 def test_installed_and_removed(tmp_path):
     make("install", tmp_path)
     assert [name for name in FILES if not (tmp_path / name).is_file()] == []
-    for command in ["mclistd-convert", "mclistd-sweep", "mclistd-cli"]:
+    for command in ["mclistd-convert", "mclistd-sweep", "mclistd-lists", "mclistd-cli"]:
         run = subprocess.run([tmp_path / "usr/bin" / command, "--help"], capture_output=True, text=True)
         assert (run.returncode, run.stderr) == (0, "")
         assert run.stdout.startswith(f"usage: {command} ")

@@ -205,7 +205,7 @@ def test_llen_alone_counts_what_is_lost_until_a_read_has_met_it(conn, memcacheds
     name = lose_sublist(memcacheds, "l")
     damaged = f"SERVER_ERROR list damaged: sublist {name} missing".encode()
     assert conn.llen("l") == 100
-    for request in ["lrange l 100 -1", "lstat l", "llen l"]:
+    for request in ["lrange l 0 -1", "lstat l", "llen l"]:
         assert conn.cmd(request) == damaged, request
     assert conn.cmd("lset l a") == b"STORED"
     assert conn.llen("l") == 1
@@ -247,6 +247,21 @@ def test_on_damaged_miss_makes_it_a_miss(conn, memcacheds, request_line):
     items = fill(conn, "l", 100)
     assert conn.lget("l") == items
     assert_compact(conn, "l", memcacheds)
+
+
+@pytest.mark.config(lists={**TINY, "cache_bytes": 0, "on_damaged": "miss"})
+@pytest.mark.parametrize("request_line, then", [
+    ("laddx l new", b"1"), ("ldelx l item-1", b"0"), ("lpop l 1", b"END"), ("lcreate l a", b"STORED"),
+    ("lcopy l m", b"NOT_FOUND"),
+])
+def test_on_damaged_miss_fails_a_change_once(conn, memcacheds, request_line, then):
+    """It has to know the content, and has nothing to answer."""
+    fill(conn, "l", 100)
+    compact(conn, "l")
+    name = lose_sublist(memcacheds, "l")
+    assert conn.cmd(request_line) == f"SERVER_ERROR list damaged: sublist {name} missing".encode()
+    wait_until("the list is dropped", lambda: sublists(memcacheds, "l") == [])
+    assert conn.cmd(request_line) == then
 
 
 @pytest.mark.config(lists={"on_damaged": "miss"})

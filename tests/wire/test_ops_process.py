@@ -239,6 +239,7 @@ def test_a_unix_socket(start_daemon, start_memcached, tmp_path):
     daemon.stop()
     daemon.sections["proxy"]["listen"] = f"{HOST}:{daemon.port}, unix:{path}"
     daemon.start()
+    wait_until("the socket is there", path.exists)
     with UnixConn(path) as conn, daemon.conn() as other:
         assert conn.set("key", "x") == b"STORED"
         assert other.get("key") == b"x"

@@ -179,6 +179,8 @@ def test_stats_are_the_sum_of_all_workers(daemon):
 
 def test_stats_reset(conn):
     conn.set("a", "x")
+    # The look whether the daemon is there may not have ended yet.
+    wait_until("no other client", lambda: counters(conn, "curr_connections") == [1])
     assert counters(conn, "cmd_set", "curr_connections") == [1, 1]
     assert conn.cmd("stats reset") == b"RESET"
     assert counters(conn, "cmd_set", "curr_connections") == [0, 1]

@@ -21,7 +21,7 @@ ERROR = b"ERROR\r\n"
 BAD_FORMAT = b"CLIENT_ERROR bad command line format\r\n"
 BAD_EXPTIME = b"CLIENT_ERROR invalid exptime argument\r\n"
 BAD_CHUNK = b"CLIENT_ERROR bad data chunk\r\n"
-LINE_LONG = b"CLIENT_ERROR line too long\r\n"
+LINE_LONG = b"CLIENT_ERROR line too long: above 2048 bytes\r\n"
 TOO_LARGE = b"SERVER_ERROR object too large for cache\r\n"
 
 HTTP_REPLY = (
@@ -267,7 +267,7 @@ def test_one_bad_request_costs_no_other_clients_answers(pair):
 def test_a_line_longer_than_max_line_bytes_is_refused_and_closed(pair, verb):
     script = verb.encode() + b" key" * 300_000 + b"\r\n" + BEHIND
     for cut in (None, lambda data: in_pieces(data, seeded(verb))):
-        assert pair.ask_proxy(script, cut=cut) == b"CLIENT_ERROR line too long\r\n"
+        assert pair.ask_proxy(script, cut=cut) == b"CLIENT_ERROR line too long: above max_line_bytes\r\n"
 
 
 @pytest.mark.parametrize("data", [b"x" * 4000, b"x" * 100 + b"\n" * 3000])

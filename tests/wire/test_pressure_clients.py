@@ -126,6 +126,59 @@ def test_quit_with_much_behind_it_loses_no_answers(daemon):
         assert answer == b"VALUE big 0 500000\r\n" + b"v" * 500_000 + b"\r\nEND\r\n"
 
 
+def go_on_sending(conn, seconds):
+    """Returns whether the other side took it all that time."""
+    until = time.monotonic() + seconds
+    try:
+        while time.monotonic() < until:
+            conn.send(b"x" * 1000)
+            time.sleep(0.01)
+    except OSError:
+        return False
+    return True
+
+
+def read_to_end(conn):
+    found = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while data := conn.socket.recv(1 << 18):
+            found += data
+    return bytes(found)
+
+
+@pytest.mark.parametrize(
+    "request_, end",
+    [(b"get big\r\nquit\r\n", b"END\r\n"), (b"get big\r\nget " + b"k" * 3_000_000, b"_bytes\r\n")],
+    ids=["quit", "refused"],
+)
+def test_a_client_that_is_closed_while_it_sends_gets_its_answers(daemon, request_, end):
+    """They are larger than what the kernels hold of them while the client does not read."""
+    with daemon.conn() as conn:
+        assert conn.set("big", "v" * 1_000_000) == b"STORED"
+    with daemon.conn() as conn:
+        conn.send(request_)
+        go_on_sending(conn, 0.5)
+        answer = read_to_end(conn)
+        assert len(answer) > 1_000_000 and answer.endswith(end)
+    only_connections(daemon, 0)
+
+
+@pytest.mark.config(proxy={"linger_ms": 300})
+def test_a_client_that_never_ends_its_sending_is_closed(daemon):
+    with daemon.conn() as conn:
+        conn.send("quit\r\n")
+        assert not go_on_sending(conn, 10)
+    only_connections(daemon, 0)
+
+
+@pytest.mark.config(proxy={"linger_ms": 60000})
+def test_the_daemon_ends_beside_a_client_that_was_closed_and_sends(daemon):
+    with daemon.conn() as conn:
+        conn.send("quit\r\n")
+        assert go_on_sending(conn, 0.5)
+        daemon.stop()
+
+
 def test_many_clients_come_and_go(daemon):
     rng = seeded("come and go")
     with daemon.conn() as other:

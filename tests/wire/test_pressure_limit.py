@@ -426,3 +426,21 @@ def test_any_time_is_enough_when_there_is_no_limit(daemon):
         time.sleep(0.5)
         conn.send("\r\n")
         assert conn.values_answer() == []
+
+
+@pytest.mark.memcacheds(1, "-I", "8m")
+@pytest.mark.config(**small(64, threads=1, max_value_bytes="8m"))
+@pytest.mark.parametrize("request_", ["lunion a b", "linter b a", "lgetx a b", "lunionstore c%d a b"])
+def test_comparisons_of_many_clients_are_bounded_together(daemon, start_clients, request_):
+    """What they hold counts as that of their clients: these are closed, and others are not."""
+    with daemon.conn() as conn:
+        for key, first, count in (("a", 0, 300_000), ("b", 150_000, 300_005)):
+            block = ",".join(f"item-{n}" for n in range(first, first + count)).encode()
+            assert conn.cmd(f"lput {key} {len(block)}", block) == b"STORED"
+        for n in range(40):
+            line = request_ % n if "%" in request_ else request_
+            start_clients(daemon, f"{line}\r\n".encode() * 3, 1)
+        for _ in range(300):
+            assert conn.cmd("mn") == b"MN"
+            time.sleep(0.01)
+        assert_bounded(daemon, 64)

@@ -188,3 +188,12 @@ def test_a_proxy_killed_in_the_middle_leaves_the_old_content(daemon, memcached):
         assert not head.runs and not head.garbage and not head.burning and b"~" not in head.log
         # Burnt names are empty.
         assert int(direct.stats()["bytes"]) < 2_000_000
+
+
+def test_new_of_one_request_is_not_that_of_the_next(conn):
+    """Requests share their memory: linterstore replaces what is there, whatever came before it."""
+    conn.cmd("ladd a x y")
+    conn.cmd("ladd target z")
+    for _ in range(3):
+        assert conn.cmd("lput target 1 new", "n") == b"NOT_STORED"
+        assert conn.cmd("linterstore target a") == b"2"

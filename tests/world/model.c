@@ -6,35 +6,64 @@
 
 #include "base/check.h"
 #include "reference.h"
+#include "txlog.h"
 
 void ids_fini(struct ids *items)
 {
     free(items->ids);
+    free(items->untils);
     *items = (struct ids){0};
 }
 
 void ids_push(struct ids *items, uint16_t id)
 {
+    ids_push_timed(items, id, 0);
+}
+
+void ids_push_timed(struct ids *items, uint16_t id, uint32_t until_s)
+{
     if (items->count == items->cap) {
         items->cap = items->cap == 0 ? 16 : items->cap * 2;
         items->ids = realloc(items->ids, items->cap * sizeof *items->ids);
-        CHECK(items->ids != NULL);
+        items->untils = realloc(items->untils, items->cap * sizeof *items->untils);
+        CHECK(items->ids != NULL && items->untils != NULL);
     }
+    items->untils[items->count] = until_s;
     items->ids[items->count++] = id;
+}
+
+uint32_t ids_until(const struct ids *items, uint16_t id)
+{
+    uint32_t until_s = 0;
+    for (uint32_t i = 0; i < items->count; i++) {
+        until_s = items->ids[i] == id ? items->untils[i] : until_s;
+    }
+    return until_s;
+}
+
+void ids_copy_at(struct ids *to, const struct ids *from, int64_t now_s)
+{
+    to->count = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (from->untils[i] == 0 || (int64_t)from->untils[i] > now_s) {
+            ids_push_timed(to, from->ids[i], from->untils[i]);
+        }
+    }
 }
 
 void ids_copy(struct ids *to, const struct ids *from)
 {
     to->count = 0;
     for (uint32_t i = 0; i < from->count; i++) {
-        ids_push(to, from->ids[i]);
+        ids_push_timed(to, from->ids[i], from->untils[i]);
     }
 }
 
 bool ids_equal(const struct ids *a, const struct ids *b)
 {
     return a->count == b->count &&
-           (a->count == 0 || memcmp(a->ids, b->ids, a->count * sizeof *a->ids) == 0);
+           (a->count == 0 || (memcmp(a->ids, b->ids, a->count * sizeof *a->ids) == 0 &&
+                              memcmp(a->untils, b->untils, a->count * sizeof *a->untils) == 0));
 }
 
 bool ids_has(const struct ids *items, uint16_t id)
@@ -57,6 +86,12 @@ bool ids_add(struct ids *items, uint16_t id)
     if (ids_has(items, id)) {
         return false;
     }
+    if (items->max > 0 && items->count >= items->max) {
+        if (items->refuses) {
+            return false;
+        }
+        (void)ids_remove(items, items->ids[0]);
+    }
     ids_push(items, id);
     return true;
 }
@@ -67,6 +102,8 @@ bool ids_remove(struct ids *items, uint16_t id)
         if (items->ids[i] == id) {
             items->count--;
             memmove(&items->ids[i], &items->ids[i + 1], (items->count - i) * sizeof *items->ids);
+            memmove(&items->untils[i], &items->untils[i + 1],
+                    (items->count - i) * sizeof *items->untils);
             return true;
         }
     }
@@ -122,27 +159,46 @@ struct store *cluster_store(const struct cluster *cluster, struct slice placemen
 /* Replaying entries: an item's place is the step at which it was added. */
 struct replay {
     uint32_t place[ITEMS_MAX]; /* step + 1, 0 = absent */
+    uint32_t until[ITEMS_MAX];
+    const struct ref_head *head; /* of runs: it says when their items are over; else NULL */
     uint16_t *steps;
     uint32_t step_count, step_cap;
     struct stored *out;
+    uint64_t max; /* the list's cap, 0: none */
+    bool refuses;
+    uint64_t live;
+    uint32_t oldest; /* no step before it counts */
 };
 
-static void add_at_end(struct replay *r, uint16_t id)
+static void drop_oldest(struct replay *r)
+{
+    while (r->place[r->steps[r->oldest]] != r->oldest + 1) {
+        r->oldest++;
+    }
+    r->place[r->steps[r->oldest]] = 0;
+    r->live--;
+}
+
+static void add_at_end(struct replay *r, uint16_t id, uint64_t until)
 {
     if (r->step_count == r->step_cap) {
         r->step_cap = r->step_cap == 0 ? 256 : r->step_cap * 2;
         r->steps = realloc(r->steps, r->step_cap * sizeof *r->steps);
         CHECK(r->steps != NULL);
     }
+    r->live++;
     r->steps[r->step_count++] = id;
     r->place[id] = r->step_count;
+    r->until[id] = (uint32_t)until;
 }
 
-static bool replay_op(struct replay *r, char op, struct slice bytes)
+static bool replay_op(struct replay *r, char op, uint64_t until, struct slice bytes)
 {
     uint16_t id = 0;
     if (op == '!') {
         memset(r->place, 0, sizeof r->place);
+        memset(r->until, 0, sizeof r->until);
+        r->live = 0;
         r->out->cleared = true;
         return bytes.len == 0;
     }
@@ -150,15 +206,28 @@ static bool replay_op(struct replay *r, char op, struct slice bytes)
         return true;
     }
     r->out->entries++;
-    if (!item_of_name(bytes, &id)) {
+    if (!item_of_name(bytes, &id) || (r->head != NULL && !ref_head_covers(r->head, op, until))) {
         return false;
     }
-    if (op == '-' || op == '=') {
-        r->place[id] = 0;
-    }
     r->out->adds += op != '-';
-    if (op != '-' && r->place[id] == 0) {
-        add_at_end(r, id);
+    if (r->place[id] != 0 && op == '+' && r->until[id] == 0) {
+        return true;
+    }
+    if (r->max > 0 && op == '@') {
+        return true; /* not done */
+    }
+    if (r->place[id] != 0) {
+        r->place[id] = 0;
+        r->live--;
+    }
+    if (op != '-' && r->max > 0 && r->live >= r->max) {
+        if (r->refuses) {
+            return true;
+        }
+        drop_oldest(r);
+    }
+    if (op != '-') {
+        add_at_end(r, id, until);
     }
     return true;
 }
@@ -166,9 +235,10 @@ static bool replay_op(struct replay *r, char op, struct slice bytes)
 static bool replay_entries(struct replay *r, struct slice rest)
 {
     struct slice bytes;
+    uint64_t until;
     char op;
     while (rest.len > 0) {
-        if (!ref_take_entry(&rest, &op, &bytes) || !replay_op(r, op, bytes)) {
+        if (!ref_take_timed(&rest, &op, &until, &bytes) || !replay_op(r, op, until, bytes)) {
             return false;
         }
     }
@@ -234,22 +304,6 @@ static void read_absent(const struct ref_head *head, struct stored *out)
     out->until_s = (int64_t)until_s;
 }
 
-static bool replay_head(struct replay *r, const struct cluster *cluster, struct slice list_key,
-                        struct slice value, int64_t now_s)
-{
-    struct ref_head head;
-    bool good = ref_head_read(&head, value);
-    r->out->garbage = (unsigned)head.garbage.count;
-    read_absent(&head, r->out);
-    r->out->announcements = (unsigned)head.announcements.count;
-    for (size_t i = 0; good && i < head.runs.count; i++) {
-        good = replay_run(r, cluster, list_key, &head.runs.ranges[i], now_s);
-    }
-    good = good && replay_entries(r, head.log);
-    ref_head_fini(&head);
-    return good;
-}
-
 static const struct item *find_head(const struct cluster *cluster, struct slice list_key,
                                     int64_t now_s)
 {
@@ -259,15 +313,104 @@ static const struct item *find_head(const struct cluster *cluster, struct slice 
     return store_find(cluster_store(cluster, head), head, now_s);
 }
 
+/* ---- transactions ---- */
+
+struct asker {
+    const struct cluster *cluster;
+    int64_t now_s;
+};
+
+/* What its primary says, as it is stored now. */
+static bool is_committed(void *arg, const struct txlog_intent *intent)
+{
+    const struct asker *asker = arg;
+    const struct item *item = find_head(asker->cluster, intent->keys[0], asker->now_s);
+    struct ref_head head = {0};
+    struct txlog txlog = {0};
+    const struct txlog_intent *found = NULL;
+    if (!intent->is_primary && item != NULL && ref_head_read(&head, item_value(item)) &&
+        txlog_read(&txlog, head.log, intent->keys[0], head.max > 0)) {
+        found = txlog_find(&txlog, intent->name);
+    }
+    bool committed = found != NULL && found->state == TXLOG_COMMITTED;
+    txlog_fini(&txlog);
+    ref_head_fini(&head);
+    return committed;
+}
+
+static void count_intents(const struct ref_head *head, struct slice list_key, struct stored *out)
+{
+    struct txlog txlog;
+    if (txlog_read(&txlog, head->log, list_key, head->max > 0)) {
+        for (size_t i = 0; i < txlog.count; i++) {
+            const struct txlog_intent *intent = &txlog.intents[i];
+            out->intents++;
+            out->unsettled += intent->state == TXLOG_OPEN;
+            out->unfinished +=
+                intent->is_primary && intent->state == TXLOG_COMMITTED && !intent->done;
+        }
+    }
+    txlog_fini(&txlog);
+    struct slice rest = head->log, bytes;
+    for (char op; ref_take_entry(&rest, &op, &bytes);) {
+        out->decisions += op == '&';
+    }
+}
+
+static bool replay_log(struct replay *r, const struct cluster *cluster, struct slice list_key,
+                       const struct ref_head *head, int64_t now_s)
+{
+    struct asker asker = {cluster, now_s};
+    struct block *plain = txlog_resolve(head->log, list_key, head->max > 0, is_committed, &asker);
+    bool good = plain != NULL && replay_entries(r, slice_make(plain->data, plain->used));
+    count_intents(head, list_key, r->out);
+    block_unref(&plain);
+    return good;
+}
+
+/* ---- */
+
+static bool replay_head(struct replay *r, const struct cluster *cluster, struct slice list_key,
+                        struct slice value, int64_t now_s)
+{
+    struct ref_head head;
+    bool good = ref_head_read(&head, value);
+    r->max = head.max;
+    r->refuses = head.refuses;
+    r->out->garbage = (unsigned)head.garbage.count;
+    read_absent(&head, r->out);
+    r->out->announcements = (unsigned)head.announcements.count;
+    r->head = &head;
+    for (size_t i = 0; good && i < head.runs.count; i++) {
+        good = replay_run(r, cluster, list_key, &head.runs.ranges[i], now_s);
+    }
+    r->head = NULL;
+    good = good && replay_log(r, cluster, list_key, &head, now_s);
+    ref_head_fini(&head);
+    return good;
+}
+
 /* What a replay has come to. */
 static void take_items(const struct replay *r, struct ids *items)
 {
     items->count = 0;
     for (uint32_t i = 0; i < r->step_count; i++) {
         if (r->place[r->steps[i]] == i + 1) {
-            ids_push(items, r->steps[i]);
+            ids_push_timed(items, r->steps[i], r->until[r->steps[i]]);
         }
     }
+}
+
+uint32_t model_cap(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                   bool *refuses)
+{
+    const struct item *item = find_head(cluster, list_key, now_s);
+    struct ref_head head = {0};
+    bool good = item != NULL && ref_head_read(&head, item_value(item));
+    uint32_t max = item == NULL ? MODEL_NO_HEAD : good ? (uint32_t)head.max : 0;
+    *refuses = good && head.refuses;
+    ref_head_fini(&head);
+    return max;
 }
 
 void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t now_s,
@@ -279,12 +422,15 @@ void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t
     struct ref_head head;
     CHECK(item != NULL && ref_head_read(&head, item_value(item)));
     memset(replay.place, 0, sizeof replay.place);
-    replay.step_count = 0;
+    memset(replay.until, 0, sizeof replay.until);
+    replay.head = NULL;
+    replay.step_count = replay.oldest = 0;
+    replay.live = replay.max = 0;
     replay.out = &out;
     for (uint32_t i = 0; i < items->count; i++) {
-        add_at_end(&replay, items->ids[i]);
+        add_at_end(&replay, items->ids[i], items->untils[i]);
     }
-    CHECK(replay_entries(&replay, head.log));
+    CHECK(replay_log(&replay, cluster, list_key, &head, now_s));
     take_items(&replay, items);
     ref_head_fini(&head);
 }
@@ -300,7 +446,10 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
         return;
     }
     memset(replay.place, 0, sizeof replay.place);
-    replay.step_count = 0;
+    memset(replay.until, 0, sizeof replay.until);
+    replay.head = NULL;
+    replay.step_count = replay.oldest = 0;
+    replay.live = replay.max = 0;
     replay.out = out;
     out->malformed = !replay_head(&replay, cluster, list_key, item_value(head), now_s);
     take_items(&replay, items);

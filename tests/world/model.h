@@ -14,8 +14,11 @@
 
 /* Items are numbers here; on the wire they have names that look like the format's own syntax. */
 struct ids {
-    uint16_t *ids; /* in order of insertion */
+    uint16_t *ids;    /* in order of insertion */
+    uint32_t *untils; /* of each, the second in which it is over; 0: never */
     uint32_t count, cap;
+    uint32_t max; /* ids_add adds no more: the oldest goes; 0: any number. Not copied */
+    bool refuses; /* or the new one is not added */
 };
 
 void ids_fini(struct ids *items);
@@ -25,7 +28,13 @@ bool ids_has(const struct ids *items, uint16_t id);
 void ids_clear(struct ids *items);
 /* Puts it at the end, whatever is there already. */
 void ids_push(struct ids *items, uint16_t id);
-/* Returns whether it was new; one that is there keeps its place. */
+void ids_push_timed(struct ids *items, uint16_t id, uint32_t until_s);
+/* Until when the item is there; 0: for ever, or it is not there. */
+uint32_t ids_until(const struct ids *items, uint16_t id);
+/* Those that are not over in that second. */
+void ids_copy_at(struct ids *to, const struct ids *from, int64_t now_s);
+/* Returns whether it was new; one that is there keeps its place. False as well where it finds no
+ * place. */
 bool ids_add(struct ids *items, uint16_t id);
 /* Returns whether it was there. */
 bool ids_remove(struct ids *items, uint16_t id);
@@ -45,10 +54,13 @@ struct stored {
     bool sublist_missing; /* one that the head names */
     bool cleared;         /* the log makes all runs void */
     bool absent;          /* the header says that the list is missing: "?TOKEN.UNTIL" */
-    uint64_t token;
+    uint64_t token; /* of the lease to fill it, which leaves the log as it is; 0: there is none */
     int64_t until_s;
     char missing[KEY_BYTES_MAX + 1];
     unsigned runs, garbage, announcements, entries, adds;
+    /* Of the log: intents; those that it leaves open; those that it must keep, as their primary's,
+     * since other lists may have to learn of the commit; decisions, whatever they are about. */
+    unsigned intents, unsettled, unfinished, decisions;
 };
 
 /* The servers, and which of them has a key. */
@@ -60,9 +72,14 @@ struct cluster {
 struct store *cluster_store(const struct cluster *cluster, struct slice placement);
 
 /* Reads the list's content from the stores. items is complete unless malformed, or
- * sublist_missing and not cleared. */
+ * sublist_missing and not cleared. Of transactions that the list leaves open those count that their
+ * primaries say are committed. */
 void model_decode(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                   struct ids *items, struct stored *out);
+#define MODEL_NO_HEAD UINT32_MAX
+/* What the head says of a cap; 0 when it says nothing, MODEL_NO_HEAD when there is none. */
+uint32_t model_cap(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                   bool *refuses);
 /* Lays the head's log over items. There must be a head that is not malformed. */
 void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t now_s,
                    struct ids *items);

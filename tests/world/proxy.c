@@ -24,11 +24,13 @@ void proxy_connect(struct world *w, struct proxy *p, unsigned server)
 }
 
 void proxy_start(struct world *w, struct proxy *p, const struct config *config,
-                 uint64_t cache_bytes, uint64_t seed)
+                 uint64_t cache_bytes, unsigned index_checks, uint64_t seed)
 {
     rng_init_seed(&p->rng, seed);
     p->cache = cache_create(cache_bytes);
+    p->indexes = run_indexes_create(config->index_bytes, index_checks);
     p->engine = engine_create(config, &p->cache, &dialects, &p->rng, &p->metrics);
+    engine_set_run_indexes(p->engine, p->indexes);
     p->wake_us = UINT64_MAX;
     TAILQ_INIT(&p->flights);
     for (unsigned s = 0; s < w->cluster.count; s++) {
@@ -41,6 +43,7 @@ void proxy_stop(struct proxy *p)
     struct flight *f;
     engine_destroy(&p->engine);
     cache_destroy(&p->cache);
+    run_indexes_destroy(&p->indexes);
     TAILQ_FOREACH(f, &p->flights, link)
     {
         block_unref(&f->original->block);
@@ -85,6 +88,11 @@ void flight_answer(struct world *w, struct proxy *p, struct flight *f)
 {
     struct be_request *r = f->original;
     f->original = NULL;
+    if (f->reply.expires_s != 0) {
+        /* A node tells the second alone: what is left is counted by the proxy. */
+        int64_t left_s = f->reply.expires_s - proxy_now(w, p).wall_s;
+        f->reply.ttl_s = left_s > 0 ? left_s : 0;
+    }
     TAILQ_REMOVE(&p->flights, f, link);
     engine_reply(p->engine, r, &f->reply, proxy_now(w, p));
 }

@@ -7,6 +7,7 @@
 #define WORLD_PROXY_H
 
 #include "list/core/cache.h"
+#include "list/core/run_index.h"
 #include "list/engine.h"
 #include "world.h"
 
@@ -36,6 +37,7 @@ struct flight {
 struct proxy {
     struct engine *engine; /* NULL: not started, or crashed */
     struct cache *cache;
+    struct run_indexes *indexes;
     struct rng rng;
     struct metrics metrics;
     int64_t clock_skew_s;         /* what its wall clock shows, less what the world's does */
@@ -59,9 +61,9 @@ static inline struct now proxy_now(const struct world *w, const struct proxy *p)
 }
 
 /* Starts an engine with nothing in flight and a connection to each server. config outlives it.
- * seed: of the engine's random numbers. */
+ * index_checks: as run_indexes_create takes them. seed: of the engine's random numbers. */
 void proxy_start(struct world *w, struct proxy *p, const struct config *config,
-                 uint64_t cache_bytes, uint64_t seed);
+                 uint64_t cache_bytes, unsigned index_checks, uint64_t seed);
 /* The engine is gone, as in a crash. What is in flight stays there and may arrive. */
 void proxy_stop(struct proxy *p);
 /* A new connection to that server. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "txlog.h"
 
 #define NAME_LEN 13
 #define COUNT_MAX 9999999
@@ -22,6 +23,7 @@ static void *grow(void *array, size_t count, size_t *cap, size_t size)
 void ref_items_fini(struct ref_items *items)
 {
     free(items->items);
+    free(items->until);
     *items = (struct ref_items){0};
 }
 
@@ -43,14 +45,17 @@ bool ref_items_equal(const struct ref_items *a, const struct ref_items *b)
 {
     bool same = a->count == b->count;
     for (size_t i = 0; same && i < a->count; i++) {
-        same = slice_equal(a->items[i], b->items[i]);
+        same = slice_equal(a->items[i], b->items[i]) && a->until[i] == b->until[i];
     }
     return same;
 }
 
-static void push(struct ref_items *items, struct slice item)
+static void push(struct ref_items *items, struct slice item, uint64_t until)
 {
+    size_t cap = items->cap;
     items->items = grow(items->items, items->count, &items->cap, sizeof *items->items);
+    items->until = grow(items->until, items->count, &cap, sizeof *items->until);
+    items->until[items->count] = until;
     items->items[items->count++] = item;
 }
 
@@ -58,24 +63,44 @@ void ref_items_copy(struct ref_items *to, const struct ref_items *from)
 {
     to->count = 0;
     for (size_t i = 0; i < from->count; i++) {
-        push(to, from->items[i]);
+        push(to, from->items[i], from->until[i]);
+    }
+}
+
+static void take_out(struct ref_items *items, size_t at)
+{
+    for (items->count--; at < items->count; at++) {
+        items->items[at] = items->items[at + 1];
+        items->until[at] = items->until[at + 1];
+    }
+}
+
+void ref_drop_over(struct ref_items *items, uint64_t now_s)
+{
+    for (size_t i = items->count; i-- > 0;) {
+        if (items->until[i] != 0 && items->until[i] <= now_s) {
+            take_out(items, i);
+        }
     }
 }
 
 void ref_apply(struct ref_items *items, char op, struct slice item)
+{
+    ref_apply_timed(items, op, 0, item);
+}
+
+void ref_apply_timed(struct ref_items *items, char op, uint64_t until, struct slice item)
 {
     if (op == '!') {
         items->count = 0;
         return;
     }
     size_t at = find(items, item);
-    if ((op == '-' || op == '=') && at < items->count) {
-        for (items->count--; at < items->count; at++) {
-            items->items[at] = items->items[at + 1];
-        }
+    if (at < items->count && (op != '+' || items->until[at] != 0)) {
+        take_out(items, at);
     }
     if (op != '-' && !ref_items_has(items, item)) {
-        push(items, item);
+        push(items, item, until);
     }
 }
 
@@ -101,29 +126,46 @@ static bool take_char(struct slice *s, char c)
 
 bool ref_take_entry(struct slice *rest, char *op, struct slice *bytes)
 {
+    uint64_t until;
+    return ref_take_timed(rest, op, &until, bytes);
+}
+
+bool ref_take_timed(struct slice *rest, char *op, uint64_t *until, struct slice *bytes)
+{
     uint64_t len;
+    *until = 0;
     if (rest->len == 0) {
         return false;
     }
     *op = slice_take(rest, 1).p[0];
-    if ((*op != '+' && *op != '-' && *op != '=' && *op != '!' && *op != '~') ||
+    if (*op == '\0' || strchr("+-=!~@?&.", *op) == NULL ||
         !take_number(rest, LENGTH_DIGITS, &len) || !take_char(rest, ':') || len > rest->len) {
         return false;
     }
     *bytes = slice_take(rest, len);
-    return true;
+    if (*op != '@') {
+        return true;
+    }
+    return bytes->len > 0 && bytes->p[0] != '0' && take_number(bytes, 10, until) &&
+           take_char(bytes, ':') && *until >> 32 == 0;
+}
+
+static bool is_of_transaction(char op)
+{
+    return op == '?' || op == '&' || op == '.';
 }
 
 bool ref_replay(struct ref_items *items, struct slice entries)
 {
     char op;
+    uint64_t until;
     struct slice bytes;
     while (entries.len > 0) {
-        if (!ref_take_entry(&entries, &op, &bytes)) {
+        if (!ref_take_timed(&entries, &op, &until, &bytes) || is_of_transaction(op)) {
             return false;
         }
         if (op != '~') {
-            ref_apply(items, op, bytes);
+            ref_apply_timed(items, op, until, bytes);
         }
     }
     return true;
@@ -185,11 +227,40 @@ static bool read_absent(struct ref_head *head, struct slice field)
            (token == 0) == (until == 0);
 }
 
+/* %EARLIEST.LATEST, LATEST 0 or not less. */
+static bool read_times(struct ref_head *head, struct slice field)
+{
+    bool again = head->timed;
+    head->timed = true;
+    return take_char(&field, '%') && take_number(&field, 20, &head->earliest) &&
+           take_char(&field, '.') && take_number(&field, 20, &head->latest) && field.len == 0 &&
+           !again && head->earliest > 0 && head->earliest >> 32 == 0 && head->latest >> 32 == 0 &&
+           (head->latest == 0 || head->latest >= head->earliest);
+}
+
+/* #MAX.drop or #MAX.refuse. */
+static bool read_cap(struct ref_head *head, struct slice field)
+{
+    bool again = head->max > 0;
+    if (!take_char(&field, '#') || !take_number(&field, 20, &head->max) || again) {
+        return false;
+    }
+    head->refuses = slice_equal(field, SLICE_LIT(".refuse"));
+    return head->max > 0 && head->max <= 10000 &&
+           (head->refuses || slice_equal(field, SLICE_LIT(".drop")));
+}
+
 static bool read_field(struct ref_head *head, struct slice field)
 {
     struct ref_range range = {0};
+    if (field.len > 0 && field.p[0] == '#') {
+        return read_cap(head, field);
+    }
     if (field.len > 0 && field.p[0] == '@') {
         return read_until(head, field);
+    }
+    if (field.len > 0 && field.p[0] == '%') {
+        return read_times(head, field);
     }
     if (field.len > 0 && field.p[0] == '?') {
         return read_absent(head, field);
@@ -217,7 +288,7 @@ static bool read_log(struct ref_head *head)
     char op;
     while (rest.len > 0) {
         struct ref_range range = {0};
-        if (!ref_take_entry(&rest, &op, &bytes)) {
+        if (!ref_take_entry(&rest, &op, &bytes) || op == '.' || !txlog_entry_is_valid(op, bytes)) {
             return false;
         }
         if (op != '~') {
@@ -247,7 +318,9 @@ bool ref_head_read(struct ref_head *head, struct slice value)
         char c = slice_take(&rest, 1).p[0];
         if (c == '\n') {
             head->log = rest;
-            return (head->absent.len == 0 || head->runs.count == 0) && read_log(head);
+            bool capped = head->max > 0, absent = head->absent.len > 0;
+            return (head->runs.count == 0 || (!absent && !capped)) && !(absent && capped) &&
+                   read_log(head);
         }
         size_t len = 0;
         while (len < rest.len && rest.p[len] != ' ' && rest.p[len] != '\n') {
@@ -298,6 +371,15 @@ bool ref_head_announces(const struct ref_head *head, struct slice name)
     return speaks_of(head, name, false) && !speaks_of(head, name, true);
 }
 
+bool ref_head_covers(const struct ref_head *head, char op, uint64_t until)
+{
+    if (op == '@') {
+        return head->timed && until >= head->earliest &&
+               (head->latest == 0 || until <= head->latest);
+    }
+    return op == '-' || !head->timed || head->latest == 0;
+}
+
 /* ---- sublists ---- */
 
 bool ref_sublist_header(struct slice value, uint64_t *count, struct slice *entries)
@@ -319,7 +401,8 @@ bool ref_sublist_valid(struct slice value)
         return false;
     }
     for (; entries.len > 0; seen++) {
-        if (!ref_take_entry(&entries, &op, &bytes) || op == '!' || op == '~') {
+        if (!ref_take_entry(&entries, &op, &bytes) || op == '!' || op == '~' ||
+            is_of_transaction(op)) {
             return false;
         }
     }
@@ -327,25 +410,28 @@ bool ref_sublist_valid(struct slice value)
 }
 
 /* Replays one run. seen: the items that it has named so far. */
-static enum ref_result replay_run(const struct ref_range *run, ref_lookup *lookup, void *arg,
-                                  struct ref_items *items, struct ref_items *seen)
+static enum ref_result replay_run(const struct ref_head *head, const struct ref_range *run,
+                                  ref_lookup *lookup, void *arg, struct ref_items *items,
+                                  struct ref_items *seen)
 {
     uint64_t stored_bytes = 0, adding = 0, count;
     enum ref_result result = REF_OK;
     seen->count = 0;
     for (uint64_t i = 0; i < run->count; i++) {
         struct slice value, entries, bytes;
+        uint64_t until;
         char op;
         if (!lookup(arg, run->name, i, &value) || !ref_sublist_valid(value) ||
             !ref_sublist_header(value, &count, &entries)) {
             return REF_MISSING;
         }
         stored_bytes += value.len;
-        while (ref_take_entry(&entries, &op, &bytes)) {
-            result = ref_items_has(seen, bytes) ? REF_IRREGULAR : result;
-            push(seen, bytes);
+        while (ref_take_timed(&entries, &op, &until, &bytes)) {
+            bool regular = !ref_items_has(seen, bytes) && ref_head_covers(head, op, until);
+            result = regular ? result : REF_IRREGULAR;
+            push(seen, bytes, 0);
             adding += op != '-';
-            ref_apply(items, op, bytes);
+            ref_apply_timed(items, op, until, bytes);
         }
     }
     return stored_bytes == run->bytes && adding == run->items ? result : REF_IRREGULAR;
@@ -358,7 +444,7 @@ enum ref_result ref_content(const struct ref_head *head, ref_lookup *lookup, voi
     enum ref_result worst = REF_OK;
     items->count = 0;
     for (size_t i = 0; i < head->runs.count && !ref_clears(head->log); i++) {
-        enum ref_result result = replay_run(&head->runs.ranges[i], lookup, arg, items, &seen);
+        enum ref_result result = replay_run(head, &head->runs.ranges[i], lookup, arg, items, &seen);
         if (result == REF_MISSING) {
             worst = REF_MISSING;
             break;

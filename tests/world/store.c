@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "journal.h"
 
 /* What memcached takes besides the value. */
 #define ITEM_OVERHEAD 64
@@ -12,7 +13,8 @@ void store_init(struct store *store, uint64_t item_size_max, const char *name)
 {
     *store = (struct store){.incarnation = 1};
     TAILQ_INIT(&store->items);
-    store->caps = (struct be_caps){item_size_max, true, name};
+    store->caps =
+        (struct be_caps){.item_size_max = item_size_max, .cas_enabled = true, .server_name = name};
 }
 
 static struct item **find(struct store *store, struct slice key)
@@ -50,12 +52,20 @@ void store_restart(struct store *store)
 void store_fini(struct store *store)
 {
     store_restart(store);
+    journal_fini(store);
+}
+
+/* A node of a cluster removes an item up to a second late. */
+static bool is_over(const struct store *store, const struct item *item, int64_t now_s)
+{
+    int64_t late_s = store->vbuckets != NULL ? 1 : 0;
+    return item->expires_s != 0 && item->expires_s + late_s <= store_clock(store, now_s);
 }
 
 static struct item **find_live(struct store *store, struct slice key, int64_t now_s)
 {
     struct item **at = find(store, key);
-    if (*at != NULL && (*at)->expires_s != 0 && (*at)->expires_s <= store_clock(store, now_s)) {
+    if (*at != NULL && is_over(store, *at, now_s)) {
         remove_at(store, at);
         at = find(store, key);
     }
@@ -94,18 +104,49 @@ static int64_t expiry(int32_t exptime, int64_t clock_s)
     return exptime > relative_max ? exptime : clock_s + exptime;
 }
 
+uint64_t store_next_cas(struct store *store, struct slice key, int64_t now_s)
+{
+    return store->vbuckets == NULL ? ++store->last_cas
+                                   : journal_next_cas(store, key, store_clock(store, now_s));
+}
+
+static struct item *insert(struct store *store, struct item **at, struct slice key)
+{
+    struct item *item = calloc(1, sizeof *item);
+    CHECK(item != NULL);
+    item->key_len = (uint8_t)key.len;
+    memcpy(item->key, key.p, key.len);
+    *at = item;
+    TAILQ_INSERT_TAIL(&store->items, item, link);
+    return item;
+}
+
+void store_put_back(struct store *store, const struct item *before)
+{
+    struct item **at = find(store, item_key(before));
+    if (before->value == NULL) {
+        if (*at != NULL) {
+            remove_at(store, at);
+        }
+        return;
+    }
+    struct item *item = *at != NULL ? *at : insert(store, at, item_key(before));
+    block_unref(&item->value);
+    item->value = block_ref(before->value);
+    item->cas = before->cas;
+    item->expires_s = before->expires_s;
+    item->flags = before->flags;
+    item->end_count = before->end_count;
+    memcpy(item->ends_s, before->ends_s, sizeof item->ends_s);
+}
+
 /* Takes over the caller's reference to value. */
 static void put(struct store *store, const struct be_request *r, struct block *value, int64_t now_s)
 {
     struct slice key = slice_make(r->key, r->key_len);
     struct item **at = find(store, key);
     if (*at == NULL) {
-        struct item *item = calloc(1, sizeof *item);
-        CHECK(item != NULL);
-        item->key_len = r->key_len;
-        memcpy(item->key, r->key, r->key_len);
-        *at = item;
-        TAILQ_INSERT_TAIL(&store->items, item, link);
+        (void)insert(store, at, key);
     } else {
         block_unref(&(*at)->value);
     }
@@ -113,7 +154,7 @@ static void put(struct store *store, const struct be_request *r, struct block *v
     (*at)->on_disk = false;
     (*at)->flags = r->flags;
     (*at)->expires_s = expiry(r->exptime, store_clock(store, now_s));
-    (*at)->cas = ++store->last_cas;
+    (*at)->cas = store_next_cas(store, key, now_s);
 }
 
 static struct block *copy_value(struct slice first, struct slice second)
@@ -138,7 +179,7 @@ static enum be_status write_value(struct store *store, const struct be_request *
         return BE_NOT_STORED;
     }
     if (!fits(store, r->value.len) || store->out_of_memory) {
-        if (r->verb == BE_SET && *at != NULL) {
+        if (r->verb == BE_SET && *at != NULL && store->vbuckets == NULL) {
             remove_at(store, at); /* as the real one does */
         }
         return fits(store, r->value.len) ? BE_NO_MEMORY : BE_TOO_LARGE;
@@ -154,22 +195,31 @@ static enum be_status write_value(struct store *store, const struct be_request *
 }
 
 /* Flags and expiry stay as they are. Takes over the caller's reference. */
-static void change_value(struct store *store, struct item *item, struct block *value)
+static void change_value(struct store *store, struct item *item, struct block *value, int64_t now_s)
 {
     block_unref(&item->value);
     item->value = value;
-    item->cas = ++store->last_cas;
+    item->cas = store_next_cas(store, item_key(item), now_s);
 }
 
-static enum be_status extend(struct store *store, const struct be_request *r, struct item *item)
+static enum be_status extend(struct store *store, const struct be_request *r, struct item *item,
+                             int64_t now_s)
 {
+    if (item != NULL && store->vbuckets != NULL) {
+        if (!fits(store, item->value->used + r->value.len)) {
+            return BE_TOO_LARGE;
+        }
+        if (store->out_of_memory) {
+            return BE_NO_MEMORY;
+        }
+    }
     if (item == NULL || item->on_disk || store->out_of_memory ||
         !fits(store, item->value->used + r->value.len)) {
         return BE_NOT_STORED;
     }
     struct slice old = item_value(item);
     bool front = r->verb == BE_PREPEND;
-    change_value(store, item, copy_value(front ? r->value : old, front ? old : r->value));
+    change_value(store, item, copy_value(front ? r->value : old, front ? old : r->value), now_s);
     return BE_STORED;
 }
 
@@ -183,7 +233,7 @@ static bool read_number(struct slice value, uint64_t *number)
 }
 
 static enum be_status increment(struct store *store, const struct be_request *r, struct item *item,
-                                struct be_reply *reply)
+                                int64_t now_s, struct be_reply *reply)
 {
     char digits[20];
     uint64_t number;
@@ -196,7 +246,7 @@ static enum be_status increment(struct store *store, const struct be_request *r,
     }
     number += r->delta; /* wraps around, as the real one's */
     size_t len = format_u64(digits, number);
-    size_t old_len = item->value->used;
+    size_t old_len = store->vbuckets == NULL ? item->value->used : 0; /* a node leaves no blanks */
     if (len > old_len && store->out_of_memory) {
         return BE_NO_MEMORY;
     }
@@ -204,14 +254,15 @@ static enum be_status increment(struct store *store, const struct be_request *r,
     value->used = len > old_len ? len : old_len;
     memset(value->data, ' ', value->used);
     memcpy(value->data, digits, len);
-    change_value(store, item, value);
+    change_value(store, item, value, now_s);
     reply->number = number;
     return BE_STORED;
 }
 
 /* clock_s: the server's. */
-static enum be_status read_value(const struct item *item, const struct be_request *r,
-                                 int64_t clock_s, struct be_reply *reply)
+static enum be_status read_value(const struct store *store, const struct item *item,
+                                 const struct be_request *r, int64_t clock_s,
+                                 struct be_reply *reply)
 {
     if (item == NULL) {
         return BE_MISS;
@@ -221,6 +272,7 @@ static enum be_status read_value(const struct item *item, const struct be_reques
     reply->ttl_s = -1;
     if ((r->verb == BE_GET || r->verb == BE_TIME) && item->expires_s != 0) {
         reply->ttl_s = item->expires_s - clock_s;
+        reply->expires_s = store->vbuckets == NULL ? 0 : (uint32_t)item->expires_s;
     }
     if (r->verb == BE_GET) {
         reply->flags = item->flags;
@@ -243,8 +295,8 @@ static enum be_status remove_value(struct store *store, const struct be_request 
     return r->verb == BE_CAS_DELETE ? BE_STORED : BE_DELETED;
 }
 
-void store_execute(struct store *store, const struct be_request *r, int64_t now_s,
-                   struct be_reply *reply)
+static void execute(struct store *store, const struct be_request *r, int64_t now_s,
+                    struct be_reply *reply)
 {
     struct item **at = find_live(store, slice_make(r->key, r->key_len), now_s);
     reply->caps = &store->caps;
@@ -253,7 +305,7 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
     case BE_SIZE:
     case BE_PROBE:
     case BE_TIME:
-        reply->status = read_value(*at, r, store_clock(store, now_s), reply);
+        reply->status = read_value(store, *at, r, store_clock(store, now_s), reply);
         return;
     case BE_ADD:
     case BE_REPLACE:
@@ -263,22 +315,41 @@ void store_execute(struct store *store, const struct be_request *r, int64_t now_
         return;
     case BE_APPEND:
     case BE_PREPEND:
-        reply->status = extend(store, r, *at);
+        reply->status = extend(store, r, *at, now_s);
         return;
     case BE_INCR:
-        reply->status = increment(store, r, *at, reply);
+        reply->status = increment(store, r, *at, now_s, reply);
         return;
     case BE_CAS_DELETE:
     case BE_DELETE:
         reply->status = remove_value(store, r, at);
         return;
+    case BE_FETCH:
+    case BE_DECR:
+    case BE_TOUCH:
+    case BE_GAT:
     case BE_LINE:
     case BE_LINE_READ:
     case BE_LINE_GET:
     case BE_STATS:
+    case BE_MAP:
         break; /* the engine sends none of these */
     }
     CHECK(false);
+}
+
+void store_execute(struct store *store, const struct be_request *r, int64_t now_s,
+                   struct be_reply *reply)
+{
+    if (store->vbuckets == NULL || !be_changes(r->verb)) {
+        execute(store, r, now_s, reply);
+        return;
+    }
+    struct slice key = slice_make(r->key, r->key_len);
+    struct undo *undo = journal_begin(store, key, *find_live(store, key, now_s));
+    execute(store, r, now_s, reply);
+    bool changed = reply->status == BE_STORED || reply->status == BE_DELETED;
+    journal_end(store, undo, changed, r->durable);
 }
 
 const char *be_verb_name(enum be_verb verb)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A virtual memcached: what one server stores, and what it answers. Time and faults come from
- * outside.
+ * A virtual memcached, or a node of a Couchbase cluster with its replicas: what one server stores,
+ * and what it answers. Time and faults come from outside.
  */
 #ifndef WORLD_STORE_H
 #define WORLD_STORE_H
@@ -28,6 +28,8 @@ struct item {
     char key[KEY_BYTES_MAX];
 };
 
+struct vbucket;
+
 struct store {
     struct item *buckets[STORE_BUCKETS];
     TAILQ_HEAD(, item) items; /* all, in the order in which they were made */
@@ -38,6 +40,9 @@ struct store {
     uint64_t small_max; /* larger items are refused for now, whatever caps say; 0 = none */
     bool refusing;      /* answers errors now and then, for now; the driver does that */
     int64_t lead_s;     /* what its clock shows, less the caller's now_s */
+    /* Of a node of a cluster: journal.h. NULL: it is a memcached. */
+    struct vbucket *vbuckets;
+    void (*forget)(void *note);
 };
 
 void store_init(struct store *store, uint64_t item_size_max, const char *name);
@@ -56,6 +61,12 @@ static inline int64_t store_clock(const struct store *store, int64_t now_s)
 {
     return now_s + store->lead_s;
 }
+
+/* The next CAS number of that key's item. */
+uint64_t store_next_cas(struct store *store, struct slice key, int64_t now_s);
+/* Puts an item back as it was: before holds its key, and its value, a reference that stays the
+ * caller's; without a value there was none. */
+void store_put_back(struct store *store, const struct item *before);
 
 /* The item of that key, or NULL. Valid until the next change. */
 struct item *store_find(struct store *store, struct slice key, int64_t now_s);

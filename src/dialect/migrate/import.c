@@ -150,16 +150,12 @@ struct block *import_head(const struct work *w)
     return head;
 }
 
-bool head_lacks(const struct be_reply *reply, const struct name_range *range)
+bool head_lacks(const struct op_event *event, const struct name_range *range)
 {
-    struct head *head = NULL;
-    if (reply->status != BE_HIT || head_read(reply, &head) != HEAD_OK) {
-        return false;
+    const struct head *head = event->head;
+    bool lacks = head != NULL;
+    for (size_t i = 0; lacks && i < head->run_count; i++) {
+        lacks = !name_equal(&head->runs[i].range.name, &range->name);
     }
-    bool lacks = true;
-    for (size_t i = 0; i < head->run_count; i++) {
-        lacks = lacks && !name_equal(&head->runs[i].range.name, &range->name);
-    }
-    head_unref(&head);
     return lacks;
 }

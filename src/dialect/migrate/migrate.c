@@ -281,7 +281,7 @@ static struct name_range recorded_run(const struct work *w)
     CHECK(record_parse(w->move->control.value, &record));
     struct be_reply reply = {
         .status = BE_HIT, .value = record.head, .block = w->move->control.block};
-    if (head_read(&reply, &head) == HEAD_OK && head->run_count > 0) {
+    if (head_read(&reply, list_key(w->op.list), &head) == HEAD_OK && head->run_count > 0) {
         range = head->runs[0].range;
     }
     head_unref(&head);
@@ -303,7 +303,7 @@ static enum progress take_back(struct engine *e, struct work *w, const struct op
     }
     emit_get(e, &w->op, TAG_HEAD);
     CO_AWAIT(co, "looking at the native head that was there before");
-    if (!head_lacks(event->reply, &w->move->replaced)) {
+    if (!head_lacks(event, &w->move->replaced)) {
         CO_RETURN(co);
     }
     for (w->next_part = 0; w->next_part < w->move->replaced.count; w->next_part++) {

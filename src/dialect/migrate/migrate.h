@@ -70,7 +70,7 @@ work_step import_undo;
 /* Makes the head of what was written, with what has changed since. NULL: too much has. */
 struct block *import_head(const struct work *w);
 
-/* Is the reply a head that does not name that run? */
-bool head_lacks(const struct be_reply *reply, const struct name_range *range);
+/* Has a read of the head brought one that does not name that run? */
+bool head_lacks(const struct op_event *event, const struct name_range *range);
 
 #endif

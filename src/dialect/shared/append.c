@@ -89,7 +89,7 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
     for (a->tries = 0; a->tries < APPEND_TRIES_MAX; a->tries++) {
         if (foreign_knows(w->op.list, &a->target)) {
             metric_inc(e->metrics, METRIC_list_appends);
-            part_send(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
+            part_append_blind(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
             CO_AWAIT(co, "appending");
             if (append_settled(w, event)) {
                 CO_RETURN(co);

@@ -6,6 +6,10 @@
 const char dialect_not_exact[] =
     "a list of several items has no place where it could be decided; use ladd or ldel";
 
+const char dialect_not_joint[] = "a list of several items has no number that tells whether all of "
+                                 "it is as it was; convert it to "
+                                 "the native layout";
+
 void dialect_forget(struct list *list)
 {
     const struct dialect *dialect = dialect_of(list);
@@ -63,6 +67,19 @@ const char *dialect_refusal(const struct dialect *dialect, const struct list_cal
     }
     if (call->verb == LIST_TOUCH && !dialect->one_item) {
         return "ltouch: a list of several items would lose them one by one, not at once";
+    }
+    if (call->verb == LIST_TTL && call->item_count > 0) {
+        return "lttl: only lists of dialect native have items with a time of their own";
+    }
+    if (list_verb_has(call->verb, LIST_PAGES) && dialect->newest_first) {
+        snprintf(text, LIST_ERROR_MAX,
+                 "%s: a list of dialect %s may hold an item in several places: use lrange",
+                 list_verb_word(call->verb), dialect->name);
+        return text;
+    }
+    if (call->verb == LIST_PURGE && !dialect->one_item) {
+        return "lpurge: a list of several items has no place where it could be decided which "
+               "names were added again";
     }
     if (dialect_lane(dialect, call->verb) == LANE_UNSUPPORTED) {
         snprintf(text, LIST_ERROR_MAX, "%s: %s", list_verb_word(call->verb),

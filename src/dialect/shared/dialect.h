@@ -69,6 +69,7 @@ struct dialect {
     work_step *exact;  /* LANE_EXACT */
     work_step *set;    /* LIST_SET in LANE_ALONE */
     work_step *touch;  /* LIST_TOUCH */
+    work_step *purge;  /* LIST_PURGE */
     work_step *drop;
     work_step *compact; /* with or without a call */
     /* For dialect_drop: how many parts are deleted at the same time (0: one)? Does the part stay?
@@ -110,7 +111,8 @@ struct migration {
 /* How changes travel besides ladd and ldel: in lists of one item, in lists of several. */
 #define DIALECT_LANES_SINGLE \
     [LIST_SET] = LANE_EXACT, [LIST_ADDX] = LANE_EXACT, [LIST_DELX] = LANE_EXACT, \
-    [LIST_CREATE] = LANE_EXACT, [LIST_TOUCH] = LANE_ALONE
+    [LIST_POP] = LANE_EXACT, [LIST_CREATE] = LANE_EXACT, [LIST_TOUCH] = LANE_ALONE, \
+    [LIST_PURGE] = LANE_ALONE
 #define DIALECT_LANES_SEVERAL [LIST_SET] = LANE_ALONE
 
 /* What a worker remembers of a list of a dialect, as long as it remembers the list
@@ -171,6 +173,8 @@ work_step dialect_read, dialect_drop;
 void answer_read(struct engine *e, struct work *w, struct list_call *call);
 /* dialect.unsupported_reason of lists of several items. */
 extern const char dialect_not_exact[];
+/* Why they are not read together with others. */
+extern const char dialect_not_joint[];
 
 /* Fills append with the items of the calls as delimited text; a missing item is created with it. */
 void delimited_batch(struct work *w);

@@ -139,6 +139,7 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
     struct list *list = w->op.list;
     if (event->reply->caps != NULL) {
         list->item_size_max = event->reply->caps->item_size_max;
+        list->no_times = list->no_times || event->reply->no_times;
         if (event->tag == 0) {
             list->head_server = event->reply->caps->server_name;
         }

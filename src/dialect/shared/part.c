@@ -79,6 +79,14 @@ static struct be_request *request_for(struct engine *e, struct op *op, const str
     return r;
 }
 
+void part_append_blind(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
+                       struct block *value, uint64_t tag)
+{
+    struct be_request *r = request_for(e, op, part, verb);
+    r->durable = false;
+    op_send(e, op, r, value, tag);
+}
+
 void part_send(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
                struct block *value, uint64_t tag)
 {

@@ -56,6 +56,9 @@ void part_take(struct part *part, const struct be_reply *reply);
 /* Emission, as in op.h: value is the block's filled part. */
 void part_send(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
                struct block *value, uint64_t tag);
+/* An append or prepend that a failover may lose: see emit_append_blind. */
+void part_append_blind(struct engine *e, struct op *op, const struct part *part, enum be_verb verb,
+                       struct block *value, uint64_t tag);
 /* Replaces the part as it was read, with its flags and its expiry; adds it where no item was, with
  * the prefix's time to live. */
 void part_write(struct engine *e, struct op *op, const struct part *part, struct block *value,

@@ -6,6 +6,7 @@
 #include "dialect/shared/dialect.h"
 #include "dialect/shared/foreign.h"
 #include "list/core/answer.h"
+#include "list/read/pick.h"
 
 static bool holds(const struct list *list, const struct items *items, struct slice item)
 {
@@ -38,17 +39,27 @@ static void answer_items(struct engine *e, struct work *w, struct list_call *cal
 {
     const struct items *items = &w->items;
     struct output output = {.to = UINT64_MAX};
+    struct pick pick = {0};
+    bool picks = list_verb_has(call->verb, LIST_PICKS);
     /* Where a dialect finds the newest items first, lrange begins with them, too. */
-    bool back =
-        list_verb_has(call->verb, LIST_FROM_NEWEST) && !dialect_of(w->op.list)->newest_first;
+    bool back = list_verb_has(call->verb, LIST_FROM_NEWEST | LIST_AHEAD) &&
+                !dialect_of(w->op.list)->newest_first;
     answer_begin(w->op.list, call, &output);
+    if (picks) {
+        pick_begin(&pick, w->op.list, call, e->rng, &output);
+    }
     if (!list_verb_has(call->verb, LIST_RANGES) || answer_range(call, items->count, &output)) {
         output.position = output.from;
         for (size_t i = output.from; i < items->count && !output_satisfied(&output); i++) {
             output_item(&output, items->at[back ? items->count - 1 - i : i]);
         }
     }
-    answer_content(e, w->op.list, call, NULL, &output);
+    if (picks) {
+        pick_finish(e, &pick, NULL);
+        pick_fini(&pick);
+    } else {
+        answer_content(e, w->op.list, call, NULL, &output);
+    }
 }
 
 static void fill_stat(const struct work *w, struct list_stat *stat)
@@ -99,11 +110,28 @@ static uint64_t answer_version(const struct work *w)
     return w->part_count == 1 ? version : version_of_hash(mixture);
 }
 
+/* The list is one item: others are not looked at in this way. */
+static void answer_look(struct engine *e, struct work *w, struct list_call *call)
+{
+    const struct part *part = w->parts;
+    bool there = w->part_count > 0 && part->state == PART_THERE;
+    for (size_t i = 0; i < w->items.count; i++) {
+        fold_apply(&call->inner->items, ENTRY_ADD, w->items.at[i]);
+    }
+    call->inner->cas = there ? part->cas : 0;
+    call->inner->epoch = there ? part->epoch : 0;
+    call_finish(e, w->op.list, call, there ? LIST_OK : LIST_MISSING);
+}
+
 void answer_read(struct engine *e, struct work *w, struct list_call *call)
 {
     call->version = call->wants_version ? answer_version(w) : 0;
     if (is_joined(call) && foreign_delimiter_within(w)) {
         call_fail(e, w->op.list, call, "%s", foreign_delimiter_text);
+        return;
+    }
+    if (inner_looks(call)) {
+        answer_look(e, w, call);
         return;
     }
     switch (call->verb) {

@@ -31,6 +31,7 @@ static work_step *run_of(const struct list *list, enum lane lane, enum list_verb
         return verb == LIST_DROP    ? dialect->drop
                : verb == LIST_SET   ? dialect->set
                : verb == LIST_TOUCH ? dialect->touch
+               : verb == LIST_PURGE ? dialect->purge
                                     : dialect->compact;
     }
     return dialect->change;

@@ -5,6 +5,12 @@
  */
 #include "dialect/single/single.h"
 
+#include <stdio.h>
+
+#include "base/array.h"
+#include "dialect/shared/foreign.h"
+#include "list/core/answer.h"
+
 #define TRIES_MAX 16
 
 void single_parts(struct work *w)
@@ -24,6 +30,40 @@ static uint64_t apply_items(struct items *items, const struct list_call *call)
         }
     }
     return changed;
+}
+
+/* lpop: takes items off one end, as many as an answer holds. Returns how many. */
+static uint64_t pop_items(struct work *w, struct list_call *call)
+{
+    struct fold *fold = &w->items.fold;
+    uint64_t wanted = call->count < 0 ? 0 - (uint64_t)call->count : (uint64_t)call->count;
+    uint64_t most = w->op.list->policy->max_answer_bytes;
+    uint32_t at = call->count < 0 ? fold->count : 0;
+    struct slice item, *taken = NULL;
+    size_t count = 0, cap = 0;
+    char op;
+    chain_clear(&call->answer); /* of a try that met another writer */
+    call->number = 0;
+    if (call->ghost) {
+        return 0; /* no client waits for the items any more */
+    }
+    if (call->form == LIST_FORM_JOINED && foreign_delimiter_within(w)) {
+        call->status = LIST_SERVER_ERROR;
+        snprintf(call->error, sizeof call->error, "%s", foreign_delimiter_text);
+        return 0;
+    }
+    while (count < wanted && (count == 0 || call->answer.bytes < most) &&
+           (call->count < 0 ? fold_previous(fold, ENTRY_NEVER_OVER, &at, &item)
+                            : fold_next(fold, true, &at, &op, &item))) {
+        answer_member(w->op.list, call, item);
+        taken = array_room(taken, count, &cap, sizeof *taken);
+        taken[count++] = item;
+    }
+    for (size_t i = 0; i < count; i++) {
+        fold_apply(fold, ENTRY_DEL, taken[i]);
+    }
+    free(taken);
+    return count;
 }
 
 static bool is_empty(const struct fold *fold)
@@ -72,7 +112,7 @@ static bool apply_calls(struct work *w)
             fold_apply(fold, ENTRY_CLEAR, SLICE_NONE);
             changes = true;
         }
-        call->number = apply_items(&w->items, call);
+        call->number = call->verb == LIST_POP ? pop_items(w, call) : apply_items(&w->items, call);
         changes = changes || call->number > 0;
     }
     return changes;
@@ -101,7 +141,7 @@ static struct life life_of_calls(const struct work *w)
     return life;
 }
 
-static void send_content(struct engine *e, struct work *w)
+void single_send(struct engine *e, struct work *w)
 {
     const struct list_policy *policy = w->op.list->policy;
     struct life life = life_of_calls(w);
@@ -150,7 +190,7 @@ static bool send_exact(struct engine *e, struct work *w)
     if (!apply_calls(w)) {
         return false;
     }
-    send_content(e, w);
+    single_send(e, w);
     return true;
 }
 
@@ -186,7 +226,7 @@ enum progress single_touch(struct engine *e, struct work *w, const struct op_eve
 static bool send_folded(struct engine *e, struct work *w)
 {
     if (w->can_shrink) {
-        send_content(e, w);
+        single_send(e, w);
     }
     return w->can_shrink;
 }

@@ -40,8 +40,8 @@ static bool refuse_up_to_set(struct engine *e, struct op_round *round)
     struct list_call *call;
     while ((call = TAILQ_FIRST(&round->writes)) != NULL && call->verb != LIST_SET) {
         TAILQ_REMOVE(&round->writes, call, link);
-        call_finish(e, round->op.list, call,
-                    call->verb == LIST_ADD ? LIST_NOT_STORED : LIST_MISSING);
+        bool adds = list_verb_has(call->verb, LIST_MAKES);
+        call_finish(e, round->op.list, call, adds ? LIST_NOT_STORED : LIST_MISSING);
     }
     if (call == NULL) {
         return false;
@@ -56,7 +56,7 @@ static bool batch_adds(const struct op_round *round)
     struct slice rest = slice_make(round->batch->data, round->batch->used);
     struct entry entry;
     while (entry_next(&rest, &entry) == ENTRY_OK) {
-        if (entry.op == ENTRY_ADD) {
+        if (entry.op == ENTRY_ADD || entry.op == ENTRY_READD || entry.op == ENTRY_TIMED) {
             return true;
         }
     }
@@ -65,8 +65,9 @@ static bool batch_adds(const struct op_round *round)
 
 static void emit_new_head(struct engine *e, struct op_round *round)
 {
-    struct block *value = block_new(round->batch->used + 8);
-    head_append_header(&value, NULL, NULL, 0, NULL, 0);
+    struct block *value = block_new(round->batch->used + 32);
+    struct head_marks marks = {.cap = list_policy_cap(round->op.list->policy)};
+    head_append_header(&value, &marks, NULL, 0, NULL, 0);
     block_append(&value, round->batch->data, round->batch->used);
     emit_add_head(e, &round->op, value, TAG_CREATE);
     block_unref(&value);
@@ -82,6 +83,7 @@ static void emit_filled_head(struct engine *e, struct op_round *round)
                           .keep_ops = false};
     layout_init(&layout, head);
     layout_fill(&layout);
+    layout.marks.cap = list_policy_cap(round->op.list->policy);
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->announcements, &carry));
     block_append(&layout.log, round->batch->data, round->batch->used);
     struct block *value = layout_value(&layout);
@@ -214,6 +216,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             if (event->status == BE_STORED) {
                 metric_inc(e->metrics, METRIC_list_creates);
                 op->list->has_head = true;
+                op->list->cap = list_policy_cap(op->list->policy);
             }
             round->appended_again = false;
         } else {
@@ -223,7 +226,7 @@ enum progress create_step(struct engine *e, struct op_round *round, const struct
             round->sent = true;
             if (!round->appended_again) {
                 round->appended_again = true;
-                emit_append(e, op, round->batch, TAG_CREATE);
+                emit_append_blind(e, op, round->batch, TAG_CREATE);
                 CO_AWAIT(co, "appending again");
             } else {
                 emit_folded_head(e, round);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/change/exact.h"
+#include "list/change/exact_op.h"
 
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "list/change/capped.h"
 #include "list/change/lease.h"
 #include "list/change/presence.h"
 #include "list/change/renew.h"
@@ -21,39 +22,6 @@
 #define WAITS_MAX 8
 
 enum { TAG_GET = 1, TAG_WRITE, TAG_CLOCK };
-
-/* A call's share of the items. */
-struct share {
-    struct list_call *call; /* NULL: its time was over */
-    size_t items;
-};
-
-struct op_exact {
-    struct op op;
-    struct call_queue calls;
-    struct share *shares; /* of all that were added, in the order of the items */
-    size_t share_count;
-    struct slice *items; /* of all calls, one after the other */
-    size_t item_count;
-    struct arena kept; /* items of those whose time was over */
-    bool sent;         /* a write is on its way, or may have been done */
-    struct head *head;
-    bool fills; /* an lcreate, and the head says that the list is missing */
-    /* It says so, and a client has the lease. Changes are refused, since nothing is known of the
-     * list; but what that client has read to fill it may be older than they are, and must not come
-     * to stand for them. So its lease ends before they are refused. */
-    bool ends_lease;
-    struct members members;
-    struct presence presence; /* its scan is that of members as well */
-    bool head_tells;          /* that the list holds items */
-    struct block *entries;    /* what the calls change */
-    unsigned tries;
-    int64_t exptime; /* of an ltouch, to be sent */
-    bool missed_any;
-    struct name missed; /* the run of which a sublist was missing last time */
-    bool unsure;        /* reading failed: look at the head again */
-    char error[LIST_ERROR_MAX];
-};
 
 static void fail_all(struct engine *e, struct op_exact *x, const char *text)
 {
@@ -84,7 +52,7 @@ static void finish_all(struct engine *e, struct op_exact *x)
     while (!TAILQ_EMPTY(&x->calls)) {
         struct list_call *call = TAILQ_FIRST(&x->calls);
         TAILQ_REMOVE(&x->calls, call, link);
-        call_finish(e, x->op.list, call, LIST_OK);
+        call_finish(e, x->op.list, call, call->refused ? LIST_NOT_STORED : LIST_OK);
     }
 }
 
@@ -94,22 +62,26 @@ static void refuse_all(struct engine *e, struct op_exact *x)
     while (!TAILQ_EMPTY(&x->calls)) {
         struct list_call *call = TAILQ_FIRST(&x->calls);
         TAILQ_REMOVE(&x->calls, call, link);
-        call_finish(e, x->op.list, call, call->verb == LIST_ADDX ? LIST_NOT_STORED : LIST_MISSING);
+        call_finish(e, x->op.list, call, exact_adds(call) ? LIST_NOT_STORED : LIST_MISSING);
     }
 }
 
 /* at: of its first item. */
 static void decide_call(struct op_exact *x, struct list_call *call, size_t at, struct fold *changes)
 {
-    enum entry_op op = call->verb == LIST_ADDX ? ENTRY_ADD : ENTRY_DEL;
+    call->refused = false; /* an earlier try may have met a cap */
     call->number = 0;
     for (size_t i = 0; i < call->item_count; i++) {
+        bool deletes = call->verb == LIST_DELX || list_call_deletes(call, i);
+        enum entry_op op = deletes ? ENTRY_DEL : list_call_adds(call);
         char outcome = fold_outcome(changes, call->items[i]);
         bool in = outcome != 0 ? outcome != ENTRY_DEL : members_has(&x->members, at + i);
-        if (in != (op == ENTRY_ADD)) {
+        call->number += in == deletes;
+        /* One with a time gets none; one that is over here may be in for another proxy. */
+        bool timed = outcome == 0 && members_is_timed(&x->members, at + i);
+        if (in == deletes || op == ENTRY_READD || timed) {
             fold_apply(changes, op, call->items[i]);
             entry_append(&x->entries, op, call->items[i]);
-            call->number++;
         }
     }
 }
@@ -117,6 +89,10 @@ static void decide_call(struct op_exact *x, struct list_call *call, size_t at, s
 /* Decides call by call, each on top of those before it. */
 static void decide_changes(struct op_exact *x)
 {
+    if (exact_cap(x).max != 0) {
+        exact_decide_capped(x);
+        return;
+    }
     struct fold changes;
     size_t at = 0;
     fold_init(&changes);
@@ -136,10 +112,11 @@ static enum progress members_step(struct engine *e, struct op_exact *x,
     struct co *co = &x->op.co;
     CO_BEGIN(co);
     members_fini(&x->members);
-    members_init(&x->members, x->items, x->item_count);
+    members_init(&x->members, x->items, x->item_count,
+                 x->head != NULL ? x->head->read_s : ENTRY_NEVER_OVER);
     x->presence.scan.state = SCAN_END;
-    if (x->head != NULL) {
-        members_feed_log(&x->members, x->head->log);
+    if (x->head != NULL && exact_cap(x).max == 0) {
+        members_feed_log(&x->members, x->head->log, x->head->marks.cap);
         if (x->members.unknown > 0) {
             scan_start(&x->op, &x->presence.scan, x->head->runs, x->head->run_count, true, true,
                        members_feed_sublist, &x->members);
@@ -171,8 +148,16 @@ static void emit_fill(struct engine *e, struct op_exact *x)
     struct layout layout;
     layout_init(&layout, x->head);
     layout_fill(&layout);
-    block_append(&layout.log, x->entries->data, x->entries->used);
-    block_append(&layout.log, x->head->log.p, x->head->log.len);
+    struct slice entries = slice_make(x->entries->data, x->entries->used);
+    layout.marks.cap = list_policy_cap(x->op.list->policy);
+    if (layout.marks.cap.max != 0) {
+        struct carry carry = {.grace_s = INT64_MAX};
+        (void)layout_carry(&layout, x->head->announcements, &carry);
+        capped_fill(&layout.log, layout.marks.cap, entries, x->head->log);
+    } else {
+        block_append(&layout.log, entries.p, entries.len);
+        block_append(&layout.log, x->head->log.p, x->head->log.len);
+    }
     struct block *value = layout_value(&layout);
     emit_cas_new(e, &x->op, x->head, value, TAG_WRITE);
     block_unref(&value);
@@ -190,9 +175,10 @@ static void emit_change(struct engine *e, struct op_exact *x)
         emit_fill(e, x);
         return;
     }
-    struct block *value = block_new(x->entries->used + (x->head != NULL ? x->head->value.len : 8));
+    struct block *value = block_new(x->entries->used + (x->head != NULL ? x->head->value.len : 32));
     if (x->head == NULL) {
-        head_append_header(&value, NULL, NULL, 0, NULL, 0);
+        struct head_marks marks = {.cap = exact_cap(x)};
+        head_append_header(&value, &marks, NULL, 0, NULL, 0);
     } else {
         block_append(&value, x->head->value.p, x->head->value.len);
     }
@@ -251,7 +237,7 @@ static void append_created_items(struct op_exact *x)
 {
     const struct list_call *call = only_create(x);
     for (size_t i = 0; i < call->item_count; i++) {
-        entry_append(&x->entries, ENTRY_ADD, call->items[i]);
+        entry_append(&x->entries, list_call_adds(call), call->items[i]);
     }
 }
 
@@ -263,6 +249,7 @@ static bool write_settled(struct engine *e, struct op_exact *x, const struct op_
         if (x->head == NULL || x->fills) {
             metric_inc(e->metrics, METRIC_list_creates);
             x->op.list->has_head = true;
+            x->op.list->cap = list_policy_cap(x->op.list->policy);
         }
         if (x->ends_lease) {
             refuse_all(e, x);
@@ -341,7 +328,7 @@ static bool head_settled(struct engine *e, struct op_exact *x, const struct op_e
         finish_only(e, x, LIST_NOT_STORED);
         return true;
     }
-    return false;
+    return exact_awaits_cap(e, x);
 }
 
 /* Decides what is to be written. True when that is nothing: then the calls are answered. */
@@ -408,14 +395,25 @@ static void take_clock(struct engine *e, struct op_exact *x, const struct op_eve
     }
 }
 
+/* The end of its transaction takes a round trip as a rule. */
+static bool must_wait(struct op_exact *x)
+{
+    struct life life = life_given(x->exptime);
+    x->is_primary = life_must_wait(&life, x->head);
+    return x->is_primary;
+}
+
 /* An ltouch: a list whose sublists end does not outlive them. Ends without calls when it has to
- * wait for that, or with x->exptime. */
+ * wait for that, with is_primary, or with x->exptime. */
 static enum progress reach_step(struct engine *e, struct op_exact *x, const struct op_event *event)
 {
     struct co *co = &x->op.co;
     CO_BEGIN(co);
     x->exptime = only_touch(x)->exptime;
     x->op.list->wanted_until_s = 0;
+    if (must_wait(x)) {
+        CO_RETURN(co);
+    }
     if (x->head->marks.sublists_until_s == 0 || x->exptime < 0) {
         CO_RETURN(co);
     }
@@ -438,8 +436,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
     for (x->tries = 0; x->tries < TRIES_MAX && !TAILQ_EMPTY(&x->calls); x->tries++) {
         if (x->tries > 0 && !x->unsure) {
             CO_SLEEP(op, co, "backing off after a conflict",
-                     e->now.mono_us + 1 +
-                         rng_below(e->rng, BACKOFF_US << (x->tries < 8 ? x->tries : 8)));
+                     op_backoff_end_us(e, BACKOFF_US, x->tries));
         }
         head_unref(&x->head);
         x->entries->used = 0;
@@ -472,17 +469,17 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
             x->unsure = x->error[0] == '\0';
             continue;
         }
-        if (decided(e, x)) {
-            break; /* nothing changes: the answer holds as of the head's reading */
-        }
-        if (log_full(e, x)) {
-            break;
+        if (decided(e, x) || log_full(e, x)) {
+            break; /* where nothing changes, the answer holds as of the head's reading */
         }
         if (only_touch(x) != NULL) {
             CO_CALL(co, reach_step(e, x, event));
-            if (TAILQ_EMPTY(&x->calls)) {
-                break;
-            }
+        }
+        if (TAILQ_EMPTY(&x->calls)) {
+            break;
+        }
+        if (x->is_primary) {
+            continue;
         }
         x->sent = true;
         emit_change(e, x);
@@ -493,30 +490,19 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
     }
     if (!TAILQ_EMPTY(&x->calls)) {
         metric_inc(e->metrics, METRIC_list_busy);
-        fail_all(e, x, "busy, nothing done: other writers were faster each time");
+        fail_all(e, x,
+                 x->is_primary ? LIFE_BUSY_TEXT
+                               : "busy, nothing done: other writers were faster each time");
     }
     renew_consider(e, op->list, false); /* a CAS has renewed it already */
     list_consider_compaction(e, op->list, 0);
     CO_END(co);
 }
 
-/* The scan goes on with its items: they are kept. */
-static void leave_items(struct op_exact *x, const struct list_call *call)
-{
-    size_t n = 0, at = 0;
-    while (x->shares[n].call != call) {
-        at += x->shares[n++].items;
-    }
-    for (size_t i = at; i < at + x->shares[n].items; i++) {
-        x->items[i] = arena_copy(&x->kept, x->items[i]);
-    }
-    x->shares[n].call = NULL;
-}
-
 static enum list_known exact_late(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_exact *x = (struct op_exact *)op;
-    leave_items(x, call);
+    exact_forget(x, call);
     TAILQ_REMOVE(&x->calls, call, link);
     if (x->sent) {
         return KNOWN_UNKNOWN;

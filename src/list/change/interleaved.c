@@ -20,7 +20,9 @@ bool turns_possible(const struct engine *e, const struct list *list)
 {
     bool viewed =
         list->view != NULL ? list->viewing == NULL && !list->view_lags : list->has_no_runs;
-    return viewed && list->publisher == NULL && !list_writing(list) &&
+    /* Under a cap a change may take out what no call names. */
+    bool capped = list->cap.max != 0 || list->policy->max_items != 0;
+    return viewed && !capped && list->publisher == NULL && !list_writing(list) &&
            !timer_is_set(&list->append_backoff) && !list_is_crowded_far(list) &&
            e->now.mono_us >= list->turns_after_us;
 }
@@ -30,8 +32,14 @@ static struct view *view_of(struct engine *e, struct op_turns *t)
 {
     struct list *list = t->op.list;
     struct view *view = list->view != NULL ? lists_get_view(&e->lists, list) : &t->own;
+    if (list->viewing == NULL) {
+        view_advance(view, t->head->read_s);
+    }
     if (list->viewing != NULL || !view_has_runs(view, t->head)) {
         list->view_lags = list->view != NULL;
+        return NULL;
+    }
+    if (t->head->marks.cap.max != 0) {
         return NULL;
     }
     view_take_log(view, t->head);
@@ -57,11 +65,16 @@ static void decide(struct op_turns *t, const struct view *view)
         for (size_t i = 0; i < call->item_count; i++) {
             struct slice item = call->items[i];
             char outcome = fold_outcome(&changes, item);
-            bool in = outcome != 0 ? outcome != ENTRY_DEL : view_has(view, item);
-            if (call->verb == LIST_HAS && in) {
+            struct view_item known = outcome == 0 ? view_find(view, item)
+                                                  : (struct view_item){.in = outcome != ENTRY_DEL};
+            if (call->verb == LIST_HAS && known.in) {
                 answer_member(t->op.list, call, item);
-            } else if (call->verb != LIST_HAS && in == list_call_deletes(call, i)) {
-                enum entry_op op = in ? ENTRY_DEL : ENTRY_ADD;
+            } else if (call->verb != LIST_HAS &&
+                       (known.timed || known.in || !list_call_deletes(call, i))) {
+                /* One with a time gets none; one that is over here may be in for another proxy.
+                 * Additions of what is in are written as well: an lpurge must see them. */
+                bool deletes = list_call_deletes(call, i);
+                enum entry_op op = deletes ? ENTRY_DEL : list_call_adds(call);
                 fold_apply(&changes, op, item);
                 entry_append(&t->entries, op, item);
             }

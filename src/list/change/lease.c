@@ -49,7 +49,7 @@ void lease_emit_end(struct engine *e, struct op *op, const struct head *absent, 
     layout_make_absent(&layout);
     size_t swept = layout_carry(&layout, absent->announcements, &carry);
     metric_add(e->metrics, METRIC_list_sweeps, swept);
-    if (layout.garbage_count == 0 && layout.log->used == 0) {
+    if (layout.garbage_count == 0 && layout.log->used == 0 && layout.residue == NULL) {
         emit_cas_delete(e, op, absent, tag);
     } else {
         struct block *value = layout_value(&layout);
@@ -98,7 +98,7 @@ static void emit_lease(struct engine *e, struct op_lease *l)
     layout.marks.lease_until_s = e->now.wall_s + seconds + 1;
     block_append(&layout.log, head->log.p, head->log.len);
     struct block *value = layout_value(&layout);
-    bool names = head->garbage_count > 0 || head->announcements.len > 0;
+    bool names = head->garbage_count > 0 || head->announcements.len > 0 || head->residue != NULL;
     struct life life = life_given(names ? 0 : seconds + KEEP_S);
     if (l->head == NULL) {
         emit_add_head_for(e, &l->op, &life, value, TAG_WRITE);
@@ -149,8 +149,7 @@ static enum progress lease_step(struct engine *e, struct op *op, const struct op
     for (l->tries = 0; l->tries < TRIES_MAX && !TAILQ_EMPTY(&l->calls); l->tries++) {
         if (l->tries > 0) {
             CO_SLEEP(op, co, "backing off after a conflict",
-                     e->now.mono_us + 1 +
-                         rng_below(e->rng, BACKOFF_US << (l->tries < 8 ? l->tries : 8)));
+                     op_backoff_end_us(e, BACKOFF_US, l->tries));
         }
         head_unref(&l->head);
         emit_get(e, op, TAG_GET);

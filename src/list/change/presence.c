@@ -16,6 +16,8 @@ enum progress presence_step(struct engine *e, struct op *op, struct presence *p,
     content_init(&p->content, head, op->list->policy);
     p->content_ready = true;
     p->content.output.to = 0;
+    p->reads = op->reads; /* an lcopy reads another list besides */
+    op->reads = op->list;
     runs = content_overlay_runs(&p->content, &count);
     scan_start(op, &p->scan, runs, count, false, true, content_fold_visit, &p->content);
     SCAN_RUN(co, e, op, &p->scan, "reading newer runs");
@@ -30,6 +32,7 @@ enum progress presence_step(struct engine *e, struct op *op, struct presence *p,
     if (p->scan.state == SCAN_END && !p->content.too_large) {
         content_rest(&p->content);
     }
+    op->reads = p->reads;
     CO_END(co);
 }
 

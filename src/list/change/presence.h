@@ -14,6 +14,7 @@ struct presence {
     struct content content;
     bool content_ready;
     struct scan scan;
+    struct list *reads; /* whose sublists the operation reads otherwise */
 };
 
 /* Ends with scan.state and presence_found; content.too_large when it takes too much memory to tell.

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/number.h"
+#include "list/change/capped.h"
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 #include "list/format/fold.h"
@@ -17,8 +19,13 @@
 #define LOOKS_MAX 3
 /* ADDs that found a head which was not there for the look before: or no memory. */
 #define ADDS_MAX 8
+/* Looks at a list that gets a time to live, and is the primary of a transaction that is not done.
+ */
+#define WAITS_MAX 32
+/* Times that content is computed from lists of which one is the one to be replaced. */
+#define COMPUTED_MAX 32
 
-static void finish(struct engine *e, struct op_put *p, enum list_status status)
+void put_finish(struct engine *e, struct op_put *p, enum list_status status)
 {
     struct list_call *call = p->call;
     p->call = NULL;
@@ -36,12 +43,12 @@ void put_fail(struct engine *e, struct op_put *p, const char *text)
 
 bool put_copies(const struct op_put *p)
 {
-    return p->copy.from != NULL;
+    return p->copy.stream.from != NULL;
 }
 
 /* ---- the content ---- */
 
-static void count_memory(struct op_put *p)
+void put_count_memory(struct op_put *p)
 {
     size_t bytes = fold_bytes(&p->items);
     memory_give(p->memory_bytes);
@@ -56,12 +63,12 @@ static bool take_items(struct engine *e, struct op_put *p)
     uint64_t limit = p->op.list->policy->fold_memory_bytes;
     for (unsigned n = 0; n < WRITE_SLICE_ITEMS && p->taken < call->item_count; n++) {
         struct slice item = call->items[p->taken++];
-        if (fold_outcome(&p->items, item) == 0) {
-            fold_apply(&p->items, ENTRY_ADD, item);
-            p->item_bytes += entry_bytes(item.len);
-        }
+        p->item_bytes += fold_outcome(&p->items, item) == 0 ? entry_bytes(item.len) : 0;
+        fold_apply(&p->items, list_call_adds(call), item);
+        p->beyond = p->beyond || (p->items.cap.refuses && fold_outcome(&p->items, item) == 0);
+        fold_trim_often(&p->items);
     }
-    count_memory(p);
+    put_count_memory(p);
     if (p->memory_bytes > limit) {
         char text[LIST_ERROR_MAX];
         snprintf(text, sizeof text,
@@ -76,10 +83,9 @@ static bool take_items(struct engine *e, struct op_put *p)
 static void append_items(const struct op_put *p, struct block **b)
 {
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(&p->items, true, &at, &op, &item)) {
-        entry_append(b, (enum entry_op)op, item);
+    struct entry entry;
+    while (fold_next_entry(&p->items, true, ENTRY_NEVER_OVER, &at, &entry)) {
+        entry_put(b, &entry);
     }
 }
 
@@ -138,7 +144,7 @@ static void check_condition(struct engine *e, struct op_put *p)
     enum list_status answer;
     if (!condition_holds(p, &answer)) {
         metric_add(e->metrics, METRIC_list_fills_late, p->call->condition == LIST_IF_LEASED);
-        finish(e, p, answer);
+        put_finish(e, p, answer);
     }
 }
 
@@ -178,6 +184,7 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
         p->missing = counted && !presence_found(&p->presence);
     } while (p->call != NULL && !counted && count_failed(e, p));
     if (p->call != NULL) {
+        p->again = !put_is_bound(p);
         check_condition(e, p);
     }
     CO_END(co);
@@ -188,7 +195,8 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
 static struct block *new_head(const struct op_put *p)
 {
     struct block *value = block_new(p->item_bytes + 8);
-    head_append_header(&value, NULL, NULL, 0, NULL, 0);
+    struct head_marks marks = {.cap = p->items.cap};
+    head_append_header(&value, &marks, NULL, 0, NULL, 0);
     append_items(p, &value);
     return value;
 }
@@ -205,9 +213,17 @@ static struct block *filled_head(struct engine *e, struct op_put *p)
     layout_init(&layout, p->head);
     layout_drop_runs(&layout, 0, layout.run_count);
     layout_fill(&layout);
+    layout.marks.cap = p->items.cap;
     if (p->is_long && p->writer.run.range.count > 0) {
-        layout_insert_run(&layout, 0, &p->writer.run);
+        layout_publish_run(&layout, 0, &p->writer.run, &p->writer.times);
         layout.marks.sublists_until_s = p->writer.until_s;
+    } else if (!p->is_long && layout.marks.cap.max != 0 && carry.keep_ops) {
+        struct block *entries = block_new(p->item_bytes);
+        append_items(p, &entries);
+        capped_fill(&layout.log, layout.marks.cap, slice_make(entries->data, entries->used),
+                    p->head->log);
+        block_unref(&entries);
+        carry.keep_ops = false;
     } else if (!p->is_long) {
         append_items(p, &layout.log);
     }
@@ -264,12 +280,14 @@ static void note_published(struct engine *e, struct op_put *p)
     list_note_size(list, p->value->used);
     list->has_head = true;
     list->is_absent = false;
+    list->cap = p->items.cap;
     if (p->head != NULL && p->head->run_count > 0) {
         lists_wish(&e->lists, list, WISH_COMPACT, NULL); /* they are garbage now */
     }
     if (p->call != NULL) {
-        p->call->number = p->copy.count;
-        finish(e, p, LIST_OK);
+        uint64_t number = p->computes ? p->combine.number : p->copy.stream.count;
+        p->call->number = p->items.cap.max != 0 ? p->items.live : number;
+        put_finish(e, p, LIST_OK);
     }
 }
 
@@ -298,6 +316,20 @@ static bool published(struct engine *e, struct op_put *p, const struct op_event 
     return true;
 }
 
+/* True when the list cannot get its time to live now. The call ends when that is so too often. */
+static bool must_wait(struct engine *e, struct op_put *p)
+{
+    struct life life = put_life(p);
+    if (!life_must_wait(&life, p->head)) {
+        return false;
+    }
+    if (++p->waits == WAITS_MAX) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        put_fail(e, p, LIFE_BUSY_TEXT);
+    }
+    return true;
+}
+
 /* Ends when the call is answered, or with lost. */
 static enum progress publish_step(struct engine *e, struct op_put *p, const struct op_event *event)
 {
@@ -306,8 +338,7 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
     for (p->tries = 0; p->call != NULL; p->tries++) {
         if (p->tries > 0) {
             CO_SLEEP(&p->op, co, "backing off before publishing again",
-                     e->now.mono_us + 1 +
-                         rng_below(e->rng, BACKOFF_US << (p->tries < 6 ? p->tries : 6)));
+                     op_backoff_end_us(e, BACKOFF_US, (unsigned)u64_least(p->tries, 6)));
         }
         OP_BECOME_PUBLISHER(co, &p->op);
         if (p->call == NULL) {
@@ -315,13 +346,15 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
         }
         CO_CALL(co, look_step(e, p, event));
         p->lost = p->is_long && (!put_is_announced(p) || outlives_run(p));
-        if (p->call == NULL || p->lost) {
+        if (p->call == NULL || p->lost || p->again) {
             break;
         }
-        emit_content(e, p);
-        CO_AWAIT(co, "publishing");
-        if (published(e, p, event)) {
-            break;
+        if (!must_wait(e, p)) {
+            emit_content(e, p);
+            CO_AWAIT(co, "publishing");
+            if (published(e, p, event)) {
+                break;
+            }
         }
         op_stop_publishing(e, &p->op);
     }
@@ -331,20 +364,42 @@ static enum progress publish_step(struct engine *e, struct op_put *p, const stru
 
 /* ---- all together ---- */
 
+/* Does content of so many bytes need a run? That of a list with a cap is cut to what fits. */
+static bool is_too_long(const struct op_put *p, uint64_t bytes)
+{
+    return p->items.cap.max == 0 && bytes > list_log_limit(p->op.list) / 2;
+}
+
+static bool copied_beyond(const struct op_put *p)
+{
+    uint64_t count = p->computes ? p->combine.number : put_copies(p) ? p->copy.stream.count : 0;
+    return p->items.cap.refuses && count > p->items.cap.max;
+}
+
 /* What has become of the copying: the call may be answered by that. */
 static void settle_copy(struct engine *e, struct op_put *p)
 {
-    if (p->call == NULL || p->copy.state == COPY_OK || p->copy.state == COPY_AGAIN) {
+    if (p->call == NULL || p->copy.stream.state == STREAM_OK ||
+        p->copy.stream.state == STREAM_AGAIN) {
         return;
     }
-    if (p->copy.state == COPY_FAILED) {
+    if (p->copy.stream.state == STREAM_FAILED) {
         put_fail(e, p, p->error);
         return;
     }
-    if (p->copy.state == COPY_REFUSED) {
+    if (p->copy.stream.state == STREAM_REFUSED) {
         memcpy(p->call->error, p->error, sizeof p->error);
     }
-    finish(e, p, p->copy.state == COPY_MISSING ? LIST_MISSING : LIST_CLIENT_ERROR);
+    put_finish(e, p, p->copy.stream.state == STREAM_MISSING ? LIST_MISSING : LIST_CLIENT_ERROR);
+}
+
+/* Forgets what an earlier look at the list has copied. */
+static void forget_items(struct op_put *p)
+{
+    struct cap cap = p->items.cap;
+    fold_fini(&p->items);
+    fold_init(&p->items);
+    fold_set_cap(&p->items, cap);
 }
 
 /* Finds out how long the list is that is copied; one that is short is read as a whole. */
@@ -355,15 +410,16 @@ static enum progress copy_begin_step(struct engine *e, struct op_put *p,
     CO_BEGIN(co);
     p->names = 0;
     do {
-        CO_CALL(co, copy_look_step(e, &p->copy, event));
+        CO_CALL(co, stream_look_step(e, &p->copy.stream, event));
         p->is_long =
-            p->copy.state == COPY_OK && copy_bytes(&p->copy) > list_log_limit(p->op.list) / 2;
+            p->copy.stream.state == STREAM_OK && is_too_long(p, stream_bytes(&p->copy.stream));
         p->copy.to_run = p->is_long;
-        if (p->copy.state == COPY_OK && !p->is_long) {
+        forget_items(p);
+        if (p->copy.stream.state == STREAM_OK && !p->is_long) {
             CO_CALL(co, copy_stream_step(e, &p->copy, event));
         }
         p->names++;
-    } while (p->call != NULL && p->copy.state == COPY_AGAIN && p->names < NAMES_MAX);
+    } while (p->call != NULL && p->copy.stream.state == STREAM_AGAIN && p->names < NAMES_MAX);
     settle_copy(e, p);
     CO_END(co);
 }
@@ -375,13 +431,13 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
     CO_BEGIN(co);
     p->lost = false;
     if (put_copies(p) && p->names > 0) {
-        CO_CALL(co, copy_look_step(e, &p->copy, event));
+        CO_CALL(co, stream_look_step(e, &p->copy.stream, event));
         settle_copy(e, p);
     }
     if (p->call != NULL) {
         CO_CALL(co, look_step(e, p, event));
     }
-    if (p->call == NULL || p->copy.state != COPY_OK) {
+    if (p->call == NULL || p->copy.stream.state != STREAM_OK || p->again) {
         CO_RETURN(co);
     }
     CO_CALL(co, put_begin_step(e, p, event));
@@ -390,7 +446,7 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
     }
     if (put_copies(p) && !p->lost && !writer_failed(&p->writer)) {
         CO_CALL(co, copy_stream_step(e, &p->copy, event));
-        p->whole = p->copy.state == COPY_OK && p->call != NULL;
+        p->whole = p->copy.stream.state == STREAM_OK && p->call != NULL;
     } else {
         CO_CALL(co, put_write_step(e, p, event));
     }
@@ -400,10 +456,30 @@ static enum progress long_step(struct engine *e, struct op_put *p, const struct 
     }
     settle_copy(e, p);
     if (p->whole && !p->lost && !writer_failed(&p->writer)) {
+        CO_CALL(co, writer_index_step(e, &p->writer));
         CO_CALL(co, publish_step(e, p, event));
     }
     if (!p->done && !p->unknown && !p->writer.unknown) {
         CO_CALL(co, undo_step(e, &p->writer, event));
+    }
+    CO_END(co);
+}
+
+/* Ends with the call answered, or with again, or with neither: all names were lost. */
+static enum progress store_step(struct engine *e, struct op_put *p, const struct op_event *event)
+{
+    struct co *co = &p->op.co;
+    CO_BEGIN(co);
+    p->again = false;
+    if (!p->is_long && p->call != NULL) {
+        CO_CALL(co, publish_step(e, p, event));
+    }
+    for (p->names = 0; p->names < NAMES_MAX && p->call != NULL && !p->again; p->names++) {
+        if (p->names > 0) {
+            CO_SLEEP(&p->op, co, "backing off before another name",
+                     op_backoff_end_us(e, BACKOFF_US, p->names));
+        }
+        CO_CALL(co, long_step(e, p, event));
     }
     CO_END(co);
 }
@@ -417,23 +493,27 @@ static enum progress put_step(struct engine *e, struct op *op, const struct op_e
     while (p->call != NULL && !take_items(e, p)) {
         CO_PAUSE(co, "taking items", PROGRESS_YIELD);
     }
-    p->is_long = p->item_bytes > list_log_limit(op->list) / 2;
-    if (put_copies(p)) {
-        CO_CALL(co, copy_begin_step(e, p, event));
-    }
-    if (!p->is_long && p->call != NULL) {
-        CO_CALL(co, publish_step(e, p, event));
-    }
-    for (p->names = 0; p->names < NAMES_MAX && p->call != NULL; p->names++) {
-        if (p->names > 0) {
-            CO_SLEEP(op, co, "backing off before another name",
-                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << p->names));
+    do {
+        if (p->computes) {
+            CO_CALL(co, put_compute_step(e, p, event));
         }
-        CO_CALL(co, long_step(e, p, event));
-    }
+        p->is_long = is_too_long(p, p->item_bytes);
+        if (put_copies(p)) {
+            CO_CALL(co, copy_begin_step(e, p, event));
+        }
+        if (p->call != NULL && (p->beyond || copied_beyond(p))) {
+            put_finish(e, p, LIST_NOT_STORED);
+        }
+        CO_CALL(co, store_step(e, p, event));
+    } while (p->call != NULL && p->again && p->computed < COMPUTED_MAX);
     if (p->call != NULL) {
         metric_inc(e->metrics, METRIC_list_busy);
-        put_fail(e, p, "busy, nothing done: other proxies swept what was being written");
+        put_fail(e, p,
+                 p->again ? "busy, nothing done: other writers were faster each time"
+                          : "busy, nothing done: other proxies swept what was being written");
+    }
+    if (p->computes) {
+        CO_CALL(co, joint_tidy_step(e, &p->joint, event));
     }
     CO_END(co);
 }
@@ -441,22 +521,27 @@ static enum progress put_step(struct engine *e, struct op *op, const struct op_e
 static enum list_known put_late(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_put *p = (struct op_put *)op;
-    (void)e;
     CHECK(p->call == call);
     p->call = NULL; /* what was written is undone */
-    p->copy.over = true;
+    if (p->computing && !joint_has_made(&p->joint)) {
+        op_abort(e, op);
+        return KNOWN_NOTHING;
+    }
+    p->copy.stream.over = true;
+    p->joint.over = true;
     return p->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
 }
 
 static void put_fini(struct engine *e, struct op *op)
 {
     struct op_put *p = (struct op_put *)op;
-    (void)e;
     memory_give(p->memory_bytes);
     fold_fini(&p->items);
     presence_fini(op, &p->presence);
     writer_fini(&p->writer);
     copy_fini(&p->copy);
+    combine_fini(&p->combine);
+    joint_fini(e, &p->joint);
     head_unref(&p->head);
     block_unref(&p->value);
     block_unref(&p->left);
@@ -470,9 +555,14 @@ void put_start(struct engine *e, struct list *list, struct list_call *call)
     p->call = call;
     call->op = &p->op;
     fold_init(&p->items);
+    fold_set_cap(&p->items, list_policy_cap(list->policy));
     list->put = &p->op;
     if (call->verb == LIST_COPY) {
         copy_init(e, &p->copy, &p->op, call, &p->writer, &p->items, p->error);
+    }
+    p->computes = list_verb_has(call->verb, LIST_STORES);
+    if (p->computes) {
+        joint_init(e, &p->joint, &p->op, call, p->error);
     }
     op_start(e, &p->op);
 }

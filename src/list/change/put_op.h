@@ -10,6 +10,7 @@
 #include "list/change/presence.h"
 #include "list/change/put.h"
 #include "list/core/expiry.h"
+#include "list/joint/combine.h"
 
 struct op_put {
     struct op op;
@@ -18,12 +19,22 @@ struct op_put {
     size_t taken;           /* of the call's */
     uint64_t item_bytes;    /* as entries */
     size_t memory_bytes;    /* counted for items */
+    bool beyond;            /* the list's cap, which refuses that */
     bool is_long;           /* they do not fit the log */
     struct head *head;      /* as last read; NULL: there is none */
     bool missing;           /* the list, as clients see it */
     struct presence presence;
-    struct copy copy; /* of an lcopy: where the items come from */
+    struct copy copy;   /* of an lcopy: where the items come from */
+    struct joint joint; /* of an linterstore and the like: where they come from */
+    struct combine combine;
+    bool computes;
+    bool bound; /* the list is among those that were read: it must be as it was then: */
+    uint64_t bound_cas, bound_epoch; /* 0: missing */
+    bool again;                      /* it is not: all is to be computed again */
+    unsigned computed;
+    bool computing; /* nothing is written yet, but heads for lists that are missing */
     unsigned looks;
+    unsigned waits;
     struct run_writer writer;
     uint32_t at; /* how many places of items are written */
     bool whole;  /* all are */
@@ -40,8 +51,17 @@ struct op_put {
 
 /* Ends the call, if it is not over yet, with that text behind SERVER_ERROR. */
 void put_fail(struct engine *e, struct op_put *p, const char *text);
+/* Ends it with that status. */
+void put_finish(struct engine *e, struct op_put *p, enum list_status status);
+/* Counts the memory of items. */
+void put_count_memory(struct op_put *p);
 /* Is it an lcopy? */
 bool put_copies(const struct op_put *p);
+/* Reads lists at one instant, and fills items with what they amount to. Ends with the call answered
+ * when that does not go well. */
+enum progress put_compute_step(struct engine *e, struct op_put *p, const struct op_event *event);
+/* Is the head that was read last the one that the content was computed from, if it was? */
+bool put_is_bound(const struct op_put *p);
 /* Does the head that was read last say that the list is missing? Where a missing list is an empty
  * one, it is that. */
 bool put_is_absent(const struct op_put *p);

@@ -17,6 +17,8 @@ static void emit_announcing_head(struct engine *e, struct op_put *p)
     head_append_header(&value, &marks, NULL, 0, NULL, 0);
     announcement_append(&value, &p->writer.announcement);
     emit_add_head_for(e, &p->op, &life, value, TAG_ANNOUNCE);
+    block_unref(&p->left);
+    p->left = p->bound ? block_ref(value) : NULL;
     block_unref(&value);
 }
 
@@ -59,7 +61,7 @@ static void take_announced(struct op_put *p, const struct op_event *event)
 /* Of what is written as a run, at most. */
 static uint64_t long_bytes(const struct op_put *p)
 {
-    return put_copies(p) ? copy_bytes(&p->copy) : p->item_bytes;
+    return put_copies(p) ? stream_bytes(&p->copy.stream) : p->item_bytes;
 }
 
 static bool may_announce(struct engine *e, struct op_put *p)
@@ -86,7 +88,7 @@ static bool wants_end(const struct op_put *p)
     return life_ends(&life);
 }
 
-static void take_clock(struct op_put *p, const struct op_event *event)
+static void take_end(struct op_put *p, const struct op_event *event)
 {
     if (event->status == BE_MISS) {
         p->lost = true;
@@ -103,14 +105,15 @@ static void take_clock(struct op_put *p, const struct op_event *event)
 }
 
 /* Sublists of a list that expires do so, too, behind its head: compact/life.c. */
-static enum progress life_step(struct engine *e, struct op_put *p, const struct op_event *event)
+static enum progress choose_end_step(struct engine *e, struct op_put *p,
+                                     const struct op_event *event)
 {
     struct co *co = &p->op.co;
     CO_BEGIN(co);
     if (wants_end(p)) {
         expiry_look(e, &p->op, PUT_TAG_CLOCK);
         CO_AWAIT(co, "reading the server's clock to write a put's sublists");
-        take_clock(p, event);
+        take_end(p, event);
     }
     CO_END(co);
 }
@@ -138,8 +141,9 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
         take_announced(p, event);
     } else {
         block_unref(&p->left);
-        p->left = p->call->condition == LIST_IF_VERSION ? writer_announced_head(&p->writer, p->head)
-                                                        : NULL;
+        p->left = p->bound || p->call->condition == LIST_IF_VERSION
+                      ? writer_announced_head(&p->writer, p->head)
+                      : NULL;
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
         p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
@@ -148,7 +152,8 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
         put_fail(e, p, p->error);
     }
     if (p->writer.announced && !p->lost) {
-        CO_CALL(co, life_step(e, p, event));
+        writer_make_index(e, &p->writer, long_bytes(p));
+        CO_CALL(co, choose_end_step(e, p, event));
     }
     CO_END(co);
 }
@@ -156,15 +161,14 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
 /* Puts some items into sublists. */
 static void write_some(struct engine *e, struct op_put *p)
 {
-    char op;
-    struct slice item;
+    struct entry entry;
     for (unsigned n = 0; n < WRITE_SLICE_ITEMS && p->op.due < WRITES_MAX; n++) {
-        if (!fold_next(&p->items, true, &p->at, &op, &item)) {
+        if (!fold_next_entry(&p->items, true, ENTRY_NEVER_OVER, &p->at, &entry)) {
             writer_flush(e, &p->writer);
             p->whole = true;
             return;
         }
-        writer_put(e, &p->writer, op, item);
+        writer_put(e, &p->writer, &entry);
     }
 }
 

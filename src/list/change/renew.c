@@ -46,7 +46,7 @@ static enum progress renew_step(struct engine *e, struct op *op, const struct op
     for (r->tries = 0; r->tries < TRIES_MAX; r->tries++) {
         if (r->tries > 0) {
             CO_SLEEP(op, co, "backing off before renewing the time to live",
-                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << r->tries));
+                     op_backoff_end_us(e, BACKOFF_US, r->tries));
         }
         emit_get(e, op, TAG_GET);
         CO_AWAIT(co, "reading head to renew its time to live");

@@ -23,8 +23,11 @@ static void append_call(struct block **batch, const struct list_call *call)
     if (call->verb == LIST_SET) {
         entry_append(batch, ENTRY_CLEAR, SLICE_NONE);
     }
+    enum entry_op adds = list_call_adds(call);
     for (size_t i = 0; i < call->item_count; i++) {
-        entry_append(batch, list_call_deletes(call, i) ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+        struct entry entry = {list_call_deletes(call, i) ? ENTRY_DEL : adds, call->until_s,
+                              call->items[i]};
+        entry_put(batch, &entry);
     }
 }
 
@@ -32,7 +35,8 @@ size_t round_call_bytes(const struct list_call *call)
 {
     size_t sum = call->verb == LIST_SET ? entry_bytes(0) : 0;
     for (size_t i = 0; i < call->item_count; i++) {
-        sum += entry_bytes(call->items[i].len);
+        size_t len = call->items[i].len;
+        sum += call->verb == LIST_ADDT ? entry_timed_bytes_max(len) : entry_bytes(len);
     }
     return sum;
 }
@@ -65,6 +69,13 @@ void round_renew_batch(struct op_round *round)
 void round_add_read(struct op_round *round, struct list_call *call)
 {
     call_enter(&round->op, &round->reads, call);
+}
+
+/* Are changes of this round under way? Of one that has left its place (settle.h) none are. */
+static bool is_writing(const struct op_round *round)
+{
+    const struct list *list = round->op.list;
+    return list->round == &round->op && list->round_writes;
 }
 
 static void end_writes(struct engine *e, struct op_round *round)
@@ -111,7 +122,7 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
             emit_size(e, op, TAG_SIZE_BEFORE);
         }
         bool asks_size = TAILQ_EMPTY(&round->reads) && wants_size(round);
-        emit_append(e, op, round->batch, TAG_APPEND);
+        emit_append_blind(e, op, round->batch, TAG_APPEND);
         if (asks_size) {
             emit_size(e, op, TAG_SIZE);
         }
@@ -124,7 +135,7 @@ static void send_round(struct engine *e, struct op_round *round, bool with_appen
 static void take_reply(struct engine *e, struct op_round *round, const struct op_event *event)
 {
     struct list *list = round->op.list;
-    if (event->status != BE_LOST && event->status != BE_DOWN) {
+    if (event->status != BE_LOST && event->status != BE_DOWN && !event->was_held) {
         list_note_trip(list, e->now.mono_us - round->sent_us);
     }
     if (event->tag == TAG_APPEND) {
@@ -133,6 +144,8 @@ static void take_reply(struct engine *e, struct op_round *round, const struct op
         round->stored = event->status == BE_STORED;
         if (event->status != BE_STORED) {
             op_error_text(event, round->error);
+        } else if (!round->sets) {
+            round_finish_writes(e, round); /* the read behind it may wait for a transaction */
         }
     } else if (event->tag == TAG_SIZE_BEFORE) {
         round->size_before = event->status == BE_HIT ? event->reply->size_bytes : 0;
@@ -191,6 +204,52 @@ static uint64_t log_bytes_before(const struct op_round *round)
     return round->size_before > list->header_bytes ? round->size_before - list->header_bytes : 0;
 }
 
+static void give_back_reads(struct engine *e, struct op_round *round)
+{
+    struct list_call *call;
+    TAILQ_FOREACH(call, &round->reads, link)
+    {
+        session_discharge(call);
+    }
+    calls_give_back(e, round->op.list, &round->reads);
+}
+
+/* May the changes be appended to what a raw read has brought, though intents are not decided there?
+ * It is a list, and has its cap. */
+static bool takes_appends(struct engine *e, struct list *list, const struct op_event *event)
+{
+    struct head *head = event->head;
+    if (head == NULL || head->open_count == 0 || head->marks.absent) {
+        return false;
+    }
+    list_note_head(list, head, event->appended_bytes);
+    return !list_cap_is_due(list, e->now.mono_us);
+}
+
+/* What stands under the list's name, which this worker does not know. Changes wait for no
+ * transaction: where all that is asked is whether it is a list, the first reply tells. */
+static enum progress look_step(struct engine *e, struct op_round *round,
+                               const struct op_event *event)
+{
+    struct co *co = &round->op.co;
+    struct list *list = round->op.list;
+    CO_BEGIN(co);
+    emit_get_raw_of(e, &round->op, list, TAG_GET);
+    CO_AWAIT(co, "looking whether it is a list");
+    if (takes_appends(e, list, event)) {
+        list->has_head = true;
+        list->is_absent = false;
+        round->looked = GOT_HEAD;
+        CO_RETURN(co);
+    }
+    if (event->head != NULL && event->head->open_count > 0) {
+        emit_get(e, &round->op, TAG_GET);
+        CO_AWAIT(co, "looking whether it is a list");
+    }
+    round->looked = op_take_head(e, &round->op, event, &round->found, round->error);
+    CO_END(co);
+}
+
 static enum progress round_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_round *round = (struct op_round *)op;
@@ -199,11 +258,14 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
 
     CO_BEGIN(co);
     round->log_bytes_before = list_log_bytes(list);
-    if (list->round_writes && !list->has_head) {
-        emit_get(e, op, TAG_GET);
-        CO_AWAIT(co, "looking whether it is a list");
-        round->looked = op_take_head(e, op, event, &round->found, round->error);
+    if (list->round_writes && (!list->has_head || list_cap_is_due(list, e->now.mono_us))) {
+        CO_CALL(co, look_step(e, round, event));
         round->has_looked = round->looked != GOT_HEAD;
+        if (round->looked == GOT_HEAD && list_cap_is_due(list, e->now.mono_us)) {
+            round_forget_late(round);
+            give_back_reads(e, round); /* they may have to follow the changes */
+            calls_await_cap(e, list, &round->writes, round->found);
+        }
         if (round->looked != GOT_ABSENT) {
             head_unref(&round->found);
         }
@@ -214,14 +276,14 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         send_round(e, round, list->round_writes);
     }
     while (op->due > 0) {
-        CO_AWAIT(co, list->round_writes ? "appending" : "reading head");
+        CO_AWAIT(co, is_writing(round) ? "appending" : "reading head");
         take_reply(e, round, event);
     }
-    if (round->has_looked || (list->round_writes && round->write_outcome.status == BE_NOT_STORED)) {
+    if (round->has_looked || (is_writing(round) && round->write_outcome.status == BE_NOT_STORED)) {
         list->appended_bytes = 0;
         CO_CALL(co, create_step(e, round, event));
         round->reread = true;
-    } else if (list->round_writes) {
+    } else if (is_writing(round)) {
         settle_append(e, round);
     }
     while (!TAILQ_EMPTY(&round->reads) && round->reread && round->tries < READ_TRIES_MAX) {

@@ -19,7 +19,7 @@ struct op_round {
     bool has_looked; /* before it appended: the item was not known, and is no list */
     enum head_result looked;
     bool sent;   /* the changes are on their way, or may have been done */
-    bool stored; /* the append was, its answer is kept for the read's */
+    bool stored; /* the append was: its writes are answered, but where there are sets */
     bool fewer;  /* a change that is in the batch is not to be done any more */
     bool sets;  /* an LIST_SET is among them, and the list may be missing: then it must not keep the
                    lease's time to live, see format/absent.h */

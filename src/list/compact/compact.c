@@ -5,6 +5,7 @@
 
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/core/finish.h"
 #include "list/format/absent.h"
 
 /* Steps of one compaction: more only happen when others undo its work as fast as it does it. */
@@ -99,7 +100,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
     for (c->tries = 0; c->tries < publish_tries(c); c->tries++) {
         if (c->tries > 0) {
             CO_SLEEP(&c->op, co, "backing off before publishing again",
-                     e->now.mono_us + 1 + rng_below(e->rng, BACKOFF_US << c->tries));
+                     op_backoff_end_us(e, BACKOFF_US, c->tries));
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish again");
             if (!compact_take_head(e, c, event)) {
@@ -204,7 +205,7 @@ typedef enum progress plan_step(struct engine *e, struct op_compact *c,
 static plan_step *const plan_steps[] = {
     [PLAN_FOLD] = fold_step,     [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
     [PLAN_MERGE] = merge_step,   [PLAN_PURGE] = purge_step, [PLAN_PURGE_FIRST] = purge_step,
-    [PLAN_REMOVE] = remove_step,
+    [PLAN_REMOVE] = remove_step, [PLAN_CAP] = cap_step,
 };
 
 static void finish_call(struct engine *e, struct op_compact *c, bool finished)
@@ -285,7 +286,9 @@ static enum progress drop_step(struct engine *e, struct op_compact *c, const str
 static void note_end(struct engine *e, struct op_compact *c, bool finished)
 {
     struct list *list = c->op.list;
-    if (finished) {
+    bool whole = c->head == NULL || !c->head->is_cut; /* the rest waits for transactions */
+    list->waits_cap = false;
+    if (finished && whole) {
         list->compact_failures = 0;
         return;
     }
@@ -315,15 +318,38 @@ static bool announced_lately(const struct engine *e, const struct head *head)
 static void choose(struct engine *e, struct op_compact *c)
 {
     bool about_run = c->goal == COMPACT_HEAL || (c->goal == COMPACT_CLEAR && c->about_run);
-    c->plan = plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                          c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->purge_failed);
+    cap_note_size(c);
+    c->plan =
+        plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
+                    c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->over_s, c->purge_failed);
     if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
         c->plan.kind = PLAN_NOTHING;
     }
     life_choose(e, c);
+    cap_choose(e, c);
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
         c->run = (struct name){{0}}; /* once */
     }
+}
+
+/* An ldrop or lcompact of a primary: its transactions are finished first, once, or the head would
+ * have to stay as it is. */
+static bool should_finish(const struct op_compact *c)
+{
+    return c->call != NULL && c->head->residue != NULL && !c->asked_to_finish;
+}
+
+static enum progress let_finish_step(struct engine *e, struct op_compact *c)
+{
+    struct co *co = &c->op.co;
+    CO_BEGIN(co);
+    c->asked_to_finish = true;
+    finish_wish(e, c->op.list);
+    do {
+        CO_SLEEP(&c->op, co, "waiting for transactions to be finished",
+                 e->now.mono_us + PLACE_POLL_US);
+    } while (finish_is_pending(c->op.list) && !compact_over(e, c));
+    CO_END(co);
 }
 
 /* The list is missing; the head read last says whether it was before. What is left is for later. */
@@ -378,6 +404,12 @@ static bool nothing_left(struct op_compact *c)
     return false;
 }
 
+/* May the part of the log that is decided be folded alone? An lcompact folds all of it. */
+static bool takes_part(const struct op_compact *c)
+{
+    return c->goal == COMPACT_AUTO || c->goal == COMPACT_HEAL;
+}
+
 static enum progress compact_step(struct engine *e, struct op *op, const struct op_event *event)
 {
     struct op_compact *c = (struct op_compact *)op;
@@ -392,6 +424,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
     }
     for (;;) {
         c->error[0] = c->purge_failed ? c->error[0] : '\0';
+        op->takes_cut = takes_part(c);
         emit_get(e, op, TAG_HEAD);
         CO_AWAIT(co, "reading head to compact it");
         if (!compact_take_head(e, c, event)) {
@@ -403,6 +436,10 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
             break;
         }
         c->was_absent = compact_is_absent(c);
+        if (should_finish(c)) {
+            CO_CALL(co, let_finish_step(e, c));
+            continue;
+        }
         choose(e, c);
         if (c->withdrawn && !c->dropped) {
             break;
@@ -439,8 +476,7 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
         }
         if (c->result == STEP_CONFLICT) {
             CO_SLEEP(&c->op, co, "backing off before looking again",
-                     e->now.mono_us + 1 +
-                         rng_below(e->rng, BACKOFF_US << (c->conflicts < 8 ? c->conflicts : 8)));
+                     op_backoff_end_us(e, BACKOFF_US, c->conflicts));
         }
     }
     finish_call(e, c, c->plan.kind == PLAN_NOTHING && c->result == STEP_DONE);
@@ -480,6 +516,7 @@ static void compact_fini(struct engine *e, struct op *op)
     writer_fini(&c->writer);
     block_unref(&c->value);
     log_fold_fini(&c->log);
+    fold_fini(&c->capped);
     head_unref(&c->head);
     head_unref(&c->folded);
     free(c->inputs);
@@ -493,8 +530,10 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
     CHECK(list->compaction == NULL);
     struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
     c->goal = goal;
+    c->over_s = e->now.wall_s - CLOCK_SKEW_S;
     c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
     log_fold_init(&c->log);
+    fold_init(&c->capped);
     list->compaction = &c->op;
     return c;
 }

@@ -54,15 +54,17 @@ struct op_compact {
     enum compact_goal goal;
     struct list_call *call; /* the ldrop or lcompact that waits for the end, or NULL */
     uint64_t until_us;      /* it gives up then: the lcompact's deadline, or long_timeout_ms */
-    bool drops;             /* an ldrop asked for it */
-    bool sent;              /* what the ldrop asks for is on its way, or may have been done */
-    bool withdrawn;         /* the ldrop's time was over before that: nothing may be cleared */
+    int64_t over_s; /* items that were over in this second are taken out of what is stored */
+    bool drops;     /* an ldrop asked for it */
+    bool sent;      /* what the ldrop asks for is on its way, or may have been done */
+    bool withdrawn; /* the ldrop's time was over before that: nothing may be cleared */
     unsigned steps, conflicts;
     bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
     bool foreign;     /* what stands in the head's place is no list */
     bool was_missing; /* there was none, and that is not this compaction's doing */
     bool was_absent;  /* the last head that was read says that there is none */
     bool did_something;
+    bool asked_to_finish;    /* transactions: core/finish.h */
     struct head *head;       /* as last read */
     struct log_fold log;     /* compact_log's */
     struct block *value;     /* the head being published */
@@ -95,6 +97,9 @@ struct op_compact {
     struct scan scan;
     uint32_t rest_at; /* how far the overlay's rest has been written */
 
+    struct fold capped; /* cap.c: the content, and of which head */
+    uint64_t capped_count, capped_cas, capped_epoch;
+
     struct garbage *garbage; /* a purge: what it deletes */
     bool *garbage_failed;
     size_t garbage_count, garbage_at;
@@ -114,6 +119,13 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 /* Folds the log in place, or drops all content (PLAN_CLEAR). */
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+
+/* cap.c: gives the head the cap that the file says. */
+enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Chooses that, where it is due. */
+void cap_choose(const struct engine *e, struct op_compact *c);
+/* Notes how long a capped list's log has to be at least. */
+void cap_note_size(struct op_compact *c);
 
 /* Is its time over? */
 bool compact_over(const struct engine *e, const struct op_compact *c);

@@ -35,18 +35,21 @@ static struct view *view_below(const struct op_compact *c)
 /* Entries of a fold that are looked up together. */
 struct batch {
     size_t count;
-    char ops[64];
+    struct entry entries[64];
     struct slice items[64];
 };
 
-static bool take_batch(const struct fold *fold, bool oldest, uint32_t *at, struct batch *batch)
+static bool take_batch(const struct op_compact *c, const struct fold *fold, bool oldest,
+                       uint32_t *at, struct batch *batch)
 {
-    batch->count = 0;
-    while (batch->count < sizeof batch->ops &&
-           fold_next(fold, oldest, at, &batch->ops[batch->count], &batch->items[batch->count])) {
-        batch->count++;
+    size_t n = 0;
+    while (n < sizeof batch->entries / sizeof batch->entries[0] &&
+           fold_next_entry(fold, oldest, c->over_s, at, &batch->entries[n])) {
+        batch->items[n] = batch->entries[n].bytes;
+        n++;
     }
-    return batch->count > 0;
+    batch->count = n;
+    return n > 0;
 }
 
 static void write_folded(struct engine *e, struct op_compact *c, const struct fold *fold)
@@ -56,13 +59,13 @@ static void write_folded(struct engine *e, struct op_compact *c, const struct fo
     bool oldest = c->cleared || c->head->run_count == 0;
     uint32_t at = 0;
     struct batch batch;
-    while (take_batch(fold, oldest, &at, &batch)) {
+    while (take_batch(c, fold, oldest, &at, &batch)) {
         if (view != NULL) {
             view_expect(view, batch.items, batch.count);
         }
         for (size_t i = 0; i < batch.count; i++) {
-            if (view == NULL || view_changes(view, batch.ops[i], batch.items[i])) {
-                writer_put(e, &c->writer, batch.ops[i], batch.items[i]);
+            if (view == NULL || view_changes(view, batch.entries[i].op, batch.items[i])) {
+                writer_put(e, &c->writer, &batch.entries[i]);
             }
         }
     }
@@ -77,17 +80,18 @@ static void write_folded(struct engine *e, struct op_compact *c, const struct fo
  * not as it should be. */
 static bool prepare(struct engine *e, struct op_compact *c)
 {
-    if (!log_has_announcement(c->head->announcements, &c->writer.announcement.range.name)) {
+    if (!head_announces(c->head, &c->writer.announcement.range.name)) {
         c->writer.announced = false; /* it has gone, with its list or by a sweep */
         c->result = STEP_CONFLICT;
         return false;
     }
-    if (compact_is_absent(c)) {
-        c->result = STEP_CONFLICT; /* another list is to be filled here */
+    if (compact_is_absent(c) || c->head->marks.cap.max != 0) {
+        c->result = STEP_CONFLICT; /* another list is to be filled here, or all stays in the log */
         return false;
     }
     head_unref(&c->folded);
     c->folded = head_ref(c->head);
+    writer_make_index(e, &c->writer, head_run_bytes(c->head));
     write_folded(e, c, compact_log(c));
     return true;
 }
@@ -118,8 +122,8 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
 {
     const struct head *head = c->head;
     const struct head *folded = c->folded;
-    if (!log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
-        compact_is_absent(c) || !same_runs(head, folded) ||
+    if (!head_announces(head, &c->writer.announcement.range.name) || compact_is_absent(c) ||
+        head->marks.cap.max != 0 || !same_runs(head, folded) ||
         !slice_starts_with(head->log, folded->log)) {
         return NULL;
     }
@@ -138,7 +142,7 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
         layout_fill(&layout);
     }
     if (c->writer.run.range.count > 0) {
-        layout_insert_run(&layout, layout.run_count, &c->writer.run);
+        layout_publish_run(&layout, layout.run_count, &c->writer.run, &c->writer.times);
     }
     if (c->inlined) {
         struct slice entries = writer_entries(&c->writer);
@@ -146,7 +150,8 @@ static struct block *build_flip(struct engine *e, struct op_compact *c)
     }
     size_t swept = layout_carry(&layout, folded->announcements, &carry);
     metric_add(e->metrics, METRIC_list_sweeps, swept);
-    block_append(&layout.log, tail.p, tail.len);
+    /* The announcement may have stood behind the cut of the head that was folded. */
+    layout_append_log(&layout, tail, carry.own);
     return compact_value(c, &layout);
 }
 
@@ -173,6 +178,7 @@ enum progress flip_step(struct engine *e, struct op_compact *c, const struct op_
             take_written(e, c, event);
         }
         c->result = c->writer.unknown ? STEP_UNKNOWN : STEP_FAILED;
+        CO_CALL(co, writer_index_step(e, &c->writer));
         if (!writer_failed(&c->writer) && c->head != NULL) {
             CO_CALL(co, publish_step(e, c, event, build_flip));
         }

@@ -10,7 +10,8 @@
  *      and the inputs side by side: they are replaced by the result and become garbage; the log
  *      stays as it is, but for the announcement.
  *
- * With the oldest run among the inputs, deletions vanish. When all runs are merged and the result
+ * With the oldest run among the inputs, deletions vanish, and items that are over; without it these
+ * become deletions, or what lies below them would be back. When all runs are merged and the result
  * is small, it goes in front of the log instead of into a sublist. With one input it is a healing:
  * its sublists are written anew.
  */
@@ -60,7 +61,7 @@ static uint64_t input_bytes(const struct op_compact *c)
 /* The announcement is in the head: begin to read. False when the head has moved on. */
 static bool begin(struct op_compact *c)
 {
-    if (!log_has_announcement(c->head->announcements, &c->writer.announcement.range.name) ||
+    if (!head_announces(c->head, &c->writer.announcement.range.name) ||
         find_inputs(c->head, c) < 0) {
         c->result = STEP_CONFLICT;
         return false;
@@ -89,12 +90,17 @@ static void pass_base(struct engine *e, struct op_compact *c, struct sublist *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
         content_expect(&c->content, s, i);
-        struct slice item = sublist_item(s, i);
-        char op = fold_over(&c->content.overlay, s->ops[i], item);
-        if (op == 0 || (c->oldest && op == ENTRY_DEL)) {
+        struct entry entry = sublist_entry(s, i);
+        char op = fold_over(&c->content.overlay, entry.op, entry.bytes);
+        bool over = entry_is_over(op, entry.until_s, c->over_s);
+        entry.op = over ? (char)ENTRY_DEL : op;
+        if (op == 0 || (c->oldest && entry.op == ENTRY_DEL)) {
             continue;
         }
-        writer_put(e, &c->writer, c->oldest ? ENTRY_ADD : op, item);
+        if (c->oldest && entry.op != ENTRY_TIMED) {
+            entry.op = ENTRY_ADD;
+        }
+        writer_put(e, &c->writer, &entry);
     }
 }
 
@@ -117,17 +123,16 @@ static bool fits_log(const struct op_compact *c)
  * is on its way. */
 static bool write_some_rest(struct engine *e, struct op_compact *c)
 {
-    char op;
-    struct slice item;
+    struct entry entry;
     while (c->op.due < WRITES_MAX && !writer_failed(&c->writer)) {
-        if (!fold_next(&c->content.overlay, c->oldest, &c->rest_at, &op, &item)) {
+        if (!fold_next_entry(&c->content.overlay, c->oldest, c->over_s, &c->rest_at, &entry)) {
             c->inlined = fits_log(c);
             if (!c->inlined) {
                 writer_flush(e, &c->writer);
             }
             return true;
         }
-        writer_put(e, &c->writer, op, item);
+        writer_put(e, &c->writer, &entry);
     }
     return writer_failed(&c->writer);
 }
@@ -136,7 +141,7 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
 {
     const struct head *head = c->head;
     long at = find_inputs(head, c);
-    if (at < 0 || !log_has_announcement(head->announcements, &c->writer.announcement.range.name) ||
+    if (at < 0 || !head_announces(head, &c->writer.announcement.range.name) ||
         (c->inlined && head->run_count != c->input_count)) {
         return NULL;
     }
@@ -153,7 +158,7 @@ static struct block *build_merge(struct engine *e, struct op_compact *c)
         struct slice entries = writer_entries(&c->writer);
         block_append(&layout.log, entries.p, entries.len);
     } else if (c->writer.run.range.count > 0) {
-        layout_insert_run(&layout, (size_t)at, &c->writer.run);
+        layout_publish_run(&layout, (size_t)at, &c->writer.run, &c->writer.times);
     }
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->log, &carry));
     return compact_value(c, &layout);
@@ -284,6 +289,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
     c->result = c->writer.conflict ? STEP_CONFLICT : STEP_FAILED;
     if (c->head != NULL && begin(c)) {
         CO_CALL(co, life_step(e, c, event, c->input_count < c->head->run_count));
+        writer_make_index(e, &c->writer, head_run_bytes(c->head));
         give_up(c);
         if (!writer_failed(&c->writer)) {
             CO_CALL(co, fold_newer(e, c, event));
@@ -301,6 +307,7 @@ enum progress merge_step(struct engine *e, struct op_compact *c, const struct op
             (void)compact_take_head(e, c, event);
             look_for_damage(e, c);
         } else if (written(c)) {
+            CO_CALL(co, writer_index_step(e, &c->writer));
             OP_BECOME_PUBLISHER(co, &c->op);
             emit_get(e, op, TAG_HEAD);
             CO_AWAIT(co, "reading head to publish a merge");

@@ -20,8 +20,9 @@ struct log_facts {
     bool cleared;
     bool has_announcements;
     bool has_dead; /* announcements to be swept or taken off */
+    bool is_spent; /* intents and decisions to be taken off */
     size_t dead_bytes;
-    size_t op_bytes;
+    size_t op_bytes;     /* of the plain log */
     size_t folded_bytes; /* what the ops amount to */
 };
 
@@ -32,14 +33,16 @@ struct plan_input {
     enum compact_goal goal;
     bool dropping;
     bool absent; /* the head says that the list is missing */
-    int64_t now_s;
+    int64_t now_s, over_s;
     struct log_facts facts;
 };
 
 static struct log_facts look_at_log(const struct head *head, const struct fold *fold, int64_t now_s,
-                                    int64_t grace_s)
+                                    int64_t over_s, int64_t grace_s)
 {
-    struct log_facts facts = {.cleared = fold->cleared, .op_bytes = head->log.len};
+    struct log_facts facts = {.cleared = fold->cleared,
+                              .is_spent = head_spent_bytes(head) > 0,
+                              .op_bytes = head->log.len};
     struct slice rest = head->announcements;
     struct entry entry;
     for (size_t left = rest.len; entry_next(&rest, &entry) == ENTRY_OK; left = rest.len) {
@@ -56,10 +59,8 @@ static struct log_facts look_at_log(const struct head *head, const struct fold *
     facts.has_ops = facts.op_bytes > 0;
     bool oldest = (head->run_count == 0 && !head->marks.absent) || fold->cleared;
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(fold, oldest, &at, &op, &item)) {
-        facts.folded_bytes += entry_bytes(item.len);
+    while (fold_next_entry(fold, oldest, over_s, &at, &entry)) {
+        facts.folded_bytes += entry_size(&entry);
     }
     return facts;
 }
@@ -139,15 +140,15 @@ static struct plan plan_rest(const struct plan_input *in)
     const struct head *head = in->head;
     /* An automatic compaction takes dead announcements along when it folds; alone they only matter
      * when they fill the log. */
-    bool dead =
-        in->facts.has_dead && (in->goal != COMPACT_AUTO || head->log.len > in->log_limit_bytes);
+    bool dead = in->facts.has_dead &&
+                (in->goal != COMPACT_AUTO || head_front_bytes(head) > in->log_limit_bytes);
     if (head->garbage_count > 0 || dead) {
         return (struct plan){.kind = PLAN_PURGE};
     }
     /* Where lists come from another layout, a late head of theirs must find one. */
     bool may_go = (in->policy->on_missing == ON_MISSING_CREATE || in->dropping) &&
                   in->policy->migrate == MIGRATE_NO;
-    if (may_go && head->run_count == 0 && head->log.len == 0) {
+    if (may_go && head->run_count == 0 && head->log.len == 0 && head->residue == NULL) {
         return (struct plan){.kind = PLAN_REMOVE};
     }
     return (struct plan){.kind = PLAN_NOTHING};
@@ -159,6 +160,18 @@ static bool is_littered(const struct plan_input *in)
 {
     return in->facts.dead_bytes > in->log_limit_bytes / 4 ||
            in->head->garbage_count * GARBAGE_BYTES > in->log_limit_bytes;
+}
+
+/* A capped list is all in its log: it is folded, and has no runs. */
+static struct plan plan_capped(const struct plan_input *in)
+{
+    const struct log_facts *facts = &in->facts;
+    bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->is_spent;
+    bool folds = in->goal == COMPACT_AUTO ? head_front_bytes(in->head) >= in->log_limit_bytes &&
+                                                (wins || facts->has_dead)
+                                          : wins;
+    bool can_fold = facts->has_ops || facts->is_spent;
+    return (struct plan){.kind = can_fold && folds ? PLAN_FOLD : PLAN_NOTHING};
 }
 
 static struct plan plan_auto(const struct plan_input *in)
@@ -173,8 +186,10 @@ static struct plan plan_auto(const struct plan_input *in)
     bool fold = facts->folded_bytes <= (alone ? limit / 4 * 3 : limit / 4);
     /* What is folded already is above the limit only for young announcements: they go by
      * themselves. */
-    bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead;
-    if (head->log.len > limit && facts->has_ops && (wins || !fold)) {
+    bool wins = facts->op_bytes != facts->folded_bytes || facts->cleared || facts->has_dead ||
+                facts->is_spent;
+    bool can_fold = facts->has_ops || facts->is_spent;
+    if (head_front_bytes(head) > limit && can_fold && (wins || !fold)) {
         plan.kind = fold ? PLAN_FOLD : PLAN_FLIP;
     } else if (overlay_is_large(head, in->policy)) {
         plan = (struct plan){PLAN_MERGE, 0, head->run_count};
@@ -184,18 +199,28 @@ static struct plan plan_auto(const struct plan_input *in)
     return plan;
 }
 
+/* Has the only run items that are to go? What a merge leaves of it has none. */
+static bool run_is_over(const struct plan_input *in)
+{
+    const struct run_times *times = &in->head->marks.times;
+    return times->timed && (int64_t)times->earliest_s <= in->over_s;
+}
+
 static struct plan plan_full(const struct plan_input *in)
 {
     const struct head *head = in->head;
     const struct log_facts *facts = &in->facts;
     struct plan plan = {.kind = PLAN_NOTHING};
-    if (facts->has_ops && (head->run_count == 0 || facts->cleared) &&
-        facts->folded_bytes <= in->log_limit_bytes) {
-        bool folded = facts->op_bytes == facts->folded_bytes && !facts->cleared;
+    bool alone = head->run_count == 0 || facts->cleared;
+    if (!facts->has_ops && facts->is_spent) {
+        plan.kind = PLAN_FOLD;
+    } else if (facts->has_ops && alone && facts->folded_bytes <= in->log_limit_bytes) {
+        bool folded = facts->op_bytes == facts->folded_bytes && !facts->cleared && !facts->is_spent;
         plan.kind = folded ? PLAN_NOTHING : PLAN_FOLD;
     } else if (facts->has_ops) {
         plan.kind = PLAN_FLIP;
-    } else if (head->run_count > 1 || (head->run_count == 1 && head->runs[0].items == 0)) {
+    } else if (head->run_count > 1 ||
+               (head->run_count == 1 && (head->runs[0].items == 0 || run_is_over(in)))) {
         /* A single run without items has lost what lay below it to a merge that left nothing. */
         plan = (struct plan){PLAN_MERGE, 0, head->run_count};
     }
@@ -222,15 +247,17 @@ static struct plan plan_heal(const struct plan_input *in, const struct name *run
 
 static struct plan plan_clear(const struct plan_input *in, const struct name *run)
 {
-    bool names_nothing =
-        in->head->run_count == 0 && in->head->garbage_count == 0 && !in->facts.has_announcements;
+    bool names_nothing = in->head->run_count == 0 && in->head->garbage_count == 0 &&
+                         !in->facts.has_announcements && in->head->residue == NULL;
     if (run != NULL && find_run(in, run) == in->head->run_count) {
         return (struct plan){.kind = PLAN_NOTHING}; /* what was damaged has gone by other ways */
     }
     if (run == NULL && names_nothing) {
         return (struct plan){.kind = PLAN_REMOVE}; /* content and head go in one step */
     }
-    bool holds = in->facts.has_ops || in->head->run_count > 0;
+    /* An empty list whose head has to stay is there until the head says that it is missing. */
+    bool stays = run == NULL && plan_leaves_absent(in->policy) && in->head->residue != NULL;
+    bool holds = in->facts.has_ops || in->head->run_count > 0 || stays;
     return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
 }
 
@@ -241,7 +268,9 @@ static struct plan plan_absent(const struct plan_input *in, bool drops)
     const struct head *head = in->head;
     const struct log_facts *facts = &in->facts;
     size_t limit = in->log_limit_bytes;
-    bool names_nothing = head->garbage_count == 0 && !facts->has_announcements;
+    bool names_nothing =
+        head->garbage_count == 0 && !facts->has_announcements && head->residue == NULL;
+    bool wins = facts->op_bytes != facts->folded_bytes || facts->is_spent;
     struct plan plan = {.kind = PLAN_NOTHING};
     if (names_nothing && in->policy->migrate == MIGRATE_NO &&
         (drops || absent_may_go(head, in->now_s))) {
@@ -250,22 +279,23 @@ static struct plan plan_absent(const struct plan_input *in, bool drops)
         plan.kind = PLAN_CLEAR;
     } else if (head->garbage_count > 0 || facts->has_dead) {
         plan.kind = PLAN_PURGE;
-    } else if (head->log.len > limit && facts->op_bytes != facts->folded_bytes) {
+    } else if (head_front_bytes(head) > limit && wins) {
         plan.kind = PLAN_FOLD;
     }
     return plan;
 }
 
-struct plan plan_choose(const struct head *head, const struct fold *log,
-                        const struct list_policy *policy, size_t log_limit_bytes,
-                        enum compact_goal goal, const struct name *run, int64_t now_s,
-                        bool purge_failed)
+static struct plan choose(const struct head *head, const struct fold *log,
+                          const struct list_policy *policy, size_t log_limit_bytes,
+                          enum compact_goal goal, const struct name *run, int64_t now_s,
+                          int64_t over_s, bool purge_failed)
 {
     struct plan_input in = {.head = head,
                             .policy = policy,
                             .log_limit_bytes = log_limit_bytes,
                             .goal = goal,
-                            .now_s = now_s};
+                            .now_s = now_s,
+                            .over_s = over_s};
     struct plan plan = {.kind = PLAN_NOTHING};
     in.absent = policy->on_missing == ON_MISSING_REFUSE && head_is_absent(head);
     bool drops = goal == COMPACT_DROP || (goal == COMPACT_CLEAR && run == NULL);
@@ -273,8 +303,9 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
      * leaves a missing list, what is there behind it is another list. */
     bool gone = in.absent || plan_leaves_absent(policy);
     in.dropping = gone ? drops : drops || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
-    in.facts =
-        look_at_log(head, log, now_s, in.dropping ? GRACE_NONE : policy->announcement_grace_s);
+    in.facts = look_at_log(head, log, now_s, over_s,
+                           in.dropping ? GRACE_NONE : policy->announcement_grace_s);
+    bool tidies = goal == COMPACT_AUTO || goal == COMPACT_FULL;
     bool cleared_below =
         in.facts.cleared && (head->run_count > 0 || in.facts.op_bytes != in.facts.folded_bytes);
     if (!in.dropping && !purge_failed && is_littered(&in)) {
@@ -283,6 +314,10 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
         return plan_absent(&in, drops);
     } else if (head->marks.absent) {
         plan.kind = PLAN_FOLD; /* it does not say so any more */
+    } else if (tidies && head_is_over(head, over_s)) {
+        plan.kind = PLAN_FOLD; /* nothing is left of it */
+    } else if (tidies && head->marks.cap.max != 0) {
+        plan = plan_capped(&in);
     } else if (goal == COMPACT_AUTO) {
         plan = plan_auto(&in);
     } else if (goal == COMPACT_FULL) {
@@ -299,4 +334,16 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
         fit_memory(head, policy, &plan);
     }
     return plan.kind != PLAN_NOTHING ? plan : plan_rest(&in);
+}
+
+struct plan plan_choose(const struct head *head, const struct fold *log,
+                        const struct list_policy *policy, size_t log_limit_bytes,
+                        enum compact_goal goal, const struct name *run, int64_t now_s,
+                        int64_t over_s, bool purge_failed)
+{
+    struct plan plan =
+        choose(head, log, policy, log_limit_bytes, goal, run, now_s, over_s, purge_failed);
+    /* What stands behind a cut stays. */
+    bool takes_all = plan.kind == PLAN_REMOVE || plan.kind == PLAN_CLEAR;
+    return head->is_cut && takes_all ? (struct plan){.kind = PLAN_NOTHING} : plan;
 }

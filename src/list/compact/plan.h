@@ -22,13 +22,14 @@ enum compact_goal {
 
 enum plan_kind {
     PLAN_NOTHING,
-    PLAN_FOLD,        /* fold the log in place */
+    PLAN_FOLD,        /* fold the log in place; the runs go if all their items are over */
     PLAN_CLEAR,       /* drop all content in place */
     PLAN_FLIP,        /* the log becomes a run */
     PLAN_MERGE,       /* runs first .. first+count-1 become one */
     PLAN_PURGE,       /* delete what the header names as garbage, sweep dead announcements */
     PLAN_PURGE_FIRST, /* the same before anything else, since these names are about to fill the
                          head */
+    PLAN_CAP,         /* the head gets the cap that the file says (cap.c) */
     PLAN_REMOVE,      /* the head names nothing, and holds nothing that is to stay: remove it. Of a
                          list that is missing, it says no more than that */
 };
@@ -48,12 +49,13 @@ struct plan {
 /* log: the fold of the head's log. log_limit_bytes: the policy's, within what the server can store.
  * run: the one to be written anew (COMPACT_HEAL), or the damaged one (COMPACT_CLEAR: nothing is
  * cleared when the head does not name it, or not any more); NULL for other goals and for a list
- * that is cleared unconditionally. now_s: wall clock. purge_failed: a PLAN_PURGE_FIRST of this
+ * that is cleared unconditionally. now_s: wall clock. over_s: items that were over in that second
+ * are to go, the same one for a whole compaction. purge_failed: a PLAN_PURGE_FIRST of this
  * compaction has failed, so there is none any more. */
 struct plan plan_choose(const struct head *head, const struct fold *log,
                         const struct list_policy *policy, size_t log_limit_bytes,
                         enum compact_goal goal, const struct name *run, int64_t now_s,
-                        bool purge_failed);
+                        int64_t over_s, bool purge_failed);
 
 /* Merges the run at first and all newer ones, or as many of these as the memory allows. */
 struct plan plan_merge_from(const struct head *head, const struct list_policy *policy,

@@ -237,7 +237,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 static bool still_damaged(struct op_compact *c)
 {
     return plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
-                       COMPACT_CLEAR, &c->run, 0, false)
+                       COMPACT_CLEAR, &c->run, 0, c->over_s, false)
                .kind == PLAN_CLEAR;
 }
 
@@ -264,6 +264,9 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
         }
         swept = layout_carry(&layout, c->head->announcements, &carry);
     } else {
+        if (head_is_over(c->head, c->over_s)) {
+            layout_drop_runs(&layout, 0, layout.run_count);
+        }
         swept = layout_fold_log(&layout, c->head, compact_log(c), &carry);
     }
     metric_add(e->metrics, METRIC_list_sweeps, swept);

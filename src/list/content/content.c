@@ -7,9 +7,13 @@ void content_init(struct content *c, const struct head *head, const struct list_
         .runs = head->runs,
         .run_count = head->clears ? 0 : head->run_count,
         .memory_limit_bytes = policy->fold_memory_bytes,
+        .over_s = head->read_s,
+        .exact_items =
+            !head->marks.times.timed || (int64_t)head->marks.times.earliest_s > head->read_s,
         .output = {.to = UINT64_MAX},
     };
     fold_init(&c->overlay);
+    fold_set_cap(&c->overlay, head->marks.cap);
 }
 
 void content_fini(struct content *c)
@@ -23,7 +27,8 @@ bool content_fold_visit(void *arg, struct sublist *sublist)
     fold_reserve(&c->overlay, sublist->count);
     for (uint32_t i = 0; i < sublist->count; i++) {
         content_expect(c, sublist, i);
-        fold_apply(&c->overlay, (enum entry_op)sublist->ops[i], sublist_item(sublist, i));
+        struct entry entry = sublist_entry(sublist, i);
+        fold_apply_entry(&c->overlay, &entry);
     }
     c->too_large = fold_bytes(&c->overlay) > c->memory_limit_bytes;
     return !c->too_large;
@@ -37,14 +42,14 @@ void content_fold_log(struct content *c, struct slice log)
 
 static bool base_visit_back(struct content *c, struct sublist *s)
 {
-    if (s->all_add && c->overlay.count == 0 && !c->overlay.cleared) {
+    if (c->overlay.count == 0 && !c->overlay.cleared && sublist_all_in(s, c->over_s)) {
         output_span_back(&c->output, s, 0, s->count);
         return !output_satisfied(&c->output);
     }
     for (uint32_t i = s->count; i-- > 0 && !output_satisfied(&c->output);) {
         struct slice item = sublist_item(s, i);
         char op = fold_over(&c->overlay, s->ops[i], item);
-        if (op != 0 && op != ENTRY_DEL) {
+        if (entry_is_in(op, sublist_until(s, i), c->over_s)) {
             output_item(&c->output, item);
         }
     }
@@ -57,7 +62,7 @@ bool content_base_visit(void *arg, struct sublist *s)
     if (c->backwards) {
         return base_visit_back(c, s);
     }
-    if (s->all_add && c->overlay.count == 0 && !c->overlay.cleared) {
+    if (c->overlay.count == 0 && !c->overlay.cleared && sublist_all_in(s, c->over_s)) {
         output_span(&c->output, s, 0, s->count);
         return !output_satisfied(&c->output);
     }
@@ -65,7 +70,7 @@ bool content_base_visit(void *arg, struct sublist *s)
     for (uint32_t i = 0; i < s->count && !output_satisfied(&c->output); i++) {
         content_expect(c, s, i);
         char op = fold_over(&c->overlay, s->ops[i], sublist_item(s, i));
-        if (op == 0 || op == ENTRY_DEL) {
+        if (!entry_is_in(op, sublist_until(s, i), c->over_s)) {
             if (first < i) {
                 output_span(&c->output, s, first, i);
             }
@@ -81,28 +86,26 @@ bool content_base_visit(void *arg, struct sublist *s)
 void content_rest(struct content *c)
 {
     uint32_t at = c->backwards ? c->overlay.count : 0;
-    char op;
-    struct slice item;
+    struct entry entry;
     while (c->backwards && !output_satisfied(&c->output) &&
-           fold_previous(&c->overlay, &at, &item)) {
-        output_item(&c->output, item);
+           fold_previous(&c->overlay, c->over_s, &at, &entry.bytes)) {
+        output_item(&c->output, entry.bytes);
     }
     while (!c->backwards && !output_satisfied(&c->output) &&
-           fold_next(&c->overlay, true, &at, &op, &item)) {
-        output_item(&c->output, item);
+           fold_next_entry(&c->overlay, true, c->over_s, &at, &entry)) {
+        output_item(&c->output, entry.bytes);
     }
 }
 
 bool content_known_count(const struct content *c, uint64_t *count)
 {
-    if (c->run_count > 1 || (c->run_count == 1 && c->overlay.count > 0)) {
+    if (c->run_count > 1 || (c->run_count == 1 && (c->overlay.count > 0 || !c->exact_items))) {
         return false;
     }
     *count = c->run_count == 1 ? c->runs[0].items : 0;
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(&c->overlay, true, &at, &op, &item)) {
+    struct entry entry;
+    while (fold_next_entry(&c->overlay, true, c->over_s, &at, &entry)) {
         (*count)++;
     }
     return true;

@@ -30,8 +30,11 @@ struct content {
     const struct run *runs; /* those that count: none when the log holds a '!' */
     size_t run_count;
     uint64_t memory_limit_bytes;
-    bool too_large; /* the overlay outgrew the limit */
-    bool backwards; /* the newest item first: see below */
+    bool too_large;   /* the overlay outgrew the limit */
+    bool backwards;   /* the newest item first: see below */
+    int64_t over_s;   /* items that are over in that second are not passed on: of a read, when the
+                         head was read */
+    bool exact_items; /* what the header says of its runs' items holds in that second */
 
     struct output output;
 };

@@ -9,9 +9,9 @@
  * cheaper. */
 #define COMPARE_MAX 8
 
-void members_init(struct members *m, const struct slice *items, size_t count)
+void members_init(struct members *m, const struct slice *items, size_t count, int64_t now_s)
 {
-    *m = (struct members){.items = items, .count = count, .unknown = count};
+    *m = (struct members){.items = items, .count = count, .unknown = count, .now_s = now_s};
     m->verdict = m->few;
     if (count > MEMBERS_FEW) {
         m->verdict = calloc(count, 1);
@@ -25,6 +25,13 @@ void members_fini(struct members *m)
         free(m->verdict);
     }
     *m = (struct members){0};
+}
+
+static void decide(struct members *m, size_t i, char op, uint32_t until_s)
+{
+    bool over = entry_is_over(op, until_s, m->now_s);
+    m->verdict[i] = over ? MEMBERS_OVER : op == ENTRY_READD ? (char)ENTRY_ADD : op;
+    m->until_s = until_s;
 }
 
 static void decide_rest(struct members *m, char verdict)
@@ -67,31 +74,35 @@ static bool compare_all(struct members *m, struct slice log)
         }
         for (size_t i = 0; i < m->count; i++) {
             if (same_item(m->items[i], entry.bytes)) {
-                m->verdict[i] = entry.op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD;
+                decide(m, i, entry.op, entry.until_s);
             }
         }
     }
     return cleared;
 }
 
-static bool fold_all(struct members *m, struct slice log)
+static bool fold_all(struct members *m, struct slice log, struct cap cap)
 {
     struct fold fold;
     fold_init(&fold);
+    fold_set_cap(&fold, cap);
     bool whole = fold_apply_entries(&fold, log);
     CHECK(whole); /* head_read checked it */
     for (size_t i = 0; i < m->count; i++) {
-        char outcome = fold_outcome(&fold, m->items[i]);
-        m->verdict[i] = outcome == ENTRY_READD ? ENTRY_ADD : outcome;
+        const struct fold_item *known = fold_find(&fold, m->items[i]);
+        if (known != NULL) {
+            decide(m, i, known->outcome, known->until_s);
+        }
     }
     bool cleared = fold.cleared;
     fold_fini(&fold);
     return cleared;
 }
 
-void members_feed_log(struct members *m, struct slice log)
+void members_feed_log(struct members *m, struct slice log, struct cap cap)
 {
-    bool cleared = m->count <= COMPARE_MAX ? compare_all(m, log) : fold_all(m, log);
+    bool compares = m->count <= COMPARE_MAX && cap.max == 0;
+    bool cleared = compares ? compare_all(m, log) : fold_all(m, log, cap);
     if (cleared) {
         decide_rest(m, ENTRY_DEL);
     } else {
@@ -104,9 +115,9 @@ bool members_feed_sublist(void *arg, struct sublist *sublist)
     struct members *m = arg;
     for (size_t i = 0; i < m->count && m->unknown > 0; i++) {
         if (m->verdict[i] == 0) {
-            char op = sublist_find(sublist, m->items[i]);
-            if (op != 0) {
-                m->verdict[i] = op == ENTRY_DEL ? ENTRY_DEL : ENTRY_ADD;
+            uint32_t place = sublist_place(sublist, m->items[i]);
+            if (place != 0) {
+                decide(m, i, sublist->ops[place - 1], sublist_until(sublist, place - 1));
                 m->unknown--;
             }
         }

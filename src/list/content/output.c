@@ -6,7 +6,7 @@
 /* Writes items first..last-1 of the sublist, which stand side by side in its text. */
 static void write_joined(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
 {
-    if (o->written > 0) {
+    if (o->written > last - first) {
         char delimiter = (char)o->delimiter;
         chain_copy(o->out, &delimiter, 1);
     }
@@ -14,17 +14,45 @@ static void write_joined(struct output *o, struct sublist *s, uint32_t first, ui
               s->starts[last] - s->starts[first] - 1);
 }
 
+static void take(struct output *o, struct slice item)
+{
+    o->enough = !o->take(o, item);
+    o->written++;
+}
+
+static RARE void take_span(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
+{
+    uint64_t start = o->position, end = start + (last - first);
+    uint64_t at = o->from > start ? o->from : start;
+    while (at < end && at <= o->to && !o->enough) {
+        take(o, sublist_item(s, first + (uint32_t)(at - start)));
+        at = o->from > at ? o->from : at + 1;
+    }
+    o->position = end;
+}
+
 void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t last)
 {
+    if (o->take != NULL) {
+        take_span(o, s, first, last);
+        return;
+    }
     uint64_t start = o->position;
     o->position += last - first;
-    if (o->out == NULL || first == last || start > o->to || o->position <= o->from) {
+    if ((o->out == NULL && o->gather == NULL) || first == last || start > o->to ||
+        o->position <= o->from) {
         return;
     }
     uint32_t skip = o->from > start ? (uint32_t)(o->from - start) : 0;
     uint32_t over = o->position - 1 > o->to ? (uint32_t)(o->position - 1 - o->to) : 0;
     first += skip;
     last -= over;
+    o->written += last - first;
+    if (o->gather != NULL) {
+        gather_span(o->gather, s, first, last);
+        o->too_large = o->gather->full;
+        return;
+    }
     if (o->items_form) {
         for (uint32_t i = first; i < last; i++) {
             list_format_item(o->out, o->key, sublist_item(s, i));
@@ -32,7 +60,6 @@ void output_span(struct output *o, struct sublist *s, uint32_t first, uint32_t l
     } else {
         write_joined(o, s, first, last);
     }
-    o->written += last - first;
     o->too_large = o->out->bytes > o->limit_bytes;
 }
 
@@ -50,18 +77,29 @@ void output_span_back(struct output *o, struct sublist *s, uint32_t first, uint3
 void output_item(struct output *o, struct slice item)
 {
     uint64_t position = o->position++;
-    if (o->out == NULL || position < o->from || position > o->to) {
+    if (o->take != NULL) {
+        if (position >= o->from && position <= o->to && !o->enough) {
+            take(o, item);
+        }
+        return;
+    }
+    if ((o->out == NULL && o->gather == NULL) || position < o->from || position > o->to) {
+        return;
+    }
+    o->written++;
+    if (o->gather != NULL) {
+        gather_item(o->gather, item);
+        o->too_large = o->gather->full;
         return;
     }
     if (o->items_form) {
         list_format_item(o->out, o->key, item);
     } else {
-        if (o->written > 0) {
+        if (o->written > 1) {
             char delimiter = (char)o->delimiter;
             chain_copy(o->out, &delimiter, 1);
         }
         chain_copy_slice(o->out, item);
     }
-    o->written++;
     o->too_large = o->out->bytes > o->limit_bytes;
 }

@@ -7,12 +7,19 @@
 #define LIST_CONTENT_OUTPUT_H
 
 #include "base/chain.h"
+#include "list/content/gather.h"
 #include "list/format/sublist.h"
 
 struct output {
-    uint64_t position; /* of the next item, from 0 at the end where the reader begins */
-    uint64_t from, to; /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
-    struct chain *out; /* NULL: only count */
+    uint64_t position;     /* of the next item, from 0 at the end where the reader begins */
+    uint64_t from, to;     /* positions wanted, inclusive; to = UINT64_MAX: up to the end */
+    struct chain *out;     /* NULL: only count, or gather */
+    struct gather *gather; /* where items go instead, or NULL */
+    /* Or, instead of out: is given each wanted item, and may set from to a later position. False:
+     * it has enough. */
+    bool (*take)(struct output *o, struct slice item);
+    void *taker; /* its own */
+    bool enough;
     int delimiter;
     bool items_form;  /* "ITEM KEY BYTES" lines instead of joined */
     struct slice key; /* for them */
@@ -30,15 +37,19 @@ void output_item(struct output *o, struct slice item);
 /* Does nothing more need to come? */
 static inline bool output_satisfied(const struct output *o)
 {
-    return o->too_large || o->position > o->to;
+    return o->too_large || o->enough || o->position > o->to;
 }
 
-/* Begins another pass: positions and what was written start again. */
+/* Begins another pass: positions, what was written and what was gathered start again. */
 static inline void output_rewind(struct output *o)
 {
+    if (o->gather != NULL) {
+        gather_clear(o->gather); /* a read that begins anew has gathered some of it */
+    }
     o->position = 0;
     o->written = 0;
     o->too_large = false;
+    o->enough = false;
 }
 
 #endif

@@ -20,7 +20,21 @@ static void set_dead(struct view *v, struct view_place place)
 static void set_live(struct view *v, struct view_place place)
 {
     struct view_run *run = &v->runs[place.run];
+    const struct sublist *s = run->parts[place.part].sublist;
+    if (entry_is_over(s->ops[place.position], sublist_until(s, place.position), v->now_s)) {
+        return; /* it is void for another reason by now */
+    }
     view_run_set_live(run, &run->parts[place.part], place.position);
+}
+
+static const struct sublist *sublist_at(const struct view *v, struct view_place place)
+{
+    return v->runs[place.run].parts[place.part].sublist;
+}
+
+static bool is_timed(const struct view *v, struct view_place place)
+{
+    return sublist_at(v, place)->ops[place.position] == ENTRY_TIMED;
 }
 
 static bool is_dead(const struct view *v, struct view_place place)
@@ -64,7 +78,9 @@ void view_clear(struct view *v)
     }
     free(v->runs);
     free(v->places);
+    int64_t now_s = v->now_s;
     view_init(v);
+    v->now_s = now_s;
 }
 
 void view_fini(struct view *v)
@@ -82,16 +98,27 @@ size_t view_memory_bytes(const struct view *v)
     return bytes;
 }
 
+/* ---- time ---- */
+
+void view_advance(struct view *v, int64_t now_s)
+{
+    if (now_s < v->over_s) {
+        view_clear(v);
+    }
+    v->now_s = now_s;
+    for (uint32_t i = 0; i < v->run_count; i++) {
+        uint32_t over_s = view_run_advance(&v->runs[i], now_s);
+        v->over_s = (int64_t)over_s > v->over_s ? (int64_t)over_s : v->over_s;
+    }
+    v->settled = v->settled && now_s < v->settled_until_s;
+}
+
 /* ---- runs ---- */
 
 static uint32_t common_runs(const struct view *v, const struct head *head)
 {
-    uint32_t count = 0;
-    while (count < v->run_count && count < head->run_count &&
-           name_equal(&v->runs[count].name, &head->runs[count].range.name)) {
-        count++;
-    }
-    return count;
+    return head_runs_known(head, v->runs, v->run_count, sizeof(struct view_run),
+                           offsetof(struct view_run, name));
 }
 
 bool view_has_runs(const struct view *v, const struct head *head)
@@ -210,13 +237,16 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
         return;
     }
     for (uint32_t i = 0; i < s->count; i++) {
+        if (s->ops[i] == ENTRY_TIMED) {
+            view_run_end_at(run, part->first + i, sublist_until(s, i));
+        }
         if (i % EXPECTED_MAX == 0) {
             expect_sublist(v, older, s, i);
         }
         struct slice item = sublist_item(s, i);
         struct view_place place;
         bool found = find_place(v, older, item, item_hash(item), &place);
-        if (found && s->ops[i] == ENTRY_ADD) {
+        if (found && s->ops[i] == ENTRY_ADD && !is_timed(v, place)) {
             view_run_set_dead(run, part, i); /* it stays in its older place */
             continue;
         }
@@ -228,6 +258,7 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
             view_run_set_dead(run, part, i);
         }
     }
+    view_advance(v, v->now_s);
 }
 
 /* ---- the log ---- */
@@ -235,7 +266,7 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
 static void find_new_places(struct view *v)
 {
     if (v->place_cap < v->log.fold.count) {
-        v->place_cap = v->log.fold.cap;
+        v->place_cap = v->log.fold.room;
         v->places = realloc(v->places, v->place_cap * sizeof *v->places);
         CHECK(v->places != NULL);
     }
@@ -248,6 +279,20 @@ static void find_new_places(struct view *v)
     }
 }
 
+/* An item of the log that is in, or is over: until when that holds. */
+static void note_end(struct view *v, const struct fold_item *item)
+{
+    if (item->outcome != ENTRY_TIMED) {
+        return;
+    }
+    int64_t until_s = item->until_s;
+    if (until_s > v->now_s) {
+        v->settled_until_s = until_s < v->settled_until_s ? until_s : v->settled_until_s;
+    } else {
+        v->over_s = until_s > v->over_s ? until_s : v->over_s;
+    }
+}
+
 /* Which places in the runs the log makes void, and what it adds behind them. Memberships do not
  * need to know. */
 static void settle_log(struct view *v)
@@ -256,17 +301,19 @@ static void settle_log(struct view *v)
         return;
     }
     v->settled = true;
+    v->settled_until_s = INT64_MAX;
     find_new_places(v);
     v->rest = 0;
     for (uint32_t i = 0; i < v->log.fold.count; i++) {
         struct fold_item *item = &v->log.fold.items[i];
         struct log_place *log = &v->places[i];
-        bool in = item->outcome == ENTRY_ADD || item->outcome == ENTRY_READD;
-        item->placed = item->outcome == ENTRY_ADD && log->found;
+        bool in = entry_is_in(item->outcome, item->until_s, v->now_s);
+        item->placed = item->outcome == ENTRY_ADD && log->found && !is_timed(v, log->place);
         v->rest += in && !item->placed;
+        note_end(v, item);
         /* An item that was deleted and added again stands twice in the fold; its place is hidden
          * once. */
-        if (log->found && item->outcome != ENTRY_ADD && !is_dead(v, log->place)) {
+        if (log->found && !item->placed && !is_dead(v, log->place)) {
             set_dead(v, log->place);
             log->hidden = true;
         }
@@ -288,22 +335,123 @@ void view_take_log(struct view *v, const struct head *head)
 
 /* ---- reading ---- */
 
+/* Is the item over that the newest run which names it has for a time? */
+static bool find_over(const struct view *v, struct slice item, uint32_t hash,
+                      struct view_place *place)
+{
+    if (v->over_s == 0) {
+        return false;
+    }
+    for (uint32_t i = v->run_count; i-- > 0;) {
+        if (view_run_find_any(&v->runs[i], item, hash, place)) {
+            place->run = i;
+            return is_timed(v, *place);
+        }
+    }
+    return false;
+}
+
+struct view_item view_find(const struct view *v, struct slice item)
+{
+    const struct fold_item *known = fold_find(&v->log.fold, item);
+    if (known != NULL) {
+        return (struct view_item){.in = entry_is_in(known->outcome, known->until_s, v->now_s),
+                                  .timed = known->outcome == ENTRY_TIMED,
+                                  .until_s = known->until_s};
+    }
+    uint32_t hash = item_hash(item);
+    struct view_place place;
+    struct view_item found = {0};
+    if (v->log.fold.cleared) {
+        return found;
+    }
+    found.in = find_place(v, v->run_count, item, hash, &place);
+    if (found.in || find_over(v, item, hash, &place)) {
+        found.until_s = sublist_until(sublist_at(v, place), place.position);
+        found.timed = found.until_s != 0;
+    }
+    return found;
+}
+
 bool view_has(const struct view *v, struct slice item)
 {
-    char outcome = fold_outcome(&v->log.fold, item);
-    if (outcome != 0 || v->log.fold.cleared) {
-        return outcome == ENTRY_ADD || outcome == ENTRY_READD;
+    return view_find(v, item).in;
+}
+
+static uint64_t place_number(const struct view *v, const struct view_place *place)
+{
+    return (uint64_t)place->run << 32 |
+           (v->runs[place->run].parts[place->part].first + place->position);
+}
+
+bool view_place(struct view *v, struct slice item, uint64_t *place)
+{
+    enum { BEHIND_THE_RUNS = 63 };
+    struct view_place found;
+    settle_log(v);
+    const struct fold_item *known = fold_find(&v->log.fold, item);
+    if (known != NULL) {
+        size_t at = (size_t)(known - v->log.fold.items);
+        *place = known->placed ? place_number(v, &v->places[at].place)
+                               : UINT64_C(1) << BEHIND_THE_RUNS | at;
+        return entry_is_in(known->outcome, known->until_s, v->now_s);
     }
+    if (v->log.fold.cleared || !find_place(v, v->run_count, item, item_hash(item), &found)) {
+        return false;
+    }
+    *place = place_number(v, &found);
+    return true;
+}
+
+static bool position_in_log(const struct view *v, struct slice item, uint64_t *position)
+{
+    uint32_t at = 0;
+    struct entry next;
+    while (fold_next_entry(&v->log.fold, true, v->now_s, &at, &next)) {
+        if (slice_equal(next.bytes, item)) {
+            return true;
+        }
+        (*position)++;
+    }
+    return false;
+}
+
+bool view_position(struct view *v, struct slice item, uint64_t *position)
+{
     struct view_place place;
-    return find_place(v, v->run_count, item, item_hash(item), &place);
+    settle_log(v);
+    *position = 0;
+    uint32_t run_count = v->log.fold.cleared ? 0 : v->run_count;
+    bool found = find_place(v, run_count, item, item_hash(item), &place);
+    for (uint32_t i = 0; i < (found ? place.run : run_count); i++) {
+        *position += v->runs[i].live;
+    }
+    if (!found) {
+        return position_in_log(v, item, position);
+    }
+    const struct view_run *run = &v->runs[place.run];
+    for (uint32_t i = 0; i < place.part; i++) {
+        *position += run->parts[i].live;
+    }
+    for (uint32_t i = 0; i < place.position; i++) {
+        *position += !view_part_is_dead(&run->parts[place.part], i);
+    }
+    return true;
 }
 
 bool view_changes(struct view *v, char op, struct slice item)
 {
     struct view_place place;
+    uint32_t hash = item_hash(item);
     forget_places(v);
-    bool found = find_place(v, v->run_count, item, item_hash(item), &place);
-    return op == ENTRY_READD || found != (op == ENTRY_ADD);
+    if (op == ENTRY_READD || op == ENTRY_TIMED) {
+        return true;
+    }
+    bool found = find_place(v, v->run_count, item, hash, &place);
+    if (op == ENTRY_ADD) {
+        return !found || is_timed(v, place);
+    }
+    return found || find_over(v, item, hash, &place);
 }
 
 uint64_t view_count(struct view *v)
@@ -332,7 +480,7 @@ static uint32_t next_position(const struct view_part *part, uint32_t from, bool 
     return count;
 }
 
-static void write_part(const struct view_part *part, struct output *output)
+void view_part_write(const struct view_part *part, struct output *output)
 {
     uint32_t count = part->sublist->count;
     if (output->position + part->live <= output->from) {
@@ -352,7 +500,7 @@ static void write_part(const struct view_part *part, struct output *output)
 static void write_run(const struct view_run *run, struct output *output)
 {
     for (uint32_t i = 0; i < run->part_count && !output_satisfied(output); i++) {
-        write_part(&run->parts[i], output);
+        view_part_write(&run->parts[i], output);
     }
 }
 
@@ -363,14 +511,14 @@ void view_write(struct view *v, struct output *output)
         write_run(&v->runs[i], output);
     }
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (!output_satisfied(output) && fold_next(&v->log.fold, true, &at, &op, &item)) {
-        output_item(output, item);
+    struct entry entry;
+    while (!output_satisfied(output) &&
+           fold_next_entry(&v->log.fold, true, v->now_s, &at, &entry)) {
+        output_item(output, entry.bytes);
     }
 }
 
-static void write_part_back(const struct view_part *part, struct output *output)
+void view_part_write_back(const struct view_part *part, struct output *output)
 {
     uint32_t count = part->sublist->count;
     if (output->position + part->live <= output->from) {
@@ -391,13 +539,13 @@ void view_write_back(struct view *v, struct output *output)
     uint32_t at = v->log.fold.count;
     struct slice item;
     settle_log(v);
-    while (!output_satisfied(output) && fold_previous(&v->log.fold, &at, &item)) {
+    while (!output_satisfied(output) && fold_previous(&v->log.fold, v->now_s, &at, &item)) {
         output_item(output, item);
     }
     for (uint32_t i = v->log.fold.cleared ? 0 : v->run_count; i-- > 0;) {
         const struct view_run *run = &v->runs[i];
         for (uint32_t p = run->part_count; p-- > 0 && !output_satisfied(output);) {
-            write_part_back(&run->parts[p], output);
+            view_part_write_back(&run->parts[p], output);
         }
     }
 }

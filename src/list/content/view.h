@@ -13,6 +13,7 @@
  * sublists' text. Sublists never change and names never return, so a view is brought up to a newer
  * head by what is new in it: runs at the end (a merge replaces some of them), entries of the log.
  *
+ *     view_advance(view, now)    items that are over by now are void
  *     view_keep(view, head)      drops the runs that are not the head's any more
  *     view_add_sublist ...       the sublists of the runs that are missing
  *     view_take_log(view, head)  from here on the view shows that head
@@ -38,9 +39,12 @@ struct view {
     struct log_fold log;
     struct log_place *places; /* of the fold's items */
     uint32_t place_count, place_cap;
-    bool settled;        /* the log's places are found, what it makes void is, and */
-    uint64_t rest;       /* items that the log adds behind the runs */
-    uint64_t cas, epoch; /* of the head that it shows; epoch 0: of none */
+    bool settled;            /* the log's places are found, what it makes void is, and */
+    uint64_t rest;           /* items that the log adds behind the runs */
+    uint64_t cas, epoch;     /* of the head that it shows; epoch 0: of none */
+    int64_t now_s;           /* the second that it shows */
+    int64_t over_s;          /* the latest second in which one of its items was over; 0: none was */
+    int64_t settled_until_s; /* what is settled holds before that second */
 };
 
 void view_init(struct view *view);
@@ -48,6 +52,10 @@ void view_fini(struct view *view);
 /* Memory it holds, with the sublists, in bytes. */
 size_t view_memory_bytes(const struct view *view);
 
+/* From here on it shows the list as of that second (struct head, read_s). When the clock was set
+ * back, to before the end of an item that is over for the view, it forgets everything. So this
+ * comes before it is asked which runs it has. */
+void view_advance(struct view *view, int64_t now_s);
 /* Does the view have the head's runs, and no others? */
 bool view_has_runs(const struct view *view, const struct head *head);
 /* Keeps the runs that are the head's first ones, and drops what is behind them. Returns how many
@@ -66,8 +74,21 @@ void view_take_log(struct view *view, const struct head *head);
  * once. In a long list each lookup waits for it several times otherwise. */
 void view_expect(const struct view *view, const struct slice *items, size_t count);
 
+/* How an item stands in the list. */
+struct view_item {
+    bool in;
+    bool timed; /* with a time: it is in until until_s, or was until then and has not been
+                   deleted since */
+    uint32_t until_s;
+};
+struct view_item view_find(const struct view *view, struct slice item);
 /* Is the item in the list? */
 bool view_has(const struct view *view, struct slice item);
+/* The same; *place tells where: it grows with the order of the items. */
+bool view_place(struct view *view, struct slice item, uint64_t *place);
+/* The same, with its position among them, 0 the first of the list. Takes time in proportion to the
+ * sublists, and to the log. */
+bool view_position(struct view *view, struct slice item, uint64_t *position);
 /* Number of items. */
 uint64_t view_count(struct view *view);
 /* Passes on all items, in order, up to where the output has enough. */
@@ -76,7 +97,12 @@ void view_write(struct view *view, struct output *output);
 /* The same from the last item to the first. */
 void view_write_back(struct view *view, struct output *output);
 
-/* Would an entry ('+', '-' or '=') of a newer run change anything in these runs, the log aside? */
+/* Passes on the live items of one sublist. */
+void view_part_write(const struct view_part *part, struct output *output);
+void view_part_write_back(const struct view_part *part, struct output *output);
+
+/* Would an entry ('+', '-', '=' or '@') of a newer run change anything in these runs, the log
+ * aside? Whether an item is over does not count: for another proxy it is not, yet. */
 bool view_changes(struct view *view, char op, struct slice item);
 
 #endif

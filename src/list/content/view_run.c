@@ -40,6 +40,7 @@ void view_run_fini(struct view_run *run)
     }
     free(run->parts);
     free(run->hides);
+    free(run->ends);
     free(run->slots);
     free(run->guide);
     *run = (struct view_run){0};
@@ -48,8 +49,8 @@ void view_run_fini(struct view_run *run)
 uint64_t view_run_memory_bytes(const struct view_run *run)
 {
     return run->pinned_bytes + run->part_cap * sizeof *run->parts +
-           run->hide_cap * sizeof *run->hides + run->slot_count * sizeof *run->slots +
-           run->guide_cap * sizeof *run->guide;
+           run->hide_cap * sizeof *run->hides + run->end_cap * sizeof *run->ends +
+           run->slot_count * sizeof *run->slots + run->guide_cap * sizeof *run->guide;
 }
 
 void view_run_hide(struct view_run *run, struct view_place place)
@@ -149,8 +150,8 @@ bool view_run_guess(const struct view_run *run, uint32_t hash, struct view_place
     return true;
 }
 
-bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
-                   struct view_place *place)
+bool view_run_find_any(const struct view_run *run, struct slice item, uint32_t hash,
+                       struct view_place *place)
 {
     uint32_t mask = run->slot_count - 1;
     for (uint32_t at = hash & mask; run->slots[at].item != 0; at = (at + 1) & mask) {
@@ -158,9 +159,62 @@ bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
             locate(run, run->slots[at].item - 1, place);
             const struct view_part *part = &run->parts[place->part];
             if (slice_equal(sublist_item(part->sublist, place->position), item)) {
-                return !view_part_is_dead(part, place->position);
+                return true;
             }
         }
     }
     return false;
+}
+
+bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
+                   struct view_place *place)
+{
+    return view_run_find_any(run, item, hash, place) &&
+           !view_part_is_dead(&run->parts[place->part], place->position);
+}
+
+/* ---- items that are over ---- */
+
+void view_run_end_at(struct view_run *run, uint32_t item, uint32_t until_s)
+{
+    run->ends = array_room(run->ends, run->end_count, &run->end_cap, sizeof *run->ends);
+    /* Items that were added later are over later, most often: then it stays where it is. */
+    uint32_t at = run->end_count++;
+    while (at > 0 && run->ends[(at - 1) / 2].until_s > until_s) {
+        run->ends[at] = run->ends[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    run->ends[at] = (struct view_end){until_s, item};
+}
+
+static void drop_first_end(struct view_run *run)
+{
+    struct view_end last = run->ends[--run->end_count];
+    uint32_t at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < run->end_count; at = child) {
+        if (child + 1 < run->end_count && run->ends[child + 1].until_s < run->ends[child].until_s) {
+            child++;
+        }
+        if (run->ends[child].until_s >= last.until_s) {
+            break;
+        }
+        run->ends[at] = run->ends[child];
+    }
+    run->ends[at] = last;
+}
+
+uint32_t view_run_advance(struct view_run *run, int64_t now_s)
+{
+    uint32_t latest_s = 0;
+    while (run->end_count > 0 && (int64_t)run->ends[0].until_s <= now_s) {
+        struct view_place place;
+        locate(run, run->ends[0].item, &place);
+        struct view_part *part = &run->parts[place.part];
+        if (!view_part_is_dead(part, place.position)) {
+            view_run_set_dead(run, part, place.position);
+        }
+        latest_s = run->ends[0].until_s;
+        drop_first_end(run);
+    }
+    return latest_s;
 }

@@ -8,6 +8,7 @@
  *     slots    hash -> item, open addressing
  *     guide    which part has item 0, 1024, 2048, ...
  *     hides    the places of older runs that are void because of this one
+ *     ends     a heap: which of its items are over next
  */
 #ifndef LIST_CONTENT_VIEW_RUN_H
 #define LIST_CONTENT_VIEW_RUN_H
@@ -32,6 +33,11 @@ struct view_slot {
     uint32_t item; /* number within the run, plus 1; 0: empty */
 };
 
+struct view_end {
+    uint32_t until_s;
+    uint32_t item; /* number within the run */
+};
+
 struct view_run {
     struct name name;
     struct view_part *parts;
@@ -46,6 +52,9 @@ struct view_run {
     struct view_place *hides;
     uint32_t hide_count;
     size_t hide_cap;
+    struct view_end *ends; /* of each item with a time that is not over, void or not */
+    uint32_t end_count;
+    size_t end_cap;
     uint64_t pinned_bytes; /* memory of the sublists, and of the bits */
 };
 
@@ -59,6 +68,15 @@ struct view_part *view_run_push(struct view_run *run, struct sublist *sublist);
 /* Notes a place in an older run. */
 void view_run_hide(struct view_run *run, struct view_place place);
 
+/* Notes that the item is over in that second. */
+void view_run_end_at(struct view_run *run, uint32_t item, uint32_t until_s);
+/* Makes the items void that are over in that second. Returns the latest second that this took
+ * notice of, 0 when none was new. A microsecond for some items that are over. */
+uint32_t view_run_advance(struct view_run *run, int64_t now_s);
+
+/* Looks for an item, void or not; hash: of item_hash. Fills part and position. */
+bool view_run_find_any(const struct view_run *run, struct slice item, uint32_t hash,
+                       struct view_place *place);
 /* Looks for a live item; hash: of item_hash. Fills part and position. */
 bool view_run_find(const struct view_run *run, struct slice item, uint32_t hash,
                    struct view_place *place);

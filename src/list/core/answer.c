@@ -11,11 +11,21 @@ void answer_call(struct engine *e, struct list *list, struct list_call *call,
         call->version = head_version(head->cas, head->value);
     }
     bool keeps_empty = list->policy->on_missing == ON_MISSING_REFUSE && head != NULL;
-    bool needs_items = list_verb_has(call->verb, LIST_GIVES_ITEMS) || call->verb == LIST_TTL;
+    bool needs_items =
+        (list_verb_has(call->verb, LIST_GIVES_ITEMS) && !list_verb_has(call->verb, LIST_PAGES)) ||
+        call->verb == LIST_TTL;
     if (status == LIST_OK && call->number == 0 && needs_items && !keeps_empty) {
         status = LIST_MISSING;
     }
     call_finish(e, list, call, status);
+}
+
+void answer_item_time(struct engine *e, struct list *list, struct list_call *call,
+                      const struct head *head, bool in, uint32_t until_s)
+{
+    call->number = in;
+    call->stat.ttl_s = until_s == 0 ? -1 : (int64_t)until_s - head->read_s;
+    answer_call(e, list, call, head, in ? LIST_OK : LIST_MISSING);
 }
 
 void answer_member(const struct list *list, struct list_call *call, struct slice item)
@@ -37,7 +47,9 @@ void answer_begin(const struct list *list, struct list_call *call, struct output
     output_rewind(output);
     output->delimiter = list->policy->delimiter;
     output->limit_bytes = list->policy->max_answer_bytes;
-    output->out = &call->answer;
+    bool gathers = inner_is_pinned(call) && call->inner->gather != NULL;
+    output->out = gathers ? NULL : &call->answer;
+    output->gather = gathers ? call->inner->gather : NULL;
     output->items_form = call->form == LIST_FORM_ITEMS;
     output->key = call->key;
 }

@@ -14,6 +14,9 @@
  * refuse. */
 void answer_call(struct engine *e, struct list *list, struct list_call *call,
                  const struct head *head, enum list_status status);
+/* lttl of an item: whether it is in the list, and until when; 0: for ever. */
+void answer_item_time(struct engine *e, struct list *list, struct list_call *call,
+                      const struct head *head, bool in, uint32_t until_s);
 /* lhas: one item more that is in the list. */
 void answer_member(const struct list *list, struct list_call *call, struct slice item);
 /* Where the items go. */

@@ -22,3 +22,14 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
         lists_wish(&e->lists, list, WISH_CLEAR, &missing->name);
     }
 }
+
+void list_report_foreign(struct engine *e, const struct list *list, char error[LIST_ERROR_MAX])
+{
+    char key[128], more[LOG_MORE_MAX];
+    snprintf(error, LIST_ERROR_MAX, "%s# holds no list that this version can read",
+             slice_escape(list_key(list), key, sizeof key));
+    metric_inc(e->metrics, METRIC_list_foreign);
+    if (log_limit_pass(&e->foreign_log, e->now.wall_s, "events", more)) {
+        log_warn("%s%s", error, more);
+    }
+}

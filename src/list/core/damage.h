@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Damage: memcached has thrown a sublist out that a head still names.
+ * Damage: memcached has thrown a sublist out that a head still names. And heads that are no lists,
+ * or lists of a newer release.
  */
 #ifndef LIST_CORE_DAMAGE_H
 #define LIST_CORE_DAMAGE_H
@@ -13,5 +14,9 @@
  * cleared; the operation then reads the head again. */
 void list_report_damage(struct engine *e, struct list *list, const struct name_range *missing,
                         char error[LIST_ERROR_MAX]);
+
+/* For an operation that has read under the head's name what this program takes for no list. Counts
+ * and logs it, and writes the text behind SERVER_ERROR to error. */
+void list_report_foreign(struct engine *e, const struct list *list, char error[LIST_ERROR_MAX]);
 
 #endif

@@ -106,6 +106,24 @@ static void expire_waiting(struct engine *e, struct list *list, struct list_call
                   : "deadline over, nothing done: earlier requests for this list took too long");
 }
 
+/* The operation lets go of it. */
+static void expire_started(struct engine *e, struct list *list, struct list_call *call)
+{
+    struct op *op = call->op;
+    enum list_known known = op->late(e, op, call);
+    chain_clear(&call->answer);
+    call->op = NULL;
+    if (known == KNOWN_DONE || known == KNOWN_TOLD) {
+        call_finish(e, list, call, known == KNOWN_DONE ? LIST_OK : LIST_SERVER_ERROR);
+        return;
+    }
+    if (known == KNOWN_UNKNOWN && !list_verb_reads(call->verb)) {
+        metric_inc(e->metrics, METRIC_outcomes_unknown);
+        op->told_unknown = true; /* it goes on: what it has sent is not answered */
+    }
+    call_fail(e, list, call, "%s", text_of(call, known));
+}
+
 static void expire(struct engine *e, struct list_call *call, late_reason *reason)
 {
     struct list *list = call->list;
@@ -114,21 +132,17 @@ static void expire(struct engine *e, struct list_call *call, late_reason *reason
     log_late(e, list);
     if (call->op == NULL) {
         expire_waiting(e, list, call, reason);
-        return;
+    } else {
+        expire_started(e, list, call);
     }
-    struct op *op = call->op;
-    enum list_known known = op->late(e, op, call);
-    chain_clear(&call->answer);
-    call->op = NULL;
-    if (known == KNOWN_DONE) {
-        call_finish(e, list, call, LIST_OK);
-        return;
+}
+
+void deadline_give_up(struct engine *e, struct list_call *call)
+{
+    if (call->op != NULL) {
+        deadline_stop(call);
+        expire_started(e, call->list, call);
     }
-    if (known == KNOWN_UNKNOWN && !list_verb_reads(call->verb)) {
-        metric_inc(e->metrics, METRIC_outcomes_unknown);
-        op->told_unknown = true; /* it goes on: what it has sent is not answered */
-    }
-    call_fail(e, list, call, "%s", text_of(call, known));
 }
 
 static void expire_queue(struct engine *e, struct due_queue *queue, late_reason *reason)

@@ -8,6 +8,7 @@
 #include "list/core/cache.h"
 #include "list/core/expiry.h"
 #include "list/core/fetch.h"
+#include "list/core/inner.h"
 #include "list/core/lists.h"
 
 enum timer_kind { TIMER_OP, TIMER_APPEND_BACKOFF };
@@ -17,6 +18,7 @@ TAILQ_HEAD(due_queue, list_call);
 struct engine {
     const struct config *config;
     struct cache *const *caches; /* by list_policy.index */
+    struct run_indexes *indexes; /* or NULL */
     const struct list_plugin *plugin;
     struct rng *rng;
     struct metrics *metrics;
@@ -31,6 +33,10 @@ struct engine {
     TAILQ_HEAD(runnable_ops, op) runnable;
     struct fetches fetches;
     struct expiries expiries; /* writes that wait for a server's clock */
+    struct inners inners;
+    bool is_dropped; /* by engine_destroy */
+    TAILQ_HEAD(tx_open, op_tx)
+    transactions;     /* announced and not over, the oldest first: tx/tx.c */
     size_t calls;     /* submitted and not done, also those that wait for nothing but a moment */
     unsigned touches; /* touch operations under way */
     int64_t clock_lead_s;  /* what a server's clock has shown, less this proxy's, as seen last */
@@ -43,6 +49,7 @@ struct engine {
     size_t request_room; /* bytes behind each request, for its carrier */
     struct call_queue done;
     struct log_limit damaged_log;
+    struct log_limit foreign_log;
     struct log_limit late_log;
 };
 

@@ -136,16 +136,31 @@ static void write_clock(struct engine *e, struct expiry *x, unsigned clock)
     request_send(e, r);
 }
 
-static void ask(struct engine *e, struct expiry *x)
+/* Do the list's servers tell the second in which an item expires? */
+static bool tells_seconds(const struct expiry *x)
 {
-    x->looks++;
-    x->failed = BE_HIT;
-    request_send(e, clock_request(e, x, BE_GET, 0, ASK_CLOCK));
+    return x->op->list->policy->pool_type == POOL_COUCHBASE;
+}
+
+static void ask_item(struct engine *e, struct expiry *x)
+{
     struct be_request *r = request_of(e, x, BE_TIME, ASK_ITEM);
     r->key_len = x->key_len;
     r->placement_len = x->placement_len;
     memcpy(r->key, x->key, x->key_len);
     request_send(e, r);
+}
+
+static void ask(struct engine *e, struct expiry *x)
+{
+    x->looks++;
+    x->failed = BE_HIT;
+    if (tells_seconds(x)) {
+        ask_item(e, x);
+        return;
+    }
+    request_send(e, clock_request(e, x, BE_GET, 0, ASK_CLOCK));
+    ask_item(e, x);
     request_send(e, clock_request(e, x, BE_GET, 1, ASK_CLOCK + 1));
 }
 
@@ -195,12 +210,16 @@ int64_t life_end_s(const struct life *life, int64_t now_s)
 }
 
 /* Is it known without the server's clock what is to be sent? */
-static bool known_at_once(const struct life *life, int32_t *exptime)
+static bool known_at_once(const struct list *list, const struct life *life, int32_t *exptime)
 {
     int64_t s = life->kind != LIFE_KEPT ? life->exptime : renews(life) ? life->least_s : 0;
     *exptime = (int32_t)s;
     bool ends = life->kind == LIFE_KEPT && life->ttl_s >= 0;
     if (life->strict || (ends && (!renews(life) || life->until_s != 0))) {
+        return false;
+    }
+    /* The next change would take away what no read can tell. The question for it is refused. */
+    if (list->no_times && s > 0) {
         return false;
     }
     return life->kind == LIFE_GIVEN || s <= EXPTIME_RELATIVE_MAX_S;
@@ -209,7 +228,7 @@ static bool known_at_once(const struct life *life, int32_t *exptime)
 void expiry_send(struct engine *e, struct op *op, struct be_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag)
 {
-    if (known_at_once(life, &request->exptime)) {
+    if (known_at_once(op->list, life, &request->exptime)) {
         op_send(e, op, request, value, tag);
         return;
     }
@@ -434,6 +453,27 @@ static void take_failure(struct expiry *x, bool asked, const struct be_reply *re
     }
 }
 
+/* The answer to BE_TIME. What a proxy's clock shows is added to a time to live that is counted from
+ * it: so the item's second comes out as it was told. */
+static void take_item(const struct engine *e, struct expiry *x, const struct be_reply *reply)
+{
+    x->item = reply->status;
+    x->ttl_s = reply->ttl_s;
+    x->cas = reply->cas;
+    x->epoch = reply->epoch;
+    if (!tells_seconds(x)) {
+        return;
+    }
+    if (reply->status == BE_HIT && reply->expires_s != 0) {
+        int64_t left_s = reply->expires_s - e->now.wall_s;
+        x->ttl_s = left_s > 0 ? left_s : 0;
+    }
+    for (unsigned i = 0; i < CLOCK_COUNT; i++) {
+        x->clocks[i] =
+            (struct clock){.status = BE_HIT, .now_s = e->now.wall_s, .epoch = reply->epoch};
+    }
+}
+
 void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply)
 {
     struct expiry *x = request->expiry;
@@ -443,10 +483,7 @@ void expiry_reply(struct engine *e, struct be_request *request, const struct be_
         answered = reply->status == BE_STORED || reply->status == BE_NOT_STORED ||
                    reply->status == BE_EXISTS || reply->status == BE_NOT_FOUND;
     } else if (answered && request->tag == ASK_ITEM) {
-        x->item = reply->status;
-        x->ttl_s = reply->ttl_s;
-        x->cas = reply->cas;
-        x->epoch = reply->epoch;
+        take_item(e, x, reply);
     } else if (answered) {
         take_clock(&x->clocks[request->tag - ASK_CLOCK], reply);
     }

@@ -17,6 +17,9 @@
  *
  * Any proxy makes the clock items where they are missing (new server, evicted, flushed), with ADD.
  * What stands there and is no clock item is left alone: the write is refused.
+ *
+ * Couchbase tells the second in which an item expires. It is asked for that alone, and there are no
+ * clock items; the clock is the proxy's, by which the whole cluster is to go as well.
  */
 #ifndef LIST_CORE_EXPIRY_H
 #define LIST_CORE_EXPIRY_H
@@ -76,6 +79,15 @@ static inline bool life_ends(const struct life *life)
 {
     return life->kind == LIFE_KEPT ? life->ttl_s >= 0 : life->exptime != 0;
 }
+/* Would the head end by that, and with it what a primary keeps of transactions that are not done? A
+ * reader of another of their lists would take them for aborted. */
+static inline bool life_must_wait(const struct life *life, const struct head *head)
+{
+    return head != NULL && head->residue != NULL && life->kind != LIFE_KEPT && life->exptime != 0;
+}
+/* For calls that waited for that, and not long enough. */
+#define LIFE_BUSY_TEXT \
+    "busy, nothing done: a change of several lists that this list decides is not finished"
 /* The second in which an item of that life expires that is written in the second now_s, both by the
  * server's clock; 0: never. (With LIFE_KEPT: as far as was read.) */
 int64_t life_end_s(const struct life *life, int64_t now_s);

@@ -14,9 +14,12 @@
 #include "list/core/list_verb.h"
 #include "list/core/session.h"
 #include "list/format/entry.h"
+#include "proto/key.h"
+#include "proto/tx_lines.h"
 
 struct due_queue;
 struct head;
+struct inner;
 struct list;
 struct op;
 
@@ -25,8 +28,8 @@ enum list_status {
     LIST_MISSING, /* reads: no such list (or an empty one, unless on_missing = refuse); on_missing =
                      refuse: changes */
     LIST_NOT_STORED, /* LIST_CREATE: exists. LIST_ADD with on_missing = refuse: missing. A condition
-                        that the list does not meet, but for what the next one and LIST_MISSING say
-                      */
+                        that the list does not meet, but for what the next one and LIST_MISSING say.
+                        LIST_TX: a condition did not hold */
     LIST_EXISTS,     /* LIST_IF_VERSION, LIST_IF_LEASED: the list is not as expected any more */
     LIST_CLIENT_ERROR, /* error holds the text behind CLIENT_ERROR */
     LIST_SERVER_ERROR, /* error holds the text behind SERVER_ERROR; it says whether a change may
@@ -52,9 +55,33 @@ enum list_form {
 
 struct list_stat {
     uint64_t items, log_bytes, log_entries, runs, sublists, sublist_bytes, garbage_names,
-        announcements, head_cas, cached;
+        announcements, head_cas, cached, timed;
+    uint64_t transactions_waiting, transactions_pending, transactions_committed;
+    int64_t transaction_age_s; /* of the oldest of these; 0: none */
     int64_t ttl_s;
     const char *head_server; /* or NULL */
+};
+
+/* What an LIST_TX asks of one list. */
+struct tx_change {
+    enum tx_op op;
+    const struct slice *items;
+    size_t item_count; /* 1 or more; of TX_OP_SET also 0: the list has no items then */
+};
+
+/* One of the lists of a call that takes several. */
+struct call_list {
+    /* Filled by the submitter, as in list_call. */
+    struct slice key;
+    const struct list_policy *policy;
+    const struct tx_change *changes; /* LIST_TX: done in this order. TX_OP_REQUIRE and TX_OP_REFUSE
+                                        are judged on what the list holds before all of them */
+    size_t change_count;
+    struct chain answer; /* LIST_GETX: its items */
+
+    /* Filled by the engine. */
+    bool is_there;
+    uint64_t number; /* LIST_GETX: how many items */
 };
 
 struct list_call {
@@ -69,9 +96,17 @@ struct list_call {
     const char *ops; /* LIST_ADD: ENTRY_ADD or ENTRY_DEL for each item, all of them in one step, one
                         after the other; NULL: all are added */
     int64_t from, to;
+    int64_t count; /* LIST_POP, LIST_POPTO: how many of the oldest items, negative: of the newest;
+                      LIST_RANDOM, LIST_AFTER, LIST_BEFORE: how many */
     struct slice source; /* LIST_COPY: the list that is copied, which stays, too */
     const struct list_policy *source_policy;
-    int64_t seconds;               /* LIST_LEASE */
+    struct call_list *lists; /* of kind JOINT: all lists, the first one is that of key. Of kind TX
+                                the same, each key once. LIST_MOVE, LIST_POPTO: the list that items
+                                leave, then the one that gets them, whose key and delimiter an
+                                answer has. Of a LIST_INTERSTORE and the like: those that are read
+                              */
+    size_t list_count;       /* 1 to LIST_LISTS_MAX; of kind TX to TX_LISTS_MAX */
+    int64_t seconds;         /* LIST_LEASE, LIST_ADDT: how long from now on */
     enum list_condition condition; /* of changes that take one */
     uint64_t expected;             /* LIST_IF_VERSION: the version; LIST_IF_LEASED: the token */
     bool has_exptime;              /* false: a list keeps its time, a new one gets the prefix's */
@@ -84,25 +119,29 @@ struct list_call {
 
     /* Filled by the engine before the call is done. */
     enum list_status status;
-    uint64_t number;       /* LIST_ADDX, LIST_DELX, LIST_LEN; where items are answered: how many */
+    uint64_t number;       /* LIST_ADDX, LIST_DELX, LIST_MOVE, LIST_PURGE, LIST_LEN; where items are
+                              answered: how many */
     uint64_t version;      /* if it was wanted: differs whenever the content may have changed, see
                               head_version. 0: the list is missing, or an LIST_HAS was answered
                               together with changes, and the version that they made is not known */
     struct chain answer;   /* where items are answered: these, in the form asked for.
                               Submitter runs chain_init before submission and chain_fini or chain_move
                               afterwards */
-    struct list_stat stat; /* LIST_STAT; of LIST_TTL ttl_s alone */
+    struct list_stat stat; /* LIST_STAT; of LIST_TTL ttl_s alone: the list's or, where the call has
+                              an item, that item's */
     char error[LIST_ERROR_MAX];
 
-    TAILQ_ENTRY(list_call) link;     /* the engine's until the call is done, then the submitter's */
-    TAILQ_ENTRY(list_call) active;   /* the engine's */
-    TAILQ_ENTRY(list_call) due;      /* the engine's: those with deadlines, see deadline.h */
-    uint64_t time_us;                /* the engine's: from submission to deadline */
-    struct due_queue *due_in;        /* the engine's */
-    bool ghost;                      /* the engine's: stands for one that was answered, see
-                                        dialect/shared/late.c */
+    uint32_t until_s;              /* the engine's: LIST_ADDT: the items are over in that second */
+    TAILQ_ENTRY(list_call) link;   /* the engine's until the call is done, then the submitter's */
+    TAILQ_ENTRY(list_call) active; /* the engine's */
+    TAILQ_ENTRY(list_call) due;    /* the engine's: those with deadlines, see deadline.h */
+    uint64_t time_us;              /* the engine's: from submission to deadline */
+    struct due_queue *due_in;      /* the engine's */
+    bool ghost;                    /* the engine's: stands for one that was answered, see
+                                      dialect/shared/late.c */
     const struct slice *given_items; /* the engine's: the submitter's, while items are a copy */
     struct list *list;               /* the engine's */
+    struct inner *inner;             /* the engine's: the call is one of its own, see inner.h */
     struct op *op;                   /* the engine's: the operation that carries it, or NULL */
     struct head *head;               /* the engine's: what a read is answered from */
     bool fills;                      /* the engine's: it is done by change/put.h */
@@ -111,6 +150,8 @@ struct list_call {
     TAILQ_ENTRY(list_call) deferred_link; /* the engine's */
     uint64_t charged_bytes;               /* the engine's */
     uint64_t wanted_bytes; /* the engine's: what there was no room for when it was deferred */
+    unsigned cap_waits;    /* the engine's: how often it waited for the list's cap */
+    bool refused;          /* the engine's: the list's cap refuses it */
     uint64_t room_bytes;   /* the engine's: what there was no room for in the log; 0: never so */
 };
 
@@ -118,6 +159,15 @@ struct list_call {
 static inline bool list_call_deletes(const struct list_call *call, size_t i)
 {
     return call->verb == LIST_DEL || (call->ops != NULL && call->ops[i] == ENTRY_DEL);
+}
+
+/* What the log says of an item that the call adds. */
+static inline enum entry_op list_call_adds(const struct list_call *call)
+{
+    if (call->verb == LIST_ADDT) {
+        return ENTRY_TIMED;
+    }
+    return call->policy->order == ORDER_RECENT ? ENTRY_READD : ENTRY_ADD;
 }
 
 #endif

@@ -24,7 +24,10 @@ enum list_kind {
     LIST_KIND_BLIND,
     LIST_KIND_EXACT,
     LIST_KIND_FILL,
+    LIST_KIND_PURGE,
+    LIST_KIND_TX,
     LIST_KIND_READ,
+    LIST_KIND_JOINT,
     LIST_KIND_COMPACTION,
     LIST_KIND_CONVERSION
 };
@@ -39,10 +42,18 @@ enum list_trait {
     LIST_FROM_OLDEST = 1 << 5,
     LIST_FROM_NEWEST = 1 << 6,
     LIST_ALONE = 1 << 7,
+    LIST_TAKES = 1 << 8,
+    LIST_SAMPLES = 1 << 9,
+    LIST_BEHIND = 1 << 10,
+    LIST_AHEAD = 1 << 11,
+    LIST_STORES = 1 << 12,
 
-    /* Those with positions, and those that are answered by items in the order of the list. */
+    /* Those with positions, those that look for an item, those that read/pick.h answers, and all
+     * reads that are answered by items that the client has not named. */
     LIST_RANGES = LIST_FROM_OLDEST | LIST_FROM_NEWEST,
-    LIST_GIVES_ITEMS = LIST_WHOLE | LIST_RANGES,
+    LIST_PAGES = LIST_BEHIND | LIST_AHEAD,
+    LIST_PICKS = LIST_SAMPLES | LIST_PAGES,
+    LIST_GIVES_ITEMS = LIST_WHOLE | LIST_RANGES | LIST_PICKS,
 };
 
 struct list_verb_info {
@@ -65,7 +76,8 @@ static inline bool list_verb_has(enum list_verb verb, enum list_trait traits)
 
 static inline bool list_verb_reads(enum list_verb verb)
 {
-    return list_verb_kind(verb) == LIST_KIND_READ;
+    enum list_kind kind = list_verb_kind(verb);
+    return kind == LIST_KIND_READ || kind == LIST_KIND_JOINT;
 }
 
 /* The word by which clients ask for it; the first one in the table, where there are several. */
@@ -75,7 +87,8 @@ const char *list_verb_word(enum list_verb verb);
 static inline bool list_verb_changes(enum list_verb verb)
 {
     enum list_kind kind = list_verb_kind(verb);
-    return kind == LIST_KIND_BLIND || kind == LIST_KIND_EXACT || kind == LIST_KIND_FILL;
+    return kind == LIST_KIND_BLIND || kind == LIST_KIND_EXACT || kind == LIST_KIND_FILL ||
+           kind == LIST_KIND_TX;
 }
 
 #endif

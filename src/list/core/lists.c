@@ -4,10 +4,14 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "list/content/ends.h"
+#include "list/content/outline.h"
 #include "list/content/view.h"
 #include "list/core/plugin.h"
 
 #define BUCKETS_MIN ((size_t)256)
+/* Memory of a sublist in a view, decoded and with its index, for each byte that is stored. */
+#define VIEW_MEMORY_FACTOR 4u
 
 void lists_init(struct lists *lists, const struct list_plugin *plugin, size_t limit,
                 uint64_t view_limit_bytes)
@@ -21,6 +25,19 @@ void lists_init(struct lists *lists, const struct list_plugin *plugin, size_t li
     TAILQ_INIT(&lists->lru);
     TAILQ_INIT(&lists->ready);
     TAILQ_INIT(&lists->views);
+    TAILQ_INIT(&lists->ends);
+    TAILQ_INIT(&lists->outlines);
+}
+
+static void drop_ends(struct lists *lists, struct list *list)
+{
+    if (list->ends != NULL) {
+        TAILQ_REMOVE(&lists->ends, list, ends_lru);
+        lists->ends_count--;
+        ends_fini(list->ends);
+        free(list->ends);
+        list->ends = NULL;
+    }
 }
 
 void lists_fini(struct lists *lists)
@@ -29,6 +46,8 @@ void lists_fini(struct lists *lists)
         struct list *list = TAILQ_FIRST(&lists->lru);
         TAILQ_REMOVE(&lists->lru, list, lru);
         lists_drop_view(lists, list);
+        drop_ends(lists, list);
+        lists_drop_outline(lists, list);
         free(list);
     }
     free(lists->buckets);
@@ -67,6 +86,8 @@ static void forget_idle(struct lists *lists)
             TAILQ_REMOVE(&lists->lru, list, lru);
             lists->count--;
             lists_drop_view(lists, list);
+            drop_ends(lists, list);
+            lists_drop_outline(lists, list);
             lists->last = list == lists->last ? NULL : lists->last;
             free(list);
         }
@@ -110,6 +131,7 @@ static struct list *create(const struct lists *lists, struct slice key,
     memcpy(list->key, key.p, key.len);
     TAILQ_INIT(&list->queue);
     TAILQ_INIT(&list->active);
+    TAILQ_INIT(&list->transactions);
     if (!native) {
         list->plugin_state = (char *)list + bytes;
         lists->plugin->list_init(list);
@@ -187,6 +209,74 @@ void lists_count_view(struct lists *lists, struct list *list)
     }
 }
 
+struct ends *lists_get_ends(struct lists *lists, struct list *list)
+{
+    if (list->ends == NULL) {
+        list->ends = malloc(sizeof *list->ends);
+        CHECK(list->ends != NULL);
+        ends_init(list->ends);
+        lists->ends_count++;
+    } else {
+        TAILQ_REMOVE(&lists->ends, list, ends_lru);
+    }
+    TAILQ_INSERT_HEAD(&lists->ends, list, ends_lru);
+    struct list *last = TAILQ_LAST(&lists->ends, lists_ends);
+    while (lists->ends_count > LISTS_ENDS_MAX && last != NULL) {
+        struct list *before = TAILQ_PREV(last, lists_ends, ends_lru);
+        if (last->ops == 0) {
+            drop_ends(lists, last);
+        }
+        last = before;
+    }
+    return list->ends;
+}
+
+bool lists_view_fits(const struct lists *lists, uint64_t run_bytes, uint64_t log_bytes)
+{
+    uint64_t limit = lists->view_limit_bytes / 2 / VIEW_MEMORY_FACTOR;
+    return log_bytes <= limit && run_bytes <= limit - log_bytes;
+}
+
+struct outline *lists_get_outline(struct lists *lists, struct list *list)
+{
+    if (list->outline == NULL) {
+        list->outline = malloc(sizeof *list->outline);
+        CHECK(list->outline != NULL);
+        outline_init(list->outline);
+        list->outline_bytes = 0;
+    } else {
+        TAILQ_REMOVE(&lists->outlines, list, outline_lru);
+    }
+    TAILQ_INSERT_HEAD(&lists->outlines, list, outline_lru);
+    return list->outline;
+}
+
+void lists_drop_outline(struct lists *lists, struct list *list)
+{
+    if (list->outline != NULL) {
+        TAILQ_REMOVE(&lists->outlines, list, outline_lru);
+        lists->outline_bytes -= list->outline_bytes;
+        outline_fini(list->outline);
+        free(list->outline);
+        list->outline = NULL;
+    }
+}
+
+void lists_count_outline(struct lists *lists, struct list *list)
+{
+    lists->outline_bytes -= list->outline_bytes;
+    list->outline_bytes = sizeof *list->outline + outline_memory_bytes(list->outline);
+    lists->outline_bytes += list->outline_bytes;
+    struct list *last = TAILQ_LAST(&lists->outlines, lists_outlines);
+    while (lists->outline_bytes > lists->outline_limit_bytes && last != NULL) {
+        struct list *before = TAILQ_PREV(last, lists_outlines, outline_lru);
+        if (last->indexing == NULL) {
+            lists_drop_outline(lists, last);
+        }
+        last = before;
+    }
+}
+
 struct list *lists_find(const struct lists *lists, struct slice key)
 {
     return *find(lists, key, hash_bytes(key.p, key.len, 0));
@@ -240,6 +330,7 @@ void list_note_head(struct list *list, const struct head *head, uint64_t appende
     list->header_bytes = head_header_bytes(head);
     list->extent = session_extent(head);
     list->has_no_runs = head->run_count == 0;
+    list->cap = head->marks.cap;
 }
 
 uint64_t list_log_bytes(const struct list *list)
@@ -277,9 +368,28 @@ uint64_t list_log_room(const struct list *list)
     return log < limit ? limit - log : 0;
 }
 
+bool list_cap_is_due(const struct list *list, uint64_t now_us)
+{
+    /* Long beside the time of a rewriting, short beside that in which a new file reaches a fleet.
+     */
+    enum { CAP_PAUSE_US = 10000000 };
+    bool lately = list->cap_set_us != 0 && now_us < list->cap_set_us + CAP_PAUSE_US;
+    return !lately && !cap_equal(list->cap, list_policy_cap(list->policy));
+}
+
 uint64_t list_log_limit(const struct list *list)
 {
-    return u64_least(list->policy->log_limit_bytes, list_log_hard_limit(list) / 2);
+    uint64_t most = list_log_hard_limit(list) / 2;
+    uint64_t limit = u64_least(list->policy->log_limit_bytes, most);
+    if (list->cap.max == 0 || list->folded_bytes == 0) {
+        return limit;
+    }
+    /* A capped list has all of its content in the log: each read fetches that, and each fold writes
+     * it. So a short one is folded earlier, and a long one not for each change. */
+    enum { CAPPED_LOG_MIN = 1024 };
+    uint64_t four = 4 * list->folded_bytes, two = 2 * list->folded_bytes;
+    limit = u64_least(limit, four < CAPPED_LOG_MIN ? CAPPED_LOG_MIN : four);
+    return u64_least(most, limit < two ? two : limit);
 }
 
 uint64_t list_sublist_limit(const struct list *list)
@@ -289,7 +399,7 @@ uint64_t list_sublist_limit(const struct list *list)
 
 bool list_has_room(struct list *list, const struct head *head, size_t bytes)
 {
-    bool log_fits = head->log.len + bytes <= list_log_hard_limit(list);
+    bool log_fits = head->raw_log_bytes + bytes <= list_log_hard_limit(list);
     bool fits = head->value.len + bytes <= list_value_max(list);
     list->head_full = log_fits && !fits;
     return log_fits && fits;

@@ -19,6 +19,13 @@ enum list_wish {
     WISH_HEAL,         /* a sublist of wish_run is missing, and this process has it in its cache */
 };
 
+/* Why a list does not get the cap that the file says. */
+enum cap_verdict {
+    CAP_VERDICT_NONE,
+    CAP_VERDICT_TIMED,    /* it holds items with a time of their own */
+    CAP_VERDICT_TOO_LONG, /* it is longer, and the cap refuses */
+};
+
 struct list {
     struct list *next; /* in the bucket */
     uint64_t hash;
@@ -33,22 +40,42 @@ struct list {
     struct call_queue active; /* in operations, linked by list_call.active */
     struct op *round;         /* the round of blind changes and head reads in progress */
     bool round_writes;        /* that round carries changes that are not answered yet */
+    struct op *held_round;    /* one whose reads wait for a transaction (settle.h): changes go on in
+                                 rounds of their own, reads wait for its end */
     enum list_wish wish;      /* for schedule.c */
-    struct op *exact;         /* the exact operation in progress */
+    struct op *exact;         /* the exact operation in progress, also an lpop */
     struct op *turns;         /* the batch of changes and looks in turns in progress */
     struct op *compaction;    /* the compaction in progress, unless it is merging */
     struct op *merge;         /* the one that is: merges are long, flips go on beside them */
     struct op *put;           /* the replacement of the whole content in progress */
-    struct op *publisher;     /* which of the three is publishing: changes of this worker wait */
+    struct op *forget;        /* the lpurge in progress */
+    struct op *publisher;     /* which of the four is publishing: changes of this worker wait */
     struct op *renewal;       /* the one that renews its time to live */
+    struct op *settler;       /* the one that finds out what became of intents: settle.h */
+    struct head_open met;     /* what was met by those reads that it holds, or has held last */
+    struct op *finisher;      /* the one that finishes transactions: finish.h */
+    bool wants_finish;        /* a wish for that, for schedule.c */
+    int64_t finish_grace_s;   /* of those that are older; GRACE_NONE: of all */
+    uint64_t finish_after_us; /* no such wish of its own accord before */
     struct op *writer;        /* dialects: what changes it, or folds it */
     struct op *reader;        /* dialects: what reads it */
     unsigned ops;             /* operations of any kind */
+
+    /* This worker's transactions on it: tx/queue.h. */
+    TAILQ_HEAD(, tx_part) transactions;
 
     /* What stands under the head's name is one, as last seen: appends need no look at it. */
     bool has_head;
     /* Instead, that name holds a head that says the list is missing: format/absent.h. */
     bool is_absent;
+    /* What the head says of a cap, as last seen. */
+    struct cap cap;
+    uint64_t cap_set_us;          /* when this worker set it last; 0: never */
+    bool waits_cap;               /* changes wait for a compaction that sets it */
+    enum cap_verdict cap_verdict; /* of the head with that number */
+    uint64_t cap_verdict_cas, cap_verdict_epoch;
+    uint64_t folded_bytes; /* of a capped list: what its log amounts to, as last seen; 0: not known
+                            */
     /* The head's size as last seen, and what this worker appended since. */
     bool size_known;
     uint64_t size_bytes, appended_bytes;
@@ -58,6 +85,7 @@ struct list {
     struct list_extent extent;
     bool has_no_runs;        /* as far as known; false when nothing is known */
     uint64_t item_size_max;  /* of the head's server; 0 = not known */
+    bool no_times;           /* its servers do not tell times to live: be_reply */
     const char *head_server; /* name of the server that answered last for the head, or NULL */
 
     struct view *view;  /* the content as of the last read, or NULL */
@@ -68,6 +96,14 @@ struct list {
      * return, so while a head names the run, the list may be damaged. */
     struct name suspect;
     TAILQ_ENTRY(list) view_lru;
+    struct ends *ends; /* what is known of the ends of a queue, or NULL */
+    TAILQ_ENTRY(list) ends_lru;
+
+    struct outline *outline; /* the same of a list that is too large for a view, or NULL */
+    size_t outline_bytes;
+    struct op *indexing;     /* the operation that reads by it */
+    uint64_t index_after_us; /* no reads by an index before */
+    TAILQ_ENTRY(list) outline_lru;
 
     struct timer append_backoff; /* set while this worker's appends wait for the sake of others'
                                     flips */
@@ -81,6 +117,7 @@ struct list {
     uint64_t expires_us; /* mono_us in which the head expires, as last seen; 0: never, or not known
                           */
     uint64_t renew_after_us;
+    bool wants_renewal; /* a transaction has changed it: renew.h */
     bool knows_clock;
     int64_t clock_lead_s; /* what the head's server's clock shows, less the proxy's, as seen last */
     int64_t wanted_until_s; /* an ltouch waits for sublists that live until then; INT64_MAX: for
@@ -109,7 +146,11 @@ struct lists {
     TAILQ_HEAD(lists_lru, list) lru;
     TAILQ_HEAD(lists_ready, list) ready;
     TAILQ_HEAD(lists_views, list) views; /* lists that have one, most recently used first */
+    TAILQ_HEAD(lists_ends, list) ends;   /* the same */
+    size_t ends_count;
     uint64_t view_bytes, view_limit_bytes;
+    TAILQ_HEAD(lists_outlines, list) outlines; /* the same for outlines */
+    uint64_t outline_bytes, outline_limit_bytes;
 };
 
 /* plugin: may be NULL if all lists are in the engine's own layout. */
@@ -135,6 +176,20 @@ struct view *lists_get_view(struct lists *lists, struct list *list);
 /* Counts its memory anew; those used longest ago go when all together are too large. */
 void lists_count_view(struct lists *lists, struct list *list);
 void lists_drop_view(struct lists *lists, struct list *list);
+/* Has a list of so many bytes, in runs and log, room for a view beside that of another one? */
+bool lists_view_fits(const struct lists *lists, uint64_t run_bytes, uint64_t log_bytes);
+
+/* The same as for views. */
+struct outline *lists_get_outline(struct lists *lists, struct list *list);
+void lists_count_outline(struct lists *lists, struct list *list);
+void lists_drop_outline(struct lists *lists, struct list *list);
+
+/* What is known of the ends of the list, nothing at first. Used last as of now. Stays while the
+ * list has an operation; of others, those that were used longest ago are forgotten
+ * (LISTS_ENDS_MAX). */
+struct ends *lists_get_ends(struct lists *lists, struct list *list);
+/* Each holds a log, decoded: about 100 KB with log_limit_bytes as it is by default. */
+#define LISTS_ENDS_MAX 64
 
 static inline struct slice list_key(const struct list *list)
 {
@@ -160,6 +215,19 @@ uint64_t list_log_room(const struct list *list);
 uint64_t list_sublist_limit(const struct list *list);
 /* Is there room for that many bytes of entries behind this head? Notes a head that is full. */
 bool list_has_room(struct list *list, const struct head *head, size_t bytes);
+/* The cap that the file says. */
+static inline struct cap list_policy_cap(const struct list_policy *policy)
+{
+    return (struct cap){policy->max_items, policy->max_items != 0 && policy->cap == CAP_REFUSE};
+}
+/* Does the head, as last seen, say otherwise than the file, and is it time to set that? Where the
+ * files of two proxies disagree, each sets its cap once in CAP_PAUSE_US at most. */
+bool list_cap_is_due(const struct list *list, uint64_t now_us);
+/* Is a compaction under way, or about to be, that changes wait for because it sets the cap? */
+static inline bool list_waits_for_cap(const struct list *list)
+{
+    return list->waits_cap && (list->compaction != NULL || list->wish != WISH_NONE);
+}
 /* Is a change of this worker under way that a CAS must wait for? */
 static inline bool list_writing(const struct list *list)
 {

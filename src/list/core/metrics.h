@@ -19,6 +19,7 @@
            "contents replaced as a whole by lput or lcopy, or by a long lset or lcreate") \
     METRIC(list_removes, "empty heads removed") \
     METRIC(list_folds, "logs folded in place") \
+    METRIC(list_caps, "caps set, changed or taken away (max_items)") \
     METRIC(list_flips, "logs flipped into a run") \
     METRIC(list_merges, "merges of runs") \
     METRIC(list_heals, "runs written anew because a sublist was gone but still cached") \
@@ -26,7 +27,16 @@
     METRIC(list_giveups, "flips and merges given up") \
     METRIC(list_holdbacks, "appends held back so that a flip gets through") \
     METRIC(list_sweeps, "announcements of dead proxies swept") \
+    METRIC(transactions_waiting, "transactions of this proxy: now announcing what they change") \
+    METRIC(transactions_pending, "of these, all lists have it, and they are being decided") \
+    METRIC(transactions_committed, "of these, committed, and all lists are being told") \
+    METRIC(transaction_age, "seconds since the oldest of these began") \
+    METRIC(list_transactions_finished, \
+           "committed transactions of dead proxies of which all lists were told") \
     METRIC(list_purges_cut, "purges that left names in a head: more than can have been stored") \
+    METRIC(list_intents_settled, \
+           "intents of changes of several lists that were met before they were decided") \
+    METRIC(list_intents_pushed, "aborts sent because such a change was not decided in time") \
     METRIC(list_log_full, "appends refused at log_hard_limit_bytes") \
     METRIC(deadlines_over, "requests that ended at their deadline") \
     METRIC(list_timeouts, "of these, list calls not started because earlier ones took too long") \
@@ -41,11 +51,21 @@
     METRIC(list_leases, "leases given to fill a missing list") \
     METRIC(list_leases_refused, "leases not given, since another client had them") \
     METRIC(list_fills_late, "fills refused, since their lease was not valid any more") \
+    METRIC(list_transactions, "transactions of several lists committed") \
+    METRIC(list_transactions_refused, "transactions of which a condition did not hold") \
+    METRIC(list_transactions_aborted, \
+           "attempts at transactions that had announced changes and withdrew them") \
+    METRIC(list_transactions_busy, \
+           "transactions answered busy, since other writers were in the way each time") \
+    METRIC(list_purged_items, "plain items deleted by lpurge") \
+    METRIC(list_purge_failures, "names whose items lpurge could not delete") \
     METRIC(list_touches, "cached sublists touched in the backend") \
     METRIC(sublist_fetches, "sublists read from backends") \
     METRIC(sublist_fetches_combined, "sublist reads that waited for another's fetch") \
     METRIC(cache_hits, "sublists found in the cache") \
     METRIC(cache_misses, "sublists not found in the cache") \
+    METRIC(list_indexed_reads, "reads of lists too large for view_bytes, answered by an index") \
+    METRIC(run_indexes, "runs of such lists of which an index was made") \
     METRIC(cache_evictions, "sublists thrown out of the cache by its limit")
 
 enum list_metric {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/core/op.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "list/core/deadline.h"
+#include "base/number.h"
+#include "list/core/damage.h"
 #include "list/core/engine_state.h"
+#include "list/core/finish.h"
 #include "list/format/absent.h"
 
 /* A burnt name outlives every paused proxy that might still write to it. */
@@ -33,8 +34,7 @@ static void op_free(struct engine *e, struct op *op)
     free(op);
 }
 
-/* Puts it among those that are stepped in the next engine_run. */
-static void op_make_runnable(struct engine *e, struct op *op)
+void op_wake(struct engine *e, struct op *op)
 {
     if (!op->runnable) {
         op->runnable = true;
@@ -42,12 +42,20 @@ static void op_make_runnable(struct engine *e, struct op *op)
     }
 }
 
+void op_stop_waking(struct op *op, struct engine *e)
+{
+    if (op->runnable) {
+        op->runnable = false;
+        TAILQ_REMOVE(&e->runnable, op, run);
+    }
+}
+
 void op_check_quiet(struct engine *e, struct list *list)
 {
-    struct op *const waiters[] = {list->compaction, list->merge, list->put};
+    struct op *const waiters[] = {list->compaction, list->merge, list->put, list->forget};
     for (size_t i = 0; i < sizeof waiters / sizeof waiters[0]; i++) {
         if (waiters[i] != NULL && waiters[i]->waits_quiet) {
-            op_make_runnable(e, waiters[i]);
+            op_wake(e, waiters[i]);
         }
     }
     lists_mark_ready(&e->lists, list);
@@ -73,12 +81,14 @@ void op_stop_publishing(struct engine *e, struct op *op)
     op_check_quiet(e, list);
 }
 
+uint64_t op_backoff_end_us(struct engine *e, uint64_t unit_us, unsigned conflicts)
+{
+    return e->now.mono_us + 1 + rng_below(e->rng, unit_us << u64_least(conflicts, 8));
+}
+
 static void op_leave_queues(struct engine *e, struct op *op)
 {
-    if (op->runnable) {
-        op->runnable = false;
-        TAILQ_REMOVE(&e->runnable, op, run);
-    }
+    op_stop_waking(op, e);
     timer_stop(&e->timers, &op->timer);
 }
 
@@ -89,6 +99,8 @@ static void op_finish(struct engine *e, struct op *op)
     if (list->round == op) {
         list->round = NULL;
         list->round_writes = false;
+    } else if (list->held_round == op) {
+        list->held_round = NULL;
     } else if (list->exact == op) {
         list->exact = NULL;
     } else if (list->turns == op) {
@@ -101,6 +113,10 @@ static void op_finish(struct engine *e, struct op *op)
         list->renewal = NULL;
     } else if (list->put == op) {
         list->put = NULL;
+    } else if (list->forget == op) {
+        list->forget = NULL;
+    } else if (list->settler == op) {
+        list->settler = NULL;
     } else if (list->writer == op) {
         list->writer = NULL;
     } else if (list->reader == op) {
@@ -126,9 +142,10 @@ static void op_step_once(struct engine *e, struct op *op, const struct op_event 
     op_leave_queues(e, op);
     enum progress progress = op->step(e, op, event);
     if (progress == PROGRESS_DONE) {
+        op_leave_queues(e, op); /* an inner call may have woken it meanwhile */
         op_finish(e, op);
     } else if (progress == PROGRESS_YIELD) {
-        op_make_runnable(e, op);
+        op_wake(e, op);
     } else if (progress == PROGRESS_SLEEPING) {
         timer_set(&e->timers, &op->timer, op->wake_us);
     }
@@ -166,6 +183,9 @@ void op_deliver(struct engine *e, struct op *op, const struct op_event *event)
 const char *op_waiting(const struct engine *e, const struct list *list)
 {
     const struct op *op;
+    if (list != NULL && list->settler != NULL) {
+        return list->settler->co.waiting; /* the others may wait for it */
+    }
     TAILQ_FOREACH(op, &e->all_ops, all)
     {
         if (op->list == list && !op->finished) {
@@ -188,6 +208,7 @@ struct be_request *request_new(struct engine *e, const struct list *list, enum b
     memset(r, 0, offsetof(struct be_request, key));
     r->verb = verb;
     r->pool_index = list->policy->pool_index;
+    r->durable = be_changes(verb);
     return r;
 }
 
@@ -222,7 +243,6 @@ void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64
     r->op = op;
     r->tag = tag;
     r->told_unknown = &op->told_unknown;
-    r->appended_bytes = op->list->appended_total;
     if (r->verb >= BE_ADD) {
         op->has_written = true;
         op->told_unknown = false;
@@ -238,11 +258,18 @@ void op_send(struct engine *e, struct op *op, struct be_request *r, struct block
     request_send(e, r);
 }
 
+static struct be_request *head_request_of(struct engine *e, const struct list *list,
+                                          enum be_verb verb)
+{
+    struct be_request *r = request_new(e, list, verb);
+    r->key_len = r->placement_len = head_key(r->key, list_key(list));
+    r->appended_bytes = list->appended_total;
+    return r;
+}
+
 static struct be_request *head_request(struct engine *e, struct op *op, enum be_verb verb)
 {
-    struct be_request *r = request_new(e, op->list, verb);
-    r->key_len = r->placement_len = head_key(r->key, list_key(op->list));
-    return r;
+    return head_request_of(e, op->list, verb);
 }
 
 static struct be_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb,
@@ -257,29 +284,96 @@ static struct be_request *sublist_request(struct engine *e, struct op *op, enum 
 
 void emit_get(struct engine *e, struct op *op, uint64_t tag)
 {
+    emit_get_of(e, op, op->list, tag);
+}
+
+static struct be_request *head_read_of(struct engine *e, const struct list *list)
+{
+    struct be_request *r = head_request_of(e, list, BE_GET);
     metric_inc(e->metrics, METRIC_list_head_reads);
-    op_send(e, op, head_request(e, op, BE_GET), NULL, tag);
+    r->list = (struct list *)list; /* its operation keeps it until the answer is there */
+    return r;
 }
 
 void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
 {
-    struct be_request *r = request_new(e, list, BE_GET);
-    r->key_len = r->placement_len = head_key(r->key, list_key(list));
-    metric_inc(e->metrics, METRIC_list_head_reads);
+    op_send(e, op, head_read_of(e, list), NULL, tag);
+}
+
+void emit_get_raw_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    struct be_request *r = head_read_of(e, list);
+    r->is_raw = true;
     op_send(e, op, r, NULL, tag);
+}
+
+void emit_get_unread_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    metric_inc(e->metrics, METRIC_list_head_reads);
+    op_send(e, op, head_request_of(e, list, BE_GET), NULL, tag);
+}
+
+void emit_get_again(struct engine *e, struct op *op, const struct list *list, uint64_t tag,
+                    uint8_t rounds)
+{
+    struct be_request *r = head_read_of(e, list);
+    r->rounds = rounds;
+    op_prepare(op, r, NULL, tag);
+    op->outstanding--; /* as one answer it counts already */
+    op->due--;
+    request_send(e, r);
 }
 
 void emit_size(struct engine *e, struct op *op, uint64_t tag)
 {
-    op_send(e, op, head_request(e, op, BE_SIZE), NULL, tag);
+    emit_size_of(e, op, op->list, tag);
+}
+
+void emit_size_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    op_send(e, op, head_request_of(e, list, BE_SIZE), NULL, tag);
 }
 
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag)
 {
+    emit_append_to(e, op, op->list, value, tag);
+}
+
+static void send_append(struct engine *e, struct op *op, struct list *list, bool is_durable,
+                        struct block *value, uint64_t tag)
+{
+    struct be_request *r = head_request_of(e, list, BE_APPEND);
+    r->durable = is_durable;
     metric_inc(e->metrics, METRIC_list_appends);
-    op_send(e, op, head_request(e, op, BE_APPEND), value, tag);
-    op->list->appended_bytes += value->used;
-    op->list->appended_total += value->used;
+    op_send(e, op, r, value, tag);
+    list->appended_bytes += value->used;
+    list->appended_total += value->used;
+}
+
+void emit_append_blind(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    send_append(e, op, op->list, false, value, tag);
+}
+
+void emit_append_to(struct engine *e, struct op *op, struct list *list, struct block *value,
+                    uint64_t tag)
+{
+    send_append(e, op, list, true, value, tag);
+}
+
+void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                        struct slice entries, uint64_t tag)
+{
+    struct be_request *r = head_request_of(e, list, BE_CAS);
+    struct life life = life_kept(read->ttl_s);
+    struct block *value = block_new_exact(read->value.len + entries.len);
+    block_append(&value, read->value.p, read->value.len);
+    block_append(&value, entries.p, entries.len);
+    r->cas = read->cas;
+    r->epoch = read->epoch;
+    r->flags = read->flags;
+    expiry_send(e, op, r, &life, SLICE_NONE, value, tag);
+    block_unref(&value);
 }
 
 /* When an item expires that has so many seconds left; 0: never. */
@@ -335,6 +429,10 @@ void emit_cas_new(struct engine *e, struct op *op, const struct head *read, stru
                   uint64_t tag)
 {
     struct life life = begin_life(e, op->list);
+    if (life_must_wait(&life, read)) {
+        life = life_given(0); /* a later change renews it, or none does */
+        op->list->expires_us = 0;
+    }
     emit_cas_for(e, op, read, &life, value, tag);
 }
 
@@ -406,6 +504,15 @@ static enum head_result head_result_of(struct engine *e, struct list *list, cons
     return list->has_head ? GOT_HEAD : GOT_ABSENT;
 }
 
+/* A list of which all items have been over for a while: its head is removed. */
+static void wish_for_removal(struct engine *e, struct list *list, const struct head *head)
+{
+    if (head_is_timed(head) && e->now.mono_us >= list->compact_after_us && list->merge == NULL &&
+        head_is_over(head, head->read_s - CLOCK_SKEW_S)) {
+        lists_wish(&e->lists, list, WISH_COMPACT, NULL);
+    }
+}
+
 /* A list that may outlive its sublists: a client has touched its head in the server, or it has been
  * renewed nearly as far as they live. Or they do not end, though it does. */
 static void wish_for_life(struct engine *e, struct list *list, const struct head *head)
@@ -416,19 +523,20 @@ static void wish_for_life(struct engine *e, struct list *list, const struct head
     }
 }
 
-enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
-                              struct head **head, char error[LIST_ERROR_MAX])
+enum head_result op_take_head_of(struct engine *e, struct list *list, const struct op_event *event,
+                                 struct head **head, char error[LIST_ERROR_MAX])
 {
     CHECK(*head == NULL);
     if (event->reply != NULL && event->reply->caps != NULL) {
-        op->list->item_size_max = event->reply->caps->item_size_max;
-        op->list->head_server = event->reply->caps->server_name;
+        list->item_size_max = event->reply->caps->item_size_max;
+        list->head_server = event->reply->caps->server_name;
+        list->no_times = event->reply->no_times;
     }
     bool seen = event->status == BE_HIT || event->status == BE_MISS;
-    op->list->has_head = op->list->has_head && !seen;
-    op->list->is_absent = op->list->is_absent && !seen;
+    list->has_head = list->has_head && !seen;
+    list->is_absent = list->is_absent && !seen;
     if (event->status == BE_MISS) {
-        list_note_seen(op->list, 0, event->appended_bytes);
+        list_note_seen(list, 0, event->appended_bytes);
         return GOT_NOTHING;
     }
     if (event->status != BE_HIT) {
@@ -436,19 +544,32 @@ enum head_result op_take_head(struct engine *e, struct op *op, const struct op_e
                  event->text != NULL ? event->text : "backend refused to read the list");
         return GOT_ERROR;
     }
-    if (event->reply->flags != 0 || head_read(event->reply, head) != HEAD_OK) {
-        metric_inc(e->metrics, METRIC_list_foreign);
-        char key[128];
-        snprintf(error, LIST_ERROR_MAX, "%s# holds no list that this version can read",
-                 slice_escape(list_key(op->list), key, sizeof key));
+    if (event->head == NULL) {
+        list_report_foreign(e, list, error);
         return GOT_ERROR;
     }
-    list_note_head(op->list, *head, event->appended_bytes);
-    op->list->expires_us = mono_us_in(e, (*head)->ttl_s);
-    enum head_result got = head_result_of(e, op->list, *head);
+    *head = head_ref(event->head);
+    (*head)->read_s = e->now.wall_s;
+    list_note_head(list, *head, event->appended_bytes);
+    list->expires_us = mono_us_in(e, (*head)->ttl_s);
+    return head_result_of(e, list, *head);
+}
+
+enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
+                              struct head **head, char error[LIST_ERROR_MAX])
+{
+    enum head_result got = op_take_head_of(e, op->list, event, head, error);
+    if (*head == NULL) {
+        return got;
+    }
+    CHECK((*head)->open_count == 0 || ((*head)->is_cut && op->takes_cut));
     if (got == GOT_HEAD && (*head)->run_count > 0) {
         wish_for_life(e, op->list, *head);
     }
+    if (got == GOT_HEAD) {
+        wish_for_removal(e, op->list, *head);
+    }
+    finish_consider(e, op->list, *head);
     return got;
 }
 
@@ -467,58 +588,4 @@ void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX])
                                         : "backend refused the change";
     }
     snprintf(error, LIST_ERROR_MAX, "%s", text);
-}
-
-void calls_give_back(struct engine *e, struct list *list, struct call_queue *calls)
-{
-    struct list_call *call;
-    while ((call = TAILQ_LAST(calls, call_queue)) != NULL) {
-        TAILQ_REMOVE(calls, call, link);
-        call_leave(call);
-        TAILQ_REMOVE(&list->active, call, active);
-        TAILQ_INSERT_HEAD(&list->queue, call, link);
-    }
-    lists_mark_ready(&e->lists, list);
-}
-
-void call_finish(struct engine *e, struct list *list, struct list_call *call,
-                 enum list_status status)
-{
-    if (call->ghost) {
-        free(call);
-        return;
-    }
-    deadline_stop(call);
-    call_leave(call);
-    TAILQ_REMOVE(&list->active, call, active);
-    e->calls--;
-    /* What the same session asked for next may have waited for this. */
-    lists_mark_ready(&e->lists, list);
-    call->status = status;
-    TAILQ_INSERT_TAIL(&e->done, call, link);
-}
-
-void call_fail(struct engine *e, struct list *list, struct list_call *call, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(call->error, sizeof call->error, format, args);
-    va_end(args);
-    if (call->in_doubt) {
-        char text[LIST_ERROR_MAX];
-        memcpy(text, call->error, sizeof text);
-        snprintf(call->error, sizeof call->error,
-                 "outcome unknown: the list has moved to the native layout, and then: %.160s",
-                 text);
-    }
-    call_finish(e, list, call, LIST_SERVER_ERROR);
-}
-
-void calls_fail(struct engine *e, struct list *list, struct call_queue *calls, const char *text)
-{
-    while (!TAILQ_EMPTY(calls)) {
-        struct list_call *call = TAILQ_FIRST(calls);
-        TAILQ_REMOVE(calls, call, link);
-        call_fail(e, list, call, "%s", text);
-    }
 }

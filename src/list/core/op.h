@@ -27,6 +27,7 @@ enum list_known {
     KNOWN_UNKNOWN, /* it was done, or will be, or never is */
     KNOWN_EMPTIED, /* ldrop: the list is empty, but not removed */
     KNOWN_DONE,
+    KNOWN_TOLD, /* the call's error says it */
 };
 
 TAILQ_HEAD(call_queue, list_call);
@@ -38,7 +39,11 @@ struct op_event {
     struct sublist *sublist;      /* a fetched sublist (scan.h), NULL with missing or failed */
     enum be_status status;        /* of the reply or the fetch */
     const char *text;             /* what happened, when status is an error */
-    uint64_t appended_bytes;      /* list.appended_total, when the request was emitted */
+    struct head *head; /* of a reply to a read of a head: what was read, during the call; NULL:
+                          there is none, or it is foreign. All intents are decided, unless the read
+                          was raw, or the head is cut */
+    bool was_held;     /* that read waited for decisions: settle.h */
+    uint64_t appended_bytes; /* list.appended_total, when the request was emitted */
 };
 
 typedef enum progress op_step(struct engine *e, struct op *op, const struct op_event *event);
@@ -61,7 +66,9 @@ struct op {
     bool finished;        /* stays only for answers still to come */
     bool runnable;
     bool has_written;         /* it has sent something that changes an item */
+    bool takes_cut;           /* its reads of its list's head may bring one that is cut: head_cut */
     bool told_unknown;        /* a call was told that the outcome of what is under way is unknown */
+    bool is_held;             /* the read that it waits for is held: settle.h */
     bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
     uint64_t wake_us;         /* while it sleeps */
@@ -82,6 +89,10 @@ void op_abort(struct engine *e, struct op *op);
 void op_start(struct engine *e, struct op *op);
 /* Steps an operation that waits for something other than a reply. */
 void op_resume(struct engine *e, struct op *op);
+/* The same in the next engine_run. */
+void op_wake(struct engine *e, struct op *op);
+/* Not any more: it goes on with the next event. */
+void op_stop_waking(struct op *op, struct engine *e);
 /* Hands an event to the operation and settles what follows. */
 void op_deliver(struct engine *e, struct op *op, const struct op_event *event);
 /* Lets an operation go on that waits for this worker's changes, once there are none. */
@@ -94,6 +105,9 @@ void op_stop_publishing(struct engine *e, struct op *op);
     while (!op_become_publisher(op)) { \
         CO_AWAIT(co, "waiting for own changes"); \
     }
+/* Until when an operation sleeps that has met a conflict so many times, for CO_SLEEP: 1 us to
+ * unit_us, doubled for each of them up to 8 times, by chance. So those that met come back apart. */
+uint64_t op_backoff_end_us(struct engine *e, uint64_t unit_us, unsigned conflicts);
 /* The name of the step that the oldest operation on this list waits in, "" when there is none. */
 const char *op_waiting(const struct engine *e, const struct list *list);
 
@@ -112,8 +126,32 @@ void op_send(struct engine *e, struct op *op, struct be_request *request, struct
 void emit_get(struct engine *e, struct op *op, uint64_t tag);
 /* The same of another list. */
 void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
+/* The same, with intents that are not decided: for what decides them, or waits for that itself. */
+void emit_get_raw_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
+/* The same, and the head is not read: the event brings the reply alone. */
+void emit_get_unread_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
+/* Sends a read again whose answer was held, for that answer; rounds: how often that was so. */
+void emit_get_again(struct engine *e, struct op *op, const struct list *list, uint64_t tag,
+                    uint8_t rounds);
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
+void emit_size_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
+/* Was a write answered so not done, since the item has changed or gone, or takes no appends? */
+static inline bool write_was_refused(enum be_status status)
+{
+    return status == BE_NOT_STORED || status == BE_EXISTS || status == BE_NOT_FOUND;
+}
+
+/* The same, of changes that a failover may lose, since nothing else depends on them: of clients,
+ * who did not read first. */
+void emit_append_blind(struct engine *e, struct op *op, struct block *value, uint64_t tag);
+/* The same to the head of another list, which is known to be one. */
+void emit_append_to(struct engine *e, struct op *op, struct list *list, struct block *value,
+                    uint64_t tag);
+/* The same by CAS of what was read of that list, entries and all, for an item that takes no
+ * appends: one that its server has moved to disk. It keeps its expiry. */
+void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                        struct slice entries, uint64_t tag);
 /* Creates the head, with the prefix's time to live; with one of its own (expiry.h). */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
 void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
@@ -155,6 +193,15 @@ enum head_result {
  * Writes the text behind SERVER_ERROR to error when GOT_ERROR. */
 enum head_result op_take_head(struct engine *e, struct op *op, const struct op_event *event,
                               struct head **head, char error[LIST_ERROR_MAX]);
+/* The same of a raw read, of any list. */
+enum head_result op_take_head_of(struct engine *e, struct list *list, const struct op_event *event,
+                                 struct head **head, char error[LIST_ERROR_MAX]);
+/* Of such a reply: is there no head, but nothing, or what is no head of any version? */
+static inline bool op_head_has_gone(const struct op_event *event)
+{
+    return event->status == BE_MISS ||
+           (event->status == BE_HIT && event->head == NULL && !head_may_be(event->reply));
+}
 
 /* Was a change refused because the server has no room for it? */
 bool op_found_no_memory(const struct op_event *event);
@@ -176,6 +223,11 @@ static inline void call_leave(struct list_call *call)
         call->given_items = NULL;
     }
 }
+/* The list has not the cap that the file says: its changes go back to the queue and wait for a
+ * compaction that sets it. Fails them when that was so too often, or cannot be. head: as read for
+ * them. */
+void calls_await_cap(struct engine *e, struct list *list, struct call_queue *calls,
+                     const struct head *head);
 /* The operation has done nothing: its calls go back to the front of the list's queue, in their
  * order. */
 void calls_give_back(struct engine *e, struct list *list, struct call_queue *calls);

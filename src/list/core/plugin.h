@@ -14,6 +14,9 @@ struct engine;
 struct list_plugin {
     /* Why the call is refused, as the text behind CLIENT_ERROR, or NULL. text is room for it. */
     const char *(*refusal)(const struct list_call *call, char text[LIST_ERROR_MAX]);
+    /* Why such a list is not read together with others, at one instant, or NULL: a look (inner.h)
+     * at it shows all of it, and one CAS number. */
+    const char *(*joint_refusal)(const struct list_policy *policy, struct slice key);
     /* The bytes that the plugin keeps with such a list (list->plugin_state), and what fills them in
      * for a new list; they are zeroed before, and freed with the list. */
     size_t (*list_bytes)(const struct list_policy *policy);

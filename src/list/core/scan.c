@@ -26,16 +26,12 @@ void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t
     op->scan_generation++;
 }
 
-static const struct run *cursor_run(const struct scan *scan, struct scan_cursor *cursor)
+void scan_start_one(struct op *op, struct scan *scan, const struct run *run, uint32_t number,
+                    bool keep, scan_visit *visitor, void *arg)
 {
-    for (;;) {
-        size_t at = scan->newest_first ? scan->run_count - 1 - cursor->run : cursor->run;
-        if (cursor->number < scan->runs[at].range.count) {
-            return &scan->runs[at];
-        }
-        cursor->run++;
-        cursor->number = 0;
-    }
+    scan_start(op, scan, run, 1, false, keep, visitor, arg);
+    scan->fetch = scan->visit = (struct scan_cursor){.number = number, .index = number};
+    scan->total = (uint64_t)number + 1;
 }
 
 /* The number of the sublist that the cursor is at. */
@@ -43,6 +39,46 @@ static uint32_t cursor_number(const struct scan *scan, const struct scan_cursor 
                               const struct run *run)
 {
     return scan->backwards ? run->range.count - 1 - cursor->number : cursor->number;
+}
+
+static size_t cursor_place(const struct scan *scan, const struct scan_cursor *cursor)
+{
+    return scan->newest_first ? scan->run_count - 1 - cursor->run : cursor->run;
+}
+
+static const struct run *cursor_run(const struct scan *scan, struct scan_cursor *cursor)
+{
+    for (;;) {
+        size_t at = cursor_place(scan, cursor);
+        const struct run *run = &scan->runs[at];
+        if (cursor->number == run->range.count) {
+            cursor->run++;
+            cursor->number = 0;
+        } else if (scan->wants == NULL ||
+                   scan->wants(scan->arg, at, cursor_number(scan, cursor, run))) {
+            return run;
+        } else {
+            cursor->number++;
+        }
+    }
+}
+
+void scan_only(struct scan *scan, scan_wants *wants)
+{
+    scan->wants = wants;
+    scan->total = 0;
+    for (size_t i = 0; i < scan->run_count; i++) {
+        for (uint32_t n = 0; n < scan->runs[i].range.count; n++) {
+            scan->total += wants(scan->arg, i, n);
+        }
+    }
+}
+
+size_t scan_place(const struct scan *scan, uint32_t *number)
+{
+    size_t at = cursor_place(scan, &scan->visit);
+    *number = cursor_number(scan, &scan->visit, &scan->runs[at]);
+    return at;
 }
 
 static void fetch_ahead(struct engine *e, struct op *op, struct scan *scan)
@@ -98,7 +134,7 @@ enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan)
             return SCAN_ERROR;
         }
         bool more = scan->visitor(scan->arg, slot->sublist);
-        scan->slice_items += slot->sublist->count;
+        scan->slice_items += scan->visit_items > 0 ? scan->visit_items : slot->sublist->count;
         sublist_unref(&slot->sublist);
         slot->state = SLOT_EMPTY;
         scan->visit.number++;

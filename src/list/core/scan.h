@@ -20,6 +20,8 @@ enum scan_state { SCAN_WAIT, SCAN_YIELD, SCAN_END, SCAN_MISSING, SCAN_ERROR };
 
 /* Visits one sublist. Returns false to end the scan early. */
 typedef bool scan_visit(void *arg, struct sublist *sublist);
+/* Is that sublist of runs[run] to be visited? The same answer whenever it is asked. */
+typedef bool scan_wants(const void *arg, size_t run, uint32_t number);
 
 struct scan_slot {
     enum { SLOT_EMPTY, SLOT_WAITING, SLOT_READY, SLOT_MISSING, SLOT_ERROR } state;
@@ -44,7 +46,10 @@ struct scan {
     struct scan_cursor fetch, visit;
     struct scan_slot slots[SCAN_WINDOW];
     uint32_t slice_items;
+    uint32_t visit_items; /* for slices a visit counts as so many; 0: as the sublist has. Set behind
+                             scan_start */
     scan_visit *visitor;
+    scan_wants *wants; /* NULL: all of them */
     void *arg;
     struct name_range missing;  /* SCAN_MISSING: the run, and the number of the sublist that is not
                                    there */
@@ -54,6 +59,13 @@ struct scan {
 /* runs must live as long as the scan. */
 void scan_start(struct op *op, struct scan *scan, const struct run *runs, size_t run_count,
                 bool newest_first, bool keep, scan_visit *visitor, void *arg);
+/* The same for one sublist of a run. */
+void scan_start_one(struct op *op, struct scan *scan, const struct run *run, uint32_t number,
+                    bool keep, scan_visit *visitor, void *arg);
+/* Behind scan_start: visits no sublists but those that are wanted. */
+void scan_only(struct scan *scan, scan_wants *wants);
+/* Within a visit: which sublist it is. Returns its run's place among the runs. */
+size_t scan_place(const struct scan *scan, uint32_t *number);
 /* Goes on as far as it can. */
 enum scan_state scan_step(struct engine *e, struct op *op, struct scan *scan);
 /* Takes an event whose tag has TAG_SCAN. */

@@ -30,6 +30,10 @@ static uint64_t answer_bytes(const struct list_call *call, struct list_extent ex
         items = u64_least(items, (uint64_t)(call->to - call->from) + 1);
         bytes = u64_least(bytes, items * (policy->max_item_bytes + 1));
     }
+    if (list_verb_has(call->verb, LIST_PICKS)) {
+        items = u64_least(items, (uint64_t)call->count);
+        bytes = u64_least(bytes, items * (policy->max_item_bytes + 1));
+    }
     if (call->form == LIST_FORM_ITEMS) {
         bytes += items * (call->key.len + ITEM_FRAME_BYTES);
     }
@@ -55,9 +59,14 @@ bool session_admit(struct list_call *call, struct list_extent extent)
     if (!session_has_room(call)) {
         return false;
     }
-    session->charged_bytes += bytes - call->charged_bytes;
-    call->charged_bytes = bytes;
+    session_charge(call, bytes);
     return true;
+}
+
+void session_charge(struct list_call *call, uint64_t bytes)
+{
+    call->session->charged_bytes += bytes - call->charged_bytes;
+    call->charged_bytes = bytes;
 }
 
 void session_discharge(struct list_call *call)

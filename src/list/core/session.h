@@ -27,12 +27,14 @@ struct list_session {
     uint64_t limit_bytes;          /* of answers; 0: none */
     uint64_t unread_bytes;         /* of answers that were given and are still in memory */
     const struct list_call *first; /* is started whatever is unread, or NULL */
-    bool gone; /* the client will not take the answers: deferred calls end in errors */
+    bool gone; /* the client will not take the answers: deferred calls, and one that reads several
+                  lists, end in errors */
 
     /* The engine's. */
     uint64_t mark;
     uint64_t phase;
     uint64_t charged_bytes;
+    struct list_call *joint;          /* reads several lists, and has been started; or NULL */
     TAILQ_HEAD(, list_call) deferred; /* about in the order in which they came */
 };
 
@@ -53,6 +55,8 @@ struct list_extent session_extent(const struct head *head);
 /* May the call be started on a list of that extent? Calls with short answers always may. When it
  * may, its answer is charged, in place of what was charged for it before. */
 bool session_admit(struct list_call *call, struct list_extent extent);
+/* The call holds so many bytes now, in place of what was charged for it before. */
+void session_charge(struct list_call *call, uint64_t bytes);
 /* Would a deferred call be admitted, as far as known? */
 bool session_has_room(const struct list_call *call);
 /* The answer is the submitter's. */

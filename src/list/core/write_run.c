@@ -2,6 +2,7 @@
 #include "list/core/write_run.h"
 
 #include "list/core/engine_state.h"
+#include "list/core/run_index.h"
 
 /* Sublists live so much longer than their list: as long as that is to live, within these. So a list
  * that is renewed all the time is written anew once an hour at most, and its sublists do not stay
@@ -10,8 +11,9 @@
 #define STEP_MAX_S (60 * 60 * 24)
 /* A second may end between a look at the clock and a write; servers' seconds end at any time. */
 #define SLACK_S 2
-/* What the clocks of two servers may differ by. */
+/* What the clocks of two servers may differ by; those of a cluster are kept together. */
 #define SKEW_S (60 * 60 * 24)
+#define CLUSTER_SKEW_S (60 * 60)
 
 int64_t sublists_until_s(int64_t now_s, int64_t end_s)
 {
@@ -26,6 +28,8 @@ void writer_live(struct run_writer *w, int64_t now_s, int64_t until_s)
     w->until_s = until_s;
     if (until_s == 0) {
         w->exptime = 0;
+    } else if (w->op->list->policy->pool_type == POOL_COUCHBASE) {
+        w->exptime = (int32_t)(until_s + CLUSTER_SKEW_S); /* the clock was not the node's */
     } else if (left_s <= EXPTIME_RELATIVE_MAX_S) {
         w->exptime = (int32_t)(left_s < STEP_MIN_S ? STEP_MIN_S : left_s);
     } else {
@@ -38,7 +42,8 @@ void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t
 {
     uint64_t limit = list_sublist_limit(op->list);
     writer_fini(w);
-    *w = (struct run_writer){.op = op, .error = error, .limit_bytes = limit};
+    *w = (struct run_writer){
+        .op = op, .error = error, .limit_bytes = limit, .times = RUN_TIMES_NONE};
     name_fresh(&w->announcement.range.name, e->rng);
     /* An entry that does not fit closes a sublist: any two neighbours hold more than one limit
      * together. */
@@ -51,6 +56,32 @@ void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t
 void writer_fini(struct run_writer *w)
 {
     block_unref(&w->sublist);
+    run_index_give_up(&w->index);
+}
+
+void writer_make_index(struct engine *e, struct run_writer *w, uint64_t list_bytes)
+{
+    if (e->indexes != NULL && !lists_view_fits(&e->lists, list_bytes, 0)) {
+        w->index = run_index_begin(e->indexes, list_key(w->op->list), &w->run.range.name,
+                                   w->announcement.range.count, list_bytes / ENTRY_BYTES_TYPICAL);
+    }
+}
+
+enum progress writer_index_step(struct engine *e, struct run_writer *w)
+{
+    struct co *co = &w->op->co;
+    CO_BEGIN(co);
+    while (w->index != NULL && w->run.range.count > 0 && !writer_failed(w) &&
+           !run_index_sort(w->index)) {
+        CO_PAUSE(co, "sorting the index of what was written", PROGRESS_YIELD);
+    }
+    if (w->index != NULL && w->run.range.count > 0 && !writer_failed(w)) {
+        struct locator *locator = run_index_end(&w->index);
+        locator_unref(&locator);
+        metric_inc(e->metrics, METRIC_run_indexes);
+    }
+    run_index_give_up(&w->index);
+    CO_END(co);
 }
 
 static void emit_announcement(struct engine *e, struct run_writer *w)
@@ -147,19 +178,26 @@ void writer_flush(struct engine *e, struct run_writer *w)
     }
     block_unref(&w->sublist);
     w->sublist_entries = 0;
+    if (w->index != NULL && !run_index_end_sublist(w->index)) {
+        run_index_give_up(&w->index);
+    }
 }
 
-void writer_put(struct engine *e, struct run_writer *w, char op, struct slice item)
+void writer_put(struct engine *e, struct run_writer *w, const struct entry *entry)
 {
-    if (w->sublist != NULL && w->sublist->used + entry_bytes(item.len) > w->limit_bytes) {
+    if (w->sublist != NULL && w->sublist->used + entry_size(entry) > w->limit_bytes) {
         writer_flush(e, w);
     }
     if (w->sublist == NULL) {
         w->sublist = sublist_begin(w->limit_bytes);
     }
-    entry_append(&w->sublist, (enum entry_op)op, item);
+    entry_put(&w->sublist, entry);
     w->sublist_entries++;
-    w->run.items += op != ENTRY_DEL;
+    w->run.items += entry->op != ENTRY_DEL;
+    run_times_add(&w->times, entry);
+    if (w->index != NULL) {
+        run_index_add(w->index, entry->op, entry->bytes);
+    }
 }
 
 uint64_t writer_bytes(const struct run_writer *w)
@@ -217,6 +255,9 @@ enum progress undo_step(struct engine *e, struct run_writer *w, const struct op_
 
     CO_BEGIN(co);
     metric_inc(e->metrics, METRIC_list_giveups);
+    if (e->indexes != NULL) {
+        run_indexes_drop(e->indexes, list_key(w->op->list), &w->run.range.name);
+    }
     w->deleted = 0;
     while (w->deleted < w->run.range.count || w->op->due > 0) {
         while (w->deleted < w->run.range.count && w->op->due < WINDOW) {

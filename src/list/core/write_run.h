@@ -27,7 +27,8 @@ struct run_writer {
     uint64_t limit_bytes;             /* of a sublist */
     struct block *sublist;            /* being filled, or NULL */
     uint32_t sublist_entries;
-    struct run run;   /* what was written so far */
+    struct run run;         /* what was written so far */
+    struct run_times times; /* when its items are over */
     int64_t until_s;  /* its sublists live at least until that second of the clock of the head's
                          server; 0: for ever */
     int32_t exptime;  /* that they are written with, for this */
@@ -37,6 +38,7 @@ struct run_writer {
     bool no_memory;   /* that was why */
     bool unknown;     /* a write's outcome is not known, or its name is burnt */
     uint32_t deleted; /* of what was written, when it is undone */
+    struct run_index_build *index; /* of what is written, or NULL */
 };
 
 /* Begins a run under a fresh name; the writer may be one that was used before, or zeroed.
@@ -50,8 +52,13 @@ void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t
 int64_t sublists_until_s(int64_t now_s, int64_t end_s);
 /* Sublists are written so that they live until that second, or for ever (0); now_s as above. */
 void writer_live(struct run_writer *w, int64_t now_s, int64_t until_s);
+/* The run is one of a list of so many bytes: has its index made as well, if the list is too large
+ * for a view. Before the first writer_put. */
+void writer_make_index(struct engine *e, struct run_writer *w, uint64_t list_bytes);
+/* Behind writer_flush: keeps the index, so that those who read the run find it. Nothing is sent. */
+enum progress writer_index_step(struct engine *e, struct run_writer *w);
 /* Copies an entry into the sublist that is being filled. One that is full goes out before. */
-void writer_put(struct engine *e, struct run_writer *w, char op, struct slice item);
+void writer_put(struct engine *e, struct run_writer *w, const struct entry *entry);
 /* Sends what has been put and is not on its way: the last sublist. */
 void writer_flush(struct engine *e, struct run_writer *w);
 /* Bytes of what was put so far, as stored; UINT64_MAX when a part of it is on its way. */

@@ -19,7 +19,7 @@ bool absent_is_idle(const struct head *head, int64_t now_s, int64_t grace_s)
 {
     struct slice rest = head->announcements;
     struct entry entry;
-    bool announces = false, dead = head->garbage_count > 0;
+    bool announces = head->residue != NULL, dead = head->garbage_count > 0;
     while (entry_next(&rest, &entry) == ENTRY_OK) {
         struct announcement announcement;
         if (entry.op == ENTRY_ANNOUNCE && announcement_parse(entry.bytes, &announcement)) {

@@ -23,8 +23,9 @@ static inline bool head_is_absent(const struct head *head)
 /* May another client have the lease? One that ends further in the future than any can last counts
  * as over as well: a clock was wrong. */
 bool lease_is_over(const struct head_marks *marks, int64_t now_s);
-/* Nothing is announced and nothing garbage: may this absent head be removed? One whose lease is
- * over may be filled by its late owner until it expires. */
+/* Nothing is announced, nothing garbage, and it is no primary of a transaction that is not done:
+ * may this absent head be removed? One whose lease is over may be filled by its late owner until it
+ * expires. */
 bool absent_may_go(const struct head *head, int64_t now_s);
 /* Is there something to be purged in an absent head by now, or may it go? grace_s: of
  * announcements.

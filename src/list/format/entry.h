@@ -4,6 +4,7 @@
  *
  *     op  length  :  bytes
  *     +   9       :  user-1234
+ *     @   20      :  1795229331:user-1234     in the list until that second
  *
  * Safe for any bytes, readable by telnet. An op that is not known here stops every reader and every
  * compactor: they never guess.
@@ -22,15 +23,30 @@ enum entry_op {
     ENTRY_DEL = '-',   /* the item is not in the list */
     ENTRY_READD = '=', /* '-' and then '+': it was absent in between, its place is here (what a fold
                           writes over older runs) */
+    ENTRY_TIMED = '@', /* SECOND:item: as '=', but only until that second */
     ENTRY_CLEAR = '!', /* the list is empty as of here; no bytes */
-    ENTRY_ANNOUNCE = '~', /* a run is about to be written: NAME.COUNT.CREATED; with COUNT 0 it is
-                             withdrawn (logs only) */
+    ENTRY_ANNOUNCE = '~',  /* a run is about to be written: NAME.COUNT.CREATED; with COUNT 0 it is
+                              withdrawn (logs only) */
+    ENTRY_INTENT = '?',    /* a change of several lists, as far as it is about this one: intent.h
+                              (logs only) */
+    ENTRY_DECISION = '&',  /* what becomes of such a change (logs only) */
+    ENTRY_CONDITION = '.', /* an item that a condition of such a change is about (intents only) */
 };
 
 struct entry {
     char op;
-    struct slice bytes;
+    uint32_t until_s;   /* ENTRY_TIMED: the item is over in that second since 1970; else 0 */
+    struct slice bytes; /* ENTRY_TIMED: the item alone */
 };
+
+/* The seconds that an entry can name. */
+#define ENTRY_UNTIL_MIN_S 1u
+#define ENTRY_UNTIL_MAX_S UINT32_MAX
+/* What the clocks of two proxies may differ by (docs/guarantees.md). An item that is over is taken
+ * out of what is stored only after that: for all proxies it is over then. */
+#define CLOCK_SKEW_S 60
+/* For now_s: no item is over yet. */
+#define ENTRY_NEVER_OVER INT64_C(0)
 
 enum entry_status { ENTRY_OK, ENTRY_END, ENTRY_MALFORMED };
 
@@ -40,14 +56,27 @@ enum entry_status { ENTRY_OK, ENTRY_END, ENTRY_MALFORMED };
 static inline bool entry_op_known(char op)
 {
     return op == ENTRY_ADD || op == ENTRY_DEL || op == ENTRY_READD || op == ENTRY_CLEAR ||
-           op == ENTRY_ANNOUNCE;
+           op == ENTRY_TIMED || op == ENTRY_ANNOUNCE || op == ENTRY_INTENT ||
+           op == ENTRY_DECISION || op == ENTRY_CONDITION;
+}
+
+/* Was this item in the list for a time that is over? */
+static inline bool entry_is_over(char op, uint32_t until_s, int64_t now_s)
+{
+    return op == ENTRY_TIMED && (int64_t)until_s <= now_s;
+}
+
+/* Does an entry with this op, the last one of its item, say that it is in the list? */
+static inline bool entry_is_in(char op, uint32_t until_s, int64_t now_s)
+{
+    return op == ENTRY_ADD || op == ENTRY_READD || (op == ENTRY_TIMED && (int64_t)until_s > now_s);
 }
 
 /* entry_next for what it does not do itself. */
 enum entry_status entry_next_any(struct slice *rest, struct entry *out);
 
 /* Takes the next entry from *rest. ENTRY_END: nothing is left. ENTRY_MALFORMED: cut short, or an op
- * not known here. The entry's bytes point into *rest. */
+ * not known here, or a second that none can name. The entry's bytes point into *rest. */
 static inline enum entry_status entry_next(struct slice *rest, struct entry *out)
 {
     /* Every read and every compaction goes through whole logs: those of one or two digits, which
@@ -62,8 +91,10 @@ static inline enum entry_status entry_next(struct slice *rest, struct entry *out
             header = digit <= 9 ? 4 : 0;
             n = n * 10 + digit;
         }
-        if (header > 0 && rest->len >= header + n && (*p == ENTRY_ADD || *p == ENTRY_DEL)) {
+        if (header > 0 && rest->len >= header + n &&
+            (*p == ENTRY_ADD || *p == ENTRY_DEL || *p == ENTRY_READD)) {
             out->op = *p;
+            out->until_s = 0;
             out->bytes = slice_make(p + header, n);
             rest->p += header + n;
             rest->len -= header + n;
@@ -94,7 +125,27 @@ static inline size_t entry_bytes(size_t len)
 /* For guesses of how many entries some bytes are. */
 #define ENTRY_BYTES_TYPICAL 24u
 
-/* Appends an entry to the block (see block_append). */
+/* Bytes that the entry takes. */
+static inline size_t entry_size(const struct entry *entry)
+{
+    size_t len = entry->bytes.len;
+    if (entry->op == ENTRY_TIMED) {
+        len += 2; /* a digit and the colon */
+        for (uint32_t second = entry->until_s; second >= 10; second /= 10) {
+            len++;
+        }
+    }
+    return entry_bytes(len);
+}
+/* Bytes that an item of len bytes takes at most, as an entry with a time. */
+static inline size_t entry_timed_bytes_max(size_t len)
+{
+    return entry_bytes(10 + 1 + len);
+}
+
+/* Appends an entry to the block (see block_append); of any op but ENTRY_TIMED. */
 void entry_append(struct block **b, enum entry_op op, struct slice bytes);
+/* The same of any op. */
+void entry_put(struct block **b, const struct entry *entry);
 
 #endif

@@ -65,14 +65,14 @@ void fold_reserve(struct fold *fold, uint32_t items)
     }
 }
 
-static uint32_t push_item(struct fold *fold, struct slice item, char outcome)
+static uint32_t push_item(struct fold *fold, struct slice item, char outcome, uint32_t until_s)
 {
-    if (fold->count == fold->cap) {
-        fold->cap = fold->cap == 0 ? TABLE_MIN / 2 : fold->cap * 2;
-        fold->items = realloc(fold->items, fold->cap * sizeof *fold->items);
+    if (fold->count == fold->room) {
+        fold->room = fold->room == 0 ? TABLE_MIN / 2 : fold->room * 2;
+        fold->items = realloc(fold->items, fold->room * sizeof *fold->items);
         CHECK(fold->items != NULL);
     }
-    fold->items[fold->count] = (struct fold_item){item, outcome, false};
+    fold->items[fold->count] = (struct fold_item){item, until_s, outcome, false};
     return ++fold->count;
 }
 
@@ -86,8 +86,10 @@ static void clear(struct fold *fold)
     fold->cleared = true;
 }
 
-void fold_apply(struct fold *fold, enum entry_op op, struct slice item)
+void fold_put(struct fold *fold, const struct entry *entry)
 {
+    struct slice item = entry->bytes;
+    char op = entry->op;
     if (op == ENTRY_CLEAR) {
         clear(fold);
         return;
@@ -99,31 +101,26 @@ void fold_apply(struct fold *fold, enum entry_op op, struct slice item)
     struct fold_slot *slot = &fold->table[find_slot(fold, item, hash)];
     if (slot->index == 0) {
         slot->hash = hash;
-        slot->index = push_item(fold, arena_copy(&fold->arena, item), (char)op);
+        slot->index = push_item(fold, arena_copy(&fold->arena, item), op, entry->until_s);
         fold->table_used++;
         return;
     }
     struct fold_item *known = &fold->items[slot->index - 1];
     if (op == ENTRY_DEL) {
         known->outcome = ENTRY_DEL;
-    } else if (op == ENTRY_READD || known->outcome == ENTRY_DEL) {
-        /* Absent in between: the old place is void, the new one is here. */
+    } else if (op != ENTRY_ADD || known->outcome == ENTRY_DEL || known->outcome == ENTRY_TIMED) {
+        /* Absent in between, or there with another time: the old place is void, the new one is
+         * here. */
         known->outcome = 0;
-        slot->index = push_item(fold, known->item, ENTRY_READD);
+        slot->index = push_item(fold, known->item, op == ENTRY_TIMED ? ENTRY_TIMED : ENTRY_READD,
+                                entry->until_s);
     }
 }
 
-bool fold_apply_entries(struct fold *fold, struct slice entries)
+void fold_set_cap(struct fold *fold, struct cap cap)
 {
-    struct entry entry;
-    enum entry_status status;
-    fold_reserve(fold, (uint32_t)(entries.len / ENTRY_BYTES_TYPICAL));
-    while ((status = entry_next(&entries, &entry)) == ENTRY_OK) {
-        if (entry.op != ENTRY_ANNOUNCE) {
-            fold_apply(fold, (enum entry_op)entry.op, entry.bytes);
-        }
-    }
-    return status == ENTRY_END;
+    CHECK(fold->count == 0);
+    fold->cap = cap;
 }
 
 static uint32_t find_index(const struct fold *fold, struct slice item)
@@ -135,10 +132,16 @@ static uint32_t find_index(const struct fold *fold, struct slice item)
     return index == 0 ? NOT_FOUND : index - 1;
 }
 
-char fold_outcome(const struct fold *fold, struct slice item)
+const struct fold_item *fold_find(const struct fold *fold, struct slice item)
 {
     uint32_t index = find_index(fold, item);
-    return index == NOT_FOUND ? 0 : fold->items[index].outcome;
+    return index == NOT_FOUND ? NULL : &fold->items[index];
+}
+
+char fold_outcome(const struct fold *fold, struct slice item)
+{
+    const struct fold_item *known = fold_find(fold, item);
+    return known == NULL ? 0 : known->outcome;
 }
 
 char fold_over(struct fold *fold, char base_op, struct slice item)
@@ -154,8 +157,8 @@ char fold_over(struct fold *fold, char base_op, struct slice item)
     if (known->outcome != ENTRY_ADD) {
         return 0;
     }
-    if (base_op == ENTRY_DEL) {
-        /* Absent at the end of the base, added in the fold: its place is in the fold. */
+    if (base_op == ENTRY_DEL || base_op == ENTRY_TIMED) {
+        /* Absent at the end of the base, or there for a time: its place is in the fold. */
         known->outcome = ENTRY_READD;
         return 0;
     }
@@ -163,25 +166,40 @@ char fold_over(struct fold *fold, char base_op, struct slice item)
     return base_op;
 }
 
-bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item)
+bool fold_next_entry(const struct fold *fold, bool oldest, int64_t over_s, uint32_t *at,
+                     struct entry *entry)
 {
     while (*at < fold->count) {
         const struct fold_item *known = &fold->items[(*at)++];
-        if (known->outcome == 0 || known->placed || (oldest && known->outcome == ENTRY_DEL)) {
+        bool over = entry_is_over(known->outcome, known->until_s, over_s);
+        char op = over ? (char)ENTRY_DEL : known->outcome;
+        if (op == 0 || known->placed || (oldest && op == ENTRY_DEL)) {
             continue;
         }
-        *op = oldest ? ENTRY_ADD : known->outcome;
-        *item = known->item;
+        entry->op = oldest && op == ENTRY_READD ? (char)ENTRY_ADD : op;
+        entry->until_s = op == ENTRY_TIMED ? known->until_s : 0;
+        entry->bytes = known->item;
         return true;
     }
     return false;
 }
 
-bool fold_previous(const struct fold *fold, uint32_t *at, struct slice *item)
+bool fold_next(const struct fold *fold, bool oldest, uint32_t *at, char *op, struct slice *item)
+{
+    struct entry entry;
+    if (!fold_next_entry(fold, oldest, ENTRY_NEVER_OVER, at, &entry)) {
+        return false;
+    }
+    *op = entry.op;
+    *item = entry.bytes;
+    return true;
+}
+
+bool fold_previous(const struct fold *fold, int64_t over_s, uint32_t *at, struct slice *item)
 {
     while (*at > 0) {
         const struct fold_item *known = &fold->items[--*at];
-        if (known->outcome != 0 && known->outcome != ENTRY_DEL && !known->placed) {
+        if (entry_is_in(known->outcome, known->until_s, over_s) && !known->placed) {
             *item = known->item;
             return true;
         }
@@ -191,6 +209,6 @@ bool fold_previous(const struct fold *fold, uint32_t *at, struct slice *item)
 
 size_t fold_bytes(const struct fold *fold)
 {
-    return fold->arena.bytes + fold->cap * sizeof *fold->items +
+    return fold->arena.bytes + fold->room * sizeof *fold->items +
            fold->table_size * sizeof *fold->table;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "list/format/intent.h"
 #include "list/format/sublist.h"
 
 #define VERSION_TEXT "^1"
@@ -54,6 +55,27 @@ static bool parse_absent(struct slice field, struct head_marks *marks)
     return ok;
 }
 
+/* Takes a second that an entry can name, or zero where that is allowed. */
+static bool take_second(struct slice *field, bool zero, uint32_t *second_s)
+{
+    uint64_t second;
+    if (!number_take(field, &second) || second > ENTRY_UNTIL_MAX_S || (second == 0 && !zero)) {
+        return false;
+    }
+    *second_s = (uint32_t)second;
+    return true;
+}
+
+static bool parse_times(struct slice field, struct run_times *times)
+{
+    (void)slice_take(&field, 1);
+    bool ok = !times->timed && take_second(&field, false, &times->earliest_s) && field.len > 0 &&
+              slice_take(&field, 1).p[0] == '.' && take_second(&field, true, &times->latest_s) &&
+              field.len == 0 && (times->latest_s == 0 || times->latest_s >= times->earliest_s);
+    times->timed = ok;
+    return ok;
+}
+
 static bool parse_field(struct head *head, struct slice field)
 {
     switch (field.p[0]) {
@@ -62,6 +84,10 @@ static bool parse_field(struct head *head, struct slice field)
         return parse_garbage(field, &head->garbage[head->garbage_count++]);
     case '@':
         return parse_sublists_until(field, &head->marks);
+    case '%':
+        return parse_times(field, &head->marks.times);
+    case '#':
+        return head->marks.cap.max == 0 && cap_parse(field, &head->marks.cap);
     case '?':
         return parse_absent(field, &head->marks);
     default:
@@ -89,41 +115,141 @@ static bool parse_header(struct head *head, struct slice rest)
             return false;
         }
     }
-    /* What is to be taken for missing has no content yet. */
-    return !head->marks.absent || head->run_count == 0;
+    /* What is to be taken for missing has no content yet, and gets a cap with it. */
+    bool bare = head->run_count == 0;
+    return (!head->marks.absent || (bare && head->marks.cap.max == 0)) &&
+           (head->marks.cap.max == 0 || bare);
 }
 
-/* Goes through the log once; false when it is malformed. */
-static bool parse_log(struct head *head)
+/* Goes through the plain log once; false when it is malformed, or no plain log. */
+static bool parse_plain_log(struct head *head, bool *needs_resolving)
 {
     struct slice log = head->log, left = log;
     struct entry entry;
     enum entry_status status;
+    struct run_times times = RUN_TIMES_NONE;
     head->announcements = SLICE_NONE;
+    head->clears = false;
+    *needs_resolving = false;
     while ((status = entry_next(&log, &entry)) == ENTRY_OK) {
         struct announcement announcement;
-        if (entry.op == ENTRY_ANNOUNCE && !announcement_parse(entry.bytes, &announcement)) {
+        bool plain =
+            entry.op != ENTRY_INTENT && entry.op != ENTRY_DECISION && entry.op != ENTRY_CONDITION;
+        if (!plain ||
+            (entry.op == ENTRY_ANNOUNCE && !announcement_parse(entry.bytes, &announcement))) {
+            *needs_resolving = entry.op == ENTRY_INTENT || entry.op == ENTRY_DECISION;
             return false;
         }
         if (entry.op == ENTRY_ANNOUNCE && head->announcements.len == 0) {
             head->announcements = left;
         }
         head->clears = head->clears || entry.op == ENTRY_CLEAR;
+        times = entry.op == ENTRY_CLEAR ? RUN_TIMES_NONE : times;
+        run_times_add(&times, &entry);
         left = log;
     }
+    head->log_timed = times.timed;
+    head->log_latest_s = times.latest_s;
     return status == ENTRY_END;
 }
 
-enum head_status head_read(const struct be_reply *reply, struct head **out)
+static bool rolls_back(const struct be_reply *reply)
 {
-    struct slice value = reply->value;
+    return reply->caps != NULL && reply->caps->rolls_back;
+}
+
+/* Logs without intents are gone through once, as they are. */
+static bool parse_log(struct head *head, struct slice key, const struct be_reply *reply)
+{
+    bool needs_resolving;
+    struct resolved resolved;
+    if (parse_plain_log(head, &needs_resolving)) {
+        return true;
+    }
+    bool capped = head->marks.cap.max != 0;
+    if (!needs_resolving || !resolve_log(head->log, key, capped, rolls_back(reply), &resolved)) {
+        return false;
+    }
+    head->intents = resolved.intents;
+    head->intent_count = resolved.intent_count;
+    head->open_count = resolved.open_count;
+    head->residue = resolved.residue;
+    head->log_block = resolved.log;
+    head->log = slice_make(resolved.log->data, resolved.log->used);
+    return parse_plain_log(head, &needs_resolving);
+}
+
+static void head_free(struct head *head)
+{
+    block_unref(&head->block);
+    block_unref(&head->log_block);
+    block_unref(&head->residue);
+    if (head->whole == NULL) {
+        free(head->intents);
+    }
+    head_unref(&head->whole);
+    free(head);
+}
+
+/* The fields of the header, and the log. False when it does not begin as a head does. */
+static bool split(struct slice value, struct slice *header, struct slice *log)
+{
     const char *line_end = value.len > 0 ? memchr(value.p, '\n', value.len) : NULL;
     if (line_end == NULL || !slice_starts_with(value, SLICE_LIT(VERSION_TEXT))) {
+        return false;
+    }
+    *log = value;
+    *header = slice_take(log, (size_t)(line_end - value.p));
+    (void)slice_take(log, 1);
+    (void)slice_take(header, sizeof VERSION_TEXT - 1);
+    return true;
+}
+
+enum head_status head_read_state(const struct be_reply *reply, struct slice key,
+                                 const struct name *name, enum intent_state *state)
+{
+    struct slice header, log, field;
+    bool capped = false;
+    if (!split(reply->value, &header, &log)) {
         return HEAD_FOREIGN;
     }
-    struct slice header = slice_make(value.p, (size_t)(line_end - value.p));
-    (void)slice_take(&header, sizeof VERSION_TEXT - 1);
+    while (next_field(&header, &field)) {
+        capped = capped || field.p[0] == '#';
+    }
+    bool ok = resolve_state(log, key, capped, rolls_back(reply), name, state);
+    return ok ? HEAD_OK : HEAD_FOREIGN;
+}
+
+/* A fold takes decisions along, and leaves only those behind an undecided intent: where none stands
+ * in front, nothing was folded since the commit. What a fold has taken of a committed transaction
+ * was done, and that note stands behind the commit. */
+bool head_commit_came_late(const struct be_reply *reply, const struct name *name)
+{
+    struct slice header, rest;
+    struct entry entry;
+    bool after_intent = false, commit = false, done = false, covered = false;
+    bool is_head = split(reply->value, &header, &rest);
+    while (is_head && entry_next(&rest, &entry) == ENTRY_OK) {
+        struct name other;
+        enum decision decision;
+        after_intent = after_intent || entry.op == ENTRY_INTENT;
+        if (entry.op == ENTRY_DECISION && decision_parse(entry.bytes, &other, &decision) &&
+            name_equal(&other, name)) {
+            covered = covered || (decision == DECISION_COMMIT && !commit && after_intent);
+            commit = commit || decision == DECISION_COMMIT;
+            done = done || decision == DECISION_DONE;
+        }
+    }
+    return commit && (!done || !covered);
+}
+
+enum head_status head_read(const struct be_reply *reply, struct slice key, struct head **out)
+{
+    struct slice value = reply->value, header, log;
     size_t fields = 0;
+    if (!split(value, &header, &log)) {
+        return HEAD_FOREIGN;
+    }
     for (size_t i = 0; i < header.len; i++) {
         fields += header.p[i] == ' ';
     }
@@ -134,16 +260,20 @@ enum head_status head_read(const struct be_reply *reply, struct head **out)
     head->runs = (struct run *)(head + 1);
     head->garbage = (struct garbage *)(head->runs + fields);
     head->value = value;
-    head->log = slice_make(line_end + 1, value.len - (size_t)(line_end + 1 - value.p));
+    head->log = log;
+    head->raw_log_bytes = head->log.len;
     head->cas = reply->cas;
     head->epoch = reply->epoch;
     head->ttl_s = reply->ttl_s;
     head->flags = reply->flags;
-    if (!parse_header(head, header) || !parse_log(head)) {
-        free(head);
+    if (!parse_header(head, header) || !parse_log(head, key, reply)) {
+        head_free(head);
         return HEAD_FOREIGN;
     }
     head->block = block_ref(reply->block);
+    if (head->log_block == NULL) {
+        head->log_block = block_ref(head->block);
+    }
     *out = head;
     return HEAD_OK;
 }
@@ -159,14 +289,79 @@ void head_unref(struct head **slot)
     struct head *head = *slot;
     *slot = NULL;
     if (head != NULL && --head->refs == 0) {
-        block_unref(&head->block);
-        free(head);
+        head_free(head);
     }
 }
 
-size_t head_header_bytes(const struct head *head)
+size_t head_spent_bytes(const struct head *head)
 {
-    return head->value.len - head->log.len;
+    size_t kept = head->log.len + (head->residue != NULL ? head->residue->used : 0);
+    return head_front_bytes(head) - kept;
+}
+
+const struct head_intent *head_find_intent(const struct head *head, const struct name *name)
+{
+    for (size_t i = 0; i < head->intent_count; i++) {
+        if (name_equal(&head->intents[i].name, name)) {
+            return &head->intents[i];
+        }
+    }
+    return NULL;
+}
+
+enum intent_state head_intent_state(const struct head *head, const struct name *name)
+{
+    const struct head_intent *intent = head_find_intent(head, name);
+    return intent == NULL ? INTENT_GONE : intent->state;
+}
+
+bool head_intent_is_crossed(const struct head *head, const struct name *name)
+{
+    const struct head_intent *intent = head_find_intent(head, name);
+    return intent != NULL && intent->crossed;
+}
+
+struct head *head_in_front(struct head *head, const struct name *name)
+{
+    const struct head_intent *intent = head_find_intent(head, name);
+    struct head *front = malloc(sizeof *front);
+    bool needs_resolving;
+    CHECK(intent != NULL && front != NULL);
+    *front = *head;
+    front->refs = 1;
+    front->whole = head_ref(head); /* runs, garbage and intents are its */
+    (void)block_ref(front->block);
+    (void)block_ref(front->log_block);
+    if (front->residue != NULL) {
+        (void)block_ref(front->residue);
+    }
+    front->log.len = intent->plain;
+    bool whole = parse_plain_log(front, &needs_resolving);
+    CHECK(whole);
+    return front;
+}
+
+struct head *head_cut(struct head *head)
+{
+    size_t i = 0;
+    while (head->intents[i].state != INTENT_OPEN) {
+        i++;
+        CHECK(i < head->intent_count);
+    }
+    struct head *front = head_in_front(head, &head->intents[i].name);
+    front->is_cut = true;
+    front->cut_at = head->intents[i].at;
+    block_unref(&front->residue);
+    while (i-- > 0) {
+        residue_append(&front->residue, &head->intents[i]);
+    }
+    return front;
+}
+
+bool head_announces(const struct head *head, const struct name *name)
+{
+    return log_has_announcement(head->announcements, name) ||
+           log_has_announcement(head_tail(head), name);
 }
 
 uint64_t head_run_bytes(const struct head *head)
@@ -176,6 +371,20 @@ uint64_t head_run_bytes(const struct head *head)
         sum = u64_sum(sum, head->runs[i].bytes); /* any client may write a head */
     }
     return sum;
+}
+
+uint32_t head_runs_known(const struct head *head, const void *runs, uint32_t count,
+                         size_t run_bytes, size_t name_at)
+{
+    uint32_t known = 0;
+    while (known < count && known < head->run_count) {
+        const char *run = (const char *)runs + known * run_bytes;
+        if (!name_equal((const struct name *)(run + name_at), &head->runs[known].range.name)) {
+            break;
+        }
+        known++;
+    }
+    return known;
 }
 
 uint64_t head_sublists(const struct head *head)
@@ -195,12 +404,45 @@ bool head_has_items(const struct head *head)
     bool added_last = false;
     while (entry_next(&log, &entry) == ENTRY_OK) {
         deletions += entry.op == ENTRY_DEL;
-        added_last = entry.op == ENTRY_ANNOUNCE ? added_last
-                                                : entry.op == ENTRY_ADD || entry.op == ENTRY_READD;
+        if (entry.op != ENTRY_ANNOUNCE) {
+            added_last = entry_is_in(entry.op, entry.until_s, head->read_s);
+        }
     }
-    /* What the newest run adds is in the list, but for what the log takes out. */
-    bool below = !head->clears && head->run_count > 0;
+    /* What the newest run adds is in the list, but for what the log takes out, and for what is
+     * over. */
+    bool below = !head->clears && head->run_count > 0 && !head->marks.times.timed;
     return added_last || (below && head->runs[head->run_count - 1].items > deletions);
+}
+
+struct run_times run_times_join(struct run_times a, struct run_times b)
+{
+    struct run_times sum = {.timed = a.timed || b.timed};
+    if (sum.timed) {
+        bool first = a.timed && (!b.timed || a.earliest_s <= b.earliest_s);
+        sum.earliest_s = first ? a.earliest_s : b.earliest_s;
+    }
+    if (a.latest_s != 0 && b.latest_s != 0) {
+        sum.latest_s = a.latest_s > b.latest_s ? a.latest_s : b.latest_s;
+    }
+    return sum;
+}
+
+void run_times_add(struct run_times *times, const struct entry *entry)
+{
+    if (entry->op == ENTRY_TIMED) {
+        *times = run_times_join(*times, (struct run_times){true, entry->until_s, entry->until_s});
+    } else if (entry->op == ENTRY_ADD || entry->op == ENTRY_READD) {
+        times->latest_s = 0;
+    }
+}
+
+bool head_is_over(const struct head *head, int64_t now_s)
+{
+    const struct run_times *runs = &head->marks.times;
+    bool runs_over = head->run_count == 0 || head->clears ||
+                     (runs->timed && runs->latest_s != 0 && runs->latest_s <= now_s);
+    return head_is_timed(head) && runs_over && head->log_latest_s != 0 &&
+           head->log_latest_s <= now_s;
 }
 
 static void append_marks(struct block **b, const struct head_marks *marks)
@@ -209,6 +451,16 @@ static void append_marks(struct block **b, const struct head_marks *marks)
     if (marks->sublists_until_s != 0) {
         memcpy(field, " @", 2);
         block_append(b, field, 2 + format_u64(field + 2, (uint64_t)marks->sublists_until_s));
+    }
+    if (marks->times.timed) {
+        memcpy(field, " %", 2);
+        size_t n = 2 + format_u64(field + 2, marks->times.earliest_s);
+        field[n++] = '.';
+        n += format_u64(field + n, marks->times.latest_s);
+        block_append(b, field, n);
+    }
+    if (marks->cap.max != 0) {
+        block_append(b, field, cap_format(field, marks->cap));
     }
     if (marks->absent) {
         memcpy(field, " ?", 2);

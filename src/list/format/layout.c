@@ -14,7 +14,15 @@ static void add_garbage(struct layout *layout, const struct name_range *range, b
 
 void layout_init(struct layout *layout, const struct head *head)
 {
-    *layout = (struct layout){.marks = head->marks, .log = block_new(head->log.len + 256)};
+    CHECK(head->whole == NULL ? head->open_count == 0 : head->is_cut);
+    *layout = (struct layout){.marks = head->marks,
+                              .residue = head->residue != NULL ? block_ref(head->residue) : NULL,
+                              .log = block_new(head->log.len + 256)};
+    struct slice tail = head->is_cut ? head_tail(head) : SLICE_NONE;
+    if (tail.len > 0) {
+        layout->tail = block_new_exact(tail.len);
+        block_append(&layout->tail, tail.p, tail.len);
+    }
     for (size_t i = 0; i < head->run_count; i++) {
         layout_insert_run(layout, i, &head->runs[i]);
     }
@@ -27,7 +35,9 @@ void layout_fini(struct layout *layout)
 {
     free(layout->runs);
     free(layout->garbage);
+    block_unref(&layout->residue);
     block_unref(&layout->log);
+    block_unref(&layout->tail);
     *layout = (struct layout){0};
 }
 
@@ -42,6 +52,7 @@ void layout_make_absent(struct layout *layout)
 {
     CHECK(layout->run_count == 0);
     layout_fill(layout);
+    layout->marks.cap = (struct cap){0};
     layout->marks.absent = true;
 }
 
@@ -53,6 +64,14 @@ void layout_insert_run(struct layout *layout, size_t at, const struct run *run)
             (layout->run_count - at) * sizeof *layout->runs);
     layout->runs[at] = *run;
     layout->run_count++;
+}
+
+void layout_publish_run(struct layout *layout, size_t at, const struct run *run,
+                        const struct run_times *times)
+{
+    struct head_marks *marks = &layout->marks;
+    marks->times = layout->run_count == 0 ? *times : run_times_join(marks->times, *times);
+    layout_insert_run(layout, at, run);
 }
 
 void layout_drop_runs(struct layout *layout, size_t at, size_t count)
@@ -67,6 +86,7 @@ void layout_drop_runs(struct layout *layout, size_t at, size_t count)
         layout->run_count -= count;
         if (layout->run_count == 0) {
             layout->marks.sublists_until_s = 0; /* there are none to speak of */
+            layout->marks.times = (struct run_times){0};
         }
     }
 }
@@ -84,9 +104,41 @@ bool layout_remove_garbage(struct layout *layout, const struct garbage *garbage)
     return false;
 }
 
+static void append_without(struct block **b, struct slice log, const struct name *own)
+{
+    struct entry entry;
+    for (const char *start = log.p; entry_next(&log, &entry) == ENTRY_OK; start = log.p) {
+        struct announcement announcement;
+        bool is_own = entry.op == ENTRY_ANNOUNCE &&
+                      announcement_parse(entry.bytes, &announcement) &&
+                      name_equal(&announcement.range.name, own);
+        if (!is_own) {
+            block_append(b, start, (size_t)(log.p - start));
+        }
+    }
+}
+
+void layout_append_log(struct layout *layout, struct slice log, const struct name *own)
+{
+    append_without(&layout->log, log, own);
+}
+
+/* What this proxy has announced behind an open intent. */
+static void take_off_tail(struct layout *layout, const struct name *own)
+{
+    struct slice tail = slice_make(layout->tail->data, layout->tail->used);
+    struct block *kept = block_new_exact(tail.len);
+    append_without(&kept, tail, own);
+    block_unref(&layout->tail);
+    layout->tail = kept;
+}
+
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry)
 {
     size_t swept = 0;
+    if (carry->own != NULL && layout->tail != NULL) {
+        take_off_tail(layout, carry->own);
+    }
     struct slice whole = log;
     struct entry entry;
     for (;;) {
@@ -116,13 +168,12 @@ size_t layout_carry(struct layout *layout, struct slice log, const struct carry 
     }
 }
 
-void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest)
+void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest, int64_t over_s)
 {
     uint32_t at = 0;
-    char op;
-    struct slice item;
-    while (fold_next(fold, oldest, &at, &op, &item)) {
-        entry_append(&layout->log, (enum entry_op)op, item);
+    struct entry entry;
+    while (fold_next_entry(fold, oldest, over_s, &at, &entry)) {
+        entry_put(&layout->log, &entry);
     }
 }
 
@@ -136,26 +187,38 @@ size_t layout_fold_log(struct layout *layout, const struct head *head, const str
     }
     size_t swept = layout_carry(layout, head->announcements, carry);
     /* What stands in an absent head will lie over what fills the list. */
-    layout_append_fold(layout, log, layout->run_count == 0 && !layout->marks.absent);
+    layout_append_fold(layout, log, layout->run_count == 0 && !layout->marks.absent,
+                       carry->now_s - CLOCK_SKEW_S);
     return swept;
 }
 
 struct block *layout_value(const struct layout *layout)
 {
-    struct block *value =
-        block_new(layout->log->used + 64 * (2 + layout->run_count + layout->garbage_count));
+    size_t residue_bytes = layout->residue != NULL ? layout->residue->used : 0;
+    size_t tail_bytes = layout->tail != NULL ? layout->tail->used : 0;
+    struct block *value = block_new(residue_bytes + layout->log->used + tail_bytes +
+                                    64 * (2 + layout->run_count + layout->garbage_count));
     struct head_marks marks = layout->marks;
     if (layout->run_count == 0) {
         marks.sublists_until_s = 0; /* there are none to speak of */
+        marks.times.timed = false;
     }
+    CHECK(marks.cap.max == 0 || layout->run_count == 0);
     head_append_header(&value, &marks, layout->runs, layout->run_count, layout->garbage,
                        layout->garbage_count);
+    if (residue_bytes > 0) {
+        block_append(&value, layout->residue->data, residue_bytes);
+    }
     block_append(&value, layout->log->data, layout->log->used);
+    if (tail_bytes > 0) {
+        block_append(&value, layout->tail->data, tail_bytes);
+    }
     return value;
 }
 
 bool layout_is_empty(const struct layout *layout)
 {
     return layout->run_count == 0 && layout->garbage_count == 0 && layout->log->used == 0 &&
-           !layout->marks.absent; /* "@" is not written without runs */
+           layout->residue == NULL && layout->tail == NULL && !layout->marks.absent; /* "@" and "%"
+                                                                are not written without runs */
 }

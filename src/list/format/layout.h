@@ -14,10 +14,13 @@ struct layout {
     struct garbage *garbage;
     size_t garbage_count, garbage_cap;
     struct head_marks marks;
+    struct block *residue; /* stands in front of the log, or NULL */
     struct block *log;
+    struct block *tail; /* stands behind the log, or NULL: what stood behind the cut */
 };
 
-/* Begins with the runs, garbage and marks of the head and an empty log. */
+/* Begins with the runs, garbage, marks, residue and tail of the head and an empty log. No intent of
+ * the head is open, or it was cut in front of them by head_cut. */
 void layout_init(struct layout *layout, const struct head *head);
 void layout_fini(struct layout *layout);
 
@@ -28,6 +31,9 @@ void layout_fill(struct layout *layout);
 void layout_make_absent(struct layout *layout);
 
 void layout_insert_run(struct layout *layout, size_t at, const struct run *run);
+/* The same of a run that was not in the head before: when its items are over. */
+void layout_publish_run(struct layout *layout, size_t at, const struct run *run,
+                        const struct run_times *times);
 /* Moves count runs from position at on to the garbage: nothing refers to them any more. */
 void layout_drop_runs(struct layout *layout, size_t at, size_t count);
 /* Takes the first garbage of that name and kind off; false when there is none. */
@@ -42,22 +48,26 @@ struct carry {
     bool keep_ops;
 };
 
-/* Appends the log's entries to the new log by those rules. A proxy that
- * removes the announcement of another one sees to its names (storage rule 6): they become garbage
- * in the same step. Returns how
- * many were swept. */
+/* Appends the log's entries to the new log by those rules; own is taken off the tail as well. A
+ * proxy that removes the announcement of another one sees to its names (storage rule 6): they
+ * become garbage in the same step. Returns how many were swept. */
 size_t layout_carry(struct layout *layout, struct slice log, const struct carry *carry);
-/* Appends what the fold amounts to; oldest: nothing lies below it, nor ever will. */
-void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest);
+/* Appends the log's entries as they are, but for announcements of own. */
+void layout_append_log(struct layout *layout, struct slice log, const struct name *own);
+/* Appends what the fold amounts to, without what is over in the second over_s; oldest: nothing lies
+ * below it, nor ever will. */
+void layout_append_fold(struct layout *layout, const struct fold *fold, bool oldest,
+                        int64_t over_s);
 /* Lays out the head that was given to layout_init with its log folded in place (log: the fold of
- * it): announcements as layout_carry takes them, then what the ops amount to; a '!' among them
- * drops the runs, and fills a list that was missing. Returns how many announcements were swept. */
+ * it): announcements as layout_carry takes them, then what the ops amount to, without what was over
+ * CLOCK_SKEW_S before carry.now_s. A '!' among them drops the runs, and fills a list that was
+ * missing. Returns how many announcements were swept. */
 size_t layout_fold_log(struct layout *layout, const struct head *head, const struct fold *log,
                        const struct carry *carry);
 
 /* The head's value, in a fresh block that the caller owns. */
 struct block *layout_value(const struct layout *layout);
-/* True when a head of this layout would hold nothing at all, no marks either. */
+/* True when a head of this layout would hold nothing at all, no marks and no residue either. */
 bool layout_is_empty(const struct layout *layout);
 
 #endif

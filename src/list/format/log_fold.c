@@ -32,20 +32,23 @@ static bool holds_clear(struct slice entries)
 
 bool log_fold_take(struct log_fold *f, const struct head *head)
 {
+    CHECK(head->open_count == 0 || head->whole != NULL);
     struct slice tail = head->log;
     bool goes_on = slice_starts_with(tail, f->log);
     if (goes_on) {
         (void)slice_take(&tail, f->log.len);
         goes_on = !head->clears || !holds_clear(tail);
     }
+    goes_on = goes_on && cap_equal(f->fold.cap, head->marks.cap);
     if (!goes_on) {
         log_fold_clear(f);
+        fold_set_cap(&f->fold, head->marks.cap);
         tail = head->log;
     }
     bool whole = fold_apply_entries(&f->fold, tail);
     CHECK(whole); /* head_read checked it */
     block_unref(&f->block);
-    f->block = block_ref(head->block);
+    f->block = block_ref(head->log_block);
     f->log = head->log;
     return goes_on;
 }

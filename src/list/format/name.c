@@ -90,14 +90,21 @@ bool number_take(struct slice *text, uint64_t *value)
     return slice_to_u64(slice_take(text, n), value);
 }
 
-bool name_range_take(struct slice *text, struct name_range *range)
+bool name_take(struct slice *text, struct name *name)
 {
-    if (text->len < NAME_BYTES + 2 || text->p[NAME_BYTES] != '.' || !name_takes(text->p)) {
+    if (text->len < NAME_BYTES || !name_takes(text->p)) {
         return false;
     }
-    memcpy(range->name.text, text->p, NAME_BYTES);
-    (void)slice_take(text, NAME_BYTES + 1);
+    memcpy(name->text, slice_take(text, NAME_BYTES).p, NAME_BYTES);
+    return true;
+}
+
+bool name_range_take(struct slice *text, struct name_range *range)
+{
     uint64_t count;
+    if (!name_take(text, &range->name) || text->len == 0 || slice_take(text, 1).p[0] != '.') {
+        return false;
+    }
     if (!number_take(text, &count) || count > SUBLISTS_MAX) {
         return false;
     }

@@ -50,6 +50,8 @@ _Static_assert(LIST_KEY_BYTES_MAX + 1 + NAME_BYTES + 1 + 7 <= KEY_BYTES_MAX,
 
 /* Writes NAME.COUNT; returns the length, at most NAME_BYTES + 11. */
 size_t name_range_format(char *out, const struct name_range *range);
+/* Takes NAME from the front of *text. False when it is malformed. */
+bool name_take(struct slice *text, struct name *name);
 /* Takes NAME.COUNT from the front of *text. False when it is malformed. */
 bool name_range_take(struct slice *text, struct name_range *range);
 /* Takes decimal digits from the front of *text. False when there are none or too many. */

@@ -20,19 +20,35 @@ static bool take_header(struct slice *value, uint64_t *count)
            slice_to_u64(slice_make(header.p, header.len - 1), count);
 }
 
+static void set_until(struct sublist *s, uint32_t i, uint32_t until_s)
+{
+    if (s->until_s == NULL) {
+        s->until_s = calloc(s->count, sizeof *s->until_s);
+        CHECK(s->until_s != NULL);
+    }
+    s->until_s[i] = until_s;
+    s->earliest_s = until_s < s->earliest_s ? until_s : s->earliest_s;
+}
+
 static bool fill(struct sublist *s, struct slice entries, int delimiter)
 {
     struct entry entry;
     enum entry_status status;
     char *text = s->text->data;
     uint32_t at = 0, i = 0;
-    s->all_add = true;
+    s->all_add = s->all_in = true;
+    s->earliest_s = ENTRY_UNTIL_MAX_S;
+    s->until_s = NULL;
     while ((status = entry_next(&entries, &entry)) == ENTRY_OK) {
-        if (i == s->count ||
-            (entry.op != ENTRY_ADD && entry.op != ENTRY_DEL && entry.op != ENTRY_READD)) {
+        if (i == s->count || (entry.op != ENTRY_ADD && entry.op != ENTRY_DEL &&
+                              entry.op != ENTRY_READD && entry.op != ENTRY_TIMED)) {
             return false;
         }
         s->all_add = s->all_add && entry.op == ENTRY_ADD;
+        s->all_in = s->all_in && entry.op != ENTRY_DEL;
+        if (entry.op == ENTRY_TIMED) {
+            set_until(s, i, entry.until_s);
+        }
         s->ops[i] = entry.op;
         s->starts[i++] = at;
         memcpy(text + at, entry.bytes.p, entry.bytes.len);
@@ -82,6 +98,7 @@ void sublist_unref(struct sublist **slot)
         return;
     }
     block_unref(&s->text);
+    free(s->until_s);
     free(atomic_load_explicit(&s->index, memory_order_relaxed));
     free(s);
 }
@@ -130,7 +147,7 @@ static uint32_t *build_index(struct sublist *s)
     return index;
 }
 
-char sublist_find(struct sublist *s, struct slice item)
+uint32_t sublist_place(struct sublist *s, struct slice item)
 {
     const uint32_t *index = atomic_load_explicit(&s->index, memory_order_acquire);
     if (index == NULL) {
@@ -139,15 +156,22 @@ char sublist_find(struct sublist *s, struct slice item)
     uint32_t mask = index_size(s) - 1;
     for (uint32_t at = item_hash(item) & mask; index[at] != 0; at = (at + 1) & mask) {
         if (slice_equal(sublist_item(s, index[at] - 1), item)) {
-            return s->ops[index[at] - 1];
+            return index[at];
         }
     }
     return 0;
 }
 
+char sublist_find(struct sublist *s, struct slice item)
+{
+    uint32_t place = sublist_place(s, item);
+    return place == 0 ? 0 : s->ops[place - 1];
+}
+
 size_t sublist_memory_bytes(const struct sublist *s)
 {
-    return sizeof *s + (s->count + 1) * sizeof s->starts[0] + s->count + sizeof *s->text +
+    size_t times = s->until_s == NULL ? 0 : s->count * sizeof *s->until_s;
+    return sizeof *s + (s->count + 1) * sizeof s->starts[0] + s->count + times + sizeof *s->text +
            s->text->cap + index_size(s) * sizeof(uint32_t);
 }
 

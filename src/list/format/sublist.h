@@ -11,7 +11,8 @@
  *
  *     text    user-1234,user-987
  *     starts  0         10       19
- *     ops     +         +
+ *     ops     +         @
+ *     until_s 0         1795229331
  */
 #ifndef LIST_FORMAT_SUBLIST_H
 #define LIST_FORMAT_SUBLIST_H
@@ -25,6 +26,9 @@ struct sublist {
     uint32_t count;
     _Atomic uint32_t keepers; /* caches and views that count it in a limit of their own */
     bool all_add;             /* every op is '+': text may be sent as it is */
+    bool all_in;              /* every op adds: '+', '=' or '@' */
+    uint32_t earliest_s;      /* the earliest second of its '@'; ENTRY_UNTIL_MAX_S without any */
+    uint32_t *until_s;        /* of each item, 0 without a time; NULL when none has one */
     struct block *text;
     char *ops;                 /* count of them */
     _Atomic(uint32_t *) index; /* open addressing, position + 1; NULL until first used */
@@ -48,8 +52,26 @@ static inline struct slice sublist_item(const struct sublist *s, uint32_t i)
     return slice_make(s->text->data + s->starts[i], s->starts[i + 1] - s->starts[i] - 1);
 }
 
-/* The op of the item in this sublist ('+', '-', '='), or 0. Builds the index at the first call; any
+/* Until when the item is in the list, if its op is '@'; else 0. */
+static inline uint32_t sublist_until(const struct sublist *s, uint32_t i)
+{
+    return s->until_s == NULL ? 0 : s->until_s[i];
+}
+/* The whole entry. */
+static inline struct entry sublist_entry(const struct sublist *s, uint32_t i)
+{
+    return (struct entry){s->ops[i], sublist_until(s, i), sublist_item(s, i)};
+}
+/* Is each of its items in the list in that second, as far as this sublist says? */
+static inline bool sublist_all_in(const struct sublist *s, int64_t now_s)
+{
+    return s->all_add || (s->all_in && (int64_t)s->earliest_s > now_s);
+}
+
+/* The place of the item in this sublist, from 1 on, or 0. Builds the index at the first call; any
  * thread. */
+uint32_t sublist_place(struct sublist *sublist, struct slice item);
+/* The op of the item in this sublist ('+', '-', '=', '@'), or 0. */
 char sublist_find(struct sublist *sublist, struct slice item);
 
 /* Memory it holds with its index, in bytes. */

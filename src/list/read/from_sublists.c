@@ -9,6 +9,7 @@
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/core/scan.h"
+#include "list/read/pick.h"
 #include "list/read/touch.h"
 
 /* A read meets a missing sublist when a merge was faster; so many merges do not happen during one
@@ -36,6 +37,7 @@ struct op_read {
     struct members members;
     struct content content;
     bool content_ready;
+    struct pick pick;
     bool counted_by_head; /* no sublist was read for the number of items */
     size_t look_run;      /* lstat: the place in the runs up to which it has looked */
     uint32_t look_number;
@@ -84,6 +86,10 @@ static bool scan_failed(struct engine *e, struct op_read *r)
 static void answer_members(struct engine *e, struct list *list, struct list_call *call,
                            const struct head *head, const struct members *members)
 {
+    if (call->verb == LIST_TTL) {
+        answer_item_time(e, list, call, head, members_has(members, 0), members->until_s);
+        return;
+    }
     for (size_t i = 0; i < members->count; i++) {
         if (members_has(members, i)) {
             answer_member(list, call, call->items[i]);
@@ -92,13 +98,19 @@ static void answer_members(struct engine *e, struct list *list, struct list_call
     answer_call(e, list, call, head, call->number > 0 ? LIST_OK : LIST_MISSING);
 }
 
-/* lhas: ends with the call answered, or with scan.state = SCAN_MISSING. */
+/* lhas, and lttl of an item. */
+static bool asks_for_items(const struct list_call *call)
+{
+    return call->verb == LIST_HAS || (call->verb == LIST_TTL && call->item_count > 0);
+}
+
+/* The same: ends with the call answered, or with scan.state = SCAN_MISSING. */
 static enum progress has_step(struct engine *e, struct op_read *r, const struct op_event *event)
 {
     struct co *co = &r->op.co;
     CO_BEGIN(co);
-    members_init(&r->members, r->call->items, r->call->item_count);
-    members_feed_log(&r->members, r->head->log);
+    members_init(&r->members, r->call->items, r->call->item_count, r->head->read_s);
+    members_feed_log(&r->members, r->head->log, r->head->marks.cap);
     r->scan.state = SCAN_END;
     if (r->members.unknown > 0) {
         scan_start(&r->op, &r->scan, r->head->runs, r->head->run_count, true, true,
@@ -137,24 +149,43 @@ static enum progress pass_step(struct engine *e, struct op_read *r, const struct
     CO_END(co);
 }
 
+/* Those that the read has met undecided, and those that this list has to keep as their primary. */
+static void fill_transactions(struct engine *e, struct list_stat *stat, const struct head *head)
+{
+    int64_t oldest_s = head->met.oldest_s;
+    stat->transactions_waiting = head->met.waiting;
+    stat->transactions_pending = head->met.pending;
+    for (size_t i = 0; i < head->intent_count; i++) {
+        const struct head_intent *intent = &head->intents[i];
+        if (intent->state == INTENT_COMMITTED && intent->primary && !intent->done) {
+            stat->transactions_committed++;
+            oldest_s = oldest_s == 0 || intent->created_s < oldest_s ? intent->created_s : oldest_s;
+        }
+    }
+    bool past = oldest_s != 0 && oldest_s < e->now.wall_s;
+    stat->transaction_age_s = past ? e->now.wall_s - oldest_s : 0;
+}
+
 static void fill_stat(struct engine *e, struct op_read *r)
 {
     struct list_stat *stat = &r->call->stat;
     const struct head *head = r->head;
-    struct slice log = head->log;
+    struct slice log = head_raw_log(head);
     struct entry entry;
+    fill_transactions(e, stat, head);
     while (entry_next(&log, &entry) == ENTRY_OK) {
         stat->log_entries++;
         stat->announcements += entry.op == ENTRY_ANNOUNCE;
     }
     stat->items = r->call->number;
-    stat->log_bytes = head->log.len;
+    stat->log_bytes = head->raw_log_bytes;
     stat->runs = head->run_count;
     stat->sublists = head_sublists(head);
     stat->sublist_bytes = head_run_bytes(head);
     for (size_t i = 0; i < head->garbage_count; i++) {
         stat->garbage_names += head->garbage[i].range.count;
     }
+    stat->timed = head_is_timed(head);
     stat->head_cas = head->cas;
     stat->ttl_s = head->ttl_s;
     stat->head_server = r->op.list->head_server;
@@ -174,6 +205,10 @@ static void finish_content(struct engine *e, struct op_read *r)
 {
     struct list_call *call = r->call;
     r->answered = true;
+    if (list_verb_has(call->verb, LIST_PICKS)) {
+        pick_finish(e, &r->pick, r->head);
+        return;
+    }
     if (list_verb_has(call->verb, LIST_GIVES_ITEMS)) {
         answer_content(e, r->op.list, call, r->head, &r->content.output);
         return;
@@ -197,7 +232,8 @@ static bool needs_count(const struct list_call *call)
 /* The newest items are those of the overlay that have no older place. */
 static bool needs_places(const struct op_read *r)
 {
-    return list_verb_has(r->call->verb, LIST_FROM_NEWEST) && content_needs_places(&r->content);
+    return list_verb_has(r->call->verb, LIST_FROM_NEWEST | LIST_AHEAD) &&
+           content_needs_places(&r->content);
 }
 
 /* Asks for the next sublists that are not cached; true while answers are to come. */
@@ -331,7 +367,10 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
     }
     if (list_verb_has(r->call->verb, LIST_GIVES_ITEMS)) {
         answer_begin(r->op.list, r->call, &c->output);
-        c->backwards = list_verb_has(r->call->verb, LIST_FROM_NEWEST);
+        if (list_verb_has(r->call->verb, LIST_PICKS)) {
+            pick_begin(&r->pick, r->op.list, r->call, e->rng, &c->output);
+        }
+        c->backwards = list_verb_has(r->call->verb, LIST_FROM_NEWEST | LIST_AHEAD);
         CO_CALL(co, pass_step(e, r, event));
         if (r->scan.state != SCAN_END) {
             CO_RETURN(co);
@@ -351,6 +390,30 @@ static void forget_attempt(struct op_read *r)
     chain_clear(&r->call->answer);
     r->call->number = 0;
     head_unref(&r->head);
+}
+
+static bool names_run(const struct head *head, const struct name *run)
+{
+    size_t i = 0;
+    while (head != NULL && i < head->run_count && !name_equal(&head->runs[i].range.name, run)) {
+        i++;
+    }
+    return head != NULL && i < head->run_count;
+}
+
+/* A newer head was read for a read that is pinned to an older one: what was missing has been
+ * compacted away, or the list is damaged. True when the read is over. */
+static bool unpinned(struct engine *e, struct op_read *r)
+{
+    if (!names_run(r->head, &r->missed.name)) {
+        answer(e, r, LIST_EXISTS);
+        return true;
+    }
+    list_report_damage(e, r->op.list, &r->missed, r->damage);
+    if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR) {
+        fail(e, r, r->damage);
+    }
+    return r->answered;
 }
 
 static enum progress read_step(struct engine *e, struct op *op, const struct op_event *event)
@@ -378,12 +441,18 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
             if (got == GOT_ABSENT) {
                 head_unref(&r->head);
             }
+            if (inner_is_pinned(r->call)) {
+                if (unpinned(e, r)) {
+                    CO_RETURN(co);
+                }
+                continue;
+            }
         }
         if (r->head == NULL) {
             answer(e, r, LIST_MISSING);
             CO_RETURN(co);
         }
-        if (r->call->verb == LIST_HAS) {
+        if (asks_for_items(r->call)) {
             CO_CALL(co, has_step(e, r, event));
         } else {
             CO_CALL(co, content_step(e, r, event));
@@ -416,6 +485,7 @@ static void read_fini(struct engine *e, struct op *op)
     struct op_read *r = (struct op_read *)op;
     (void)e;
     scan_stop(op, &r->scan);
+    pick_fini(&r->pick);
     members_fini(&r->members);
     if (r->content_ready) {
         content_fini(&r->content);
@@ -428,8 +498,8 @@ static void has_at_once(struct engine *e, struct list *list, struct list_call *c
                         const struct head *head)
 {
     struct members members;
-    members_init(&members, call->items, call->item_count);
-    members_feed_log(&members, head->log);
+    members_init(&members, call->items, call->item_count, head->read_s);
+    members_feed_log(&members, head->log, head->marks.cap);
     answer_members(e, list, call, head, &members);
     members_fini(&members);
 }
@@ -440,14 +510,14 @@ void read_start(struct engine *e, struct list *list, struct list_call *call, str
         answer_call(e, list, call, NULL, LIST_MISSING);
         return;
     }
-    if (call->verb == LIST_TTL &&
+    if (call->verb == LIST_TTL && call->item_count == 0 &&
         (list->policy->on_missing == ON_MISSING_REFUSE || head_has_items(head))) {
         call->stat.ttl_s = head->ttl_s;
         call->number = 1;
         answer_call(e, list, call, head, LIST_OK);
         return;
     }
-    if (call->verb == LIST_HAS && head->run_count == 0) {
+    if (asks_for_items(call) && head->run_count == 0) {
         has_at_once(e, list, call, head);
         return;
     }

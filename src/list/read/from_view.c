@@ -5,13 +5,13 @@
 #include "list/core/answer.h"
 #include "list/core/engine_state.h"
 #include "list/core/scan.h"
+#include "list/read/from_index.h"
 #include "list/read/from_sublists.h"
+#include "list/read/pick.h"
 #include "list/read/touch.h"
 
 /* A log of a list without runs is worth keeping from there on; a shorter one is read as quickly. */
 #define LOG_BYTES_MIN 4096u
-/* Memory of a sublist, decoded and with its index, for each byte that is stored. */
-#define MEMORY_FACTOR 4u
 
 /* Items of calls whose lookups are prepared for. */
 #define EXPECTED_MAX 256u
@@ -25,11 +25,11 @@ struct op_view {
     struct lists *lists;
 };
 
-static bool worth_keeping(const struct engine *e, const struct head *head)
+bool view_is_worth_it(const struct engine *e, const struct head *head)
 {
-    uint64_t runs = head_run_bytes(head), log = head->log.len;
-    uint64_t limit = e->lists.view_limit_bytes / 2 / MEMORY_FACTOR;
-    return (head->run_count > 0 || log >= LOG_BYTES_MIN) && log <= limit && runs <= limit - log;
+    uint64_t log = head->log.len;
+    return (head->run_count > 0 || log >= LOG_BYTES_MIN) &&
+           lists_view_fits(&e->lists, head_run_bytes(head), log);
 }
 
 void view_expect_calls(const struct view *view, const struct call_queue *calls)
@@ -48,6 +48,14 @@ void view_expect_calls(const struct view *view, const struct call_queue *calls)
     }
 }
 
+/* lttl of an item. */
+static void answer_item_ttl(struct engine *e, struct list *list, struct list_call *call,
+                            const struct head *head)
+{
+    struct view_item item = view_find(list->view, call->items[0]);
+    answer_item_time(e, list, call, head, item.in, item.until_s);
+}
+
 static void answer_has(const struct view *view, const struct list *list, struct list_call *call)
 {
     for (size_t i = 0; i < call->item_count; i++) {
@@ -64,9 +72,13 @@ static void answer_from(struct engine *e, struct list *list, struct list_call *c
     struct view *view = list->view;
     struct output output = {.to = UINT64_MAX};
     call->number = 0;
-    if (call->verb == LIST_HAS) {
+    if (call->verb == LIST_TTL) {
+        answer_item_ttl(e, list, call, head);
+    } else if (call->verb == LIST_HAS) {
         answer_has(view, list, call);
         answer_call(e, list, call, head, call->number > 0 ? LIST_OK : LIST_MISSING);
+    } else if (list_verb_has(call->verb, LIST_PICKS)) {
+        pick_from_view(e, list, call, view, head);
     } else if (call->verb == LIST_LEN) {
         call->number = view_count(view);
         answer_call(e, list, call, head, LIST_OK);
@@ -118,6 +130,7 @@ static void answer_front(struct engine *e, struct op_view *o)
     struct view *view = list->view;
     while (!TAILQ_EMPTY(&o->calls)) {
         struct head *head = TAILQ_FIRST(&o->calls)->head;
+        view_advance(view, head->read_s);
         if (!view_has_runs(view, head)) {
             break;
         }
@@ -143,6 +156,7 @@ static void read_slowly(struct engine *e, struct op_view *o)
 /* What the view lacks of the head's runs. */
 static void start_scan(struct op_view *o)
 {
+    view_advance(o->op.list->view, o->head->read_s);
     o->keeps = view_keep(o->op.list->view, o->head);
     scan_start(&o->op, &o->scan, o->head->runs + o->keeps, o->head->run_count - o->keeps, false,
                true, add_visit, o);
@@ -231,9 +245,29 @@ static void start_others(struct engine *e, struct list *list, struct call_queue 
     struct list_call *call, *next;
     for (call = TAILQ_FIRST(calls); call != NULL; call = next) {
         next = TAILQ_NEXT(call, link);
-        if (all || call->verb == LIST_STAT || call->verb == LIST_TTL) {
+        bool of_list = call->verb == LIST_TTL && call->item_count == 0;
+        if (all || call->verb == LIST_STAT || of_list) {
             TAILQ_REMOVE(calls, call, link);
             read_start(e, list, call, head);
+        }
+    }
+}
+
+/* Looks are answered by the head itself. */
+static void answer_looks(struct engine *e, struct list *list, struct call_queue *calls,
+                         struct head *head)
+{
+    struct list_call *call, *next;
+    for (call = TAILQ_FIRST(calls); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (inner_looks(call)) {
+            TAILQ_REMOVE(calls, call, link);
+            if (head != NULL) {
+                call->inner->head = head_ref(head);
+                call->inner->cas = head->cas;
+                call->inner->epoch = head->epoch;
+            }
+            call_finish(e, list, call, head != NULL ? LIST_OK : LIST_MISSING);
         }
     }
 }
@@ -241,18 +275,27 @@ static void start_others(struct engine *e, struct list *list, struct call_queue 
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head)
 {
+    answer_looks(e, list, calls, head);
     if (TAILQ_EMPTY(calls)) {
         return;
     }
-    bool keep = head != NULL && worth_keeping(e, head);
+    bool keep = head != NULL && view_is_worth_it(e, head);
     if (!keep && list->viewing == NULL) {
         lists_drop_view(&e->lists, list);
+    }
+    if (keep && list->indexing == NULL) {
+        lists_drop_outline(&e->lists, list);
+    } else if (head != NULL && !keep) {
+        index_start_reads(e, list, calls, head);
     }
     start_others(e, list, calls, head, !keep);
     if (TAILQ_EMPTY(calls)) {
         return;
     }
     struct view *view = lists_get_view(&e->lists, list);
+    if (list->viewing == NULL) {
+        view_advance(view, head->read_s);
+    }
     if (list->viewing != NULL || !view_has_runs(view, head)) {
         build(e, list, calls, head);
         return;

@@ -13,6 +13,9 @@ struct view;
 /* The view will be asked for these calls' items. */
 void view_expect_calls(const struct view *view, const struct call_queue *calls);
 
+/* May the list of that head have a view, as far as memory goes? */
+bool view_is_worth_it(const struct engine *e, const struct head *head);
+
 /* Answers these calls from this head, at once when the list's view only lacks what the log says. */
 void view_start_reads(struct engine *e, struct list *list, struct call_queue *calls,
                       struct head *head);

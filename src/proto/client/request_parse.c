@@ -41,10 +41,12 @@ static bool line_may_be_long(struct slice front)
 static RARE bool refuse_long_line(struct slice used, bool whole,
                                   const struct request_limits *limits, struct parse_result *result)
 {
-    *result = (struct parse_result){.status = PARSE_CLOSE,
-                                    .consumed = used.len,
-                                    .reply = SLICE_LIT("CLIENT_ERROR line too long\r\n")};
+    *result = (struct parse_result){
+        .status = PARSE_CLOSE,
+        .consumed = used.len,
+        .reply = SLICE_LIT("CLIENT_ERROR line too long: above max_line_bytes\r\n")};
     if (!line_may_be_long(used)) {
+        result->reply = SLICE_LIT("CLIENT_ERROR line too long: above 2048 bytes\r\n");
         return used.len > SHORT_LINE_BYTES;
     }
     size_t len = used.len;
@@ -191,8 +193,11 @@ static struct parse_result dispatch(const struct request_line *line, struct requ
     case SHAPE_LIST_ITEMS:
     case SHAPE_LIST_CONTENT:
     case SHAPE_LIST_KEY:
+    case SHAPE_LIST_KEY_ITEM:
         return request_list(line, out);
     case SHAPE_LIST_KEYS:
+    case SHAPE_LIST_LISTS:
+    case SHAPE_LIST_TARGET:
         return request_list_keys(line, out);
     case SHAPE_LIST_RANGE:
         return request_list_range(line, out);
@@ -200,13 +205,24 @@ static struct parse_result dispatch(const struct request_line *line, struct requ
         return request_list_exptime(line, out);
     case SHAPE_LIST_LEASE:
         return request_list_lease(line, out);
+    case SHAPE_LIST_TIMED:
+        return request_list_timed(line, out);
+    case SHAPE_LIST_COUNT:
+    case SHAPE_LIST_PAGE:
+        return request_list_count(line, out);
     case SHAPE_LIST_DATA:
+    case SHAPE_LIST_TIMED_DATA:
         return request_list_data(line, out);
     case SHAPE_LIST_PAIR:
         return request_list_pair(line, out);
     case SHAPE_LIST_BLOCK:
     case SHAPE_LIST_LINES:
         return request_list_block(line, out);
+    case SHAPE_LIST_CHANGES:
+        return request_list_changes(line, out);
+    case SHAPE_LIST_MOVE:
+    case SHAPE_LIST_MOVE_ENDS:
+        return request_list_move(line, out);
     case SHAPE_REFUSED:
         return refuse_verb(line);
     }
@@ -249,6 +265,7 @@ static void begin(struct request *r, const struct request_line *line)
     r->noreply = false;
     r->quiet = false;
     r->base64 = false;
+    r->only_new = false;
     r->has_data = false;
     r->data = SLICE_NONE;
     r->data_crlf = SLICE_NONE;

@@ -40,20 +40,26 @@ struct request {
     struct slice line; /* from the verb to the last byte that is no blank: without the line end and
                           the blanks around, since memcacheds differ in which blanks they take */
     struct slice key;  /* the (first) key as sent; for base64 metas still encoded */
-    struct slice second; /* SHAPE_LIST_PAIR: the second key */
-    struct slice args;   /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS: from the
-                            first key on): walk it with token_next; SHAPE_META_SET: BYTES, then the
-                            flags; SHAPE_PLAIN: what follows the verb */
+    struct slice second; /* SHAPE_LIST_PAIR, SHAPE_LIST_MOVE, SHAPE_LIST_MOVE_ENDS: the second key;
+                            SHAPE_LIST_PAGE: the item */
+    struct slice args;   /* what follows the key (SHAPE_KEYS, SHAPE_GAT, SHAPE_LIST_KEYS,
+                            SHAPE_LIST_LISTS: from the   first key on): walk it with token_next;
+                            SHAPE_META_SET: BYTES, then the   flags; SHAPE_PLAIN: what follows the
+                            verb
+                          */
     size_t arg_count;    /* tokens in args; not counted for items of a list */
     uint32_t flags;      /* SHAPE_STORE */
     int64_t exptime; /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
-                        args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES */
+                        args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, SHAPE_LIST_PAIR */
     struct slice exptime_text;
     uint64_t cas;     /* cas */
     uint64_t delta;   /* SHAPE_ARITH */
     uint64_t token;   /* SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, with three words in args */
+    bool only_new;    /* the same, SHAPE_LIST_PAIR: only if the list is missing. arg_count does not
+                         count that word */
     int64_t from, to; /* SHAPE_LIST_RANGE */
-    int64_t seconds;  /* SHAPE_LIST_LEASE */
+    int64_t seconds;  /* SHAPE_LIST_LEASE, SHAPE_LIST_TIMED, SHAPE_LIST_TIMED_DATA */
+    int64_t count;    /* SHAPE_LIST_COUNT, SHAPE_LIST_PAGE, SHAPE_LIST_MOVE_ENDS */
     bool noreply;     /* classic noreply */
     bool quiet;       /* meta flag q */
     bool base64;      /* meta flag b: key is encoded */
@@ -125,6 +131,12 @@ static inline bool item_next(struct slice *args, struct slice *item)
     *args = slice_make(item_end, (size_t)(end - item_end));
     return p < end;
 }
+
+/* The line of error, with its line end, for a key that no list can have; empty: the key is fine. A
+ * list's key has 1 to LIST_KEY_BYTES_MAX bytes, none of them a blank or a control byte. */
+struct slice list_key_fault(struct slice key);
+/* The same in words, without CLIENT_ERROR and line end; NULL: the key is fine. */
+const char *list_key_fault_text(struct slice key);
 
 /* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
  * when it is not valid. */

@@ -44,12 +44,16 @@ struct parse_result request_touch(const struct request_line *line, struct reques
 struct parse_result request_meta(const struct request_line *line, struct request *out);
 struct parse_result request_meta_set(const struct request_line *line, struct request *out);
 struct parse_result request_list(const struct request_line *line, struct request *out);
+struct parse_result request_list_timed(const struct request_line *line, struct request *out);
 struct parse_result request_list_keys(const struct request_line *line, struct request *out);
 struct parse_result request_list_range(const struct request_line *line, struct request *out);
 struct parse_result request_list_exptime(const struct request_line *line, struct request *out);
 struct parse_result request_list_lease(const struct request_line *line, struct request *out);
+struct parse_result request_list_count(const struct request_line *line, struct request *out);
 struct parse_result request_list_pair(const struct request_line *line, struct request *out);
 struct parse_result request_list_block(const struct request_line *line, struct request *out);
+struct parse_result request_list_changes(const struct request_line *line, struct request *out);
+struct parse_result request_list_move(const struct request_line *line, struct request *out);
 struct parse_result request_list_data(const struct request_line *line, struct request *out);
 
 /* The request ends with its line. */

@@ -26,15 +26,25 @@ enum verb_shape {
     /* Of lists: see the column "takes". They stand last: see shape_is_list(). */
     SHAPE_LIST_ITEMS,
     SHAPE_LIST_CONTENT,
+    SHAPE_LIST_TIMED,
     SHAPE_LIST_KEY,
+    SHAPE_LIST_KEY_ITEM,
     SHAPE_LIST_KEYS,
+    SHAPE_LIST_LISTS,
+    SHAPE_LIST_TARGET,
     SHAPE_LIST_RANGE,
     SHAPE_LIST_EXPTIME,
     SHAPE_LIST_LEASE,
     SHAPE_LIST_PAIR,
     SHAPE_LIST_DATA,
+    SHAPE_LIST_TIMED_DATA,
     SHAPE_LIST_BLOCK,
     SHAPE_LIST_LINES,
+    SHAPE_LIST_COUNT,
+    SHAPE_LIST_PAGE,
+    SHAPE_LIST_CHANGES,
+    SHAPE_LIST_MOVE,
+    SHAPE_LIST_MOVE_ENDS,
 };
 
 /* Is it the shape of a list verb? */
@@ -46,7 +56,26 @@ static inline bool shape_is_list(enum verb_shape shape)
 /* Do items follow the key on the line? */
 static inline bool shape_has_items(enum verb_shape shape)
 {
-    return shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT;
+    return shape == SHAPE_LIST_ITEMS || shape == SHAPE_LIST_CONTENT || shape == SHAPE_LIST_TIMED ||
+           shape == SHAPE_LIST_KEY_ITEM || shape == SHAPE_LIST_MOVE;
+}
+
+/* Is the data block one item? */
+static inline bool shape_has_item_block(enum verb_shape shape)
+{
+    return shape == SHAPE_LIST_DATA || shape == SHAPE_LIST_TIMED_DATA;
+}
+
+/* Do items go from one list to another? */
+static inline bool shape_moves(enum verb_shape shape)
+{
+    return shape == SHAPE_LIST_MOVE || shape == SHAPE_LIST_MOVE_ENDS;
+}
+
+/* Is one request about several lists at one instant? */
+static inline bool shape_has_lists(enum verb_shape shape)
+{
+    return shape == SHAPE_LIST_LISTS || shape == SHAPE_LIST_TARGET;
 }
 
 /* Does a data block hold all items of the list? */

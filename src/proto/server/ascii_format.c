@@ -13,7 +13,9 @@ static const struct {
     [BE_SET] = {"set ", NULL},          [BE_APPEND] = {"append ", NULL},
     [BE_PREPEND] = {"prepend ", NULL},  [BE_INCR] = {"incr ", NULL},
     [BE_CAS] = {"cas ", NULL},          [BE_CAS_DELETE] = {"cas ", NULL},
-    [BE_DELETE] = {"delete ", "\r\n"},
+    [BE_DELETE] = {"delete ", "\r\n"},  [BE_FETCH] = {"mg ", " v f c\r\n"},
+    [BE_GAT] = {"mg ", NULL},           [BE_TOUCH] = {"touch ", NULL},
+    [BE_DECR] = {"decr ", NULL},
 };
 
 static char *put(char *to, const char *text)
@@ -34,17 +36,18 @@ static char *put_delta(char *to, const struct be_operation *op)
     return put(put_number(to, op->delta), "\r\n");
 }
 
+static char *put_exptime(char *to, int32_t exptime)
+{
+    return exptime < 0 ? put(to, "-1") : to + format_u64(to, (uint64_t)exptime);
+}
+
 static char *put_storage(char *to, const struct be_operation *op)
 {
     bool removes = op->verb == BE_CAS_DELETE;
     /* A negative exptime is over at once: the classic protocol's conditional delete. */
     int32_t exptime = removes ? -1 : op->exptime;
     to = put_number(to, removes ? 0 : op->flags);
-    if (exptime < 0) {
-        to = put(to, " -1");
-    } else {
-        to = put_number(to, (uint64_t)exptime);
-    }
+    to = put_exptime(put(to, " "), exptime);
     to = put_number(to, removes ? 0 : op->value.len);
     if (op->verb == BE_CAS || removes) {
         to = put_number(to, op->cas);
@@ -60,8 +63,13 @@ size_t ascii_format(const struct be_operation *op, char out[ASCII_LINE_MAX])
     to += op->key.len;
     if (forms[op->verb].rest != NULL) {
         to = put(to, forms[op->verb].rest);
+    } else if (op->verb == BE_INCR || op->verb == BE_DECR) {
+        to = put_delta(to, op);
+    } else if (op->verb == BE_GAT || op->verb == BE_TOUCH) {
+        to = put(to, op->verb == BE_GAT ? " v f c T" : " ");
+        to = put(put_exptime(to, op->exptime), "\r\n");
     } else {
-        to = op->verb == BE_INCR ? put_delta(to, op) : put_storage(to, op);
+        to = put_storage(to, op);
     }
     return (size_t)(to - out);
 }

@@ -166,7 +166,7 @@ static int read_meta_flags(struct slice words, struct be_reply *reply)
 static int read_mg(enum be_verb verb, struct be_reply *reply)
 {
     struct slice words = reply->line;
-    bool wants_value = verb == BE_GET;
+    bool wants_value = verb == BE_GET || verb == BE_FETCH || verb == BE_GAT;
     if (slice_equal(words, SLICE_LIT("EN"))) {
         reply->status = BE_MISS;
         return 0;
@@ -235,11 +235,12 @@ static bool fits(enum be_verb verb, enum be_status status)
     switch (status) {
     case BE_STORED:
     case BE_NOT_STORED:
-        return verb != BE_DELETE && verb != BE_INCR;
+        return verb != BE_DELETE && verb != BE_INCR && verb != BE_DECR && verb != BE_TOUCH;
     case BE_EXISTS:
         return verb == BE_CAS || verb == BE_CAS_DELETE;
     case BE_NOT_FOUND:
-        return verb == BE_CAS || verb == BE_CAS_DELETE || verb == BE_DELETE || verb == BE_INCR;
+        return verb == BE_CAS || verb == BE_CAS_DELETE || verb == BE_DELETE || verb == BE_INCR ||
+               verb == BE_DECR || verb == BE_TOUCH;
     case BE_DELETED:
         return verb == BE_DELETE;
     default:
@@ -249,7 +250,9 @@ static bool fits(enum be_verb verb, enum be_status status)
 
 static int read_change(enum be_verb verb, struct slice line, struct be_reply *reply)
 {
-    if (verb == BE_INCR && slice_to_u64(line, &reply->number)) {
+    bool counts = verb == BE_INCR || verb == BE_DECR;
+    if ((counts && slice_to_u64(line, &reply->number)) ||
+        (verb == BE_TOUCH && slice_equal(line, SLICE_LIT("TOUCHED")))) {
         reply->status = BE_STORED;
         return 0;
     }
@@ -267,7 +270,7 @@ int ascii_reply_read(enum be_verb verb, struct be_reply *reply)
     if (read_error(reply->line, &reply->status)) {
         return 0;
     }
-    if (verb == BE_GET || verb == BE_SIZE || verb == BE_PROBE || verb == BE_TIME) {
+    if (verb < BE_ADD || verb == BE_GAT) {
         return read_mg(verb, reply);
     }
     return reply->has_value ? -1 : read_change(verb, reply->line, reply);

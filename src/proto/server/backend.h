@@ -24,6 +24,7 @@ enum be_verb {
     BE_SIZE,    /* only the size of the value, and CAS (mg KEY s c): BE_HIT or BE_MISS */
     BE_PROBE,   /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
     BE_TIME,    /* only remaining TTL and CAS (mg KEY t c): BE_HIT or BE_MISS */
+    BE_FETCH,   /* value, flags, CAS, and no TTL: what a plain `get` needs. The engine sends none */
     BE_ADD,     /* BE_STORED or BE_NOT_STORED */
     BE_REPLACE, /* BE_STORED or BE_NOT_STORED */
     BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
@@ -36,6 +37,11 @@ enum be_verb {
     BE_CAS_DELETE, /* the same; the item is gone when BE_STORED (classic cas with exptime -1) */
     BE_DELETE,     /* BE_DELETED or BE_NOT_FOUND */
 
+    /* What plain verbs need besides. The engine sends none. */
+    BE_DECR,  /* takes request.delta off a decimal number, never below 0; answers as BE_INCR */
+    BE_TOUCH, /* another exptime: BE_STORED or BE_NOT_FOUND */
+    BE_GAT,   /* BE_FETCH with another exptime: BE_HIT or BE_MISS */
+
     /* Whole requests as bytes of memcached's ASCII protocol, for servers that speak it.
      * BE_ANSWERED. The list engine sends none. */
     BE_LINE,      /* one that may change something */
@@ -43,6 +49,8 @@ enum be_verb {
     BE_LINE_GET,  /* a `get` or `gets`: any number of values, then the last line */
     /* What the server says of its own state: pairs of a name and a value, then BE_ANSWERED. */
     BE_STATS,
+    /* Which nodes its cluster has, and which of them has which keys: BE_ANSWERED with a value. */
+    BE_MAP,
 };
 
 /* True when the request carries a value to store. */
@@ -83,10 +91,20 @@ enum be_status {
     BE_ANSWERED, /* the answer to a line, whatever it says: see be_reply.line */
 };
 
+/* How many nodes of a cluster must have a change before it is answered: as Couchbase's protocol
+ * numbers them. */
+enum be_durability {
+    BE_DURABILITY_NONE,
+    BE_DURABILITY_MAJORITY,
+    BE_DURABILITY_MAJORITY_PERSIST, /* and the active one on its disk */
+    BE_DURABILITY_PERSIST_MAJORITY, /* on the disks of a majority */
+};
+
 /* What a server said of itself at connect. */
 struct be_caps {
     uint64_t item_size_max; /* bytes; 0 = not known */
     bool cas_enabled;
+    bool rolls_back; /* a failover may take changes back that were answered and not durable */
     const char *server_name; /* for error texts; lives as long as the server */
 };
 
@@ -104,11 +122,27 @@ struct be_operation {
                           */
     struct block *block; /* holds the value, or NULL: then it is copied */
     uint64_t cas;        /* BE_CAS, BE_CAS_DELETE */
-    uint64_t delta;      /* BE_INCR */
+    uint64_t delta;      /* BE_INCR, BE_DECR */
+
+    bool durable;       /* see be_request */
+    bool time_optional; /* BE_GET: where the server does not tell times to live, without one */
+
+    /* What only plain verbs on servers of a cluster set. */
+    bool with_cas; /* BE_REPLACE, BE_APPEND, BE_PREPEND: BE_EXISTS unless the item has cas */
+    bool creates;  /* BE_INCR, BE_DECR: a missing number begins with initial, and with exptime */
+    uint64_t initial;
+
+    /* The pool's, for servers of a cluster. */
+    uint32_t opaque;               /* comes back in the answer */
+    uint16_t vbucket;              /* of the key */
+    enum be_durability durability; /* of a change */
+    uint16_t durability_ms;        /* how long the server may wait for it; 0: its own default */
+    bool without_time;             /* BE_GET: it is known that the server does not tell it */
 };
 
 struct op; /* known to the list engine alone */
 struct expiry;
+struct list;
 
 /* A request of the list engine. Behind it in memory is room for the pool's part of it, see
  * be_request_room. */
@@ -130,8 +164,13 @@ struct be_request {
     const bool *told_unknown;
     uint64_t appended_bytes; /* the submitter's: what it had appended to the list by then */
     struct op *op;           /* the submitter's */
-    struct expiry *expiry;   /* the submitter's */
-    uint64_t tag;            /* the submitter's */
+    struct list *list;       /* the submitter's: whose head is read */
+    bool durable;          /* a change that must outlive the failover of a node, whatever the pool's
+                              durability says. Others may be lost by one, the latest first */
+    bool is_raw;           /* the submitter's: with all that stands in it */
+    uint8_t rounds;        /* the submitter's: answers that were held */
+    struct expiry *expiry; /* the submitter's */
+    uint64_t tag;          /* the submitter's */
     char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
 };
 STAILQ_HEAD(be_queue, be_request);
@@ -152,12 +191,15 @@ static inline void *be_request_room(struct be_request *request)
 struct be_reply {
     enum be_status status;
     uint32_t flags;
-    int64_t ttl_s; /* BE_GET, BE_TIME: seconds left, -1 = no expiry */
+    int64_t ttl_s;      /* BE_GET, BE_TIME: seconds left, -1 = no expiry */
+    uint32_t expires_s; /* the same: the second since 1970, where the server tells that, or 0 */
+    bool no_times;      /* BE_GET: the server does not tell times to live; ttl_s is -1 */
     uint64_t cas;
     uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a
                             server */
     uint64_t size_bytes; /* BE_GET, BE_SIZE */
-    uint64_t number;     /* BE_INCR: what stands there now */
+    uint64_t number;     /* BE_INCR, BE_DECR: what stands there now */
+    uint32_t code;       /* how a server of a cluster numbers its answer (proto/server/binary.h) */
     struct slice value;  /* lives in block; both only during the call that hands over the reply */
     struct block *block; /* take a reference to keep the value */
     const struct be_caps *caps; /* of the server that answered, or NULL */

@@ -13,16 +13,6 @@ const struct list_policy *bridge_policy(const struct config *config, struct slic
     return policy->bridge == BRIDGE_NO || protect_is_item(config, key) ? NULL : policy;
 }
 
-bool bridge_key_fits(struct slice key)
-{
-    for (size_t i = 0; i < key.len; i++) {
-        if ((unsigned char)key.p[i] <= ' ' || key.p[i] == 0x7f) {
-            return false;
-        }
-    }
-    return key.len <= LIST_KEY_BYTES_MAX;
-}
-
 void bridge_refuse(struct client *client, const struct request *r, const char *format, ...)
 {
     char line[CONFIG_ERROR_MAX];
@@ -43,13 +33,14 @@ void bridge_refuse(struct client *client, const struct request *r, const char *f
     chain_fini(&text);
 }
 
-static void refuse_key(struct client *client, const struct request *r, struct slice key)
+/* Has the request been refused for a key that no list can have? */
+static bool refuses_key(struct client *client, const struct request *r, struct slice key)
 {
-    if (key.len > LIST_KEY_BYTES_MAX) {
-        bridge_refuse(client, r, "CLIENT_ERROR key too long, %d bytes at most", LIST_KEY_BYTES_MAX);
-    } else {
-        bridge_refuse(client, r, "CLIENT_ERROR bad key");
+    struct slice fault = list_key_fault(key);
+    if (fault.len > 0) {
+        bridge_refuse(client, r, "%.*s", (int)fault.len - 2, fault.p);
     }
+    return fault.len > 0;
 }
 
 static bool take_keys(struct client *client, const struct request *r, struct block *block)
@@ -59,8 +50,7 @@ static bool take_keys(struct client *client, const struct request *r, struct blo
     while (item_next(&keys, &key)) {
         if (bridge_policy(client->worker->config, key) != NULL) {
             any = true;
-            if (!bridge_key_fits(key)) {
-                refuse_key(client, r, key);
+            if (refuses_key(client, r, key)) {
                 return true;
             }
         }
@@ -88,9 +78,7 @@ bool bridge_take(struct client *client, const struct request *r, struct block *b
     if (policy == NULL) {
         return false;
     }
-    if (!bridge_key_fits(key)) {
-        refuse_key(client, r, key);
-    } else {
+    if (!refuses_key(client, r, key)) {
         bridge_single(client, r, block, policy);
     }
     return true;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dialect/dialects.h"
 #include "list/core/expiry.h"
 #include "proxy/bridge/part.h"
 #include "proxy/bridge/text.h"
@@ -49,7 +50,7 @@ static enum list_verb list_verb_of(const struct bridge_request *b, const struct 
     case BRIDGE_SET:
         return bridge_is_over(b) ? LIST_DROP : native ? LIST_PUT : LIST_SET;
     case BRIDGE_CREATE:
-        return native ? LIST_PUT : bridge_has_one_item(policy) ? LIST_SET : LIST_CREATE;
+        return native ? LIST_PUT : dialects_one_item(policy) ? LIST_SET : LIST_CREATE;
     case BRIDGE_REPLACE:
     case BRIDGE_CAS:
         return native ? LIST_PUT : LIST_SET;
@@ -125,7 +126,7 @@ static struct slice key_of(struct call_part *c, const struct request *r)
         return r->key;
     }
     size_t len = key_decode_base64(r->key, decoded);
-    CHECK(len <= LIST_KEY_BYTES_MAX); /* bridge_key_fits */
+    CHECK(len <= LIST_KEY_BYTES_MAX); /* list_key_fault */
     return slice_make(memcpy(call_part_more(c)->key, decoded, len), len);
 }
 

@@ -47,8 +47,6 @@ enum bridge_outcome {
 
 /* The policy of the list that a plain key names; NULL: it names none. */
 const struct list_policy *bridge_policy(const struct config *config, struct slice key);
-/* May a list have that key? */
-bool bridge_key_fits(struct slice key);
 
 static inline bool bridge_has_items(enum bridge_verb verb)
 {
@@ -90,8 +88,6 @@ bool bridge_failed(struct call_part *part, char line[CALL_PART_LINE_MAX]);
 /* keys.c: a request of SHAPE_KEYS or SHAPE_GAT with a list among its keys. */
 void bridge_keys(struct client *client, const struct request *request, struct block *block);
 
-/* refuse.c: are lists of that policy changed in one place, where a condition can be looked at? */
-bool bridge_has_one_item(const struct list_policy *policy);
 /* refuse.c: has the request, which was read into bridge, been refused? */
 bool bridge_refuses(struct client *client, const struct request *request,
                     const struct list_policy *policy, const struct bridge_request *bridge);

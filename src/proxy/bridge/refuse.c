@@ -2,6 +2,7 @@
 /*
  * What a bridge does not do, and why. The data block of a refused request was taken with it.
  */
+#include "dialect/dialects.h"
 #include "proxy/bridge/part.h"
 #include "proxy/bridge/text.h"
 
@@ -51,7 +52,7 @@ static bool refuse_value(struct client *client, const struct request *r,
                       slice_escape(slice_make(&delimiter, 1), shown, sizeof shown));
         return true;
     }
-    if (r->data.len > LONG_VALUE_BYTES && !call_part_has_room(client->worker, count)) {
+    if (r->data.len > LONG_VALUE_BYTES && !call_part_has_room(client->worker, count, 0)) {
         struct slice text = CALL_PART_NO_ROOM;
         bridge_refuse(client, r, "%.*s", (int)text.len - 2, text.p);
         return true;
@@ -59,18 +60,12 @@ static bool refuse_value(struct client *client, const struct request *r,
     return false;
 }
 
-bool bridge_has_one_item(const struct list_policy *policy)
-{
-    return policy->dialect == DIALECT_NATIVE || policy->dialect == DIALECT_SIMPLE ||
-           policy->dialect == DIALECT_TOMBSTONE || policy->dialect == DIALECT_SIGNED;
-}
-
 /* Lists of several items have no place where a condition could be looked at in the step of the
  * change, nor one for a time to live. */
 static bool refuse_exactness(struct client *client, const struct request *r,
                              const struct list_policy *policy, const struct bridge_request *b)
 {
-    bool native = policy->dialect == DIALECT_NATIVE, one_item = bridge_has_one_item(policy);
+    bool native = policy->dialect == DIALECT_NATIVE, one_item = dialects_one_item(policy);
     bool exact = b->verb == BRIDGE_REPLACE || b->verb == BRIDGE_CAS;
     bool conditional = exact || b->verb == BRIDGE_CREATE;
     if (exact && !one_item) {
@@ -85,8 +80,7 @@ static bool refuse_exactness(struct client *client, const struct request *r,
                       SLICE_ARGS(r->verb->text));
         return true;
     }
-    if ((b->verb == BRIDGE_SET || b->verb == BRIDGE_CREATE) && b->exptime > 0 &&
-        !bridge_has_one_item(policy)) {
+    if ((b->verb == BRIDGE_SET || b->verb == BRIDGE_CREATE) && b->exptime > 0 && !one_item) {
         bridge_refuse(client, r,
                       "CLIENT_ERROR %.*s: lists of several items have no EXPTIME (bridge)",
                       SLICE_ARGS(r->verb->text));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "proxy/bridge/bridge.h"
+#include "proxy/client/linger.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/stranger.h"
@@ -25,12 +26,10 @@
 #define ROOM_MIN (BLOCK_BYTES / 4)
 /* Pieces per writev. */
 #define IOV_COUNT 64
-/* What is thrown away at most of a closing client's unread input, so that a client that keeps
- * sending cannot hold us. */
-#define DISCARD_MAX ((size_t)1 << 20)
 
 static void on_readable(evutil_socket_t fd, short what, void *arg);
 static void on_writable(evutil_socket_t fd, short what, void *arg);
+static void end(struct client *c, void (*let_go)(struct worker *w, int fd));
 
 void client_create(struct worker *worker, int fd)
 {
@@ -367,7 +366,7 @@ static void update_session(struct client *c)
     session->unread_bytes = c->out.bytes + c->window.parked_bytes;
     session->first = first_may_go ? call_part_call(first) : NULL;
     session->gone = client_is_closed(c);
-    if (session_has_deferred(session)) {
+    if (session_has_deferred(session) || (session->gone && session->joint != NULL)) {
         engine_session_changed(c->worker->engine, session);
         c->worker->engine_dirty = true;
     }
@@ -484,7 +483,7 @@ void client_write(struct client *c)
     }
     if (c->parsed) {
         if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
-            client_close(c);
+            end(c, c->life == CLIENT_READ ? linger_close : linger_start);
         }
     } else if (may_go_on(c)) {
         client_touch(c);
@@ -504,43 +503,29 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 /* --- the end --- */
 
-/* A close with unread input would make the kernel throw away answers that are still on their way.
- */
-static void discard_input(int fd)
-{
-    char sink[BLOCK_BYTES];
-    for (size_t total = 0; total < DISCARD_MAX;) {
-        ssize_t n = recv(fd, sink, sizeof sink, MSG_DONTWAIT);
-        if (n <= 0) {
-            return;
-        }
-        total += (size_t)n;
-    }
-}
-
-void client_close(struct client *c)
+/* let_go: closes the socket. */
+static void end(struct client *c, void (*let_go)(struct worker *w, int fd))
 {
     struct worker *w = c->worker;
     if (client_is_closed(c)) {
         return;
     }
-    bool read_all = c->life == CLIENT_READ;
     advance(c, CLIENT_CLOSED);
     event_del(&c->read_event);
     event_del(&c->write_event);
-    if (!read_all || w->draining) {
-        discard_input(c->fd);
-    }
-    close(c->fd);
+    let_go(w, c->fd);
     c->fd = -1;
-    atomic_fetch_sub(&w->shared->connections, 1);
-    metric_add(&w->metrics, METRIC_curr_connections, (uint64_t)-1);
     chain_fini(&c->out);
     block_unref(&c->in);
     request_clock_stop(c);
     pending_drop_answered(c);
     update_session(c);
     client_bury(c);
+}
+
+void client_close(struct client *c)
+{
+    end(c, linger_close);
 }
 
 void client_bury(struct client *c)

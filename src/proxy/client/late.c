@@ -85,8 +85,11 @@ void late_init(struct worker *w)
     w->late = calloc(1, sizeof *w->late);
     CHECK(w->late != NULL);
     TAILQ_INIT(&w->late->watched);
-    w->late_watches_all =
-        w->config->deadline_ms < w->config->pools[w->config->pool_index].timeout_ms;
+    const struct pool_config *pool = &w->config->pools[w->config->pool_index];
+    /* What a node of a cluster refuses for now may be sent again until timeout_ms is over, and then
+     * wait for its answer as long. */
+    uint64_t turns = pool->type == POOL_COUCHBASE ? 2 : 1;
+    w->late_watches_all = w->config->deadline_ms < turns * pool->timeout_ms;
     CHECK(evtimer_assign(&w->late->timer, w->base, on_timer, w) == 0);
 }
 

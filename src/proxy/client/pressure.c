@@ -52,12 +52,15 @@ static uint64_t needed(const struct worker *w, size_t more)
     return held_besides(least(doomed_bytes(w), w->config->memory_limit_bytes / 4), more);
 }
 
-/* Is it for this worker to close clients? One always holds as much as the mean. */
+/* Is it for this worker to close clients? One always holds as much as the mean. That one may have
+ * to wait for a processor, while others go on reading: further beyond the limit, half of the mean
+ * is enough. */
 static bool is_over(const struct worker *w, size_t more)
 {
     size_t workers = w->shared->worker_count;
-    bool holds_its_share = workers == 1 || memory_held_here() * workers >= memory_held();
-    return needed(w, more) > w->config->memory_limit_bytes && holds_its_share;
+    uint64_t limit = w->config->memory_limit_bytes, bytes = needed(w, more);
+    uint64_t share = memory_held_here() * workers * (bytes > limit + limit / 8 ? 2 : 1);
+    return bytes > limit && (workers == 1 || share >= memory_held());
 }
 
 static void wake_others(struct worker *w)

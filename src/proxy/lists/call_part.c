@@ -4,19 +4,19 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "proto/client/list_format.h"
 #include "proxy/client/pressure.h"
 #include "proxy/lists/reply.h"
 
 enum proxy_metric call_part_metric(enum list_verb verb)
 {
-    switch (list_verb_kind(verb)) {
-    case LIST_KIND_READ:
+    if (list_verb_reads(verb)) {
         return METRIC_cmd_list_read;
-    case LIST_KIND_EXACT:
-        return METRIC_cmd_list_exact;
-    default:
-        return METRIC_cmd_list_write;
     }
+    enum list_kind kind = list_verb_kind(verb);
+    return kind == LIST_KIND_EXACT ? METRIC_cmd_list_exact
+           : kind == LIST_KIND_TX  ? METRIC_cmd_list_tx
+                                   : METRIC_cmd_list_write;
 }
 
 struct call_part *call_part_new(struct pending *p, struct slice key)
@@ -55,7 +55,10 @@ void call_part_fill(struct call_part *c, struct list_call *call, enum list_verb 
     call->ops = NULL;
     call->from = 0;
     call->to = 0;
+    call->count = 0;
     call->wants_version = false;
+    call->lists = NULL;
+    call->list_count = 0;
     call->source = SLICE_NONE;
     call->source_policy = NULL;
     call->condition = LIST_ALWAYS;
@@ -90,6 +93,33 @@ void call_part_set_items(struct call_part *c, size_t count)
     c->call.item_count = count;
 }
 
+struct call_list *call_part_add_lists(struct call_part *c, const struct slice *keys, size_t count)
+{
+    const struct config *config = c->part.pending->client->worker->config;
+    struct call_more *more = call_part_more(c);
+    more->lists = calloc(count, sizeof *more->lists);
+    CHECK(more->lists != NULL);
+    for (size_t i = 0; i < count; i++) {
+        more->lists[i].key = keys[i];
+        more->lists[i].policy = config_list_policy(config, keys[i]);
+        chain_init(&more->lists[i].answer);
+    }
+    more->list_count = c->call.list_count = count;
+    c->call.lists = more->lists;
+    return more->lists;
+}
+
+struct tx_change *call_part_add_changes(struct call_part *c, size_t count)
+{
+    struct call_more *more = call_part_more(c);
+    more->changes_bytes = count * sizeof *more->changes;
+    more->changes = calloc(count, sizeof *more->changes);
+    CHECK(more->changes != NULL);
+    memory_take(more->changes_bytes);
+    pending_weigh(c->part.pending, more->changes_bytes);
+    return more->changes;
+}
+
 static RARE void submit_both(struct worker *w, struct call_part *c)
 {
     bool swapped = c->more->second_is_first;
@@ -108,9 +138,9 @@ void call_part_submit(struct call_part *c)
     }
 }
 
-RARE bool call_part_has_room(struct worker *w, size_t count)
+RARE bool call_part_has_room(struct worker *w, size_t items, size_t changes)
 {
-    return pressure_has_room(w, count * sizeof(struct slice));
+    return pressure_has_room(w, items * sizeof(struct slice) + changes * sizeof(struct tx_change));
 }
 
 void call_part_park(struct part *part)
@@ -129,6 +159,12 @@ void call_part_failure(struct worker *w, const struct list_call *call,
 static RARE void free_more(struct call_part *c)
 {
     chain_fini(&c->more->second.answer);
+    for (size_t i = 0; i < c->more->list_count; i++) {
+        chain_fini(&c->more->lists[i].answer);
+    }
+    free(c->more->lists);
+    memory_give(c->more->changes_bytes);
+    free(c->more->changes);
     free(c->more->ops);
     free(c->more);
 }
@@ -156,7 +192,11 @@ void call_part_done(struct list_call *call)
 {
     struct call_part *c = call->owner;
     if (--c->left == 0) {
-        part_answered(&c->part, c->call.answer.bytes);
+        size_t bytes = c->call.answer.bytes;
+        for (size_t i = 0; i < c->call.list_count; i++) {
+            bytes += c->call.lists[i].answer.bytes;
+        }
+        part_answered(&c->part, bytes);
     }
 }
 

@@ -16,9 +16,13 @@
 
 /* What few calls need besides. */
 struct call_more {
-    struct list_call second;      /* another one on the same list, if call_part.left is 2 */
-    bool second_is_first;         /* of the two; else it goes behind the other */
-    char *ops;                    /* of the call's items, from malloc, or NULL */
+    struct list_call second; /* another one on the same list, if call_part.left is 2 */
+    bool second_is_first;    /* of the two; else it goes behind the other */
+    char *ops;               /* of the call's items, from malloc, or NULL */
+    struct call_list *lists; /* of a call that takes several, from malloc, or NULL */
+    size_t list_count;
+    struct tx_change *changes; /* of all these lists, from malloc, or NULL */
+    size_t changes_bytes;
     char key[LIST_KEY_BYTES_MAX]; /* where the request has it in another form */
 };
 
@@ -50,13 +54,20 @@ void call_part_fill(struct call_part *part, struct list_call *call, enum list_ve
 void call_part_reserve(struct call_part *part, size_t count);
 /* The first count of part.items are those of the call. */
 void call_part_set_items(struct call_part *part, size_t count);
+/* Takes the keys of several lists, whose bytes stay where they are; the call is about all of them.
+ * Returns these, in the same order, the part's. */
+struct call_list *call_part_add_lists(struct call_part *part, const struct slice *keys,
+                                      size_t count);
+/* Makes room for so many changes of these lists; returns it, the part's. */
+struct tx_change *call_part_add_changes(struct call_part *part, size_t count);
 /* Hands the calls to the engine. */
 void call_part_submit(struct call_part *part);
 
-/* Is there memory for that many items? */
-bool call_part_has_room(struct worker *worker, size_t count);
-#define CALL_PART_NO_ROOM \
-    SLICE_LIT("SERVER_ERROR out of memory: memory_limit_bytes is reached, nothing done\r\n")
+/* Is there memory for that many items, and changes of a transaction? */
+bool call_part_has_room(struct worker *worker, size_t items, size_t changes);
+#define CALL_PART_NO_ROOM_TEXT \
+    "SERVER_ERROR out of memory: memory_limit_bytes is reached, nothing done"
+#define CALL_PART_NO_ROOM SLICE_LIT(CALL_PART_NO_ROOM_TEXT "\r\n")
 
 /* The counter of calls of that verb. */
 enum proxy_metric call_part_metric(enum list_verb verb);

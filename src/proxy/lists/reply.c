@@ -11,6 +11,7 @@
 enum answer {
     ANSWER_STORED,
     ANSWER_STORED_QUIET,
+    ANSWER_COMMITTED,
     ANSWER_DELETED,
     ANSWER_DELETED_QUIET,
     ANSWER_OK,
@@ -24,8 +25,11 @@ enum answer {
     ANSWER_VALUE,
     ANSWER_VERSIONED,
     ANSWER_SOME,
+    ANSWER_MOVED,
+    ANSWER_EACH,
     ANSWER_LINES,
     ANSWER_STAT,
+    ANSWER_PAGE,
 };
 
 static const enum answer answers[VERB_COUNT] = {
@@ -51,6 +55,13 @@ struct slice list_reply_trailer(enum verb verb)
     return answers[verb] >= ANSWER_VALUE ? SLICE_LIT("END\r\n") : SLICE_NONE;
 }
 
+bool list_reply_stands_alone(enum verb verb, const struct list_call *call)
+{
+    /* END alone would say that SRC has no items: here it may be DST that is missing. */
+    bool moves = call->verb == LIST_POPTO;
+    return (answers[verb] == ANSWER_PAGE || moves) && call->status == LIST_MISSING;
+}
+
 void list_reply_failure(const struct list_call *call, char *line, size_t cap)
 {
     const char *who = call->status == LIST_CLIENT_ERROR ? "CLIENT" : "SERVER";
@@ -72,28 +83,35 @@ static void reply_seconds(const struct list_call *call, struct chain *out)
     chain_copy(out, line, (size_t)len);
 }
 
-void list_reply_value(struct list_call *call, uint32_t flags, bool with_version, struct chain *out)
+/* version: NULL: it is not shown. */
+static void reply_value(struct slice key, uint32_t flags, const uint64_t *version,
+                        struct chain *items, struct chain *out)
 {
-    CHECK(call->key.len <= LIST_KEY_BYTES_MAX);
+    CHECK(key.len <= LIST_KEY_BYTES_MAX);
     char *start = chain_reserve(out, LINE_MAX_BYTES);
     char *end = start;
     memcpy(end, "VALUE ", 6);
     end += 6;
-    memcpy(end, call->key.p, call->key.len);
-    end += call->key.len;
+    memcpy(end, key.p, key.len);
+    end += key.len;
     *end++ = ' ';
     end += format_u64(end, flags);
     *end++ = ' ';
-    end += format_u64(end, call->answer.bytes);
-    if (with_version) {
+    end += format_u64(end, items->bytes);
+    if (version != NULL) {
         *end++ = ' ';
-        end += format_u64(end, call->version);
+        end += format_u64(end, *version);
     }
     memcpy(end, "\r\n", 2);
     end += 2;
     chain_commit(out, (size_t)(end - start));
-    chain_move(out, &call->answer);
+    chain_move(out, items);
     chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+void list_reply_value(struct list_call *call, uint32_t flags, bool with_version, struct chain *out)
+{
+    reply_value(call->key, flags, with_version ? &call->version : NULL, &call->answer, out);
 }
 
 static void stat_number(struct chain *out, const char *name, int64_t value)
@@ -118,6 +136,11 @@ static RARE void reply_stat(const struct list_call *call, struct chain *out)
         {"sublist_bytes", s->sublist_bytes},
         {"garbage_names", s->garbage_names},
         {"announcements", s->announcements},
+        {"timed", s->timed},
+        {"transactions_waiting", s->transactions_waiting},
+        {"transactions_pending", s->transactions_pending},
+        {"transactions_committed", s->transactions_committed},
+        {"transaction_age", (uint64_t)s->transaction_age_s},
         {"head_cas", s->head_cas},
         {"cached", s->cached},
     };
@@ -145,6 +168,7 @@ static const struct outcome outcomes[] = {
     }
     [ANSWER_STORED] = {LINE("STORED"), LINE("NOT_STORED")},
     [ANSWER_STORED_QUIET] = {{NULL, 0}, LINE("NOT_STORED")},
+    [ANSWER_COMMITTED] = {LINE("STORED"), LINE("NOT_FOUND")},
     [ANSWER_DELETED] = {LINE("DELETED"), LINE("NOT_FOUND")},
     [ANSWER_DELETED_QUIET] = {{NULL, 0}, LINE("NOT_FOUND")},
     [ANSWER_OK] = {LINE("OK"), LINE("NOT_FOUND")},
@@ -188,9 +212,22 @@ void list_reply(enum verb verb, struct list_call *call, struct chain *out)
         }
         return;
     case ANSWER_SOME:
+    case ANSWER_PAGE:
         /* A list that is there but has none of what was asked for. */
         if (found && call->number > 0) {
             list_reply_value(call, 0, false, out);
+        }
+        return;
+    case ANSWER_MOVED:
+        if (found && call->number > 0) {
+            reply_value(call->lists[1].key, 0, NULL, &call->answer, out);
+        }
+        return;
+    case ANSWER_EACH:
+        for (size_t i = 0; i < call->list_count; i++) {
+            if (call->lists[i].is_there) {
+                reply_value(call->lists[i].key, 0, NULL, &call->lists[i].answer, out);
+            }
         }
         return;
     case ANSWER_LINES:

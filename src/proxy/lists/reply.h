@@ -15,6 +15,8 @@ enum list_form list_reply_form(enum verb verb);
 bool list_reply_has_version(enum verb verb);
 /* The line behind the last call's part of an answer; empty when there is none. */
 struct slice list_reply_trailer(enum verb verb);
+/* Is the answer NOT_FOUND alone, in place of the trailer? */
+bool list_reply_stands_alone(enum verb verb, const struct list_call *call);
 /* Appends the call's part of the answer to out; moves the call's answer chain. The trailer is the
  * caller's. The call must not have failed. */
 void list_reply(enum verb verb, struct list_call *call, struct chain *out);

@@ -6,6 +6,7 @@
 #include "proto/client/list_format.h"
 #include "proxy/lists/call_part.h"
 #include "proxy/lists/reply.h"
+#include "proxy/lists/transaction.h"
 
 /* Of longer lines the items, an array of several times their length, are counted beforehand. */
 #define LONG_LINE_BYTES ((size_t)65536)
@@ -84,8 +85,10 @@ static void set_items(struct call_part *c, const struct request *r)
         set_block_items(c, r);
         return;
     }
-    if (r->verb->shape == SHAPE_LIST_DATA) {
+    if (shape_has_item_block(r->verb->shape)) {
         c->few[count++] = r->data;
+    } else if (r->verb->shape == SHAPE_LIST_PAGE) {
+        c->few[count++] = r->second;
     } else if (shape_has_items(r->verb->shape)) {
         struct slice args = r->args, item;
         if (UNLIKELY(r->line.len > LONG_LINE_BYTES)) {
@@ -104,6 +107,23 @@ static void set_items(struct call_part *c, const struct request *r)
     call_part_set_items(c, count);
 }
 
+/* The lists that are read: of some verbs all keys but the first, which names the one that is made.
+ */
+static RARE void set_lists(struct call_part *c, const struct request *r)
+{
+    struct slice keys = r->args, target;
+    bool has_target = r->verb->shape == SHAPE_LIST_TARGET;
+    if (has_target) {
+        (void)item_next(&keys, &target);
+    }
+    struct slice found[LIST_LISTS_MAX];
+    size_t count = 0;
+    while (item_next(&keys, &target)) {
+        found[count++] = target;
+    }
+    (void)call_part_add_lists(c, found, count);
+}
+
 static void start_call(struct pending *p)
 {
     const struct request *r = &p->request;
@@ -118,6 +138,9 @@ static void start_call(struct pending *p)
     if (r->verb->shape == SHAPE_LIST_PAIR) {
         key = r->second; /* the one that changes */
     }
+    if (r->verb->shape == SHAPE_LIST_CHANGES) {
+        key = transaction_key(r);
+    }
     struct call_part *c = call_part_new(p, key);
     struct list_call *call = &c->call;
     call_part_fill(c, call, verbs[r->verb->verb], key);
@@ -125,25 +148,44 @@ static void start_call(struct pending *p)
     call->from = r->from;
     call->to = r->to;
     call->seconds = r->seconds;
+    call->count = r->count;
     call->wants_version = list_reply_has_version(r->verb->verb);
     bool has_block = shape_has_block(r->verb->shape);
-    call->has_exptime = r->verb->shape == SHAPE_LIST_EXPTIME || (has_block && r->arg_count > 1);
-    call->condition = has_block && r->arg_count > 2 ? LIST_IF_LEASED : LIST_ALWAYS;
+    bool fills = has_block || r->verb->shape == SHAPE_LIST_PAIR;
+    call->has_exptime = r->verb->shape == SHAPE_LIST_EXPTIME || (fills && r->arg_count > 1);
+    call->condition = r->only_new                     ? LIST_IF_MISSING
+                      : has_block && r->arg_count > 2 ? LIST_IF_LEASED
+                                                      : LIST_ALWAYS;
     call->expected = r->token;
     call->exptime = r->exptime;
     if (r->verb->shape == SHAPE_LIST_PAIR) {
         call->source = r->key;
         call->source_policy = config_list_policy(p->client->worker->config, r->key);
     }
+    if (shape_has_lists(r->verb->shape)) {
+        set_lists(c, r);
+    } else if (shape_moves(r->verb->shape)) {
+        (void)call_part_add_lists(c, (struct slice[]){r->key, r->second}, 2);
+    }
     set_items(c, r);
+    if (r->verb->shape == SHAPE_LIST_CHANGES) {
+        transaction_fill(c, r);
+    }
     call_part_submit(c);
 }
 
-static RARE void fail_call(struct pending *p, const struct list_call *call)
+/* Where each list has a line of its own, the error is the line of that list, and the others follow.
+ */
+static RARE void fail_call(struct pending *p, const struct list_call *call, struct chain *out)
 {
     char line[CALL_PART_LINE_MAX];
     call_part_failure(p->client->worker, call, line);
-    pending_fail(p, line);
+    if (p->request.verb->shape == SHAPE_LIST_KEYS && p->trailer.len == 0) {
+        chain_copy_slice(out, slice_of(line));
+        chain_copy_slice(out, SLICE_LIT("\r\n"));
+    } else {
+        pending_fail(p, line);
+    }
 }
 
 static void emit_call(struct part *part, struct chain *out)
@@ -151,7 +193,9 @@ static void emit_call(struct part *part, struct chain *out)
     struct call_part *c = call_part_of(part);
     struct pending *p = part->pending;
     if (list_reply_failed(&c->call)) {
-        fail_call(p, &c->call);
+        fail_call(p, &c->call, out);
+    } else if (list_reply_stands_alone(p->request.verb->verb, &c->call)) {
+        p->trailer = SLICE_LIT("NOT_FOUND\r\n");
     } else if (!p->request.noreply) {
         list_reply(p->request.verb->verb, &c->call, out);
     }
@@ -172,7 +216,7 @@ static bool block_is_good(struct client *client, const struct request *r)
     } else if (!good) {
         reply = SLICE_LIT("CLIENT_ERROR the block holds something else than ITEM KEY BYTES and "
                           "items, as lgetb answers them: nothing done\r\n");
-    } else if (!call_part_has_room(client->worker, count)) {
+    } else if (!call_part_has_room(client->worker, count, 0)) {
         metric_inc(&client->worker->metrics, METRIC_server_errors);
         pending_answer_fixed(client, CALL_PART_NO_ROOM);
         return false;
@@ -187,7 +231,7 @@ static bool block_is_good(struct client *client, const struct request *r)
 void list_request_start(struct client *client, const struct request *r, struct block *block)
 {
     if (UNLIKELY(r->line.len > LONG_LINE_BYTES) && shape_has_items(r->verb->shape) &&
-        !call_part_has_room(client->worker, count_items(r))) {
+        !call_part_has_room(client->worker, count_items(r), 0)) {
         metric_inc(&client->worker->metrics, METRIC_server_errors);
         pending_answer_fixed(client, CALL_PART_NO_ROOM);
         return;
@@ -195,14 +239,20 @@ void list_request_start(struct client *client, const struct request *r, struct b
     if (shape_has_block(r->verb->shape) && !block_is_good(client, r)) {
         return;
     }
+    if (r->verb->shape == SHAPE_LIST_CHANGES && !transaction_is_good(client, r)) {
+        return;
+    }
     struct pending *p = pending_add(client, &list_handler, r, block);
     uint64_t lists = 1;
     if (r->verb->shape == SHAPE_LIST_KEYS) {
         p->rest = r->args;
+    }
+    if (r->verb->shape == SHAPE_LIST_KEYS || r->verb->shape == SHAPE_LIST_LISTS) {
         lists = r->arg_count;
     }
-    /* The engine keeps the order of calls on one list, not of those on two. */
-    p->alone = r->verb->shape == SHAPE_LIST_PAIR;
+    /* The engine keeps the order of calls on one list, not of those on two, or of plain verbs. */
+    p->alone = r->verb->shape == SHAPE_LIST_PAIR || shape_has_lists(r->verb->shape) ||
+               list_verb_kind(verbs[r->verb->verb]) == LIST_KIND_TX || r->verb->verb == VERB_lpurge;
     p->trailer = list_reply_trailer(r->verb->verb);
     metric_add(&client->worker->metrics, call_part_metric(verbs[r->verb->verb]), lists);
 }

@@ -4,6 +4,7 @@
 #include "proxy/client/late.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/multiget.h"
+#include "proxy/plain/operation.h"
 #include "proxy/plain/protect.h"
 
 /* Its data block was taken with it, so nothing of it is run as a command. */
@@ -221,6 +222,12 @@ void forward_remove(struct client *client, const struct request *r, struct block
     }
     metric_inc(&client->worker->metrics,
                r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta);
+    if (!plain_takes_lines(client->worker)) {
+        /* Couchbase keeps the old value. */
+        metric_inc(&client->worker->metrics, METRIC_server_errors);
+        pending_answer_fixed(client, reply);
+        return;
+    }
     pending_add(client, &remove_handler, r, block)->trailer = reply;
 }
 
@@ -299,6 +306,10 @@ void forward_request(struct client *client, const struct request *r, struct bloc
     default:
         metric_inc(m, METRIC_cmd_other);
         break;
+    }
+    if (UNLIKELY(!plain_takes_lines(client->worker))) {
+        operation_request(client, r, block);
+        return;
     }
     struct pending *p = pending_add(client, &single_handler, r, block);
     if (client->worker->late_watches_all) {

@@ -4,22 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proto/server/binary.h"
+
 /* Smaller values are not worth asking for again. */
 #define WAIT_BYTES_MIN ((size_t)4096)
 
-void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
+/* A request that has ended gets no answer. */
+static RARE void drop_reply(struct forward_part *f)
 {
-    if (f->left_by != NULL) {
-        block_unref(&f->key_block);
-        spare_give(&f->left_by->spare_exchanges, f);
-        return;
-    }
-    f->failed = reply->status != BE_ANSWERED;
-    f->line = reply->line;
-    f->has_value = !f->failed && reply->has_value;
-    f->value = reply->value;
-    f->block = reply->block;
-    f->text = reply->text;
+    block_unref(&f->key_block);
+    block_unref(&f->own_key);
+    spare_give(&f->left_by->spare_exchanges, f);
+}
+
+/* The answer has come. One that is large may have to wait. */
+static void answer(struct forward_part *f)
+{
     if (f->has_value && f->value.len >= WAIT_BYTES_MIN &&
         f->part.pending->handler->restart != NULL && part_may_wait(&f->part)) {
         part_postpone(&f->part, f->value.len);
@@ -29,9 +29,61 @@ void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
     part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
 }
 
+void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
+{
+    if (f->left_by != NULL) {
+        drop_reply(f);
+        return;
+    }
+    f->failed = reply->status != BE_ANSWERED;
+    f->line = reply->line;
+    f->has_value = !f->failed && reply->has_value;
+    f->value = reply->value;
+    f->block = reply->block;
+    f->text = reply->text;
+    answer(f);
+}
+
 static void on_reply(struct exchange *exchange, const struct be_reply *reply)
 {
     forward_part_reply(exchange->owner, reply);
+}
+
+static const char *text_of_failure(const struct be_reply *reply)
+{
+    switch (reply->status) {
+    case BE_TOO_LARGE:
+        return "object too large for cache";
+    case BE_NO_MEMORY:
+        return "out of memory storing object";
+    default:
+        return reply->text;
+    }
+}
+
+static void on_operation(struct exchange *exchange, const struct be_reply *reply)
+{
+    struct forward_part *f = exchange->owner;
+    bool is_no_number = reply->status == BE_REFUSED && reply->code == BINARY_STATUS_NOT_A_NUMBER;
+    if (f->left_by != NULL) {
+        drop_reply(f);
+        return;
+    }
+    f->failed = reply->status >= BE_NO_MEMORY && !is_no_number;
+    f->line = SLICE_NONE;
+    f->has_value = !f->failed && reply->has_value;
+    f->value = reply->value;
+    f->block = f->has_value ? reply->block : NULL;
+    f->text = f->failed ? text_of_failure(reply) : NULL;
+    f->item = (struct item_answer){.is_there = true,
+                                   .status = reply->status,
+                                   .code = reply->code,
+                                   .flags = reply->flags,
+                                   .ttl_s = reply->ttl_s,
+                                   .cas = reply->cas,
+                                   .number = reply->number,
+                                   .size_bytes = reply->size_bytes};
+    answer(f);
 }
 
 struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
@@ -39,7 +91,9 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
     struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges);
     f->parked = false;
     f->left_by = NULL;
+    f->own_key = NULL;
     f->next = NULL;
+    f->item.is_there = false;
     part_add(p, &f->part, key, kind);
     return f;
 }
@@ -48,6 +102,14 @@ struct exchange *forward_part_exchange(struct forward_part *f, enum be_verb verb
 {
     exchange_init_line(&f->exchange, verb, line, on_reply, f);
     return &f->exchange;
+}
+
+struct exchange *forward_part_operation(struct forward_part *f)
+{
+    struct exchange *x = &f->exchange;
+    memset(&x->op, 0, sizeof x->op);
+    exchange_init_line(x, BE_LINE, SLICE_NONE, on_operation, f);
+    return x;
 }
 
 void forward_part_park(struct part *part)
@@ -73,6 +135,7 @@ void forward_part_free(struct part *part)
             block_unref(&f->block);
         }
     }
+    block_unref(&f->own_key);
     spare_give(&worker_of(part->pending)->spare_exchanges, f);
 }
 

@@ -10,6 +10,15 @@
 #include "proxy/client/client.h"
 #include "proxy/worker.h"
 
+/* What the answer to an operation says, beside the value. */
+struct item_answer {
+    bool is_there; /* the part is an operation */
+    enum be_status status;
+    uint32_t code, flags;
+    int64_t ttl_s;
+    uint64_t cas, number, size_bytes;
+};
+
 struct forward_part {
     struct part part;
     /* The reply: borrowed until it is parked. */
@@ -22,7 +31,9 @@ struct forward_part {
     const char *text;
     struct worker *left_by;    /* the request ended before its answer; else NULL */
     struct block *key_block;   /* then: holds a reference to where the key lies */
+    struct block *own_key;     /* holds a key that was decoded, or NULL */
     struct forward_part *next; /* of those that share an exchange */
+    struct item_answer item;   /* of a part that is an operation */
     struct exchange exchange;  /* not filled when it is shared */
 };
 
@@ -42,12 +53,21 @@ static inline struct pool *plain_pool(const struct worker *w)
     return w->pools[w->config->pool_index];
 }
 
+/* Do its servers take lines? */
+static inline bool plain_takes_lines(const struct worker *w)
+{
+    return w->config->pools[w->config->pool_index].type == POOL_MEMCACHED;
+}
+
 /* A part that is counted in, owned by the pending. */
 struct forward_part *forward_part_new(struct pending *pending, struct slice key,
                                       enum window_kind kind);
 /* The part's own exchange, for that line: submit it. */
 struct exchange *forward_part_exchange(struct forward_part *part, enum be_verb verb,
                                        struct slice line);
+/* The same for an operation, which is at its exchange's op, all zeros. Its key and value must live
+ * as long as the request. */
+struct exchange *forward_part_operation(struct forward_part *part);
 /* Takes the reply: the part is answered, or postponed. A line that is static comes without block.
  * The part may be freed by this call. */
 void forward_part_reply(struct forward_part *part, const struct be_reply *reply);

@@ -6,6 +6,7 @@
 
 #include "proxy/client/late.h"
 #include "proxy/plain/forward_part.h"
+#include "proxy/plain/operation.h"
 
 /* Values up to this size are copied with their line into one piece of the output. */
 #define SMALL_REPLY_MAX ((size_t)4096)
@@ -73,6 +74,10 @@ static struct exchange *exchange_of_key(struct forward_part *f)
 static void ask_for_key(struct forward_part *f)
 {
     struct worker *w = worker_of(f->part.pending);
+    if (UNLIKELY(!plain_takes_lines(w))) {
+        operation_ask_for_key(f);
+        return;
+    }
     pool_submit(plain_pool(w), f->part.key, exchange_of_key(f));
 }
 
@@ -90,12 +95,16 @@ static bool is_unreachable(const struct pending *p, size_t route)
     return p->unreachable != NULL && (p->unreachable[route / 8] >> route % 8 & 1) != 0;
 }
 
-static RARE void mark_unreachable(struct pending *p, size_t route)
+static RARE void mark_unreachable(struct pending *p, struct slice key)
 {
+    if (!plain_takes_lines(worker_of(p))) {
+        return; /* a key's node may be another one by now */
+    }
     if (p->unreachable == NULL) {
         p->unreachable = calloc(pool_route_count(plain_pool(worker_of(p))) / 8 + 1, 1);
         CHECK(p->unreachable != NULL);
     }
+    size_t route = route_of(p, key);
     p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
 }
 
@@ -268,12 +277,27 @@ static bool may_start(struct pending *p)
     return !p->all_started && window_open(&p->client->window, p->client->out.bytes);
 }
 
+/* The same where each key is an operation. */
+static void start_operations(struct pending *p)
+{
+    struct slice key;
+    do {
+        CHECK(token_next(&p->rest, &key));
+        p->all_started = p->next + 1 == p->request.arg_count;
+        operation_ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
+    } while (may_start(p));
+}
+
 /* As many keys at once as the window takes. All are submitted before this returns, so that they are
  * in order with what the client asks for before and after them. */
 static void start_keys(struct pending *p)
 {
     struct worker *w = worker_of(p);
     struct multiget_route *used = NULL;
+    if (UNLIKELY(!plain_takes_lines(w))) {
+        start_operations(p);
+        return;
+    }
     do {
         struct slice keys[KEYS_AT_ONCE], rest = p->rest;
         size_t routes[KEYS_AT_ONCE], count = 0;
@@ -366,16 +390,18 @@ void multiget_emit(struct part *part, struct chain *out)
     struct metrics *m = &worker_of(part->pending)->metrics;
     if (!f->failed && f->has_value) {
         metric_inc(m, METRIC_get_hits);
-        if (slice_starts_with(f->line, SLICE_LIT("VALUE "))) {
+        if (f->item.is_there) {
+            operation_emit_value(f, wants_cas(&part->pending->request), out);
+        } else if (slice_starts_with(f->line, SLICE_LIT("VALUE "))) {
             emit_as_it_is(f, out);
         } else {
             emit_rebuilt(part, f, out);
         }
-    } else if (!f->failed && slice_starts_with(f->line, SLICE_LIT("EN"))) {
+    } else if (!f->failed && (f->item.is_there || slice_starts_with(f->line, SLICE_LIT("EN")))) {
         metric_inc(m, METRIC_get_misses);
     } else {
         if (f->failed) {
-            mark_unreachable(part->pending, route_of(part->pending, part->key));
+            mark_unreachable(part->pending, part->key);
         }
         /* Unless the configuration wants it, a key must never look like a miss when it could not be
          * asked for. */

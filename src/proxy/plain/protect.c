@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/protect.h"
 
-#include "list/core/expiry.h"
 #include "list/format/name.h"
 
 /* What a verb does to the items that it names. */
@@ -49,45 +48,15 @@ static enum access access_refused(const struct list_policy *policy, bool head)
     return head && policy->format < 2 ? ACCESS_WRITES : ACCESS_TOUCHES;
 }
 
-/* Clock items are those of all lists on their server. */
-static bool protects_clocks(const struct config *config)
-{
-    for (size_t i = 0; i < config->list_count; i++) {
-        const struct list_policy *policy = &config->lists[i];
-        if (policy->protect_lists && policy->pool_index == config->pool_index) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool keeps_items(const struct list_policy *policy)
-{
-    return policy->dialect == DIALECT_NATIVE || policy->migrate == MIGRATE_NATIVE;
-}
-
-bool protect_is_item(const struct config *config, struct slice key)
-{
-    struct slice list_key;
-    bool head;
-    return protect_may_concern(key) && list_item_key(key, &list_key, &head) &&
-           keeps_items(config_list_policy(config, list_key));
-}
-
 static bool protects(const struct config *config, struct slice key, enum access access)
 {
     struct slice list_key;
     bool head;
-    if (clock_key_is(key)) {
-        return access >= ACCESS_TOUCHES && protects_clocks(config);
-    }
-    if (!protect_may_concern(key) || !list_item_key(key, &list_key, &head) ||
-        access < ACCESS_TOUCHES) {
+    if (access < ACCESS_TOUCHES || !plain_is_protected(config, key)) {
         return false;
     }
-    const struct list_policy *policy = config_list_policy(config, list_key);
-    return access >= access_refused(policy, head) && policy->protect_lists &&
-           policy->pool_index == config->pool_index && keeps_items(policy);
+    return !list_item_key(key, &list_key, &head) ||
+           access >= access_refused(config_list_policy(config, list_key), head);
 }
 
 bool protect_forbids(const struct config *config, const struct request *r)

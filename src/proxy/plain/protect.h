@@ -10,6 +10,7 @@
 #define PROXY_PLAIN_PROTECT_H
 
 #include "config/config.h"
+#include "list/core/plain.h"
 #include "proto/client/request_parse.h"
 
 /* May the key be that of a list's item, as far as its end tells? Nearly all keys are none. */
@@ -23,7 +24,10 @@ static inline bool protect_may_concern(struct slice key)
 }
 
 /* Is it the name of an item of a native list, which no list under that prefix is called by? */
-bool protect_is_item(const struct config *config, struct slice key);
+static inline bool protect_is_item(const struct config *config, struct slice key)
+{
+    return protect_may_concern(key) && plain_is_list_item(config, key);
+}
 
 /* Are any of the keys that the request names protected from its verb? */
 bool protect_forbids(const struct config *config, const struct request *request);

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config/pool_type.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "config/endpoint.h"
+#include "config/text.h"
+
+/* Couchbase's limit on names of buckets. */
+#define BUCKET_BYTES_MAX 100
+/* What a login has room for: SCRAM_USER_MAX of proto/server/scram.h. */
+#define USER_BYTES_MAX 128
+
+bool pool_type_uses(const struct pool_config *pool, const struct config_key *key)
+{
+    return (key->types >> pool->type & 1) != 0;
+}
+
+static uint32_t given_line(enum config_section section, const uint32_t *lines, const char *name)
+{
+    size_t count;
+    const struct config_key *key = config_key_find(section, slice_of(name));
+    CHECK(key != NULL);
+    return lines[key - config_keys(&count)];
+}
+
+/* The place for an error about one key: its line, where it has one. */
+static struct place place_of(const struct pool_config *pool, const struct place *place,
+                             const char *name)
+{
+    struct place exact = *place;
+    uint32_t line = given_line(SECTION_POOL, pool->given_line, name);
+    exact.line = line == 0 ? place->line : line;
+    return exact;
+}
+
+static int check_unused(const struct pool_config *pool, const struct place *place)
+{
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct place exact = *place;
+        exact.line = pool->given_line[i];
+        if (exact.line != 0 && !pool_type_uses(pool, &keys[i])) {
+            return refuse(&exact, "%s: type = %s does not use it; expected with type = %s",
+                          keys[i].name, config_type_word(pool->type),
+                          config_types_text(keys[i].types));
+        }
+    }
+    return 0;
+}
+
+static bool is_bucket_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.p[i] <= ' ' || name.p[i] > '~') {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len <= BUCKET_BYTES_MAX;
+}
+
+static int check_login(const struct pool_config *pool, const struct place *place)
+{
+    struct place exact;
+    if (pool->bucket[0] == '\0') {
+        return refuse(place, "no bucket; expected bucket = NAME with type = couchbase");
+    }
+    if (pool->username[0] == '\0') {
+        return refuse(place, "no username; expected username = NAME with type = couchbase");
+    }
+    if (!is_bucket_name(slice_of(pool->bucket))) {
+        exact = place_of(pool, place, "bucket");
+        return refuse(&exact, "bucket: expected 1 to %d letters, digits, _, -, . or %%",
+                      BUCKET_BYTES_MAX);
+    }
+    if (strlen(pool->username) > USER_BYTES_MAX) {
+        exact = place_of(pool, place, "username");
+        return refuse(&exact, "username: %zu bytes; expected at most %d", strlen(pool->username),
+                      USER_BYTES_MAX);
+    }
+    return 0;
+}
+
+/* HTTP shows the password, as a login without SCRAM does. */
+static int check_http(const struct pool_config *pool, const struct server_config *server,
+                      const struct place *place)
+{
+    if (pool->type != POOL_COUCHBASE) {
+        return refuse(place, "%s is no address of a memcached; expected with type = couchbase",
+                      server->name);
+    }
+    if (pool->tls) {
+        return refuse(place, "%s with tls = yes, which HTTP here does not have; expected tls = no",
+                      server->name);
+    }
+    if (!pool->plain_login && pool->password_file[0] != '\0') {
+        return refuse(place,
+                      "%s would be told the password as it is; expected plain_login = yes with it",
+                      server->name);
+    }
+    return 0;
+}
+
+static int check_http_servers(const struct pool_config *pool, const struct place *place)
+{
+    struct place exact = place_of(pool, place, "servers");
+    for (size_t i = 0; i < pool->server_count; i++) {
+        const struct server_config *server = &pool->servers[i];
+        if (server->over_http && check_http(pool, server, &exact) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static uint16_t default_port(const struct pool_config *pool, const struct server_config *server)
+{
+    return server->over_http ? COUCHBASE_HTTP_PORT
+           : pool->tls       ? COUCHBASE_TLS_PORT
+                             : COUCHBASE_PORT;
+}
+
+/* Nodes to begin with: the cluster itself says where keys are. */
+static int complete_servers(struct pool_config *pool, const struct place *place)
+{
+    struct place exact = place_of(pool, place, "servers");
+    for (size_t i = 0; i < pool->server_count; i++) {
+        struct server_config *server = &pool->servers[i];
+        if (server->endpoint.port == 0) {
+            return refuse(&exact, "%s is a unix socket; expected host:port with type = couchbase",
+                          server->name);
+        }
+        if (server->weight != 1) {
+            return refuse(&exact, "%s has a weight; expected none with type = couchbase",
+                          server->name);
+        }
+        if (!server->port_given) {
+            server->endpoint.port = default_port(pool, server);
+            server_set_name(server);
+        }
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(pool->servers[j].name, server->name) == 0) {
+                return refuse(&exact, "'%s' is named twice; expected each server once",
+                              server->name);
+            }
+        }
+    }
+    return 0;
+}
+
+int pool_type_check(struct pool_config *pool, const struct place *place)
+{
+    if (check_unused(pool, place) != 0) {
+        return -1;
+    }
+    if (pool->type != POOL_COUCHBASE) {
+        return check_http_servers(pool, place);
+    }
+    if (pool->ca_file[0] != '\0' && !pool->tls) {
+        struct place exact = place_of(pool, place, "ca_file");
+        return refuse(&exact, "ca_file: tls = no does not use it; expected with tls = yes");
+    }
+    if (check_login(pool, place) != 0 || complete_servers(pool, place) != 0) {
+        return -1;
+    }
+    return check_http_servers(pool, place);
+}
+
+int pool_type_check_proxy(const struct config *config, const struct place *place)
+{
+    struct place exact = *place;
+    uint32_t line = given_line(SECTION_PROXY, config->given_line, "allow_flush_all");
+    exact.line = line == CONFIG_GIVEN_BY_OPTION ? 0 : line;
+    for (size_t i = 0; config->allow_flush_all == FLUSH_ALL_YES && i < config->pool_count; i++) {
+        if (config->pools[i].type != POOL_MEMCACHED) {
+            return refuse(&exact,
+                          "allow_flush_all = yes: pool %s is of type %s, which has no flush_all; "
+                          "expected no",
+                          config->pools[i].name, config_type_word(config->pools[i].type));
+        }
+    }
+    return 0;
+}
+
+/* Where the file asks for what such a pool cannot do: that line. */
+static int refuse_lists(const struct list_policy *policy, const struct place *place,
+                        const char *name, const char *why)
+{
+    struct place exact = *place;
+    uint32_t line = given_line(SECTION_LISTS, policy->given_line, name);
+    exact.line = line == CONFIG_GIVEN_BY_OPTION ? 0 : line;
+    return refuse(&exact, "%s", why);
+}
+
+static bool is_given(const struct list_policy *policy, const char *name)
+{
+    return given_line(SECTION_LISTS, policy->given_line, name) != CONFIG_GIVEN_NOT;
+}
+
+int pool_type_finish_lists(const struct config *config, struct list_policy *policy,
+                           const struct place *place)
+{
+    policy->pool_type =
+        config->pool_count == 0 ? POOL_MEMCACHED : config->pools[policy->pool_index].type;
+    if (policy->pool_type == POOL_MEMCACHED) {
+        return 0;
+    }
+    if (is_given(policy, "placement") && policy->placement == PLACEMENT_HEAD) {
+        return refuse_lists(
+            policy, place, "placement",
+            "placement = head: its pool is of type couchbase, where each item lives "
+            "on the node of its own key; expected spread");
+    }
+    if (is_given(policy, "touch_interval_s") && policy->touch_interval_s != 0) {
+        return refuse_lists(
+            policy, place, "touch_interval_s",
+            "touch_interval_s: its pool is of type couchbase, which forgets no items "
+            "that are not in use; expected 0");
+    }
+    if (policy->dialect == DIALECT_PAIRED) {
+        return refuse_lists(policy, place, "dialect",
+                            "dialect = paired: its pool is of type couchbase, which does not keep "
+                            "the order of requests for two keys; expected another dialect");
+    }
+    policy->placement = PLACEMENT_SPREAD;
+    policy->touch_interval_s = 0;
+    return 0;
+}
+
+/* --- passwords ---------------------------------------------------------------------------------
+ */
+
+/* Without a file, the password is empty. */
+static int read_password(struct pool_config *pool, const struct place *place)
+{
+    struct place exact = place_of(pool, place, "password_file");
+    char text[CONFIG_PASSWORD_MAX + 3] = "";
+    FILE *file = fopen(pool->password_file, "re");
+    if (file == NULL) {
+        return refuse(&exact, "password_file: %s cannot be opened: %s", pool->password_file,
+                      strerror(errno));
+    }
+    size_t len = fread(text, 1, sizeof text - 1, file);
+    bool failed = ferror(file) != 0;
+    fclose(file);
+    if (failed) {
+        return refuse(&exact, "password_file: %s cannot be read", pool->password_file);
+    }
+    const char *end = memchr(text, '\n', len);
+    len = end == NULL ? len : (size_t)(end - text);
+    len -= len > 0 && text[len - 1] == '\r';
+    if (len == 0 || len > CONFIG_PASSWORD_MAX || memchr(text, '\0', len) != NULL) {
+        return refuse(&exact,
+                      "password_file: %s has no password in its first line; expected 1 to %d bytes",
+                      pool->password_file, CONFIG_PASSWORD_MAX);
+    }
+    memcpy(pool->password, text, len);
+    pool->password[len] = '\0';
+    return 0;
+}
+
+int config_read_passwords(struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    for (size_t i = 0; i < config->pool_count; i++) {
+        struct pool_config *pool = &config->pools[i];
+        char section[CONFIG_NAME_MAX + 16];
+        struct place place = {config, pool->line, section, error};
+        (void)snprintf(section, sizeof section, "[pool %s]", pool->name);
+        if (pool->password_file[0] != '\0' && read_password(pool, &place) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The cap of a list is set, changed or taken away. ONE CAS: the header says the new cap, the log
+ * holds all content, of runs as well, resolved under the old cap and cut to the new one; the runs
+ * become garbage. That CAS is the instant of the change, so a list never holds what an older cap
+ * has dropped.
+ *
+ * It is done where this proxy's file says otherwise than the head, and a change or a compaction of
+ * the list is due. A list that a cap would have to cut though it refuses stays as it is, as does
+ * one with items that have a time of their own: calls that wait for the cap hear that
+ * (list.cap_verdict).
+ */
+#include <stdio.h>
+
+#include "list/compact/compact.h"
+#include "list/core/damage.h"
+#include "list/core/engine_state.h"
+#include "list/format/layout.h"
+
+static struct cap wanted(const struct op_compact *c)
+{
+    return list_policy_cap(c->op.list->policy);
+}
+
+static bool is_due(const struct engine *e, const struct op_compact *c)
+{
+    const struct list *list = c->op.list;
+    bool known = list->cap_verdict != CAP_VERDICT_NONE && list->cap_verdict_cas == c->head->cas &&
+                 list->cap_verdict_epoch == c->head->epoch;
+    return !c->head->marks.absent && !known && list_cap_is_due(list, e->now.mono_us);
+}
+
+void cap_choose(const struct engine *e, struct op_compact *c)
+{
+    if ((c->goal == COMPACT_AUTO || c->goal == COMPACT_FULL) && is_due(e, c) &&
+        c->plan.kind != PLAN_PURGE_FIRST && !c->head->is_cut) {
+        c->plan.kind = PLAN_CAP;
+    }
+}
+
+void cap_note_size(struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    const struct fold *log = compact_log(c);
+    struct entry entry;
+    uint32_t at = 0;
+    list->folded_bytes = 0;
+    while (c->head->marks.cap.max != 0 &&
+           fold_next_entry(log, true, ENTRY_NEVER_OVER, &at, &entry)) {
+        list->folded_bytes += entry_size(&entry);
+    }
+}
+
+/* ---- the content ---- */
+
+static void begin(struct op_compact *c)
+{
+    fold_fini(&c->capped);
+    fold_init(&c->capped);
+    fold_set_cap(&c->capped, wanted(c));
+    c->capped_count = 0;
+    c->capped_cas = c->head->cas;
+    c->capped_epoch = c->head->epoch;
+}
+
+static void take_item(struct op_compact *c, struct slice item)
+{
+    fold_apply(&c->capped, ENTRY_ADD, item);
+    c->capped_count++;
+    fold_trim_often(&c->capped);
+}
+
+static void take_rest(struct op_compact *c, const struct fold *fold)
+{
+    uint32_t at = 0;
+    struct entry entry;
+    while (fold_next_entry(fold, true, c->head->read_s, &at, &entry)) {
+        take_item(c, entry.bytes);
+    }
+}
+
+static bool visit_base(void *arg, struct sublist *s)
+{
+    struct op_compact *c = arg;
+    for (uint32_t i = 0; i < s->count; i++) {
+        content_expect(&c->content, s, i);
+        struct slice item = sublist_item(s, i);
+        char op = fold_over(&c->content.overlay, s->ops[i], item);
+        if (entry_is_in(op, sublist_until(s, i), c->head->read_s)) {
+            take_item(c, item);
+        }
+    }
+    return true;
+}
+
+/* Reads what the head's runs hold, and its log. Ends with scan.state. */
+static enum progress gather_step(struct engine *e, struct op_compact *c,
+                                 const struct op_event *event)
+{
+    struct co *co = &c->op.co;
+    const struct run *runs;
+    size_t count;
+    CO_BEGIN(co);
+    begin(c);
+    if (c->content_ready) {
+        content_fini(&c->content);
+    }
+    content_init(&c->content, c->head, c->op.list->policy);
+    c->content_ready = true;
+    runs = content_overlay_runs(&c->content, &count);
+    scan_start(&c->op, &c->scan, runs, count, false, true, content_fold_visit, &c->content);
+    SCAN_RUN(co, e, &c->op, &c->scan, "reading newer runs for a cap");
+    scan_stop(&c->op, &c->scan);
+    if (c->scan.state != SCAN_END || c->content.too_large) {
+        CO_RETURN(co);
+    }
+    content_fold_log(&c->content, c->head->log);
+    runs = content_base_run(&c->content, &count);
+    scan_start(&c->op, &c->scan, runs, count, false, true, visit_base, c);
+    SCAN_RUN(co, e, &c->op, &c->scan, "reading the oldest run for a cap");
+    scan_stop(&c->op, &c->scan);
+    if (c->scan.state == SCAN_END) {
+        take_rest(c, &c->content.overlay);
+    }
+    CO_END(co);
+}
+
+/* ---- publishing ---- */
+
+static enum cap_verdict verdict(const struct op_compact *c)
+{
+    struct cap cap = wanted(c);
+    if (cap.max == 0) {
+        return CAP_VERDICT_NONE;
+    }
+    if (c->head->marks.cap.max == 0 && head_is_timed(c->head)) {
+        return CAP_VERDICT_TIMED;
+    }
+    return cap.refuses && c->capped_count > cap.max ? CAP_VERDICT_TOO_LONG : CAP_VERDICT_NONE;
+}
+
+static struct block *build_capped(struct engine *e, struct op_compact *c)
+{
+    struct list *list = c->op.list;
+    const struct head *head = c->head;
+    bool same = head->cas == c->capped_cas && head->epoch == c->capped_epoch;
+    if (!is_due(e, c) || (!same && head->run_count > 0)) {
+        return NULL;
+    }
+    if (!same) {
+        begin(c);
+        take_rest(c, compact_log(c));
+    }
+    list->cap_verdict = verdict(c);
+    list->cap_verdict_cas = head->cas;
+    list->cap_verdict_epoch = head->epoch;
+    if (list->cap_verdict != CAP_VERDICT_NONE) {
+        return NULL;
+    }
+    struct carry carry = {
+        .now_s = e->now.wall_s,
+        .grace_s = list->policy->announcement_grace_s,
+        .keep_ops = false,
+    };
+    struct layout layout;
+    struct entry entry;
+    uint32_t at = 0;
+    layout_init(&layout, head);
+    layout_drop_runs(&layout, 0, layout.run_count);
+    layout.marks.cap = wanted(c);
+    metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->announcements, &carry));
+    while (fold_next_entry(&c->capped, true, ENTRY_NEVER_OVER, &at, &entry)) {
+        entry_append(&layout.log, ENTRY_ADD, entry.bytes);
+    }
+    return compact_value(c, &layout);
+}
+
+static bool names(const struct head *head, const struct name *run)
+{
+    size_t i = 0;
+    while (i < head->run_count && !name_equal(&head->runs[i].range.name, run)) {
+        i++;
+    }
+    return i < head->run_count;
+}
+
+/* A sublist was missing: damage, if the head names it still. */
+static void look_for_damage(struct engine *e, struct op_compact *c)
+{
+    if (c->head == NULL || !names(c->head, &c->scan.missing.name)) {
+        return;
+    }
+    list_report_damage(e, c->op.list, &c->scan.missing, c->error);
+    c->result = STEP_FAILED;
+    if (c->op.list->policy->on_damaged == ON_DAMAGED_MISS) {
+        c->goal = COMPACT_CLEAR;
+        c->run = c->scan.missing.name;
+        c->about_run = true;
+        c->result = STEP_CONFLICT;
+    }
+}
+
+enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event)
+{
+    struct co *co = &c->op.co;
+    CO_BEGIN(co);
+    c->op.takes_cut = false; /* all of the log is resolved */
+    OP_BECOME_PUBLISHER(co, &c->op);
+    emit_get(e, &c->op, TAG_HEAD);
+    CO_AWAIT(co, "reading head to set its cap");
+    c->result = STEP_CONFLICT;
+    if (compact_take_head(e, c, event)) {
+        CO_CALL(co, gather_step(e, c, event));
+        if (c->scan.state == SCAN_END && !c->content.too_large) {
+            CO_CALL(co, publish_step(e, c, event, build_capped));
+        } else if (c->scan.state == SCAN_MISSING) {
+            emit_get(e, &c->op, TAG_HEAD);
+            CO_AWAIT(co, "reading head again");
+            (void)compact_take_head(e, c, event);
+            look_for_damage(e, c);
+        } else {
+            c->result = STEP_FAILED;
+            snprintf(c->error, sizeof c->error, "%s",
+                     c->content.too_large ? "list needs more than fold_memory_bytes to be read: "
+                                            "compact it with lcompact"
+                                          : c->scan.error);
+        }
+    }
+    if (c->result == STEP_DONE) {
+        c->op.list->cap = wanted(c);
+        c->op.list->cap_set_us = e->now.mono_us;
+        metric_inc(e->metrics, METRIC_list_caps);
+    }
+    op_stop_publishing(e, &c->op);
+    CO_END(co);
+}

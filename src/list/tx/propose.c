@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rules 1 to 3 of tx.h: the intents, and what has to be so for a commit.
+ */
+#include "list/tx/tx_op.h"
+
+#include "base/number.h"
+#include "list/core/backoff.h"
+#include "list/core/engine_state.h"
+
+/* Writes of one intent that are refused, before the server has no memory for it. */
+#define WRITES_MAX 4
+/* Reads of all lists behind which something new was to be settled. */
+#define ROUNDS_MAX 8
+
+/* ---- intents ---- */
+
+static void send_intent(struct engine *e, struct op_tx *o, struct tx_part *part)
+{
+    struct intent intent = tx_intent(o, part);
+    struct block *value = block_new(intent_size(&intent) + 64);
+    o->begun = part->proposed = true;
+    part->makes = part->is_missing;
+    if (part->makes) {
+        struct head_marks marks = {.cap = list_policy_cap(part->list->policy)};
+        head_append_header(&value, &marks, NULL, 0, NULL, 0);
+        intent_append(&value, &intent);
+        tx_send_new(e, part, value);
+    } else {
+        intent_append(&value, &intent);
+        tx_send_write(e, part, value);
+        tx_send_read(e, part);
+    }
+    block_unref(&value);
+}
+
+static void fail_unanswered(struct op_tx *o, const struct tx_part *part)
+{
+    char key[128];
+    tx_fail(o, TX_FAILED, "nothing done: the server of list %s did not answer",
+            slice_escape(list_key(part->list), key, sizeof key));
+}
+
+/* Takes the answers to an intent that was sent. */
+static void take_intent(struct engine *e, struct op_tx *o, struct tx_part *part)
+{
+    if (part->wrote == BE_STORED) {
+        part->stored = true;
+        part->list->has_head = true;
+        if (part->makes) {
+            metric_inc(e->metrics, METRIC_list_creates);
+            part->list->cap = list_policy_cap(part->list->policy);
+        }
+        return;
+    }
+    bool refused = tx_was_refused(part);
+    if (part->wrote == BE_LOST || (refused && !part->makes && tx_part_is_unknown(part))) {
+        fail_unanswered(o, part); /* an intent that may be there is not sent again */
+        return;
+    }
+    part->proposed = false;
+    if (!refused) {
+        tx_fail_undone(o, o->error);
+    } else if (part->makes) {
+        part->wrote = BE_HIT; /* that it could not be made says nothing about appends to it */
+    } else if (part->tries >= WRITES_MAX && part->rewrites) {
+        o->state = TX_AGAIN; /* others were faster each time */
+    } else if (part->tries >= WRITES_MAX) {
+        metric_inc(e->metrics, METRIC_list_out_of_memory);
+        tx_fail(o, TX_FAILED, "backend out of memory, nothing done");
+    }
+}
+
+static bool send_intents(struct engine *e, struct op_tx *o, bool primary)
+{
+    bool sent = false;
+    for (size_t i = 0; i < o->part_count && tx_goes_on(o); i++) {
+        struct tx_part *part = &o->parts[i];
+        if ((i == o->primary) == primary && !part->stored) {
+            part->tries++;
+            send_intent(e, o, part);
+            sent = true;
+        }
+    }
+    return sent;
+}
+
+/* A read that was sent with an ADD or a CAS may be carried out in front of it (expiry.h). And where
+ * another writer was faster to put something there, it has to be seen before anything is appended
+ * to it: it may be no list. */
+static bool needs_look(const struct tx_part *part)
+{
+    return part->makes || (part->stored && part->rewrites);
+}
+
+static void take_intents(struct engine *e, struct op_tx *o, bool primary)
+{
+    for (size_t i = 0; i < o->part_count; i++) {
+        struct tx_part *part = &o->parts[i];
+        if ((i == o->primary) == primary && !part->stored) {
+            take_intent(e, o, part);
+        }
+        if (needs_look(part) && tx_goes_on(o)) {
+            part->makes = part->rewrites = false;
+            tx_send_read(e, part);
+        }
+    }
+}
+
+/* Those that were refused: may the intent be sent once more? */
+static void check_refused(struct op_tx *o, bool primary)
+{
+    for (size_t i = 0; i < o->part_count && tx_goes_on(o); i++) {
+        if ((i == o->primary) == primary && !o->parts[i].stored) {
+            tx_check_part(o, &o->parts[i]);
+        }
+    }
+}
+
+/* Puts the intents into the logs of the primary, or of all others, and reads these behind them. */
+static enum progress intents_step(struct engine *e, struct op_tx *o, bool primary,
+                                  const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    while (tx_goes_on(o) && send_intents(e, o, primary)) {
+        CO_CALL(co, tx_await_step(e, o, event, "announcing a transaction"));
+        take_intents(e, o, primary);
+        CO_CALL(co, tx_await_step(e, o, event, "reading a list that was made"));
+        check_refused(o, primary);
+    }
+    CO_END(co);
+}
+
+/* ---- what stands in front and behind ---- */
+
+/* Is anything added behind the intent? An lpopto may be about that: plan.c. */
+static bool has_additions(const struct op_tx *o, const struct tx_part *part)
+{
+    const struct head_intent *own = head_find_intent(part->head, &o->name);
+    struct slice rest = head_raw_log(part->head);
+    struct entry entry;
+    (void)slice_take(&rest, own->at);
+    bool adds = entry_next(&rest, &entry) != ENTRY_OK; /* itself */
+    while (!adds && entry_next(&rest, &entry) == ENTRY_OK) {
+        adds = entry_is_in(entry.op, entry.until_s, ENTRY_NEVER_OVER);
+    }
+    const struct head_intent *end = part->head->intents + part->head->intent_count;
+    for (const struct head_intent *i = own + 1; i < end; i++) {
+        adds = adds || i->state != INTENT_ABORTED;
+    }
+    return adds;
+}
+
+/* Is the intent there, undecided, with nothing that conflicts behind it? */
+static void check_own(struct op_tx *o, const struct tx_part *part)
+{
+    tx_check_part(o, part);
+    if (o->state == TX_GOING &&
+        (part->state != INTENT_OPEN || head_intent_is_crossed(part->head, &o->name))) {
+        o->state = TX_AGAIN;
+    }
+    if (o->state == TX_GOING && o->no_additions && part == &o->parts[0] && has_additions(o, part)) {
+        o->state = TX_AGAIN;
+    }
+}
+
+/* Is every intent in front of the own one in the way, since whatever it adds matters? Of an lpopto
+ * even those at the other end: an item that is added again moves behind what they add. */
+static bool waits_for_all(const struct op_tx *o, const struct tx_part *part)
+{
+    return part->head->marks.cap.max != 0 || (o->verb == LIST_POPTO && part == &o->parts[0]);
+}
+
+/* The intents in front of the part's own one that have to be decided first, up to so many. Returns
+ * how many. */
+static size_t find_front(const struct op_tx *o, const struct tx_part *part,
+                         const struct head_intent **front, size_t max)
+{
+    const struct head_intent *own = head_find_intent(part->head, &o->name);
+    const struct head_intent *other = part->head->intents;
+    struct intent_items items;
+    size_t count = 0;
+    while (other < own && other->state != INTENT_OPEN) {
+        other++;
+    }
+    if (other == own) {
+        return 0;
+    }
+    intent_items_init(&items, own->entries);
+    for (; other < own && count < max; other++) {
+        if (other->state == INTENT_OPEN &&
+            (waits_for_all(o, part) || intent_items_meet(&items, other->entries))) {
+            front[count++] = other;
+        }
+    }
+    intent_items_fini(&items);
+    return count;
+}
+
+static bool has_front(const struct op_tx *o, const struct tx_part *part)
+{
+    const struct head_intent *first;
+    return find_front(o, part, &first, 1) > 0;
+}
+
+/* Those beyond SETTLE_MAX have their turn in the next round. */
+static void begin_settling(struct engine *e, struct op_tx *o, const struct tx_part *part)
+{
+    const struct head_intent *front[SETTLE_MAX];
+    size_t count = find_front(o, part, front, SETTLE_MAX);
+    settle_init(&o->settle, &o->op, part->list);
+    for (size_t i = 0; i < count; i++) {
+        (void)settle_add(e, &o->settle, front[i]);
+    }
+}
+
+/* Settles what stands in front of the part's intent. Its head is to be read again then. */
+static enum progress settle_part_step(struct engine *e, struct op_tx *o, struct tx_part *part,
+                                      const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    begin_settling(e, o, part);
+    CO_CALL(co, settle_step(e, &o->settle, event));
+    if (o->settle.state == SETTLE_FAILED) {
+        tx_fail_undone(o, o->settle.error);
+    }
+    settle_fini(&o->settle);
+    CO_END(co);
+}
+
+static enum progress primary_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, intents_step(e, o, true, event));
+    for (o->tries = 0; tx_goes_on(o); o->tries++) {
+        check_own(o, tx_primary(o));
+        if (o->state == TX_GOING && tx_primary(o)->ends) {
+            o->state = TX_ELSEWHERE;
+        }
+        if (!tx_goes_on(o) || !has_front(o, tx_primary(o))) {
+            break;
+        }
+        CO_CALL(co, settle_part_step(e, o, tx_primary(o), event));
+        tx_send_read(e, tx_primary(o));
+        CO_CALL(co, tx_await_step(e, o, event, "reading the primary behind other transactions"));
+        o->state = tx_goes_on(o) && o->tries == ROUNDS_MAX ? TX_AGAIN : o->state;
+    }
+    if (tx_goes_on(o)) {
+        CO_CALL(co, tx_judge_step(e, o, tx_primary(o), event));
+    }
+    CO_END(co);
+}
+
+/* ---- rules 2 and 3 ---- */
+
+static void check_others(struct op_tx *o)
+{
+    for (size_t i = 0; i < o->part_count && o->state == TX_GOING; i++) {
+        if (i != o->primary) {
+            check_own(o, &o->parts[i]);
+        }
+    }
+}
+
+static bool others_have_front(const struct op_tx *o)
+{
+    bool front = false;
+    for (size_t i = 0; i < o->part_count; i++) {
+        front = front || (i != o->primary && has_front(o, &o->parts[i]));
+    }
+    return front;
+}
+
+static void read_others(struct engine *e, struct op_tx *o)
+{
+    for (size_t i = 0; i < o->part_count; i++) {
+        if (i != o->primary) {
+            tx_send_read(e, &o->parts[i]);
+        }
+    }
+}
+
+/* With one other list, the read behind its intent has it all. With more, the first lists may have
+ * changed while the intents of the last ones were on their way. */
+static enum progress validate_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    o->all_read = o->part_count <= 2;
+    for (o->tries = 0; tx_goes_on(o); o->tries++) {
+        check_others(o);
+        if (!tx_goes_on(o) || (o->all_read && !others_have_front(o))) {
+            break;
+        }
+        for (o->at = 0; o->at < o->part_count && tx_goes_on(o); o->at++) {
+            if (o->at != o->primary && has_front(o, &o->parts[o->at])) {
+                CO_CALL(co, settle_part_step(e, o, &o->parts[o->at], event));
+            }
+        }
+        if (tx_goes_on(o)) {
+            read_others(e, o);
+            o->all_read = true;
+            CO_CALL(co, tx_await_step(e, o, event, "reading the lists of a transaction again"));
+        }
+        o->state = tx_goes_on(o) && o->tries == ROUNDS_MAX ? TX_AGAIN : o->state;
+    }
+    for (o->at = 0; o->at < o->part_count && tx_goes_on(o); o->at++) {
+        if (o->at != o->primary) {
+            CO_CALL(co, tx_judge_step(e, o, &o->parts[o->at], event));
+        }
+    }
+    CO_END(co);
+}
+
+enum progress tx_propose_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, primary_step(e, o, event));
+    if (tx_goes_on(o)) {
+        CO_CALL(co, intents_step(e, o, false, event));
+    }
+    if (tx_goes_on(o)) {
+        CO_CALL(co, validate_step(e, o, event));
+    }
+    if (tx_goes_on(o) && o->judged_s != 0 && o->judged_s != e->now.wall_s) {
+        o->state = TX_AGAIN;
+    }
+    CO_END(co);
+}

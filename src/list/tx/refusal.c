@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/tx/refusal.h"
+
+#include <stdio.h>
+
+#include "list/core/item_fault.h"
+#include "list/format/intent.h"
+
+/* The first format whose readers know what a transaction writes. */
+#define TX_FORMAT_MIN 4
+
+_Static_assert(TX_LISTS_MAX == INTENT_KEYS_MAX, "an intent names all lists");
+
+const char *tx_list_refusal(const char *word, const struct list_policy *policy,
+                            char text[LIST_ERROR_MAX])
+{
+    if (policy->dialect != DIALECT_NATIVE || policy->migrate != MIGRATE_NO) {
+        snprintf(text, LIST_ERROR_MAX,
+                 "%s works on lists of dialect native only: others cannot hold what a transaction "
+                 "writes",
+                 word);
+        return text;
+    }
+    if (policy->format < TX_FORMAT_MIN) {
+        snprintf(text, LIST_ERROR_MAX,
+                 "%s needs format = %d: set it once all proxies are of a release that reads it",
+                 word, TX_FORMAT_MIN);
+        return text;
+    }
+    return NULL;
+}
+
+static const char *items_refusal(const struct list_policy *policy, const struct slice *items,
+                                 size_t count, char text[LIST_ERROR_MAX])
+{
+    const char *why = NULL;
+    for (size_t i = 0; i < count && why == NULL; i++) {
+        why = item_fault(policy, items[i], true, text);
+    }
+    return why;
+}
+
+static const char *move_refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
+{
+    const char *word = list_verb_word(call->verb), *what = NULL;
+    const struct call_list *from = &call->lists[0], *to = &call->lists[1];
+    if (slice_equal(from->key, to->key)) {
+        what = "SRC and DST are the same list";
+    } else if (call->verb == LIST_POPTO && call->count == 0) {
+        what = "COUNT must not be 0: a positive one takes the oldest items, a negative one the "
+               "newest";
+    } else if (call->verb == LIST_POPTO && call->form == LIST_FORM_JOINED &&
+               to->policy->delimiter < 0) {
+        what = "DST has no delimiter: use lpoptob";
+    }
+    if (what != NULL) {
+        snprintf(text, LIST_ERROR_MAX, "%s: %s", word, what);
+        return text;
+    }
+    /* The items of a call are such as its own list takes: that is SRC. */
+    return items_refusal(to->policy, call->items, call->item_count, text);
+}
+
+const char *tx_refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
+{
+    const char *word = list_verb_word(call->verb), *why = NULL;
+    CHECK(call->list_count >= 1 && call->list_count <= TX_LISTS_MAX);
+    for (size_t i = 0; i < call->list_count && why == NULL; i++) {
+        const struct call_list *list = &call->lists[i];
+        CHECK(list->key.len > 0 && list->key.len <= LIST_KEY_BYTES_MAX);
+        why = tx_list_refusal(word, list->policy, text);
+        for (size_t n = 0; n < list->change_count && why == NULL; n++) {
+            const struct tx_change *change = &list->changes[n];
+            why = items_refusal(list->policy, change->items, change->item_count, text);
+        }
+    }
+    if (why == NULL && call->verb != LIST_TX) {
+        why = move_refusal(call, text);
+    }
+    return why;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/tx/tx.h"
+
+#include "base/number.h"
+#include "list/core/backoff.h"
+#include "list/core/engine_state.h"
+#include "list/tx/queue.h"
+#include "proto/client/list_format.h"
+
+/* Attempts while other writers are in the way, and the first pause between two, which doubles up to
+ * 2^8 times that: 77 ms. */
+#define ATTEMPTS_MAX 16
+#define BACKOFF_US 300u
+
+/* ---- the answer ---- */
+
+static void answer_items(struct op_tx *o)
+{
+    const struct list *to = o->parts[1].list;
+    char delimiter = (char)to->policy->delimiter;
+    for (size_t i = 0; i < o->moved_count; i++) {
+        if (o->call->form == LIST_FORM_ITEMS) {
+            list_format_item(&o->call->answer, list_key(to), o->moved[i]);
+            continue;
+        }
+        if (i > 0) {
+            chain_copy(&o->call->answer, &delimiter, 1);
+        }
+        chain_copy_slice(&o->call->answer, o->moved[i]);
+    }
+}
+
+static void answer_moved(struct op_tx *o)
+{
+    if (o->verb == LIST_TX || o->state != TX_COMMITTED) {
+        return;
+    }
+    o->call->number = o->moved_count;
+    if (o->verb == LIST_POPTO) {
+        answer_items(o);
+    }
+}
+
+static void answer(struct engine *e, struct op_tx *o)
+{
+    static const enum list_status ends[] = {
+        [TX_COMMITTED] = LIST_OK,          [TX_NOTHING] = LIST_OK,
+        [TX_NOT_STORED] = LIST_NOT_STORED, [TX_MISSING] = LIST_MISSING,
+        [TX_REFUSED] = LIST_CLIENT_ERROR,  [TX_FAILED] = LIST_SERVER_ERROR,
+        [TX_UNKNOWN] = LIST_SERVER_ERROR};
+    struct list_call *call = o->call;
+    if (call == NULL) {
+        return;
+    }
+    answer_moved(o);
+    o->call = NULL;
+    if (o->state == TX_FAILED || o->state == TX_UNKNOWN) {
+        call_fail(e, o->op.list, call, "%s", o->error);
+        return;
+    }
+    if (o->state == TX_REFUSED) {
+        memcpy(call->error, o->error, sizeof o->error);
+    }
+    call_finish(e, o->op.list, call, ends[o->state]);
+}
+
+/* ---- what is under way, for `stats` ---- */
+
+static const unsigned phase_metrics[] = {[TX_PHASE_WAITING] = METRIC_transactions_waiting,
+                                         [TX_PHASE_PENDING] = METRIC_transactions_pending,
+                                         [TX_PHASE_COMMITTED] = METRIC_transactions_committed};
+
+/* Levels, in the counters of the worker. That of the age holds the second in which the oldest has
+ * begun, and 0 when there is none: proxy/stats.c. */
+static void enter_phase(struct engine *e, struct op_tx *o, enum tx_phase phase)
+{
+    if (o->phase == phase) {
+        return;
+    }
+    if (o->phase == TX_PHASE_NOT_BEGUN) {
+        o->begun_s = e->now.wall_s;
+        TAILQ_INSERT_TAIL(&e->transactions, o, open);
+    } else {
+        metric_add(e->metrics, phase_metrics[o->phase], (uint64_t)-1);
+    }
+    o->phase = phase;
+    if (phase == TX_PHASE_NOT_BEGUN) {
+        TAILQ_REMOVE(&e->transactions, o, open);
+    } else {
+        metric_inc(e->metrics, phase_metrics[phase]);
+    }
+    const struct op_tx *oldest = TAILQ_FIRST(&e->transactions);
+    uint64_t second = oldest == NULL ? 0 : (uint64_t)oldest->begun_s;
+    metric_add(e->metrics, METRIC_transaction_age,
+               second - metric_get(e->metrics, METRIC_transaction_age));
+}
+
+/* ---- the operation ---- */
+
+static bool is_again(const struct op_tx *o)
+{
+    return o->state == TX_AGAIN || o->state == TX_ELSEWHERE;
+}
+
+/* Other writers were in the way each time. */
+static void give_up(struct engine *e, struct op_tx *o)
+{
+    if (is_again(o)) {
+        metric_inc(e->metrics, METRIC_list_busy);
+        metric_inc(e->metrics, METRIC_list_transactions_busy);
+        tx_fail(o, TX_FAILED,
+                "busy, nothing done: other writers changed the same items at the same time");
+    }
+}
+
+static void count_end(struct engine *e, const struct op_tx *o)
+{
+    if (o->state == TX_COMMITTED) {
+        metric_inc(e->metrics, METRIC_list_transactions);
+    } else if (o->state == TX_NOT_STORED) {
+        metric_inc(e->metrics, METRIC_list_transactions_refused);
+    } else if (o->state == TX_UNKNOWN && o->call != NULL) {
+        metric_inc(e->metrics, METRIC_outcomes_unknown);
+    }
+}
+
+/* What other changes do for their lists behind them. */
+static void leave_lists(struct engine *e, struct op_tx *o)
+{
+    for (size_t i = 0; i < o->part_count; i++) {
+        struct list *list = o->parts[i].list;
+        list_consider_compaction(e, list, 0);
+        if (o->state == TX_COMMITTED && list->expires_us != 0) {
+            list->wants_renewal = true;
+            lists_mark_ready(&e->lists, list);
+        }
+    }
+}
+
+/* One attempt, under a name of its own. Ends with state. */
+static enum progress attempt_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    o->state = TX_GOING;
+    o->begun = o->committing = false;
+    CO_CALL(co, tx_plan_step(e, o, event));
+    if (tx_goes_on(o)) {
+        CO_CALL(co, tx_prepare_step(e, o, event));
+    }
+    if (tx_goes_on(o)) {
+        enter_phase(e, o, TX_PHASE_WAITING);
+        CO_CALL(co, tx_propose_step(e, o, event));
+    }
+    if (tx_goes_on(o)) {
+        enter_phase(e, o, TX_PHASE_PENDING);
+        CO_CALL(co, tx_commit_step(e, o, event));
+    }
+    if (o->state == TX_COMMITTED) {
+        enter_phase(e, o, TX_PHASE_COMMITTED);
+        CO_CALL(co, tx_publish_step(e, o, event));
+    }
+    CO_END(co);
+}
+
+/* Leaves the lists in order behind an attempt. */
+static enum progress tidy_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    if (o->state == TX_COMMITTED) {
+        CO_CALL(co, tx_done_step(e, o, event));
+    } else if (o->begun && o->state != TX_UNKNOWN) {
+        metric_inc(e->metrics, METRIC_list_transactions_aborted);
+        CO_CALL(co, tx_abort_step(e, o, event));
+    }
+    enter_phase(e, o, TX_PHASE_NOT_BEGUN);
+    CO_END(co);
+}
+
+static enum progress tx_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct op_tx *o = (struct op_tx *)op;
+    struct co *co = &op->co;
+    CO_BEGIN(co);
+    while (o->blockers > 0) {
+        CO_AWAIT(co, "waiting for another transaction of this worker");
+    }
+    for (o->attempts = 1; o->attempts <= ATTEMPTS_MAX; o->attempts++) {
+        CO_CALL(co, attempt_step(e, o, event));
+        if (!is_again(o) || o->call == NULL || o->attempts == ATTEMPTS_MAX) {
+            break;
+        }
+        CO_CALL(co, tidy_step(e, o, event));
+        o->begun = false;
+        if (o->state == TX_AGAIN && o->call != NULL) {
+            CO_SLEEP(op, co, "backing off after a conflict",
+                     op_backoff_end_us(e, BACKOFF_US, o->attempts - 1));
+        }
+        if (o->call == NULL) {
+            break;
+        }
+    }
+    give_up(e, o);
+    count_end(e, o);
+    tx_queue_leave(e, o);
+    answer(e, o);
+    CO_CALL(co, tidy_step(e, o, event));
+    leave_lists(e, o);
+    CO_END(co);
+}
+
+/* Before &c nothing was done, and nothing will be: what was announced is aborted. */
+static enum list_known tx_late(struct engine *e, struct op *op, struct list_call *call)
+{
+    struct op_tx *o = (struct op_tx *)op;
+    CHECK(o->call == call);
+    o->call = NULL;
+    if (o->committing && !is_again(o)) {
+        return KNOWN_UNKNOWN;
+    }
+    o->over = true;
+    if (!o->begun && o->op.due == 0) {
+        op_abort(e, op);
+    }
+    return KNOWN_NOTHING;
+}
+
+static void tx_fini(struct engine *e, struct op *op)
+{
+    struct op_tx *o = (struct op_tx *)op;
+    if (!e->is_dropped) {
+        enter_phase(e, o, TX_PHASE_NOT_BEGUN);
+        tx_queue_leave(e, o);
+    }
+    settle_fini(&o->settle);
+    tx_plan_fini(e, o);
+}
+
+void tx_start(struct engine *e, struct list *list, struct list_call *call)
+{
+    struct op_tx *o = op_create(e, list, sizeof *o, tx_step, tx_fini);
+    o->op.late = tx_late;
+    o->call = call;
+    o->verb = call->verb;
+    o->count = call->count;
+    call->op = &o->op;
+    tx_plan_init(e, o);
+    tx_queue_enter(o);
+    op_start(e, &o->op);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list/tx/tx_op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void tx_fail(struct op_tx *o, enum tx_state state, const char *format, ...)
+{
+    char text[LIST_ERROR_MAX]; /* an argument may be o->error */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    memcpy(o->error, text, sizeof text);
+    o->state = state;
+}
+
+void tx_fail_undone(struct op_tx *o, const char *text)
+{
+    bool says_it = strstr(text, "nothing done") != NULL;
+    tx_fail(o, TX_FAILED, says_it ? "%s" : "%s, nothing done", text);
+}
+
+static bool creates(const struct tx_part *part)
+{
+    return part->list->policy->on_missing == ON_MISSING_CREATE;
+}
+
+void tx_check_part(struct op_tx *o, const struct tx_part *part)
+{
+    if (part->got == GOT_ERROR) {
+        tx_fail_undone(o, o->error);
+    } else if (part->is_missing && !creates(part)) {
+        o->state = TX_MISSING;
+    }
+}
+
+struct intent tx_intent(const struct op_tx *o, const struct tx_part *part)
+{
+    struct intent intent = {.name = o->name,
+                            .created_s = o->created_s,
+                            .entries = slice_make(part->entries->data, part->entries->used)};
+    intent.keys[intent.key_count++] = list_key(o->parts[o->primary].list);
+    for (size_t i = 0; i < o->part_count; i++) {
+        if (i != o->primary) {
+            intent.keys[intent.key_count++] = list_key(o->parts[i].list);
+        }
+    }
+    return intent;
+}

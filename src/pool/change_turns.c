@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/change_turns.h"
+
+#include <stdlib.h>
+
+#include "pool/cluster_waits.h"
+
+struct change_turn {
+    TAILQ_ENTRY(change_turn) link;
+    uint16_t index;
+    bool is_taken; /* a durable change is under way */
+    struct exchange_list waiting;
+};
+
+void change_turns_init(struct change_turns *turns)
+{
+    TAILQ_INIT(&turns->all);
+}
+
+void change_turns_check_free(const struct change_turns *turns)
+{
+    CHECK(TAILQ_EMPTY(&turns->all));
+}
+
+static uint16_t index_of(const struct exchange *x)
+{
+    return (uint16_t)(hash_bytes(x->op.key.p, x->op.key.len, 0) % CHANGE_TURNS);
+}
+
+static void take(struct cluster *c, struct exchange *x)
+{
+    struct change_turn **slot = &c->turns.of_key[x->turn];
+    if (*slot == NULL) {
+        *slot = calloc(1, sizeof **slot);
+        CHECK(*slot != NULL);
+        (*slot)->index = x->turn;
+        TAILQ_INIT(&(*slot)->waiting);
+        TAILQ_INSERT_TAIL(&c->turns.all, *slot, link);
+    }
+    (*slot)->is_taken = x->has_turn = true;
+}
+
+static void drop_if_free(struct cluster *c, struct change_turn *turn)
+{
+    if (!turn->is_taken && TAILQ_EMPTY(&turn->waiting)) {
+        c->turns.of_key[turn->index] = NULL;
+        TAILQ_REMOVE(&c->turns.all, turn, link);
+        free(turn);
+    }
+}
+
+/* Sends those whose turn it is. */
+static void go_on(struct cluster *c, uint16_t index)
+{
+    struct change_turn *turn;
+    /* Each time anew: what is sent may end at once, and end the turn. */
+    while ((turn = c->turns.of_key[index]) != NULL && !TAILQ_EMPTY(&turn->waiting)) {
+        struct exchange *x = TAILQ_FIRST(&turn->waiting);
+        bool is_over = cluster_is_over(c, x);
+        if (!is_over && turn->is_taken && x->changes) {
+            return;
+        }
+        cluster_remove_waiting(c, &turn->waiting, x);
+        if (is_over) {
+            cluster_end_over(c, x);
+            continue;
+        }
+        if (x->takes_turn) {
+            take(c, x);
+        }
+        cluster_route(c, x);
+    }
+    if (turn != NULL) {
+        drop_if_free(c, turn);
+    }
+}
+
+bool change_turn_waits(struct cluster *c, struct exchange *x)
+{
+    x->takes_turn = x->changes && cluster_durability(c, &x->op) != BE_DURABILITY_NONE;
+    if (!x->takes_turn && TAILQ_EMPTY(&c->turns.all)) {
+        return false;
+    }
+    x->turn = index_of(x);
+    struct change_turn *turn = c->turns.of_key[x->turn];
+    if (turn == NULL || (TAILQ_EMPTY(&turn->waiting) && !(turn->is_taken && x->changes))) {
+        if (x->takes_turn) {
+            take(c, x);
+        }
+        return false;
+    }
+    cluster_wait_or_end(c, &turn->waiting, x);
+    return true;
+}
+
+void change_turn_end(struct cluster *c, struct exchange *x)
+{
+    if (x->has_turn) {
+        x->has_turn = false;
+        c->turns.of_key[x->turn]->is_taken = false;
+        go_on(c, x->turn);
+    }
+}
+
+uint64_t change_turns_tend(struct cluster *c)
+{
+    uint64_t next_us = UINT64_MAX;
+    struct change_turn *turn, *next;
+    for (turn = TAILQ_FIRST(&c->turns.all); turn != NULL; turn = next) {
+        next = TAILQ_NEXT(turn, link);
+        cluster_end_those_over(c, &turn->waiting);
+        if (!TAILQ_EMPTY(&turn->waiting)) {
+            uint64_t at_us = cluster_deadline_us(c, TAILQ_FIRST(&turn->waiting));
+            next_us = at_us < next_us ? at_us : next_us;
+        }
+    }
+    return next_us;
+}

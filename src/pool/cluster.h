@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A pool whose servers are the nodes of a Couchbase cluster. The cluster says which nodes there
+ * are, and which of them has a key's vBucket; both change while requests are under way. For this
+ * folder only. Files: cluster.c is about requests, cluster_waits.c about those that no node has,
+ * change_turns.c about durable changes, cluster_nodes.c about maps and nodes.
+ *
+ *     pool_submit -> cluster_submit -> turn -> vBucket -> node -> server -> upstream
+ *                                                 ^                  |
+ *                                               hold <-- cluster_keeps, of each answer --> done
+ *
+ * A request that was refused for a reason that passes was not done. It is held, and so is all that
+ * is submitted for its vBucket from then on, so that no request overtakes another of its key. The
+ * requests of a hold go out again in their order, once none of its vBucket is under way.
+ */
+#ifndef POOL_CLUSTER_H
+#define POOL_CLUSTER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "pool/change_turns.h"
+#include "pool/context.h"
+#include "pool/server.h"
+#include "proto/server/cluster_map.h"
+
+struct map_source;
+
+/* A server, which is its first member. */
+struct node {
+    struct server server;
+    TAILQ_ENTRY(node) link;
+    struct server_config config;
+    bool in_map;
+    bool leaving;      /* is given no more requests, and goes once it owes no answers */
+    bool shut;         /* its connections are ended: the last step but one */
+    uint64_t map_hash; /* of the map that it sent last */
+    enum handshake_durability durability; /* as it said last */
+    bool no_times;                        /* it has not told a time to live */
+    struct exchange asking;               /* for its map */
+    bool is_asked;
+};
+TAILQ_HEAD(node_list, node);
+
+/* The requests of a vBucket that wait. */
+struct hold {
+    TAILQ_ENTRY(hold) link;
+    uint16_t vbucket;
+    bool wants_map;              /* a newer map ends the wait */
+    uint64_t due_us;             /* not before */
+    const struct server *server; /* which refused the first of them, or NULL */
+    struct exchange_list back;   /* that were sent before; all older than */
+    struct exchange_list fresh;  /* these */
+};
+TAILQ_HEAD(hold_list, hold);
+
+struct vbucket {
+    struct hold *hold;  /* or NULL */
+    uint32_t in_flight; /* requests that were given to a node, and are not back */
+};
+
+struct cluster {
+    struct pool_context *context;
+    struct resolver *resolver;
+    struct wire_login login;
+    struct scram_cache scram_cache;
+
+    pthread_mutex_t lock; /* of the list, for cluster_stats: only the worker changes it */
+    struct node_list nodes;
+    bool durable;     /* no node lacks durable changes, as far as they have told */
+    bool told_unsafe; /* the log says that nodes lack them */
+    struct node *last_asked;
+    struct map_source *source;         /* that tells the map over HTTP, or NULL */
+    struct cluster_map *map;           /* NULL: none yet */
+    struct node **of_map;              /* by the map's index of nodes */
+    char map_error[CLUSTER_ERROR_MAX]; /* the last one in the log */
+
+    struct vbucket *vbuckets;   /* as many as there may ever be */
+    struct change_turns turns;  /* of durable changes */
+    struct hold_list holds;     /* those that have requests */
+    struct exchange_list early; /* requests from before the first map */
+    struct exchange_list ended; /* requests whose end the submitter is to be told */
+    size_t waiting;             /* requests in turns, holds and early, and bytes of their values */
+    uint64_t waiting_bytes;
+    uint32_t opaque;
+    uint16_t durability_ms;
+    uint64_t order;
+
+    struct event *timer;
+    uint64_t timer_us; /* when it fires; UINT64_MAX: it is not set */
+    uint64_t ask_us;   /* when a node is to be asked for its map */
+    uint64_t asked_us; /* when one was asked last */
+};
+
+/* Makes the nodes that the file names. Returns NULL with the reason in error. The context's wire
+ * must be set; its login and cluster are set here. */
+struct cluster *cluster_create(struct pool_context *context, struct resolver *resolver,
+                               char error[CONFIG_ERROR_MAX]);
+void cluster_connect(struct cluster *cluster);
+/* Ends all connections; what waits is ended in the same way. done() is called by cluster_deliver
+ * and server_deliver_finished. */
+void cluster_shutdown(struct cluster *cluster);
+/* Nothing may wait any more. */
+void cluster_destroy(struct cluster **cluster);
+/* The resolver has decided something. */
+void cluster_relocate(struct cluster *cluster);
+/* As pool_stats. Thread-safe. */
+size_t cluster_stats(struct cluster *cluster, struct server_stats *out, size_t max);
+
+void cluster_submit(struct cluster *cluster, struct exchange *exchange);
+/* See pool_withdraw: of an exchange that no server has. */
+bool cluster_withdraw(struct exchange *exchange);
+/* Is that answer, or end without one, kept from the submitter, since the request is sent again? To
+ * be asked once for each time that a server was given an exchange of a submitter. */
+bool cluster_keeps(struct cluster *cluster, struct exchange *exchange,
+                   const struct be_reply *reply);
+/* Hands back what has ended; true if there was any. */
+bool cluster_deliver(struct cluster *cluster);
+
+/* Hands an answer of a server, or an end without one, to the submitter, unless it is kept. */
+static inline void exchange_answer(struct pool_context *context, struct exchange *x,
+                                   const struct be_reply *reply)
+{
+    if (!x->is_internal) {
+        if (UNLIKELY(context->cluster != NULL) && cluster_keeps(context->cluster, x, reply)) {
+            return;
+        }
+        context->busy--;
+    }
+    x->done(x, reply);
+}
+
+/* A handshake is over; what the server has told in it. */
+void cluster_learn(struct cluster *cluster, struct server *from, const struct handshake *hs);
+/* A node has sent its map: of a handshake, of a refusal, or asked for. */
+void cluster_take_map(struct cluster *cluster, struct server *from, struct slice json);
+/* The same of any server; *hash is of the map that it sent last. False when that cannot be used. */
+bool cluster_take_map_of(struct cluster *cluster, const struct server_config *from, uint64_t *hash,
+                         struct slice json);
+
+/* Between the files. */
+/* Sends the request, or holds it with those of its vBucket. */
+void cluster_route(struct cluster *cluster, struct exchange *exchange);
+/* Makes a node of each server that the file names, where there is none. Returns 0, or -1 with the
+ * reason in error. */
+MUST_CHECK int cluster_add_seeds(struct cluster *cluster, char error[CONFIG_ERROR_MAX]);
+void cluster_end_nodes(struct cluster *cluster);
+/* The node of the vBucket by the map, or NULL; forward: the one that it moves to. */
+struct node *cluster_owner(const struct cluster *cluster, uint16_t vbucket, bool forward);
+/* How durable the change is to be: what must last has a majority, whatever the file says. */
+enum be_durability cluster_durability(struct cluster *cluster, const struct be_operation *op);
+/* Asks a node for its map, soon. */
+void cluster_want_map(struct cluster *cluster);
+/* Has the timer fire then, or earlier. */
+void cluster_set_timer(struct cluster *cluster, uint64_t at_us);
+/* What the timer does for maps and nodes; returns when it is to come again. */
+uint64_t cluster_tend_nodes(struct cluster *cluster);
+/* There is a newer map. */
+void cluster_map_changed(struct cluster *cluster);
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The nodes of a cluster: which there are, and who tells that. */
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "pool/cluster.h"
+#include "pool/map_source.h"
+
+/* How often a node is asked for its map, as Couchbase's own clients do. */
+#define ASK_INTERVAL_US ((uint64_t)2500000)
+/* The same when a request could not be done where the map says. */
+#define ASK_PAUSE_US ((uint64_t)100000)
+/* How often it is looked whether a node that has left owes no more answers. */
+#define LEAVE_PAUSE_US ((uint64_t)100000)
+
+static uint64_t now_us(const struct cluster *c)
+{
+    return c->context->now->mono_us;
+}
+
+static bool is_up(const struct node *node)
+{
+    return atomic_load_explicit(&node->server.in_state[UPSTREAM_UP], memory_order_relaxed) > 0;
+}
+
+/* Is there a node of the map that can be asked? */
+static bool has_contact(const struct cluster *c)
+{
+    const struct node *node;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        if (node->in_map && is_up(node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- nodes -------------------------------------------------------------------------------------
+ */
+
+static struct node *find_node(const struct cluster *c, const char *host, uint16_t port)
+{
+    struct node *node;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        if (!node->shut && node->config.endpoint.port == port &&
+            strcasecmp(node->config.endpoint.host, host) == 0) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+static struct node *add_node(struct cluster *c, const char *host, uint16_t port,
+                             char error[CONFIG_ERROR_MAX])
+{
+    struct node *node = calloc(1, sizeof *node);
+    CHECK(node != NULL);
+    node->config.weight = 1;
+    node->config.endpoint.port = port;
+    snprintf(node->config.endpoint.host, sizeof node->config.endpoint.host, "%s", host);
+    endpoint_format(&node->config.endpoint, node->config.name);
+    if (server_init(&node->server, c->context, &node->config, c->resolver, error) < 0) {
+        free(node);
+        return NULL;
+    }
+    pthread_mutex_lock(&c->lock);
+    TAILQ_INSERT_TAIL(&c->nodes, node, link);
+    pthread_mutex_unlock(&c->lock);
+    return node;
+}
+
+static void free_node(struct cluster *c, struct node *node)
+{
+    struct hold *hold;
+    TAILQ_FOREACH(hold, &c->holds, link)
+    {
+        hold->server = hold->server == &node->server ? NULL : hold->server;
+    }
+    c->last_asked = c->last_asked == node ? NULL : c->last_asked;
+    pthread_mutex_lock(&c->lock);
+    TAILQ_REMOVE(&c->nodes, node, link);
+    pthread_mutex_unlock(&c->lock);
+    server_fini(&node->server);
+    free(node);
+}
+
+static void connect_node(struct node *node)
+{
+    for (uint32_t i = 0; i < node->server.upstream_count && !node->shut; i++) {
+        if (node->server.upstreams[i].state == UPSTREAM_IDLE) {
+            upstream_attempt(&node->server.upstreams[i]);
+        }
+    }
+}
+
+int cluster_add_seeds(struct cluster *c, char error[CONFIG_ERROR_MAX])
+{
+    const struct pool_config *config = c->context->config;
+    for (size_t i = 0; i < config->server_count; i++) {
+        const struct endpoint *at = &config->servers[i].endpoint;
+        if (config->servers[i].over_http) {
+            continue;
+        }
+        struct node *node = find_node(c, at->host, at->port);
+        if (node == NULL) {
+            node = add_node(c, at->host, at->port, error);
+        }
+        if (node == NULL) {
+            return -1;
+        }
+        node->leaving = false;
+    }
+    return 0;
+}
+
+void cluster_connect(struct cluster *c)
+{
+    struct node *node;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        connect_node(node);
+    }
+    cluster_set_timer(c, c->ask_us);
+}
+
+void cluster_end_nodes(struct cluster *c)
+{
+    while (!TAILQ_EMPTY(&c->nodes)) {
+        free_node(c, TAILQ_FIRST(&c->nodes));
+    }
+    free(c->of_map);
+    c->of_map = NULL;
+}
+
+void cluster_relocate(struct cluster *c)
+{
+    struct node *node;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        server_relocate(&node->server);
+    }
+    if (c->source != NULL) {
+        map_source_relocate(c->source);
+    }
+}
+
+size_t cluster_stats(struct cluster *c, struct server_stats *out, size_t max)
+{
+    struct node *node;
+    size_t n = 0;
+    pthread_mutex_lock(&c->lock);
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        if (n < max) {
+            server_snapshot(&node->server, &out[n++]);
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+    return n;
+}
+
+struct node *cluster_owner(const struct cluster *c, uint16_t vbucket, bool forward)
+{
+    int index = cluster_map_owner(c->map, vbucket, forward);
+    return index < 0 ? NULL : c->of_map[index];
+}
+
+/* --- those that leave ----------------------------------------------------------------------------
+ */
+
+static size_t owed_by(const struct node *node)
+{
+    size_t n = node->is_asked;
+    for (uint32_t i = 0; i < node->server.upstream_count; i++) {
+        n += node->server.upstreams[i].queued;
+    }
+    return n;
+}
+
+/* In three steps, each in a turn of its own: it gets no more requests; once it owes nothing, or
+ * cannot be reached, its connections end; what ended with them is handed back, and it is gone. */
+static void let_go(struct cluster *c, struct node *node)
+{
+    if (!node->shut && (owed_by(node) == 0 || !is_up(node))) {
+        for (uint32_t i = 0; i < node->server.upstream_count; i++) {
+            upstream_shutdown(&node->server.upstreams[i]);
+        }
+        log_info("pool %s: node %s has left", c->context->config->name, node->config.name);
+        node->shut = true;
+    } else if (node->shut && owed_by(node) == 0 && TAILQ_EMPTY(&c->context->finished)) {
+        free_node(c, node);
+    }
+}
+
+/* Nodes of the file that the map does not name are kept as long as no other can be asked. */
+static void mark_leaving(struct cluster *c)
+{
+    bool contact = has_contact(c);
+    struct node *node;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        node->leaving = node->shut || (!node->in_map && contact);
+    }
+}
+
+void cluster_learn(struct cluster *c, struct server *from, const struct handshake *hs)
+{
+    struct node *at = (struct node *)from, *node;
+    size_t lack = 0, have = 0;
+    if (hs->durability == DURABILITY_NOT_TOLD) {
+        return;
+    }
+    at->durability = hs->durability;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        lack += !node->leaving && node->durability == DURABILITY_LACKS;
+        have += node->durability == DURABILITY_HAS;
+    }
+    c->durable = have > 0 && lack == 0;
+    c->login.durable = c->durable || c->context->config->durability != POOL_DURABILITY_NONE;
+}
+
+enum be_durability cluster_durability(struct cluster *c, const struct be_operation *op)
+{
+    enum be_durability durability = (enum be_durability)c->context->config->durability;
+    if (!op->durable || durability != BE_DURABILITY_NONE) {
+        return durability;
+    }
+    if (c->durable) {
+        return BE_DURABILITY_MAJORITY;
+    }
+    if (!c->told_unsafe) {
+        c->told_unsafe = true;
+        log_warn("pool %s: its nodes have no durable changes, as Couchbase 6.5 and newer do: a "
+                 "failover may damage its lists",
+                 c->context->config->name);
+    }
+    return BE_DURABILITY_NONE;
+}
+
+/* --- maps --------------------------------------------------------------------------------------
+ */
+
+static int find_nodes(struct cluster *c, const struct cluster_map *map,
+                      char error[CONFIG_ERROR_MAX])
+{
+    struct node **of_map = calloc(map->node_count, sizeof *of_map);
+    CHECK(of_map != NULL);
+    for (size_t i = 0; i < map->node_count; i++) {
+        const struct cluster_node *at = &map->nodes[i];
+        of_map[i] = find_node(c, at->host, at->port);
+        if (of_map[i] == NULL) {
+            of_map[i] = add_node(c, at->host, at->port, error);
+        }
+        if (of_map[i] == NULL) {
+            free(of_map);
+            return -1;
+        }
+    }
+    free(c->of_map);
+    c->of_map = of_map;
+    return 0;
+}
+
+static void use_map(struct cluster *c, struct cluster_map *map)
+{
+    struct node *node;
+    cluster_map_destroy(&c->map);
+    c->map = map;
+    c->map_error[0] = '\0';
+    metric_inc(c->context->metrics, METRIC_cluster_maps);
+    log_debug("pool %s: map %lld.%lld of the cluster: %zu nodes, %zu vBuckets",
+              c->context->config->name, (long long)map->epoch, (long long)map->revision,
+              map->node_count, map->vbucket_count);
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        node->in_map = false;
+    }
+    for (size_t i = 0; i < map->node_count; i++) {
+        c->of_map[i]->in_map = true;
+        c->of_map[i]->leaving = false;
+    }
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        if (node->in_map) {
+            connect_node(node);
+        }
+    }
+    cluster_map_changed(c);
+}
+
+static void note_bad_map(struct cluster *c, const struct server_config *from, const char *error)
+{
+    if (strcmp(error, c->map_error) != 0) {
+        log_error("pool %s: node %s: its cluster map %s", c->context->config->name, from->name,
+                  error);
+        snprintf(c->map_error, sizeof c->map_error, "%s", error);
+    }
+}
+
+void cluster_take_map(struct cluster *c, struct server *from, struct slice json)
+{
+    struct node *node = (struct node *)from;
+    (void)cluster_take_map_of(c, &node->config, &node->map_hash, json);
+}
+
+bool cluster_take_map_of(struct cluster *c, const struct server_config *from, uint64_t *last_hash,
+                         struct slice json)
+{
+    char error[CLUSTER_ERROR_MAX], why[CONFIG_ERROR_MAX];
+    uint64_t hash = hash_bytes(json.p, json.len, 0);
+    bool contact = has_contact(c);
+    /* Each refusal brings the whole map: it is read once. */
+    if (json.len == 0 || c->context->closing || (hash == *last_hash && contact)) {
+        return true;
+    }
+    *last_hash = hash;
+    struct cluster_view view = {.tls = c->context->tls != NULL,
+                                .host = slice_of(from->endpoint.host),
+                                .network = c->context->config->network == NETWORK_EXTERNAL
+                                               ? SLICE_LIT("external")
+                                               : SLICE_NONE};
+    struct cluster_map *map = cluster_map_parse(json, &view, error);
+    if (map == NULL) {
+        note_bad_map(c, from, error);
+        return false;
+    }
+    /* Where no node of the map answers any more, any other map is better: the cluster may have been
+     * made anew, and count from one again. */
+    if (!cluster_map_is_newer(map, c->map) && contact) {
+        cluster_map_destroy(&map);
+        return true;
+    }
+    if (find_nodes(c, map, why) < 0) {
+        note_bad_map(c, from, why);
+        cluster_map_destroy(&map);
+        return false;
+    }
+    use_map(c, map);
+    return true;
+}
+
+/* --- asking ------------------------------------------------------------------------------------
+ */
+
+static void on_answer(struct exchange *x, const struct be_reply *reply)
+{
+    struct cluster *c = x->owner;
+    struct node *node = (struct node *)x->server;
+    node->is_asked = false;
+    if (reply->status == BE_ANSWERED) {
+        cluster_take_map(c, x->server, reply->value);
+    }
+}
+
+static bool may_be_asked(const struct node *node)
+{
+    return is_up(node) && !node->is_asked && !node->leaving;
+}
+
+/* The next one behind the one that was asked last. */
+static struct node *next_to_ask(const struct cluster *c)
+{
+    struct node *node = c->last_asked;
+    for (size_t turns = 0; turns < 2; turns++) {
+        node = node == NULL ? TAILQ_FIRST(&c->nodes) : TAILQ_NEXT(node, link);
+        while (node != NULL && !may_be_asked(node)) {
+            node = TAILQ_NEXT(node, link);
+        }
+        if (node != NULL) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+static void ask(struct cluster *c)
+{
+    struct node *node = next_to_ask(c);
+    struct upstream *u = NULL;
+    for (uint32_t i = 0; node != NULL && u == NULL && i < node->server.upstream_count; i++) {
+        if (node->server.upstreams[i].state == UPSTREAM_UP) {
+            u = &node->server.upstreams[i];
+        }
+    }
+    c->asked_us = now_us(c);
+    c->ask_us = c->asked_us + ASK_INTERVAL_US;
+    if (u == NULL) {
+        char error[CONFIG_ERROR_MAX];
+        if (!has_contact(c) && cluster_add_seeds(c, error) < 0) {
+            log_error("pool %s: %s", c->context->config->name, error);
+        }
+        cluster_connect(c);
+        return;
+    }
+    c->last_asked = node;
+    node->is_asked = true;
+    node->asking = (struct exchange){.op = {.verb = BE_MAP, .opaque = ++c->opaque},
+                                     .done = on_answer,
+                                     .owner = c,
+                                     .server = &node->server,
+                                     .is_internal = true};
+    upstream_submit(u, &node->asking);
+}
+
+void cluster_want_map(struct cluster *c)
+{
+    uint64_t at_us = c->asked_us + ASK_PAUSE_US;
+    if (c->source != NULL) {
+        map_source_want(c->source);
+    }
+    if (at_us < c->ask_us) {
+        c->ask_us = at_us;
+        cluster_set_timer(c, at_us);
+    }
+}
+
+uint64_t cluster_tend_nodes(struct cluster *c)
+{
+    uint64_t next_us;
+    struct node *node, *next;
+    if (now_us(c) >= c->ask_us) {
+        ask(c);
+    }
+    next_us = c->ask_us;
+    mark_leaving(c);
+    for (node = TAILQ_FIRST(&c->nodes); node != NULL; node = next) {
+        next = TAILQ_NEXT(node, link);
+        if (node->leaving) {
+            next_us = now_us(c) + LEAVE_PAUSE_US < next_us ? now_us(c) + LEAVE_PAUSE_US : next_us;
+            let_go(c, node);
+        }
+    }
+    return next_us;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/cluster_waits.h"
+
+#include <stdio.h>
+
+#include "pool/change_turns.h"
+#include "proto/server/binary.h"
+
+uint64_t cluster_deadline_us(const struct cluster *c, const struct exchange *x)
+{
+    return x->first_us + (uint64_t)c->context->config->timeout_ms * 1000;
+}
+
+bool cluster_is_over(const struct cluster *c, const struct exchange *x)
+{
+    return x->failure != FAILURE_NONE || cluster_deadline_us(c, x) <= cluster_now_us(c) ||
+           c->context->closing;
+}
+
+bool cluster_has_room(const struct cluster *c, const struct exchange *x)
+{
+    const struct pool_config *config = c->context->config;
+    return c->waiting < config->max_pending &&
+           (c->waiting_bytes == 0 ||
+            c->waiting_bytes + x->op.value.len <= config->max_pending_bytes);
+}
+
+void cluster_add_waiting(struct cluster *c, struct exchange_list *list, struct exchange *x)
+{
+    x->server = NULL;
+    x->failure = FAILURE_NONE;
+    c->waiting++;
+    c->waiting_bytes += x->op.value.len;
+    TAILQ_INSERT_TAIL(list, x, link);
+    cluster_set_timer(c, cluster_deadline_us(c, x));
+}
+
+void cluster_wait_or_end(struct cluster *c, struct exchange_list *list, struct exchange *x)
+{
+    if (cluster_has_room(c, x)) {
+        cluster_add_waiting(c, list, x);
+    } else {
+        cluster_end(c, x, FAILURE_QUEUE_FULL);
+    }
+}
+
+void cluster_remove_waiting(struct cluster *c, struct exchange_list *list, struct exchange *x)
+{
+    TAILQ_REMOVE(list, x, link);
+    c->waiting--;
+    c->waiting_bytes -= x->op.value.len;
+}
+
+struct exchange *cluster_take_waiting(struct cluster *c, struct exchange_list *list)
+{
+    struct exchange *x = TAILQ_FIRST(list);
+    cluster_remove_waiting(c, list, x);
+    return x;
+}
+
+/* --- ends --------------------------------------------------------------------------------------
+ */
+
+void cluster_end(struct cluster *c, struct exchange *x, enum exchange_failure failure)
+{
+    if (x->failure == FAILURE_NONE) {
+        x->failure = (uint8_t)failure;
+    }
+    x->server = NULL;
+    change_turn_end(c, x);
+    TAILQ_INSERT_TAIL(&c->ended, x, link);
+    cluster_set_timer(c, 0);
+}
+
+void cluster_end_over(struct cluster *c, struct exchange *x)
+{
+    cluster_end(c, x, c->context->closing ? FAILURE_CLOSING : FAILURE_TIMEOUT);
+}
+
+void cluster_end_those_over(struct cluster *c, struct exchange_list *list)
+{
+    while (!TAILQ_EMPTY(list) && cluster_is_over(c, TAILQ_FIRST(list))) {
+        cluster_end_over(c, cluster_take_waiting(c, list));
+    }
+}
+
+static void explain(const struct cluster *c, const struct exchange *x, char *text, size_t cap)
+{
+    const char *pool = c->context->config->name;
+    if (x->code != 0 && x->failure != FAILURE_WITHDRAWN) {
+        snprintf(text, cap, "pool %s: %s (0x%x), nothing done", pool, binary_status_text(x->code),
+                 x->code);
+        return;
+    }
+    switch (x->failure) {
+    case FAILURE_QUEUE_FULL:
+        snprintf(text, cap, "pool %s: queue full", pool);
+        return;
+    case FAILURE_WITHDRAWN:
+        snprintf(text, cap, "pool %s: withdrawn, not sent", pool);
+        return;
+    case FAILURE_CLOSING:
+        snprintf(text, cap, "pool %s: shutting down, not sent", pool);
+        return;
+    default:
+        snprintf(text, cap, "pool %s: %s, nothing done", pool,
+                 c->map == NULL ? "no node has answered yet" : "it could not be sent in time");
+        return;
+    }
+}
+
+bool cluster_deliver(struct cluster *c)
+{
+    struct exchange_list list = TAILQ_HEAD_INITIALIZER(list);
+    struct exchange *x;
+    bool any = !TAILQ_EMPTY(&c->ended);
+    TAILQ_CONCAT(&list, &c->ended, link);
+    while ((x = TAILQ_FIRST(&list)) != NULL) {
+        char text[WIRE_TEXT_MAX];
+        bool refused = x->code != 0 && x->failure != FAILURE_WITHDRAWN;
+        struct be_reply reply = {
+            .status = refused ? BE_REFUSED : BE_DOWN, .code = x->code, .text = text};
+        TAILQ_REMOVE(&list, x, link);
+        explain(c, x, text, sizeof text);
+        if (x->failure != FAILURE_WITHDRAWN) {
+            metric_inc(c->context->metrics, METRIC_backend_errors);
+        }
+        c->context->busy--;
+        x->done(x, &reply);
+    }
+    return any;
+}

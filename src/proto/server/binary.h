@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The binary protocol of memcached and Couchbase, as pure functions: operations as packets, and
+ * what the packets of an answer mean.
+ *
+ *     request   80|08 opcode keylen  extlen 00 vbucket bodylen opaque cas  [frames] extras key
+ * value answer    81    opcode keylen  extlen datatype status ...           extras key value 18
+ * opcode framelen keylen(u8) ...                      frames extras key value
+ *
+ * Every operation is one packet and draws one, with one exception: Couchbase tells a time to live
+ * by GET_META only, so BE_GET is two packets, GET and GET_META, and their two answers are one. The
+ * document may change in between: then the time is that of the later state. No harm is done by it:
+ * a CAS of what was read fails.
+ */
+#ifndef PROTO_SERVER_BINARY_H
+#define PROTO_SERVER_BINARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/check.h"
+#include "base/slice.h"
+#include "proto/server/backend.h"
+
+#define BINARY_HEADER_BYTES ((size_t)24)
+/* Room for the longest front of an operation: BE_GET. */
+#define BINARY_FRONT_MAX (2 * (BINARY_HEADER_BYTES + KEY_BYTES_MAX) + 1)
+/* What a body may hold beside a value: frames, extras, a key. */
+#define BINARY_BODY_REST ((size_t)1024)
+
+enum binary_opcode {
+    BINARY_GET = 0x00,
+    BINARY_SET = 0x01,
+    BINARY_ADD = 0x02,
+    BINARY_REPLACE = 0x03,
+    BINARY_DELETE = 0x04,
+    BINARY_INCREMENT = 0x05,
+    BINARY_DECREMENT = 0x06,
+    BINARY_VERSION = 0x0b,
+    BINARY_APPEND = 0x0e,
+    BINARY_PREPEND = 0x0f,
+    BINARY_TOUCH = 0x1c,
+    BINARY_GAT = 0x1d,
+    BINARY_HELLO = 0x1f,
+    BINARY_SASL_LIST = 0x20,
+    BINARY_SASL_AUTH = 0x21,
+    BINARY_SASL_STEP = 0x22,
+    BINARY_SELECT_BUCKET = 0x89,
+    BINARY_GET_META = 0xa0,
+    BINARY_GET_CLUSTER_CONFIG = 0xb5,
+    BINARY_GET_ERROR_MAP = 0xfe,
+};
+
+/* BINARY_STATUS(code, name, its text in an error) */
+#define BINARY_STATUS_TABLE(STATUS) \
+    STATUS(0x00, SUCCESS, "success") \
+    STATUS(0x01, NOT_FOUND, "not found") \
+    STATUS(0x02, EXISTS, "exists") \
+    STATUS(0x03, TOO_LARGE, "value too large") \
+    STATUS(0x04, INVALID, "invalid arguments") \
+    STATUS(0x05, NOT_STORED, "not stored") \
+    STATUS(0x06, NOT_A_NUMBER, "the value is not a number") \
+    STATUS(0x07, NOT_MY_VBUCKET, "another node has this key") \
+    STATUS(0x08, NO_BUCKET, "no bucket is selected") \
+    STATUS(0x09, LOCKED, "the document is locked") \
+    STATUS(0x0d, CONFIG_ONLY, "this node serves no documents yet") \
+    STATUS(0x1f, AUTH_STALE, "the login has expired") \
+    STATUS(0x20, AUTH_ERROR, "the login is refused") \
+    STATUS(0x21, AUTH_CONTINUE, "the login is not complete") \
+    STATUS(0x22, OUT_OF_RANGE, "out of range") \
+    STATUS(0x24, NO_ACCESS, "the user has no access") \
+    STATUS(0x25, NOT_INITIALIZED, "the node is not initialized") \
+    STATUS(0x30, RATE_INGRESS, "rate limit of data sent") \
+    STATUS(0x31, RATE_EGRESS, "rate limit of data received") \
+    STATUS(0x32, RATE_CONNECTIONS, "limit of connections") \
+    STATUS(0x33, RATE_REQUESTS, "rate limit of requests") \
+    STATUS(0x50, PAUSED, "the bucket is paused") \
+    STATUS(0x51, CANCELLED, "cancelled by the server") \
+    STATUS(0x80, ROLLBACK, "rollback") \
+    STATUS(0x81, UNKNOWN_COMMAND, "the server does not know this request") \
+    STATUS(0x82, NO_MEMORY, "out of memory") \
+    STATUS(0x83, NOT_SUPPORTED, "the server does not support this request") \
+    STATUS(0x84, INTERNAL, "internal error") \
+    STATUS(0x85, BUSY, "busy") \
+    STATUS(0x86, TEMPORARY, "temporary failure") \
+    STATUS(0xa0, DURABILITY_LEVEL, "the bucket has no such durability") \
+    STATUS(0xa1, DURABILITY_IMPOSSIBLE, \
+           "too few nodes for a durable change: add some, or lower the bucket's replicas") \
+    STATUS(0xa2, SYNC_WRITE_IN_PROGRESS, "another durable write of this key is under way") \
+    STATUS(0xa3, SYNC_WRITE_AMBIGUOUS, "the durable write was not confirmed") \
+    STATUS(0xa4, SYNC_WRITE_RECOMMIT, "an earlier durable write of this key is being confirmed")
+
+/* be_reply.code. */
+enum binary_status {
+#define BINARY_STATUS_ENUM(code, name, text) BINARY_STATUS_##name = (code),
+    BINARY_STATUS_TABLE(BINARY_STATUS_ENUM)
+#undef BINARY_STATUS_ENUM
+};
+
+/* What the number means, in words; lives for ever. "unknown status" when it is not in the table. */
+const char *binary_status_text(uint32_t code);
+
+/* One packet of a server. The slices point into the bytes. */
+struct binary_packet {
+    uint8_t opcode;
+    uint8_t datatype;
+    uint16_t status;
+    uint32_t opaque;
+    uint64_t cas;
+    struct slice extras, key, value;
+    size_t size; /* of the whole packet */
+};
+
+enum binary_result {
+    BINARY_MORE,    /* not all there yet */
+    BINARY_OK,      /* a whole packet, or a whole answer */
+    BINARY_MISFIT,  /* an answer, but not one to this operation */
+    BINARY_GARBAGE, /* the stream cannot be followed any further: close the connection */
+};
+
+/* Is there a whole packet at the front of the bytes? One whose body is above body_max is garbage,
+ * as is one that is no answer. OK: fills packet. MORE: sets packet->size, or 0 while it is not
+ * known. Keeps nothing between calls: all the memory that it takes is the bytes', at most
+ * BINARY_HEADER_BYTES + body_max. */
+MUST_CHECK enum binary_result binary_parse(struct slice bytes, size_t body_max,
+                                           struct binary_packet *packet);
+
+/* Writes a request without frames, and without vBucket and CAS, as all those of a handshake are.
+ * Returns its length: BINARY_HEADER_BYTES, extras, key and value. */
+size_t binary_put_request(char *out, enum binary_opcode opcode, uint32_t opaque,
+                          struct slice extras, struct slice key, struct slice value);
+
+/* Of the verb's only packet, or its first one. Not for BE_LINE and what comes after it. */
+uint8_t binary_opcode(enum be_verb verb);
+
+/* Writes what stands in front of the operation's value to out; returns its length. Where
+ * be_has_value, the value must follow. An operation's CAS number of 0 is sent as one that no item
+ * has: 0 would mean any. Not for BE_LINE and what comes after it. */
+size_t binary_format(const struct be_operation *op, char out[BINARY_FRONT_MAX]);
+
+/* Is there an answer to op at the front of the bytes? now_s: seconds since 1970, for times to live.
+ * OK: fills status, code, flags, ttl_s, expires_s, cas, size_bytes, number, has_value and value of
+ * reply, which were zero; text is not set. A value of BINARY_STATUS_NOT_MY_VBUCKET is the server's
+ * map, or empty. OK and MISFIT set size to the bytes of the whole answer; MORE sets it to the bytes
+ * that are needed at least, or to 0. Values above value_max bytes are garbage. */
+MUST_CHECK enum binary_result binary_decode(const struct be_operation *op, struct slice bytes,
+                                            size_t value_max, int64_t now_s, struct be_reply *reply,
+                                            size_t *size);
+
+#endif

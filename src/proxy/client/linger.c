@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/linger.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/block.h"
+#include "base/memory.h"
+#include "proxy/shared.h"
+#include "proxy/worker.h"
+
+/* What is thrown away of a client's input when its socket is closed at once, ... */
+#define DISCARD_MAX ((size_t)1 << 20)
+/* ... and between two looks at other sockets, so that it takes no more than other clients' input.
+ */
+#define DISCARD_TURN BLOCK_BYTES
+
+struct lingering {
+    TAILQ_ENTRY(lingering) link;
+    struct worker *worker;
+    struct event event;
+    uint64_t until_us;
+};
+
+struct lingerers {
+    TAILQ_HEAD(, lingering) sockets;
+};
+
+enum input { INPUT_MORE, INPUT_NONE_NOW, INPUT_ENDED };
+
+static enum input discard(int fd, size_t max)
+{
+    char sink[BLOCK_BYTES];
+    for (size_t total = 0; total < max;) {
+        ssize_t n = recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+            return INPUT_NONE_NOW;
+        }
+        if (n <= 0) {
+            return INPUT_ENDED;
+        }
+        total += (size_t)n;
+    }
+    return INPUT_MORE;
+}
+
+static void end(struct worker *w, int fd)
+{
+    close(fd);
+    atomic_fetch_sub(&w->shared->connections, 1);
+    metric_add(&w->metrics, METRIC_curr_connections, (uint64_t)-1);
+}
+
+static void stop(struct lingering *l)
+{
+    TAILQ_REMOVE(&l->worker->lingerers->sockets, l, link);
+    event_del(&l->event);
+    end(l->worker, event_get_fd(&l->event));
+    memory_give(sizeof *l);
+    free(l);
+}
+
+static void wait_more(struct lingering *l, uint64_t now_us)
+{
+    uint64_t left_us = l->until_us - now_us;
+    struct timeval delay = {(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)};
+    event_add(&l->event, &delay);
+}
+
+static void on_input(evutil_socket_t fd, short what, void *arg)
+{
+    struct lingering *l = arg;
+    worker_woke(l->worker);
+    uint64_t now_us = l->worker->now.mono_us;
+    if ((what & EV_TIMEOUT) != 0 || now_us >= l->until_us ||
+        discard(fd, DISCARD_TURN) == INPUT_ENDED) {
+        stop(l);
+    } else {
+        wait_more(l, now_us);
+    }
+}
+
+void linger_start(struct worker *w, int fd)
+{
+    if (w->draining || w->config->linger_ms == 0) {
+        linger_close(w, fd);
+        return;
+    }
+    if (shutdown(fd, SHUT_WR) != 0 || discard(fd, DISCARD_TURN) == INPUT_ENDED) {
+        end(w, fd);
+        return;
+    }
+    struct lingering *l = calloc(1, sizeof *l);
+    CHECK(l != NULL);
+    memory_take(sizeof *l);
+    l->worker = w;
+    l->until_us = w->now.mono_us + (uint64_t)w->config->linger_ms * 1000;
+    TAILQ_INSERT_TAIL(&w->lingerers->sockets, l, link);
+    event_assign(&l->event, w->base, fd, EV_READ, on_input, l);
+    wait_more(l, w->now.mono_us);
+}
+
+void linger_close(struct worker *w, int fd)
+{
+    (void)discard(fd, DISCARD_MAX);
+    end(w, fd);
+}
+
+void linger_drain(struct worker *w)
+{
+    while (!TAILQ_EMPTY(&w->lingerers->sockets)) {
+        struct lingering *l = TAILQ_FIRST(&w->lingerers->sockets);
+        (void)discard(event_get_fd(&l->event), DISCARD_MAX);
+        stop(l);
+    }
+}
+
+void linger_init(struct worker *w)
+{
+    w->lingerers = calloc(1, sizeof *w->lingerers);
+    CHECK(w->lingerers != NULL);
+    TAILQ_INIT(&w->lingerers->sockets);
+}
+
+void linger_fini(struct worker *w)
+{
+    if (w->lingerers != NULL) {
+        linger_drain(w);
+        free(w->lingerers);
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sockets of clients that have all their answers and may go on sending: after a quit, or after a
+ * request that was refused before it was whole. The kernel of a side that closes with input unread,
+ * or that gets input afterwards, throws away what the client has not read yet. So the proxy ends
+ * its own sending, which the client sees behind the last answer, and throws away what comes until
+ * the client closes: for linger_ms at most.
+ */
+#ifndef PROXY_CLIENT_LINGER_H
+#define PROXY_CLIENT_LINGER_H
+
+struct worker;
+
+void linger_init(struct worker *worker);
+/* Closes all that are left. */
+void linger_fini(struct worker *worker);
+
+/* Takes over a client's socket, to close it. It counts as a connection until then. */
+void linger_start(struct worker *worker, int fd);
+/* Closes a client's socket at once, as far as this loses no answers. */
+void linger_close(struct worker *worker, int fd);
+/* From now on closes all at once. */
+void linger_drain(struct worker *worker);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/plain/operation.h"
+
+#include <stdio.h>
+
+#include "proto/server/binary.h"
+#include "proxy/client/late.h"
+#include "proxy/plain/meta.h"
+
+/* Values up to this size are copied with their line into one piece of the output. */
+#define SMALL_VALUE_MAX ((size_t)4096)
+#define NOT_A_NUMBER "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
+/* Room for "VALUE ", flags, size and CAS around a key. */
+#define VALUE_LINE_MAX (KEY_BYTES_MAX + 80)
+
+static bool is_meta(const struct request *r)
+{
+    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
+}
+
+/* --- requests ------------------------------------------------------------------------------------
+ */
+
+static enum be_verb classic_verb(enum verb verb)
+{
+    switch (verb) {
+    case VERB_ADD:
+        return BE_ADD;
+    case VERB_REPLACE:
+        return BE_REPLACE;
+    case VERB_APPEND:
+        return BE_APPEND;
+    case VERB_PREPEND:
+        return BE_PREPEND;
+    case VERB_CAS:
+        return BE_CAS;
+    case VERB_DELETE:
+        return BE_DELETE;
+    case VERB_INCR:
+        return BE_INCR;
+    case VERB_DECR:
+        return BE_DECR;
+    case VERB_TOUCH:
+        return BE_TOUCH;
+    default:
+        return BE_SET;
+    }
+}
+
+static void fill_classic(const struct request *r, struct be_operation *op)
+{
+    op->verb = classic_verb(r->verb->verb);
+    if (r->verb->shape == SHAPE_STORE || r->verb->shape == SHAPE_TOUCH) {
+        op->exptime = operation_exptime(r->exptime);
+    }
+    if (r->verb->shape == SHAPE_STORE) {
+        op->flags = r->flags;
+        op->cas = r->cas;
+    } else if (r->verb->shape == SHAPE_ARITH) {
+        op->delta = r->delta;
+    }
+}
+
+static void set_key(struct forward_part *f, const struct request *r, struct be_operation *op)
+{
+    op->key = r->key;
+    if (UNLIKELY(r->base64)) {
+        f->own_key = block_new(KEY_BYTES_MAX);
+        op->key = slice_make(f->own_key->data, key_decode_base64(r->key, f->own_key->data));
+    }
+}
+
+static void start(struct pending *p)
+{
+    struct worker *w = worker_of(p);
+    const struct request *r = &p->request;
+    bool may_be_long = r->verb->verb == VERB_MG;
+    struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
+    struct exchange *x = forward_part_operation(f);
+    p->all_started = true;
+    set_key(f, r, &x->op);
+    if (is_meta(r)) {
+        meta_fill(r, &x->op);
+    } else {
+        fill_classic(r, &x->op);
+    }
+    if (r->has_data) {
+        x->op.value = r->data;
+        x->op.block = p->block;
+    }
+    pool_submit(plain_pool(w), x->op.key, x);
+}
+
+/* --- answers -------------------------------------------------------------------------------------
+ */
+
+static struct slice classic_line(const struct forward_part *f)
+{
+    switch (f->item.status) {
+    case BE_STORED:
+        return f->exchange.op.verb == BE_TOUCH ? SLICE_LIT("TOUCHED\r\n") : SLICE_LIT("STORED\r\n");
+    case BE_NOT_STORED:
+        return SLICE_LIT("NOT_STORED\r\n");
+    case BE_EXISTS:
+        return SLICE_LIT("EXISTS\r\n");
+    case BE_DELETED:
+        return SLICE_LIT("DELETED\r\n");
+    default:
+        return SLICE_LIT("NOT_FOUND\r\n");
+    }
+}
+
+static void emit_failure(struct worker *w, const char *text, struct chain *out)
+{
+    metric_inc(&w->metrics, METRIC_server_errors);
+    chain_copy_slice(out, SLICE_LIT("SERVER_ERROR "));
+    chain_copy_slice(out, slice_of(text));
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+static void emit_number(const struct forward_part *f, struct chain *out)
+{
+    char *start = chain_reserve(out, 24);
+    char *end = start + format_u64(start, f->item.number);
+    end = put(end, SLICE_LIT("\r\n"));
+    chain_commit(out, (size_t)(end - start));
+}
+
+static void emit_answer(const struct forward_part *f, struct chain *out)
+{
+    struct pending *p = f->part.pending;
+    enum be_verb verb = f->exchange.op.verb;
+    if (f->item.status == BE_REFUSED) {
+        metric_inc(&worker_of(p)->metrics, METRIC_client_errors);
+        chain_copy_slice(out, p->request.noreply ? SLICE_NONE : SLICE_LIT(NOT_A_NUMBER));
+    } else if (is_meta(&p->request)) {
+        meta_emit(f, worker_of(p)->now.wall_s, out);
+    } else if (p->request.noreply) {
+        return;
+    } else if ((verb == BE_INCR || verb == BE_DECR) && f->item.status == BE_STORED) {
+        emit_number(f, out);
+    } else {
+        chain_copy_slice(out, classic_line(f));
+    }
+}
+
+static void emit(struct part *part, struct chain *out)
+{
+    const struct forward_part *f = forward_of(part);
+    struct pending *p = part->pending;
+    if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
+        chain_copy_slice(out, p->request.quiet ? SLICE_NONE : SLICE_LIT("EN\r\n"));
+    } else if (!f->failed) {
+        emit_answer(f, out);
+    } else if (p->request.noreply) {
+        metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
+    } else {
+        emit_failure(worker_of(p), f->text, out);
+    }
+}
+
+static const struct handler handler = {.start = start,
+                                       .park = forward_part_park,
+                                       .emit = emit,
+                                       .free = forward_part_free,
+                                       .abandon = forward_part_abandon,
+                                       .timeout_text = forward_timeout_text};
+
+/* Says which flag, or that there is nothing for `me`. */
+static RARE void refuse(struct client *client, const struct request *r, char flag)
+{
+    char line[CONFIG_ERROR_MAX];
+    struct chain text;
+    const struct worker *w = client->worker;
+    const char *pool = w->config->pools[w->config->pool_index].name;
+    if (flag == 0) {
+        snprintf(line, sizeof line, "CLIENT_ERROR %.*s: pool %s is of type couchbase\r\n",
+                 SLICE_ARGS(r->verb->text), pool);
+    } else {
+        snprintf(line, sizeof line,
+                 "CLIENT_ERROR flag %c of %.*s: pool %s is of type couchbase\r\n", flag,
+                 SLICE_ARGS(r->verb->text), pool);
+    }
+    metric_inc(&client->worker->metrics, METRIC_client_errors);
+    chain_init(&text);
+    chain_copy_slice(&text, slice_of(line));
+    pending_answer_text(client, &text);
+    chain_fini(&text);
+}
+
+void operation_request(struct client *client, const struct request *r, struct block *block)
+{
+    char refused = is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
+    if (UNLIKELY(refused != 0 || r->verb->verb == VERB_ME)) {
+        refuse(client, r, refused);
+        return;
+    }
+    struct pending *p = pending_add(client, &handler, r, block);
+    if (client->worker->late_watches_all) {
+        late_watch(p);
+    }
+}
+
+/* --- keys of get ---------------------------------------------------------------------------------
+ */
+
+void operation_ask_for_key(struct forward_part *f)
+{
+    const struct request *r = &f->part.pending->request;
+    struct exchange *x = forward_part_operation(f);
+    x->op.verb = BE_FETCH;
+    x->op.key = f->part.key;
+    if (r->verb->shape == SHAPE_GAT) {
+        x->op.verb = BE_GAT;
+        x->op.exptime = operation_exptime(r->exptime);
+    }
+    pool_submit(plain_pool(worker_of(f->part.pending)), f->part.key, x);
+}
+
+void operation_emit_data(const struct forward_part *f, struct chain *out)
+{
+    if (f->value.len <= SMALL_VALUE_MAX) {
+        chain_copy_slice(out, f->value);
+    } else {
+        chain_add(out, f->block, f->value.p, f->value.len);
+    }
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
+void operation_emit_value(const struct forward_part *f, bool with_cas, struct chain *out)
+{
+    bool small = f->value.len <= SMALL_VALUE_MAX;
+    char *start = chain_reserve(out, VALUE_LINE_MAX + (small ? f->value.len + 2 : 0));
+    char *end = put(put(start, SLICE_LIT("VALUE ")), f->part.key);
+    end = put_number(put_number(end, f->item.flags), f->value.len);
+    if (with_cas) {
+        end = put_number(end, f->item.cas);
+    }
+    end = put(end, SLICE_LIT("\r\n"));
+    if (small) {
+        end = put(put(end, f->value), SLICE_LIT("\r\n"));
+        chain_commit(out, (size_t)(end - start));
+    } else {
+        chain_commit(out, (size_t)(end - start));
+        operation_emit_data(f, out);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Plain requests whose servers take no lines: each key is an operation (proto/server/backend.h),
+ * and what memcached would answer is written here. The counterpart of forward.h and multiget.h for
+ * pools of type couchbase; what is not the same there stands in docs/couchbase.md.
+ *
+ *     request --> operation   classic verbs: operation.c; meta commands: meta.h
+ *     answer  --> line
+ */
+#ifndef PROXY_PLAIN_OPERATION_H
+#define PROXY_PLAIN_OPERATION_H
+
+#include "proto/client/request_parse.h"
+#include "proxy/plain/forward_part.h"
+
+/* Queues a request of one key that is no get or gat. Counts it. */
+void operation_request(struct client *client, const struct request *request, struct block *block);
+
+/* Asks for a key of get, gets, gat or gats. */
+void operation_ask_for_key(struct forward_part *part);
+/* Its answer, a hit, as VALUE and its data block. */
+void operation_emit_value(const struct forward_part *part, bool with_cas, struct chain *out);
+
+/* The exptime of a request as operations take it. */
+static inline int32_t operation_exptime(int64_t exptime)
+{
+    return exptime < 0 ? -1 : exptime > INT32_MAX ? INT32_MAX : (int32_t)exptime;
+}
+
+/* Appends the value and its line end. */
+void operation_emit_data(const struct forward_part *part, struct chain *out);
+
+#endif

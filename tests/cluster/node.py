@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One node: its connections, and the binary protocol. What it stores is its cluster's."""
+
+import socket
+import struct
+import threading
+import time
+import zlib
+
+from login import Login
+from storage import Refused
+
+HEADER = struct.Struct(">BBHBBHIIQ")
+REQUEST, REQUEST_FRAMES, ANSWER = 0x80, 0x08, 0x81
+GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT = range(7)
+QUIT, NOOP, VERSION, APPEND, PREPEND, TOUCH, GAT = 0x07, 0x0A, 0x0B, 0x0E, 0x0F, 0x1C, 0x1D
+HELLO, SASL_LIST, SASL_AUTH, SASL_STEP = 0x1F, 0x20, 0x21, 0x22
+SELECT_BUCKET, GET_META, GET_CONFIG, GET_ERROR_MAP = 0x89, 0xA0, 0xB5, 0xFE
+NOT_MY_VBUCKET, NO_BUCKET, INVALID, AUTH_ERROR, NO_ACCESS = 0x07, 0x08, 0x04, 0x20, 0x24
+UNKNOWN, NOT_SUPPORTED, IMPOSSIBLE = 0x81, 0x83, 0xA1
+FEATURES = {0x03, 0x07, 0x08, 0x10, 0x11}
+SYNC_REPLICATION = 0x11
+DATA = {GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND, TOUCH, GAT, GET_META}
+CHANGES = {SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND}
+
+
+def vbucket_of(key, count):
+    """As Couchbase's clients spread keys."""
+    return ((zlib.crc32(key) >> 16) & 0x7FFF) & (count - 1)
+
+
+class Request:
+    def __init__(self, header, body):
+        magic, self.opcode, key_len, extras_len, _, self.vbucket, _, self.opaque, self.cas = header
+        frames_len = 0
+        if magic == REQUEST_FRAMES:
+            frames_len, key_len = key_len >> 8, key_len & 0xFF
+        self.frames, body = body[:frames_len], body[frames_len:]
+        self.extras, body = body[:extras_len], body[extras_len:]
+        self.key, self.value = body[:key_len], body[key_len:]
+
+    def durability(self):
+        """The level that a frame asks for, or 0."""
+        if not self.frames:
+            return 0
+        if self.frames[0] not in (0x11, 0x13) or len(self.frames) != 1 + (self.frames[0] & 0xF):
+            raise Refused(INVALID)
+        return self.frames[1]
+
+
+class Connection:
+    def __init__(self, node, sock):
+        self.node, self.cluster, self.sock = node, node.cluster, sock
+        self.features = set()
+        self.login = None
+        self.authenticated = False
+        self.bucket = None
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            piece = self.sock.recv(size - len(data))
+            if not piece:
+                raise ConnectionError
+            data += piece
+        return data
+
+    def run(self):
+        try:
+            while True:
+                header = HEADER.unpack(self._read(HEADER.size))
+                if header[0] not in (REQUEST, REQUEST_FRAMES):
+                    break
+                request = Request(header, self._read(header[6]))
+                # What comes while the node is silent is done when it is back.
+                self.node.awake.wait()
+                if request.opcode not in DATA:
+                    time.sleep(self.cluster.answer_pause_s)
+                with self.cluster.lock:
+                    answer = self.answer(request)
+                self.sock.sendall(answer)
+                if request.opcode == QUIT:
+                    break
+        except OSError:
+            pass
+        finally:
+            self.sock.close()
+            self.node.connections.discard(self)
+
+    def answer(self, r):
+        status, cas, extras, value = 0, 0, b"", b""
+        try:
+            if r.opcode in self.cluster.unknown:
+                raise Refused(UNKNOWN)
+            if r.opcode in DATA:
+                cas, extras, value = self.data(r)
+            else:
+                status, value = self.control(r)
+        except Refused as refused:
+            status = refused.status
+            if status == NOT_MY_VBUCKET and self.cluster.map_in_refusals:
+                value = self.cluster.map_for(self.node)
+        self.node.log.append((r.opcode, r.key, status))
+        return HEADER.pack(ANSWER, r.opcode, 0, len(extras), 0, status, len(extras) + len(value),
+                           r.opaque, cas) + extras + value
+
+    def control(self, r):
+        if r.opcode == HELLO:
+            wanted = {code for (code,) in struct.iter_unpack(">H", r.value)}
+            self.features = wanted & self.cluster.features
+            return 0, b"".join(struct.pack(">H", code) for code in sorted(self.features))
+        if r.opcode == VERSION:
+            return 0, b"7.6.0-fake"
+        if r.opcode == GET_ERROR_MAP:
+            return 0, b'{"version":1,"revision":1,"errors":{}}'
+        if r.opcode == SASL_LIST:
+            return 0, " ".join(self.cluster.mechanisms).encode()
+        if r.opcode == SASL_AUTH:
+            c = self.cluster
+            self.login = self.node.login = Login(c.user, c.password, c.iterations, c.lies)
+            return self._logged(*self.login.begin(r.key.decode(), r.value))
+        if r.opcode == SASL_STEP and self.login is not None:
+            login, self.node.login = self.node.login, None
+            if not self.cluster.one_login:
+                login = self.login
+            elif login is None:
+                raise ConnectionError
+            return self._logged(*login.step(r.value))
+        if r.opcode in (QUIT, NOOP):
+            return 0, b""
+        if not self.authenticated:
+            raise Refused(NO_ACCESS)
+        if r.opcode == SELECT_BUCKET:
+            if r.key.decode() != self.cluster.bucket:
+                raise Refused(NO_ACCESS)
+            self.bucket = r.key.decode()
+            return 0, b""
+        if r.opcode == GET_CONFIG:
+            if self.bucket is None:
+                raise Refused(NO_BUCKET)
+            return 0, self.cluster.map_for(self.node)
+        raise Refused(UNKNOWN)
+
+    def _logged(self, status, value):
+        self.authenticated = status == 0
+        if self.authenticated and self.cluster.login_selects:
+            self.bucket = self.cluster.bucket
+        return status, value
+
+    def admit(self, r):
+        """Refuses what this node must not do now. Returns the level of durability, or 0."""
+        if not self.authenticated:
+            raise Refused(NO_ACCESS)
+        if self.bucket is None:
+            raise Refused(NO_BUCKET)
+        if not self.node.owns(r.vbucket):
+            raise Refused(NOT_MY_VBUCKET)
+        if self.cluster.checks_keys and vbucket_of(r.key, len(self.cluster.owners)) != r.vbucket:
+            raise Refused(INVALID)
+        self.node.refuse_if_told(r.opcode in CHANGES)
+        level = r.durability()
+        if level and (SYNC_REPLICATION not in self.features or r.opcode not in CHANGES):
+            raise Refused(NOT_SUPPORTED)
+        if level and not self.cluster.has_majority(r.vbucket):
+            raise Refused(IMPOSSIBLE)
+        if self.cluster.strict_meta and r.opcode == GET_META and r.extras != b"\2":
+            raise Refused(INVALID)
+        return level
+
+    def data(self, r):
+        """CAS, extras and value of the answer."""
+        level = self.admit(r)
+        vbucket = self.cluster.vbuckets[r.vbucket]
+        result = self.carry_out(r, vbucket)
+        if level or not self.cluster.replicas_lag:
+            vbucket.replicate()
+        return result
+
+    @staticmethod
+    def carry_out(r, vb):
+        if r.opcode in (GET, GAT):
+            document = vb.get(r.key)
+            if r.opcode == GAT:
+                document = vb.touch(r.key, struct.unpack(">I", r.extras)[0])
+            return document.cas, struct.pack(">I", document.flags), document.value
+        if r.opcode == GET_META:
+            document, gone = vb.meta(r.key)
+            extras = struct.pack(">IIIQ", gone, document.flags, document.expires_s,
+                                 document.cas & 0xFFFF)
+            return document.cas, extras + (b"\0" if r.extras else b""), b""
+        if r.opcode in (SET, ADD, REPLACE):
+            flags, exptime = struct.unpack(">II", r.extras)
+            if r.opcode == ADD:
+                return vb.add(r.key, r.value, flags, exptime).cas, b"", b""
+            change = vb.set if r.opcode == SET else vb.replace
+            return change(r.key, r.value, flags, exptime, r.cas).cas, b"", b""
+        if r.opcode == DELETE:
+            return vb.delete(r.key, r.cas).cas, b"", b""
+        if r.opcode in (APPEND, PREPEND):
+            before, after = (b"", r.value) if r.opcode == APPEND else (r.value, b"")
+            return vb.extend(r.key, before, after, r.cas).cas, b"", b""
+        if r.opcode in (INCREMENT, DECREMENT):
+            delta, initial, exptime = struct.unpack(">QQI", r.extras)
+            difference = delta if r.opcode == INCREMENT else -delta
+            number, document = vb.count(r.key, difference, initial, exptime, r.cas)
+            return document.cas, b"", struct.pack(">Q", number)
+        return vb.touch(r.key, struct.unpack(">I", r.extras)[0]).cas, b"", b""
+
+
+class Node:
+    """Listens on a port of its own, which stays the same when it goes and comes back."""
+
+    connection_kind = Connection
+
+    def __init__(self, cluster, index):
+        self.cluster, self.index = cluster, index
+        self.port = self.tls_port = 0
+        self.tls_told = True  # its port stands in the map
+        self.listeners = []
+        self.connections = set()
+        self.awake = threading.Event()  # cleared: it takes connections and requests, says nothing
+        self.awake.set()
+        self.login = None  # the last one that began
+        self.log = []  # opcode, key and status of each answer
+        self.refusals = []  # statuses with which it refuses the next requests for documents
+        self.change_refusals = []  # the same of changes alone
+        self.start()
+
+    def owns(self, vbucket):
+        return self.cluster.owner(vbucket) is self
+
+    def refuse_if_told(self, changes):
+        if changes and self.change_refusals:
+            raise Refused(self.change_refusals.pop(0))
+        if self.refusals:
+            raise Refused(self.refusals.pop(0))
+
+    def _listen(self, port, tls):
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(64)
+        self.listeners.append(listener)
+        threading.Thread(target=self._accept, args=(listener, tls), daemon=True).start()
+        return listener.getsockname()[1]
+
+    def start(self):
+        self.port = self._listen(self.port, None)
+        if self.cluster.tls is not None:
+            self.tls_port = self._listen(self.tls_port, self.cluster.tls)
+
+    def _accept(self, listener, tls):
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(sock, tls), daemon=True).start()
+
+    def _serve(self, sock, tls):
+        try:
+            sock = sock if tls is None else tls.wrap_socket(sock, server_side=True)
+        except OSError:
+            sock.close()
+            return
+        connection = self.connection_kind(self, sock)
+        self.connections.add(connection)
+        connection.run()
+
+    def stop(self):
+        """Refuses connections, and ends those that it has."""
+        for listener in self.listeners:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        self.listeners = []
+        for connection in list(self.connections):
+            try:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def silence(self):
+        self.awake.clear()
+
+    def wake(self):
+        self.awake.set()

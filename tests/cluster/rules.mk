@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The fake Couchbase cluster, and its own tests.
+
+.PHONY: cluster
+cluster: ## tests of the fake Couchbase cluster: documents beside memcached's, maps, failover
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/cluster

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A pool of type couchbase with the fake cluster of tests/cluster: requests that are refused for
+ * now or for another node, their order, their limits, and maps.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool/pool.h"
+#include "pool/shard.h"
+#include "proto/server/binary.h"
+#include "support_fake_cluster.h"
+
+#define NODES 3
+#define VBUCKETS 64
+
+static uint16_t ports[NODES];
+static struct config *config;
+static struct event_base *base;
+static struct now now;
+static struct metrics metrics;
+static struct pool *pool;
+static unsigned order;
+
+struct probe {
+    struct exchange x;
+    bool done;
+    unsigned order; /* among the answers */
+    struct be_reply reply;
+    char key[32], text[512], value[64];
+};
+
+static void turn(void)
+{
+    pool_flush(pool);
+    event_base_loop(base, EVLOOP_ONCE);
+    now = clock_now();
+}
+
+static void until(const bool *done)
+{
+    while (!*done) {
+        turn();
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    char text[512], error[CONFIG_ERROR_MAX];
+    if (fake_cluster_start(ports, NODES) < 0) {
+        return -1;
+    }
+    config = config_create();
+    snprintf(text, sizeof text, "127.0.0.1:%u", ports[1]);
+    assert_int_equal(config_add_pool(config, "docs", text, error), 0);
+    struct pool_config *p = &config->pools[0];
+    p->type = POOL_COUCHBASE;
+    snprintf(p->bucket, sizeof p->bucket, "lists");
+    snprintf(p->username, sizeof p->username, "user");
+    snprintf(p->password, sizeof p->password, "pencil");
+    p->timeout_ms = 20000;
+    p->connect_timeout_ms = 20000;
+    base = event_base_new();
+    now = clock_now();
+    metrics = (struct metrics){0};
+    order = 0;
+    pool = pool_create(p, base, &now, &metrics, NULL, error);
+    return pool == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    pool_destroy(&pool);
+    event_base_free(base);
+    config_destroy(&config);
+    return fake_cluster_stop();
+}
+
+static void on_done(struct exchange *x, const struct be_reply *reply)
+{
+    struct probe *p = x->owner;
+    assert_false(p->done);
+    p->done = true;
+    p->order = ++order;
+    p->reply = *reply;
+    snprintf(p->text, sizeof p->text, "%s", reply->text == NULL ? "" : reply->text);
+    snprintf(p->value, sizeof p->value, "%.*s", SLICE_ARGS(reply->value));
+}
+
+/* A key of that node, which has every third vBucket at first. */
+static void choose_key(char key[32], int node)
+{
+    for (int i = 0;; i++) {
+        snprintf(key, 32, "key%d", i);
+        if (shard_vbucket(slice_of(key), VBUCKETS) % NODES == node) {
+            return;
+        }
+    }
+}
+
+static void submit(struct probe *p, enum be_verb verb, const char *key, const char *value)
+{
+    *p = (struct probe){.x = {.op.verb = verb, .done = on_done, .owner = p}};
+    snprintf(p->key, sizeof p->key, "%s", key);
+    p->x.op.key = slice_of(p->key);
+    p->x.op.value = slice_of(value);
+    pool_submit(pool, p->x.op.key, &p->x);
+    assert_false(p->done); /* never from within */
+}
+
+static enum be_status ask(struct probe *p, enum be_verb verb, const char *key, const char *value)
+{
+    submit(p, verb, key, value);
+    until(&p->done);
+    return p->reply.status;
+}
+
+static void before_the_first_map(void **state)
+{
+    (void)state;
+    struct probe probes[12];
+    char key[32];
+    for (int i = 0; i < 12; i++) {
+        choose_key(key, i % NODES);
+        submit(&probes[i], i < NODES ? BE_SET : BE_APPEND, key, "x");
+    }
+    for (int i = 0; i < 12; i++) {
+        until(&probes[i].done);
+        assert_int_equal(probes[i].reply.status, BE_STORED);
+    }
+    for (int i = 0; i < NODES; i++) {
+        choose_key(key, i);
+        assert_int_equal(ask(&probes[0], BE_FETCH, key, ""), BE_HIT);
+        assert_string_equal(probes[0].value, "xxxx");
+    }
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_maps), 1);
+}
+
+/* All are refused once, in the order in which they were sent: so they are done in that order. */
+static void refused_ones_keep_their_order(void **state)
+{
+    (void)state;
+    struct probe first, probes[9], behind, last;
+    char key[32];
+    choose_key(key, 0);
+    ask(&first, BE_SET, key, "");
+    fake_cluster_tell("refuse 0 86 86 86 86 86 86 86 86 86");
+    for (int i = 0; i < 9; i++) {
+        static const char *const words[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
+        submit(&probes[i], BE_APPEND, key, words[i]);
+    }
+    while (probes[0].x.server != NULL) {
+        turn();
+    }
+    submit(&behind, BE_APPEND, key, "+"); /* waits with them */
+    for (int i = 0; i < 9; i++) {
+        until(&probes[i].done);
+        assert_int_equal(probes[i].reply.status, BE_STORED);
+        assert_int_equal(probes[i].order, i + 2);
+    }
+    until(&behind.done);
+    assert_int_equal(behind.reply.status, BE_STORED);
+    ask(&last, BE_FETCH, key, "");
+    assert_string_equal(last.value, "123456789+");
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_retries), 9);
+}
+
+/* The first one is refused, the second one, on its way already, is done: then it is too late for
+ * the first. What is submitted meanwhile waits. */
+static void no_request_comes_after_a_later_one(void **state)
+{
+    (void)state;
+    struct probe first, refused, done, other, last;
+    char key[32];
+    choose_key(key, 0);
+    ask(&first, BE_SET, key, "0");
+    fake_cluster_tell("refuse 0 86");
+    submit(&refused, BE_SET, key, "1");
+    submit(&done, BE_SET, key, "2");
+    until(&done.done);
+    assert_int_equal(done.reply.status, BE_STORED);
+    until(&refused.done);
+    assert_int_equal(refused.reply.status, BE_REFUSED);
+    assert_int_equal(refused.reply.code, BINARY_STATUS_TEMPORARY);
+    assert_string_equal(refused.text, "pool docs: temporary failure (0x86), nothing done");
+    ask(&last, BE_FETCH, key, "");
+    assert_string_equal(last.value, "2");
+    /* Another key of the vBucket is not concerned. */
+    fake_cluster_tell("refuse 0 86");
+    submit(&refused, BE_SET, key, "3");
+    uint16_t vbucket = shard_vbucket(slice_of(key), VBUCKETS);
+    char same[32];
+    for (int i = 1000;; i++) {
+        snprintf(same, sizeof same, "key%d", i);
+        if (shard_vbucket(slice_of(same), VBUCKETS) == vbucket) {
+            break;
+        }
+    }
+    submit(&other, BE_SET, same, "x");
+    until(&refused.done);
+    until(&other.done);
+    assert_int_equal(refused.reply.status, BE_STORED);
+    assert_int_equal(other.reply.status, BE_STORED);
+}
+
+static void withdrawn_while_it_waits(void **state)
+{
+    (void)state;
+    struct probe first, waits, last;
+    char key[32];
+    choose_key(key, 0);
+    ask(&first, BE_SET, key, "0");
+    /* For 661 ms at least. */
+    fake_cluster_tell("refuse 0 86 86 86 86 86 86");
+    submit(&waits, BE_SET, key, "1");
+    while (metric_get(&metrics, METRIC_cluster_retries) < 3 || waits.x.server != NULL) {
+        turn();
+    }
+    assert_true(pool_withdraw(&waits.x));
+    assert_false(waits.done);
+    until(&waits.done);
+    assert_int_equal(waits.reply.status, BE_DOWN);
+    assert_string_equal(waits.text, "pool docs: withdrawn, not sent");
+    ask(&last, BE_FETCH, key, "");
+    assert_string_equal(last.value, "0");
+}
+
+static void more_may_wait_than_there_is_room_for(void **state)
+{
+    (void)state;
+    struct probe probes[4];
+    config->pools[0].max_pending = 3;
+    for (int i = 0; i < 4; i++) {
+        submit(&probes[i], BE_SET, "k", "x");
+    }
+    until(&probes[3].done);
+    assert_int_equal(probes[3].reply.status, BE_DOWN);
+    assert_string_equal(probes[3].text, "pool docs: queue full");
+    until(&probes[2].done);
+    assert_int_equal(probes[2].reply.status, BE_STORED);
+}
+
+static void the_end_of_the_pool_ends_what_waits(void **state)
+{
+    (void)state;
+    struct probe early, held;
+    char key[32], error[CONFIG_ERROR_MAX];
+    submit(&early, BE_SET, "k", "x");
+    pool_destroy(&pool);
+    assert_true(early.done && early.reply.status == BE_DOWN);
+    assert_string_equal(early.text, "pool docs: shutting down, not sent");
+    pool = pool_create(&config->pools[0], base, &now, &metrics, NULL, error);
+    choose_key(key, 0);
+    ask(&held, BE_SET, key, "0");
+    fake_cluster_tell("refuse 0 86 86 86 86 86 86");
+    submit(&held, BE_SET, key, "1");
+    while (metric_get(&metrics, METRIC_cluster_retries) < 3 || held.x.server != NULL) {
+        turn();
+    }
+    pool_destroy(&pool);
+    assert_true(held.done && held.reply.status == BE_REFUSED);
+}
+
+static void moved_keys_and_nodes_that_leave(void **state)
+{
+    (void)state;
+    struct probe probe;
+    struct server_stats stats[POOL_SERVERS_MAX];
+    char key[32];
+    for (int i = 0; i < 40; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        assert_int_equal(ask(&probe, BE_SET, key, "old,"), BE_STORED);
+    }
+    assert_int_equal(pool_stats(pool, stats, POOL_SERVERS_MAX), NODES);
+    fake_cluster_tell("add");
+    fake_cluster_tell("rebalance");
+    fake_cluster_tell("failover 1"); /* which is the node that the file names */
+    for (int i = 0; i < 40; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        assert_int_equal(ask(&probe, BE_APPEND, key, "new,"), BE_STORED);
+        assert_int_equal(ask(&probe, BE_FETCH, key, ""), BE_HIT);
+        assert_string_equal(probe.value, "old,new,");
+    }
+    while (pool_stats(pool, stats, POOL_SERVERS_MAX) != NODES) {
+        turn();
+    }
+    for (size_t i = 0; i < NODES; i++) {
+        assert_null(strstr(stats[i].name, config->pools[0].servers[0].name));
+    }
+}
+
+/* --- durable changes --- */
+
+static void make_durable(void)
+{
+    char error[CONFIG_ERROR_MAX];
+    pool_destroy(&pool);
+    config->pools[0].durability = POOL_DURABILITY_MAJORITY;
+    pool = pool_create(&config->pools[0], base, &now, &metrics, NULL, error);
+    assert_non_null(pool);
+}
+
+/* Another client's durable change is under way: the first one is refused. Had the second one gone
+ * out with it, that would have been done, and the first one given up. */
+static void durable_changes_of_a_key_take_turns(void **state)
+{
+    (void)state;
+    struct probe first, probes[3], last, other;
+    char key[32], same_node[32];
+    make_durable();
+    choose_key(key, 0);
+    snprintf(same_node, sizeof same_node, "%s", key);
+    ask(&first, BE_SET, key, "");
+    for (int i = 0;
+         shard_vbucket(slice_of(same_node), VBUCKETS) % NODES != 0 ||
+         shard_vbucket(slice_of(same_node), VBUCKETS) == shard_vbucket(slice_of(key), VBUCKETS);
+         i++) {
+        snprintf(same_node, sizeof same_node, "other%d", i);
+    }
+    fake_cluster_tell("refuse 0 a2");
+    submit(&probes[0], BE_APPEND, key, "1");
+    submit(&probes[1], BE_APPEND, key, "2");
+    submit(&probes[2], BE_APPEND, key, "3");
+    submit(&last, BE_FETCH, key, "");
+    submit(&other, BE_SET, same_node, "x");
+    until(&last.done);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(probes[i].done);
+        assert_int_equal(probes[i].reply.status, BE_STORED);
+    }
+    assert_true(probes[0].order < probes[1].order && probes[1].order < probes[2].order);
+    assert_string_equal(last.value, "123");
+    assert_true(other.done && other.order < probes[0].order);
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_retries), 1);
+}
+
+static void a_change_that_waits_for_its_turn_may_end_there(void **state)
+{
+    (void)state;
+    struct probe first, held, waits, late, last;
+    char key[32];
+    make_durable();
+    choose_key(key, 0);
+    ask(&first, BE_SET, key, "0");
+    fake_cluster_tell("refuse 0 a2 a2 a2 a2 a2");
+    submit(&held, BE_APPEND, key, "1");
+    submit(&waits, BE_APPEND, key, "2");
+    submit(&late, BE_APPEND, key, "3");
+    assert_true(pool_withdraw(&waits.x));
+    until(&late.done);
+    assert_true(held.done && held.reply.status == BE_STORED);
+    assert_string_equal(waits.text, "pool docs: withdrawn, not sent");
+    ask(&last, BE_FETCH, key, "");
+    assert_string_equal(last.value, "013");
+
+    config->pools[0].timeout_ms = 300;
+    fake_cluster_tell("refuse 0 86 86 86 86 86 86 86 86 86");
+    submit(&held, BE_APPEND, key, "4");
+    submit(&waits, BE_APPEND, key, "5");
+    until(&waits.done);
+    assert_true(held.done && held.reply.status == BE_REFUSED);
+    assert_string_equal(waits.text, "pool docs: it could not be sent in time, nothing done");
+    fake_cluster_tell("refuse 0");
+    config->pools[0].timeout_ms = 20000;
+    fake_cluster_tell("refuse 0 86 86 86 86 86 86 86 86 86");
+    submit(&held, BE_APPEND, key, "6");
+    submit(&waits, BE_APPEND, key, "7");
+    while (held.x.attempts < 3 || held.x.server != NULL) {
+        turn();
+    }
+    pool_destroy(&pool);
+    assert_true(held.done && held.reply.status == BE_REFUSED);
+    assert_string_equal(waits.text, "pool docs: shutting down, not sent");
+}
+
+/* A change whose turn comes since the one in front has ended goes out behind what is held. */
+static void a_turn_that_ends_in_a_hold_overtakes_nothing(void **state)
+{
+    (void)state;
+    struct probe first, other, ends, read, later;
+    char key[32], same[32];
+    make_durable();
+    choose_key(key, 0);
+    snprintf(same, sizeof same, "same");
+    for (int i = 0;
+         shard_vbucket(slice_of(same), VBUCKETS) != shard_vbucket(slice_of(key), VBUCKETS); i++) {
+        snprintf(same, sizeof same, "same%d", i);
+    }
+    ask(&first, BE_SET, key, "old");
+    fake_cluster_tell("refuse 0 86 86 86 86 86 86");
+    submit(&other, BE_SET, same, "x");
+    submit(&ends, BE_APPEND, key, "x");
+    while (other.x.attempts < 3 || ends.x.attempts < 3 || other.x.server != NULL ||
+           ends.x.server != NULL) {
+        turn();
+    }
+    submit(&read, BE_FETCH, key, "");
+    submit(&later, BE_SET, key, "new");
+    assert_true(pool_withdraw(&ends.x));
+    until(&read.done);
+    until(&later.done);
+    assert_string_equal(read.value, "old");
+    assert_int_equal(later.reply.status, BE_STORED);
+}
+
+/* How many nodes that had a connection have none. */
+static size_t let_go_of(void)
+{
+    struct server_stats stats[POOL_SERVERS_MAX];
+    size_t n = pool_stats(pool, stats, POOL_SERVERS_MAX), idle = 0;
+    for (size_t i = 0; i < n; i++) {
+        idle += stats[i].connects > 0 && strcmp(stats[i].state, "idle") == 0;
+    }
+    return idle;
+}
+
+static void a_node_that_has_left_is_not_connected_again(void **state)
+{
+    (void)state;
+    struct probe probe;
+    struct server_stats stats[POOL_SERVERS_MAX];
+    char key[32];
+    for (int i = 0; i < NODES; i++) {
+        choose_key(key, i);
+        assert_int_equal(ask(&probe, BE_SET, key, "x"), BE_STORED);
+    }
+    fake_cluster_tell("failover 0");
+    while (let_go_of() == 0) {
+        turn();
+    }
+    /* As when no other node can be asked for the map. */
+    pool_connect(pool);
+    while (pool_stats(pool, stats, POOL_SERVERS_MAX) != NODES - 1) {
+        turn();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(before_the_first_map, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_ones_keep_their_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_request_comes_after_a_later_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(withdrawn_while_it_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(more_may_wait_than_there_is_room_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_end_of_the_pool_ends_what_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(moved_keys_and_nodes_that_leave, setup, teardown),
+        cmocka_unit_test_setup_teardown(durable_changes_of_a_key_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_change_that_waits_for_its_turn_may_end_there, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_turn_that_ends_in_a_hold_overtakes_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_node_that_has_left_is_not_connected_again, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

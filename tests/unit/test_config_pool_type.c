@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the type of a pool means for its settings, and passwords. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support_config.h"
+
+#define LOGIN "bucket = b\nusername = u\npassword_file = /p\n"
+#define DOCUMENTS "[pool docs]\ntype = couchbase\n" LOGIN
+#define LISTS "[pool cache]\nservers = c:1\n[lists]\npool = cache\n"
+
+static void test_ports_and_defaults(void **state)
+{
+    (void)state;
+    struct config *c = good("[pool docs]\nservers = a, b:1, [::1]\ntype = couchbase\n" LOGIN);
+    const struct pool_config *pool = &c->pools[0];
+    assert_int_equal(pool->type, POOL_COUCHBASE);
+    assert_string_equal(pool->servers[0].name, "a:11210");
+    assert_string_equal(pool->servers[1].name, "b:1");
+    assert_string_equal(pool->servers[2].name, "[::1]:11210");
+    assert_int_equal(pool->servers[0].endpoint.port, 11210);
+    assert_int_equal(pool->durability, POOL_DURABILITY_NONE);
+    assert_int_equal(pool->network, NETWORK_DEFAULT);
+    assert_false(pool->plain_login);
+    config_destroy(&c);
+    accepted(DOCUMENTS "servers = a\ndurability = majority\nnetwork = external\n" LISTS);
+    accepted(DOCUMENTS "servers = a\n[lists]\n");
+    c = good(DOCUMENTS "servers = a, b:1\ntls = yes\nca_file = /c\n");
+    assert_string_equal(c->pools[0].servers[0].name, "a:11207");
+    assert_string_equal(c->pools[0].servers[1].name, "b:1");
+    config_destroy(&c);
+    accepted("[pool m]\nservers = a, a:11210\ntype = memcached\n");
+}
+
+static void test_keys_of_another_type(void **state)
+{
+    (void)state;
+    refused("[pool m]\nservers = a\nbucket = b\n",
+            ":3: [pool m]: bucket: type = memcached does not use it; expected with type = "
+            "couchbase");
+    refused("[pool docs]\nhash = crc\ntype = couchbase\nservers = a\n" LOGIN,
+            ":2: [pool docs]: hash: type = couchbase does not use it; expected with type = "
+            "memcached");
+    refused(DOCUMENTS "servers = a\ndistribution = modula\n",
+            ":7: [pool docs]: distribution: type = couchbase does not use it; expected with type "
+            "= memcached");
+    refused(DOCUMENTS "servers = a\nca_file = /c\n",
+            ":7: [pool docs]: ca_file: tls = no does not use it; expected with tls = yes");
+    refused("[pool docs]\ntype = couch\n",
+            ":2: type: 'couch' is not known; expected memcached or couchbase");
+}
+
+static void test_what_must_be_given(void **state)
+{
+    (void)state;
+    refused("[pool docs]\ntype = couchbase\nservers = a\n",
+            ":1: [pool docs]: no bucket; expected bucket = NAME with type = couchbase");
+    refused("[pool docs]\ntype = couchbase\nservers = a\nbucket = b\n",
+            ":1: [pool docs]: no username; expected username = NAME with type = couchbase");
+    refused(DOCUMENTS, ":1: [pool docs]: no servers; expected servers = host:port, ...");
+    refused("[pool docs]\ntype = couchbase\nservers = a\nbucket = a b\nusername = u\n"
+            "password_file = /p\n",
+            ":4: [pool docs]: bucket: expected 1 to 100 letters, digits, _, -, . or %");
+}
+
+static void test_servers_of_a_cluster(void **state)
+{
+    (void)state;
+    refused(DOCUMENTS "servers = unix:/x\n",
+            ":6: [pool docs]: unix:/x is a unix socket; expected host:port with type = couchbase");
+    refused(DOCUMENTS "servers = a 3\n",
+            ":6: [pool docs]: a:11211 has a weight; expected none with type = couchbase");
+    refused(DOCUMENTS "servers = a, a:11210\n",
+            ":6: [pool docs]: 'a:11210' is named twice; expected each server once");
+}
+
+static void test_maps_over_http(void **state)
+{
+    (void)state;
+    struct config *c = good(DOCUMENTS "servers = http://a, http://b:1, a, http://[::1]\n"
+                                      "plain_login = yes\n");
+    const struct pool_config *pool = &c->pools[0];
+    assert_string_equal(pool->servers[0].name, "http://a:8091");
+    assert_string_equal(pool->servers[1].name, "http://b:1");
+    assert_string_equal(pool->servers[2].name, "a:11210");
+    assert_string_equal(pool->servers[3].name, "http://[::1]:8091");
+    assert_true(pool->servers[0].over_http && !pool->servers[2].over_http);
+    assert_string_equal(pool->servers[1].endpoint.host, "b");
+    config_destroy(&c);
+    refused(DOCUMENTS "servers = http://a\n",
+            ":6: [pool docs]: http://a:8091 would be told the password as it is; expected "
+            "plain_login = yes with it");
+    refused(DOCUMENTS "servers = http://a\nplain_login = yes\ntls = yes\n",
+            ":6: [pool docs]: http://a:8091 with tls = yes, which HTTP here does not have; "
+            "expected tls = no");
+    refused("[pool m]\nservers = http://a\n",
+            ":2: [pool m]: http://a:11211 is no address of a memcached; expected with type = "
+            "couchbase");
+    refused(DOCUMENTS "servers = http://a, http://a:8091\nplain_login = yes\n",
+            ":6: [pool docs]: 'http://a:8091' is named twice; expected each server once");
+}
+
+static void test_what_other_sections_ask_for(void **state)
+{
+    (void)state;
+    refused("[proxy]\nallow_flush_all = yes\n" DOCUMENTS "servers = a\n",
+            ":2: [proxy]: allow_flush_all = yes: pool docs is of type couchbase, which has no "
+            "flush_all; expected no");
+}
+
+static void test_lists_on_couchbase(void **state)
+{
+    (void)state;
+    struct config *c = good(LISTS "touch_interval_s = 9\nplacement = head\n" DOCUMENTS
+                                  "servers = a\n[lists x]\npool = docs\n");
+    assert_int_equal(c->list_count, 2);
+    assert_int_equal(c->lists[0].pool_type, POOL_MEMCACHED);
+    assert_int_equal(c->lists[0].placement, PLACEMENT_HEAD);
+    assert_int_equal(c->lists[0].touch_interval_s, 9);
+    assert_int_equal(c->lists[1].pool_type, POOL_COUCHBASE);
+    assert_int_equal(c->lists[1].placement, PLACEMENT_SPREAD);
+    assert_int_equal(c->lists[1].touch_interval_s, 0);
+    config_destroy(&c);
+    refused(
+        DOCUMENTS "servers = a\n[lists]\norder = recent\nplacement = head\n",
+        ":9: [lists]: placement = head: its pool is of type couchbase, where each item lives on "
+        "the node of its own key; expected spread");
+    refused(DOCUMENTS "servers = a\n[lists]\ntouch_interval_s = 60\n",
+            ":8: [lists]: touch_interval_s: its pool is of type couchbase, which forgets no items "
+            "that are not in use; expected 0");
+    refused(
+        DOCUMENTS "servers = a\n[lists x]\ndialect = paired\n",
+        ":8: [lists x]: dialect = paired: its pool is of type couchbase, which does not keep the "
+        "order of requests for two keys; expected another dialect");
+}
+
+static void write_password(const char *path, const char *text, size_t len)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, len, file), len);
+    fclose(file);
+}
+
+static void test_passwords(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_password.XXXXXX", text[512], error[CONFIG_ERROR_MAX];
+    char long_one[CONFIG_PASSWORD_MAX + 2];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(text, sizeof text,
+             "[pool docs]\ntype = couchbase\nservers = a\nbucket = b\nusername = u\n"
+             "password_file = %s\n",
+             path);
+    struct config *c = good(text);
+    assert_int_equal(config_read_passwords(c, error), -1);
+    assert_non_null(strstr(error, ":6: [pool docs]: password_file: /tmp/test_password."));
+    assert_non_null(strstr(error, " has no password in its first line; expected 1 to 255 bytes"));
+    write_password(path, "pencil", 6);
+    assert_int_equal(config_read_passwords(c, error), 0);
+    assert_string_equal(c->pools[0].password, "pencil");
+    write_password(path, "two words\r\nmore\n", 16);
+    assert_int_equal(config_read_passwords(c, error), 0);
+    assert_string_equal(c->pools[0].password, "two words");
+    memset(long_one, 'x', sizeof long_one);
+    write_password(path, long_one, CONFIG_PASSWORD_MAX);
+    assert_int_equal(config_read_passwords(c, error), 0);
+    assert_int_equal(strlen(c->pools[0].password), CONFIG_PASSWORD_MAX);
+    write_password(path, long_one, CONFIG_PASSWORD_MAX + 1);
+    assert_int_equal(config_read_passwords(c, error), -1);
+    write_password(path, "a\0b", 3);
+    assert_int_equal(config_read_passwords(c, error), -1);
+    unlink(path);
+    assert_int_equal(config_read_passwords(c, error), -1);
+    assert_non_null(strstr(error, " cannot be opened: No such file or directory"));
+    config_destroy(&c);
+    c = good("[pool docs]\ntype = couchbase\nservers = a\nbucket = b\nusername = u\n");
+    assert_int_equal(config_read_passwords(c, error), 0);
+    assert_string_equal(c->pools[0].password, "");
+    config_destroy(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ports_and_defaults),
+        cmocka_unit_test(test_keys_of_another_type),
+        cmocka_unit_test(test_what_must_be_given),
+        cmocka_unit_test(test_servers_of_a_cluster),
+        cmocka_unit_test(test_maps_over_http),
+        cmocka_unit_test(test_what_other_sections_ask_for),
+        cmocka_unit_test(test_lists_on_couchbase),
+        cmocka_unit_test(test_passwords),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

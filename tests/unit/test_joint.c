@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several lists at one instant: which requests prove it, and in which order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support_engine.h"
+
+#define LISTS_MAX 3
+#define EMPTY "^1\n"
+#define RUN "aaaaaaaaaaaaa"
+
+struct joint_test {
+    struct rig rig;
+    struct list_session session;
+    struct list_call call;
+    struct call_list lists[LISTS_MAX];
+};
+
+static int setup(void **state)
+{
+    static struct joint_test t;
+    t = (struct joint_test){0};
+    rig_init(&t.rig);
+    chain_init(&t.call.answer);
+    *state = &t;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct joint_test *t = *state;
+    rig_fini(&t->rig);
+    chain_fini(&t->call.answer);
+    for (size_t i = 0; i < LISTS_MAX; i++) {
+        chain_fini(&t->lists[i].answer);
+    }
+    return 0;
+}
+
+static void submit(struct joint_test *t, enum list_verb verb, size_t count)
+{
+    static const char *const keys[] = {"a", "b", "c"};
+    for (size_t i = 0; i < count; i++) {
+        t->lists[i].key = slice_of(keys[i]);
+        t->lists[i].policy = &t->rig.config->lists[0];
+        chain_init(&t->lists[i].answer);
+    }
+    t->call.verb = verb;
+    t->call.key = t->lists[0].key;
+    t->call.policy = t->lists[0].policy;
+    t->call.session = &t->session;
+    t->call.lists = t->lists;
+    t->call.list_count = count;
+    engine_submit(t->rig.engine, &t->call, t->rig.now);
+}
+
+static void expect(struct joint_test *t, enum be_verb verb, const char *key, enum be_status status,
+                   const char *value, uint64_t cas, uint64_t epoch)
+{
+    struct be_request *request = rig_take(&t->rig, verb, key);
+    struct be_reply reply = {.status = status, .cas = cas, .epoch = epoch, .ttl_s = -1};
+    if (value != NULL) {
+        reply.block = block_new(strlen(value));
+        block_append(&reply.block, value, strlen(value));
+        reply.value = slice_make(reply.block->data, reply.block->used);
+        reply.size_bytes = reply.value.len;
+    }
+    engine_reply(t->rig.engine, request, &reply, t->rig.now);
+    block_unref(&reply.block);
+}
+
+static void expect_done(struct joint_test *t, enum list_status status, uint64_t number)
+{
+    struct list_call *done = engine_take_done(t->rig.engine);
+    for (int i = 0; i < 20 && done == NULL; i++) {
+        (void)engine_run(t->rig.engine, t->rig.now);
+        done = engine_take_done(t->rig.engine);
+    }
+    assert_ptr_equal(done, &t->call);
+    assert_int_equal(t->call.status, status);
+    assert_int_equal(t->call.number, number);
+}
+
+static void expect_rest(struct joint_test *t)
+{
+    (void)engine_run(t->rig.engine, t->rig.now);
+    assert_null(engine_take_request(t->rig.engine));
+    assert_false(engine_busy(t->rig.engine));
+}
+
+static void test_probes_behind_all_reads(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_INTERLEN, 2);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x+1:y", 7, 1);
+    expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:y", 9, 1);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 9, 1);
+    expect_done(t, LIST_OK, 1);
+    expect_rest(t);
+}
+
+/* A list that has changed meanwhile; the number of another connection, which says nothing; a list
+ * that has gone. */
+static void test_begins_anew(void **state)
+{
+    struct joint_test *t = *state;
+    static const struct {
+        enum be_status status;
+        uint64_t cas, epoch;
+    } probes[] = {{BE_HIT, 10, 1}, {BE_HIT, 9, 2}, {BE_MISS, 0, 1}};
+    submit(t, LIST_INTERLEN, 2);
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x+1:y", 7, 1);
+        expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:x+1:y", 9, 1);
+        expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+        expect(t, BE_SIZE, "b#", probes[i].status, NULL, probes[i].cas, probes[i].epoch);
+    }
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:y", 8, 1);
+    expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:y", 9, 2);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 8, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 9, 2);
+    expect_done(t, LIST_OK, 1);
+    expect_rest(t);
+}
+
+static void test_one_list_needs_no_probe(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_UNIONLEN, 1);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x+1:y", 7, 1);
+    expect_done(t, LIST_OK, 2);
+    expect_rest(t);
+}
+
+/* The instant is that of the second look. */
+static void test_looks_again_at_a_missing_list(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_UNIONLEN, 2);
+    expect(t, BE_GET, "a#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:y", 9, 1);
+    expect(t, BE_GET, "a#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 9, 1);
+    expect_done(t, LIST_OK, 1);
+    expect_rest(t);
+}
+
+static void test_a_missing_list_decides_an_intersection(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_INTER, 3);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:y", 7, 1);
+    expect(t, BE_GET, "b#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect_done(t, LIST_MISSING, 0);
+    expect_rest(t);
+}
+
+static void expect_two_missing(struct joint_test *t)
+{
+    submit(t, LIST_UNIONLEN, 3);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:y", 7, 1);
+    expect(t, BE_GET, "b#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+}
+
+/* One of them gets a head, which goes behind the answer: by its CAS number. */
+static void test_two_missing_lists(void **state)
+{
+    struct joint_test *t = *state;
+    expect_two_missing(t);
+    expect(t, BE_ADD, "b#", BE_STORED, NULL, 0, 1);
+    expect(t, BE_GET, "b#", BE_HIT, EMPTY, 11, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 11, 1);
+    struct be_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "b#");
+    assert_int_equal(removal->cas, 11);
+    assert_int_equal(removal->epoch, 1);
+    expect_done(t, LIST_OK, 1);
+    rig_answer(&t->rig, removal, BE_STORED, NULL, -1);
+    expect_rest(t);
+}
+
+/* What another client has put into it meanwhile counts, and stays. */
+static void test_a_head_that_was_used_stays(void **state)
+{
+    struct joint_test *t = *state;
+    expect_two_missing(t);
+    expect(t, BE_ADD, "b#", BE_STORED, NULL, 0, 1);
+    expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:z", 12, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 12, 1);
+    expect_done(t, LIST_OK, 2);
+    expect_rest(t);
+}
+
+static void test_a_deadline_leaves_no_head(void **state)
+{
+    struct joint_test *t = *state;
+    t->call.deadline_us = t->rig.now.mono_us + 1000;
+    expect_two_missing(t);
+    expect(t, BE_ADD, "b#", BE_STORED, NULL, 0, 1);
+    struct be_request *look = rig_take(&t->rig, BE_GET, "b#");
+    t->rig.now.mono_us += 2000;
+    (void)engine_run(t->rig.engine, t->rig.now);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &t->call);
+    assert_int_equal(t->call.status, LIST_SERVER_ERROR);
+    rig_answer(&t->rig, look, BE_HIT, EMPTY, -1);
+    expect(t, BE_CAS_DELETE, "b#", BE_STORED, NULL, 0, 1);
+    expect_rest(t);
+}
+
+/* The comparison stays until its own request has come back; then the head is removed. */
+static void test_a_deadline_in_a_comparison_that_made_a_head(void **state)
+{
+    struct joint_test *t = *state;
+    t->call.deadline_us = t->rig.now.mono_us + 1000;
+    submit(t, LIST_UNION, 3);
+    expect(t, BE_GET, "a#", BE_HIT, "^1 " RUN ".1:26:3\n", 7, 1);
+    expect(t, BE_GET, "b#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_ADD, "b#", BE_STORED, NULL, 0, 1);
+    expect(t, BE_GET, "b#", BE_HIT, EMPTY, 11, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 11, 1);
+    struct be_request *sublist = rig_take(&t->rig, BE_GET, "a#" RUN ".0");
+    t->rig.now.mono_us += 2000;
+    (void)engine_run(t->rig.engine, t->rig.now);
+    assert_ptr_equal(engine_take_done(t->rig.engine), &t->call);
+    assert_int_equal(t->call.status, LIST_SERVER_ERROR);
+    rig_answer(&t->rig, sublist, BE_HIT, "^1 0000000003\n+1:x+1:y+1:z", -1);
+    expect(t, BE_CAS_DELETE, "b#", BE_STORED, NULL, 0, 1);
+    expect_rest(t);
+}
+
+/* Its client was closed: nothing is read any more, and what it held is free. */
+static void test_a_client_that_is_gone(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_UNION, 2);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x", 7, 1);
+    assert_ptr_equal(t->session.joint, &t->call);
+    t->session.gone = true;
+    engine_session_changed(t->rig.engine, &t->session);
+    assert_null(t->session.joint);
+    expect_done(t, LIST_SERVER_ERROR, 0);
+    assert_int_equal(t->session.charged_bytes, 0);
+    expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:y", 9, 1);
+    expect_rest(t);
+}
+
+static void test_busy(void **state)
+{
+    struct joint_test *t = *state;
+    submit(t, LIST_INTERLEN, 2);
+    for (uint64_t i = 0; i < 32; i++) {
+        expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:x", 7 + i, 1);
+        expect(t, BE_GET, "b#", BE_HIT, "^1\n+1:y", 9, 1);
+        expect(t, BE_SIZE, "a#", BE_HIT, NULL, 8 + i, 1);
+        expect(t, BE_SIZE, "b#", BE_HIT, NULL, 9, 1);
+    }
+    expect_done(t, LIST_SERVER_ERROR, 0);
+    assert_string_equal(
+        t->call.error,
+        "busy, nothing done: the lists change faster than they can be read together");
+    expect_rest(t);
+}
+
+#define joint_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        joint_test(test_probes_behind_all_reads),
+        joint_test(test_begins_anew),
+        joint_test(test_one_list_needs_no_probe),
+        joint_test(test_looks_again_at_a_missing_list),
+        joint_test(test_a_missing_list_decides_an_intersection),
+        joint_test(test_two_missing_lists),
+        joint_test(test_a_head_that_was_used_stays),
+        joint_test(test_a_deadline_leaves_no_head),
+        joint_test(test_a_deadline_in_a_comparison_that_made_a_head),
+        joint_test(test_a_client_that_is_gone),
+        joint_test(test_busy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
