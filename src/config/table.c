@@ -66,7 +66,7 @@ static const struct config_key keys[] = {
     {PROXY("idle_timeout_s", idle_timeout_s), TYPE_COUNT, 0, 31536000, "0", "s", NULL,
      "the proxy closes a client that is silent for this long; 0: never"},
     {PROXY("linger_ms", linger_ms), TYPE_COUNT, 0, 60000, "2000", "ms", NULL,
-     "after quit, or a request that was refused before it was whole, the proxy still takes what the client sends for this long, so that its last answers are not lost; 0: it closes at once"},
+     "after quit, or a request that was refused before it was whole, the proxy still takes what the client sends for this long, so that its last answers are not lost, or until a new client finds no other place; 0: it closes at once"},
     {PROXY("drain_timeout_ms", drain_timeout_ms), TYPE_COUNT, 0, 3600000, "10000", "ms", NULL,
      "time that clients get after SIGTERM to receive the answers to what they have asked"},
     {PROXY("deadline_ms", deadline_ms), TYPE_COUNT, 1, 3600000, "2000", "ms", NULL,

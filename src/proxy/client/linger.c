@@ -111,6 +111,17 @@ void linger_close(struct worker *w, int fd)
     end(w, fd);
 }
 
+bool linger_make_room(struct worker *w)
+{
+    struct lingering *oldest = TAILQ_FIRST(&w->lingerers->sockets);
+    if (oldest == NULL) {
+        return false;
+    }
+    (void)discard(event_get_fd(&oldest->event), DISCARD_TURN);
+    stop(oldest);
+    return true;
+}
+
 void linger_drain(struct worker *w)
 {
     while (!TAILQ_EMPTY(&w->lingerers->sockets)) {

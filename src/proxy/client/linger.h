@@ -9,6 +9,8 @@
 #ifndef PROXY_CLIENT_LINGER_H
 #define PROXY_CLIENT_LINGER_H
 
+#include <stdbool.h>
+
 struct worker;
 
 void linger_init(struct worker *worker);
@@ -19,6 +21,9 @@ void linger_fini(struct worker *worker);
 void linger_start(struct worker *worker, int fd);
 /* Closes a client's socket at once, as far as this loses no answers. */
 void linger_close(struct worker *worker, int fd);
+/* Closes the socket of this worker that it has kept for longest, since a new client wants its place
+ * among max_connections. False: it keeps none. */
+bool linger_make_room(struct worker *worker);
 /* From now on closes all at once. */
 void linger_drain(struct worker *worker);
 

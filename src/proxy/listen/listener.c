@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "proxy/client/client.h"
+#include "proxy/client/linger.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/shared.h"
 #include "proxy/worker.h"
@@ -52,7 +53,7 @@ static void add_client(struct acceptor *a, int fd)
 {
     struct worker *w = a->worker;
     uint32_t open = atomic_fetch_add(&w->shared->connections, 1);
-    if (open >= w->config->max_connections) {
+    if (open >= w->config->max_connections && !linger_make_room(w)) {
         atomic_fetch_sub(&w->shared->connections, 1);
         refuse_client(w, fd);
         return;
