@@ -8,7 +8,8 @@
 struct change_turn {
     TAILQ_ENTRY(change_turn) link;
     uint16_t index;
-    bool is_taken; /* a durable change is under way */
+    bool is_taken;    /* a durable change is under way */
+    bool is_going_on; /* go_on is at it */
     struct exchange_list waiting;
 };
 
@@ -49,16 +50,19 @@ static void drop_if_free(struct cluster *c, struct change_turn *turn)
     }
 }
 
-/* Sends those whose turn it is. */
-static void go_on(struct cluster *c, uint16_t index)
+/* Sends those whose turn it is. What is sent may end at once, and end the turn: the loop that is
+ * under way then goes on, so that a long row of them takes no stack. */
+static void go_on(struct cluster *c, struct change_turn *turn)
 {
-    struct change_turn *turn;
-    /* Each time anew: what is sent may end at once, and end the turn. */
-    while ((turn = c->turns.of_key[index]) != NULL && !TAILQ_EMPTY(&turn->waiting)) {
+    if (turn->is_going_on) {
+        return;
+    }
+    turn->is_going_on = true;
+    while (!TAILQ_EMPTY(&turn->waiting)) {
         struct exchange *x = TAILQ_FIRST(&turn->waiting);
         bool is_over = cluster_is_over(c, x);
         if (!is_over && turn->is_taken && x->changes) {
-            return;
+            break;
         }
         cluster_remove_waiting(c, &turn->waiting, x);
         if (is_over) {
@@ -70,9 +74,8 @@ static void go_on(struct cluster *c, uint16_t index)
         }
         cluster_route(c, x);
     }
-    if (turn != NULL) {
-        drop_if_free(c, turn);
-    }
+    turn->is_going_on = false;
+    drop_if_free(c, turn);
 }
 
 bool change_turn_waits(struct cluster *c, struct exchange *x)
@@ -96,9 +99,10 @@ bool change_turn_waits(struct cluster *c, struct exchange *x)
 void change_turn_end(struct cluster *c, struct exchange *x)
 {
     if (x->has_turn) {
+        struct change_turn *turn = c->turns.of_key[x->turn];
         x->has_turn = false;
-        c->turns.of_key[x->turn]->is_taken = false;
-        go_on(c, x->turn);
+        turn->is_taken = false;
+        go_on(c, turn);
     }
 }
 
