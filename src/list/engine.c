@@ -13,7 +13,7 @@
 #include "list/core/pass.h"
 #include "list/core/plugin.h"
 #include "list/core/run_index.h"
-#include "list/core/settle.h"
+#include "list/core/held_reads.h"
 #include "list/joint/several.h"
 #include "list/schedule.h"
 #include "list/tx/refusal.h"
@@ -385,7 +385,7 @@ void engine_reply(struct engine *e, struct be_request *request, const struct be_
     } else if (request->op == NULL) {
         fetch_reply(e, request, reply);
     } else if (request->list != NULL) {
-        settle_reply(e, request, reply);
+        held_reads_reply(e, request, reply);
     } else {
         struct op_event event = {.tag = request->tag,
                                  .reply = reply,

@@ -71,7 +71,7 @@ void round_add_read(struct op_round *round, struct list_call *call)
     call_enter(&round->op, &round->reads, call);
 }
 
-/* Are changes of this round under way? Of one that has left its place (settle.h) none are. */
+/* Are changes of this round under way? Of one that has left its place (held_reads.h) none are. */
 static bool is_writing(const struct op_round *round)
 {
     const struct list *list = round->op.list;

@@ -3,6 +3,7 @@
 
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/core/settle.h"
 #include "list/format/intent.h"
 
 /* Transactions of one wish: more only where others begin and die as fast as these are finished. */
@@ -13,12 +14,19 @@
 /* Other lists have their number as the tag. */
 enum { TAG_HEAD = INTENT_KEYS_MAX, TAG_DONE };
 
+/* Another list of the transaction, counted as one with an operation. */
+struct finish_other {
+    struct list *list;
+    bool is_missing;
+    bool may_be_old; /* its node does not show that it knows of the commit: settle.h, 1. */
+};
+
 struct op_finish {
     struct op op;
     int64_t grace_s;
-    struct head *head;                    /* the primary's, as last read */
-    struct name name;                     /* of the transaction that is being finished */
-    struct list *others[INTENT_KEYS_MAX]; /* its other lists, counted as ones with an operation */
+    struct head *head; /* the primary's, as last read */
+    struct name name;  /* of the transaction that is being finished */
+    struct finish_other others[INTENT_KEYS_MAX];
     size_t other_count;
     bool all_know; /* each of these has answered, and knows of the commit or is gone */
     unsigned finished;
@@ -73,7 +81,7 @@ void finish_wish(struct engine *e, struct list *list)
 static void forget_others(struct op_finish *f)
 {
     while (f->other_count > 0) {
-        f->others[--f->other_count]->ops--;
+        f->others[--f->other_count].list->ops--;
     }
 }
 
@@ -93,15 +101,51 @@ static void ask_others(struct engine *e, struct op_finish *f, const struct head_
         struct list *other = lists_get(&e->lists, key, config_list_policy(e->config, key));
         other->ops++;
         emit_get_of(e, &f->op, other, f->other_count);
-        f->others[f->other_count++] = other;
+        f->others[f->other_count++] = (struct finish_other){.list = other};
     }
 }
 
 /* Whatever stands in the list's place: it must not wait for the decision any more. */
 static void take_other(struct op_finish *f, const struct op_event *event)
 {
-    bool knows = event->head != NULL && head_intent_state(event->head, &f->name) != INTENT_OPEN;
+    struct finish_other *other = &f->others[event->tag];
+    enum intent_state state =
+        event->head != NULL ? head_intent_state(event->head, &f->name) : INTENT_GONE;
+    bool knows = event->head != NULL && state != INTENT_OPEN;
+    bool in_bucket = other->list->policy->pool_type == POOL_COUCHBASE;
     f->all_know = f->all_know && (op_head_has_gone(event) || knows);
+    other->is_missing = event->status == BE_MISS;
+    other->may_be_old = in_bucket && state == INTENT_GONE && (knows || other->is_missing);
+}
+
+/* Where a node was failed over and does not know it, this fails. */
+static void emit_proofs(struct engine *e, struct op_finish *f)
+{
+    for (size_t i = 0; i < f->other_count; i++) {
+        struct finish_other *other = &f->others[i];
+        if (other->may_be_old && other->is_missing) {
+            settle_emit_place(e, &f->op, other->list, i);
+        } else if (other->may_be_old) {
+            struct block *value = block_new(64);
+            decision_append(&value, &f->name, DECISION_COMMIT);
+            emit_append_to(e, &f->op, other->list, value, i);
+            block_unref(&value);
+        }
+    }
+}
+
+static enum progress proof_step(struct engine *e, struct op_finish *f, const struct op_event *event)
+{
+    struct co *co = &f->op.co;
+    CO_BEGIN(co);
+    emit_proofs(e, f);
+    while (f->op.due > 0) {
+        CO_AWAIT(co, "having nodes show that they carry out changes");
+        if (event != NULL) {
+            f->all_know = f->all_know && event->status == BE_STORED;
+        }
+    }
+    CO_END(co);
 }
 
 /* anew: by CAS of the head, since its server takes no appends to it. */
@@ -128,6 +172,9 @@ static enum progress others_step(struct engine *e, struct op_finish *f,
         if (event != NULL) {
             take_other(f, event);
         }
+    }
+    if (f->all_know) {
+        CO_CALL(co, proof_step(e, f, event));
     }
     forget_others(f);
     if (!f->all_know) {

@@ -5,7 +5,7 @@
  * lists may still have to ask for it. For each such transaction:
  *
  *   1. GET the heads of its other lists. A list that does not know of the commit is told by that:
- *      undecided intents are settled before a reply gets here (settle.h).
+ *      undecided intents are settled before a reply gets here (held_reads.h).
  *   2. All have answered, and know it or are gone: APPEND "done" to the primary. The next
  *      compaction folds what is left away. Otherwise it stays, and those behind it have their turn.
  *

@@ -40,8 +40,8 @@ struct list {
     struct call_queue active; /* in operations, linked by list_call.active */
     struct op *round;         /* the round of blind changes and head reads in progress */
     bool round_writes;        /* that round carries changes that are not answered yet */
-    struct op *held_round;    /* one whose reads wait for a transaction (settle.h): changes go on in
-                                 rounds of their own, reads wait for its end */
+    struct op *held_round;    /* one whose reads wait for a transaction (held_reads.h): changes go
+                                 on in rounds of their own, reads wait for its end */
     enum list_wish wish;      /* for schedule.c */
     struct op *exact;         /* the exact operation in progress, also an lpop */
     struct op *turns;         /* the batch of changes and looks in turns in progress */
@@ -51,7 +51,7 @@ struct list {
     struct op *forget;        /* the lpurge in progress */
     struct op *publisher;     /* which of the four is publishing: changes of this worker wait */
     struct op *renewal;       /* the one that renews its time to live */
-    struct op *settler;       /* the one that finds out what became of intents: settle.h */
+    struct op *settler;       /* the one that finds out what became of intents: held_reads.h */
     struct head_open met;     /* what was met by those reads that it holds, or has held last */
     struct op *finisher;      /* the one that finishes transactions: finish.h */
     bool wants_finish;        /* a wish for that, for schedule.c */

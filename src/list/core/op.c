@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
@@ -17,6 +18,8 @@ void *op_create(struct engine *e, struct list *list, size_t size, op_step *step,
 {
     struct op *op = calloc(1, size);
     CHECK(op != NULL);
+    memory_take(size);
+    op->size_bytes = size;
     op->co.waiting = "";
     op->step = step;
     op->fini = fini;
@@ -31,6 +34,7 @@ void *op_create(struct engine *e, struct list *list, size_t size, op_step *step,
 static void op_free(struct engine *e, struct op *op)
 {
     TAILQ_REMOVE(&e->all_ops, op, all);
+    memory_give(op->size_bytes);
     free(op);
 }
 
@@ -382,10 +386,10 @@ static uint64_t mono_us_in(const struct engine *e, int64_t ttl_s)
     return ttl_s < 0 ? 0 : e->now.mono_us + (uint64_t)ttl_s * 1000000;
 }
 
-void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
-                       struct block *value, uint64_t tag)
+void emit_add_head_to(struct engine *e, struct op *op, struct list *list, const struct life *life,
+                      struct block *value, uint64_t tag)
 {
-    expiry_send(e, op, head_request(e, op, BE_ADD), life, SLICE_NONE, value, tag);
+    expiry_send(e, op, head_request_of(e, list, BE_ADD), life, SLICE_NONE, value, tag);
 }
 
 /* The list is not looked at again before its first blind change. */

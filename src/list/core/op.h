@@ -42,7 +42,7 @@ struct op_event {
     struct head *head; /* of a reply to a read of a head: what was read, during the call; NULL:
                           there is none, or it is foreign. All intents are decided, unless the read
                           was raw, or the head is cut */
-    bool was_held;     /* that read waited for decisions: settle.h */
+    bool was_held;     /* that read waited for decisions: held_reads.h */
     uint64_t appended_bytes; /* list.appended_total, when the request was emitted */
 };
 
@@ -58,7 +58,8 @@ struct op {
     struct co co;
     op_step *step;
     op_fini *fini;
-    op_late *late; /* NULL: it carries no calls */
+    op_late *late;     /* NULL: it carries no calls */
+    size_t size_bytes; /* of the whole struct, as op_create allocated it */
     struct list *list;
     struct list *reads;   /* whose sublists it reads: list, or one that is copied */
     unsigned outstanding; /* requests and fetches whose answers are to come */
@@ -68,7 +69,7 @@ struct op {
     bool has_written;         /* it has sent something that changes an item */
     bool takes_cut;           /* its reads of its list's head may bring one that is cut: head_cut */
     bool told_unknown;        /* a call was told that the outcome of what is under way is unknown */
-    bool is_held;             /* the read that it waits for is held: settle.h */
+    bool is_held;             /* the read that it waits for is held: held_reads.h */
     bool waits_quiet;         /* for other operations on its list to let it publish */
     uint32_t scan_generation; /* events of earlier scans are dropped */
     uint64_t wake_us;         /* while it sleeps */
@@ -136,12 +137,6 @@ void emit_get_again(struct engine *e, struct op *op, const struct list *list, ui
 void emit_size(struct engine *e, struct op *op, uint64_t tag);
 void emit_size_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag);
 void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag);
-/* Was a write answered so not done, since the item has changed or gone, or takes no appends? */
-static inline bool write_was_refused(enum be_status status)
-{
-    return status == BE_NOT_STORED || status == BE_EXISTS || status == BE_NOT_FOUND;
-}
-
 /* The same, of changes that a failover may lose, since nothing else depends on them: of clients,
  * who did not read first. */
 void emit_append_blind(struct engine *e, struct op *op, struct block *value, uint64_t tag);
@@ -152,10 +147,16 @@ void emit_append_to(struct engine *e, struct op *op, struct list *list, struct b
  * appends: one that its server has moved to disk. It keeps its expiry. */
 void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
                         struct slice entries, uint64_t tag);
-/* Creates the head, with the prefix's time to live; with one of its own (expiry.h). */
+/* Creates the head, with the prefix's time to live; with one of its own (expiry.h); that of any
+ * list. */
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag);
-void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
-                       struct block *value, uint64_t tag);
+void emit_add_head_to(struct engine *e, struct op *op, struct list *list, const struct life *life,
+                      struct block *value, uint64_t tag);
+static inline void emit_add_head_for(struct engine *e, struct op *op, const struct life *life,
+                                     struct block *value, uint64_t tag)
+{
+    emit_add_head_to(e, op, op->list, life, value, tag);
+}
 /* Replaces the head that was read: its expiry stays, or is renewed as the prefix's ttl_renew says;
  * with another one. See expiry.h, also for the order in which requests behind it are carried out.
  */
@@ -203,6 +204,11 @@ static inline bool op_head_has_gone(const struct op_event *event)
            (event->status == BE_HIT && event->head == NULL && !head_may_be(event->reply));
 }
 
+/* Was a write answered so not done, since the item has changed or gone, or takes no appends? */
+static inline bool write_was_refused(enum be_status status)
+{
+    return status == BE_NOT_STORED || status == BE_EXISTS || status == BE_NOT_FOUND;
+}
 /* Was a change refused because the server has no room for it? */
 bool op_found_no_memory(const struct op_event *event);
 /* The text for a change that did not end well: says whether it may have been done. */

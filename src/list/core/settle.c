@@ -15,14 +15,14 @@
 #define PUSHES_MAX 4
 /* Writes of the list's own head by CAS, where it takes no appends and others change it. */
 #define REWRITES_MAX 8
-/* Rounds of one read: each time there were new intents, or decisions that were not stored. */
-#define ROUNDS_MAX 16
+/* For how long a head stays that says that its list is missing. */
+#define ABSENT_S (60 * 60)
 
 /* The rest of a tag is a target's number, or that it is about the list itself. */
 #define TAG_SETTLE (1ULL << 62)
 #define TAG_OWN (TAG_SETTLE | SETTLE_MAX)
 
-static const char busy[] = "busy: changes of several lists are under way on this list";
+const char settle_busy[] = "busy: changes of several lists are under way on this list";
 
 /* ---- targets ---- */
 
@@ -32,6 +32,7 @@ void settle_init(struct settle *s, struct op *op, struct list *list)
     s->list = list;
     s->count = 0;
     s->head = NULL;
+    s->gave_up = false;
     s->state = SETTLE_OK;
     s->error[0] = '\0';
 }
@@ -154,6 +155,7 @@ static void take_look(struct settle *s, const struct op_event *event)
         if (target->primary == primary && target->found == INTENT_OPEN) {
             enum intent_state state = state_in(event->head, &target->name);
             target->is_current |= asked->is_current;
+            target->is_foreign = event->status == BE_HIT && event->head == NULL;
             target->gone = state == INTENT_GONE && !target->own;
             state = state == INTENT_GONE && target->own ? INTENT_ABORTED : state;
             target->found = target->gone ? INTENT_OPEN : state;
@@ -187,12 +189,18 @@ static bool has_gone(const struct settle *s)
     return gone;
 }
 
-/* No coordinator has told the list anything else. Another node may have the primary by now: an
- * append shows that none has; where there is nothing to append to, the refusal has to do. */
+/* May another node have the primary by now, of which this one does not know? Then it carries out no
+ * change that is to be durable. A value of another client is not ours to change. */
+static bool may_be_old(const struct settle_target *target)
+{
+    return target->primary->policy->pool_type == POOL_COUCHBASE && !target->is_current &&
+           !target->is_foreign;
+}
+
+/* No coordinator has told the list anything else. */
 static bool is_aborted(const struct settle_target *target)
 {
-    bool may_be_old = target->primary->policy->pool_type == POOL_COUCHBASE && !target->is_current;
-    return target->gone && target->found == INTENT_OPEN && !may_be_old;
+    return target->gone && target->found == INTENT_OPEN && !may_be_old(target);
 }
 
 static void abort_gone(struct settle *s)
@@ -241,7 +249,7 @@ static void note_append(struct settle *s, const struct op_event *event)
     } else {
         struct settle_target *asked = &s->targets[event->tag & ~TAG_SETTLE];
         asked->refused = refused;
-        asked->is_current |= event->status == BE_STORED || event->status == BE_NOT_STORED;
+        asked->is_current |= event->status == BE_STORED;
     }
     if (!told_by_look) {
         op_error_text(event, s->error);
@@ -249,11 +257,37 @@ static void note_append(struct settle *s, const struct op_event *event)
     }
 }
 
+/* Where a missing list is not to be made, by a head that says that it is missing, and goes by
+ * itself. */
+void settle_emit_place(struct engine *e, struct op *op, struct list *list, uint64_t tag)
+{
+    bool stays_missing = list->policy->on_missing == ON_MISSING_REFUSE;
+    struct head_marks marks = {.absent = stays_missing};
+    struct life life = stays_missing ? life_given(ABSENT_S) : life_new(list->policy);
+    if (!stays_missing) {
+        marks.cap = list_policy_cap(list->policy);
+    }
+    struct block *value = block_new(64);
+    head_append_header(&value, &marks, NULL, 0, NULL, 0);
+    emit_add_head_to(e, op, list, &life, value, tag);
+    block_unref(&value);
+}
+
+/* The last append found nothing, and so did the look behind it. */
+static bool is_missing(const struct settle_target *target)
+{
+    return target->gone && target->refused && target->taken == NULL;
+}
+
 /* Asks the coordinators no longer: an abort for each that is still open. */
 static void emit_aborts(struct engine *e, struct settle *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         if (!is_first_open(s, i)) {
+            continue;
+        }
+        if (is_missing(&s->targets[i]) && may_be_old(&s->targets[i])) {
+            settle_emit_place(e, s->op, s->targets[i].primary, TAG_SETTLE | i);
             continue;
         }
         struct block *aborts = block_new(64);
@@ -368,7 +402,8 @@ static enum progress decide_step(struct engine *e, struct settle *s, const struc
         }
     }
     if (s->state == SETTLE_OK && count_open(s) > 0) {
-        fail(s, busy);
+        s->gave_up = true;
+        fail(s, settle_busy);
     }
     CO_END(co);
 }
@@ -409,191 +444,4 @@ enum progress settle_step(struct engine *e, struct settle *s, const struct op_ev
     }
     settle_fini(s);
     CO_END(co);
-}
-
-/* ---- reads that are held ---- */
-
-struct held {
-    TAILQ_ENTRY(held) link;
-    struct op *op; /* stays: the answer is outstanding */
-    struct list *list;
-    uint64_t tag;
-    uint8_t rounds;
-};
-TAILQ_HEAD(held_queue, held);
-
-struct op_settle {
-    struct op op;
-    struct settle settle;
-    struct held_queue held;
-};
-
-static void hold(struct op_settle *o, const struct be_request *request)
-{
-    struct held *held = malloc(sizeof *held);
-    CHECK(held != NULL);
-    *held = (struct held){.op = request->op,
-                          .list = request->list,
-                          .tag = request->tag,
-                          .rounds = (uint8_t)(request->rounds + 1)};
-    TAILQ_INSERT_TAIL(&o->held, held, link);
-}
-
-/* The operation waits for the settler. Blind changes of its list do not. */
-static void let_changes_pass(struct engine *e, struct op *op)
-{
-    struct list *list = op->list;
-    op->is_held = true;
-    if (list->round == op && !list->round_writes) {
-        list->round = NULL;
-        list->held_round = op;
-    }
-    lists_mark_ready(&e->lists, list);
-}
-
-/* May that read bring a head that is cut? */
-static bool takes_part(const struct op *op, const struct list *list)
-{
-    return op->takes_cut && list == op->list;
-}
-
-/* Where the intents could not be settled, a compaction goes on with what is decided in front. */
-static void let_go(struct engine *e, struct op_settle *o, struct held *held)
-{
-    struct op_event event = {
-        .tag = held->tag, .status = BE_REFUSED, .text = o->settle.error, .was_held = true};
-    held->op->is_held = false;
-    bool fails = o->settle.state == SETTLE_FAILED && !takes_part(held->op, held->list);
-    if (held->op->finished || fails) {
-        op_deliver(e, held->op, &event);
-    } else {
-        emit_get_again(e, held->op, held->list, held->tag, held->rounds);
-    }
-}
-
-static enum progress settler_step(struct engine *e, struct op *op, const struct op_event *event)
-{
-    struct op_settle *o = (struct op_settle *)op;
-    struct co *co = &op->co;
-    struct held *held;
-    CO_BEGIN(co);
-    CO_CALL(co, settle_step(e, &o->settle, event));
-    op->list->settler = NULL;
-    metric_add(e->metrics, METRIC_list_busy,
-               o->settle.state == SETTLE_FAILED && o->settle.pushes > PUSHES_MAX);
-    while ((held = TAILQ_FIRST(&o->held)) != NULL) {
-        TAILQ_REMOVE(&o->held, held, link);
-        let_go(e, o, held);
-        free(held);
-    }
-    list_consider_compaction(e, op->list, list_log_bytes(op->list));
-    CO_END(co);
-}
-
-static void settler_fini(struct engine *e, struct op *op)
-{
-    struct op_settle *o = (struct op_settle *)op;
-    struct held *held;
-    (void)e;
-    settle_fini(&o->settle);
-    while ((held = TAILQ_FIRST(&o->held)) != NULL) {
-        TAILQ_REMOVE(&o->held, held, link);
-        free(held);
-    }
-}
-
-/* For lstat: what a read has met, and not only what it has found in the end. */
-static void note_met(struct list *list, const struct head *head, bool again)
-{
-    list->met = again ? list->met : (struct head_open){0};
-    for (size_t i = 0; i < head->intent_count; i++) {
-        const struct head_intent *intent = &head->intents[i];
-        if (intent->state == INTENT_OPEN) {
-            list->met.waiting += !intent->primary;
-            list->met.pending += intent->primary;
-            list->met.oldest_s = list->met.oldest_s == 0 || intent->created_s < list->met.oldest_s
-                                     ? intent->created_s
-                                     : list->met.oldest_s;
-        }
-    }
-}
-
-static void hold_for_settling(struct engine *e, struct be_request *request, const struct head *head)
-{
-    struct list *list = request->list;
-    bool first = list->settler == NULL;
-    if (first) {
-        list->settler = op_create(e, list, sizeof(struct op_settle), settler_step, settler_fini);
-        struct op_settle *o = (struct op_settle *)list->settler;
-        TAILQ_INIT(&o->held);
-        settle_init(&o->settle, &o->op, list);
-        settle_add_open(e, &o->settle, head);
-        note_met(list, head, request->rounds > 0);
-    }
-    hold((struct op_settle *)list->settler, request);
-    let_changes_pass(e, request->op);
-    if (first) {
-        op_start(e, list->settler);
-    }
-}
-
-/* Has its coordinator died, as it seems? By the wall clock: what is done then is right in any case.
- * One that seems to come from the future counts as well, or it would stay until then. */
-static bool is_left(const struct engine *e, const struct head_intent *intent)
-{
-    enum { AT_WORK_S = 2 };
-    int64_t age_s = e->now.wall_s - intent->created_s;
-    return intent->state == INTENT_OPEN && (age_s > AT_WORK_S || age_s < -AT_WORK_S);
-}
-
-/* A compaction of a list whose coordinators are at work goes on with what is decided, unless what
- * has been added behind the first of them is about to fill the log. */
-static bool takes_cut(const struct engine *e, const struct be_request *request,
-                      const struct head *head)
-{
-    const struct list *list = request->list;
-    bool left = false;
-    size_t tail_bytes = 0;
-    for (size_t i = head->intent_count; i-- > 0;) {
-        const struct head_intent *intent = &head->intents[i];
-        left = left || is_left(e, intent);
-        tail_bytes = intent->state == INTENT_OPEN ? head->raw_log_bytes - intent->at : tail_bytes;
-    }
-    bool goes_on = !left && tail_bytes <= list_log_hard_limit(list) / 2;
-    return takes_part(request->op, list) && (goes_on || request->rounds > 0);
-}
-
-void settle_reply(struct engine *e, struct be_request *request, const struct be_reply *reply)
-{
-    struct op_event event = {.tag = request->tag,
-                             .reply = reply,
-                             .status = reply->status,
-                             .text = reply->text,
-                             .appended_bytes = request->appended_bytes,
-                             .was_held = request->rounds > 0};
-    struct head *head = NULL;
-    if (!request->op->finished && reply->status == BE_HIT && reply->flags == 0 &&
-        head_read(reply, list_key(request->list), &head) == HEAD_OK) {
-        bool holds = head->open_count > 0 && !request->is_raw;
-        if (holds && takes_cut(e, request, head)) {
-            struct head *whole = head;
-            head = head_cut(whole);
-            head_unref(&whole);
-        } else if (holds && request->rounds < ROUNDS_MAX) {
-            hold_for_settling(e, request, head);
-            head_unref(&head);
-            return;
-        } else if (holds) {
-            metric_inc(e->metrics, METRIC_list_busy);
-            event.reply = NULL;
-            event.status = BE_REFUSED;
-            event.text = busy;
-            head_unref(&head);
-        } else if (request->rounds > 0) {
-            head->met = request->list->met;
-        }
-    }
-    event.head = head;
-    op_deliver(e, request->op, &event);
-    head_unref(&head);
 }

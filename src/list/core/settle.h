@@ -7,7 +7,7 @@
  *      aborted, or done, or the primary was lost. The own list is looked at as well then, for as
  *      long as a coordinator may take to tell it; if none does, it is aborted. A Couchbase node
  * that was failed over and does not know it shows what was: there it is pushed first (2.), which
- *      such a node cannot carry out.
+ *      such a node cannot carry out; a list that is missing is made for that.
  *   2. Undecided: its coordinator is at work, or has died. It is looked at again for
  *      transaction_patience_ms; then it is pushed: APPEND an abort to the primary, and GET. Which
  *      decision stands first there counts, also when the coordinator's was faster.
@@ -15,9 +15,6 @@
  *      anything answered from a head that was read before the decision was known.
  *
  * All appends may be repeated, or arrive late: only the first decision counts.
- *
- * A reply to emit_get that brings a head with undecided intents does not reach its operation. It is
- * held: one operation for each list, the settler, settles them, and sends the held reads again.
  */
 #ifndef LIST_CORE_SETTLE_H
 #define LIST_CORE_SETTLE_H
@@ -39,8 +36,9 @@ struct settle_target {
     struct head *taken;      /* of a primary that takes no appends: as it was read last, or NULL */
     bool refused;            /* the last append to the primary was */
     bool gone;               /* the primary does not hold it, as last seen */
+    bool is_foreign;         /* what stands in the primary's place is another client's */
     bool told;               /* the list itself has the decision by now */
-    bool is_current;         /* the primary's server has carried out a change meanwhile */
+    bool is_current;         /* the primary's server has carried out a durable change meanwhile */
     enum intent_state found; /* INTENT_OPEN until it is known */
 };
 
@@ -57,8 +55,12 @@ struct settle {
     unsigned looks, pushes, tries;
     bool refused;      /* the own head takes no appends, or is gone */
     struct head *head; /* then: as it was read last, or NULL */
+    bool gave_up;      /* error is settle_busy: no primary has taken a decision */
     char error[LIST_ERROR_MAX];
 };
+
+/* The error of a list whose transactions could not be settled. */
+extern const char settle_busy[];
 
 /* Begins with no target. The list must stay as long as the part (list->ops), and has been seen as a
  * head. */
@@ -71,10 +73,11 @@ void settle_add_open(struct engine *e, struct settle *s, const struct head *head
 /* Releases what it holds; fine when there is nothing. */
 void settle_fini(struct settle *s);
 
+/* Adds a head where a list is missing, so that its node shows that it carries out durable changes:
+ * nothing can be appended where nothing is. */
+void settle_emit_place(struct engine *e, struct op *op, struct list *list, uint64_t tag);
+
 /* Inner: settles its targets, then ends with state. The operation has nothing else under way. */
 enum progress settle_step(struct engine *e, struct settle *s, const struct op_event *event);
-
-/* Takes the reply to a read of a head (be_request.list): hands it to its operation, or holds it. */
-void settle_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);
 
 #endif

@@ -32,9 +32,7 @@ void tx_send_write(struct engine *e, struct tx_part *part, struct block *value)
 void tx_send_new(struct engine *e, struct tx_part *part, struct block *value)
 {
     struct life life = life_new(part->list->policy);
-    struct be_request *r = request_new(e, part->list, BE_ADD);
-    r->key_len = r->placement_len = head_key(r->key, list_key(part->list));
-    expiry_send(e, &part->tx->op, r, &life, SLICE_NONE, value, tag_of(part, ASKED_WRITE));
+    emit_add_head_to(e, &part->tx->op, part->list, &life, value, tag_of(part, ASKED_WRITE));
 }
 
 void tx_send_read(struct engine *e, struct tx_part *part)
