@@ -27,6 +27,7 @@ CLIENTS = 14
 BANKS = (64, 32, 16, 8, 8)  # accounts
 QUIET_BANKS = 2  # of the first ones lpopto takes nothing: there clients have items of their own
 COINS_PER_ACCOUNT = 3
+PAIRS_MAX = 500
 PEOPLE = 8
 GRACE_S = TINY["announcement_grace_s"]
 ERRORS = (b"SERVER_ERROR ",)
@@ -81,7 +82,7 @@ class Mover(threading.Thread):
         self.work = [
             (self.move, 10), (self.transfer, 14), (self.rotate, 6), (self.pop_to, 4),
             (self.follow, 10), (self.sum_bank, 12), (self.look_at_people, 8), (self.noise, 20),
-            (self.move_mine, 8),
+            (self.move_mine, 8), (self.make_pair, 4),
         ]
 
     def run(self):
@@ -275,6 +276,28 @@ class Mover(threading.Thread):
                                   f"{self.heads_now((first, second))}")
         self.mine, self.mine_at = item, (first, second)
 
+    # --- lists that begin with the transaction ---
+
+    def make_pair(self):
+        """A node that was failed over has never heard of the list that decides."""
+        pairs = self.run_of.pairs
+        if len(pairs) < PAIRS_MAX:
+            self.serial += 1
+            keys = [f"pair-{side}-{self.number}-{self.serial}" for side in "ab"]
+            answer = self.tx("pair", *(f"ladd {key} x" for key in keys))
+            pairs.append((keys, answer == b"STORED"))
+        self.look_at_pair(*self.rng.choice(pairs[-CLIENTS:]))
+
+    def look_at_pair(self, keys, is_answered):
+        """Returns whether it was read."""
+        found = self.lists(keys)
+        if found is not None:
+            has = [found[key] == ["x"] for key in keys]
+            if has[0] != has[1] or (is_answered and not has[0]):
+                raise verbs.Fault(f"{keys}: answered: {is_answered}, has {has}\n"
+                                  f"{self.heads_now(keys)}")
+        return found is not None
+
     def heads_now(self, keys):
         """As the servers hold them a moment later, for a person."""
         with self.run_of.cluster.places() as places:
@@ -362,6 +385,7 @@ class Transfers(Run):
 
     def prepare(self):
         self.seen = {}  # {account: coins}, as any client saw it last
+        self.pairs = []  # (keys, answered)
         with self.cluster.proxy_conn(0) as conn:
             for bank, count in enumerate(BANKS):
                 coins = coins_of(bank)
@@ -411,6 +435,8 @@ class Transfers(Run):
             for bank in range(len(BANKS)):
                 judge_bank(bank, {key: found[key] for key in accounts_of(bank)})
             judge_people(found)
+            for pair in self.pairs:
+                wait_until("a pair is read", lambda pair=pair: reader.look_at_pair(*pair))
             if before is not None and found != before:
                 raise verbs.Fault(f"proxy {proxy.number} has other content than the one before it")
             before = found
@@ -419,11 +445,12 @@ class Transfers(Run):
 
     def are_over(self):
         """After each list was compacted once more."""
+        keys = ACCOUNTS + PERSONS + [key for pair, _ in self.pairs for key in pair]
         with self.cluster.proxy_conn(0) as conn:
-            for key in ACCOUNTS + PERSONS:
+            for key in keys:
                 conn.cmd(f"lcompact {key}")
         with self.cluster.places() as places:
-            values = {key: stored.fetch(places, f"{key}#") for key in ACCOUNTS + PERSONS}
+            values = {key: stored.fetch(places, f"{key}#") for key in keys}
         return not any(
             Head(value, key.encode()).open_transactions()
             for key, value in values.items() if value is not None
@@ -433,7 +460,8 @@ class Transfers(Run):
         done = sum((client.done for client in self.clients), collections.Counter())
         counts = [f"{count:8} {name}" for name, count in sorted(done.items())]
         (self.folder / "answers.txt").write_text("\n".join(counts) + "\n")
-        wanted = ["lmove ok", "lpopto ok", "follow ok", "mine ok", "transfer ok", "lgetx ok"]
+        wanted = ["lmove ok", "lpopto ok", "follow ok", "mine ok", "pair ok", "transfer ok",
+                  "lgetx ok"]
         idle = [name for name in wanted if not done[name]]
         wanted += ["transferred", "rotated", "heads looked at", "may be old"]  # these are rare
         if idle:
