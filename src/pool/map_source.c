@@ -29,6 +29,7 @@ struct place {
     const struct server_config *config;
     struct resolver_name *name; /* or NULL: location is known */
     struct location location;
+    char problem[PROBLEM_MAX]; /* the last one in the log */
 };
 
 struct map_source {
@@ -45,7 +46,6 @@ struct map_source {
     struct map_stream stream;
     uint64_t map_hash; /* of the last one */
     struct event *timer;
-    char problem[PROBLEM_MAX]; /* the last one in the log */
 };
 
 static const struct pool_config *config_of(const struct map_source *s)
@@ -70,6 +70,7 @@ static void set_timer(struct map_source *s, uint64_t ms)
 /* Goes on with the next request, after the back-off where this one was of no use. */
 static void end(struct map_source *s, const char *problem)
 {
+    struct place *at = &s->places[s->current];
     uint64_t ms = s->retry_ms;
     if (s->is_over) {
         return;
@@ -80,12 +81,11 @@ static void end(struct map_source *s, const char *problem)
         set_timer(s, s->retry_ms);
         return;
     }
-    if (strcmp(problem, s->problem) != 0) {
-        log_warn("pool %s: %s: no map: %s", config_of(s)->name, s->places[s->current].config->name,
-                 problem);
-        snprintf(s->problem, sizeof s->problem, "%s", problem);
+    if (strcmp(problem, at->problem) != 0) {
+        log_warn("pool %s: %s: no map: %s", config_of(s)->name, at->config->name, problem);
+        snprintf(at->problem, sizeof at->problem, "%s", problem);
     }
-    s->at_twin = !s->at_twin && s->places[s->current].location.twin.len > 0;
+    s->at_twin = !s->at_twin && at->location.twin.len > 0;
     s->current = s->at_twin ? s->current : (s->current + 1) % s->place_count;
     s->retry_ms = ms * 2 < config_of(s)->retry_max_ms ? ms * 2 : config_of(s)->retry_max_ms;
     set_timer(s, (ms * (75 + rng_below(&s->cluster->context->rng, 51)) + 99) / 100);
@@ -101,7 +101,7 @@ static void take(struct map_source *s, struct slice json)
     }
     s->has_told = true;
     s->told_us = now_us(s);
-    s->problem[0] = '\0';
+    s->places[s->current].problem[0] = '\0';
     s->retry_ms = config_of(s)->retry_min_ms;
     CHECK(bufferevent_set_timeouts(bev, &silence, &silence) == 0);
 }
@@ -128,7 +128,7 @@ static void on_piece(struct evhttp_request *request, void *arg)
 static void on_end(struct evhttp_request *request, void *arg)
 {
     struct map_source *s = arg;
-    char problem[PROBLEM_MAX] = "it cannot be reached";
+    char problem[PROBLEM_MAX] = "it cannot be reached, or speaks no HTTP";
     context_woke(s->cluster->context);
     int code = request == NULL ? 0 : evhttp_request_get_response_code(request);
     struct slice rest = map_stream_rest(&s->stream);
@@ -190,8 +190,10 @@ static void ask(struct map_source *s, const struct address *address)
     s->is_over = s->has_told = false;
     s->told_us = now_us(s);
     map_stream_clear(&s->stream);
+    /* The timeouts of the connection begin anew with each byte. */
+    set_timer(s, SILENCE_S * 1000);
     if (evhttp_make_request(s->http, request, EVHTTP_REQ_GET, path) != 0) {
-        end(s, "it cannot be reached");
+        end(s, "it cannot be reached, or speaks no HTTP");
     }
 }
 
@@ -222,12 +224,16 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     }
     if (s->http == NULL) {
         begin(s);
+    } else if (!s->has_told) {
+        end(s, "it takes too long");
     }
 }
 
 void map_source_want(struct map_source *s)
 {
-    if (s->http != NULL && !s->is_over && now_us(s) >= s->told_us + ANEW_AFTER_US) {
+    /* What has told nothing yet is a question that is under way: begun anew each time, it would
+     * never come to its timeout, and to the next server. */
+    if (s->http != NULL && !s->is_over && s->has_told && now_us(s) >= s->told_us + ANEW_AFTER_US) {
         s->is_over = true;
         set_timer(s, 0);
     }

@@ -31,6 +31,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         told = self.server.told
         cluster = told.cluster
         told.log.append(self.path)
+        while told.hangs and told.is_up:
+            time.sleep(0.01)
         login = f"{cluster.user}:{cluster.password}".encode()
         if self.headers["Authorization"] != "Basic " + base64.b64encode(login).decode():
             return self._refuse(401)
@@ -49,7 +51,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         revision = None
         try:
             while told.is_up:
-                if revision is None or (told.goes_on and revision != cluster.revision):
+                if revision is None or (told.goes_on and not told.hangs and revision != cluster.revision):
                     revision = cluster.revision
                     self._chunk(told.map())
                     self._chunk(b"\n\n\n\n")
@@ -67,6 +69,7 @@ class MapServer:
         self.goes_on = True  # tells newer maps as well
         self.one_map = False  # tells one map and ends
         self.refuses = False
+        self.hangs = False  # takes requests and says nothing
         self.garbage = b""  # in place of the map
         self.log = []
         self.is_up = True

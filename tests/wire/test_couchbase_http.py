@@ -73,6 +73,29 @@ def test_the_next_server_is_asked(cluster, maps, start_daemon, tmp_path):
         assert {path.split("/")[3] for path in other.log} == {"bs", "bucketsStreaming"}
 
 
+def test_the_next_server_is_asked_while_requests_fail(cluster, maps, start_daemon, tmp_path):
+    """The one that has told the map hangs, as the node that fails: each request that fails has the
+    map asked for, but a question that is under way is not begun anew by that."""
+    with MapServer(cluster) as other:
+        settings = config(cluster, tmp_path, maps.port, other.port, timeout_ms=100, connect_timeout_ms=1500)
+        with start_daemon(config=settings).conn() as conn:
+            wait_until("a map", lambda: conn.set("a", "one") == b"STORED")
+            (key,) = keys_of(cluster, 0, 1)
+            maps.hangs = True
+            cluster.nodes[0].silence()
+            cluster.fail_over(0)
+            wait_until("the other one has it", lambda: conn.set(key, "two") == b"STORED")
+
+
+def test_servers_that_fail_in_turns_are_told_once(cluster, maps, start_daemon, tmp_path):
+    """Each by a reason of its own, once per worker."""
+    maps.refuses = True
+    settings = config(cluster, tmp_path, 1, maps.port, retry_min_ms=1, retry_max_ms=2)
+    daemon = start_daemon(config=settings)
+    wait_until("many attempts", lambda: len(maps.log) > 60)
+    assert 2 <= daemon.log().count("no map: it ") <= 4
+
+
 def test_what_is_no_map(cluster, maps, start_daemon, tmp_path):
     maps.garbage = b"{}"
     daemon = start_daemon(config=config(cluster, tmp_path, maps.port, timeout_ms=1000))
