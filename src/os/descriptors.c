@@ -18,6 +18,11 @@
 #define WORKER_DESCRIPTORS 6
 /* Of a pool with names to look up, in each worker: what the resolver wakes it with. */
 #define POOL_DESCRIPTORS 1
+/* A bucket may have more nodes than the file names: so many are reckoned with, where the limit lets
+ * us. */
+#define CLUSTER_NODES 32
+/* Of a bucket, in each worker: what tells the map over HTTP. */
+#define CLUSTER_DESCRIPTORS 1
 /* A listening address may be a name with an IPv4 and an IPv6 address. */
 #define ADDRESS_SOCKETS 2
 
@@ -32,14 +37,22 @@ void descriptors_fill_standard(void)
     }
 }
 
-/* Descriptors that the daemon needs besides those of its clients: connections to all servers,
- * listening sockets, event loops, log, name look-ups. */
-static uint64_t descriptors_reserved(const struct config *config)
+static uint64_t of_pool(const struct pool_config *pool, size_t cluster_nodes)
+{
+    bool is_cluster = pool->type == POOL_COUCHBASE;
+    size_t nodes =
+        is_cluster && pool->server_count < cluster_nodes ? cluster_nodes : pool->server_count;
+    return (uint64_t)nodes * pool->connections + POOL_DESCRIPTORS +
+           (is_cluster ? CLUSTER_DESCRIPTORS : 0);
+}
+
+/* Descriptors that the daemon needs besides those of its clients: connections to all servers, and
+ * to so many nodes of each bucket at least, listening sockets, event loops, log, name look-ups. */
+static uint64_t descriptors_reserved(const struct config *config, size_t cluster_nodes)
 {
     uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen_count * ADDRESS_SOCKETS;
     for (size_t i = 0; i < config->pool_count; i++) {
-        const struct pool_config *pool = &config->pools[i];
-        each += (uint64_t)pool->server_count * pool->connections + POOL_DESCRIPTORS;
+        each += of_pool(&config->pools[i], cluster_nodes);
     }
     if (config->pool_count == 0) {
         each++; /* to the embedded memcached */
@@ -65,18 +78,22 @@ static rlim_t raise_limit(rlim_t wanted)
 
 int descriptors_prepare(struct config *config, char error[CONFIG_ERROR_MAX])
 {
-    uint64_t reserved = descriptors_reserved(config);
+    uint64_t least = descriptors_reserved(config, 1) + config->threads;
+    uint64_t reserved = descriptors_reserved(config, CLUSTER_NODES);
     uint64_t wanted = reserved + config->max_connections;
     uint64_t limit = raise_limit((rlim_t)wanted);
     if (limit >= wanted) {
         return 0;
     }
-    if (limit < reserved + config->threads) {
+    if (limit < least) {
         (void)snprintf(error, CONFIG_ERROR_MAX,
                        "the limit of open files is %" PRIu64 ", of which this configuration needs "
                        "%" PRIu64 " besides clients: raise it (ulimit -n, LimitNOFILE=)",
-                       limit, reserved);
+                       limit, least - config->threads);
         return -1;
+    }
+    if (reserved + config->threads > limit) {
+        reserved = limit - config->threads;
     }
     log_warn("max_connections is lowered from %" PRIu32 " to %" PRIu64 ": the limit of open files "
              "is %" PRIu64 ", and %" PRIu64 " are needed besides clients; raise it (ulimit -n, "

@@ -2,6 +2,7 @@
 """The daemon and its system: a log that is not read, few descriptors, other daemons that start at
 the same time, users, permissions, signals of other programs."""
 
+import contextlib
 import fcntl
 import grp
 import os
@@ -15,6 +16,7 @@ import tempfile
 
 import pytest
 
+from couchbase_support import Cluster, keys_of, sections
 from harness import HOST, Daemon, free_port, wait_for_exit, wait_until, write_ini
 from test_backend_support import correct_answer, run_to_the_end
 from test_ops_process import EX_UNAVAILABLE, start_in_vain, start_unix
@@ -98,9 +100,7 @@ def test_a_named_pipe_without_a_reader_is_no_log_file(start_daemon, memcached, t
 
 
 class DaemonWithDescriptors(Daemon):
-    def start(self, count=64):
-        self.count = count
-        return super().start()
+    count = 64
 
     def command(self):
         return ["/bin/sh", "-c", f'ulimit -n {self.count}; exec "$@"', "sh", *super().command()]
@@ -125,6 +125,23 @@ def test_clients_leave_descriptors_for_servers(tmp_path, memcached):
         for client in clients:
             client.close()
         daemon.stop()
+
+
+class DaemonWithMoreDescriptors(DaemonWithDescriptors):
+    count = 128
+
+
+def test_clients_leave_descriptors_for_nodes_that_the_file_does_not_name(tmp_path):
+    with Cluster(nodes=24) as cluster, contextlib.ExitStack() as stack:
+        config = sections(cluster, tmp_path, {"threads": 1}, seeds=[0], connections=2)
+        daemon = DaemonWithMoreDescriptors(tmp_path, config=config)
+        stack.callback(daemon.stop)
+        clients = [stack.enter_context(daemon.conn()) for _ in range(100)]
+        conn = next(client for client in clients if answers(client))
+        for index in cluster.members:
+            (key,) = keys_of(cluster, index, 1)
+            wait_until("stored", lambda key=key: conn.set(key, "x") == b"STORED")
+        assert "no file descriptor left" not in daemon.log()
 
 
 def answers(client):
