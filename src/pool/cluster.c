@@ -167,10 +167,12 @@ static enum verdict judge_code(uint32_t code)
     }
 }
 
+/* A request of a bucket that was made anew since then, with another number of vBuckets, is not. */
 static bool may_be_sent_again(const struct cluster *c, const struct exchange *x)
 {
     return x->failure != FAILURE_WITHDRAWN && !c->context->closing &&
-           cluster_deadline_us(c, x) > cluster_now_us(c);
+           cluster_deadline_us(c, x) > cluster_now_us(c) &&
+           x->op.vbucket == shard_vbucket(x->op.key, c->map->vbucket_count);
 }
 
 static enum verdict judge(const struct cluster *c, const struct exchange *x,
@@ -265,10 +267,10 @@ static void hold_back(struct cluster *c, struct exchange *x, enum verdict verdic
 static RARE bool keeps(struct cluster *c, struct exchange *x, const struct be_reply *reply)
 {
     struct vbucket *vb = &c->vbuckets[x->op.vbucket];
-    enum verdict verdict = judge(c, x, reply);
     if (reply->code == BINARY_STATUS_NOT_MY_VBUCKET && reply->has_value) {
         cluster_take_map(c, x->server, reply->value);
     }
+    enum verdict verdict = judge(c, x, reply);
     if (reply->status == BE_DOWN || reply->status == BE_LOST || verdict == VERDICT_ELSEWHERE) {
         cluster_want_map(c);
     }
@@ -429,9 +431,25 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     cluster_set_timer(c, next_us);
 }
 
-void cluster_map_changed(struct cluster *c)
+/* Other requests may come to wait in a hold while it is emptied. */
+static void end_all_held(struct cluster *c)
 {
     struct hold *hold;
+    while ((hold = TAILQ_FIRST(&c->holds)) != NULL) {
+        while (first_of(hold) != NULL) {
+            struct exchange_list *list = TAILQ_EMPTY(&hold->back) ? &hold->fresh : &hold->back;
+            cluster_end(c, cluster_take_waiting(c, list), FAILURE_TIMEOUT);
+        }
+        end_hold(c, hold);
+    }
+}
+
+void cluster_map_changed(struct cluster *c, bool other_count)
+{
+    struct hold *hold;
+    if (other_count) {
+        end_all_held(c);
+    }
     TAILQ_FOREACH(hold, &c->holds, link)
     {
         if (hold->wants_map && hold->due_us > cluster_now_us(c)) {

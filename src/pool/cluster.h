@@ -157,7 +157,8 @@ void cluster_want_map(struct cluster *cluster);
 void cluster_set_timer(struct cluster *cluster, uint64_t at_us);
 /* What the timer does for maps and nodes; returns when it is to come again. */
 uint64_t cluster_tend_nodes(struct cluster *cluster);
-/* There is a newer map. */
-void cluster_map_changed(struct cluster *cluster);
+/* There is a newer map. other_count: of another number of vBuckets than the one before. What is
+ * held was for the bucket as it was, and ends. */
+void cluster_map_changed(struct cluster *cluster, bool other_count);
 
 #endif

@@ -269,6 +269,7 @@ static int find_nodes(struct cluster *c, const struct cluster_map *map,
 static void use_map(struct cluster *c, struct cluster_map *map)
 {
     struct node *node;
+    bool other_count = c->map != NULL && c->map->vbucket_count != map->vbucket_count;
     cluster_map_destroy(&c->map);
     c->map = map;
     c->map_error[0] = '\0';
@@ -290,7 +291,7 @@ static void use_map(struct cluster *c, struct cluster_map *map)
             connect_node(node);
         }
     }
-    cluster_map_changed(c);
+    cluster_map_changed(c, other_count);
 }
 
 static void note_bad_map(struct cluster *c, const struct server_config *from, const char *error)

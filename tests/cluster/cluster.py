@@ -145,6 +145,15 @@ class Cluster:
             self.forward = None
             self.revision += 1
 
+    def make_anew(self, vbuckets):
+        """The bucket was deleted and is made again, with that many vBuckets, on other nodes."""
+        with self.lock:
+            self.vbuckets = [VBucket() for _ in range(vbuckets)]
+            self.owners = [self.members[(i + self.revision) % len(self.members)]
+                           for i in range(vbuckets)]
+            self.forward = None
+            self.revision += 1
+
     def fail_over(self, index):
         """The others take the node's vBuckets over, as their replicas know them. The node goes on as
         it was, silent or not, but is in no map any more."""

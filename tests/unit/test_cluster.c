@@ -299,6 +299,32 @@ static void moved_keys_and_nodes_that_leave(void **state)
     }
 }
 
+/* With fewer vBuckets, and with more: each key is in another one. What waits, or comes back, is of
+ * the old bucket. */
+static void a_bucket_that_was_made_anew(void **state)
+{
+    static const char *const commands[] = {"anew 8", "anew 128"};
+    (void)state;
+    struct probe held, sent, after;
+    for (int i = 0; i < 2; i++) {
+        ask(&held, BE_SET, "held", "old");
+        fake_cluster_tell("refuse 0 86 86 86 86 86 86");
+        fake_cluster_tell("refuse 1 86 86 86 86 86 86");
+        fake_cluster_tell("refuse 2 86 86 86 86 86 86");
+        submit(&held, BE_SET, "held", "old");
+        while (held.x.attempts < 3 || held.x.server != NULL) {
+            turn();
+        }
+        fake_cluster_tell(commands[i]);
+        assert_int_equal(ask(&sent, BE_SET, "sent0", "old"), BE_REFUSED);
+        assert_int_equal(sent.reply.code, BINARY_STATUS_NOT_MY_VBUCKET);
+        until(&held.done);
+        assert_string_equal(held.text, "pool docs: temporary failure (0x86), nothing done");
+        assert_int_equal(ask(&after, BE_SET, "held", "new"), BE_STORED);
+        assert_int_equal(ask(&after, BE_SET, "sent0", "new"), BE_STORED);
+    }
+}
+
 /* --- durable changes --- */
 
 static void make_durable(void)
@@ -455,6 +481,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(more_may_wait_than_there_is_room_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_end_of_the_pool_ends_what_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(moved_keys_and_nodes_that_leave, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bucket_that_was_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(durable_changes_of_a_key_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_waits_for_its_turn_may_end_there, setup,
                                         teardown),
