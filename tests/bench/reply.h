@@ -45,8 +45,9 @@ enum reply_step { REPLY_MORE, REPLY_DONE, REPLY_WRONG };
 
 /* Understands one of
  *     line TEXT | number [MIN [MAX]] | integer [MIN [MAX]] | values MIN MAX [BYTES]
- *     bulk [BYTES] | array MIN MAX [BYTES] | lines WORD...: that many lines, each begins with its
- * word Returns false when it is none. */
+ *     bulk [BYTES] | array MIN MAX [BYTES] | lines WORD...
+ * "lines" are as many as there are words, each begins with its own. Returns false when it is none.
+ */
 bool expectation_parse(const char *text, struct expectation *expectation);
 
 /* Moves *at over what belongs to the reply, up to `end` at most. REPLY_DONE: the reply ends at *at,

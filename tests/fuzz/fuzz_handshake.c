@@ -4,8 +4,9 @@
  * waits for more, with requests that are whole and errors that can be printed.
  *
  *     byte 0    bit 0: PLAIN is allowed; bit 1: durability is wanted; bit 2: maps come over HTTP
- *     the rest  what arrives, byte by byte; user, password and nonce are those of RFC 7677's
- * example
+ *     the rest  what arrives, byte by byte
+ *
+ * User, password and nonce are those of RFC 7677's example.
  */
 #include <stdlib.h>
 

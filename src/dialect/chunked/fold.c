@@ -5,8 +5,8 @@
  *
  *     - Only the newest mention of an item stays. So an item that was added again moves to the end:
  *       the older mention may already be gone when a repeated one would have to go for its sake.
- *     - A deletion goes when no older sublist adds the item. So a deletion whose addition this
- * round removes stays until the next round.
+ *     - A deletion goes when no older sublist adds the item. So one whose addition this round
+ *       removes stays until the next round.
  *     - An empty sublist, except for the newest, is removed by CAS; then its number is taken out of
  *       the index.
  *

@@ -5,9 +5,9 @@
  *
  *   1. GET the head of its primary. Decided there: that is it. No intent of that name there: it is
  *      aborted, or done, or the primary was lost. The own list is looked at as well then, for as
- *      long as a coordinator may take to tell it; if none does, it is aborted. A Couchbase node
- * that was failed over and does not know it shows what was: there it is pushed first (2.), which
- *      such a node cannot carry out; a list that is missing is made for that.
+ *      long as a coordinator may take to tell it; if none does, it is aborted. A node of Couchbase
+ *      that was failed over, and has not heard of it, shows what was: there it is pushed first
+ *      (2.), which such a node cannot carry out; a list that is missing is made for that.
  *   2. Undecided: its coordinator is at work, or has died. It is looked at again for
  *      transaction_patience_ms; then it is pushed: APPEND an abort to the primary, and GET. Which
  *      decision stands first there counts, also when the coordinator's was faster.

@@ -3,9 +3,13 @@
  * The binary protocol of memcached and Couchbase, as pure functions: operations as packets, and
  * what the packets of an answer mean.
  *
- *     request   80|08 opcode keylen  extlen 00 vbucket bodylen opaque cas  [frames] extras key
- * value answer    81    opcode keylen  extlen datatype status ...           extras key value 18
- * opcode framelen keylen(u8) ...                      frames extras key value
+ *     request  80  opcode  key u16           extras  00        vbucket  body  opaque  cas
+ *              08  opcode  frames u8 key u8  ... with frames
+ *     answer   81  opcode  key u16           extras  datatype  status   body  opaque  cas
+ *              18  opcode  frames u8 key u8  ... with frames
+ *
+ * These are the 24 bytes of the header; key, extras, frames and body are lengths. The body follows:
+ * frames, extras, key, value.
  *
  * Every operation is one packet and draws one, with one exception: Couchbase tells a time to live
  * by GET_META only, so BE_GET is two packets, GET and GET_META, and their two answers are one. The
