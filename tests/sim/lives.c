@@ -177,11 +177,17 @@ static void check_rewritten(const struct sim_world *w, const struct message *m, 
     }
 }
 
+/* As list/core/settle.c. */
+#define PLACE_S (60 * 60)
+
 static bool begins_well(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     struct slice value = m->flight.request.value;
     if (slice_starts_with(value, SLICE_LIT("^1 ?0.0\n~"))) {
         return at_s == 0; /* a head to announce in: what is written is found as long as it stands */
+    }
+    if (slice_equal(value, SLICE_LIT("^1 ?0.0\n"))) {
+        return is_from_now(w, m, at_s, PLACE_S); /* a missing list's: its node is to prove itself */
     }
     if (m->purpose.kind == PURPOSE_COMPACT) {
         /* An lput announces in a head of its own. */
