@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A daemon before the fake Couchbase cluster of tests/cluster."""
 
+import inspect
 import subprocess
 import sys
+import types
 
 from harness import ROOT, SLOW
 
@@ -12,7 +14,7 @@ from cluster import Cluster  # noqa: E402
 from node import vbucket_of  # noqa: E402
 from relay import RelayCluster  # noqa: E402
 
-__all__ = ["Cluster", "RelayCluster", "documents", "keys_of", "make_certificate", "sections", "vbucket_of"]
+__all__ = ["Cluster", "RelayCluster", "adopt", "documents", "keys_of", "make_certificate", "sections", "vbucket_of"]
 
 
 def documents(cluster, folder, seeds=None, **settings):
@@ -60,3 +62,32 @@ def keys_of(cluster, index, count, prefix="key", end=""):
             found.append(key)
         number += 1
     return found
+
+
+def fits(test, fixtures):
+    """Does it need nothing else?"""
+    names = set(fixtures)
+    for mark in test.pytestmark:
+        if mark.name == "parametrize":
+            names |= {name.strip() for name in mark.args[0].split(",")}
+    return set(inspect.signature(test).parameters) <= names
+
+
+def copy_of(test, module):
+    """With the marks of its module; the test there stays as it is."""
+    copy = types.FunctionType(test.__code__, test.__globals__, test.__name__, test.__defaults__,
+                              test.__closure__)
+    of_module = getattr(module, "pytestmark", [])
+    of_module = of_module if isinstance(of_module, list) else [of_module]
+    copy.pytestmark = [*getattr(test, "pytestmark", []), *(mark.mark for mark in of_module)]
+    return copy
+
+
+def adopt(module, fixtures, left_out, into):
+    """Copies a module's tests that need no other fixtures, for fixtures of the adopting module."""
+    area = module.__name__.removeprefix("test_").removeprefix("dialects_")
+    for name, test in vars(module).items():
+        if name.startswith("test_") and inspect.isfunction(test) and name not in left_out:
+            copy = copy_of(test, module)
+            if fits(copy, fixtures):
+                into[f"test_{area}_{name.removeprefix('test_')}"] = copy

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lists on a pool of type couchbase: the tests of list verbs, once more before the fake cluster."""
 
-import inspect
-import types
-
 import pytest
 
 import test_bridge
@@ -22,7 +19,7 @@ import test_timed
 import test_transactions
 import test_transactions_refused
 import test_ttl
-from couchbase_support import Cluster, documents
+from couchbase_support import Cluster, adopt, documents
 from harness import SLOW
 
 MODULES = [test_bridge, test_bridge_time, test_capped, test_copy, test_joint, test_leases,
@@ -47,33 +44,5 @@ def daemon(request, cluster, start_daemon, tmp_path):
     return start_daemon(config=sections)
 
 
-def fits(test):
-    """Does it need nothing but a daemon?"""
-    names = {"conn", "daemon"}
-    for mark in test.pytestmark:
-        if mark.name == "parametrize":
-            names |= {name.strip() for name in mark.args[0].split(",")}
-    return set(inspect.signature(test).parameters) <= names
-
-
-def copy_of(test, module):
-    """With the marks of its module; the test there stays as it is."""
-    copy = types.FunctionType(test.__code__, test.__globals__, test.__name__, test.__defaults__,
-                              test.__closure__)
-    of_module = getattr(module, "pytestmark", [])
-    of_module = of_module if isinstance(of_module, list) else [of_module]
-    copy.pytestmark = [*getattr(test, "pytestmark", []), *(mark.mark for mark in of_module)]
-    return copy
-
-
-def adopt(module):
-    area = module.__name__.removeprefix("test_")
-    for name, test in vars(module).items():
-        if name.startswith("test_") and inspect.isfunction(test) and name not in NOT_HERE:
-            copy = copy_of(test, module)
-            if fits(copy):
-                globals()[f"test_{area}_{name.removeprefix('test_')}"] = copy
-
-
 for each in MODULES:
-    adopt(each)
+    adopt(each, {"conn", "daemon"}, NOT_HERE, globals())
