@@ -487,6 +487,7 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
     CHECK(c->vbuckets != NULL && c->timer != NULL);
     CHECK(pthread_mutex_init(&c->lock, NULL) == 0);
     TAILQ_INIT(&c->nodes);
+    SLIST_INIT(&c->names);
     TAILQ_INIT(&c->holds);
     TAILQ_INIT(&c->early);
     TAILQ_INIT(&c->ended);

@@ -44,6 +44,13 @@ struct node {
 };
 TAILQ_HEAD(node_list, node);
 
+/* What answers call a node. It stays when the node has left: a list remembers who has answered for
+ * it. So there are as many as there have been nodes of different names. */
+struct node_name {
+    SLIST_ENTRY(node_name) link;
+    char text[];
+};
+
 /* The requests of a vBucket that wait. */
 struct hold {
     TAILQ_ENTRY(hold) link;
@@ -69,6 +76,7 @@ struct cluster {
 
     pthread_mutex_t lock; /* of the list, for cluster_stats: only the worker changes it */
     struct node_list nodes;
+    SLIST_HEAD(, node_name) names;
     bool durable;     /* no node lacks durable changes, as far as they have told */
     bool told_unsafe; /* the log says that nodes lack them */
     struct node *last_asked;

@@ -54,6 +54,23 @@ static struct node *find_node(const struct cluster *c, const char *host, uint16_
     return NULL;
 }
 
+static const char *name_of(struct cluster *c, const struct node *node)
+{
+    size_t size = strlen(node->config.name) + 1;
+    struct node_name *name;
+    SLIST_FOREACH(name, &c->names, link)
+    {
+        if (strcmp(name->text, node->config.name) == 0) {
+            return name->text;
+        }
+    }
+    name = malloc(sizeof *name + size);
+    CHECK(name != NULL);
+    memcpy(name->text, node->config.name, size);
+    SLIST_INSERT_HEAD(&c->names, name, link);
+    return name->text;
+}
+
 static struct node *add_node(struct cluster *c, const char *host, uint16_t port,
                              char error[CONFIG_ERROR_MAX])
 {
@@ -67,6 +84,7 @@ static struct node *add_node(struct cluster *c, const char *host, uint16_t port,
         free(node);
         return NULL;
     }
+    node->server.caps.server_name = name_of(c, node);
     pthread_mutex_lock(&c->lock);
     TAILQ_INSERT_TAIL(&c->nodes, node, link);
     pthread_mutex_unlock(&c->lock);
@@ -131,6 +149,11 @@ void cluster_end_nodes(struct cluster *c)
 {
     while (!TAILQ_EMPTY(&c->nodes)) {
         free_node(c, TAILQ_FIRST(&c->nodes));
+    }
+    while (!SLIST_EMPTY(&c->names)) {
+        struct node_name *name = SLIST_FIRST(&c->names);
+        SLIST_REMOVE_HEAD(&c->names, link);
+        free(name);
     }
     free(c->of_map);
     c->of_map = NULL;

@@ -299,6 +299,23 @@ static void moved_keys_and_nodes_that_leave(void **state)
     }
 }
 
+/* A list remembers who has answered for it, and an answer that says so may be written later. */
+static void the_name_of_a_node_outlives_it(void **state)
+{
+    (void)state;
+    struct probe probe;
+    struct server_stats stats[POOL_SERVERS_MAX];
+    char key[32];
+    choose_key(key, 1);
+    assert_int_equal(ask(&probe, BE_SET, key, "x"), BE_STORED);
+    const char *name = probe.reply.caps->server_name;
+    fake_cluster_tell("failover 1");
+    while (pool_stats(pool, stats, POOL_SERVERS_MAX) != NODES - 1) {
+        turn();
+    }
+    assert_string_equal(name, config->pools[0].servers[0].name);
+}
+
 /* With fewer vBuckets, and with more: each key is in another one. What waits, or comes back, is of
  * the old bucket. */
 static void a_bucket_that_was_made_anew(void **state)
@@ -481,6 +498,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(more_may_wait_than_there_is_room_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_end_of_the_pool_ends_what_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(moved_keys_and_nodes_that_leave, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_name_of_a_node_outlives_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bucket_that_was_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(durable_changes_of_a_key_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_waits_for_its_turn_may_end_there, setup,

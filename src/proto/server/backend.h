@@ -105,7 +105,7 @@ struct be_caps {
     uint64_t item_size_max; /* bytes; 0 = not known */
     bool cas_enabled;
     bool rolls_back; /* a failover may take changes back that were answered and not durable */
-    const char *server_name; /* for error texts; lives as long as the server */
+    const char *server_name; /* for error texts; lives as long as the pool */
 };
 
 /* What a server is asked for: all that goes over the wire. Key, line and value are the submitter's
