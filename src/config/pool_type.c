@@ -219,11 +219,6 @@ int pool_type_finish_lists(const struct config *config, struct list_policy *poli
             "touch_interval_s: its pool is of type couchbase, which forgets no items "
             "that are not in use; expected 0");
     }
-    if (policy->dialect == DIALECT_PAIRED) {
-        return refuse_lists(policy, place, "dialect",
-                            "dialect = paired: its pool is of type couchbase, which does not keep "
-                            "the order of requests for two keys; expected another dialect");
-    }
     policy->placement = PLACEMENT_SPREAD;
     policy->touch_interval_s = 0;
     return 0;

@@ -17,10 +17,11 @@
 #include "run.h"
 #include "world.h"
 
-/* Run without arguments, of nodes of a cluster, and of each other dialect. */
+/* Run without arguments, and of each other dialect; and of both on nodes of a cluster. */
 #define SEEDS_DEFAULT 160
-#define SEEDS_COUCHBASE 40
 #define SEEDS_DIALECT 25
+#define SEEDS_COUCHBASE 40
+#define SEEDS_DIALECT_COUCHBASE 12
 /* And of a crowd of proxies that add to one list of servers that are far. */
 #define SEEDS_CROWD 2
 static const char crowd[] =
@@ -291,7 +292,7 @@ static uint64_t run_dialect(const struct options *o)
     uint64_t failed = run_seeds(o);
     const struct sim_totals *t = &sim_totals[o->dialect];
     if (o->dialect != DIALECT_NATIVE || o->couchbase) {
-        printf("%s: ", o->couchbase ? "couchbase" : dialect_name(o->dialect));
+        printf("%s%s: ", dialect_name(o->dialect), o->couchbase ? " on Couchbase" : "");
     }
     printf("%llu calls of clients, %llu answers checked, %llu faults, %llu histories checked (%llu "
            "undecided), %lld s\n",
@@ -316,6 +317,34 @@ static uint64_t run_dialect(const struct options *o)
     return failed;
 }
 
+static uint64_t run_more(struct options *o, enum list_dialect dialect, uint64_t seeds,
+                         uint64_t *all_seeds)
+{
+    memset(&sim_totals[dialect], 0, sizeof *sim_totals);
+    o->dialect = dialect;
+    o->seeds = seeds;
+    *all_seeds += seeds;
+    return run_dialect(o);
+}
+
+/* What a run without arguments has beside its first seeds; adds to seeds. Returns how many failed.
+ */
+static uint64_t run_all_dialects(struct options *o, uint64_t *seeds)
+{
+    uint64_t failed = 0;
+    for (unsigned d = DIALECT_NATIVE; d < DIALECT_COUNT; d++) {
+        if (d != DIALECT_NATIVE) {
+            failed += run_more(o, d, SEEDS_DIALECT, seeds);
+        }
+        o->couchbase = true;
+        uint64_t more = d == DIALECT_NATIVE ? SEEDS_COUCHBASE : SEEDS_DIALECT_COUCHBASE;
+        failed += run_more(o, d, more, seeds);
+        o->couchbase = false;
+    }
+    o->changes = o->changes == NULL ? crowd : o->changes;
+    return failed + run_more(o, DIALECT_NATIVE, SEEDS_CROWD, seeds);
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {
@@ -331,25 +360,7 @@ int main(int argc, char **argv)
     }
     uint64_t seeds = o.seeds, failed = run_dialect(&o);
     if (o.all_dialects) {
-        memset(&sim_totals[DIALECT_NATIVE], 0, sizeof *sim_totals);
-        o.couchbase = true;
-        o.seeds = SEEDS_COUCHBASE;
-        seeds += o.seeds;
-        failed += run_dialect(&o);
-        o.couchbase = false;
-    }
-    o.seeds = SEEDS_DIALECT;
-    for (unsigned d = DIALECT_NATIVE + 1; o.all_dialects && d < DIALECT_COUNT; d++) {
-        o.dialect = d;
-        seeds += o.seeds;
-        failed += run_dialect(&o);
-    }
-    if (o.all_dialects) {
-        o.dialect = DIALECT_NATIVE;
-        o.seeds = SEEDS_CROWD;
-        o.changes = o.changes == NULL ? crowd : o.changes;
-        seeds += o.seeds;
-        failed += run_dialect(&o);
+        failed += run_all_dialects(&o, &seeds);
     }
     printf("%llu passed, %llu failed\n", (unsigned long long)(seeds - failed),
            (unsigned long long)failed);

@@ -136,10 +136,6 @@ static void test_lists_on_couchbase(void **state)
     refused(DOCUMENTS "servers = a\n[lists]\ntouch_interval_s = 60\n",
             ":8: [lists]: touch_interval_s: its pool is of type couchbase, which forgets no items "
             "that are not in use; expected 0");
-    refused(
-        DOCUMENTS "servers = a\n[lists x]\ndialect = paired\n",
-        ":8: [lists x]: dialect = paired: its pool is of type couchbase, which does not keep the "
-        "order of requests for two keys; expected another dialect");
 }
 
 static void write_password(const char *path, const char *text, size_t len)

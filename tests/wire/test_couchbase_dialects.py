@@ -39,8 +39,6 @@ def start_daemon(start_daemon, cluster, tmp_path):
 
     def start(_servers=(), config=None, **options):
         config = {name: dict(section) for name, section in (config or {}).items()}
-        if any(section.get("dialect") == "paired" for section in config.values()):
-            pytest.skip("paired is refused in such a pool")
         config.setdefault("proxy", {})["allow_flush_all"] = "no"
         config["pool documents"] = documents(cluster, tmp_path, timeout_ms=int(3000 * SLOW))
         return start_daemon(config=config, **options)

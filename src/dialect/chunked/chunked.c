@@ -144,18 +144,6 @@ static bool drop_unlisted(struct work *w)
     return empty;
 }
 
-/* Did one connection answer for all parts? It answers in the order of the requests. */
-static bool one_connection(const struct engine *e, const struct work *w)
-{
-    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (w->parts[i].server != w->parts[0].server) {
-            return false;
-        }
-    }
-    return pool->connections == 1;
-}
-
 /* An item that was added again moves to a newer sublist, and then leaves the older one. If the
  * newer one were read before the older one, a read could find the item in neither. So the older
  * ones are read first, and the index last. A look that cannot be sure of this order checks all
@@ -168,7 +156,7 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
     bool folds = w->lane != LANE_READ;
     bool all = chunked_own(w)->checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((!folds && chunked_own(w)->in_order && one_connection(e, w)) ||
+    if ((!folds && chunked_own(w)->in_order && work_read_in_order(e, w)) ||
         (!all && !w->changed_last)) {
         return true;
     }

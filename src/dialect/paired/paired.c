@@ -168,8 +168,7 @@ static enum look look_apart(struct work *w, bool *exact)
 /* The same for items from one connection, if they come from one. */
 static enum look look_in_order(struct engine *e, struct work *w, bool *exact)
 {
-    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
-    bool in_order = pool->connections == 1 && w->parts[ADDS].server == w->parts[DELETES].server;
+    bool in_order = work_read_in_order(e, w);
     bool asked = w->part_count > ADDS_AGAIN;
     if (asked) {
         *exact = in_order && same_part(&w->parts[ADDS], &w->parts[ADDS_AGAIN]);

@@ -262,6 +262,17 @@ bool work_any_there(const struct work *w)
     return false;
 }
 
+bool work_read_in_order(const struct engine *e, const struct work *w)
+{
+    const struct pool_config *pool = &e->config->pools[w->op.list->policy->pool_index];
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (w->parts[i].server != w->parts[0].server) {
+            return false;
+        }
+    }
+    return w->op.list->policy->pool_type == POOL_MEMCACHED && pool->connections == 1;
+}
+
 uint64_t work_version(const struct work *w, bool with_key)
 {
     uint64_t version = 0;
