@@ -171,11 +171,13 @@ void server_set_unfit(struct server *server, const char *reason)
 
 void server_log_down(struct server *server, const char *what, const char *reason)
 {
-    if (server->down_logged) {
+    char more[LOG_MORE_MAX];
+    if (server->down_logged ||
+        !log_limit_pass(&server->down_limit, server->context->now->wall_s, "events", more)) {
         log_debug("backend %s: %s: %s", server->config->name, what, reason);
-    } else {
-        log_warn("backend %s: %s: %s", server->config->name, what, reason);
+        return;
     }
+    log_warn("backend %s: %s: %s%s", server->config->name, what, reason, more);
     server->down_logged = true;
 }
 

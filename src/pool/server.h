@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "pool/address.h"
 #include "pool/context.h"
 #include "pool/resolver.h"
@@ -28,6 +29,8 @@ struct server {
     bool caps_known;
     bool cas_warned;
     bool down_logged; /* the log last said that it is down; only changes are logged */
+    /* Of a server that answers, ends the connection, and so on, as often as a client makes it. */
+    struct log_limit down_limit;
     char texts[FAILURE_COUNT][SERVER_TEXT_MAX];
     struct upstream *upstreams;
     uint32_t upstream_count;

@@ -94,6 +94,17 @@ def test_half_an_answer_and_the_end(start_daemon, start_fake, name):
         assert conn.cmd("mn") == b"MN"
 
 
+def test_a_server_that_goes_and_comes_back_all_the_time_fills_no_log(start_daemon, start_fake):
+    fake = start_fake(answer_once_and_close(b"EN\r\n"))
+    daemon = start_daemon([fake], config=CONFIG)
+    began = time.time()
+    with daemon.conn() as conn:
+        wait_until("it was up often", lambda: conn.cmd("mg key") and
+                   int(conn.stats()["backend_connects"]) > 100)
+    assert daemon.log().count("connection lost") <= time.time() - began + 2
+    assert daemon.log().count(": up, ") <= time.time() - began + 3
+
+
 def test_a_server_that_closes_right_after_accepting(start_daemon, start_fake):
     fake = start_fake(close_at_once, handshake=None)
     daemon = start_daemon([fake], config=CONFIG)
