@@ -34,6 +34,7 @@ struct resolver_name {
     TAILQ_ENTRY(resolver_name) link;
     struct resolver *resolver;
     char host[CONFIG_NAME_MAX + 1];
+    bool of_nodes; /* no memcached has it: only nodes of clusters, of which any knows the others */
     /* The thread's. */
     struct answers ipv4, ipv6;
     uint64_t asked_us; /* when the newest question was sent */
@@ -135,22 +136,33 @@ static void fail(struct resolver_name *name, int error)
     finish(name, true);
 }
 
+static void log_change(const struct resolver_name *name, const char *now)
+{
+    char before[ADDRESS_TEXT_MAX];
+    address_text(&name->location.address, before);
+    if (name->of_nodes) {
+        log_info("server name %s: its address was %s and is %s now", name->host, before, now);
+    } else {
+        log_warn("server name %s: its address was %s and is %s now: another server; what the old "
+                 "one holds is not found any more",
+                 name->host, before, now);
+    }
+}
+
 static void log_choice(struct resolver_name *name, const struct location *chosen)
 {
-    char now[ADDRESS_TEXT_MAX], before[ADDRESS_TEXT_MAX];
+    char now[ADDRESS_TEXT_MAX];
     bool v6 = chosen->address.sa.ss_family == AF_INET6;
     size_t count = v6 ? name->ipv6.count : name->ipv4.count;
     address_text(&chosen->address, now);
     if (!name->known) {
         log_info("server name %s: address %s", name->host, now);
     } else if (address_compare(&chosen->address, &name->location.address) != 0) {
-        log_warn("server name %s: its address was %s and is %s now: another server; what the old "
-                 "one holds is not found any more",
-                 name->host, address_text(&name->location.address, before), now);
+        log_change(name, now);
     } else if (name->failure_logged) {
         log_info("server name %s: resolved again, address %s", name->host, now);
     }
-    if (count > 1 && !name->several_warned) {
+    if (count > 1 && !name->several_warned && !name->of_nodes) {
         log_error("server name %s: has %zu addresses of one family, only %s is used. If they are "
                   "different memcacheds, name each of them in `servers`",
                   name->host, count, now);
@@ -394,6 +406,7 @@ static struct resolver_name *add_name(struct resolver *r, const char *host)
     CHECK(name != NULL);
     name->resolver = r;
     snprintf(name->host, sizeof name->host, "%s", host);
+    name->of_nodes = true;
     TAILQ_INSERT_TAIL(&r->names, name, link);
     r->name_count++;
     return name;
@@ -413,8 +426,11 @@ static void collect_names(struct resolver *r)
         r->takes_names = r->takes_names || pool->type == POOL_COUCHBASE;
         for (size_t s = 0; s < pool->server_count; s++) {
             const struct endpoint *endpoint = &pool->servers[s].endpoint;
-            if (is_looked_up(endpoint) && find(r, endpoint->host) == NULL) {
-                add_name(r, endpoint->host)->users = 1;
+            if (is_looked_up(endpoint)) {
+                struct resolver_name *name = find(r, endpoint->host);
+                name = name != NULL ? name : add_name(r, endpoint->host);
+                name->users = 1;
+                name->of_nodes = name->of_nodes && pool->type == POOL_COUCHBASE;
             }
         }
     }

@@ -9,6 +9,7 @@ import pytest
 
 from couchbase_support import Cluster, keys_of, sections
 from harness import TIMEOUT_S, wait_until
+from test_names_support import FakeDns, name_config
 
 
 @pytest.fixture
@@ -299,6 +300,24 @@ def test_names_that_the_file_does_not_have(cluster, start_daemon, tmp_path):
     cluster.own_host = "localhost"
     with start_daemon(config=sections(cluster, tmp_path)).conn() as conn:
         assert all(conn.set(key, "x") == b"STORED" for key in KEYS)
+
+
+def test_a_name_of_several_nodes(cluster, start_daemon, tmp_path):
+    """Any of them knows the others, so nothing is wrong with it, or with another address later."""
+    dns = FakeDns()
+    dns.names["nodes.test"] = ["127.0.0.1", "127.0.0.2"]
+    config = sections(cluster, tmp_path, seeds=[0], proxy=name_config(dns)["proxy"])
+    config["pool documents"]["servers"] = [f"nodes.test:{cluster.nodes[0].port}"]
+    try:
+        daemon = start_daemon(config=config)
+        with daemon.conn() as conn:
+            assert all(conn.set(key, "x") == b"STORED" for key in KEYS)
+        dns.names["nodes.test"] = ["127.0.0.3"]
+        daemon.wait_for_log("its address was 127.0.0.1 and is 127.0.0.3 now")
+        assert "another server" not in daemon.log()
+        assert "addresses of one family" not in daemon.log()
+    finally:
+        dns.stop()
 
 
 def test_a_map_that_cannot_be_read(cluster, conn, daemon):
