@@ -165,6 +165,8 @@ static void find_purpose(struct message *m, struct op *op)
         }
     } else if (list->compaction == op || list->merge == op) {
         find_compaction(m, op);
+    } else if (verb == BE_ADD && begins_with == 0) {
+        purpose->kind = PURPOSE_COMPACT; /* without an intent: what settles asks a node for proof */
     } else {
         find_tx(m, op); /* a transaction, or what settles them: no content changes by that */
     }
