@@ -5,14 +5,15 @@
 
 #include "proto/server/cluster_map.h"
 
-#define MARK "\n\n\n\n"
-#define MARK_BYTES (sizeof MARK - 1)
+/* Line feeds behind a map. */
+#define MARK_BYTES ((size_t)4)
 
 static void drop_taken(struct map_stream *s)
 {
     if (s->taken > 0) {
         memmove(s->bytes, s->bytes + s->taken, s->len - s->taken);
         s->len -= s->taken;
+        s->seen -= s->taken;
         s->taken = 0;
     }
 }
@@ -46,16 +47,45 @@ bool map_stream_add(struct map_stream *s, struct slice bytes)
     return true;
 }
 
+/* Looks at one more character. True when a map ends with it: with the brace that closes the first
+ * one, or, whatever it is that stands there, with the mark. */
+static bool see(struct map_stream *s, char c)
+{
+    bool is_text = s->in_string;
+    s->feeds = c == '\n' ? s->feeds + 1 : 0;
+    if (s->feeds == MARK_BYTES) {
+        return true;
+    }
+    if (is_text) {
+        s->in_string = s->is_escaped || c != '"';
+        s->is_escaped = !s->is_escaped && c == '\\';
+        return false;
+    }
+    switch (c) {
+    case '"':
+        s->in_string = s->braces > 0;
+        return false;
+    case '{':
+        s->braces++;
+        return false;
+    case '}':
+        s->braces -= s->braces > 0;
+        return s->braces == 0;
+    default:
+        return false;
+    }
+}
+
 bool map_stream_next(struct map_stream *s, struct slice *map)
 {
-    while (s->len - s->taken >= MARK_BYTES) {
-        const char *from = s->bytes + s->taken;
-        const char *mark = memmem(from, s->len - s->taken, MARK, MARK_BYTES);
-        if (mark == NULL) {
-            return false;
+    while (s->seen < s->len) {
+        if (!see(s, s->bytes[s->seen++])) {
+            continue;
         }
-        s->taken += (size_t)(mark - from) + MARK_BYTES;
-        *map = trim(slice_make(from, (size_t)(mark - from)));
+        *map = trim(slice_make(s->bytes + s->taken, s->seen - s->taken));
+        s->taken = s->seen;
+        s->braces = s->feeds = 0;
+        s->in_string = s->is_escaped = false;
         if (map->len > 0) {
             return true;
         }

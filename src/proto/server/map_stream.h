@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Maps of a cluster that come over HTTP: one after the other, each with four line feeds behind it.
+ * A map is taken at the brace that ends its JSON: some servers send the line feeds later, or never.
  */
 #ifndef PROTO_SERVER_MAP_STREAM_H
 #define PROTO_SERVER_MAP_STREAM_H
@@ -16,6 +17,13 @@ struct map_stream {
     char *bytes; /* or NULL */
     size_t len, cap;
     size_t taken; /* bytes of maps that were taken */
+
+    /* How far the next one was looked at, and what was seen by then. */
+    size_t seen;
+    size_t braces;   /* that are open */
+    size_t feeds;    /* line feeds at the end of what was seen */
+    bool in_string;  /* of the JSON */
+    bool is_escaped; /* the next character of it */
 };
 
 /* Adds what has arrived. False when a map is longer than CLUSTER_MAP_BYTES_MAX. */
