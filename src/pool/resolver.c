@@ -139,14 +139,11 @@ static void fail(struct resolver_name *name, int error)
 static void log_change(const struct resolver_name *name, const char *now)
 {
     char before[ADDRESS_TEXT_MAX];
-    address_text(&name->location.address, before);
-    if (name->of_nodes) {
-        log_info("server name %s: its address was %s and is %s now", name->host, before, now);
-    } else {
-        log_warn("server name %s: its address was %s and is %s now: another server; what the old "
-                 "one holds is not found any more",
-                 name->host, before, now);
-    }
+    log_write(name->of_nodes ? LOG_INFO_LEVEL : LOG_WARN_LEVEL,
+              "server name %s: its address was %s and is %s now%s", name->host,
+              address_text(&name->location.address, before), now,
+              name->of_nodes ? ""
+                             : ": another server; what the old one holds is not found any more");
 }
 
 static void log_choice(struct resolver_name *name, const struct location *chosen)
@@ -195,15 +192,16 @@ static void choose(struct resolver_name *name)
 
 /* --- looking up ----------------------------------------------------------------------------- */
 
+/* Frees what was found. */
 static void take_answers(const struct resolver_name *name, struct answers *answers, int error,
-                         const struct evutil_addrinfo *found)
+                         struct evutil_addrinfo *found)
 {
     bool none = error == EVUTIL_EAI_NONAME || error == EVUTIL_EAI_NODATA;
     *answers = (struct answers){.error = none ? 0 : error};
-    for (; error == 0 && found != NULL; found = found->ai_next) {
-        struct address a = {.len = found->ai_addrlen};
-        CHECK(found->ai_addrlen <= sizeof a.sa);
-        memcpy(&a.sa, found->ai_addr, found->ai_addrlen);
+    for (const struct evutil_addrinfo *i = found; error == 0 && i != NULL; i = i->ai_next) {
+        struct address a = {.len = i->ai_addrlen};
+        CHECK(i->ai_addrlen <= sizeof a.sa);
+        memcpy(&a.sa, i->ai_addr, i->ai_addrlen);
         address_set_port(&a, 0);
         if (!address_is_host(&a)) {
             continue;
@@ -213,10 +211,6 @@ static void take_answers(const struct resolver_name *name, struct answers *answe
         }
         answers->has_current |= name->known && address_compare(&a, &name->location.address) == 0;
     }
-}
-
-static void free_answers(struct evutil_addrinfo *found)
-{
     if (found != NULL) {
         evutil_freeaddrinfo(found);
     }
@@ -264,7 +258,6 @@ static void on_ipv6(int error, struct evutil_addrinfo *found, void *arg)
 {
     struct resolver_name *name = arg;
     take_answers(name, &name->ipv6, error, found);
-    free_answers(found);
     if (!may_be_no_data(name, &name->ipv6) ||
         evdns_base_resolve_ipv6(name->resolver->dns, name->host, 0, on_no_ipv6, name) == NULL) {
         decide(name);
@@ -298,7 +291,6 @@ static void on_ipv4(int error, struct evutil_addrinfo *found, void *arg)
 {
     struct resolver_name *name = arg;
     take_answers(name, &name->ipv4, error, found);
-    free_answers(found);
     name->ipv6 = (struct answers){.error = 0};
     if (!may_be_no_data(name, &name->ipv4) ||
         evdns_base_resolve_ipv4(name->resolver->dns, name->host, 0, on_no_ipv4, name) == NULL) {
