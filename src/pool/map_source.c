@@ -144,7 +144,9 @@ static void on_end(struct evhttp_request *request, void *arg)
         return;
     } else if (code != 0) {
         const char *line = evhttp_request_get_response_code_line(request);
-        snprintf(problem, sizeof problem, "it answers %d %.100s", code, line == NULL ? "" : line);
+        char shown[PROBLEM_MAX - 32];
+        slice_escape_also(slice_of(line == NULL ? "" : line), "", shown, sizeof shown);
+        snprintf(problem, sizeof problem, "it answers %d %s", code, shown);
     }
     s->path = s->has_told ? s->path : 0;
     end(s, problem);

@@ -23,7 +23,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _refuse(self, status):
-        self.send_response(status)
+        self.send_response(status, self.server.told.reason)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -69,6 +69,7 @@ class MapServer:
         self.goes_on = True  # tells newer maps as well
         self.one_map = False  # tells one map and ends
         self.refuses = False
+        self.reason = None  # what it says of a refusal; None: the usual words
         self.hangs = False  # takes requests and says nothing
         self.garbage = b""  # in place of the map
         self.log = []

@@ -115,6 +115,12 @@ def test_a_wrong_password(cluster, maps, start_daemon, tmp_path):
     wait_until("it says so", lambda: "no map: it answers 401" in daemon.log())
 
 
+def test_what_a_server_says_stands_in_one_line(cluster, maps, start_daemon, tmp_path):
+    maps.refuses, maps.reason = True, "\x1b[2J no \\ map"
+    daemon = start_daemon(config=config(cluster, tmp_path, maps.port))
+    wait_until("it says so", lambda: "no map: it answers 404 \\x1b[2J no \\ map" in daemon.log())
+
+
 def test_a_data_port_without_a_map(cluster, start_daemon, tmp_path):
     daemon = start_daemon(config=sections(cluster, tmp_path))
     wait_until("it says so", lambda: "name a server of a bucket of type Couchbase or Ephemeral as "
