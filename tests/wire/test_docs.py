@@ -4,17 +4,20 @@ test_client_pages.py runs the programs of docs/clients."""
 
 import configparser
 import re
+import shlex
+import subprocess
 import time
 
 import pytest
 
-from harness import ROOT
+from harness import ROOT, wait_until
 from test_config_cli import run
 
 SESSION = re.compile(
     r"^```\n((?:\$ nc [^\n]*\n)?(?:get|set|l[a-z]+) [^\n]*\n.*?)^```$", re.MULTILINE | re.DOTALL
 )
 VERBS_WITH_DATA = {"set", "append", "laddb", "laddtb", "ldelb", "lput"}
+GUIDES = ["getting-started", "verbs", "transactions", "collections"]
 LATER = re.compile(r"\((\d+) seconds? later\)")
 INI = re.compile(r"^```ini\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -78,6 +81,43 @@ def test_sessions_of_a_document(conn, name):
         check_session(conn, text)
 
 
+def test_sessions_of_all_guides_on_one_proxy(start_daemon, memcached):
+    """A reader who goes from one to the next has what the last one has left in lists."""
+    guides = ["README.md", *(f"docs/{name}.md" for name in GUIDES)]
+    bridge = {"lists fans-": {"bridge": "yes"}}
+    daemon = start_daemon([memcached], config={**settings("docs/collections.md"), **bridge})
+    with daemon.conn() as conn:
+        for text in (text for name in guides for text in sessions(name)):
+            # The version that lgets answers counts the changes of the server.
+            check_session(conn, re.sub(r"^lgets .*\n(?:VALUE .*\n.*\n)+END\n", "", text, flags=re.MULTILINE))
+
+
+def test_document_about_couchbase_can_be_tried(start_daemon, tmp_path):
+    """Its fake cluster, file and session, and what it says of a node that fails."""
+    name = "docs/couchbase.md"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    (tests/cluster/fake .*)$", text, re.MULTILINE)
+    (sample,) = [sample for sample in INI.findall(text) if "pencil.txt" in sample]
+    (tmp_path / "pencil.txt").write_text("pencil\n")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with subprocess.Popen(shlex.split(command), cwd=ROOT, **pipes) as fake:
+        parser = configparser.ConfigParser(delimiters="=")
+        parser.read_string(sample.replace("41065", fake.stdout.readline().split()[0]))
+        parser["pool documents"]["password_file"] = str(tmp_path / "pencil.txt")
+        config = {section: dict(parser[section]) for section in parser.sections()}
+        daemon = start_daemon(config={"proxy": {"allow_flush_all": "no"}, **config})
+        with daemon.conn() as conn:
+            (session,) = sessions(name)
+            check_session(conn, session)
+            for told in ("stop 1", "failover 1", "add", "rebalance", "begin"):
+                fake.stdin.write(told + "\n")
+                assert ("error:" in fake.stdout.readline()) is (told == "begin")
+            # Until the proxy has the new map, the answer is an error.
+            wait_until("the list", lambda: next(answer_to(conn, "llen fruit", None)) == "3")
+            check_session(conn, session[session.rindex("lget ") :])
+        fake.stdin.close()
+
+
 @pytest.mark.config(**{"lists topic-": {"dialect": "signed"}})
 def test_session_of_the_document_about_hand_made_lists(conn):
     (text,) = sessions("docs/replacing-hand-made-lists.md")
@@ -119,6 +159,7 @@ def test_documents_show_configurations():
 def test_configuration_of_a_document(tmp_path, sample):
     path, password = tmp_path / "sample.ini", tmp_path / "password"
     password.write_text("secret\n")
-    path.write_text(sample.replace("/etc/mclistd.password", str(password)), encoding="utf-8")
+    sample = re.sub(r"(?<=password_file = ).*", str(password), sample)
+    path.write_text(sample, encoding="utf-8")
     code, _, error = run("-t", "-c", path)
     assert code == 0, error
