@@ -43,6 +43,7 @@ $XDG_STATE_HOME/mclistd/history; a line that begins with a blank is not kept.
 """
 # A proxy answers everything within deadline_ms and long_timeout_ms (60 s by default).
 TIMEOUT_S = 65
+TIMEOUT_MAX_S = 365 * 86400
 OF_DAEMON = "c:p:l:s:T:u:v"
 DAEMON_NAMES = {"--config": "-c", "--port": "-p", "--listen": "-l", "--servers": "-s",
                 "--threads": "-T", "--user": "-u", "-v": "-v"}  # fmt: skip
@@ -82,7 +83,9 @@ class Options:
             try:
                 self.timeout_s = float(value)
             except ValueError:
-                raise UsageError(f"--timeout {value}: expected seconds") from None
+                self.timeout_s = -1
+            if not 0 <= self.timeout_s <= TIMEOUT_MAX_S:
+                raise UsageError(f"--timeout {value}: expected seconds, or 0 for ever")
         elif name == "--try":
             self.is_try = True
         elif name == "--daemon":

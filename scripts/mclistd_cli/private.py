@@ -81,7 +81,7 @@ class Keeper:
             while daemon.poll() is None and not self._prompt_has_ended():
                 pass
         except OSError as error:
-            os.write(self.answer, str(error).encode())
+            os.write(self.answer, f"{self.command[0]}: {error.strerror or error}".encode())
         finally:
             self._end(daemon)
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -11,7 +11,7 @@ from mclistd_convert.restore import restore
 from mclistd_convert.run import Run, take_inventory
 from mclistd_convert.settings import check_distinct, check_proxies, check_servers, unescaped
 from mclistd_convert.stored import Stored
-from mclistd_convert.wire import ADDRESS, LIST_KEY, Answer, Refused, shown
+from mclistd_convert.wire import LIST_KEY, Answer, Refused, address_fault, shown
 
 ROUNDS_MAX = 20
 DESCRIPTION = """\
@@ -96,8 +96,8 @@ def parse_options():
     options = parser.parse_args()
     options.prefix = unescaped(os.fsencode(options.prefix))
     for address in options.proxies + (options.servers or []):
-        if not ADDRESS.fullmatch(address):
-            parser.error(f"{address}: expected HOST:PORT, [IPv6]:PORT or unix:PATH")
+        if fault := address_fault(address):
+            parser.error(fault)
     if options.parallel < 1 or options.rate < 0:
         parser.error("expected --parallel above 0, and --rate not below 0")
     if not options.restore and not options.proxies:

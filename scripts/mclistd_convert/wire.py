@@ -16,7 +16,7 @@ AT_ONCE = 64           # requests in one packet
 DAYS_30_S = 30 * 86400  # memcached takes longer times for dates
 LIST_KEY = re.compile(rb"[^\x00-\x20\x7f]{1,220}")
 ITEM_KEY = re.compile(rb"[^\x00-\x20\x7f]{1,250}")
-ADDRESS = re.compile(r"unix:.+|(\[[^]]+\]|[^:]+):[0-9]{1,5}")
+ADDRESS = re.compile(r"unix:.+|(?:\[[^]]+\]|[^:]+):([0-9]{1,5})")
 
 
 class Refused(Exception):
@@ -31,6 +31,21 @@ def shown(data):
     """Bytes for a person, on one line."""
     text = data.decode(errors="backslashreplace")
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def address_fault(text):
+    """What is wrong with it for a person, or None."""
+    match = ADDRESS.fullmatch(text)
+    if not match:
+        return f"{text}: expected HOST:PORT, [IPv6]:PORT or unix:PATH"
+    if match[1] and not 1 <= int(match[1]) <= 65535:
+        return f"{text}: a port is a number from 1 to 65535"
+    return None
+
+
+def without_number(fault):
+    """An OSError that says "Connection refused" without "[Errno 111]"."""
+    return type(fault)(fault.strerror) if fault.strerror else fault
 
 
 def connect(host, port):
@@ -59,17 +74,27 @@ def connect(host, port):
     raise OSError(f"{host} has no address")
 
 
+def open_socket(address):
+    """To HOST:PORT or unix:PATH."""
+    try:
+        if address.startswith("unix:"):
+            found = socket.socket(socket.AF_UNIX)
+            found.settimeout(TIMEOUT_S)
+            found.connect(address[5:])
+        else:
+            host, _, port = address.rpartition(":")
+            found = connect(host.strip("[]"), int(port))
+    except OSError as fault:
+        raise without_number(fault) from None
+    return found
+
+
 class Connection:
     """To a proxy or a memcached; raises OSError."""
 
     def __init__(self, address):
-        if address.startswith("unix:"):
-            self.socket = socket.socket(socket.AF_UNIX)
-            self.socket.settimeout(TIMEOUT_S)
-            self.socket.connect(address[5:])
-        else:
-            host, _, port = address.rpartition(":")
-            self.socket = connect(host.strip("[]"), int(port))
+        self.socket = open_socket(address)
+        if self.socket.family != socket.AF_UNIX:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
 
@@ -81,7 +106,10 @@ class Connection:
         self.socket.sendall(b"".join(line + b"\r\n" for line in lines))
 
     def line(self):
-        line = self.file.readline()
+        try:
+            line = self.file.readline()
+        except OSError as fault:
+            raise without_number(fault) from None
         if not line.endswith(b"\n"):
             raise OSError("connection closed")
         line = line.rstrip(b"\r\n")

@@ -260,8 +260,6 @@ def run(options, find_keys):
     """find_keys() returns the keys of all lists that are found."""
     if not options.proxy:
         raise Refused("--export and --import need --proxy")
-    if options.parallel < 1 or options.lists_per_second < 0:
-        raise Refused("expected --parallel above 0, and --lists-per-second not below 0")
     if options.import_from:
         return run_import(options)
     return run_export(options, find_keys)

@@ -8,7 +8,7 @@ import sys
 import time
 
 from mclistd_convert.settings import ask, servers_in, unescaped
-from mclistd_convert.wire import ADDRESS, Answer, Refused
+from mclistd_convert.wire import Answer, Refused, address_fault
 from mclistd_lists import backup, show, transactions
 from mclistd_lists.crawl import Memcached, Pace
 from mclistd_lists.listing import DAMAGED, FOREIGN, OK, Layouts, Listing, count_by_proxy
@@ -100,14 +100,20 @@ def parse_options():
     options = parser.parse_args()
     options.prefix = unescaped(os.fsencode(options.prefix))
     for address in options.servers + ([options.proxy] if options.proxy else []):
-        if not ADDRESS.fullmatch(address):
-            parser.error(f"{address}: expected HOST:PORT, [IPv6]:PORT or unix:PATH")
+        if fault := address_fault(address):
+            parser.error(fault)
     if not options.proxy and not options.servers:
         parser.error("expected --proxy or memcacheds")
     if options.count and not options.proxy:
         parser.error("--count needs --proxy")
     if options.transactions and (options.count or backup.wanted(options)):
         parser.error("--transactions goes with neither --count nor --export, --import")
+    if options.parallel < 1 or options.lists_per_second < 0:
+        parser.error("expected --parallel above 0, and --lists-per-second not below 0")
+    if (options.replace and not options.import_from) or (
+        options.leave_out_failed and not options.export_to
+    ):
+        parser.error("--replace goes with --import, and --leave-out-failed with --export")
     if options.top < 0 or options.rate < 0 or options.grace < 0:
         parser.error("expected --top, --rate and --grace not below 0")
     return options

@@ -113,6 +113,9 @@ int endpoint_parse(struct slice text, uint16_t default_port, struct endpoint *en
     if (text.len == 0) {
         return config_fail(error, "an address is missing; " EXPECTED_ADDRESS);
     }
+    if (memmem(text.p, text.len, "://", 3) != NULL) {
+        return config_fail(error, "'%s' is a URL; " EXPECTED_ADDRESS, shown);
+    }
     if (split(text, shown, &host, &port, error) != 0) {
         return -1;
     }

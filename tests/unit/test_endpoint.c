@@ -53,6 +53,8 @@ static void test_bad(void **state)
     bad("host", "'host' has no port; expected host:port, [IPv6]:port or unix:PATH");
     bad("[::1]", "'[::1]' has no port; expected host:port, [IPv6]:port or unix:PATH");
     bad("host:", "'host:' has a bad port; expected 1 to 65535");
+    bad("couchbase://host",
+        "'couchbase://host' is a URL; expected host:port, [IPv6]:port or unix:PATH");
     bad("host:0", "'host:0' has a bad port; expected 1 to 65535");
     bad("host:65536", "'host:65536' has a bad port; expected 1 to 65535");
     bad("host:-1", "'host:-1' has a bad port; expected 1 to 65535");

@@ -118,7 +118,8 @@ def test_wrong_options():
     assert "Try mclistd-cli --help" in fault("--nix")
     assert "a port is a number" in fault("127.0.0.1:99999", "get", "x")
     assert "options of mclistd are for --try" in fault("-p", "11230")
-    assert "expected seconds" in fault("--timeout", "soon")
+    for timeout in ("soon", "-1", "nan", "inf"):
+        assert "expected seconds" in fault("--timeout", timeout, "get", "x")
     assert cli("--help").startswith(b"usage: mclistd-cli ")
 
 

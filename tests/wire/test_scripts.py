@@ -360,10 +360,17 @@ def test_sweep_over_a_unix_socket(start_memcached, tmp_path):
         process.wait()
 
 
-def test_sweep_refuses_an_address_without_port():
-    done = run("sweep", "localhost")
-    assert done.returncode == 2
-    assert "expected HOST:PORT" in done.stderr
+def test_sweep_refuses_what_makes_no_sense():
+    for args, text in [
+        (["localhost"], "localhost: expected HOST:PORT"),
+        (["localhost:99999"], "a port is a number from 1 to 65535"),
+        (["--wait", "-1", "localhost:1"], "expected --grace and --wait not below 0"),
+    ]:
+        done = run("sweep", *args)
+        assert done.returncode == 2 and text in done.stderr
+    done = run("sweep", f"127.0.0.1:{free_port()}")
+    assert done.returncode == 1 and ": Connection refused: left out\n" in done.stderr
+    assert "Errno" not in done.stderr
 
 
 # --- the docs --------------------------------------------------------------------------------------

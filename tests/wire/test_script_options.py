@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scripts for those who change the program: what they are given by mistake."""
+
+import subprocess
+
+import pytest
+
+from harness import ROOT
+
+
+@pytest.mark.parametrize(
+    "script", ["check-layers", "check-style", "fetch-memcached-new", "fetch-node-clients", "with-memcached"]
+)
+def test_scripts_without_options_name_their_use(script, tmp_path):
+    """And make no file of that name."""
+    done = subprocess.run(
+        [ROOT / "scripts" / script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and f"scripts/{script}" in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_with_memcached_takes_a_number():
+    done = subprocess.run(
+        [ROOT / "scripts/with-memcached", "-n", "x", "--", "true"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "[-n COUNT]" in done.stdout + done.stderr
