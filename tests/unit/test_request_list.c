@@ -50,7 +50,7 @@ static void test_list_keys(void **state)
 {
     (void)state;
     static const char too_long[] = "CLIENT_ERROR key too long, 220 bytes at most\r\n";
-    static const char bad_key[] = "CLIENT_ERROR bad key\r\n";
+    static const char bad_key[] = "CLIENT_ERROR bad key: it holds a blank or control bytes\r\n";
     assert_slice(list_key_fault(SLICE_LIT("k")), "");
     assert_slice(list_key_fault(SLICE_LIT("\xff!#~")), "");
     assert_slice(list_key_fault(SLICE_LIT(KEY_220)), "");
@@ -65,11 +65,14 @@ static void test_bad_list_lines(void **state)
 {
     (void)state;
     static const char too_long[] = "CLIENT_ERROR key too long, 220 bytes at most\r\n";
-    static const char bad_key[] = "CLIENT_ERROR bad key\r\n";
+    static const char bad_key[] = "CLIENT_ERROR bad key: it holds a blank or control bytes\r\n";
     const struct refusal rows[] = {
         REFUSED("ladd", "CLIENT_ERROR usage: ladd KEY ITEM...\r\n"),
         REFUSED("ladd k", "CLIENT_ERROR usage: ladd KEY ITEM...\r\n"),
         REFUSED("lhas k ", "CLIENT_ERROR usage: lhas KEY ITEM...\r\n"),
+        REFUSED("laddb k 2\r\nabc",
+                "CLIENT_ERROR bad data chunk: no \\r\\n behind BYTES bytes\r\n"),
+        REFUSED("lput k 4\r\na,b", "CLIENT_ERROR bad data chunk: no \\r\\n behind BYTES bytes\r\n"),
         REFUSED("lsetq", "CLIENT_ERROR usage: lsetq KEY [ITEM...]\r\n"),
         REFUSED("lget", "CLIENT_ERROR usage: lget KEY...\r\n"),
         REFUSED("llen", "CLIENT_ERROR usage: llen KEY...\r\n"),
@@ -151,7 +154,7 @@ static void test_lines_of_transactions(void **state)
         REFUSED("lmove from to", move),
         REFUSED("lmove " KEY_220 "k to a", too_long),
         REFUSED("lmove from " KEY_220 "k a", too_long),
-        REFUSED("lmove from t\to a", "CLIENT_ERROR bad key\r\n"),
+        REFUSED("lmove from t\to a", "CLIENT_ERROR bad key: it holds a blank or control bytes\r\n"),
         REFUSED("lpopto from to", popto),
         REFUSED("lpopto from to x", popto),
         REFUSED("lpopto from to 1 2", popto),

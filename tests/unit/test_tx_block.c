@@ -148,7 +148,7 @@ static void test_each_fault_names_its_line(void **state)
     assert_fault(SLICE_LIT("laddb k 2\na\n"), 1, no_item_end);
     assert_fault(SLICE_LIT("laddb k 1\na"), 1, no_item_end);
     assert_fault(SLICE_LIT("laddb k 1\na\nldelb k 1\nab\n"), 3, no_item_end);
-    assert_fault(SLICE_LIT("ladd a\tb c\n"), 1, "bad key");
+    assert_fault(SLICE_LIT("ladd a\tb c\n"), 1, "bad key: it holds a blank or control bytes");
     assert_fault(SLICE_LIT("ladd " KEY_220 "k a\n"), 1, "key too long, 220 bytes at most");
 }
 

@@ -189,7 +189,7 @@ def test_limits(conn):
     assert store(conn, "append", "b-x", large) == b"SERVER_ERROR object too large for cache"
     assert conn.get("b-x") == b"old"
     assert conn.cmd("get b-" + "y" * 220) == b"CLIENT_ERROR key too long, 220 bytes at most"
-    assert conn.cmd(f"mg {encoded('b- x')} b v") == b"CLIENT_ERROR bad key"
+    assert conn.cmd(f"mg {encoded('b- x')} b v") == b"CLIENT_ERROR bad key: it holds a blank or control bytes"
 
 
 def test_the_items_of_a_list_are_no_lists(conn, memcached):

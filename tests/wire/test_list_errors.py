@@ -96,8 +96,8 @@ def test_key_too_long(conn):
 
 def test_key_with_control_bytes(conn):
     for key in (b"a\tb", b"a\0b", b"\x7f", b"\x01"):
-        refused(conn, b"ladd " + key + b" a", "CLIENT_ERROR bad key")
-        refused(conn, b"lget untouched " + key, "CLIENT_ERROR bad key")
+        refused(conn, b"ladd " + key + b" a", "CLIENT_ERROR bad key: it holds a blank or control bytes")
+        refused(conn, b"lget untouched " + key, "CLIENT_ERROR bad key: it holds a blank or control bytes")
 
 
 def test_item_too_long(conn):
@@ -148,7 +148,9 @@ def test_too_many_items_in_one_command(conn):
 
 def test_data_block_of_a_bad_length(conn):
     refused(conn, "laddb untouched 0", "CLIENT_ERROR empty item", "")
-    assert conn.cmd("laddb untouched 2", "abc").startswith(b"CLIENT_ERROR bad data chunk")
+    assert conn.cmd("laddb untouched 2", "abc") == (
+        b"CLIENT_ERROR bad data chunk: no \\r\\n behind BYTES bytes"
+    )
     with_rest = conn.cmd("llen untouched")
     assert with_rest == b"0"
 

@@ -42,7 +42,7 @@ def test_a_line_that_is_refused_is_named(conn, end):
         ("ladd untouched", "no item: only lset goes without"),
         ("ldel untouched ", "no item: only lset goes without"),
         ("lrequire untouched", "no item: only lset goes without"),
-        ("ladd un\ttouched a", "bad key"),
+        ("ladd un\ttouched a", "bad key: it holds a blank or control bytes"),
         ("ladd " + "k" * 221 + " a", "key too long, 220 bytes at most"),
         ("ladd untouched " + "x" * 1025, "item is longer than 1024 bytes (max_item_bytes)"),
         ("laddb untouched", "KEY and BYTES go here, and the item stands in a line of its own"),
@@ -122,7 +122,7 @@ def test_a_block_of_unknown_length_ends_the_connection(daemon, head):
 
 def test_a_block_that_is_longer_than_it_says(conn):
     conn.send("ltx 10\r\nladd untouched a\r\n")
-    assert conn.line() == b"CLIENT_ERROR bad data chunk"
+    assert conn.line() == b"CLIENT_ERROR bad data chunk: no \\r\\n behind BYTES bytes"
     refused(conn, conn.cmd("mn"), "MN")
 
 

@@ -66,7 +66,7 @@ static bool key_byte(unsigned char c)
 
 enum key_fault { KEY_GOOD, KEY_LONG, KEY_BAD };
 #define KEY_LONG_TEXT "key too long, 220 bytes at most"
-#define KEY_BAD_TEXT "bad key"
+#define KEY_BAD_TEXT "bad key: it holds a blank or control bytes"
 _Static_assert(LIST_KEY_BYTES_MAX == 220, "the text says so");
 
 static enum key_fault find_key_fault(struct slice key)

@@ -29,7 +29,10 @@ struct parse_result request_refuse_data(const struct request_line *line, struct 
 /* The len bytes at data are not followed by \r\n: the request ends at the next newline. */
 static struct parse_result refuse_chunk(const struct request_line *line, size_t len, bool hide)
 {
-    const struct slice reply = SLICE_LIT("CLIENT_ERROR bad data chunk\r\n");
+    const struct slice reply =
+        shape_is_list(line->verb->shape)
+            ? SLICE_LIT("CLIENT_ERROR bad data chunk: no \\r\\n behind BYTES bytes\r\n")
+            : SLICE_LIT("CLIENT_ERROR bad data chunk\r\n");
     struct slice stray = line->input;
     slice_take(&stray, line->total + len);
     if (stray.len > STRAY_DATA_MAX) {
