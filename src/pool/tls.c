@@ -134,6 +134,9 @@ static ssize_t fail(const struct tls *tls, int rc)
         errno = saved != 0 ? saved : ECONNRESET;
         return -1;
     default:
+        if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+            return 0; /* a node that dies says no goodbye; answers tell their own length */
+        }
         errno = EPROTO;
         return -1;
     }

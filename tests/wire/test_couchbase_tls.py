@@ -79,6 +79,14 @@ def test_a_certificate_for_another_name(start_daemon, tmp_path):
         start_daemon(config=config).wait_for_log("TLS: IP address mismatch")
 
 
+def test_a_node_that_dies_says_no_goodbye(cluster, config, start_daemon):
+    daemon = start_daemon(config=config)
+    with daemon.conn() as conn:
+        wait_until("all nodes are up", lambda: up_nodes(conn) == 3)
+        cluster.nodes[0].stop()
+        daemon.wait_for_log("connection lost: closed by the server")
+
+
 def test_a_port_without_tls(cluster, config, start_daemon):
     config["pool documents"]["servers"] = f"127.0.0.1:{cluster.nodes[0].port}"
     start_daemon(config=config).wait_for_log("TLS: |no answer to TLS")
