@@ -390,6 +390,8 @@ static void stop(struct mclistd *m)
         event_free(m->drained);
         close(m->drained_pipe[0]);
     }
+    /* Freed events leave signals their old effect: the next one would kill. */
+    block_signals(true);
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         if (m->signals[i] != NULL) {
             event_free(m->signals[i]);

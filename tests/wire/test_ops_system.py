@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -68,6 +69,17 @@ def test_a_log_that_nobody_reads_stops_neither_clients_nor_term(piped):
         assert conn.set("key", "x") == b"STORED"
         assert conn.cmd("ladd list item") == b"STORED"
     piped.signal(signal.SIGTERM)
+    assert wait_for_exit(piped.process) == 0
+
+
+@pytest.mark.slow
+def test_signals_at_the_very_end_change_nothing(piped):
+    """While the last lines of the log wait for their reader."""
+    fill_the_log(piped)
+    piped.signal(signal.SIGINT)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT) * 10:
+        time.sleep(0.02)
+        piped.signal(number)
     assert wait_for_exit(piped.process) == 0
 
 
