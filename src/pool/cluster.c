@@ -13,8 +13,8 @@
 /* Pauses before a request is sent again, as Couchbase's own clients make them; the last one holds
  * for all that follow. */
 static const uint16_t pauses_ms[] = {1, 10, 50, 100, 500, 1000};
-/* The longest pause, but for half of it, while another client's durable change of the key is under
- * way: a few times what such a change takes between nodes that are near. */
+/* The longest pause, give or take half of it, while another client's durable change of the key is
+ * under way: a few times what such a change takes between nodes that are near. */
 #define TURN_PAUSE_MAX_MS 5
 /* The longest time that a node takes for a durable change. */
 #define DURABILITY_MS_MAX 65534
