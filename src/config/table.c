@@ -154,7 +154,7 @@ static const struct config_key keys[] = {
     {COUCHBASE("password_file", password_file), TYPE_TEXT, 0, 1, "", "", NULL,
      "the file whose first line is the password; empty: the password is empty"},
     {COUCHBASE("plain_login", plain_login), TYPE_YES_NO, 0, 0, "no", "", NULL,
-     "whether the proxy sends the password as it is to a node that offers no SCRAM"},
+     "whether the proxy sends the password as it is to a node that offers no SCRAM, or refuses it"},
     {COUCHBASE("durability", durability), TYPE_WORD, 0, 0, "none", "", durabilities,
      "how many nodes must have a change before it is answered, in memory or on disk: see Couchbase's documentation"},
     {COUCHBASE("network", network), TYPE_WORD, 0, 0, "default", "", networks,

@@ -219,7 +219,7 @@ static void begin_handshake(struct upstream *u)
 void upstream_take_turn(struct upstream *u)
 {
     struct pool_context *context = u->server->context;
-    u->has_turn = login_turn_take(u->server->config->name, u);
+    u->has_turn = login_turn_take(u->server->config->name, u, context->now->mono_us);
     u->awaits_turn = !u->has_turn && context->now->mono_us < u->turn_until_us;
     if (u->awaits_turn) {
         set_timer(u, TURN_PAUSE_MS + rng_below(&context->rng, TURN_PAUSE_MS));
@@ -232,10 +232,13 @@ void upstream_take_turn(struct upstream *u)
 void upstream_end_turn(struct upstream *u)
 {
     u->awaits_turn = false;
-    if (u->has_turn) {
+    if (u->has_turn && u->handshake.logs_in) {
+        struct pool_context *context = u->server->context;
+        login_turn_fail(u->server->config->name, u, context->now->mono_us, &context->rng);
+    } else if (u->has_turn) {
         login_turn_end(u->server->config->name, u);
-        u->has_turn = false;
     }
+    u->has_turn = false;
 }
 
 /* With TLS or, without it, with the server itself. */

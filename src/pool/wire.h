@@ -28,7 +28,7 @@ struct wire_login {
     struct slice bucket; /* 1 to 100 bytes */
     struct slice user;   /* 1 to SCRAM_USER_MAX bytes */
     struct slice password;
-    bool plain;                /* the password itself may be sent, where no SCRAM is offered */
+    bool plain;                /* the password itself may be sent, where SCRAM does not do */
     bool map_elsewhere;        /* a server need not tell the map */
     bool durable;              /* changes ask for durability: a node must have it */
     struct scram_cache *cache; /* of all connections with this login */
@@ -42,6 +42,8 @@ struct handshake {
     const struct wire_login *login;    /* set by the caller; NULL for memcached */
     char nonce[SCRAM_NONCE_BYTES + 1]; /* set by the caller with login: random letters and digits */
     unsigned step;                     /* the wire's */
+    bool has_plain;                    /* the wire's: the server would take the password itself */
+    bool logs_in; /* set by the wire: a login has begun, and was not accepted yet */
     enum handshake_durability {
         DURABILITY_NOT_TOLD,
         DURABILITY_LACKS,

@@ -3,7 +3,8 @@
  * How a node of Couchbase is spoken to. Its handshake:
  *
  *     HELLO, VERSION, GET_ERROR_MAP, SASL_LIST   at once
- *     SASL_AUTH, SASL_STEP                       the strongest SCRAM of the node; or PLAIN
+ *     SASL_AUTH, SASL_STEP                       the strongest SCRAM of the node; where there is
+ *                                                none, or it does not do, PLAIN, if that is allowed
  *     SELECT_BUCKET                              alone: else a node refuses it
  *     GET_CLUSTER_CONFIG                         whose answer is the map
  */
@@ -176,6 +177,8 @@ static enum handshake_result take_list(struct handshake *hs, struct handshake_st
     if (answer->status != BINARY_STATUS_SUCCESS) {
         return refuse_status(hs, step, answer);
     }
+    hs->has_plain = offers(answer->value, "PLAIN");
+    hs->logs_in = true;
     for (unsigned hash = 0; hash < SCRAM_HASH_COUNT; hash++) {
         const char *name = scram_name((enum scram_hash)hash);
         if (offers(answer->value, name)) {
@@ -184,7 +187,7 @@ static enum handshake_result take_list(struct handshake *hs, struct handshake_st
             return ask_next(hs, step, STEP_CHALLENGE, slice_of(name), slice_make(message, len));
         }
     }
-    if (!offers(answer->value, "PLAIN")) {
+    if (!hs->has_plain) {
         return refuse(step, "it offers no login that the proxy knows: SCRAM or PLAIN", "");
     }
     return hs->login->plain
@@ -192,15 +195,26 @@ static enum handshake_result take_list(struct handshake *hs, struct handshake_st
                : refuse(step, "it offers no login but PLAIN, which would show the password", "");
 }
 
+static enum handshake_result refuse_user(const struct handshake *hs, struct handshake_step *step)
+{
+    snprintf(step->error, sizeof step->error, "it refuses user %.*s: wrong user or password",
+             SLICE_ARGS(hs->login->user));
+    return HANDSHAKE_REFUSED;
+}
+
 static enum handshake_result refuse_login(const struct handshake *hs, struct handshake_step *step,
                                           const struct binary_packet *answer)
 {
-    if (answer->status == BINARY_STATUS_AUTH_ERROR) {
-        snprintf(step->error, sizeof step->error, "it refuses user %.*s: wrong user or password",
-                 SLICE_ARGS(hs->login->user));
-        return HANDSHAKE_REFUSED;
-    }
-    return refuse_status(hs, step, answer);
+    return answer->status == BINARY_STATUS_AUTH_ERROR ? refuse_user(hs, step)
+                                                      : refuse_status(hs, step, answer);
+}
+
+/* A node offers SCRAM to every user, also to those whose password it does not have: another server
+ * knows that (LDAP). And small servers mix the SCRAMs of two connections up. */
+static bool may_go_on_plainly(const struct handshake *hs, const struct binary_packet *answer)
+{
+    return hs->login->plain && hs->has_plain &&
+           (answer->status == BINARY_STATUS_AUTH_ERROR || answer->status == BINARY_STATUS_SUCCESS);
 }
 
 static enum handshake_result take_challenge(struct handshake *hs, struct handshake_step *step,
@@ -210,7 +224,8 @@ static enum handshake_result take_challenge(struct handshake *hs, struct handsha
     const char *error;
     /* Success at this point would be one without a proof. */
     if (answer->status != BINARY_STATUS_AUTH_CONTINUE) {
-        return refuse_login(hs, step, answer);
+        return may_go_on_plainly(hs, answer) ? log_in_plainly(hs, step)
+                                             : refuse_login(hs, step, answer);
     }
     size_t len = scram_proof(&hs->scram, hs->login->password, answer->value, hs->login->cache,
                              message, &error);
@@ -222,12 +237,22 @@ static enum handshake_result take_challenge(struct handshake *hs, struct handsha
 static enum handshake_result take_login(struct handshake *hs, struct handshake_step *step,
                                         const struct binary_packet *answer)
 {
+    bool good = answer->status == BINARY_STATUS_SUCCESS &&
+                (hs->step == STEP_PLAIN || scram_verify(&hs->scram, answer->value));
+    if (!good && hs->step == STEP_PROOF && may_go_on_plainly(hs, answer)) {
+        return log_in_plainly(hs, step);
+    }
     if (answer->status != BINARY_STATUS_SUCCESS) {
         return refuse_login(hs, step, answer);
     }
-    if (hs->step == STEP_PROOF && !scram_verify(&hs->scram, answer->value)) {
+    /* The signature, and behind it an error: the proof was wrong. */
+    if (!good && memmem(answer->value.p, answer->value.len, ",e=", 3) != NULL) {
+        return refuse_user(hs, step);
+    }
+    if (!good) {
         return refuse(step, "it accepts the login, but does not know the password itself", "");
     }
+    hs->logs_in = false;
     return ask_next(hs, step, STEP_BUCKET, hs->login->bucket, SLICE_NONE);
 }
 

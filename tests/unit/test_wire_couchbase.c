@@ -196,6 +196,65 @@ static void a_node_must_know_the_password(void **state)
     refused(f, hear(f), "it refuses user user: wrong user or password");
 }
 
+static void expect_plain(const struct fixture *f)
+{
+    assert_int_equal(f->step.send_len, 24 + 5 + 12);
+    assert_int_equal(f->step.send[1], 0x21);
+    assert_memory_equal(f->step.send + 24, "PLAIN\0user\0pencil", 17);
+}
+
+/* It offers SCRAM, but not to this user; or mixes it up with another connection's. */
+static void where_scram_does_not_do_plain_may(void **state)
+{
+    struct fixture *f = *state;
+    f->login.plain = true;
+    log_in(f);
+    say(f, 0x22, 0x20, 7, "");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_plain(f);
+    assert_true(f->hs.logs_in);
+    say(f, 0x21, 0, 5, "");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_sent(f, 0x89, "lists", "");
+    assert_false(f->hs.logs_in);
+    (void)setup(state);
+    f->login.plain = true;
+    log_in(f);
+    say(f, 0x22, 0, 7, "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G8A,e=failed");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_plain(f);
+    say(f, 0x21, 0x20, 5, "");
+    refused(f, hear(f), "it refuses user user: wrong user or password");
+    (void)setup(state);
+    f->login.plain = true;
+    assert_int_equal(greet(f, "PLAIN SCRAM-SHA1"), HANDSHAKE_MORE);
+    say(f, 0x21, 0x20, 6, "");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_plain(f);
+}
+
+static void it_may_not_where_the_node_or_the_file_does_not_let_it(void **state)
+{
+    struct fixture *f = *state;
+    f->login.plain = true;
+    assert_int_equal(greet(f, "SCRAM-SHA256"), HANDSHAKE_MORE);
+    say(f, 0x21, 0x20, 6, "");
+    refused(f, hear(f), "it refuses user user: wrong user or password");
+    (void)setup(state);
+    log_in(f); /* PLAIN is offered */
+    say(f, 0x22, 0x20, 7, "");
+    refused(f, hear(f), "it refuses user user: wrong user or password");
+    (void)setup(state);
+    log_in(f);
+    say(f, 0x22, 0, 7, "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G8A,e=failed");
+    refused(f, hear(f), "it refuses user user: wrong user or password");
+    (void)setup(state);
+    f->login.plain = true;
+    log_in(f);
+    say(f, 0x22, 0x86, 7, ""); /* that is no refusal of the user */
+    refused(f, hear(f), "it answers SASL_STEP with: temporary failure (0x86)");
+}
+
 static void old_nodes_do_not_know_hello(void **state)
 {
     struct fixture *f = *state;
@@ -326,6 +385,8 @@ int main(void)
         cmocka_unit_test_setup(the_strongest_login_is_taken, setup),
         cmocka_unit_test_setup(a_password_is_not_shown, setup),
         cmocka_unit_test_setup(a_node_must_know_the_password, setup),
+        cmocka_unit_test_setup(where_scram_does_not_do_plain_may, setup),
+        cmocka_unit_test_setup(it_may_not_where_the_node_or_the_file_does_not_let_it, setup),
         cmocka_unit_test_setup(old_nodes_do_not_know_hello, setup),
         cmocka_unit_test_setup(durability_must_be_there_when_it_is_wanted, setup),
         cmocka_unit_test_setup(what_the_node_refuses, setup),

@@ -49,6 +49,19 @@ def test_one_login_at_a_time(cluster, start_daemon, tmp_path):
     assert "does not know the password" not in daemon.log()
 
 
+def test_several_proxies_that_log_in(cluster, start_daemon, tmp_path):
+    """The same, of processes that do not know of each other."""
+    cluster.one_login = True
+    cluster.answer_pause_s = 0.01
+    settings = sections(cluster, tmp_path, connections=2,
+                        connect_timeout_ms=int(20000 * SLOW), **PATIENT)
+    daemons = [start_daemon(config=settings) for _ in range(3)]
+    for daemon in daemons:
+        with daemon.conn() as conn:
+            wait_until("all are connected", lambda: conn.stats()["backend_connects"] == "8", 40 * SLOW)
+        check_documents(daemon, cluster)
+
+
 def test_a_slow_login(cluster, start_daemon, tmp_path):
     """connect_timeout_ms is for each of its steps."""
     cluster.answer_pause_s = 0.3
