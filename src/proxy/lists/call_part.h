@@ -49,7 +49,7 @@ struct call_more *call_part_more(struct call_part *part);
  * positions, no condition. The key stays where it is until the call is done. */
 void call_part_fill(struct call_part *part, struct list_call *call, enum list_verb verb,
                     struct slice key);
-/* Makes room for so many items at once; with fewer than FEW_ITEMS there is room. Growing by and by
+/* Makes room for so many items at once; for up to FEW_ITEMS there is room. Growing by and by
  * would leave large gaps in memory. */
 void call_part_reserve(struct call_part *part, size_t count);
 /* The first count of part.items are those of the call. */
