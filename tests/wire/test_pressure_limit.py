@@ -29,7 +29,7 @@ def small(limit_mib, **proxy):
             "view_bytes": "1m",
             **proxy,
         },
-        "lists": {"cache_bytes": "1m", "max_answer_bytes": "8m"},
+        "lists": {"cache_bytes": "1m", "max_answer_bytes": "8m", "format": 4},
     }
 
 
@@ -58,6 +58,9 @@ def serves_others(daemon):
         assert conn.get("other") == b"value"
         assert conn.cmd("ladd others one") == b"STORED"
         assert b"one" in conn.lget("others")
+        assert conn.cmd("lput others 3", "one") == b"STORED"
+        block = "lrequire others one\r\nladd more one\r\n"
+        assert conn.cmd(f"ltx {len(block)}", block) == b"STORED"
         return conn.stats()
 
 

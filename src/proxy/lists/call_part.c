@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/block.h"
 #include "base/memory.h"
 #include "proto/client/list_format.h"
 #include "proxy/client/pressure.h"
@@ -140,7 +141,8 @@ void call_part_submit(struct call_part *c)
 
 RARE bool call_part_has_room(struct worker *w, size_t items, size_t changes)
 {
-    return pressure_has_room(w, items * sizeof(struct slice) + changes * sizeof(struct tx_change));
+    size_t bytes = items * sizeof(struct slice) + changes * sizeof(struct tx_change);
+    return bytes <= BLOCK_BYTES || pressure_has_room(w, bytes);
 }
 
 void call_part_park(struct part *part)

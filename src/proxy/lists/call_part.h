@@ -63,7 +63,8 @@ struct tx_change *call_part_add_changes(struct call_part *part, size_t count);
 /* Hands the calls to the engine. */
 void call_part_submit(struct call_part *part);
 
-/* Is there memory for that many items, and changes of a transaction? */
+/* Is there memory for that many items, and changes of a transaction? For a few there always is: it
+ * is not for them that the limit was reached. */
 bool call_part_has_room(struct worker *worker, size_t items, size_t changes);
 #define CALL_PART_NO_ROOM_TEXT \
     "SERVER_ERROR out of memory: memory_limit_bytes is reached, nothing done"
