@@ -174,6 +174,7 @@ static bool joins(struct engine *e, struct list_call *call)
     return reject(e, call, "this list has no delimiter: use %s",
                   call->verb == LIST_POP      ? "lpopb"
                   : call->verb == LIST_RANDOM ? "lrandomb"
+                  : call->verb == LIST_HAS    ? "lhasb, item by item"
                                               : "lgetb");
 }
 

@@ -8,15 +8,19 @@ import pytest
 from harness import ROOT
 
 
+SCRIPTS = ["check-layers", "check-style", "fetch-memcached-new", "fetch-node-clients", "with-memcached"]
+OF_TESTS = ["bench/check-load", "cluster/member", "fuzz/choose", "fuzz/run"]
+
+
 @pytest.mark.parametrize(
-    "script", ["check-layers", "check-style", "fetch-memcached-new", "fetch-node-clients", "with-memcached"]
+    "script", [*(f"scripts/{name}" for name in SCRIPTS), *(f"tests/{name}" for name in OF_TESTS)]
 )
 def test_scripts_without_options_name_their_use(script, tmp_path):
     """And make no file of that name."""
     done = subprocess.run(
-        [ROOT / "scripts" / script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [ROOT / script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2 and f"scripts/{script}" in done.stderr + done.stdout
+    assert done.returncode == 2 and script in done.stderr + done.stdout
     assert "Traceback" not in done.stderr and list(tmp_path.iterdir()) == []
 
 
