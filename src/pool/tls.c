@@ -36,6 +36,8 @@ struct tls_trust *tls_trust_create(const char *ca_file, char error[CONFIG_ERROR_
     CHECK(SSL_CTX_set_min_proto_version(trust->context, TLS1_2_VERSION) == 1);
     SSL_CTX_set_verify(trust->context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_quiet_shutdown(trust->context, 1);
+    /* In the middle of a write it would wait for input, which the worker does not. */
+    SSL_CTX_set_options(trust->context, SSL_OP_NO_RENEGOTIATION);
     int rc = ca_file[0] == '\0' ? SSL_CTX_set_default_verify_paths(trust->context)
                                 : SSL_CTX_load_verify_locations(trust->context, ca_file, NULL);
     if (rc != 1) {
