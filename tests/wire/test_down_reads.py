@@ -82,7 +82,9 @@ def test_which_verbs_may_miss(start_daemon, start_memcached, config):
         assert conn.cmd("get key") == b"END"
         assert conn.cmd("gat 0 key") == b"END"
         assert conn.cmd("mg key v") == b"EN"
-        assert conn.stats()["down_reads"] == "3"
+        assert conn.cmd("mg key O7 v k") == b"EN O7 kkey"
+        assert conn.cmd("mg a2V5 b v k") == b"EN ka2V5 b"
+        assert conn.stats()["down_reads"] == "5"
         conn.send("mg key v q\r\nmn\r\n")
         assert conn.line() == b"MN"
         for text in ["lget key", "lgets key", "llen key", "lhas key a", "lstat key", "me key",

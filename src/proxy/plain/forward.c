@@ -3,6 +3,7 @@
 
 #include "proxy/client/late.h"
 #include "proxy/plain/forward_part.h"
+#include "proxy/plain/meta.h"
 #include "proxy/plain/multiget.h"
 #include "proxy/plain/operation.h"
 #include "proxy/plain/protect.h"
@@ -152,7 +153,7 @@ static void emit_single(struct part *part, struct chain *out)
     struct pending *p = part->pending;
     struct worker *w = worker_of(p);
     if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
-        chain_copy_slice(out, p->request.quiet ? SLICE_NONE : SLICE_LIT("EN\r\n"));
+        meta_emit_miss(&p->request, out);
         return;
     }
     if (!f->failed) {

@@ -302,6 +302,24 @@ static bool is_hidden(const struct request *r, enum be_status status)
     return r->quiet && (r->verb->verb == VERB_MG ? status == BE_MISS : done);
 }
 
+void meta_emit_miss(const struct request *r, struct chain *out)
+{
+    struct slice flags = flags_of(r), value;
+    char letter;
+    if (r->quiet) {
+        return;
+    }
+    chain_copy_slice(out, SLICE_LIT("EN"));
+    while (next_flag(&flags, &letter, &value)) {
+        if (letter == 'O' || letter == 'k') {
+            chain_copy_slice(out, letter == 'O' ? SLICE_LIT(" O") : SLICE_LIT(" k"));
+            chain_copy_slice(out, letter == 'O' ? value : r->key);
+            chain_copy_slice(out, letter == 'k' && r->base64 ? SLICE_LIT(" b") : SLICE_NONE);
+        }
+    }
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
 void meta_emit(const struct forward_part *f, int64_t now_s, struct chain *out)
 {
     const struct request *r = &f->part.pending->request;

@@ -17,5 +17,7 @@ void meta_fill(const struct request *request, struct be_operation *op);
 
 /* Writes the answer. */
 void meta_emit(const struct forward_part *part, int64_t now_s, struct chain *out);
+/* Writes the answer to an mg of a key that nothing is known of, as memcached's: none with q. */
+void meta_emit_miss(const struct request *request, struct chain *out);
 
 #endif

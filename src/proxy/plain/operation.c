@@ -149,7 +149,7 @@ static void emit(struct part *part, struct chain *out)
     const struct forward_part *f = forward_of(part);
     struct pending *p = part->pending;
     if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
-        chain_copy_slice(out, p->request.quiet ? SLICE_NONE : SLICE_LIT("EN\r\n"));
+        meta_emit_miss(&p->request, out);
     } else if (!f->failed) {
         emit_answer(f, out);
     } else if (p->request.noreply) {
