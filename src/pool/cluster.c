@@ -469,13 +469,15 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
 {
     const struct pool_config *config = context->config;
     struct cluster *c = calloc(1, sizeof *c);
+    /* A password of no bytes is none that PLAIN could show. */
+    bool plain = config->plain_login || config->tls || config->password[0] == '\0';
     CHECK(c != NULL);
     c->context = context;
     c->resolver = resolver;
     c->login = (struct wire_login){.bucket = slice_of(config->bucket),
                                    .user = slice_of(config->username),
                                    .password = slice_of(config->password),
-                                   .plain = config->plain_login || config->tls,
+                                   .plain = plain,
                                    .durable = config->durability != POOL_DURABILITY_NONE,
                                    .cache = &c->scram_cache};
     /* The node says that it is not confirmed before the proxy gives the whole connection up. */

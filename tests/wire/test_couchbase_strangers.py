@@ -69,8 +69,11 @@ def test_a_slow_login(cluster, start_daemon, tmp_path):
     check_documents(start_daemon(config=settings), cluster)
 
 
-def test_an_empty_password(start_daemon, tmp_path):
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA1", "PLAIN"])
+def test_an_empty_password(start_daemon, tmp_path, mechanism):
+    """PLAIN would not show it."""
     with Cluster(nodes=2, password="") as cluster:
+        cluster.mechanisms = [mechanism]
         settings = sections(cluster, tmp_path, **PATIENT)
         del settings["pool documents"]["password_file"]
         check_documents(start_daemon(config=settings), cluster)
