@@ -51,14 +51,16 @@ static int check_unused(const struct pool_config *pool, const struct place *plac
     return 0;
 }
 
+/* As Couchbase takes them. */
 static bool is_bucket_name(struct slice name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        if (name.p[i] <= ' ' || name.p[i] > '~') {
-            return false;
-        }
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.%";
+    size_t good = 0;
+    while (good < name.len && memchr(allowed, name.p[good], sizeof allowed - 1) != NULL) {
+        good++;
     }
-    return name.len > 0 && name.len <= BUCKET_BYTES_MAX;
+    return good == name.len && name.len > 0 && name.len <= BUCKET_BYTES_MAX;
 }
 
 static int check_login(const struct pool_config *pool, const struct place *place)

@@ -69,6 +69,8 @@ static void test_what_must_be_given(void **state)
     refused("[pool docs]\ntype = couchbase\nservers = a\nbucket = a b\nusername = u\n"
             "password_file = /p\n",
             ":4: [pool docs]: bucket: expected 1 to 100 letters, digits, _, -, . or %");
+    refused("[pool docs]\ntype = couchbase\nservers = a\nbucket = b/c\nusername = u\n",
+            ":4: [pool docs]: bucket: expected 1 to 100 letters, digits, _, -, . or %");
 }
 
 static void test_servers_of_a_cluster(void **state)
