@@ -187,6 +187,24 @@ static void test_two_missing_lists(void **state)
     expect_rest(t);
 }
 
+/* The head has the cap of the list: a worker that remembers the list appends to it blindly. */
+static void test_a_head_that_is_made_has_the_cap(void **state)
+{
+    struct joint_test *t = *state;
+    t->rig.config->lists[0].max_items = 2;
+    expect_two_missing(t);
+    struct be_request *made = rig_take(&t->rig, BE_ADD, "b#");
+    assert_true(slice_equal(made->value, slice_of("^1 #2.drop\n")));
+    rig_answer(&t->rig, made, BE_STORED, NULL, -1);
+    expect(t, BE_GET, "b#", BE_HIT, "^1 #2.drop\n", 11, 1);
+    expect(t, BE_GET, "c#", BE_MISS, NULL, 0, 1);
+    expect(t, BE_SIZE, "a#", BE_HIT, NULL, 7, 1);
+    expect(t, BE_SIZE, "b#", BE_HIT, NULL, 11, 1);
+    expect(t, BE_CAS_DELETE, "b#", BE_STORED, NULL, 0, 1);
+    expect_done(t, LIST_OK, 1);
+    expect_rest(t);
+}
+
 /* What another client has put into it meanwhile counts, and stays. */
 static void test_a_head_that_was_used_stays(void **state)
 {
@@ -285,6 +303,7 @@ int main(void)
         joint_test(test_looks_again_at_a_missing_list),
         joint_test(test_a_missing_list_decides_an_intersection),
         joint_test(test_two_missing_lists),
+        joint_test(test_a_head_that_is_made_has_the_cap),
         joint_test(test_a_head_that_was_used_stays),
         joint_test(test_a_deadline_leaves_no_head),
         joint_test(test_a_deadline_in_a_comparison_that_made_a_head),
