@@ -374,6 +374,12 @@ static void refusals_name_the_node_and_the_reason(void **state)
     assert_int_equal(a.reply.status, BE_LOST);
     a = decode(f, BE_SET, 0x1f);
     assert_true(a.reply.status == BE_REFUSED && a.distrust);
+    a = decode(f, BE_SET, 0x84);
+    assert_true(a.reply.status == BE_LOST && a.distrust);
+    a = decode(f, BE_INCR, 0x84);
+    assert_true(a.reply.status == BE_LOST && !a.distrust);
+    a = decode(f, BE_DECR, 0x84);
+    assert_true(a.reply.status == BE_LOST && !a.distrust);
     a = decode(f, BE_DELETE, 0);
     assert_int_equal(a.reply.status, BE_DELETED);
 }
