@@ -423,6 +423,8 @@ static enum progress remove_both(struct engine *e, struct work *w, const struct 
         CO_AWAIT(co, "removing the deletions");
         if (event->status != BE_DELETED) {
             (void)work_written(e, w, event);
+            /* What is not of the dialect stays in every reader's way: no folding takes it off. */
+            paired_own(w)->folded = !(w->failed && is_unread(w));
         }
     }
     paired_own(w)->step = PAIR_DONE;
