@@ -104,8 +104,10 @@ def ask(address):
     """(Settings, stats) of a proxy."""
     try:
         with contextlib.closing(Connection(address)) as connection:
-            settings = Settings(connection.stats(b"stats settings"))
-            return settings, connection.stats(b"stats")
+            settings = connection.stats(b"stats settings")
+            if not any(b":" in name for name in settings):  # as in proxy:listen
+                raise Refused(f"{address}: a memcached answers there; expected a proxy, mclistd")
+            return Settings(settings), connection.stats(b"stats")
     except (OSError, ValueError, Answer) as error:
         raise Refused(f"{address}: {error}") from None
 

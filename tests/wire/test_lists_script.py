@@ -348,3 +348,9 @@ def test_options_that_are_refused():
     done = lists(f"--proxy=127.0.0.1:{free_port()}")
     assert done.returncode == 2 and done.stderr.endswith(": Connection refused\n")
     assert "Errno" not in done.stderr
+
+
+def test_a_memcached_is_no_proxy(memcached):
+    done = lists(f"--proxy={memcached.address}")
+    assert done.returncode == 2
+    assert done.stderr == f"lists: {memcached.address}: a memcached answers there; expected a proxy, mclistd\n"
