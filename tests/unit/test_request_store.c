@@ -115,7 +115,8 @@ static void test_bad_chunks_are_dropped_to_their_line_end(void **state)
                                                       next request */
         REFUSED("set a 0 0 5 noreply\r\nhelloX", ""),
         REFUSED("ms a 5 q\r\nhelloX", BAD_CHUNK),
-        REFUSED("laddb a 5\r\nhelloX", BAD_CHUNK),
+        REFUSED("laddb a 5\r\nhelloX",
+                "CLIENT_ERROR bad data chunk: no \\r\\n behind BYTES bytes\r\n"),
         {SLICE_LIT("set a 0 0 5\r\nhello\n"), PARSE_ERROR, 0, BAD_CHUNK},
     };
     assert_refusals(rows);
