@@ -170,11 +170,9 @@ static void make_head(struct engine *e, struct joint *j, size_t at)
     struct block *value = block_new(16);
     struct life life = life_new(list->policy);
     struct head_marks marks = {.cap = list_policy_cap(list->policy)};
-    struct be_request *r = request_new(e, list, BE_ADD);
-    r->key_len = r->placement_len = head_key(r->key, list_key(list));
     /* With its cap: others that remember the list append to this head without a look. */
     head_append_header(&value, &marks, NULL, 0, NULL, 0);
-    expiry_send(e, j->op, r, &life, SLICE_NONE, value, at);
+    emit_add_head_to(e, j->op, list, &life, value, at);
     block_unref(&value);
 }
 
