@@ -217,6 +217,50 @@ static void test_clear_in_the_log_fills(void **state)
     expect_write(s, BE_CAS, "^1\n+1:x", 0, BE_STORED);
 }
 
+/* It is written anew with the cap of the file: an absent head has none. Also shortly after the cap
+ * was set before: that it is not there was not done by another file. */
+static void test_clear_in_the_log_fills_a_capped_list(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].format = 3;
+    s->rig.config->lists[0].max_items = 2;
+    for (int i = 0; i < 2; i++) {
+        script_submit(s, LIST_LEN, NULL, 0);
+        show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
+        (void)engine_run(s->rig.engine, s->rig.now);
+        assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+        assert_int_equal(s->call.status, LIST_OK);
+        show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
+        show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
+        expect_write(s, BE_CAS, "^1 #2.drop\n+1:y+1:z", 0, BE_STORED);
+        (void)engine_run(s->rig.engine, s->rig.now);
+        struct be_request *again = engine_take_request(s->rig.engine);
+        if (again != NULL) {
+            rig_answer(&s->rig, again, BE_HIT, "^1 #2.drop\n+1:y+1:z", -1);
+        }
+        s->rig.now.mono_us += 1000000;
+    }
+}
+
+/* An exact change waits for that cap, too: else it would add beyond it, and stay. */
+static void test_exact_change_of_a_cleared_head_waits_for_the_cap(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].format = 3;
+    s->rig.config->lists[0].max_items = 2;
+    s->rig.config->lists[0].cap = CAP_REFUSE;
+    script_submit(s, LIST_ADDX, &item, 1);
+    for (int i = 0; i < 3; i++) {
+        show_head(s, LEASED "!0:+1:a+1:b", 90);
+    }
+    expect_write(s, BE_CAS, "^1 #2.refuse\n+1:a+1:b", 0, BE_STORED);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    show_head(s, "^1 #2.refuse\n+1:a+1:b", -1);
+    (void)engine_run(s->rig.engine, s->rig.now);
+    show_head(s, "^1 #2.refuse\n+1:a+1:b", -1);
+    script_expect_done(s, LIST_NOT_STORED);
+}
+
 static void put(struct script *s, enum list_condition condition, uint64_t token)
 {
     s->call.condition = condition;
@@ -445,6 +489,8 @@ int main(void)
         refuse_test(test_lset_fills),
         refuse_test(test_lcreate_fills),
         refuse_test(test_clear_in_the_log_fills),
+        refuse_test(test_clear_in_the_log_fills_a_capped_list),
+        refuse_test(test_exact_change_of_a_cleared_head_waits_for_the_cap),
         refuse_test(test_put_with_its_token_fills),
         refuse_test(test_put_with_another_token_does_nothing),
         refuse_test(test_put_whose_lease_has_gone_does_nothing),

@@ -2,6 +2,7 @@
 #include "list/change/capped.h"
 #include "list/change/exact_op.h"
 #include "list/core/engine_state.h"
+#include "list/format/absent.h"
 
 struct cap exact_cap(const struct op_exact *x)
 {
@@ -45,7 +46,7 @@ bool exact_awaits_cap(struct engine *e, struct op_exact *x)
     {
         any = any || exact_adds(call) || call->verb == LIST_CREATE;
     }
-    if (!any || x->head == NULL || x->head->marks.absent ||
+    if (!any || x->head == NULL || head_is_absent(x->head) ||
         !list_cap_is_due(list, e->now.mono_us)) {
         return false;
     }

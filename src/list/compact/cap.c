@@ -15,6 +15,7 @@
 #include "list/compact/compact.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
+#include "list/format/absent.h"
 #include "list/format/layout.h"
 
 static struct cap wanted(const struct op_compact *c)
@@ -27,7 +28,7 @@ static bool is_due(const struct engine *e, const struct op_compact *c)
     const struct list *list = c->op.list;
     bool known = list->cap_verdict != CAP_VERDICT_NONE && list->cap_verdict_cas == c->head->cas &&
                  list->cap_verdict_epoch == c->head->epoch;
-    return !c->head->marks.absent && !known && list_cap_is_due(list, e->now.mono_us);
+    return !head_is_absent(c->head) && !known && list_cap_is_due(list, e->now.mono_us);
 }
 
 void cap_choose(const struct engine *e, struct op_compact *c)
@@ -167,6 +168,7 @@ static struct block *build_capped(struct engine *e, struct op_compact *c)
     uint32_t at = 0;
     layout_init(&layout, head);
     layout_drop_runs(&layout, 0, layout.run_count);
+    layout_fill(&layout);
     layout.marks.cap = wanted(c);
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->announcements, &carry));
     while (fold_next_entry(&c->capped, true, ENTRY_NEVER_OVER, &at, &entry)) {
