@@ -171,16 +171,18 @@ def test_a_client_that_never_ends_its_sending_is_closed(daemon):
     only_connections(daemon, 0)
 
 
-@pytest.mark.config(proxy={"linger_ms": 60000, "threads": 1, "max_connections": 3})
+@pytest.mark.config(proxy={"linger_ms": 60000, "threads": 1, "max_connections": 4})
 def test_clients_that_are_being_closed_make_room(daemon):
     with contextlib.ExitStack() as stack:
-        leavers = [stack.enter_context(daemon.conn()) for _ in range(3)]
-        for leaver in leavers:
-            leaver.send("quit\r\n")
-            assert go_on_sending(leaver, 0.1)
+        leavers = []
+        for _ in range(8):
+            leavers.append(stack.enter_context(daemon.conn()))
+            assert leavers[-1].cmd("mn") == b"MN"
+            leavers[-1].send("quit\r\n")
+            assert read_to_end(leavers[-1]) == b""
         assert stack.enter_context(daemon.conn()).stats()["rejected_connections"] == "0"
         assert not go_on_sending(leavers[0], 10)
-        assert go_on_sending(leavers[1], 0.1)
+        assert go_on_sending(leavers[-1], 0.1)
 
 
 @pytest.mark.config(proxy={"linger_ms": 60000})
