@@ -218,6 +218,12 @@ def test_a_read_of_the_primary_finishes_what_is_old(conn, memcached):
     assert not any(entry["marks"] for entry in found(memcached.address).values())
 
 
+def has_decision(value, undecided, which):
+    """Several workers may meet the intent at once: each tells, and only the first decision counts."""
+    told = value.removeprefix(undecided)
+    return value.startswith(undecided) and told and told.replace(which, b"") == b""
+
+
 def test_an_export_settles_what_it_meets(daemon, memcached, tmp_path):
     store(memcached, {"a": head(intent(AB, ADD_X), decision("c")), "b": head(intent(AB, ADD_X)),
                       "c": head(intent(["a", "c"], ADD_X, OTHER))})
@@ -225,8 +231,9 @@ def test_an_export_settles_what_it_meets(daemon, memcached, tmp_path):
     done = lists(f"--proxy=127.0.0.1:{daemon.port}", f"--export={path}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 lists exported, 2 items" in done.stdout and "1 are not there" in done.stdout
-    assert stored(memcached, "b") == head(intent(AB, ADD_X), decision("c"))
-    assert stored(memcached, "c") == head(intent(["a", "c"], ADD_X, OTHER), decision("a", OTHER))
+    assert has_decision(stored(memcached, "b"), head(intent(AB, ADD_X)), decision("c"))
+    assert has_decision(stored(memcached, "c"), head(intent(["a", "c"], ADD_X, OTHER)),
+                        decision("a", OTHER))
 
 
 # --- scripts/sweep ---------------------------------------------------------------------------------
