@@ -7,6 +7,9 @@
 
 #include <stdio.h>
 
+#include "base/memory.h"
+#include "list/core/inner.h"
+
 static char text[512];
 
 static const char *answer_text(struct party *p)
@@ -431,6 +434,58 @@ static void test_lmove(void **state)
     assert_false(tx_has(t, "b", SLICE_LIT("n")));
 }
 
+/* Many items are one question, and what they take is the client's. */
+static void test_lmove_of_many_items(void **state)
+{
+    static char bytes[400][4];
+    static struct slice items[400];
+    struct tx_test *t = *state;
+    uint64_t most = 0, before, charged = 0;
+    for (size_t i = 0; i < 400; i++) {
+        items[i] = slice_make(bytes[i], (size_t)snprintf(bytes[i], sizeof bytes[i], "%zu", i));
+    }
+    make_runs(t, "b");
+    memory_settle();
+    before = memory_held();
+    t->tx.call = (struct list_call){.items = items, .item_count = 400};
+    tx_name_list(&t->tx, 0, "b");
+    tx_name_list(&t->tx, 1, "a");
+    tx_submit(&t->tx, LIST_MOVE);
+    while (tx_step(t, &t->tx)) {
+        memory_settle();
+        most = memory_held() > most ? memory_held() : most;
+        charged = t->tx.session.charged_bytes > charged ? t->tx.session.charged_bytes : charged;
+    }
+    tx_run(t, &t->tx);
+    assert_int_equal(t->tx.call.status, LIST_OK);
+    assert_int_equal(t->tx.call.number, 100);
+    assert_true(tx_has(t, "a", SLICE_LIT("99")));
+    assert_false(tx_has(t, "b", SLICE_LIT("99")));
+    assert_true(charged > sizeof items);
+    assert_in_range(most - before, sizeof items, 400 * sizeof(struct inner) / 2);
+    assert_int_equal(t->tx.session.charged_bytes, 0);
+}
+
+/* It is refused before anything is asked. */
+static void test_lmove_too_large(void **state)
+{
+    static struct slice items[100];
+    struct tx_test *t = *state;
+    for (size_t i = 0; i < 100; i++) {
+        items[i] = SLICE_LIT("item");
+    }
+    tx_policy(&t->tx)->log_hard_limit_bytes = 2048;
+    tx_make_lists(t);
+    t->tx.call.items = items;
+    t->tx.call.item_count = 100;
+    name_two(&t->tx);
+    tx_submit(&t->tx, LIST_MOVE);
+    tx_run(t, &t->tx);
+    assert_int_equal(t->tx.call.status, LIST_CLIENT_ERROR);
+    assert_non_null(strstr(t->tx.call.error, "lmove: what it does to one list takes 700 bytes"));
+    assert_int_equal(t->tx.steps, 0);
+}
+
 static void test_lmove_of_nothing(void **state)
 {
     static const struct slice items[] = {{"n", 1}};
@@ -566,6 +621,8 @@ int main(void)
         tx_test(test_a_full_list_refuses),
         tx_test(test_a_full_list_drops),
         tx_test(test_lmove),
+        tx_test(test_lmove_of_many_items),
+        tx_test(test_lmove_too_large),
         tx_test(test_lmove_of_nothing),
         tx_test(test_lmove_counts),
         tx_test(test_lpopto),

@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "list/core/engine_state.h"
 
 struct inner *inner_new(struct engine *e, struct op *op, struct list *list, enum list_verb verb)
 {
     struct inner *inner = calloc(1, sizeof *inner);
     CHECK(inner != NULL);
+    memory_take(sizeof *inner);
     inner->op = op;
     inner->call.verb = verb;
     inner->call.form = LIST_FORM_JOINED;
@@ -30,6 +32,7 @@ static void inner_free(struct engine *e, struct inner *inner)
     head_unref(&inner->head);
     fold_fini(&inner->items);
     chain_fini(&inner->call.answer);
+    memory_give(sizeof *inner);
     free(inner);
 }
 

@@ -29,6 +29,8 @@ struct inner {
     /* A pinned read. call.status is LIST_EXISTS when what the head names has gone. */
     bool pinned;
     struct gather *gather; /* where its items go, or NULL: to call.answer */
+    bool *found;           /* LIST_HAS: set where call.items[i] is in the list; or NULL: these go to
+                              call.answer */
 };
 TAILQ_HEAD(inners, inner);
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "list/core/answer.h"
 #include "list/core/engine_state.h"
 #include "list/read/from_sublists.h"
@@ -28,6 +29,12 @@ static bool is_of_head(const struct op_index *o, const struct list_call *call)
     return call->head == o->head;
 }
 
+/* Lines of a megabyte ask for several hundred thousand. */
+static size_t looks_bytes(const struct op_index *o)
+{
+    return o->look_count * (sizeof *o->looks + sizeof *o->found);
+}
+
 static void begin_looks(struct op_index *o)
 {
     struct list_call *call;
@@ -40,6 +47,7 @@ static void begin_looks(struct op_index *o)
     o->looks = calloc(count + 1, sizeof *o->looks);
     o->found = calloc(count + 1, sizeof *o->found);
     CHECK(o->looks != NULL && o->found != NULL);
+    memory_take(looks_bytes(o));
     outline_of(o)->answers = o->found;
     count = 0;
     TAILQ_FOREACH(call, &o->calls, link)
@@ -55,6 +63,7 @@ static void begin_looks(struct op_index *o)
 
 static void end_looks(struct op_index *o)
 {
+    memory_give(looks_bytes(o));
     free(o->looks);
     free(o->found);
     o->looks = NULL;
@@ -84,7 +93,7 @@ static void answer_looks(struct engine *e, struct op_index *o)
         for (; i < o->look_count && o->looks[i].call == call; i++) {
             has = o->looks[i].has || o->found[i].found;
             if (has && call->verb == LIST_HAS) {
-                answer_member(o->op.list, call, call->items[o->looks[i].item]);
+                answer_asked(o->op.list, call, o->looks[i].item);
             }
         }
         take_call(o, call, &head);

@@ -92,7 +92,7 @@ static void answer_members(struct engine *e, struct list *list, struct list_call
     }
     for (size_t i = 0; i < members->count; i++) {
         if (members_has(members, i)) {
-            answer_member(list, call, call->items[i]);
+            answer_asked(list, call, i);
         }
     }
     answer_call(e, list, call, head, call->number > 0 ? LIST_OK : LIST_MISSING);

@@ -60,7 +60,7 @@ static void answer_has(const struct view *view, const struct list *list, struct 
 {
     for (size_t i = 0; i < call->item_count; i++) {
         if (view_has(view, call->items[i])) {
-            answer_member(list, call, call->items[i]);
+            answer_asked(list, call, i);
         }
     }
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "list/core/engine_state.h"
 #include "list/tx/queue.h"
 
@@ -29,8 +30,8 @@ static void add(struct tx_part *part, struct slice item)
     change(part, recent ? ENTRY_READD : ENTRY_ADD, item);
 }
 
-/* The item, in memory of the operation, is to be in the list, or not. is_named: an entry of the
- * intent names it already. */
+/* The item, in memory of the operation (op_tx.memory or plan), is to be in the list, or not.
+ * is_named: an entry of the intent names it already. */
 static void ask(struct tx_part *part, struct slice item, bool wanted, bool is_named)
 {
     size_t cap = part->asked_cap;
@@ -92,6 +93,7 @@ void tx_plan_init(struct engine *e, struct op_tx *o)
 {
     const struct list_call *call = o->call;
     arena_init(&o->memory);
+    arena_init(&o->plan);
     gather_init(&o->gather, call->policy->fold_memory_bytes);
     for (size_t i = 0; i < call->list_count; i++) {
         part_init(e, o, &call->lists[i]);
@@ -105,6 +107,7 @@ void tx_plan_init(struct engine *e, struct op_tx *o)
     } else if (call->verb == LIST_POPTO) {
         o->parts[0].item_bits = UINT64_MAX;
     }
+    tx_count_memory(o);
 }
 
 static void forget_reads(struct engine *e, struct op_tx *o)
@@ -126,6 +129,8 @@ void tx_plan_fini(struct engine *e, struct op_tx *o)
         part->list->ops--;
     }
     arena_fini(&o->memory);
+    arena_fini(&o->plan);
+    memory_give(o->memory_bytes);
 }
 
 /* ---- lmove, lpopto ---- */
@@ -137,6 +142,7 @@ static void begin_anew(struct op_tx *o)
         o->parts[i].asked_count = 0;
     }
     o->moved_count = 0;
+    arena_fini(&o->plan);
 }
 
 /* Can the item be in the list that gets it? */
@@ -171,7 +177,7 @@ static void move(struct op_tx *o, struct slice item)
 static void plan_move(struct op_tx *o)
 {
     begin_anew(o);
-    o->moved = arena_alloc(&o->memory, (o->item_count + 1) * sizeof *o->moved);
+    o->moved = arena_alloc(&o->plan, (o->item_count + 1) * sizeof *o->moved);
     for (size_t i = 0; i < o->item_count && o->state == TX_GOING; i++) {
         if (o->question.in[i]) {
             move(o, o->items[i]);
@@ -195,7 +201,7 @@ static void plan_pop(struct op_tx *o)
     const struct list_policy *to = o->parts[1].list->policy;
     uint64_t answer_bytes = 0;
     begin_anew(o);
-    o->moved = arena_alloc(&o->memory, (o->gather.count + 1) * sizeof *o->moved);
+    o->moved = arena_alloc(&o->plan, (o->gather.count + 1) * sizeof *o->moved);
     for (size_t i = 0; i < o->gather.count && o->state == TX_GOING; i++) {
         struct slice item = o->gather.items[i];
         answer_bytes += item.len + 1;
@@ -204,7 +210,7 @@ static void plan_pop(struct op_tx *o)
              answer_bytes > to->max_answer_bytes)) {
             break;
         }
-        move(o, arena_copy(&o->memory, item));
+        move(o, arena_copy(&o->plan, item));
     }
     /* Were one added behind the intent, it would have been moved instead, or as well. */
     o->found_count = o->gather.count;
@@ -261,6 +267,6 @@ enum progress tx_plan_step(struct engine *e, struct op_tx *o, const struct op_ev
             plan_pop(o);
         }
     }
-    forget_reads(e, o);
+    forget_reads(e, o); /* and counts what was planned */
     CO_END(co);
 }

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/tx/refusal.h"
 
 /* Looks at a list that has no room yet, or not its cap, and the pause between them. */
 #define ROOM_LOOKS_MAX 200
@@ -76,10 +77,8 @@ static void check_sizes(struct op_tx *o)
         uint64_t bytes = intent_size(&intent);
         uint64_t most = list_log_hard_limit(o->parts[i].list) / 4;
         if (bytes > most) {
-            tx_fail(o, TX_REFUSED,
-                    "%s: what it does to one list takes %llu bytes, and a quarter of "
-                    "log_hard_limit_bytes is %llu: raise it, or use several transactions",
-                    list_verb_word(o->verb), (unsigned long long)bytes, (unsigned long long)most);
+            tx_size_text(o->verb, bytes, most, o->error);
+            o->state = TX_REFUSED;
         }
     }
 }

@@ -14,19 +14,18 @@ void tx_question_begin(struct op_tx *o, struct list *list, struct head *head,
         (struct tx_question){.list = list, .head = head_ref(head), .items = items, .count = count};
     o->question.in = calloc(count + 1, sizeof *o->question.in);
     CHECK(o->question.in != NULL);
+    tx_count_memory(o);
 }
 
 void tx_question_forget(struct engine *e, struct op_tx *o)
 {
     struct tx_question *q = &o->question;
-    for (size_t i = 0; i < q->reads_count; i++) {
-        inner_drop(e, &q->reads[i]);
-    }
+    inner_drop(e, &q->read);
     inner_drop(e, &o->range);
-    free(q->reads);
     free(q->in);
     head_unref(&q->head);
     *q = (struct tx_question){0};
+    tx_count_memory(o);
 }
 
 /* All of the list is in the log. */
@@ -49,40 +48,23 @@ static void ask_runs(struct engine *e, struct op_tx *o)
     struct tx_question *q = &o->question;
     struct call_queue calls;
     TAILQ_INIT(&calls);
-    q->reads = calloc(q->count, sizeof *q->reads);
-    CHECK(q->reads != NULL);
-    for (; q->reads_count < q->count; q->reads_count++) {
-        struct inner *read = inner_new(e, &o->op, q->list, LIST_HAS);
-        q->reads[q->reads_count] = read;
-        read->pinned = true;
-        read->call.items = &q->items[q->reads_count];
-        read->call.item_count = 1;
-        TAILQ_INSERT_TAIL(&calls, &read->call, link);
-        TAILQ_INSERT_TAIL(&q->list->active, &read->call, active);
-    }
+    q->read = inner_new(e, &o->op, q->list, LIST_HAS);
+    q->read->pinned = true;
+    q->read->found = q->in;
+    q->read->call.items = q->items;
+    q->read->call.item_count = q->count;
+    TAILQ_INSERT_TAIL(&calls, &q->read->call, link);
+    TAILQ_INSERT_TAIL(&q->list->active, &q->read->call, active);
     view_start_reads(e, q->list, &calls, q->head);
 }
 
-static bool reads_are_done(const struct tx_question *q)
+static void take_read(struct op_tx *o)
 {
-    size_t i = 0;
-    while (i < q->reads_count && q->reads[i]->done) {
-        i++;
-    }
-    return i == q->reads_count;
-}
-
-static void take_reads(struct op_tx *o)
-{
-    struct tx_question *q = &o->question;
-    for (size_t i = 0; i < q->reads_count; i++) {
-        const struct list_call *call = &q->reads[i]->call;
-        if (call->status == LIST_EXISTS) {
-            o->state = TX_AGAIN; /* it was compacted away meanwhile */
-        } else if (call->status == LIST_SERVER_ERROR || call->status == LIST_CLIENT_ERROR) {
-            tx_fail_undone(o, call->error);
-        }
-        q->in[i] = call->number > 0;
+    const struct list_call *call = &o->question.read->call;
+    if (call->status == LIST_EXISTS) {
+        o->state = TX_AGAIN; /* it was compacted away meanwhile */
+    } else if (call->status == LIST_SERVER_ERROR || call->status == LIST_CLIENT_ERROR) {
+        tx_fail_undone(o, call->error);
     }
 }
 
@@ -96,10 +78,10 @@ enum progress tx_ask_step(struct engine *e, struct op_tx *o, const struct op_eve
         CO_RETURN(co);
     }
     ask_runs(e, o);
-    while (!reads_are_done(&o->question)) {
+    while (!o->question.read->done) {
         CO_AWAIT(co, "looking whether items are in a list");
     }
-    take_reads(o);
+    take_read(o);
     CO_END(co);
 }
 
@@ -123,6 +105,7 @@ enum progress tx_range_step(struct engine *e, struct op_tx *o, struct head *head
     while (!o->range->done) {
         CO_AWAIT(co, "reading the items at the end of a list");
     }
+    tx_count_memory(o);
     if (o->gather.full) {
         tx_fail(o, TX_FAILED, "the items take more than fold_memory_bytes (%llu), nothing done",
                 (unsigned long long)o->gather.limit_bytes);

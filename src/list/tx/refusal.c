@@ -11,6 +11,14 @@
 
 _Static_assert(TX_LISTS_MAX == INTENT_KEYS_MAX, "an intent names all lists");
 
+void tx_size_text(enum list_verb verb, uint64_t bytes, uint64_t most, char text[LIST_ERROR_MAX])
+{
+    snprintf(text, LIST_ERROR_MAX,
+             "%s: what it does to one list takes %llu bytes, and a quarter of "
+             "log_hard_limit_bytes is %llu: raise it, or use several transactions",
+             list_verb_word(verb), (unsigned long long)bytes, (unsigned long long)most);
+}
+
 const char *tx_list_refusal(const char *word, const struct list_policy *policy,
                             char text[LIST_ERROR_MAX])
 {
@@ -40,6 +48,19 @@ static const char *items_refusal(const struct list_policy *policy, const struct 
     return why;
 }
 
+/* Would the intent in the list that the items leave, where each of them is named, fit no log? */
+static bool never_fits(const struct list_call *call, char text[LIST_ERROR_MAX])
+{
+    uint64_t bytes = 0, most = tx_entries_bytes_max(call->lists[0].policy);
+    for (size_t i = 0; i < call->item_count; i++) {
+        bytes += entry_bytes(call->items[i].len);
+    }
+    if (bytes > most) {
+        tx_size_text(call->verb, bytes, most, text);
+    }
+    return bytes > most;
+}
+
 static const char *move_refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
 {
     const char *word = list_verb_word(call->verb), *what = NULL;
@@ -55,6 +76,9 @@ static const char *move_refusal(const struct list_call *call, char text[LIST_ERR
     }
     if (what != NULL) {
         snprintf(text, LIST_ERROR_MAX, "%s: %s", word, what);
+        return text;
+    }
+    if (never_fits(call, text)) {
         return text;
     }
     /* The items of a call are such as its own list takes: that is SRC. */

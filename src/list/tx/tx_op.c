@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/memory.h"
+
 void tx_fail(struct op_tx *o, enum tx_state state, const char *format, ...)
 {
     char text[LIST_ERROR_MAX]; /* an argument may be o->error */
@@ -19,6 +21,22 @@ void tx_fail_undone(struct op_tx *o, const char *text)
 {
     bool says_it = strstr(text, "nothing done") != NULL;
     tx_fail(o, TX_FAILED, says_it ? "%s" : "%s, nothing done", text);
+}
+
+void tx_count_memory(struct op_tx *o)
+{
+    size_t bytes = o->memory.bytes + o->plan.bytes + o->question.count * sizeof *o->question.in;
+    uint64_t elsewhere = o->gather.memory_bytes; /* counted where it is taken */
+    for (size_t i = 0; i < o->part_count; i++) {
+        const struct tx_part *part = &o->parts[i];
+        bytes += part->asked_cap * (sizeof *part->asked + sizeof *part->wanted);
+        elsewhere += part->entries->cap;
+    }
+    memory_count((int64_t)bytes - (int64_t)o->memory_bytes);
+    o->memory_bytes = bytes;
+    if (o->call != NULL) {
+        session_charge(o->call, bytes + elsewhere);
+    }
 }
 
 static bool creates(const struct tx_part *part)

@@ -17,7 +17,7 @@ struct tx_part {
     struct op_tx *tx;
 
     /* What the transaction does here: the entries of the intent, which begin anew with each plan.
-     * Items lie in op_tx.memory. */
+     * Items lie in op_tx.memory or plan. */
     struct block *entries;
     struct slice *asked; /* conditions: these items, */
     bool *wanted;        /* ... and whether they are to be in the list */
@@ -71,9 +71,9 @@ struct tx_question {
     struct list *list;
     struct head *head; /* a reference */
     const struct slice *items;
-    size_t count, reads_count;
+    size_t count;
     bool *in;
-    struct inner **reads;
+    struct inner *read;
 };
 
 struct op_tx {
@@ -83,6 +83,8 @@ struct op_tx {
     enum list_verb verb;
     int64_t count;       /* LIST_POPTO */
     struct arena memory; /* copies of the call's items */
+    struct arena plan;   /* what each plan makes anew */
+    size_t memory_bytes; /* of all that the transaction holds, as counted: tx_count_memory */
     struct slice *items; /* LIST_MOVE: each once */
     size_t item_count;
 
@@ -115,7 +117,7 @@ struct op_tx {
     struct gather gather; /* LIST_POPTO: the items at that end, */
     int64_t range_count;  /* ... so many at most */
     size_t found_count;   /* how many there were when it was planned */
-    size_t moved_count;   /* LIST_POPTO: those that were planned to be moved, in memory */
+    size_t moved_count;   /* those that were planned to be moved, in plan */
     struct slice *moved;
     bool no_additions; /* none may stand behind its intent in the first list */
 
@@ -144,6 +146,9 @@ static inline bool tx_goes_on(const struct op_tx *o)
 void tx_fail(struct op_tx *o, enum tx_state state, const char *format, ...) PRINTF_LIKE(3, 4);
 /* TX_FAILED with that text, which says "nothing done" at its end if it does not say so yet. */
 void tx_fail_undone(struct op_tx *o, const char *text);
+
+/* Counts what the transaction holds, and says whose it is. */
+void tx_count_memory(struct op_tx *o);
 
 /* Takes what was read of a list: may the transaction go on with it? */
 void tx_check_part(struct op_tx *o, const struct tx_part *part);
