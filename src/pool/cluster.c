@@ -84,35 +84,22 @@ static void send_to(struct cluster *c, struct node *node, struct exchange *x)
     upstream_submit(server_upstream(&node->server, x->op.key), x);
 }
 
-/* It cannot be sent now: no node has its vBucket. */
-static void wait_for_node(struct cluster *c, struct exchange *x)
-{
-    struct hold *hold = hold_of(c, x->op.vbucket);
-    hold->wants_map = true;
-    hold->due_us = cluster_now_us(c) + (uint64_t)pauses_ms[PAUSES - 1] * 1000;
-    cluster_add_waiting(c, &hold->fresh, x);
-    cluster_set_timer(c, hold->due_us);
-    cluster_want_map(c);
-}
-
 void cluster_route(struct cluster *c, struct exchange *x)
 {
     x->op.vbucket = shard_vbucket(x->op.key, c->map->vbucket_count);
     struct vbucket *vb = &c->vbuckets[x->op.vbucket];
-    if (LIKELY(vb->hold == NULL)) {
-        struct node *node = cluster_owner(c, x->op.vbucket, false);
-        if (LIKELY(node != NULL)) {
-            send_to(c, node, x);
-            return;
-        }
-    }
-    if (vb->hold != NULL) {
+    if (UNLIKELY(vb->hold != NULL)) {
         cluster_wait_or_end(c, &vb->hold->fresh, x);
-    } else if (cluster_has_room(c, x)) {
-        wait_for_node(c, x);
-    } else {
-        cluster_end(c, x, FAILURE_QUEUE_FULL);
+        return;
     }
+    struct node *node = cluster_owner(c, x->op.vbucket, false);
+    if (LIKELY(node != NULL)) {
+        send_to(c, node, x);
+        return;
+    }
+    /* That may last until an operator comes: clients must not wait for it one by one. */
+    cluster_end(c, x, FAILURE_NO_NODE);
+    cluster_want_map(c);
 }
 
 /* Sends it, or lets it wait for its turn. */
@@ -338,6 +325,16 @@ static void end_each_over(struct cluster *c, struct exchange_list *list)
     }
 }
 
+/* Other requests may come to wait in the hold while it is emptied. */
+static void end_held(struct cluster *c, struct hold *hold, enum exchange_failure failure)
+{
+    while (first_of(hold) != NULL) {
+        struct exchange_list *list = TAILQ_EMPTY(&hold->back) ? &hold->fresh : &hold->back;
+        cluster_end(c, cluster_take_waiting(c, list), failure);
+    }
+    end_hold(c, hold);
+}
+
 /* Sends what is held, in its order. */
 static void release(struct cluster *c, struct hold *hold)
 {
@@ -351,8 +348,7 @@ static void release(struct cluster *c, struct hold *hold)
     struct node *node = choose_node(c, hold);
     struct exchange_list all = TAILQ_HEAD_INITIALIZER(all);
     if (node == NULL) {
-        hold->wants_map = true;
-        hold->due_us = cluster_now_us(c) + (uint64_t)pauses_ms[PAUSES - 1] * 1000;
+        end_held(c, hold, FAILURE_NO_NODE);
         cluster_want_map(c);
         return;
     }
@@ -431,30 +427,17 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     cluster_set_timer(c, next_us);
 }
 
-/* Other requests may come to wait in a hold while it is emptied. */
-static void end_all_held(struct cluster *c)
-{
-    struct hold *hold;
-    while ((hold = TAILQ_FIRST(&c->holds)) != NULL) {
-        while (first_of(hold) != NULL) {
-            struct exchange_list *list = TAILQ_EMPTY(&hold->back) ? &hold->fresh : &hold->back;
-            cluster_end(c, cluster_take_waiting(c, list), FAILURE_TIMEOUT);
-        }
-        end_hold(c, hold);
-    }
-}
-
 void cluster_map_changed(struct cluster *c, bool other_count)
 {
     struct hold *hold;
-    if (other_count) {
-        end_all_held(c);
+    while (other_count && !TAILQ_EMPTY(&c->holds)) {
+        end_held(c, TAILQ_FIRST(&c->holds), FAILURE_TIMEOUT);
     }
     TAILQ_FOREACH(hold, &c->holds, link)
     {
         if (hold->wants_map && hold->due_us > cluster_now_us(c)) {
             const struct node *owner = cluster_owner(c, hold->vbucket, false);
-            bool helps = owner != NULL && &owner->server != hold->server;
+            bool helps = owner == NULL || &owner->server != hold->server;
             hold->due_us = helps ? cluster_now_us(c) : hold->due_us;
         }
     }

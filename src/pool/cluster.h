@@ -82,6 +82,8 @@ struct cluster {
     struct node *last_asked;
     struct map_source *source;         /* that tells the map over HTTP, or NULL */
     struct cluster_map *map;           /* NULL: none yet */
+    size_t without_node;               /* vBuckets of the map that no node has */
+    size_t told_without_node;          /* as the log says */
     struct node **of_map;              /* by the map's index of nodes */
     char map_error[CLUSTER_ERROR_MAX]; /* the last one in the log */
 

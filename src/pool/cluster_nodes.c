@@ -289,10 +289,42 @@ static int find_nodes(struct cluster *c, const struct cluster_map *map,
     return 0;
 }
 
+/* A rebalance takes them back one by one: the log tells the first and the worst, and the end. */
+static void tell_without_node(struct cluster *c)
+{
+    const char *pool = c->context->config->name;
+    if (c->without_node > c->told_without_node && c->context->watch) {
+        log_error(
+            "pool %s: %zu of %zu vBuckets have no node: requests for their keys fail until the "
+            "cluster gives them one",
+            pool, c->without_node, c->map->vbucket_count);
+    } else if (c->without_node == 0 && c->told_without_node > 0 && c->context->watch) {
+        log_info("pool %s: each vBucket has a node again", pool);
+    }
+    if (c->without_node == 0 || c->without_node > c->told_without_node) {
+        c->told_without_node = c->without_node;
+    }
+}
+
+/* old_count: of vBuckets, in the map before. */
+static void count_vbuckets(struct cluster *c, size_t old_count)
+{
+    size_t old_without = c->without_node, count = c->map->vbucket_count;
+    c->without_node = 0;
+    for (size_t i = 0; i < count; i++) {
+        c->without_node += cluster_owner(c, (uint16_t)i, false) == NULL;
+    }
+    /* Of all pools of the worker: the differences add up. */
+    metric_add(c->context->metrics, METRIC_cluster_vbuckets, count - old_count);
+    metric_add(c->context->metrics, METRIC_cluster_vbuckets_without_node,
+               c->without_node - old_without);
+    tell_without_node(c);
+}
+
 static void use_map(struct cluster *c, struct cluster_map *map)
 {
     struct node *node;
-    bool other_count = c->map != NULL && c->map->vbucket_count != map->vbucket_count;
+    size_t old_count = c->map == NULL ? 0 : c->map->vbucket_count;
     cluster_map_destroy(&c->map);
     c->map = map;
     c->map_error[0] = '\0';
@@ -314,7 +346,8 @@ static void use_map(struct cluster *c, struct cluster_map *map)
             connect_node(node);
         }
     }
-    cluster_map_changed(c, other_count);
+    count_vbuckets(c, old_count);
+    cluster_map_changed(c, old_count != 0 && old_count != map->vbucket_count);
 }
 
 static void note_bad_map(struct cluster *c, const struct server_config *from, const char *error)

@@ -66,6 +66,7 @@ void cluster_end(struct cluster *c, struct exchange *x, enum exchange_failure fa
     if (x->failure == FAILURE_NONE) {
         x->failure = (uint8_t)failure;
     }
+    x->code = x->failure == FAILURE_NO_NODE ? 0 : x->code; /* that was another node's, earlier */
     x->server = NULL;
     change_turn_end(c, x);
     TAILQ_INSERT_TAIL(&c->ended, x, link);
@@ -95,6 +96,10 @@ static void explain(const struct cluster *c, const struct exchange *x, char *tex
     switch (x->failure) {
     case FAILURE_QUEUE_FULL:
         snprintf(text, cap, "pool %s: queue full", pool);
+        return;
+    case FAILURE_NO_NODE:
+        snprintf(text, cap, "pool %s: no node has vBucket %u, which this key is in, nothing done",
+                 pool, x->op.vbucket);
         return;
     case FAILURE_WITHDRAWN:
         snprintf(text, cap, "pool %s: withdrawn, not sent", pool);

@@ -17,6 +17,7 @@
     FAILURE(STALE, BE_EXISTS, ": connected anew since") \
     FAILURE(NO_CAS, BE_DOWN, ": runs without CAS (-C): start it without -C") \
     FAILURE(TIMEOUT, BE_DOWN, ": timeout, not sent") \
+    FAILURE(NO_NODE, BE_DOWN, "") /* a cluster's, not a node's: see cluster_deliver */ \
     FAILURE(WITHDRAWN, BE_DOWN, ": withdrawn, not sent") \
     FAILURE(CLOSING, BE_DOWN, ": shutting down, not sent") \
     FAILURE(TIMEOUT_LOST, BE_LOST, ": timeout, outcome unknown") \

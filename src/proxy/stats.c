@@ -75,10 +75,24 @@ static uint64_t transaction_age_s(const struct shared *shared, int64_t now_s)
     return age_s;
 }
 
+/* Each worker has read the cluster's map by itself; the one that sees most is right, or will be. */
+static uint64_t metric_max(const struct shared *shared, unsigned which)
+{
+    uint64_t max = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        uint64_t one = metric_get(&shared->workers[i]->metrics, which);
+        max = one > max ? one : max;
+    }
+    return max;
+}
+
 static uint64_t metric_shown(struct shared *shared, unsigned which, int64_t now_s)
 {
     if (which == METRIC_transaction_age) {
         return transaction_age_s(shared, now_s);
+    }
+    if (which == METRIC_cluster_vbuckets || which == METRIC_cluster_vbuckets_without_node) {
+        return metric_max(shared, which);
     }
     return metric_sum(shared, which) - atomic_load(&shared->baseline[which]);
 }

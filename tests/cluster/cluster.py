@@ -164,3 +164,10 @@ class Cluster:
                     self.vbuckets[vbucket].fail_over()
                     self.owners[vbucket] = self.members[vbucket % len(self.members)]
             self.revision += 1
+
+    def lose(self, index):
+        """The node is failed over, and its vBuckets have no replica: no node has them."""
+        with self.lock:
+            self.members.remove(index)
+            self.owners = [-1 if owner == index else owner for owner in self.owners]
+            self.revision += 1

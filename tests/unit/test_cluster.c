@@ -316,6 +316,49 @@ static void the_name_of_a_node_outlives_it(void **state)
     assert_string_equal(name, config->pools[0].servers[0].name);
 }
 
+/* No replica was there: such requests end at once, also those that were held, and are done again
+ * when the cluster has given their vBuckets a node. */
+static void vbuckets_without_a_node(void **state)
+{
+    (void)state;
+    struct probe held, same, other, probes[20];
+    char key[32], text[128], kept[32];
+    choose_key(key, 2);
+    choose_key(kept, 0);
+    assert_int_equal(ask(&held, BE_SET, key, "x"), BE_STORED);
+    fake_cluster_tell("refuse 2 86 86 86 86 86 86");
+    submit(&held, BE_SET, key, "y");
+    while (held.x.attempts < 3 || held.x.server != NULL) {
+        turn();
+    }
+    submit(&same, BE_FETCH, key, "");
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_vbuckets_without_node), 0);
+    fake_cluster_tell("lose 2");
+    until(&held.done);
+    until(&same.done);
+    uint16_t vbucket = shard_vbucket(slice_of(key), VBUCKETS);
+    snprintf(text, sizeof text,
+             "pool docs: no node has vBucket %u, which this key is in, nothing done", vbucket);
+    assert_int_equal(same.reply.status, BE_DOWN);
+    assert_string_equal(same.text, text);
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_vbuckets), VBUCKETS);
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_vbuckets_without_node), VBUCKETS / NODES);
+    for (int i = 0; i < 20; i++) {
+        submit(&probes[i], i % 2 == 0 ? BE_SET : BE_FETCH, key, "z");
+    }
+    turn();
+    for (int i = 0; i < 20; i++) {
+        assert_true(probes[i].done && probes[i].reply.status == BE_DOWN);
+        assert_string_equal(probes[i].text, text);
+    }
+    assert_int_equal(ask(&other, BE_SET, kept, "x"), BE_STORED);
+    fake_cluster_tell("rebalance");
+    while (metric_get(&metrics, METRIC_cluster_vbuckets_without_node) > 0) {
+        turn();
+    }
+    assert_int_equal(ask(&other, BE_SET, key, "x"), BE_STORED);
+}
+
 /* With fewer vBuckets, and with more: each key is in another one. What waits, or comes back, is of
  * the old bucket. */
 static void a_bucket_that_was_made_anew(void **state)
@@ -499,6 +542,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_end_of_the_pool_ends_what_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(moved_keys_and_nodes_that_leave, setup, teardown),
         cmocka_unit_test_setup_teardown(the_name_of_a_node_outlives_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(vbuckets_without_a_node, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bucket_that_was_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(durable_changes_of_a_key_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_waits_for_its_turn_may_end_there, setup,

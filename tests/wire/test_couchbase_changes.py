@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from couchbase_support import Cluster, keys_of, sections
+from couchbase_support import Cluster, keys_of, sections, vbucket_of
 from harness import TIMEOUT_S, wait_until
 from test_names_support import FakeDns, name_config
 
@@ -183,6 +183,30 @@ def test_a_node_that_is_stopped_and_started(cluster, conn):
     cluster.nodes[1].start()
     wait_until("it is back", lambda: conn.cmd(f"set {keys[0]} 0 0 1", "y") == b"STORED")
     assert conn.get(keys[0]) == b"y"
+
+
+def test_vbuckets_without_a_node_fail_at_once(cluster, conn, daemon):
+    """A pipeline of requests for them is answered, whatever the time that one may have."""
+    lost, kept = keys_of(cluster, 2, 200), keys_of(cluster, 0, 5)
+    for key in (lost[0], kept[0]):
+        assert conn.set(key, "x") == b"STORED"
+    cluster.lose(2)
+    wait_until("the map", lambda: conn.stats()["cluster_vbuckets_without_node"] == "21")
+    assert conn.stats()["cluster_vbuckets"] == "64"
+    conn.send("".join(f"get {key}\r\n" for key in lost) + f"mn\r\n")
+    for key in lost:
+        text = f"no node has vBucket {vbucket_of(key.encode(), 64)}, which this key is in"
+        assert conn.line().decode() == f"SERVER_ERROR pool documents: {text}, nothing done"
+    assert conn.line() == b"MN"
+    assert {conn.cmd(f"ladd {key} x").split(b" vBucket")[0] for key in lost} == {
+        b"STORED", b"SERVER_ERROR pool documents: no node has"}
+    assert all(conn.set(key, "x") == b"STORED" for key in kept)
+    cluster.rebalance()
+    wait_until("all have one", lambda: conn.stats()["cluster_vbuckets_without_node"] == "0")
+    assert all(conn.set(key, "x") == b"STORED" for key in lost)
+    daemon.wait_for_log("each vBucket has a node again")
+    log = daemon.log()
+    assert log.count("21 of 64 vBuckets have no node") == 1 and log.count("have no node") == 1
 
 
 @pytest.mark.parametrize("status", [0x07, 0x09, 0x0D, 0x82, 0x85, 0x86, 0xA2, 0xA4])
