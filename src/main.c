@@ -136,7 +136,7 @@ static int report_config(const struct mclistd *m)
                 unknown == 1 ? " has" : "s have");
     }
     fprintf(stderr, "\n");
-    return EX_OK;
+    return m->options.probe && !preview_probe(m->config, stderr) ? EX_CONFIG : EX_OK;
 }
 
 /* --- signals ------------------------------------------------------------------------------ */

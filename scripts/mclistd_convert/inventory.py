@@ -21,7 +21,8 @@ SHOWN_MAX = 100        # of each kind; a file has them all
 # What an item, or a list, is found to be. Of those in NOT_LISTS nothing is touched.
 LIST, NATIVE, PART, OTHER, MISSING = "list", "native", "part", "other", "missing"
 ORPHAN, FLAGS, FORM, BAD_KEY, SHARED = "orphan", "flags", "form", "key", "shared"
-NOT_LISTS = (FLAGS, FORM, BAD_KEY, SHARED, ORPHAN)
+STRAY = "stray"
+NOT_LISTS = (FLAGS, FORM, BAD_KEY, SHARED, ORPHAN, STRAY)
 TITLES = {
     LIST: "lists of the dialect",
     NATIVE: "native lists",
@@ -33,6 +34,7 @@ TITLES = {
     BAD_KEY: "items whose keys no list can have",
     SHARED: "items that lists of two prefixes would have",
     ORPHAN: "parts of lists that are not there",
+    STRAY: "items on memcacheds where the proxies do not look for them",
 }
 
 
@@ -47,12 +49,14 @@ class Inventory:
         self.stored, self.worlds, self.section = stored, worlds, section
         self.kinds = collections.defaultdict(dict)
         self.contents = {}
+        self.stray_lists = set()  # of which items are where the proxies do not look for them
         self.owners = set()  # that were looked at since a part of theirs was found
         self.lock = threading.Lock()
 
     def note(self, kind, name, note=""):
         with self.lock:
-            self.kinds[kind][name] = note
+            if kind != LIST or name not in self.stray_lists:
+                self.kinds[kind][name] = note
 
     def lists(self):
         return sorted(self.kinds[LIST])
@@ -63,6 +67,17 @@ class Inventory:
         with self.lock:
             self.kinds[LIST].pop(key, None)
             self.kinds[FORM][key] = reason
+
+    def leave_stray(self, name):
+        """An item that the proxies do not find, and the list that it belongs to."""
+        owners = {claim.owner for claim in layout.claims_on(name, self.worlds)} | {name}
+        with self.lock:
+            self.stray_lists |= owners
+            for owner in owners:
+                self.kinds[LIST].pop(owner, None)
+            for kind in (NATIVE, PART, ORPHAN):
+                self.kinds[kind].pop(name, None)
+            self.kinds[STRAY][name] = ""
 
     def not_lists(self):
         return sum(len(self.kinds[kind]) for kind in NOT_LISTS)

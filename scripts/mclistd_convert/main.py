@@ -5,7 +5,7 @@ import argparse
 import os
 import sys
 
-from mclistd_convert import files
+from mclistd_convert import files, placement
 from mclistd_convert.inventory import LIST, MISSING, NATIVE, Inventory
 from mclistd_convert.restore import restore
 from mclistd_convert.run import Run, take_inventory
@@ -80,6 +80,9 @@ def make_parser():
         "made if it is not there, added to if it is")
     add("--parallel", type=int, default=4, metavar="N", help="connections (4)")
     add("--rate", type=float, default=0, metavar="N", help="lists converted per second, at most")
+    add("--leave-strays", action="store_true",
+        help="leave lists alone of which items are on memcacheds where the proxies do not look for "
+        "them, and convert the others; else nothing is converted then")
     add("--allow-empty", action="store_true", help="do not fail when there are no lists")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="only take the inventory")
@@ -198,6 +201,7 @@ def convert(options, inventory, keys):
     alone, failures = look(options, inventory, keys)
     warn_incomplete(options)
     inventory.look_again_at_parts()
+    placement.check(options, inventory, inventory.worlds[0].pool_of(inventory.section))
     if options.inventory:
         files.write_inventory(options.inventory, inventory)
     if options.dry_run:

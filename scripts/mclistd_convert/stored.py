@@ -40,6 +40,7 @@ class Stored:
         self.addresses = list(dict.fromkeys(addresses))
         self.local = threading.local()
         self.incomplete = set()  # those that leave out items when they name them
+        self.places = {}         # {name: {address}} of all items that were read
 
     def server(self, address):
         servers = self.local.__dict__.setdefault("servers", {})
@@ -75,6 +76,7 @@ class Stored:
             for key, item in self.server(address).items_of(keys):
                 if item is not None:
                     found.setdefault(key, []).append((address, item))
+                    self.places.setdefault(key, set()).add(address)
         return found
 
     def has_head(self, key):

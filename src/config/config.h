@@ -90,6 +90,7 @@ struct pool_config {
     enum pool_distribution distribution;
     enum pool_hash hash;
     uint32_t hash_cache_bytes; /* memory per worker for keys whose server is known; 0 = none */
+    uint32_t placement_names;  /* per server, looked at when the proxy starts; 0 = none */
     uint32_t connections;      /* per server and worker */
     uint32_t connect_timeout_ms;
     uint32_t timeout_ms;     /* from submission to answer */

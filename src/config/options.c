@@ -20,6 +20,8 @@ static const char help_text[] =
     "\n"
     "  -c, --config FILE    read the configuration from FILE\n"
     "  -t, --test-config    check the configuration and end; with -v print it\n"
+    "      --probe          with -t: also ask the servers whether the items of lists lie where\n"
+    "                       distribution and hash look for them\n"
     "  -p, --port N         listen on port N (default 11220)\n"
     "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
     "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
@@ -60,7 +62,7 @@ static int take_list(const char **option, char letter, const char *value)
 }
 
 /* Of options without a letter. */
-enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY };
+enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY, OPTION_PROBE };
 
 static int refuse_word(const char *word)
 {
@@ -69,6 +71,14 @@ static int refuse_word(const char *word)
             "Try mclistd --help.\n",
             word);
     return EX_USAGE;
+}
+
+static int check_together(const struct options *options)
+{
+    if (options->probe && !options->test_only) {
+        return usage_error("--probe: expected with -t");
+    }
+    return EX_OK;
 }
 
 int options_parse(int argc, char **argv, struct options *options)
@@ -85,6 +95,7 @@ int options_parse(int argc, char **argv, struct options *options)
         {"help", no_argument, NULL, 'h'},
         {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
         {"try", no_argument, NULL, OPTION_TRY},
+        {"probe", no_argument, NULL, OPTION_PROBE},
         {NULL, 0, NULL, 0},
     };
     int letter;
@@ -114,6 +125,9 @@ int options_parse(int argc, char **argv, struct options *options)
         case OPTION_REQUIRE_POOL:
             options->require_pool = true;
             break;
+        case OPTION_PROBE:
+            options->probe = true;
+            break;
         case OPTION_TRY:
             options->is_try = true;
             break;
@@ -137,10 +151,7 @@ int options_parse(int argc, char **argv, struct options *options)
             return EX_USAGE;
         }
     }
-    if (optind < argc) {
-        return refuse_word(argv[optind]);
-    }
-    return EX_OK;
+    return optind < argc ? refuse_word(argv[optind]) : check_together(options);
 }
 
 int options_apply(struct config *config, const struct options *options)

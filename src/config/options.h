@@ -21,6 +21,7 @@ struct options {
     unsigned more_log;
     bool test_only;
     bool require_pool;
+    bool probe;
     bool is_try;
 };
 

@@ -128,6 +128,8 @@ static const struct config_key keys[] = {
      "hash of the keys; default: the one that clients use with that distribution"},
     {MEMCACHED("hash_cache_bytes", hash_cache_bytes), TYPE_BYTES, 0, 1 * G, "4m", "bytes", NULL,
      "memory per worker for the servers of recent keys, where MD5 finds them; 0: none"},
+    {MEMCACHED("placement_names", placement_names), TYPE_COUNT, 0, 1000000, "1000", "", NULL,
+     "names of items that the proxy asks each server for when it starts with lists of dialects, to see whether distribution and hash are those of the clients that keep them; 0: none"},
     {POOL("connections", connections), TYPE_COUNT, 1, 64, "1", "", NULL,
      "connections per worker and server"},
     {POOL("connect_timeout_ms", connect_timeout_ms), TYPE_COUNT, 1, 600000, "500", "ms", NULL,

@@ -100,18 +100,13 @@ static void do_flush_all(struct client *client, const struct request *request, s
 
 static void do_stats(struct client *client, const struct request *request)
 {
-    struct slice args = request->args;
-    struct slice group;
     struct chain text;
     chain_init(&text);
-    if (!token_next(&args, &group)) {
-        group = SLICE_NONE;
-    }
-    if (stats_answer(client->worker, group, &text)) {
+    struct slice error = stats_answer(client->worker, request->args, &text);
+    if (error.len == 0) {
         pending_answer_text(client, &text);
     } else {
-        /* As memcached answers it; tests of clients insist. */
-        refuse(client, false, SLICE_LIT("ERROR\r\n"));
+        refuse(client, false, error);
     }
     chain_fini(&text);
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "config/table.h"
 #include "config/value.h"
+#include "pool/placement.h"
 #include "pool/resolver.h"
 
 /* Have all names been looked up? */
@@ -144,4 +145,22 @@ size_t preview_print(const struct config *config, FILE *out)
     }
     print_lists(config, out);
     return unknown;
+}
+
+bool preview_probe(const struct config *config, FILE *out)
+{
+    char error[CONFIG_ERROR_MAX];
+    bool good = true;
+    struct resolver *resolver = resolver_create(config, error);
+    for (size_t p = 0; p < config->pool_count; p++) {
+        struct placement_found found;
+        char text[PLACEMENT_TEXT_MAX];
+        if (placement_matters(config, p, false)) {
+            placement_look(config, p, resolver, NULL, &found);
+            fprintf(out, "%s\n", placement_text(&config->pools[p], &found, text));
+            good = good && found.best == found.fitting;
+        }
+    }
+    resolver_destroy(&resolver);
+    return good;
 }

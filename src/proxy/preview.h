@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a start with a configuration would do, in words: for `mclistd -t`. Names of servers are
- * looked up as the daemon would; nothing is listened on, and no server is connected to.
+ * looked up as the daemon would; nothing is listened on, and no server is connected to, unless they
+ * are to be probed.
  */
 #ifndef PROXY_PREVIEW_H
 #define PROXY_PREVIEW_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "config/config.h"
@@ -14,5 +16,10 @@
  * Returns how many servers' names have no address now: such a server is down until its name has
  * one, but the daemon starts. */
 size_t preview_print(const struct config *config, FILE *out);
+
+/* Asks the memcacheds of pools with several of them which items of lists they have, and writes a
+ * line for each such pool: do they lie where this configuration looks for them? Returns whether
+ * they do, as far as can be seen: false where another distribution or hash fits more of them. */
+bool preview_probe(const struct config *config, FILE *out);
 
 #endif

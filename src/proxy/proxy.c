@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "list/core/cache.h"
 #include "list/core/run_index.h"
+#include "pool/placement.h"
 #include "pool/resolver.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/shared.h"
@@ -23,6 +24,7 @@
 
 struct proxy {
     struct shared shared;
+    struct placement_watch *placement; /* NULL: nothing to look at */
 };
 
 /* Policies that keep the default's cache size share its cache; one that names a size of its own
@@ -90,6 +92,8 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);
+    } else {
+        p->placement = placement_start(config, s->resolver);
     }
     return p;
 }
@@ -122,6 +126,7 @@ void proxy_stop(struct proxy **slot)
     struct proxy *p = *slot;
     *slot = NULL;
     struct shared *s = &p->shared;
+    placement_stop(&p->placement);
     for (size_t i = 0; i < s->worker_count; i++) {
         worker_order(s->workers[i], WORKER_STOP);
     }

@@ -14,7 +14,9 @@
 #include "list/core/cache.h"
 #include "list/core/run_index.h"
 #include "list/core/metrics.h"
+#include "pool/placement.h"
 #include "pool/pool.h"
+#include "proto/client/request_parse.h"
 #include "proxy/shared.h"
 #include "proxy/worker.h"
 
@@ -324,12 +326,55 @@ static bool is_empty_group(struct slice group)
     return false;
 }
 
-bool stats_answer(struct worker *w, struct slice group, struct chain *out)
+/* --- where keys are --- */
+
+static const struct pool_config *pool_named(const struct config *config, struct slice name)
 {
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (slice_equal(name, slice_of(config->pools[i].name))) {
+            return &config->pools[i];
+        }
+    }
+    return NULL;
+}
+
+/* POOL RULE KEY...: for scripts, which cannot compute what libmemcached does. */
+static struct slice show_places(struct worker *w, struct slice args, struct chain *out)
+{
+    struct slice name, rule, key;
+    if (!token_next(&args, &name) || !token_next(&args, &rule)) {
+        return SLICE_LIT("CLIENT_ERROR usage: stats where POOL -|DISTRIBUTION/HASH KEY...\r\n");
+    }
+    const struct pool_config *pool = pool_named(w->config, name);
+    if (pool == NULL || pool->type != POOL_MEMCACHED) {
+        return SLICE_LIT("CLIENT_ERROR stats where: no pool of memcacheds has that name\r\n");
+    }
+    struct shard *shard = placement_rule(pool, rule);
+    if (shard == NULL) {
+        return SLICE_LIT("CLIENT_ERROR stats where: expected -, or DISTRIBUTION/HASH as the "
+                         "configuration has them\r\n");
+    }
+    while (token_next(&args, &key)) {
+        struct slice server = slice_of(pool->servers[shard_index(shard, key)].name);
+        const struct slice parts[] = {SLICE_LIT("STAT "), key, SLICE_LIT(" "), server,
+                                      SLICE_LIT("\r\n")};
+        for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+            chain_copy_slice(out, parts[i]);
+        }
+    }
+    shard_destroy(&shard);
+    return SLICE_NONE;
+}
+
+struct slice stats_answer(struct worker *w, struct slice args, struct chain *out)
+{
+    struct slice group = SLICE_NONE;
+    struct slice error = SLICE_NONE;
+    (void)token_next(&args, &group);
     if (slice_equal(group, SLICE_LIT("reset"))) {
         reset(w->shared);
         chain_copy_slice(out, SLICE_LIT("RESET\r\n"));
-        return true;
+        return SLICE_NONE;
     }
     if (group.len == 0) {
         show_counters(w, out);
@@ -337,11 +382,13 @@ bool stats_answer(struct worker *w, struct slice group, struct chain *out)
         show_backends(w, out);
     } else if (slice_equal(group, SLICE_LIT("settings"))) {
         config_print(w->config, show_setting, out);
+    } else if (slice_equal(group, SLICE_LIT("where"))) {
+        error = show_places(w, args, out);
     } else if (slice_equal(group, SLICE_LIT("sizes"))) {
         line(out, "sizes_status disabled"); /* as a memcached that does not count them */
     } else if (!is_empty_group(group)) {
-        return false;
+        error = SLICE_LIT("ERROR\r\n"); /* as memcached answers it; tests of clients insist */
     }
     chain_copy_slice(out, SLICE_LIT("END\r\n"));
-    return true;
+    return error;
 }

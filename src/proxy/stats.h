@@ -5,8 +5,6 @@
 #ifndef PROXY_STATS_H
 #define PROXY_STATS_H
 
-#include <stdbool.h>
-
 #include "base/chain.h"
 #include "base/slice.h"
 
@@ -18,8 +16,8 @@
 
 struct worker;
 
-/* Appends the whole answer of `stats GROUP` (empty: the counters) to out. Returns false when there
- * is no such group. */
-bool stats_answer(struct worker *worker, struct slice group, struct chain *out);
+/* Appends the whole answer of `stats ARGS` (empty: the counters) to out. Returns an empty slice, or
+ * the line of error where there is no such group or its words are wrong; it lives for ever. */
+struct slice stats_answer(struct worker *worker, struct slice args, struct chain *out);
 
 #endif
