@@ -76,14 +76,14 @@ MAIN_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard src/main.c))
 SUPPORT_SRC := $(sort $(wildcard tests/unit/support_*.c))
 SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(CHECKED)/%.o)
 UNIT_SRC    := $(sort $(wildcard $(if $(ONLY),$(ONLY:%=tests/unit/test_%.c),tests/unit/test_*.c)))
-UNIT_BIN    := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%)
+UNIT_BIN    := $(B)/unit/tests
 
 SIM_SRC := $(sort $(wildcard tests/sim/*.c))
 SIM_OBJ := $(SIM_SRC:%.c=$(CHECKED)/%.o)
 SIM_LIB := $(foreach d,base proto config list dialect,$(filter $(CHECKED)/src/$(d)/%,$(CHECKED_OBJ)))
 SIM_BIN := $(if $(SIM_SRC),$(B)/sim)
 
-UNIT_OBJ  := $(UNIT_SRC:%.c=$(CHECKED)/%.o)
+UNIT_OBJ  := $(UNIT_SRC:%.c=$(CHECKED)/%.o) $(CHECKED)/tests/unit/run.o
 ALL_OBJ   := $(OBJ) $(MAIN_OBJ) $(CHECKED_OBJ) $(SUPPORT_OBJ) $(SIM_OBJ) $(UNIT_OBJ)
 C_FILES    = $(sort $(wildcard src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch]))
 JOBS      := -j$(shell nproc 2>/dev/null || echo 2)
@@ -134,8 +134,17 @@ $(OBJ) $(MAIN_OBJ): DAEMON_CFLAGS = $(LTO)
 $(BIN): $(OBJ) $(MAIN_OBJ)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/unit/test_%: $(CHECKED)/tests/unit/test_%.o $(SUPPORT_OBJ) $(CHECKED_OBJ)
+# One program for all unit tests: the main() of each file goes by the file's name, and run.c calls it.
+UNIT_FLAGS = -Dmain=$(notdir $*)_main $(call accepted,-Wno-missing-prototypes)
+$(CHECKED)/tests/unit/test_%.o: private ALL_CFLAGS += $(UNIT_FLAGS)
+$(CHECKED)/tests/unit/run.o: private ALL_CPPFLAGS += -I$(B)
+$(CHECKED)/tests/unit/run.o: $(B)/unit/names.h
+UNIT_NAMES := $(foreach t,$(UNIT_SRC:tests/unit/%.c=%),UNIT_TESTS($(t)))
+$(B)/unit/names.h: FORCE
 	@mkdir -p $(@D)
+	@echo '$(UNIT_NAMES)' | cmp -s - $@ || echo '$(UNIT_NAMES)' > $@
+
+$(UNIT_BIN): $(UNIT_OBJ) $(SUPPORT_OBJ) $(CHECKED_OBJ)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(B)/sim: $(SIM_OBJ) $(SIM_LIB)
@@ -176,16 +185,16 @@ check: ## the quick round before a commit: style, unit tests, simulator, wire te
 	$(MAKE) $(JOBS) e2e PYTEST_ARGS='-m "not slow"'
 
 # Each on its own, so that -j runs several at a time; one that fails does not stop the others.
-UNIT_RUN := $(UNIT_BIN:%=%.run)
+UNIT_RUN := $(UNIT_SRC:tests/unit/%.c=$(B)/unit/%.run)
 
 .PHONY: unit
 unit: $(UNIT_RUN) ## unit tests (ONLY="name name")
-	@for t in $(UNIT_BIN); do test ! -e $$t.failed || exit 1; done
+	@for t in $(UNIT_RUN:.run=); do test ! -e $$t.failed || exit 1; done
 
 .PHONY: $(UNIT_RUN)
-$(UNIT_RUN): %.run: %
+$(UNIT_RUN): %.run: $(UNIT_BIN)
 	@rm -f $*.failed; \
-	if timeout 300 $(RUNNER) $* >$*.log 2>&1; then \
+	if timeout 300 $(RUNNER) $(UNIT_BIN) $(@F:.run=) >$*.log 2>&1; then \
 	    sed -n "s|^\[  PASSED  \] \(.*\) test(s).*|ok      $(@F:.run=): \1|p" $*.log; \
 	else \
 	    code=$$?; touch $*.failed; \

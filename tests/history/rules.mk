@@ -19,6 +19,6 @@ $(B)/check-history: $(HISTORY_ROOM)/main.o $(HISTORY_LIB) $(HISTORY_BASE)
 $(B)/make-history: $(HISTORY_ROOM)/make_history.o $(HISTORY_ROOM)/generate.o $(HISTORY_LIB) $(HISTORY_BASE)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^
 
-$(B)/unit/test_history $(B)/unit/test_history_hints: $(HISTORY_LIB) $(HISTORY_TRY)
+$(UNIT_BIN): $(HISTORY_LIB) $(HISTORY_TRY)
 
 -include $(HISTORY_OBJ:.o=.d)

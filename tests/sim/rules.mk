@@ -2,4 +2,4 @@
 # The simulator also shows its runs to the checker of histories.
 $(B)/sim: $(HISTORY_LIB)
 
-$(B)/unit/test_events: $(CHECKED)/tests/sim/events.o
+$(UNIT_BIN): $(CHECKED)/tests/sim/events.o
