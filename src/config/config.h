@@ -72,7 +72,7 @@ enum pool_durability {
     POOL_DURABILITY_PERSIST_MAJORITY
 };
 /* Which of the addresses of a cluster's nodes the proxy connects to. */
-enum pool_network { NETWORK_DEFAULT, NETWORK_EXTERNAL };
+enum pool_network { NETWORK_AUTO, NETWORK_DEFAULT, NETWORK_EXTERNAL };
 
 /* What reads of plain keys are answered whose server cannot be asked. */
 enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };

@@ -29,7 +29,7 @@ static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL}
 static const char *const types[] = {"memcached", "couchbase", NULL};
 static const char *const durabilities[] = {"none", "majority", "majority_persist",
                                            "persist_majority", NULL};
-static const char *const networks[] = {"default", "external", NULL};
+static const char *const networks[] = {"auto", "default", "external", NULL};
 static const char *const distributions[] = {"ketama_weighted", "ketama", "modula", NULL};
 static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc",
                                      "fnv1_64", "fnv1a_64",      "fnv1_32", "fnv1a_32",
@@ -159,8 +159,8 @@ static const struct config_key keys[] = {
      "whether the proxy sends the password as it is to a node that offers no SCRAM, or refuses it"},
     {COUCHBASE("durability", durability), TYPE_WORD, 0, 0, "none", "", durabilities,
      "how many nodes must have a change before it is answered, in memory or on disk: see Couchbase's documentation"},
-    {COUCHBASE("network", network), TYPE_WORD, 0, 0, "default", "", networks,
-     "which addresses of the nodes the proxy connects to: their own, or the alternate ones that the cluster calls external"},
+    {COUCHBASE("network", network), TYPE_WORD, 0, 0, "auto", "", networks,
+     "which addresses of the nodes the proxy connects to: their own, the alternate ones that the cluster calls external, or auto: those of which one was reached first"},
     {COUCHBASE("tls", tls), TYPE_YES_NO, 0, 0, "no", "", NULL,
      "whether connections to the nodes are encrypted, and their certificates checked; servers without a port: 11207 then"},
     {COUCHBASE("ca_file", ca_file), TYPE_TEXT, 0, 1, "", "", NULL,

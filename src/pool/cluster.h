@@ -84,7 +84,7 @@ struct cluster {
     struct cluster_map *map;           /* NULL: none yet */
     size_t without_node;               /* vBuckets of the map that no node has */
     size_t told_without_node;          /* as the log says */
-    struct node **of_map;              /* by the map's index of nodes */
+    struct node **of_map;              /* by the map's index of nodes; NULL: it shows no way */
     char map_error[CLUSTER_ERROR_MAX]; /* the last one in the log */
 
     struct vbucket *vbuckets;   /* as many as there may ever be */
@@ -146,9 +146,10 @@ static inline void exchange_answer(struct pool_context *context, struct exchange
 void cluster_learn(struct cluster *cluster, struct server *from, const struct handshake *hs);
 /* A node has sent its map: of a handshake, of a refusal, or asked for. */
 void cluster_take_map(struct cluster *cluster, struct server *from, struct slice json);
-/* The same of any server; *hash is of the map that it sent last. False when that cannot be used. */
-bool cluster_take_map_of(struct cluster *cluster, const struct server_config *from, uint64_t *hash,
-                         struct slice json);
+/* The same of any server; reached: where that was found; *hash is of the map that it sent last.
+ * False when that cannot be used. */
+bool cluster_take_map_of(struct cluster *cluster, const struct server_config *from,
+                         const struct address *reached, uint64_t *hash, struct slice json);
 
 /* Between the files. */
 /* Sends the request, or holds it with those of its vBucket. */

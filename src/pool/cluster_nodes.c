@@ -275,6 +275,9 @@ static int find_nodes(struct cluster *c, const struct cluster_map *map,
     CHECK(of_map != NULL);
     for (size_t i = 0; i < map->node_count; i++) {
         const struct cluster_node *at = &map->nodes[i];
+        if (at->port == 0) {
+            continue;
+        }
         of_map[i] = find_node(c, at->host, at->port);
         if (of_map[i] == NULL) {
             of_map[i] = add_node(c, at->host, at->port, error);
@@ -287,6 +290,38 @@ static int find_nodes(struct cluster *c, const struct cluster_map *map,
     free(c->of_map);
     c->of_map = of_map;
     return 0;
+}
+
+static bool has_problem(const struct cluster_map *map, const char *problem)
+{
+    for (size_t i = 0; map != NULL && i < map->node_count; i++) {
+        if (strcmp(map->nodes[i].problem, problem) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is new with a map: of its way to name nodes, and of nodes that it does not show the way to.
+ */
+static void tell_news(const struct cluster *c, const struct cluster_map *map,
+                      const struct server_config *from)
+{
+    const char *pool = c->context->config->name, *old = c->map == NULL ? "" : c->map->network;
+    if (!c->context->watch) {
+        return;
+    }
+    if (c->context->config->network == NETWORK_AUTO && strcmp(map->network, old) != 0) {
+        log_info("pool %s: the nodes' addresses are those of the network %s, as %s is one", pool,
+                 map->network[0] == '\0' ? "default" : map->network, from->name);
+    }
+    for (size_t i = 0; i < map->node_count; i++) {
+        const char *problem = map->nodes[i].problem;
+        if (problem[0] != '\0' && !has_problem(c->map, problem)) {
+            log_error("pool %s: its cluster map %s: requests for that node's keys fail", pool,
+                      problem);
+        }
+    }
 }
 
 /* A rebalance takes them back one by one: the log tells the first and the worst, and the end. */
@@ -321,9 +356,10 @@ static void count_vbuckets(struct cluster *c, size_t old_count)
     tell_without_node(c);
 }
 
-static void use_map(struct cluster *c, struct cluster_map *map)
+static void use_map(struct cluster *c, struct cluster_map *map, const struct server_config *from)
 {
     struct node *node;
+    tell_news(c, map, from);
     size_t old_count = c->map == NULL ? 0 : c->map->vbucket_count;
     cluster_map_destroy(&c->map);
     c->map = map;
@@ -337,8 +373,10 @@ static void use_map(struct cluster *c, struct cluster_map *map)
         node->in_map = false;
     }
     for (size_t i = 0; i < map->node_count; i++) {
-        c->of_map[i]->in_map = true;
-        c->of_map[i]->leaving = false;
+        if (c->of_map[i] != NULL) {
+            c->of_map[i]->in_map = true;
+            c->of_map[i]->leaving = false;
+        }
     }
     TAILQ_FOREACH(node, &c->nodes, link)
     {
@@ -362,12 +400,32 @@ static void note_bad_map(struct cluster *c, const struct server_config *from, co
 void cluster_take_map(struct cluster *c, struct server *from, struct slice json)
 {
     struct node *node = (struct node *)from;
-    (void)cluster_take_map_of(c, &node->config, &node->map_hash, json);
+    (void)cluster_take_map_of(c, &node->config, &from->location.address, &node->map_hash, json);
 }
 
-bool cluster_take_map_of(struct cluster *c, const struct server_config *from, uint64_t *last_hash,
-                         struct slice json)
+/* Whose addresses are used is decided once, as long as that proves right: of nodes that have
+ * addresses in several networks, the proxy reaches each in the same one. */
+static struct cluster_view view_from(const struct cluster *c, const struct server_config *from,
+                                     const char *address)
 {
+    enum pool_network network = c->context->config->network;
+    bool guess = network == NETWORK_AUTO && (c->map == NULL || !has_contact(c));
+    return (struct cluster_view){.tls = c->context->tls != NULL,
+                                 .host = slice_of(from->endpoint.host),
+                                 .port = from->over_http ? 0 : from->endpoint.port,
+                                 .address = slice_of(address),
+                                 .guess_network = guess,
+                                 .network = network == NETWORK_EXTERNAL ? SLICE_LIT("external")
+                                            : network == NETWORK_AUTO && !guess
+                                                ? slice_of(c->map->network)
+                                                : SLICE_NONE};
+}
+
+bool cluster_take_map_of(struct cluster *c, const struct server_config *from,
+                         const struct address *reached, uint64_t *last_hash, struct slice json)
+{
+    char text[ADDRESS_TEXT_MAX] = "";
+    struct address plain = *reached;
     char error[CLUSTER_ERROR_MAX], why[CONFIG_ERROR_MAX];
     uint64_t hash = hash_bytes(json.p, json.len, 0);
     bool contact = has_contact(c);
@@ -376,11 +434,11 @@ bool cluster_take_map_of(struct cluster *c, const struct server_config *from, ui
         return true;
     }
     *last_hash = hash;
-    struct cluster_view view = {.tls = c->context->tls != NULL,
-                                .host = slice_of(from->endpoint.host),
-                                .network = c->context->config->network == NETWORK_EXTERNAL
-                                               ? SLICE_LIT("external")
-                                               : SLICE_NONE};
+    if (plain.len > 0) {
+        address_set_port(&plain, 0);
+        (void)address_text(&plain, text);
+    }
+    struct cluster_view view = view_from(c, from, text);
     struct cluster_map *map = cluster_map_parse(json, &view, error);
     if (map == NULL) {
         note_bad_map(c, from, error);
@@ -397,7 +455,7 @@ bool cluster_take_map_of(struct cluster *c, const struct server_config *from, ui
         cluster_map_destroy(&map);
         return false;
     }
-    use_map(c, map);
+    use_map(c, map, from);
     return true;
 }
 

@@ -85,6 +85,23 @@ void cluster_end_those_over(struct cluster *c, struct exchange_list *list)
     }
 }
 
+/* No node has the vBucket, or the map does not show the way to the one that has it. */
+static void explain_no_node(const struct cluster *c, const struct exchange *x, char *text,
+                            size_t cap)
+{
+    const char *pool = c->context->config->name;
+    int owner = x->op.vbucket < c->map->vbucket_count
+                    ? cluster_map_owner(c->map, x->op.vbucket, false)
+                    : -1;
+    if (owner >= 0 && c->of_map[owner] == NULL) {
+        snprintf(text, cap, "pool %s: the cluster map %s, nothing done", pool,
+                 c->map->nodes[owner].problem);
+        return;
+    }
+    snprintf(text, cap, "pool %s: no node has vBucket %u, which this key is in, nothing done", pool,
+             x->op.vbucket);
+}
+
 static void explain(const struct cluster *c, const struct exchange *x, char *text, size_t cap)
 {
     const char *pool = c->context->config->name;
@@ -98,8 +115,7 @@ static void explain(const struct cluster *c, const struct exchange *x, char *tex
         snprintf(text, cap, "pool %s: queue full", pool);
         return;
     case FAILURE_NO_NODE:
-        snprintf(text, cap, "pool %s: no node has vBucket %u, which this key is in, nothing done",
-                 pool, x->op.vbucket);
+        explain_no_node(c, x, text, cap);
         return;
     case FAILURE_WITHDRAWN:
         snprintf(text, cap, "pool %s: withdrawn, not sent", pool);

@@ -95,7 +95,8 @@ static void take(struct map_source *s, struct slice json)
 {
     static const struct timeval silence = {SILENCE_S, 0};
     struct bufferevent *bev = evhttp_connection_get_bufferevent(s->http);
-    if (!cluster_take_map_of(s->cluster, s->places[s->current].config, &s->map_hash, json)) {
+    struct place *at = &s->places[s->current];
+    if (!cluster_take_map_of(s->cluster, at->config, &at->location.address, &s->map_hash, json)) {
         end(s, "it cannot be read");
         return;
     }

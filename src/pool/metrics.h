@@ -18,7 +18,8 @@
     METRIC(cluster_maps, "maps of Couchbase clusters taken, each newer than the one before") \
     METRIC(cluster_retries, "requests that a node refused for now, or for another node") \
     METRIC(cluster_vbuckets, "vBuckets of the Couchbase clusters") \
-    METRIC(cluster_vbuckets_without_node, "of these, those that no node has")
+    METRIC(cluster_vbuckets_without_node, \
+           "of these, those that no node has, or none that can be reached")
 
 enum pool_metric {
     POOL_METRIC_BEFORE = 71, /* the number before the first */

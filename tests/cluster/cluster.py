@@ -46,6 +46,7 @@ class Cluster:
         self.replicas_lag = False  # they get only what is durable: a failover loses the rest
         self.tells_forward = True  # in a rebalance, where vBuckets will go
         self.own_host = "127.0.0.1"  # what the map calls the nodes; else 127.0.0.1 is "external"
+        self.without_external = set()  # indexes of nodes that have no such address
         self.spoils_map = False
         self.checks_keys = True  # that a key is sent with its own vBucket
         self.epoch, self.revision = 1, 1
@@ -101,9 +102,10 @@ class Cluster:
                 services["services"]["kvSSL"] = self.nodes[i].tls_port
             if not own(i):
                 services["hostname"] = self.own_host
-            if self.own_host != "127.0.0.1":
+            if self.own_host != "127.0.0.1" and i not in self.without_external:
+                ports = {"kv": self.nodes[i].port, "kvSSL": self.nodes[i].tls_port}
                 services["alternateAddresses"] = {
-                    "external": {"hostname": "127.0.0.1", "ports": {"kv": self.nodes[i].port}}}
+                    "external": {"hostname": "127.0.0.1", "ports": ports}}
             extended.append(services)
         return json.dumps({
             "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket,

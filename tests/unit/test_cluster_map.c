@@ -155,6 +155,80 @@ static void ports_for_tls(void **state)
     assert_string_equal(error, "has no port for TLS of 10.0.0.1");
 }
 
+/* One node without what the proxy needs of it: the others can be used. */
+static void nodes_without_an_address(void **state)
+{
+    (void)state;
+    struct cluster_map *map = parse_in(
+        "{\"rev\":1,\"nodesExt\":[{\"services\":{\"kv\":11210}},"
+        "{\"hostname\":\"10.0.0.2\",\"services\":{\"kv\":11210},"
+        "\"alternateAddresses\":{\"external\":{\"hostname\":\"two.example\"}}}]," TWO_SERVERS
+            FOUR_VBUCKETS "}",
+        "external");
+    assert_non_null(map);
+    assert_int_equal(map->nodes[0].port, 0);
+    assert_string_equal(map->nodes[0].problem,
+                        "has no address of the network external for 10.0.0.1");
+    expect_node(map, 1, "two.example", 11210);
+    assert_string_equal(map->nodes[1].problem, "");
+    assert_int_equal(cluster_map_owner(map, 0, false), 0);
+    cluster_map_destroy(&map);
+    struct cluster_view view = {.host = SLICE_LIT("10.0.0.1"), .tls = true};
+    map = cluster_map_parse(
+        SLICE_LIT(
+            "{\"rev\":1,\"nodesExt\":[{\"services\":{\"kv\":11210,\"kvSSL\":11207}},"
+            "{\"hostname\":\"10.0.0.2\",\"services\":{\"kv\":11210}}]," TWO_SERVERS FOUR_VBUCKETS
+            "}"),
+        &view, error);
+    assert_non_null(map);
+    expect_node(map, 0, "10.0.0.1", 11207);
+    assert_string_equal(map->nodes[1].problem, "has no port for TLS of 10.0.0.2");
+    cluster_map_destroy(&map);
+    map = parse("{\"rev\":1," BUCKETS "\"serverList\":[\"a\",\"b:2\",3],\"vBucketMap\":[[1]]}}");
+    assert_string_equal(map->nodes[0].problem, "names a server without a port");
+    expect_node(map, 1, "b", 2);
+    assert_string_equal(map->nodes[2].problem, "has a server that is no text");
+    cluster_map_destroy(&map);
+}
+
+static const char *guess(const char *json, const char *host, uint16_t port, const char *address)
+{
+    static char network[CLUSTER_NETWORK_MAX + 1];
+    struct cluster_view view = {
+        .host = slice_of(host), .port = port, .address = slice_of(address), .guess_network = true};
+    struct cluster_map *map = cluster_map_parse(slice_of(json), &view, error);
+    assert_non_null(map);
+    snprintf(network, sizeof network, "%s", map->network);
+    cluster_map_destroy(&map);
+    return network;
+}
+
+/* As Couchbase's own clients do: the one that the address that was reached belongs to. */
+static void the_network_is_guessed(void **state)
+{
+    (void)state;
+    const char *json =
+        "{\"rev\":1,\"nodesExt\":[{\"services\":{\"kv\":11210},\"hostname\":\"10.0.0.1\","
+        "\"alternateAddresses\":{\"external\":{\"hostname\":\"one.example\",\"ports\":{"
+        "\"kv\":31001}}}},{\"services\":{\"kv\":11210},\"hostname\":\"10.0.0.2\"}]," BUCKETS
+        "\"serverList\":[\"10.0.0.1:11210\",\"10.0.0.2:11210\"]," FOUR_VBUCKETS "}";
+    assert_string_equal(guess(json, "10.0.0.1", 11210, ""), "");
+    assert_string_equal(guess(json, "One.Example", 31001, ""), "external");
+    assert_string_equal(guess(json, "one.example", 0, ""), "external");
+    assert_string_equal(guess(json, "seed.example", 31001, ""), "");
+    assert_string_equal(guess(json, "seed.example", 11210, "10.0.0.2"), "");
+    /* All on one machine: the port tells them apart. */
+    json = "{\"rev\":1,\"nodesExt\":[{\"services\":{\"kv\":11210},\"hostname\":\"h\","
+           "\"alternateAddresses\":{\"outside\":{\"hostname\":\"h\",\"ports\":{\"kv\":31001}}}},"
+           "{\"services\":{\"kv\":11211},\"alternateAddresses\":{\"outside\":{\"hostname\":"
+           "\"203.0.113.1\"}}}]," BUCKETS "\"serverList\":[\"h:11210\",\"h:11211\"]," FOUR_VBUCKETS
+           "}";
+    assert_string_equal(guess(json, "h", 11210, ""), "");
+    assert_string_equal(guess(json, "h", 31001, ""), "outside");
+    assert_string_equal(guess(json, "h", 4, ""), "");
+    assert_string_equal(guess(json, "seed.example", 11211, "203.0.113.1"), "outside");
+}
+
 static void maps_have_an_order(void **state)
 {
     (void)state;
@@ -214,6 +288,8 @@ int main(void)
         cmocka_unit_test(addresses_of_each_kind),
         cmocka_unit_test(addresses_of_another_network),
         cmocka_unit_test(ports_for_tls),
+        cmocka_unit_test(nodes_without_an_address),
+        cmocka_unit_test(the_network_is_guessed),
         cmocka_unit_test(maps_have_an_order),
         cmocka_unit_test(maps_that_cannot_be_used),
     };

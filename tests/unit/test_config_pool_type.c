@@ -28,7 +28,7 @@ static void test_ports_and_defaults(void **state)
     assert_string_equal(pool->servers[2].name, "[::1]:11210");
     assert_int_equal(pool->servers[0].endpoint.port, 11210);
     assert_int_equal(pool->durability, POOL_DURABILITY_NONE);
-    assert_int_equal(pool->network, NETWORK_DEFAULT);
+    assert_int_equal(pool->network, NETWORK_AUTO);
     assert_false(pool->plain_login);
     config_destroy(&c);
     accepted(DOCUMENTS "servers = a\ndurability = majority\nnetwork = external\n" LISTS);

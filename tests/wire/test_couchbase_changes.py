@@ -320,9 +320,38 @@ def test_addresses_of_another_network(cluster, start_daemon, tmp_path):
         assert all(conn.set(key, "x") == b"STORED" for key in KEYS)
 
 
+def test_the_network_is_that_of_the_node_that_was_reached(cluster, start_daemon, tmp_path):
+    cluster.own_host = "192.0.2.1"
+    daemon = start_daemon(config=sections(cluster, tmp_path))
+    with daemon.conn() as conn:
+        assert all(conn.set(key, "x") == b"STORED" for key in KEYS)
+        cluster.add_node()
+        cluster.rebalance()
+        assert all(conn.set(key, "y") == b"STORED" for key in KEYS)
+    daemon.wait_for_log("the nodes' addresses are those of the network external, as 127.0.0.1:")
+    assert daemon.log().count("network external") == 1
+
+
+def test_a_node_without_an_external_address_costs_its_own_keys_only(cluster, start_daemon, tmp_path):
+    cluster.own_host = "192.0.2.1"
+    cluster.without_external = {2}
+    daemon = start_daemon(config=sections(cluster, tmp_path, seeds=[0], network="external"))
+    no = b"the cluster map has no address of the network external for 192.0.2.1, nothing done"
+    with daemon.conn() as conn:
+        for key in keys_of(cluster, 0, 3) + keys_of(cluster, 1, 3):
+            assert conn.set(key, "x") == b"STORED"
+        for key in keys_of(cluster, 2, 3):
+            assert conn.set(key, "x") == b"SERVER_ERROR pool documents: " + no
+        daemon.wait_for_log("21 of 64 vBuckets have no node")
+        daemon.wait_for_log("has no address of the network external for 192.0.2.1: requests for that")
+        cluster.without_external = set()
+        cluster.plan(cluster.owners)
+        wait_until("the map", lambda: all(conn.set(key, "x") == b"STORED" for key in KEYS))
+
+
 def test_names_that_the_file_does_not_have(cluster, start_daemon, tmp_path):
     cluster.own_host = "localhost"
-    with start_daemon(config=sections(cluster, tmp_path)).conn() as conn:
+    with start_daemon(config=sections(cluster, tmp_path, network="default")).conn() as conn:
         assert all(conn.set(key, "x") == b"STORED" for key in KEYS)
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from couchbase_support import Cluster, make_certificate, sections
+from couchbase_support import Cluster, keys_of, make_certificate, sections
 from harness import wait_until
 from test_couchbase_changes import KEYS, up_nodes
 
@@ -97,3 +97,12 @@ def test_a_map_without_ports_for_tls(cluster, config, start_daemon):
         node.tls_told = False
     daemon = start_daemon(config=config)
     daemon.wait_for_log("its cluster map has no port for TLS of 127.0.0.1")
+
+
+def test_a_node_without_a_port_for_tls_costs_its_own_keys_only(cluster, config, start_daemon):
+    cluster.nodes[1].tls_told = False
+    with start_daemon(config=config).conn() as conn:
+        assert conn.set(keys_of(cluster, 0, 1)[0], "x") == b"STORED"
+        assert conn.set(keys_of(cluster, 1, 1)[0], "x") == (
+            b"SERVER_ERROR pool documents: the cluster map has no port for TLS of 127.0.0.1, "
+            b"nothing done")

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #define HOST_MARK "$HOST"
 
@@ -81,7 +82,7 @@ static struct json_object *parse_json(const struct reader *r, struct slice text)
 /* --- nodes --------------------------------------------------------------------------------------
  */
 
-/* So that it can stand in a line of the log and of an error. */
+/* So that it, or a network's name, can stand in a line of the log and of an error. */
 static bool is_host(struct slice host)
 {
     for (size_t i = 0; i < host.len; i++) {
@@ -151,12 +152,77 @@ static struct json_object *extended_of(const struct reader *r, struct json_objec
     return count == r->map->node_count ? json_object_array_get_idx(all, index) : NULL;
 }
 
-/* The node's address in the network that is asked for. */
+/* --- networks -----------------------------------------------------------------------------------
+ */
+
+/* Does an address of the map name what the proxy has connected to? exactly: by its port, too. One
+ * that the map leaves out does not: it would be any. */
+static bool is_reached(const struct reader *r, struct json_object *host, struct json_object *ports,
+                       bool exactly)
+{
+    struct cluster_node node;
+    const struct cluster_view *v = r->view;
+    struct slice text = text_of(host);
+    if (text.len == 0 || slice_equal(text, SLICE_LIT(HOST_MARK)) || set_host(r, &node, text) < 0) {
+        return false;
+    }
+    text = slice_of(node.host);
+    bool same_name = text.len == v->host.len && strncasecmp(text.p, v->host.p, text.len) == 0;
+    return (same_name || slice_equal(text, v->address)) &&
+           (!exactly || port_of(ports, v->tls ? "kvSSL" : "kv") == v->port);
+}
+
+/* Is it an alternate address of that node? Fills the map's network then. */
+static bool guess_alternate(const struct reader *r, struct json_object *extended, bool exactly)
+{
+    struct json_object *addresses = member(extended, "alternateAddresses", json_type_object);
+    struct json_object *services = member(extended, "services", json_type_object);
+    if (addresses == NULL) {
+        return false;
+    }
+    json_object_object_foreach(addresses, name, address)
+    {
+        struct json_object *ports = member(address, "ports", json_type_object);
+        if (strlen(name) <= CLUSTER_NETWORK_MAX && is_host(slice_of(name)) &&
+            is_reached(r, member(address, "hostname", json_type_string),
+                       ports == NULL ? services : ports, exactly)) {
+            snprintf(r->map->network, sizeof r->map->network, "%s", name);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Several nodes may share an address, and differ by their ports: so first those that fit exactly.
+ * Where none fits, the nodes' own addresses it is, as with Couchbase's own clients. */
+static void choose_network(const struct reader *r, struct json_object *all)
+{
+    size_t count = all == NULL ? 0 : json_object_array_length(all);
+    if (!r->view->guess_network) {
+        snprintf(r->map->network, sizeof r->map->network, "%.*s", SLICE_ARGS(r->view->network));
+        return;
+    }
+    for (int exactly = r->view->port != 0; exactly >= 0; exactly--) {
+        for (size_t i = 0; i < count; i++) {
+            struct json_object *extended = json_object_array_get_idx(all, i);
+            if (is_reached(r, member(extended, "hostname", json_type_string),
+                           member(extended, "services", json_type_object), exactly)) {
+                return;
+            }
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (guess_alternate(r, json_object_array_get_idx(all, i), exactly)) {
+                return;
+            }
+        }
+    }
+}
+
+/* The node's address in that network. */
 static int use_network(const struct reader *r, struct json_object *extended,
                        struct cluster_node *node, uint16_t own_port)
 {
-    char network[CLUSTER_HOST_MAX + 1];
-    snprintf(network, sizeof network, "%.*s", SLICE_ARGS(r->view->network));
+    const char *network = r->map->network;
     struct json_object *addresses = member(extended, "alternateAddresses", json_type_object);
     struct json_object *address = member(addresses, network, json_type_object);
     struct json_object *host = member(address, "hostname", json_type_string);
@@ -182,7 +248,7 @@ static int locate(const struct reader *r, struct json_object *all, size_t index)
     if (r->view->tls) {
         port = port_of(member(extended, "services", json_type_object), "kvSSL");
     }
-    if (r->view->network.len > 0) {
+    if (r->map->network[0] != '\0') {
         return use_network(r, extended, node, port);
     }
     if (port == 0) {
@@ -192,29 +258,37 @@ static int locate(const struct reader *r, struct json_object *all, size_t index)
     return 0;
 }
 
+static int read_node(const struct reader *r, struct json_object *server, struct cluster_node *node)
+{
+    return json_object_is_type(server, json_type_string) ? read_server(r, text_of(server), node)
+                                                         : fail(r, "has a server that is no text");
+}
+
 static int read_nodes(const struct reader *r, struct json_object *root, struct json_object *servers)
 {
     struct json_object *extended = member(root, "nodesExt", json_type_array);
     struct cluster_map *map = r->map;
+    size_t bad = 0;
     map->node_count = servers == NULL ? 0 : json_object_array_length(servers);
     if (map->node_count == 0 || map->node_count > CLUSTER_NODES_MAX) {
         return fail(r, "has %zu servers; expected 1 to %d", map->node_count, CLUSTER_NODES_MAX);
     }
     map->nodes = calloc(map->node_count, sizeof *map->nodes);
     CHECK(map->nodes != NULL);
+    choose_network(r, extended);
+    bool as_listed = map->network[0] == '\0' && !r->view->tls;
     for (size_t i = 0; i < map->node_count; i++) {
-        struct json_object *server = json_object_array_get_idx(servers, i);
-        if (!json_object_is_type(server, json_type_string) ||
-            read_server(r, text_of(server), &map->nodes[i]) < 0) {
-            return server == NULL || r->error[0] == '\0' ? fail(r, "has a server that is no text")
-                                                         : -1;
+        struct cluster_node *node = &map->nodes[i];
+        if (read_node(r, json_object_array_get_idx(servers, i), node) < 0 ||
+            (!as_listed && locate(r, extended, i) < 0)) {
+            memcpy(node->problem, r->error, sizeof node->problem);
+            node->port = 0;
+            bad++;
         }
     }
-    bool as_listed = r->view->network.len == 0 && !r->view->tls;
-    for (size_t i = 0; !as_listed && i < map->node_count; i++) {
-        if (locate(r, extended, i) < 0) {
-            return -1;
-        }
+    if (bad == map->node_count) {
+        memcpy(r->error, map->nodes[0].problem, sizeof map->nodes[0].problem);
+        return -1;
     }
     return 0;
 }

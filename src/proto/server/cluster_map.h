@@ -26,14 +26,19 @@
 #define CLUSTER_HOST_MAX 255
 #define CLUSTER_ERROR_MAX 160
 
+#define CLUSTER_NETWORK_MAX 63
+
 struct cluster_node {
     char host[CLUSTER_HOST_MAX + 1]; /* a name or an address, without brackets */
-    uint16_t port;                   /* of the data service */
+    uint16_t port; /* of the data service; 0: it cannot be reached, since the map */
+    char problem[CLUSTER_ERROR_MAX]; /* ... "has no port for TLS of 10.0.0.1"; "": it can */
 };
 
 struct cluster_map {
-    int64_t epoch, revision; /* -1: not told; see cluster_map_is_newer */
-    size_t node_count;
+    int64_t epoch, revision;               /* -1: not told; see cluster_map_is_newer */
+    char network[CLUSTER_NETWORK_MAX + 1]; /* whose addresses of the nodes are used; "": their own
+                                            */
+    size_t node_count;                     /* at least one of them can be reached */
     struct cluster_node *nodes;
     size_t vbucket_count; /* a power of two */
     int16_t *owners;      /* of each vBucket: an index of nodes, or -1: none at present */
@@ -43,13 +48,17 @@ struct cluster_map {
 /* How to read a map. */
 struct cluster_view {
     struct slice host; /* what the proxy has connected to: the map may call it $HOST, or nothing */
-    bool tls;          /* the ports for encrypted connections are wanted */
+    struct slice address; /* what that name means, or empty */
+    uint16_t port;        /* the data port there; 0: another one was reached */
+    bool tls;             /* the ports for encrypted connections are wanted */
     struct slice network; /* the name of the nodes' alternate addresses to use; empty: the plain
                              ones */
+    bool guess_network;   /* the one that host, or address, belongs to, instead */
 };
 
-/* Returns the map, owned by the caller until cluster_map_destroy; or NULL with a phrase that goes
- * on after "its cluster map" in error. */
+/* A node whose entry is of no use does not make the map useless. Returns the map, owned by the
+ * caller until cluster_map_destroy; or NULL with a phrase that goes on after "its cluster map" in
+ * error. */
 struct cluster_map *cluster_map_parse(struct slice json, const struct cluster_view *view,
                                       char error[CLUSTER_ERROR_MAX]);
 void cluster_map_destroy(struct cluster_map **map);
