@@ -108,6 +108,7 @@ struct pool_config {
     bool tls;
     char ca_file[CONFIG_NAME_MAX + 1]; /* "" = what the system trusts */
     enum pool_durability durability;
+    uint32_t durable_timeout_ms; /* from the submission of a durable change to its answer */
     enum pool_network network;
     uint32_t line; /* where the section begins in the file; 0 = not from a file */
     uint32_t given_line[CONFIG_KEYS_MAX];

@@ -369,6 +369,7 @@ int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
             return -1;
         }
     }
+    pool_type_finish_proxy(config);
     if (check_proxy(config, error) != 0) {
         return -1;
     }

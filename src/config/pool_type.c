@@ -25,6 +25,10 @@ static uint32_t given_line(enum config_section section, const uint32_t *lines, c
     return lines[key - config_keys(&count)];
 }
 
+/* A login there may ask another server, and be tried with two mechanisms: as long as Couchbase's
+ * own clients wait. */
+#define COUCHBASE_CONNECT_TIMEOUT_MS 7000
+
 /* The place for an error about one key: its line, where it has one. */
 static struct place place_of(const struct pool_config *pool, const struct place *place,
                              const char *name)
@@ -160,6 +164,9 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
     if (pool->type != POOL_COUCHBASE) {
         return check_http_servers(pool, place);
     }
+    if (given_line(SECTION_POOL, pool->given_line, "connect_timeout_ms") == CONFIG_GIVEN_NOT) {
+        pool->connect_timeout_ms = COUCHBASE_CONNECT_TIMEOUT_MS;
+    }
     if (pool->ca_file[0] != '\0' && !pool->tls) {
         struct place exact = place_of(pool, place, "ca_file");
         return refuse(&exact, "ca_file: tls = no does not use it; expected with tls = yes");
@@ -184,6 +191,20 @@ int pool_type_check_proxy(const struct config *config, const struct place *place
         }
     }
     return 0;
+}
+
+void pool_type_finish_proxy(struct config *config)
+{
+    if (given_line(SECTION_PROXY, config->given_line, "deadline_ms") != CONFIG_GIVEN_NOT) {
+        return;
+    }
+    for (size_t i = 0; i < config->pool_count; i++) {
+        const struct pool_config *pool = &config->pools[i];
+        uint64_t ms = 2 * (uint64_t)pool->durable_timeout_ms;
+        if (pool->type == POOL_COUCHBASE && ms > config->deadline_ms) {
+            config->deadline_ms = (uint32_t)ms;
+        }
+    }
 }
 
 /* Where the file asks for what such a pool cannot do: that line. */

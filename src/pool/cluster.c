@@ -116,7 +116,7 @@ void cluster_submit(struct cluster *c, struct exchange *x)
     x->order = c->order++;
     x->code = 0;
     x->attempts = 0;
-    x->has_turn = false;
+    x->takes_turn = x->has_turn = false;
     if (UNLIKELY(c->context->closing)) {
         cluster_end(c, x, FAILURE_CLOSING);
     } else if (UNLIKELY(c->map == NULL || !TAILQ_EMPTY(&c->early))) {
@@ -464,7 +464,7 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
                                    .durable = config->durability != POOL_DURABILITY_NONE,
                                    .cache = &c->scram_cache};
     /* The node says that it is not confirmed before the proxy gives the whole connection up. */
-    uint64_t ms = (uint64_t)config->timeout_ms * 9 / 10;
+    uint64_t ms = (uint64_t)config->durable_timeout_ms * 9 / 10;
     c->durability_ms = (uint16_t)(ms < 1 ? 1 : ms > DURABILITY_MS_MAX ? DURABILITY_MS_MAX : ms);
     /* From calloc, memory for vBuckets that no cluster has costs nothing. */
     c->vbuckets = calloc(CLUSTER_VBUCKETS_MAX, sizeof *c->vbuckets);

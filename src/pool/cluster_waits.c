@@ -8,7 +8,9 @@
 
 uint64_t cluster_deadline_us(const struct cluster *c, const struct exchange *x)
 {
-    return x->first_us + (uint64_t)c->context->config->timeout_ms * 1000;
+    const struct pool_config *config = c->context->config;
+    return x->first_us +
+           (uint64_t)(x->takes_turn ? config->durable_timeout_ms : config->timeout_ms) * 1000;
 }
 
 bool cluster_is_over(const struct cluster *c, const struct exchange *x)

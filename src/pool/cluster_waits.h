@@ -36,7 +36,8 @@ void cluster_remove_waiting(struct cluster *cluster, struct exchange_list *list,
 void cluster_end(struct cluster *cluster, struct exchange *exchange, enum exchange_failure failure);
 /* Ends one that is over. */
 void cluster_end_over(struct cluster *cluster, struct exchange *exchange);
-/* Ends those that are over. They are in the order of their deadlines. */
+/* Ends those that are over, up to the first that is not: what stands behind a durable change may
+ * wait as long as that. */
 void cluster_end_those_over(struct cluster *cluster, struct exchange_list *list);
 
 #endif

@@ -69,7 +69,7 @@ struct exchange {
     uint64_t first_us; /* the first submission */
     uint64_t order;    /* among all submissions */
     uint16_t turn;     /* of its key, see pool/change_turns.h */
-    bool takes_turn;   /* a durable change */
+    bool takes_turn;   /* a durable change: it may take longer */
     bool has_turn;
 };
 TAILQ_HEAD(exchange_list, exchange);

@@ -56,14 +56,15 @@ static void set_state_timer(struct upstream *u, uint64_t ms)
 static void set_queue_timer(struct upstream *u)
 {
     const struct exchange *first = TAILQ_FIRST(&u->queue);
-    if (u->queue_timer_set || first == NULL) {
+    /* One that was set for an earlier, durable change may be too late for this one. */
+    if (first == NULL || u->queue_timer_us <= first->deadline_us) {
         return;
     }
     uint64_t now = now_us(u);
     uint64_t ms = first->deadline_us > now ? (first->deadline_us - now) / 1000 + 1 : 1;
     struct timeval tv = milliseconds(ms);
     CHECK(event_add(&u->queue_timer, &tv) == 0);
-    u->queue_timer_set = true;
+    u->queue_timer_us = first->deadline_us;
 }
 
 static bool some_was_sent(const struct upstream *u, const struct exchange *x)
@@ -134,7 +135,7 @@ static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
     struct exchange *x;
     (void)fd, (void)what;
     context_woke(u->server->context);
-    u->queue_timer_set = false;
+    u->queue_timer_us = UINT64_MAX;
     while ((x = TAILQ_FIRST(&u->queue)) != NULL && x->deadline_us <= now_us(u)) {
         /* Also when the server answered a request before it took all of it, and then stopped
          * taking: the next one cannot be cut out of the stream. */
@@ -205,11 +206,23 @@ static void append(struct upstream *u, struct exchange *x, struct slice front, s
     set_queue_timer(u);
 }
 
+/* A node of a cluster answers in order, too: what stands behind a durable change waits as long. */
+static uint64_t deadline_in_cluster(const struct upstream *u, const struct exchange *x)
+{
+    const struct pool_config *config = u->server->context->config;
+    const struct exchange *last = TAILQ_LAST(&u->queue, exchange_list);
+    uint32_t ms = x->takes_turn ? config->durable_timeout_ms : config->timeout_ms;
+    uint64_t us = x->since_us + (uint64_t)ms * 1000;
+    return last != NULL && last->deadline_us > us ? last->deadline_us : us;
+}
+
 void upstream_submit(struct upstream *u, struct exchange *x)
 {
     struct pool_context *context = u->server->context;
     x->since_us = now_us(u);
-    x->deadline_us = x->since_us + (uint64_t)context->config->timeout_ms * 1000;
+    x->deadline_us = context->cluster != NULL
+                         ? deadline_in_cluster(u, x)
+                         : x->since_us + (uint64_t)context->config->timeout_ms * 1000;
     /* Without this, the first request after a quiet time in which the server restarted would be
      * lost. */
     if (u->state == UPSTREAM_UP && u->queued == 0 && !u->is_reading &&
@@ -439,10 +452,11 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
     } else if (u->awaits_turn) {
         upstream_take_turn(u);
     } else if (u->state == UPSTREAM_CONNECTING || u->state == UPSTREAM_HANDSHAKE) {
-        char reason[64] = "timeout";
-        if (u->state == UPSTREAM_HANDSHAKE) {
-            snprintf(reason, sizeof reason, "no answer to %s", u->handshake.waits_for);
-        }
+        char reason[HANDSHAKE_ERROR_MAX];
+        bool connects = u->state == UPSTREAM_CONNECTING;
+        snprintf(reason, sizeof reason, "no answer%s%s within connect_timeout_ms (%" PRIu32 ")",
+                 connects ? "" : " to ", connects ? "" : u->handshake.waits_for,
+                 u->server->context->config->connect_timeout_ms);
         upstream_attempt_failed(u, reason, false,
                                 u->favour == UPSTREAM_EJECTED ? FAILURE_EJECTED : FAILURE_DOWN);
     }
@@ -458,6 +472,7 @@ void upstream_init(struct upstream *u, struct server *server)
     atomic_fetch_add(&server->in_state[UPSTREAM_IDLE], 1);
     atomic_fetch_add(&server->in_favour[UPSTREAM_TRUSTED], 1);
     u->retry_ms = context->config->retry_min_ms;
+    u->queue_timer_us = UINT64_MAX;
     TAILQ_INIT(&u->queue);
     chain_init(&u->out);
     CHECK(evtimer_assign(&u->state_timer, context->base, on_state_timer, u) == 0);

@@ -74,7 +74,7 @@ struct upstream {
     struct event write_event; /* while connecting, and while the socket is full */
     struct event state_timer; /* end of the attempt or of the back-off */
     struct event queue_timer; /* deadline of the first exchange, or earlier */
-    bool queue_timer_set;
+    uint64_t queue_timer_us;  /* when it fires; UINT64_MAX: it is not set */
     bool is_dirty;
     bool is_reading;   /* input is being handed out: done() may submit meanwhile */
     bool socket_full;  /* write_event waits for room */

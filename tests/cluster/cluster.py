@@ -41,6 +41,8 @@ class Cluster:
         self.login_selects = False  # the login alone decides which bucket it is
         self.one_login = False  # a node has one SCRAM for all its connections
         self.answer_pause_s = 0  # before each answer up to the map
+        self.login_pause_s = 0  # before that to the last step of a login, as when it asks LDAP
+        self.durable_pause_ms = 0  # before each answer to a durable change
         self.strict_meta = False  # GET_META in its second version only
         self.map_in_refusals = True  # "not my vBucket" comes with the map
         self.replicas_lag = False  # they get only what is durable: a failover loses the rest

@@ -47,6 +47,11 @@ class Request:
             raise Refused(INVALID)
         return self.frames[1]
 
+    def durability_ms(self):
+        """What the frame says, or None."""
+        timed = self.frames and self.frames[0] == 0x13
+        return struct.unpack(">H", self.frames[2:4])[0] if timed else None
+
 
 class Connection:
     def __init__(self, node, sock):
@@ -76,6 +81,10 @@ class Connection:
                 self.node.awake.wait()
                 if request.opcode not in DATA:
                     time.sleep(self.cluster.answer_pause_s)
+                if request.opcode == SASL_STEP:
+                    time.sleep(self.cluster.login_pause_s)
+                if request.frames:
+                    time.sleep(self.cluster.durable_pause_ms / 1000)
                 with self.cluster.lock:
                     answer = self.answer(request)
                 self.sock.sendall(answer)
@@ -170,6 +179,7 @@ class Connection:
     def data(self, r):
         """CAS, extras and value of the answer."""
         level = self.admit(r)
+        self.node.durability_ms = r.durability_ms() or self.node.durability_ms
         vbucket = self.cluster.vbuckets[r.vbucket]
         result = self.carry_out(r, vbucket)
         if level or not self.cluster.replicas_lag:
@@ -221,6 +231,7 @@ class Node:
         self.awake = threading.Event()  # cleared: it takes connections and requests, says nothing
         self.awake.set()
         self.login = None  # the last one that began
+        self.durability_ms = None  # of the last durable change
         self.log = []  # opcode, key and status of each answer
         self.refusals = []  # statuses with which it refuses the next requests for documents
         self.change_refusals = []  # the same of changes alone

@@ -68,6 +68,7 @@ static int setup(void **state)
     snprintf(p->username, sizeof p->username, "user");
     snprintf(p->password, sizeof p->password, "pencil");
     p->timeout_ms = 20000;
+    p->durable_timeout_ms = 20000;
     p->connect_timeout_ms = 20000;
     base = event_base_new();
     now = clock_now();
@@ -396,6 +397,28 @@ static void make_durable(void)
     assert_non_null(pool);
 }
 
+/* It may take longer than other requests, and so may what stands behind it. */
+static void a_durable_change_has_a_time_of_its_own(void **state)
+{
+    (void)state;
+    struct probe first, slow, read;
+    char key[32];
+    config->pools[0].timeout_ms = 300;
+    make_durable();
+    choose_key(key, 0);
+    while (ask(&first, BE_SET, key, "0") != BE_STORED) {
+    }
+    fake_cluster_tell("set durable_pause_ms 900");
+    submit(&slow, BE_APPEND, key, "1");
+    submit(&read, BE_FETCH, key, "");
+    until(&read.done);
+    assert_true(slow.done);
+    assert_int_equal(slow.reply.status, BE_STORED);
+    assert_string_equal(read.value, "01");
+    config->pools[0].durable_timeout_ms = 200;
+    assert_int_equal(ask(&slow, BE_APPEND, key, "2"), BE_LOST);
+}
+
 /* Another client's durable change is under way: the first one is refused. Had the second one gone
  * out with it, that would have been done, and the first one given up. */
 static void durable_changes_of_a_key_take_turns(void **state)
@@ -449,7 +472,7 @@ static void a_change_that_waits_for_its_turn_may_end_there(void **state)
     ask(&last, BE_FETCH, key, "");
     assert_string_equal(last.value, "013");
 
-    config->pools[0].timeout_ms = 300;
+    config->pools[0].durable_timeout_ms = 300;
     fake_cluster_tell("refuse 0 86 86 86 86 86 86 86 86 86");
     submit(&held, BE_APPEND, key, "4");
     submit(&waits, BE_APPEND, key, "5");
@@ -457,7 +480,7 @@ static void a_change_that_waits_for_its_turn_may_end_there(void **state)
     assert_true(held.done && held.reply.status == BE_REFUSED);
     assert_string_equal(waits.text, "pool docs: it could not be sent in time, nothing done");
     fake_cluster_tell("refuse 0");
-    config->pools[0].timeout_ms = 20000;
+    config->pools[0].durable_timeout_ms = 20000;
     fake_cluster_tell("refuse 0 86 86 86 86 86 86 86 86 86");
     submit(&held, BE_APPEND, key, "6");
     submit(&waits, BE_APPEND, key, "7");
@@ -544,6 +567,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_name_of_a_node_outlives_it, setup, teardown),
         cmocka_unit_test_setup_teardown(vbuckets_without_a_node, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bucket_that_was_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_durable_change_has_a_time_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(durable_changes_of_a_key_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_change_that_waits_for_its_turn_may_end_there, setup,
                                         teardown),

@@ -30,6 +30,15 @@ static void test_ports_and_defaults(void **state)
     assert_int_equal(pool->durability, POOL_DURABILITY_NONE);
     assert_int_equal(pool->network, NETWORK_AUTO);
     assert_false(pool->plain_login);
+    assert_int_equal(pool->connect_timeout_ms, 7000);
+    assert_int_equal(pool->durable_timeout_ms, 6000);
+    assert_int_equal(c->deadline_ms, 12000);
+    config_destroy(&c);
+    c = good("[proxy]\ndeadline_ms = 9\n" DOCUMENTS
+             "servers = a\nconnect_timeout_ms = 500\ndurable_timeout_ms = 7\n" LISTS);
+    assert_int_equal(c->pools[0].connect_timeout_ms, 500);
+    assert_int_equal(c->pools[1].connect_timeout_ms, 500);
+    assert_int_equal(c->deadline_ms, 9);
     config_destroy(&c);
     accepted(DOCUMENTS "servers = a\ndurability = majority\nnetwork = external\n" LISTS);
     accepted(DOCUMENTS "servers = a\n[lists]\n");

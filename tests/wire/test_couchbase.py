@@ -186,3 +186,24 @@ def test_durable_changes(cluster, start_daemon, tmp_path):
         cluster.fail_over(1)
     with start_daemon(config=sections(cluster, tmp_path, seeds=[0], durability="majority")).conn() as conn:
         assert len(conn.values("get " + " ".join(f"k{i}" for i in range(30)))) == 30
+
+
+def test_a_durable_change_has_seconds(cluster, start_daemon, tmp_path):
+    """With the default settings. The node gives it up before the proxy gives the connection up."""
+    cluster.durable_pause_ms = 2500
+    with start_daemon(config=sections(cluster, tmp_path, durability="majority")).conn() as conn:
+        assert conn.set("k", "kept") == b"STORED"
+        assert conn.cmd("ladd fruit apple") == b"STORED"
+        assert {node.durability_ms for node in cluster.nodes} <= {None, 5400}
+
+
+def test_a_slow_login(cluster, start_daemon, tmp_path):
+    """As with LDAP: with the default settings, and with less than it takes."""
+    cluster.login_pause_s = 0.8
+    config = sections(cluster, tmp_path, seeds=[0])
+    del config["pool documents"]["connect_timeout_ms"]
+    with start_daemon(config=config).conn() as conn:
+        wait_until("the login", lambda: conn.set("a", "x") == b"STORED")
+    config["pool documents"]["connect_timeout_ms"] = 300
+    start_daemon(config=config).wait_for_log(
+        r"cannot connect: no answer to SASL_STEP within connect_timeout_ms \(300\)")

@@ -86,10 +86,13 @@ void late_init(struct worker *w)
     CHECK(w->late != NULL);
     TAILQ_INIT(&w->late->watched);
     const struct pool_config *pool = &w->config->pools[w->config->pool_index];
-    /* What a node of a cluster refuses for now may be sent again until timeout_ms is over, and then
+    /* What a node of a cluster refuses for now may be sent again until its time is over, and then
      * wait for its answer as long. */
-    uint64_t turns = pool->type == POOL_COUCHBASE ? 2 : 1;
-    w->late_watches_all = w->config->deadline_ms < turns * pool->timeout_ms;
+    uint64_t ms = pool->timeout_ms;
+    if (pool->type == POOL_COUCHBASE) {
+        ms = 2 * (uint64_t)(pool->durable_timeout_ms > ms ? pool->durable_timeout_ms : ms);
+    }
+    w->late_watches_all = w->config->deadline_ms < ms;
     CHECK(evtimer_assign(&w->late->timer, w->base, on_timer, w) == 0);
 }
 
