@@ -32,10 +32,10 @@ struct server;
 /*
  * One operation on one server. The submitter owns the memory and keeps it until done() is called,
  * exactly once, never from within pool_submit or pool_flush: only from the pool's own events and
- * pool_destroy. It may submit again. What op points to is copied or referenced at submission and
- * need not live on; but key and value of an operation that a pool of type couchbase is given must,
- * until done(): it may have to be sent again. Every operation must draw exactly one answer: a line
- * (BE_LINE) asks without noreply and quiet flags.
+ * pool_destroy. It may submit again. Line and value are copied or referenced at submission and
+ * need not live on. The key of an operation must until done(), with which the answer is compared,
+ * and so must form; in a pool of type couchbase the value, too: it may have to be sent again. Every
+ * operation must draw exactly one answer: a line (BE_LINE) asks without noreply and quiet flags.
  *
  * Replies are valid only during the call that brings them; take a reference to the block to keep
  * what lies in it. They say BE_DOWN when the operation was definitely not done, no byte of it was
@@ -74,14 +74,18 @@ struct exchange {
 };
 TAILQ_HEAD(exchange_list, exchange);
 
-/* Makes an exchange for a line and its answer, with no value to store. Field by field: the fields
- * that other operations have are not read. */
+/* Makes an exchange for a line and its answer, which is like that to another operation
+ * (be_line_form), with no value to store. Field by field: the fields that other operations have are
+ * not read. */
 static inline void exchange_init_line(struct exchange *x, enum be_verb verb, struct slice line,
+                                      enum be_verb like,
                                       void (*done)(struct exchange *, const struct be_reply *),
                                       void *owner)
 {
     x->op.verb = verb;
     x->op.line = line;
+    x->op.form.meta = 0;
+    x->op.form.like = like;
     x->op.value = SLICE_NONE;
     x->op.block = NULL;
     x->needs_cas = x->told = false;

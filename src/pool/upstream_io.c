@@ -147,8 +147,8 @@ static RARE void note_unknown(struct upstream *u, const struct exchange *x,
     if (misfit) {
         answer->distrust = true;
         answer->reply = (struct be_reply){.status = BE_LOST, .text = answer->text};
-        snprintf(answer->text, sizeof answer->text,
-                 "backend %s: unexpected answer, outcome unknown", u->server->config->name);
+        snprintf(answer->text, sizeof answer->text, "backend %s: unexpected answer%s",
+                 u->server->config->name, x->changes ? ", outcome unknown" : "");
     }
     if (x->changes) {
         metric_inc(u->server->context->metrics, METRIC_outcomes_unknown);

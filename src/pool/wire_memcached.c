@@ -260,10 +260,12 @@ static NOINLINE enum wire_result decode_operation(const struct be_operation *op,
     struct be_reply *reply = &out->reply;
     *reply = (struct be_reply){
         .line = reply->line, .has_value = reply->has_value, .value = reply->value};
-    if (ascii_reply_read(op->verb, reply) < 0) {
+    if (ascii_reply_read(op, reply) < 0) {
         return WIRE_MISFIT;
     }
-    if (UNLIKELY(reply->status == BE_REFUSED)) {
+    if (UNLIKELY(reply->status >= BE_NO_MEMORY) && (op->verb == BE_FETCH || op->verb == BE_GAT)) {
+        reply->status = BE_ANSWERED;
+    } else if (UNLIKELY(reply->status == BE_REFUSED)) {
         explain_refusal(op, server, out);
     }
     return WIRE_ANSWER;
@@ -273,11 +275,15 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
                                const struct be_caps *server, struct wire_answer *out)
 {
     bool is_get = op->verb == BE_LINE_GET;
+    if ((op->verb == BE_FETCH || is_get) &&
+        LIKELY(ascii_take_hit(op, bytes, value_max(server), &out->reply, &out->size))) {
+        return is_get ? WIRE_PART : WIRE_ANSWER;
+    }
     if (UNLIKELY(op->verb == BE_STATS)) {
         return decode_stats(bytes, out);
     }
     enum ascii_parse_result result =
-        ascii_parse(bytes, is_get, value_max(server), &out->reply, &out->size);
+        ascii_parse(op, bytes, value_max(server), &out->reply, &out->size);
     if (UNLIKELY(result != ASCII_PARSE_OK)) {
         return result == ASCII_PARSE_MORE ? WIRE_MORE : WIRE_GARBAGE;
     }
@@ -285,9 +291,16 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
     if (op->verb < BE_LINE) {
         return decode_operation(op, server, out);
     }
+    if (is_get && out->reply.has_value) {
+        out->reply.status = BE_HIT;
+        return WIRE_PART;
+    }
+    if (!ascii_line_fits(op, &out->reply)) {
+        return WIRE_MISFIT;
+    }
     out->reply.status = BE_ANSWERED;
     out->reply.text = NULL;
-    return is_get && out->reply.has_value ? WIRE_PART : WIRE_ANSWER;
+    return WIRE_ANSWER;
 }
 
 const struct wire wire_memcached = {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long keys may be: the same towards clients and towards servers. */
+/* Keys: the same towards clients and towards servers. */
 #ifndef PROTO_KEY_H
 #define PROTO_KEY_H
+
+#include <stddef.h>
+
+#include "base/slice.h"
 
 /* memcached's limit on keys. */
 #define KEY_BYTES_MAX 250
@@ -14,5 +18,9 @@
 
 /* The lists that one transaction changes or looks at, at most: each holds the keys of all. */
 #define TX_LISTS_MAX 16
+
+/* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
+ * when it is not valid. */
+size_t key_decode_base64(struct slice encoded, char *out);
 
 #endif

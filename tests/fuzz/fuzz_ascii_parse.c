@@ -5,7 +5,8 @@
  * handshake.
  *
  *     byte 0    what to do: bit 0 the handshake, else replies; bit 1 a small limit on values,
- *               or a handshake with a probe; bit 7 replies to get
+ *               or a handshake with a probe; bit 7 replies to get, bit 6 to gets; bits 2 to 5 which
+ *               kind of line
  *     the rest  what arrives
  */
 #include <stdio.h>
@@ -93,9 +94,14 @@ static uint64_t flag_of(struct slice line, char letter, uint64_t fallback)
     return value;
 }
 
+/* The answer names this key. */
+#define KEY SLICE_LIT("k")
+
 static void check_hit(enum be_verb verb, const struct be_reply *reply)
 {
     struct slice line = reply->line;
+    CHECK(memmem(line.p, line.len, " kk", 3) != NULL ||
+          memmem(line.p, line.len, " kaw==", 6) != NULL);
     CHECK(reply->has_value == gives_value(verb) && reply->ttl_s >= -1);
     if (memchr(line.p, '\0', line.len) != NULL) {
         return; /* the second reading goes by C strings */
@@ -122,7 +128,8 @@ static void check_meaning(enum be_verb verb, const struct be_reply *parsed)
                              .line = parsed->line,
                              .has_value = parsed->has_value,
                              .value = parsed->value};
-    if (ascii_reply_read(verb, &reply) != 0) {
+    const struct be_operation op = {.verb = verb, .key = KEY};
+    if (ascii_reply_read(&op, &reply) != 0) {
         return;
     }
     CHECK(answers(verb, reply.status));
@@ -140,8 +147,13 @@ static void check_meaning(enum be_verb verb, const struct be_reply *parsed)
     }
 }
 
-/* The bytes are an answer to `get`, and not to anything else. */
-static bool classic;
+/* What the bytes answer; of lines of which form. */
+static struct be_operation question;
+
+static bool is_classic(void)
+{
+    return question.verb == BE_LINE_GET;
+}
 
 static void check_parsed(const struct be_reply *reply, struct slice bytes, size_t size,
                          size_t max_value)
@@ -149,14 +161,34 @@ static void check_parsed(const struct be_reply *reply, struct slice bytes, size_
     CHECK(size > 2 && size <= bytes.len);
     struct slice used = slice_make(bytes.p, size);
     CHECK(inside(reply->line, used) && inside(reply->value, used));
-    CHECK(reply->line.p == bytes.p && reply->line.len < ASCII_REPLY_LINE_MAX);
+    CHECK(reply->line.len < ASCII_REPLY_LINE_MAX && reply->value.len <= max_value);
     CHECK(memchr(reply->line.p, '\n', reply->line.len) == NULL);
-    CHECK(memcmp(reply->line.p + reply->line.len, "\r\n", 2) == 0);
     CHECK(memcmp(used.p + used.len - 2, "\r\n", 2) == 0);
-    CHECK(reply->value.len <= max_value);
+    if (is_classic() && reply->has_value) {
+        CHECK(slice_starts_with(bytes, SLICE_LIT("VALUE ")) && reply->line.p == bytes.p + 6);
+        CHECK(reply->line.len > 0 && memchr(reply->line.p, ' ', reply->line.len) == NULL);
+        return;
+    }
+    CHECK(reply->line.p == bytes.p);
+    CHECK(memcmp(reply->line.p + reply->line.len, "\r\n", 2) == 0);
     CHECK(size == reply->line.len + 2 + (reply->has_value ? reply->value.len + 2 : 0));
-    CHECK(reply->has_value ==
-          slice_starts_with(reply->line, classic ? SLICE_LIT("VALUE ") : SLICE_LIT("VA ")));
+    CHECK(reply->has_value == slice_starts_with(reply->line, SLICE_LIT("VA ")));
+}
+
+/* The short way finds nothing, or what the other finds. */
+static void check_short_way(const struct be_operation *op, struct slice bytes, size_t max_value)
+{
+    struct be_reply quick, slow = {0};
+    size_t quick_size, slow_size;
+    if (!ascii_take_hit(op, bytes, max_value, &quick, &quick_size)) {
+        return;
+    }
+    CHECK(ascii_parse(op, bytes, max_value, &slow, &slow_size) == ASCII_PARSE_OK);
+    CHECK(op->verb == BE_LINE_GET || ascii_reply_read(op, &slow) == 0);
+    CHECK(quick_size == slow_size && slow.has_value && quick.has_value);
+    CHECK(slice_equal(quick.value, slow.value) && quick.flags == slow.flags);
+    CHECK(quick.cas == slow.cas);
+    CHECK(op->verb == BE_FETCH ? slow.status == BE_HIT : slice_equal(quick.line, slow.line));
 }
 
 /* The bytes in a block of their own, so that the sanitizer sees the first byte read beyond them. */
@@ -167,12 +199,19 @@ static enum ascii_parse_result parse_copy(struct slice bytes, size_t max_value, 
     CHECK(copy != NULL);
     memmove(copy + 1, bytes.p, bytes.len);
     struct slice moved = {copy + 1, bytes.len};
-    enum ascii_parse_result result = ascii_parse(moved, classic, max_value, &reply, size);
+    struct be_operation fetch = {.verb = BE_FETCH, .key = KEY, .asks_cas = question.asks_cas};
+    check_short_way(&question, moved, max_value);
+    check_short_way(&fetch, moved, max_value);
+    enum ascii_parse_result result = ascii_parse(&question, moved, max_value, &reply, size);
     if (result == ASCII_PARSE_OK) {
         check_parsed(&reply, moved, *size, max_value);
         check_line_text(reply.line);
-        for (unsigned verb = 0; verb < VERBS && !classic; verb++) {
+        for (unsigned verb = 0; verb < VERBS && !is_classic(); verb++) {
             check_meaning((enum be_verb)verb, &reply);
+        }
+        if (!is_classic() || !reply.has_value) {
+            struct be_reply line = reply;
+            CHECK(!ascii_line_fits(&question, &line) || slice_equal(line.line, reply.line));
         }
     } else if (result == ASCII_PARSE_MORE) {
         CHECK(*size == 0 || *size > bytes.len);
@@ -262,6 +301,27 @@ static void fuzz_handshake(struct slice bytes, bool probe)
     CHECK(result == first && same_findings(&whole, &pieces));
 }
 
+static struct be_operation question_of(uint8_t what)
+{
+    static const char metas[] = "gsdaen";
+    static const enum be_verb classic[] = {BE_SET,  BE_CAS,   BE_APPEND, BE_DELETE,
+                                           BE_INCR, BE_TOUCH, BE_LINE,   BE_ADD};
+    struct be_operation op = {.verb = BE_LINE};
+    unsigned form = what >> 2 & 15;
+    if ((what & 0xc0) != 0) {
+        op.verb = BE_LINE_GET;
+        op.asks_cas = (what & 0x40) != 0;
+    } else if (form < 8) {
+        op.form.like = classic[form];
+    } else {
+        op.form.meta = metas[(form - 8) % 6];
+        op.form.key = form < 14 ? KEY : SLICE_NONE;
+        op.form.opaque = form > 9 ? SLICE_LIT("1") : SLICE_NONE;
+        op.form.key_is_base64 = form == 9;
+    }
+    return op;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = input_make(data, size);
@@ -269,7 +329,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if ((what & 1) != 0) {
         fuzz_handshake(in.rest, (what & 2) != 0);
     } else {
-        classic = (what & 0x80) != 0;
+        question = question_of(what);
         fuzz_replies(in.rest, (what & 2) != 0 ? 16 : ASCII_VALUE_MAX);
     }
     return 0;

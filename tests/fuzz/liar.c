@@ -372,18 +372,32 @@ static void change_status(struct liar *liar, const struct be_request *r, struct 
     }
 }
 
+/* The answer names the key, if it has a line, since what names none is never read. */
+static void append_answer(struct block **b, struct slice bytes, const struct be_request *r)
+{
+    const char *end = bytes.len == 0 ? NULL : memmem(bytes.p, bytes.len, "\r\n", 2);
+    struct slice line = slice_take(&bytes, end == NULL ? bytes.len : (size_t)(end - bytes.p));
+    block_append(b, line.len == 0 ? "" : line.p, line.len);
+    if (slice_starts_with(line, SLICE_LIT("VA ")) || slice_starts_with(line, SLICE_LIT("HD"))) {
+        block_append(b, " k", 2);
+        block_append(b, r->key, r->key_len);
+    }
+    block_append(b, bytes.len == 0 ? "" : bytes.p, bytes.len);
+}
+
 /* As the pool reads what arrives. */
 static void read_wire(struct liar *liar, const struct be_request *r, struct be_reply *reply)
 {
     struct slice bytes = input_bytes(liar->in);
-    struct block *b = block_new_exact(bytes.len + 1);
+    struct block *b = block_new_exact(bytes.len + KEY_BYTES_MAX + 3);
+    struct be_operation op = {.verb = r->verb, .key = slice_make(r->key, r->key_len)};
     size_t size;
-    block_append(&b, bytes.len == 0 ? "" : bytes.p, bytes.len);
+    append_answer(&b, bytes, r);
     *reply = (struct be_reply){.epoch = liar->epoch, .caps = &liar->store.caps, .block = b};
     bool changes = r->verb >= BE_ADD;
-    if (ascii_parse(slice_make(b->data, b->used), false, ASCII_VALUE_MAX, reply, &size) !=
+    if (ascii_parse(&op, slice_make(b->data, b->used), ASCII_VALUE_MAX, reply, &size) !=
             ASCII_PARSE_OK ||
-        ascii_reply_read(r->verb, reply) != 0) {
+        ascii_reply_read(&op, reply) != 0) {
         refuse(liar, BE_LOST, "backend s: unexpected answer, outcome unknown", reply);
     } else if (reply->status == BE_REFUSED) {
         bool unknown = changes && slice_starts_with(reply->line, SLICE_LIT("SERVER_ERROR"));

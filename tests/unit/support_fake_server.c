@@ -211,3 +211,23 @@ void fake_world_fini(struct fake_world *w)
     free(w->server.got);
     block_thread_fini();
 }
+
+struct be_line_form fake_line_form(const char *line)
+{
+    static const struct {
+        const char *verb;
+        enum be_verb like;
+    } verbs[] = {{"set", BE_SET},        {"add", BE_ADD},       {"cas", BE_CAS},
+                 {"append", BE_APPEND},  {"delete", BE_DELETE}, {"incr", BE_INCR},
+                 {"decr", BE_DECR},      {"touch", BE_TOUCH},   {"replace", BE_REPLACE},
+                 {"prepend", BE_PREPEND}};
+    if (line[0] == 'm') {
+        return (struct be_line_form){.meta = line[1]};
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (slice_starts_with(slice_of(line), slice_of(verbs[i].verb))) {
+            return (struct be_line_form){.like = verbs[i].like};
+        }
+    }
+    return (struct be_line_form){.like = BE_LINE};
+}

@@ -56,6 +56,9 @@ void fake_hang_up(struct fake_server *s);
 void fake_stop(struct fake_server *s);
 void fake_start(struct fake_server *s);
 
+/* Which answers a line of memcached's protocol may draw. */
+struct be_line_form fake_line_form(const char *line);
+
 /* One turn of events, of the server, and of the pool's writing. */
 void fake_turn(struct fake_world *w);
 /* The events only: what was submitted is not written. */

@@ -28,9 +28,6 @@ static void on_done(struct exchange *x, const struct be_reply *reply)
         p->value = reply->value;
         p->block = block_ref(reply->block);
     }
-    if (p->distrusts) {
-        *reply->distrust = true;
-    }
 }
 
 enum be_verb probe_verb(const char *line)
@@ -43,6 +40,7 @@ enum be_verb probe_verb(const char *line)
 void submit(struct fake_world *w, struct probe *p, const char *line)
 {
     p->done = false;
+    p->x.op.form = fake_line_form(line);
     p->x.op.verb = probe_verb(line);
     p->x.op.line = slice_of(line);
     p->x.done = on_done;

@@ -19,7 +19,6 @@ struct probe {
     uint64_t epoch;
     char text[200];
     unsigned turn; /* order of completion */
-    bool distrusts;
 };
 
 /* The verb for a line of memcached's protocol. */

@@ -19,10 +19,10 @@ static void expect(struct be_operation op, const char *wanted)
 static void reads_ask_by_mg(void **state)
 {
     (void)state;
-    expect((struct be_operation){.verb = BE_GET}, "mg fruit v f c t\r\n");
-    expect((struct be_operation){.verb = BE_SIZE}, "mg fruit s c\r\n");
-    expect((struct be_operation){.verb = BE_PROBE}, "mg fruit\r\n");
-    expect((struct be_operation){.verb = BE_TIME}, "mg fruit t c\r\n");
+    expect((struct be_operation){.verb = BE_GET}, "mg fruit k v f c t\r\n");
+    expect((struct be_operation){.verb = BE_SIZE}, "mg fruit k s c\r\n");
+    expect((struct be_operation){.verb = BE_PROBE}, "mg fruit k\r\n");
+    expect((struct be_operation){.verb = BE_TIME}, "mg fruit k t c\r\n");
 }
 
 static void changes_are_classic(void **state)
@@ -59,9 +59,11 @@ static void an_incr_carries_what_it_adds(void **state)
 static void plain_reads_and_times(void **state)
 {
     (void)state;
-    expect((struct be_operation){.verb = BE_FETCH}, "mg fruit v f c\r\n");
-    expect((struct be_operation){.verb = BE_GAT, .exptime = 60}, "mg fruit v f c T60\r\n");
-    expect((struct be_operation){.verb = BE_GAT, .exptime = -7}, "mg fruit v f c T-1\r\n");
+    expect((struct be_operation){.verb = BE_FETCH}, "mg fruit k v f\r\n");
+    expect((struct be_operation){.verb = BE_FETCH, .asks_cas = true}, "mg fruit k v f c\r\n");
+    expect((struct be_operation){.verb = BE_GAT, .exptime = 60, .asks_cas = true},
+           "mg fruit k v f c T60\r\n");
+    expect((struct be_operation){.verb = BE_GAT, .exptime = -7}, "mg fruit k v f T-1\r\n");
     expect((struct be_operation){.verb = BE_TOUCH, .exptime = 0}, "touch fruit 0\r\n");
 }
 

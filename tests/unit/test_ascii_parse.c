@@ -11,6 +11,9 @@
 
 #define MAX_VALUE ((size_t)1 << 20)
 
+static const struct be_operation a_line = {.verb = BE_LINE}, a_get = {.verb = BE_LINE_GET},
+                                 a_gets = {.verb = BE_LINE_GET, .asks_cas = true};
+
 /* What ascii_parse finds. */
 struct parsed {
     struct be_reply reply;
@@ -19,7 +22,7 @@ struct parsed {
 
 static enum ascii_parse_result parse(const char *text, struct parsed *out)
 {
-    return ascii_parse(slice_of(text), false, MAX_VALUE, &out->reply, &out->size);
+    return ascii_parse(&a_line, slice_of(text), MAX_VALUE, &out->reply, &out->size);
 }
 
 static void lines_end_in_both_characters(void **state)
@@ -59,7 +62,7 @@ static void every_prefix_of_a_value_wants_more(void **state)
         /* A copy of its own: the sanitizer sees what is read behind it. */
         char *part = malloc(len + 1);
         memcpy(part, whole, len);
-        assert_int_equal(ascii_parse(slice_make(part, len), false, MAX_VALUE, &p.reply, &p.size),
+        assert_int_equal(ascii_parse(&a_line, slice_make(part, len), MAX_VALUE, &p.reply, &p.size),
                          ASCII_PARSE_MORE);
         assert_int_equal(p.size, len >= 10 ? strlen(whole) : 0);
         free(part);
@@ -81,9 +84,26 @@ static void what_no_memcached_says_is_garbage(void **state)
     }
 }
 
+/* The two ways of taking a hit must agree. */
+static enum ascii_parse_result parse_pieces(const struct be_operation *op, const char *text,
+                                            struct parsed *out)
+{
+    struct parsed quick;
+    enum ascii_parse_result result =
+        ascii_parse(op, slice_of(text), MAX_VALUE, &out->reply, &out->size);
+    if (ascii_take_hit(op, slice_of(text), MAX_VALUE, &quick.reply, &quick.size)) {
+        assert_int_equal(result, ASCII_PARSE_OK);
+        assert_true(out->reply.has_value && quick.size == out->size);
+        assert_true(slice_equal(quick.reply.line, out->reply.line));
+        assert_true(slice_equal(quick.reply.value, out->reply.value));
+        assert_true(quick.reply.flags == out->reply.flags && quick.reply.cas == out->reply.cas);
+    }
+    return result;
+}
+
 static enum ascii_parse_result parse_values(const char *text, struct parsed *out)
 {
-    return ascii_parse(slice_of(text), true, MAX_VALUE, &out->reply, &out->size);
+    return parse_pieces(&a_get, text, out);
 }
 
 static void answers_to_get_are_taken_in_pieces(void **state)
@@ -91,22 +111,27 @@ static void answers_to_get_are_taken_in_pieces(void **state)
     (void)state;
     struct parsed p;
     assert_int_equal(parse_values("VALUE k 7 4\r\na\r\nb\r\nEND\r\n", &p), ASCII_PARSE_OK);
-    assert_true(slice_equal(p.reply.line, SLICE_LIT("VALUE k 7 4")));
+    assert_true(slice_equal(p.reply.line, SLICE_LIT("k")) && p.reply.flags == 7);
     assert_true(p.reply.has_value);
     assert_true(slice_equal(p.reply.value, SLICE_LIT("a\r\nb")));
     assert_int_equal(p.size, 19);
-    assert_int_equal(parse_values("VALUE k 0 0 18446744073709551615\r\n\r\n", &p), ASCII_PARSE_OK);
-    assert_true(p.reply.has_value && p.reply.value.len == 0);
+    assert_int_equal(parse_pieces(&a_gets, "VALUE k 0 0 18446744073709551615\r\n\r\n", &p),
+                     ASCII_PARSE_OK);
+    assert_true(p.reply.has_value && p.reply.value.len == 0 && p.reply.cas == UINT64_MAX);
+    assert_int_equal(parse_pieces(&a_gets, "VALUE k 4294967295 0 7\r\n\r\n", &p), ASCII_PARSE_OK);
+    assert_true(p.reply.flags == UINT32_MAX && p.reply.cas == 7);
     assert_int_equal(parse_values("END\r\n", &p), ASCII_PARSE_OK);
     assert_true(!p.reply.has_value && slice_equal(p.reply.line, SLICE_LIT("END")));
     assert_int_equal(parse_values("SERVER_ERROR x\r\n", &p), ASCII_PARSE_OK);
     assert_false(p.reply.has_value);
     const char *whole = "VALUE k 0 3 5\r\nabc\r\n";
+    size_t unused;
     for (size_t len = 0; len < strlen(whole); len++) {
         char *part = malloc(len + 1);
         memcpy(part, whole, len);
-        assert_int_equal(ascii_parse(slice_make(part, len), true, MAX_VALUE, &p.reply, &p.size),
+        assert_int_equal(ascii_parse(&a_gets, slice_make(part, len), MAX_VALUE, &p.reply, &p.size),
                          ASCII_PARSE_MORE);
+        assert_false(ascii_take_hit(&a_gets, slice_make(part, len), MAX_VALUE, &p.reply, &unused));
         assert_int_equal(p.size, len >= 15 ? strlen(whole) : 0);
         free(part);
     }
@@ -127,6 +152,9 @@ static void what_no_get_is_answered_is_garbage(void **state)
         "VALUE k 0 -1\r\n",
         "VALUE k 0 1048577\r\n",
         "VALUE k 0 1 x\r\na\r\n",
+        "VALUE k 0 1 5\r\na\r\n", /* nothing has asked for the CAS */
+        "VALUE k 4294967296 1\r\na\r\n",
+        "VALUE k 123456789012345678901 1\r\na\r\n",
         "VALUE k 0 1 2 3\r\na\r\n",
         "VALUE k  0 1\r\na\r\n",
         "VALUE k 0 99999999999999999999\r\n",
@@ -136,6 +164,9 @@ static void what_no_get_is_answered_is_garbage(void **state)
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         assert_int_equal(parse_values(lines[i], &p), ASCII_PARSE_GARBAGE);
     }
+    assert_int_equal(parse_pieces(&a_gets, "VALUE k 0 1\r\na\r\n", &p), ASCII_PARSE_GARBAGE);
+    assert_int_equal(parse_pieces(&a_gets, "VALUE k 0 1 18446744073709551616\r\na\r\n", &p),
+                     ASCII_PARSE_GARBAGE);
 }
 
 static void a_line_without_end_is_given_up(void **state)
@@ -144,15 +175,15 @@ static void a_line_without_end_is_given_up(void **state)
     static char line[ASCII_REPLY_LINE_MAX + 2];
     struct parsed p;
     memset(line, 'x', sizeof line);
-    assert_int_equal(ascii_parse(slice_make(line, ASCII_REPLY_LINE_MAX - 1), false, MAX_VALUE,
+    assert_int_equal(ascii_parse(&a_line, slice_make(line, ASCII_REPLY_LINE_MAX - 1), MAX_VALUE,
                                  &p.reply, &p.size),
                      ASCII_PARSE_MORE);
     assert_int_equal(
-        ascii_parse(slice_make(line, ASCII_REPLY_LINE_MAX), false, MAX_VALUE, &p.reply, &p.size),
+        ascii_parse(&a_line, slice_make(line, ASCII_REPLY_LINE_MAX), MAX_VALUE, &p.reply, &p.size),
         ASCII_PARSE_GARBAGE);
     memcpy(line + ASCII_REPLY_LINE_MAX, "\r\n", 2);
     assert_int_equal(
-        ascii_parse(slice_make(line, sizeof line), false, MAX_VALUE, &p.reply, &p.size),
+        ascii_parse(&a_line, slice_make(line, sizeof line), MAX_VALUE, &p.reply, &p.size),
         ASCII_PARSE_GARBAGE);
 }
 
@@ -161,21 +192,23 @@ static int read_reply(enum be_verb verb, const char *text, struct be_reply *repl
     struct parsed p = {0};
     assert_int_equal(parse(text, &p), ASCII_PARSE_OK);
     *reply = p.reply;
-    return ascii_reply_read(verb, reply);
+    const struct be_operation op = {.verb = verb, .key = SLICE_LIT("fruit")};
+    return ascii_reply_read(&op, reply);
 }
 
 static void a_get_brings_everything(void **state)
 {
     (void)state;
     struct be_reply r;
-    assert_int_equal(read_reply(BE_GET, "VA 5 f7 c18446744073709551615 t3600\r\nhello\r\n", &r), 0);
+    assert_int_equal(
+        read_reply(BE_GET, "VA 5 kfruit f7 c18446744073709551615 t3600\r\nhello\r\n", &r), 0);
     assert_int_equal(r.status, BE_HIT);
     assert_int_equal(r.flags, 7);
     assert_true(r.cas == UINT64_MAX);
     assert_int_equal(r.ttl_s, 3600);
     assert_int_equal(r.size_bytes, 5);
     assert_true(slice_equal(r.value, SLICE_LIT("hello")));
-    assert_int_equal(read_reply(BE_GET, "VA 0 t-1 c1 f0 W\r\n\r\n", &r), 0);
+    assert_int_equal(read_reply(BE_GET, "VA 0 t-1 c1 f0 W kfruit\r\n\r\n", &r), 0);
     assert_int_equal(r.ttl_s, -1);
     assert_int_equal(read_reply(BE_GET, "EN\r\n", &r), 0);
     assert_int_equal(r.status, BE_MISS);
@@ -185,17 +218,17 @@ static void sizes_and_probes_have_no_value(void **state)
 {
     (void)state;
     struct be_reply r;
-    assert_int_equal(read_reply(BE_SIZE, "HD s12345\r\n", &r), 0);
+    assert_int_equal(read_reply(BE_SIZE, "HD kfruit s12345 c1\r\n", &r), 0);
     assert_true(r.status == BE_HIT && r.size_bytes == 12345);
     assert_int_equal(read_reply(BE_SIZE, "EN\r\n", &r), 0);
     assert_int_equal(r.status, BE_MISS);
-    assert_int_equal(read_reply(BE_TIME, "HD t59 c7\r\n", &r), 0);
+    assert_int_equal(read_reply(BE_TIME, "HD kfruit t59 c7\r\n", &r), 0);
     assert_true(r.status == BE_HIT && r.ttl_s == 59 && r.cas == 7);
-    assert_int_equal(read_reply(BE_TIME, "HD t-1 c7\r\n", &r), 0);
+    assert_int_equal(read_reply(BE_TIME, "HD kfruit t-1 c7\r\n", &r), 0);
     assert_int_equal(r.ttl_s, -1);
     assert_int_equal(read_reply(BE_TIME, "EN\r\n", &r), 0);
     assert_int_equal(r.status, BE_MISS);
-    assert_int_equal(read_reply(BE_PROBE, "HD\r\n", &r), 0);
+    assert_int_equal(read_reply(BE_PROBE, "HD kfruit\r\n", &r), 0);
     assert_int_equal(r.status, BE_HIT);
     assert_int_equal(read_reply(BE_PROBE, "EN\r\n", &r), 0);
     assert_int_equal(r.status, BE_MISS);
@@ -230,6 +263,8 @@ static void every_word_of_change_is_known(void **state)
         {BE_TOUCH, "TOUCHED\r\n", BE_STORED},
         {BE_TOUCH, "NOT_FOUND\r\n", BE_NOT_FOUND},
         {BE_GAT, "EN\r\n", BE_MISS},
+        {BE_GAT, "EN kfruit\r\n", BE_MISS},
+        {BE_PROBE, "HD kZnJ1aXQ= b\r\n", BE_HIT}, /* stored by a base64 key */
         {BE_FETCH, "EN\r\n", BE_MISS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -285,13 +320,27 @@ static void answers_to_other_requests_are_noticed(void **state)
     } cases[] = {
         {BE_GET, "STORED\r\n"},
         {BE_GET, "HD\r\n"},
-        {BE_GET, "VA 1 fx\r\na\r\n"},
-        {BE_GET, "VA 1 t\r\na\r\n"},
+        {BE_GET, "VA 1 kfruit c1 t1 fx\r\na\r\n"},
+        {BE_GET, "VA 1 kfruit f0 c1 t\r\na\r\n"},
         {BE_SIZE, "HD\r\n"},
         {BE_TIME, "HD\r\n"},
-        {BE_TIME, "VA 1 t1\r\na\r\n"},
-        {BE_SIZE, "VA 1\r\na\r\n"},
+        {BE_TIME, "VA 1 kfruit c1 t1\r\na\r\n"},
+        {BE_SIZE, "VA 1 kfruit s1 c1\r\na\r\n"},
         {BE_PROBE, "HDX\r\n"},
+        {BE_PROBE, "HD\r\n"},
+        {BE_PROBE, "HD kapple\r\n"},
+        {BE_PROBE, "HD kZnJ1aXQ\r\n"},
+        {BE_GET, "VA 1 kfrui f0 c1 t1\r\na\r\n"},
+        {BE_GET, "VA 1 kfruits f0 c1 t1\r\na\r\n"},
+        {BE_GET, "VA 1 f0 c1 t1\r\na\r\n"},
+        {BE_GET, "VA 1 kfruit c1 t1\r\na\r\n"},
+        {BE_GET, "VA 1 kfruit f0 t1\r\na\r\n"},
+        {BE_GET, "VA 1 kfruit f0 c1\r\na\r\n"},
+        {BE_SIZE, "HD kfruit c1\r\n"},
+        {BE_FETCH, "VA 1 kfruit f123456789012345678901\r\nx\r\n"},
+        {BE_FETCH, "VA 1 kfruit fred\r\nx\r\n"},
+        {BE_FETCH, "VA 1 kfruit f0 c18446744073709551616\r\nx\r\n"},
+        {BE_FETCH, "VA 1 f0\r\nx\r\n"},
         {BE_ADD, "DELETED\r\n"},
         {BE_APPEND, "EXISTS\r\n"},
         {BE_SET, "EN\r\n"},
@@ -300,12 +349,12 @@ static void answers_to_other_requests_are_noticed(void **state)
         {BE_TOUCH, "STORED\r\n"},
         {BE_TOUCH, "1\r\n"},
         {BE_DECR, "STORED\r\n"},
-        {BE_GAT, "HD c1\r\n"},
+        {BE_GAT, "HD kfruit f0 c1\r\n"},
         {BE_DELETE, "VA 1\r\na\r\n"},
         {BE_SET, "STOREDX\r\n"},
         {BE_CAS, "DELETED\r\n"},
-        {BE_GET, "EN c1\r\n"},
-        {BE_GET, "VA 1 f4294967296\r\na\r\n"},
+        {BE_GET, "EN kother\r\n"},
+        {BE_GET, "VA 1 kfruit c1 t1 f4294967296\r\na\r\n"},
         {BE_INCR, "STORED\r\n"},
         {BE_INCR, "NOT_STORED\r\n"},
         {BE_INCR, "18446744073709551616\r\n"},
@@ -319,6 +368,55 @@ static void answers_to_other_requests_are_noticed(void **state)
         struct be_reply r;
         assert_int_equal(read_reply(cases[i].verb, cases[i].line, &r), -1);
     }
+}
+
+static bool fits(const struct be_line_form *form, const char *text)
+{
+    struct parsed p = {0};
+    struct be_operation op = {.verb = BE_LINE, .form = *form};
+    assert_int_equal(parse(text, &p), ASCII_PARSE_OK);
+    return ascii_line_fits(&op, &p.reply);
+}
+
+static void lines_are_answered_as_their_verbs_are(void **state)
+{
+    (void)state;
+    static const struct be_line_form set = {.like = BE_SET}, incr = {.like = BE_INCR},
+                                     flush = {.like = BE_LINE};
+    assert_true(fits(&set, "STORED\r\n") && fits(&set, "NOT_STORED\r\n"));
+    assert_true(fits(&set, "SERVER_ERROR x\r\n") && fits(&set, "ERROR\r\n"));
+    assert_false(fits(&set, "DELETED\r\n") || fits(&set, "OK\r\n") || fits(&set, "HD\r\n"));
+    assert_false(fits(&set, "VA 1\r\na\r\n") || fits(&set, "5\r\n"));
+    assert_true(fits(&incr, "5\r\n") && fits(&incr, "NOT_FOUND\r\n"));
+    assert_false(fits(&incr, "STORED\r\n"));
+    assert_true(fits(&flush, "OK\r\n"));
+    assert_false(fits(&flush, "STORED\r\n"));
+}
+
+static void meta_answers_name_what_was_asked(void **state)
+{
+    (void)state;
+    static const struct be_line_form bare = {.meta = 'g'}, set = {.meta = 's'},
+                                     named = {.meta = 'g',
+                                              .key = {"fruit", 5},
+                                              .opaque = {"42", 2}},
+                                     base64 = {.meta = 'g',
+                                               .key_is_base64 = true,
+                                               .key = {"ZnJ1aXQ=", 8}};
+    assert_true(fits(&bare, "VA 1 f0 t-1\r\na\r\n") && fits(&bare, "HD\r\n"));
+    assert_true(fits(&bare, "EN\r\n") && fits(&bare, "CLIENT_ERROR x\r\n"));
+    assert_false(fits(&bare, "NF\r\n") || fits(&bare, "STORED\r\n") || fits(&bare, "MN\r\n"));
+    assert_false(fits(&bare, "VA 1 kfruit\r\na\r\n") || fits(&bare, "HD O42\r\n"));
+    assert_false(fits(&bare, "VA 1 fx\r\na\r\n") || fits(&bare, "HD c18446744073709551616\r\n"));
+    assert_true(fits(&set, "HD\r\n") && fits(&set, "EX\r\n") && fits(&set, "NS c1\r\n"));
+    assert_false(fits(&set, "VA 1\r\na\r\n") || fits(&set, "EN\r\n"));
+    assert_true(fits(&named, "VA 1 O42 kfruit\r\na\r\n") && fits(&named, "EN\r\n"));
+    assert_false(fits(&named, "HD kfruit\r\n") || fits(&named, "HD O42\r\n"));
+    assert_false(fits(&named, "HD kfruit O43\r\n") || fits(&named, "HD kapple O42\r\n"));
+    assert_false(fits(&named, "EN O41\r\n"));
+    assert_true(fits(&base64, "HD kZnJ1aXQ= b\r\n") && fits(&base64, "HD kfruit b\r\n") == false);
+    assert_true(fits(&base64, "HD kfruit\r\n")); /* it was stored as it is */
+    assert_false(fits(&base64, "HD kYXBwbGU= b\r\n") || fits(&base64, "HD\r\n"));
 }
 
 int main(void)
@@ -337,6 +435,8 @@ int main(void)
         cmocka_unit_test(an_incr_brings_the_number),
         cmocka_unit_test(errors_are_told_apart_for_any_verb),
         cmocka_unit_test(answers_to_other_requests_are_noticed),
+        cmocka_unit_test(lines_are_answered_as_their_verbs_are),
+        cmocka_unit_test(meta_answers_name_what_was_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

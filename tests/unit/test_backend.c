@@ -99,7 +99,7 @@ static void a_head_is_read_and_replaced(void **state)
     struct bench *b = *state;
     struct outcome o;
     struct be_request *get = make(b, BE_GET);
-    converse(b, get, "mg fruit v f c t\r\n", "VA 4 f9 c77 t-1\r\npear\r\n", &o);
+    converse(b, get, "mg fruit k v f c t\r\n", "VA 4 kfruit f9 c77 t-1\r\npear\r\n", &o);
     assert_int_equal(o.reply.status, BE_HIT);
     assert_string_equal(o.value, "pear");
     assert_true(o.reply.flags == 9 && o.reply.cas == 77 && o.reply.ttl_s == -1);
@@ -140,7 +140,7 @@ static void a_cas_number_of_an_old_connection_counts_as_changed(void **state)
     struct bench *b = *state;
     struct outcome o;
     struct be_request *get = make(b, BE_GET);
-    converse(b, get, "mg fruit v f c t\r\n", "VA 1 f0 c1 t-1\r\nx\r\n", &o);
+    converse(b, get, "mg fruit k v f c t\r\n", "VA 1 kfruit f0 c1 t-1\r\nx\r\n", &o);
     struct be_request *cas = make(b, BE_CAS);
     cas->cas = o.reply.cas;
     cas->epoch = o.reply.epoch;

@@ -111,11 +111,11 @@ static struct be_reply ask_ascii(const struct be_operation *op)
     }
     do {
         len = receive(ascii_fd, ascii_in, len);
-        result = ascii_parse(slice_make(ascii_in, len), false, ASCII_VALUE_MAX, &reply, &size);
+        result = ascii_parse(op, slice_make(ascii_in, len), ASCII_VALUE_MAX, &reply, &size);
     } while (result == ASCII_PARSE_MORE);
     assert_int_equal(result, ASCII_PARSE_OK);
     assert_int_equal(size, len);
-    assert_int_equal(ascii_reply_read(op->verb, &reply), 0);
+    assert_int_equal(ascii_reply_read(op, &reply), 0);
     return reply;
 }
 
@@ -163,6 +163,7 @@ static enum be_status both(struct be_operation op, const char *name, struct cas_
     uint64_t wrong = op.cas;
     op.key = slice_make(key, (size_t)snprintf(key, sizeof key, "a:%s", name));
     op.cas = cas->ascii - wrong;
+    op.asks_cas = true;
     struct be_reply a = ask_ascii(&op);
     key[0] = 'b';
     op.cas = cas->binary - wrong;

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "proto/key.h"
 #include "support_request.h"
 
 static void test_meta_requests(void **state)

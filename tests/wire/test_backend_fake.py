@@ -36,7 +36,7 @@ def test_a_server_that_answers_byte_by_byte(start_daemon, start_fake):
         assert conn.get("key") == b"value"
         conn.send("get a b\r\nset a 0 0 1\r\nx\r\nmg a v\r\ndelete a\r\n")
         answers = [b"VALUE a 0 5", b"value", b"VALUE b 0 5", b"value", b"END", b"STORED"]
-        assert conn.lines(9) == answers + [b"VA 5 f0", b"value", b"DELETED"]
+        assert conn.lines(9) == answers + [b"VA 5", b"value", b"DELETED"]
 
 
 GARBAGE = {
@@ -46,7 +46,7 @@ GARBAGE = {
     "binary": bytes(range(256)) * 10 + b"\r\n",
     "a classic hit": b"VALUE key 0 5\r\nvalue\r\nEND\r\n",
     "a size that is no number": b"VA x\r\nvalue\r\n",
-    "a size too small": b"VA 3 f0\r\nvalue\r\n",
+    "a size too small": b"VA 3 kkey1 f0\r\nvalue\r\n",
     "a size too large": b"VA 99999999999 f0\r\nvalue\r\n",
     "a negative size": b"VA -1 f0\r\nvalue\r\n",
     "two answers": b"STORED\r\nSTORED\r\n",
@@ -253,9 +253,10 @@ def test_answers_that_nobody_asked_for_end_the_connection(start_daemon, start_fa
     def behave(fake, sock):
         for line, _ in fake.requests(sock):
             number = line.split()[1][3:]
-            sock.sendall(b"VA %d f0\r\n%s\r\n" % (len(number), number))
+            named = b" kkey" + number if b" k " in line else b""
+            sock.sendall(b"VA %d%s f0\r\n%s\r\n" % (len(number), named, number))
             if fake.connections < 4:
-                sock.sendall(b"VA 5 f0\r\nwrong\r\n")
+                sock.sendall(b"VA 5%s f0\r\nwrong\r\n" % named)
 
     fake = start_fake(behave)
     daemon = start_daemon([fake], config=CONFIG)
@@ -310,7 +311,7 @@ def test_only_well_formed_requests_are_forwarded(start_daemon, start_fake):
         while conn.line() != b"MN":
             pass
     # The value that is too large takes the old one away.
-    expected = b"delete a\r\nms a 2\r\nxx\r\nset b 0 0 1\r\nx\r\nmg c v f\r\n"
+    expected = b"delete a\r\nms a 2\r\nxx\r\nset b 0 0 1\r\nx\r\nmg c k v f\r\n"
     assert fake.all_received() == expected
 
 

@@ -127,9 +127,12 @@ class FakeServer:
 
 def correct_answer(line):
     """What a memcached would say that holds "value" everywhere."""
-    verb = line.split()[0]
+    verb, *words = line.split()
     if verb == b"mg":
-        return b"VA 5 f0\r\nvalue\r\n" if b" v" in line else b"HD\r\n"
+        value = b"v" in words
+        flags = {b"k": b"k" + words[0], b"f": b"f0", b"c": b"c1", b"t": b"t-1", b"s": b"s5"}
+        said = b"".join(b" " + flags[word] for word in words[1:] if word in flags)
+        return b"VA 5%s\r\nvalue\r\n" % said if value else b"HD%s\r\n" % said
     return {
         b"delete": b"DELETED\r\n", b"incr": b"7\r\n", b"ms": b"HD\r\n", b"mn": b"MN\r\n"
     }.get(verb, b"STORED\r\n")

@@ -195,7 +195,7 @@ class AlwaysExists:
                 value = KEY.encode() + b".a" if b".active " in line else self.value
                 if b" unfollow-" in line:  # a mark stands there as a folding appends it
                     value = value.replace(b",@", b",,@")
-                known = {b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(value)}
+                known = {b"k": b"k" + flags[0], b"f": b"f0", b"c": b"c7", b"t": b"t-1", b"s": b"s%d" % len(value)}
                 told = b" ".join(known[flag] for flag in flags[1:] if flag != b"v")
                 if b"v" in flags[1:]:
                     sock.sendall(b"VA %d %s\r\n%s\r\n" % (len(value), told, value))

@@ -4,6 +4,7 @@
  * there are several follows its order of checks.
  */
 #include "proto/client/request_shape.h"
+#include "proto/key.h"
 
 /* Flags behind the key, beyond which older memcacheds refuse; ms spends one place on its length. */
 #define META_FLAGS_MAX ((size_t)17)
@@ -83,11 +84,15 @@ static bool take_flag(struct slice token, struct meta_flags *flags, struct reque
             flags->mode = *value.p;
         }
         return true;
+    case 'k':
+        out->names_key = true;
+        return true;
     case 'O':
+        out->opaque = value;
         flags->opaque_long = token.len > OPAQUE_BYTES_MAX;
         return true;
     default:
-        return memchr("kstcfvhulIPLx", *token.p, 13) != NULL;
+        return memchr("stcfvhulIPLx", *token.p, 12) != NULL;
     }
 }
 
@@ -128,6 +133,8 @@ static bool take_key(const struct request_line *line, struct request *out)
     }
     out->args = rest;
     out->arg_count = count_words(rest);
+    out->names_key = false;
+    out->opaque = SLICE_NONE;
     return true;
 }
 
@@ -216,49 +223,4 @@ struct parse_result request_meta_set(const struct request_line *line, struct req
         return request_refuse_large(line, true, false, len); /* in each of its modes */
     }
     return request_take_data(line, len, false, out);
-}
-
-static int base64_digit(unsigned char c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return c - 'A';
-    }
-    if (c >= 'a' && c <= 'z') {
-        return c - 'a' + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return c - '0' + 52;
-    }
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-size_t key_decode_base64(struct slice encoded, char *out)
-{
-    if (encoded.len == 0 || encoded.len > KEY_BYTES_MAX || encoded.len % 4 != 0) {
-        return 0;
-    }
-    size_t padding = 0;
-    while (padding < 2 && encoded.p[encoded.len - 1 - padding] == '=') {
-        padding++;
-    }
-    size_t digits = encoded.len - padding;
-    uint32_t bits = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < encoded.len; i++) {
-        int digit = i < digits ? base64_digit((unsigned char)encoded.p[i]) : 0;
-        if (digit < 0) {
-            return 0;
-        }
-        bits = bits << 6 | (uint32_t)digit;
-        if (i % 4 == 3) {
-            out[n++] = (char)(bits >> 16);
-            if (i + 1 < encoded.len || padding < 2) {
-                out[n++] = (char)(bits >> 8);
-            }
-            if (i + 1 < encoded.len || padding < 1) {
-                out[n++] = (char)bits;
-            }
-        }
-    }
-    return n;
 }

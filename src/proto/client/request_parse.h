@@ -63,6 +63,8 @@ struct request {
     bool noreply;     /* classic noreply */
     bool quiet;       /* meta flag q */
     bool base64;      /* meta flag b: key is encoded */
+    bool names_key;   /* SHAPE_META, SHAPE_META_SET: flag k, the answer is to name the key */
+    struct slice opaque; /* the same: what follows flag O, which the answer repeats; or empty */
     bool has_data;
     struct slice data;      /* the data block without its line end */
     struct slice data_crlf; /* the same with its line end, as to be forwarded ("\r\n" always) */
@@ -137,9 +139,5 @@ static inline bool item_next(struct slice *args, struct slice *item)
 struct slice list_key_fault(struct slice key);
 /* The same in words, without CLIENT_ERROR and line end; NULL: the key is fine. */
 const char *list_key_fault_text(struct slice key);
-
-/* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
- * when it is not valid. */
-size_t key_decode_base64(struct slice encoded, char *out);
 
 #endif

@@ -7,14 +7,22 @@ static const struct {
     const char *verb; /* in front of the key */
     const char *rest; /* behind the key, or NULL: numbers follow */
 } forms[] = {
-    [BE_GET] = {"mg ", " v f c t\r\n"}, [BE_SIZE] = {"mg ", " s c\r\n"},
-    [BE_PROBE] = {"mg ", "\r\n"},       [BE_TIME] = {"mg ", " t c\r\n"},
-    [BE_ADD] = {"add ", NULL},          [BE_REPLACE] = {"replace ", NULL},
-    [BE_SET] = {"set ", NULL},          [BE_APPEND] = {"append ", NULL},
-    [BE_PREPEND] = {"prepend ", NULL},  [BE_INCR] = {"incr ", NULL},
-    [BE_CAS] = {"cas ", NULL},          [BE_CAS_DELETE] = {"cas ", NULL},
-    [BE_DELETE] = {"delete ", "\r\n"},  [BE_FETCH] = {"mg ", " v f c\r\n"},
-    [BE_GAT] = {"mg ", NULL},           [BE_TOUCH] = {"touch ", NULL},
+    [BE_GET] = {"mg ", " k v f c t\r\n"},
+    [BE_SIZE] = {"mg ", " k s c\r\n"},
+    [BE_PROBE] = {"mg ", " k\r\n"},
+    [BE_TIME] = {"mg ", " k t c\r\n"},
+    [BE_ADD] = {"add ", NULL},
+    [BE_REPLACE] = {"replace ", NULL},
+    [BE_SET] = {"set ", NULL},
+    [BE_APPEND] = {"append ", NULL},
+    [BE_PREPEND] = {"prepend ", NULL},
+    [BE_INCR] = {"incr ", NULL},
+    [BE_CAS] = {"cas ", NULL},
+    [BE_CAS_DELETE] = {"cas ", NULL},
+    [BE_DELETE] = {"delete ", "\r\n"},
+    [BE_FETCH] = {"mg ", NULL},
+    [BE_GAT] = {"mg ", NULL},
+    [BE_TOUCH] = {"touch ", NULL},
     [BE_DECR] = {"decr ", NULL},
 };
 
@@ -41,6 +49,19 @@ static char *put_exptime(char *to, int32_t exptime)
     return exptime < 0 ? put(to, "-1") : to + format_u64(to, (uint64_t)exptime);
 }
 
+/* As short as can be: a `get` of a client is one. */
+static char *put_fetch(char *to, const struct be_operation *op)
+{
+    to = put(to, " k v f");
+    if (op->asks_cas) {
+        to = put(to, " c");
+    }
+    if (op->verb == BE_GAT) {
+        to = put_exptime(put(to, " T"), op->exptime);
+    }
+    return put(to, "\r\n");
+}
+
 static char *put_storage(char *to, const struct be_operation *op)
 {
     bool removes = op->verb == BE_CAS_DELETE;
@@ -65,9 +86,10 @@ size_t ascii_format(const struct be_operation *op, char out[ASCII_LINE_MAX])
         to = put(to, forms[op->verb].rest);
     } else if (op->verb == BE_INCR || op->verb == BE_DECR) {
         to = put_delta(to, op);
-    } else if (op->verb == BE_GAT || op->verb == BE_TOUCH) {
-        to = put(to, op->verb == BE_GAT ? " v f c T" : " ");
-        to = put(put_exptime(to, op->exptime), "\r\n");
+    } else if (op->verb == BE_FETCH || op->verb == BE_GAT) {
+        to = put_fetch(to, op);
+    } else if (op->verb == BE_TOUCH) {
+        to = put(put_exptime(put(to, " "), op->exptime), "\r\n");
     } else {
         to = put_storage(to, op);
     }

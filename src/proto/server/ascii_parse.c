@@ -31,17 +31,22 @@ static bool meta_size(struct slice line, uint64_t *size)
 }
 
 /* "VALUE <key> <flags> <size>[ <cas>]" */
-static bool classic_size(struct slice line, uint64_t *size)
+static bool read_classic(struct slice line, bool wants_cas, struct be_reply *reply, uint64_t *size)
 {
-    uint64_t flags, cas;
+    uint64_t flags;
     (void)slice_take(&line, 6);
     const char *blank = line.len == 0 ? NULL : memchr(line.p, ' ', line.len);
     if (blank == NULL || blank == line.p) {
         return false;
     }
-    (void)slice_take(&line, (size_t)(blank - line.p) + 1);
-    return take_number(&line, &flags) && take_number(&line, size) &&
-           (line.len == 0 || (take_number(&line, &cas) && line.len == 0));
+    reply->line = slice_take(&line, (size_t)(blank - line.p));
+    (void)slice_take(&line, 1);
+    if (!take_number(&line, &flags) || flags > UINT32_MAX || !take_number(&line, size)) {
+        return false;
+    }
+    reply->flags = (uint32_t)flags;
+    reply->cas = 0;
+    return (!wants_cas || take_number(&line, &reply->cas)) && line.len == 0;
 }
 
 /* Takes a data block of len bytes behind the line, which is *size long. */
@@ -65,17 +70,20 @@ static inline enum ascii_parse_result take_data(struct slice bytes, uint64_t len
 }
 
 /* Out of the way of the answers that come one by one. */
-static NOINLINE enum ascii_parse_result take_classic(struct slice bytes, size_t max_value,
-                                                     struct be_reply *reply, size_t *size)
+static NOINLINE enum ascii_parse_result take_classic(struct slice bytes, bool wants_cas,
+                                                     size_t max_value, struct be_reply *reply,
+                                                     size_t *size)
 {
     uint64_t len;
-    return classic_size(reply->line, &len) ? take_data(bytes, len, max_value, reply, size)
-                                           : ASCII_PARSE_GARBAGE;
+    return read_classic(reply->line, wants_cas, reply, &len)
+               ? take_data(bytes, len, max_value, reply, size)
+               : ASCII_PARSE_GARBAGE;
 }
 
-enum ascii_parse_result ascii_parse(struct slice bytes, bool classic, size_t max_value,
-                                    struct be_reply *reply, size_t *size)
+enum ascii_parse_result ascii_parse(const struct be_operation *op, struct slice bytes,
+                                    size_t max_value, struct be_reply *reply, size_t *size)
 {
+    bool classic = op->verb == BE_LINE_GET;
     size_t window = bytes.len < ASCII_REPLY_LINE_MAX ? bytes.len : ASCII_REPLY_LINE_MAX;
     const char *newline = window == 0 ? NULL : memchr(bytes.p, '\n', window);
     if (newline == NULL) {
@@ -103,7 +111,8 @@ enum ascii_parse_result ascii_parse(struct slice bytes, bool classic, size_t max
                    : ASCII_PARSE_GARBAGE;
     }
     if (slice_starts_with(reply->line, SLICE_LIT("VALUE "))) {
-        return classic ? take_classic(bytes, max_value, reply, size) : ASCII_PARSE_GARBAGE;
+        return classic ? take_classic(bytes, op->asks_cas, max_value, reply, size)
+                       : ASCII_PARSE_GARBAGE;
     }
     return ASCII_PARSE_OK;
 }
@@ -122,76 +131,164 @@ static bool read_ttl(struct slice digits, int64_t *ttl_s)
     return true;
 }
 
-static bool read_flag(struct slice word, struct be_reply *reply)
+/* --- meta lines --- */
+
+/* Words of a meta line by their letters, as bits. */
+#define WORD(letter) (UINT32_C(1) << ((letter) - 'a'))
+#define WORD_CAPITAL_O (UINT32_C(1) << 31)
+
+/* What the words of a meta line say. */
+struct meta_words {
+    uint32_t seen;
+    struct slice key, opaque;
+};
+
+static bool read_word(struct slice word, struct meta_words *words, struct be_reply *reply)
 {
-    struct slice digits = slice_make(word.p + 1, word.len - 1);
+    struct slice text = slice_make(word.p + 1, word.len - 1);
     uint64_t n;
     switch (word.p[0]) {
+    case 'k':
+        words->key = text;
+        break;
+    case 'O':
+        words->opaque = text;
+        words->seen |= WORD_CAPITAL_O;
+        return true;
     case 'c':
-        return slice_to_u64(digits, &reply->cas);
+        if (!slice_to_u64(text, &reply->cas)) {
+            return false;
+        }
+        break;
     case 's':
-        return slice_to_u64(digits, &reply->size_bytes);
+        if (!slice_to_u64(text, &reply->size_bytes)) {
+            return false;
+        }
+        break;
     case 'f':
-        if (!slice_to_u64(digits, &n) || n > UINT32_MAX) {
+        if (!slice_to_u64(text, &n) || n > UINT32_MAX) {
             return false;
         }
         reply->flags = (uint32_t)n;
-        return true;
+        break;
     case 't':
-        return read_ttl(digits, &reply->ttl_s);
+        if (!read_ttl(text, &reply->ttl_s)) {
+            return false;
+        }
+        break;
+    case 'b':
+        break;
     default:
         return true; /* flags that later versions may add unasked */
     }
+    words->seen |= WORD(word.p[0]);
+    return true;
 }
 
 /* The return flags of a meta line: single letters, some with a value. */
-static int read_meta_flags(struct slice words, struct be_reply *reply)
+static bool read_words(struct slice text, struct meta_words *words, struct be_reply *reply)
 {
-    while (words.len > 0) {
-        if (words.p[0] == ' ') {
-            (void)slice_take(&words, 1);
+    words->seen = 0;
+    while (text.len > 0) {
+        if (text.p[0] == ' ') {
+            (void)slice_take(&text, 1);
             continue;
         }
-        size_t n = 1;
-        while (n < words.len && words.p[n] != ' ') {
-            n++;
-        }
-        if (!read_flag(slice_take(&words, n), reply)) {
-            return -1;
+        const char *blank = memchr(text.p, ' ', text.len);
+        size_t n = blank == NULL ? text.len : (size_t)(blank - text.p);
+        if (!read_word(slice_take(&text, n), words, reply)) {
+            return false;
         }
     }
-    return 0;
+    return true;
 }
 
-static int read_mg(enum be_verb verb, struct be_reply *reply)
+/* An item that was stored by a base64 key is named by one, in any case. */
+static RARE bool same_decoded_key(struct slice said, bool said_base64, struct slice asked,
+                                  bool asked_base64)
 {
-    struct slice words = reply->line;
-    bool wants_value = verb == BE_GET || verb == BE_FETCH || verb == BE_GAT;
-    if (slice_equal(words, SLICE_LIT("EN"))) {
-        reply->status = BE_MISS;
-        return 0;
+    char a[KEY_BYTES_MAX], b[KEY_BYTES_MAX];
+    if (said_base64) {
+        said = slice_make(a, key_decode_base64(said, a));
     }
-    if (reply->has_value != wants_value) {
+    if (asked_base64) {
+        asked = slice_make(b, key_decode_base64(asked, b));
+    }
+    return said.len > 0 && slice_equal(said, asked);
+}
+
+static inline bool names_key(const struct meta_words *words, struct slice asked, bool asked_base64)
+{
+    bool said_base64 = (words->seen & WORD('b')) != 0;
+    return (said_base64 == asked_base64 && slice_equal(words->key, asked)) ||
+           ((said_base64 || asked_base64) &&
+            same_decoded_key(words->key, said_base64, asked, asked_base64));
+}
+
+/* The words behind "VA <size>", "HD" and the like. */
+static struct slice words_of(const struct be_reply *reply)
+{
+    struct slice text = reply->line;
+    (void)slice_take(&text, reply->has_value ? 3 : 2);
+    while (reply->has_value && text.len > 0 && text.p[0] != ' ') { /* the size, see meta_size */
+        (void)slice_take(&text, 1);
+    }
+    return text;
+}
+
+static bool is_code(struct slice line, const char *code)
+{
+    return line.len >= 2 && line.p[0] == code[0] && line.p[1] == code[1] &&
+           (line.len == 2 || line.p[2] == ' ');
+}
+
+static uint32_t words_asked(const struct be_operation *op)
+{
+    switch (op->verb) {
+    case BE_GET:
+        return WORD('k') | WORD('f') | WORD('c') | WORD('t');
+    case BE_SIZE:
+        return WORD('k') | WORD('s') | WORD('c');
+    case BE_TIME:
+        return WORD('k') | WORD('t') | WORD('c');
+    case BE_PROBE:
+        return WORD('k');
+    default:
+        return WORD('k') | WORD('f') | (op->asks_cas ? WORD('c') : 0);
+    }
+}
+
+/* Some memcacheds name the key of a miss, too. */
+static int read_miss(const struct be_operation *op, struct be_reply *reply)
+{
+    struct meta_words words;
+    struct be_reply numbers;
+    reply->status = BE_MISS;
+    return reply->line.len == 2 ||
+                   (read_words(words_of(reply), &words, &numbers) &&
+                    ((words.seen & WORD('k')) == 0 || names_key(&words, op->key, false)))
+               ? 0
+               : -1;
+}
+
+static int read_mg(const struct be_operation *op, struct be_reply *reply)
+{
+    struct meta_words words;
+    bool wants_value = op->verb == BE_GET || op->verb == BE_FETCH || op->verb == BE_GAT;
+    if (is_code(reply->line, "EN")) {
+        return read_miss(op, reply);
+    }
+    if (reply->has_value != wants_value || (!wants_value && !is_code(reply->line, "HD"))) {
         return -1;
     }
     reply->ttl_s = -1;
     reply->status = BE_HIT;
-    if (wants_value) {
-        (void)slice_take(&words, 3);
-        while (words.len > 0 && words.p[0] != ' ') { /* the size, see meta_size */
-            (void)slice_take(&words, 1);
-        }
-        reply->size_bytes = reply->value.len;
-        return read_meta_flags(words, reply);
-    }
-    if (!slice_equal(words, SLICE_LIT("HD")) && !slice_starts_with(words, SLICE_LIT("HD "))) {
-        return -1;
-    }
-    (void)slice_take(&words, 2);
-    if ((verb == BE_SIZE || verb == BE_TIME) && words.len == 0) {
-        return -1;
-    }
-    return read_meta_flags(words, reply);
+    reply->size_bytes = reply->value.len;
+    uint32_t asked = words_asked(op);
+    return read_words(words_of(reply), &words, reply) && (words.seen & asked) == asked &&
+                   names_key(&words, op->key, false)
+               ? 0
+               : -1;
 }
 
 static bool starts_with_nocase(struct slice s, const char *prefix)
@@ -223,8 +320,9 @@ static const struct {
     struct slice line;
     enum be_status status;
 } words_of_change[] = {
-    {{"STORED", 6}, BE_STORED},   {{"NOT_STORED", 10}, BE_NOT_STORED},
-    {{"EXISTS", 6}, BE_EXISTS},   {{"NOT_FOUND", 9}, BE_NOT_FOUND},
+    {{"NOT_STORED", 10}, BE_NOT_STORED},
+    {{"EXISTS", 6}, BE_EXISTS},
+    {{"NOT_FOUND", 9}, BE_NOT_FOUND},
     {{"DELETED", 7}, BE_DELETED},
 };
 
@@ -251,6 +349,10 @@ static bool fits(enum be_verb verb, enum be_status status)
 static int read_change(enum be_verb verb, struct slice line, struct be_reply *reply)
 {
     bool counts = verb == BE_INCR || verb == BE_DECR;
+    if (LIKELY(line.len == 6 && memcmp(line.p, "STORED", 6) == 0)) {
+        reply->status = BE_STORED;
+        return fits(verb, BE_STORED) ? 0 : -1;
+    }
     if ((counts && slice_to_u64(line, &reply->number)) ||
         (verb == BE_TOUCH && slice_equal(line, SLICE_LIT("TOUCHED")))) {
         reply->status = BE_STORED;
@@ -265,15 +367,176 @@ static int read_change(enum be_verb verb, struct slice line, struct be_reply *re
     return -1;
 }
 
-int ascii_reply_read(enum be_verb verb, struct be_reply *reply)
+int ascii_reply_read(const struct be_operation *op, struct be_reply *reply)
 {
     if (read_error(reply->line, &reply->status)) {
-        return 0;
+        return reply->has_value ? -1 : 0;
     }
-    if (verb < BE_ADD || verb == BE_GAT) {
-        return read_mg(verb, reply);
+    if (op->verb < BE_ADD || op->verb == BE_FETCH || op->verb == BE_GAT) {
+        return read_mg(op, reply);
     }
-    return reply->has_value ? -1 : read_change(verb, reply->line, reply);
+    return reply->has_value ? -1 : read_change(op->verb, reply->line, reply);
+}
+
+/* Takes the digits of a number of 64 bits, of which there must be some: behind them, or NULL. */
+static inline const char *take_digits(const char *p, const char *end, uint64_t *number)
+{
+    const char *start = p;
+    uint64_t n = 0;
+    unsigned digit;
+    while (p < end && (digit = (unsigned)(unsigned char)*p - '0') <= 9) {
+        if (UNLIKELY(p - start >= 18)) {
+            return NULL; /* it may be too large: not worth a look here */
+        }
+        n = n * 10 + digit;
+        p++;
+    }
+    *number = n;
+    return p == start ? NULL : p;
+}
+
+static inline bool has_two(const char *p, const char *end, char first, char second)
+{
+    return end - p >= 2 && p[0] == first && p[1] == second;
+}
+
+/* " <lead><digits>": behind it, or NULL. */
+static inline const char *take_led(const char *p, const char *end, char lead, uint64_t *number)
+{
+    return has_two(p, end, ' ', lead) ? take_digits(p + 2, end, number) : NULL;
+}
+
+/* What a hit says in front of its line end. */
+struct hit {
+    struct slice key;
+    uint64_t len, flags, cas;
+};
+
+/* "VA <len> k<key> f<flags>[ c<cas>]", of that key: behind it, or NULL. */
+static inline const char *take_meta_hit(const struct be_operation *op, const char *p,
+                                        const char *end, struct hit *hit)
+{
+    size_t key_len = op->key.len;
+    if (end - p < 3 || memcmp(p, "VA ", 3) != 0 ||
+        (p = take_digits(p + 3, end, &hit->len)) == NULL || !has_two(p, end, ' ', 'k') ||
+        (size_t)(end - p) < key_len + 2 || memcmp(p + 2, op->key.p, key_len) != 0 ||
+        (p = take_led(p + 2 + key_len, end, 'f', &hit->flags)) == NULL) {
+        return NULL;
+    }
+    hit->key = op->key;
+    return op->asks_cas ? take_led(p, end, 'c', &hit->cas) : p;
+}
+
+static inline const char *take_word_of_digits(const char *p, const char *end, uint64_t *number)
+{
+    return p < end && *p == ' ' ? take_digits(p + 1, end, number) : NULL;
+}
+
+/* "VALUE <key> <flags> <len>[ <cas>]": behind it, or NULL. */
+static inline const char *take_classic_hit(const struct be_operation *op, const char *p,
+                                           const char *end, struct hit *hit)
+{
+    if (end - p < 6 || memcmp(p, "VALUE ", 6) != 0) {
+        return NULL;
+    }
+    const char *key = p += 6;
+    while (p < end && *p != ' ' && *p != '\n') {
+        p++;
+    }
+    hit->key = slice_make(key, (size_t)(p - key));
+    if (hit->key.len == 0 || (p = take_word_of_digits(p, end, &hit->flags)) == NULL ||
+        (p = take_word_of_digits(p, end, &hit->len)) == NULL) {
+        return NULL;
+    }
+    return op->asks_cas ? take_word_of_digits(p, end, &hit->cas) : p;
+}
+
+bool ascii_take_hit(const struct be_operation *op, struct slice bytes, size_t max_value,
+                    struct be_reply *reply, size_t *size)
+{
+    struct hit hit = {.cas = 0};
+    const char *end = bytes.p + bytes.len;
+    const char *p = op->verb == BE_LINE_GET ? take_classic_hit(op, bytes.p, end, &hit)
+                                            : take_meta_hit(op, bytes.p, end, &hit);
+    if (p == NULL || hit.flags > UINT32_MAX || hit.len > max_value ||
+        !has_two(p, end, '\r', '\n') || (size_t)(end - p) < hit.len + 4 ||
+        !has_two(p + 2 + hit.len, end, '\r', '\n')) {
+        return false;
+    }
+    *reply = (struct be_reply){.status = BE_HIT,
+                               .ttl_s = -1,
+                               .flags = (uint32_t)hit.flags,
+                               .cas = hit.cas,
+                               .size_bytes = hit.len,
+                               .line = hit.key,
+                               .has_value = true,
+                               .value = slice_make(p + 2, (size_t)hit.len)};
+    *size = (size_t)(p - bytes.p) + 4 + (size_t)hit.len;
+    return true;
+}
+
+/* The codes of meta commands' answers, two letters each. */
+static const char *codes_of(char meta)
+{
+    switch (meta) {
+    case 'g':
+        return "HDVAEN";
+    case 's':
+        return "HDNSEXNF";
+    case 'd':
+        return "HDNFEXNS";
+    case 'a':
+        return "HDVANFNSEXEN";
+    case 'e':
+        return "MEEN";
+    default:
+        return "MN";
+    }
+}
+
+/* An answer names the key and the opaque if and only if the request wants that; where nothing was
+ * found, some memcacheds do not. */
+static bool meta_fits(const struct be_line_form *form, const struct be_reply *reply)
+{
+    struct meta_words words;
+    struct be_reply numbers;
+    const char *code = codes_of(form->meta);
+    while (*code != '\0' && !is_code(reply->line, code)) {
+        code += 2;
+    }
+    if (*code == '\0') {
+        return false;
+    }
+    if (form->meta == 'e' || form->meta == 'n') {
+        return true; /* words of other kinds */
+    }
+    if (!read_words(words_of(reply), &words, &numbers)) {
+        return false;
+    }
+    bool found = reply->has_value || is_code(reply->line, "HD");
+    bool key = (words.seen & WORD('k')) != 0, opaque = (words.seen & WORD_CAPITAL_O) != 0;
+    return (key ? form->key.len > 0 && names_key(&words, form->key, form->key_is_base64)
+                : form->key.len == 0 || !found) &&
+           (opaque ? slice_equal(words.opaque, form->opaque) : form->opaque.len == 0 || !found);
+}
+
+static bool is_right_answer(const struct be_operation *op, struct be_reply *reply)
+{
+    if (op->verb == BE_LINE_GET) {
+        return slice_equal(reply->line, SLICE_LIT("END"));
+    }
+    if (op->form.meta != 0) {
+        return meta_fits(&op->form, reply);
+    }
+    return !reply->has_value &&
+           (op->form.like == BE_LINE ? slice_equal(reply->line, SLICE_LIT("OK"))
+                                     : read_change(op->form.like, reply->line, reply) == 0);
+}
+
+bool ascii_line_fits(const struct be_operation *op, struct be_reply *reply)
+{
+    enum be_status status;
+    return is_right_answer(op, reply) || (!reply->has_value && read_error(reply->line, &status));
 }
 
 const char *ascii_line_text(struct slice line, char *out, size_t cap)

@@ -24,20 +24,31 @@ enum ascii_parse_result {
     ASCII_PARSE_GARBAGE, /* the stream cannot be followed any further: close the connection */
 };
 
-/* Is a whole reply at the front of the bytes: a line, and a data block after "VA <size>"? classic:
- * one piece of the answer to `get` or `gets` instead, a data block after "VALUE <key> <flags>
- * <size>[ <cas>]", or the line that ends the answer. A data block above max_value bytes is garbage.
- * OK: fills line, has_value and value of reply, which point into the bytes, leaves the rest alone,
- * and sets size to the bytes of the whole reply. MORE: sets size to that as well, or to 0 while it
- * is not known. */
-MUST_CHECK enum ascii_parse_result ascii_parse(struct slice bytes, bool classic, size_t max_value,
-                                               struct be_reply *reply, size_t *size);
+/* Is a whole reply at the front of the bytes: a line, and a data block after "VA <size>"? For
+ * BE_LINE_GET one piece of the answer instead, a data block after "VALUE <key> <flags> <size>[
+ * <cas>]", or the line that ends the answer. A data block above max_value bytes is garbage. OK:
+ * fills line, has_value and value of reply, which point into the bytes, leaves the rest alone, and
+ * sets size to the bytes of the whole reply. Of a VALUE line, line is the key; flags and cas are
+ * filled as well. MORE: sets size to that as well, or to 0 while it is not known. */
+MUST_CHECK enum ascii_parse_result ascii_parse(const struct be_operation *op, struct slice bytes,
+                                               size_t max_value, struct be_reply *reply,
+                                               size_t *size);
 
-/* Turns line, has_value and value of a reply to verb into its status, flags, ttl_s, cas, size_bytes
- * and number, which were zero; leaves the rest alone. text is not set: for BE_REFUSED the caller
- * makes it of the line. Returns 0, or -1 when no server gives that answer to that verb: requests
- * and replies are out of step. */
-MUST_CHECK int ascii_reply_read(enum be_verb verb, struct be_reply *reply);
+/* Turns line, has_value and value of a reply to op, which is no line, into its status, flags,
+ * ttl_s, cas, size_bytes and number, which were zero; leaves the rest alone. text is not set: for
+ * BE_REFUSED the caller makes it of the line. Returns 0, or -1 when no server gives that answer to
+ * that request, for one because it names another key: requests and replies are out of step. */
+MUST_CHECK int ascii_reply_read(const struct be_operation *op, struct be_reply *reply);
+
+/* The short way of nearly all answers to BE_FETCH and BE_LINE_GET, the most frequent requests: a
+ * whole hit in memcached's own words. Fills reply as the two above do, and line with the key.
+ * False: it is something else, or not all there; ask those. */
+MUST_CHECK bool ascii_take_hit(const struct be_operation *op, struct slice bytes, size_t max_value,
+                               struct be_reply *reply, size_t *size);
+
+/* May the reply be the answer to op, a line (be_line_form), or the end of one to BE_LINE_GET?
+ * Errors may always. status and number of the reply are void then. */
+MUST_CHECK bool ascii_line_fits(const struct be_operation *op, struct be_reply *reply);
 
 /* Copies a server's line into out (cap bytes, always NUL-terminated, cut where it does not fit)
  * with everything that is not printable ASCII as '?'. Returns out. For logs and error texts. */

@@ -24,7 +24,8 @@ enum be_verb {
     BE_SIZE,    /* only the size of the value, and CAS (mg KEY s c): BE_HIT or BE_MISS */
     BE_PROBE,   /* is it there? touches it in the server's LRU (mg KEY): BE_HIT or BE_MISS */
     BE_TIME,    /* only remaining TTL and CAS (mg KEY t c): BE_HIT or BE_MISS */
-    BE_FETCH,   /* value, flags, CAS, and no TTL: what a plain `get` needs. The engine sends none */
+    BE_FETCH,   /* value, flags, CAS if asks_cas, no TTL: what a plain `get` needs. The engine sends
+                   none. BE_ANSWERED with the server's line instead of an error */
     BE_ADD,     /* BE_STORED or BE_NOT_STORED */
     BE_REPLACE, /* BE_STORED or BE_NOT_STORED */
     BE_SET,     /* BE_STORED. One that is refused removes what it was to replace */
@@ -40,13 +41,14 @@ enum be_verb {
     /* What plain verbs need besides. The engine sends none. */
     BE_DECR,  /* takes request.delta off a decimal number, never below 0; answers as BE_INCR */
     BE_TOUCH, /* another exptime: BE_STORED or BE_NOT_FOUND */
-    BE_GAT,   /* BE_FETCH with another exptime: BE_HIT or BE_MISS */
+    BE_GAT,   /* BE_FETCH with another exptime */
 
     /* Whole requests as bytes of memcached's ASCII protocol, for servers that speak it.
      * BE_ANSWERED. The list engine sends none. */
     BE_LINE,      /* one that may change something */
     BE_LINE_READ, /* one that changes nothing */
-    BE_LINE_GET,  /* a `get` or `gets`: any number of values, then the last line */
+    BE_LINE_GET,  /* a `get` or, if asks_cas, a `gets`: any number of values, each a BE_HIT whose
+                     line is the key, then the last line */
     /* What the server says of its own state: pairs of a name and a value, then BE_ANSWERED. */
     BE_STATS,
     /* Which nodes its cluster has, and which of them has which keys: BE_ANSWERED with a value. */
@@ -123,6 +125,17 @@ struct be_operation {
     struct block *block; /* holds the value, or NULL: then it is copied */
     uint64_t cas;        /* BE_CAS, BE_CAS_DELETE */
     uint64_t delta;      /* BE_INCR, BE_DECR */
+    bool asks_cas;       /* BE_FETCH, BE_GAT, BE_LINE_GET */
+
+    /* BE_LINE, BE_LINE_READ: what may answer it beside an error. Any other answer ends the
+     * connection. The slices live as long as the request. */
+    struct be_line_form {
+        char meta;         /* the second letter of a meta command, or 0 */
+        enum be_verb like; /* 0: the line is answered as this operation is, or, BE_LINE, by OK */
+        bool key_is_base64;
+        struct slice key;    /* what the answer names as its key; empty: it names none */
+        struct slice opaque; /* the same of its opaque */
+    } form;
 
     bool durable;       /* see be_request */
     bool time_optional; /* BE_GET: where the server does not tell times to live, without one */
@@ -208,8 +221,7 @@ struct be_reply {
 
     /* BE_ANSWERED, during the call. */
     struct slice line; /* the answer's line without its line end; lives in block */
-    bool has_value;    /* a "VA" or "VALUE" line: value is its data block without its line end. In
-                          memory line, line end, value and line end follow each other */
+    bool has_value;    /* a "VA" or "VALUE" line: value is its data block without its line end */
     bool *distrust; /* the submitter may set it when the line cannot be the answer to its request:
                        all else that was sent on the connection is lost then, as after garbage */
 };

@@ -62,15 +62,19 @@ static struct slice rebuild_meta(struct worker *w, const struct request *r)
     return slice_make(start, (size_t)(out - start));
 }
 
+static inline bool is_meta(const struct request *r)
+{
+    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
+}
+
 /* The line with its line end, as the server is to get it: where possible as it lies in the input.
  */
 static struct slice line_to_send(struct worker *w, const struct request *r)
 {
-    bool meta = r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
-    if (meta && r->quiet) {
+    if (is_meta(r) && r->quiet) {
         return rebuild_meta(w, r);
     }
-    if (!meta && r->noreply) {
+    if (r->noreply) {
         return rebuild_classic(w, r);
     }
     /* A line that ends in LF alone is in order as well, but servers are only given the usual form.
@@ -107,14 +111,26 @@ static bool reads_only(const struct request *r)
     return verb == VERB_MG || verb == VERB_MN || verb == VERB_ME;
 }
 
+/* Its answer has the form of meta commands. */
+static void expect_meta(struct exchange *x, const struct request *r)
+{
+    x->op.form = (struct be_line_form){.meta = r->verb->text.p[1],
+                                       .key_is_base64 = r->base64,
+                                       .key = r->names_key ? r->key : SLICE_NONE,
+                                       .opaque = r->opaque};
+}
+
 static void start_single(struct pending *p)
 {
     struct worker *w = worker_of(p);
     const struct request *r = &p->request;
     bool may_be_long = r->verb->verb == VERB_MG;
     struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
-    struct exchange *x =
-        forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE, line_to_send(w, r));
+    struct exchange *x = forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE,
+                                               line_to_send(w, r), operation_verb(r->verb->verb));
+    if (is_meta(r)) {
+        expect_meta(x, r);
+    }
     p->all_started = true;
     if (r->has_data) {
         x->op.value = r->data_crlf;
@@ -194,7 +210,9 @@ static void start_remove(struct pending *p)
     out = put(out, r->base64 ? SLICE_LIT(" b\r\n") : SLICE_LIT("\r\n"));
     p->all_started = true;
     struct slice line = slice_make(start, (size_t)(out - start));
-    submit_plain(w, r, forward_part_exchange(f, BE_LINE, line));
+    struct exchange *x = forward_part_exchange(f, BE_LINE, line, BE_DELETE);
+    x->op.form = (struct be_line_form){.meta = r->base64 ? 'd' : 0, .like = BE_DELETE};
+    submit_plain(w, r, x);
 }
 
 static void emit_remove(struct part *part, struct chain *out)
@@ -246,7 +264,7 @@ static void start_flush(struct pending *p)
     struct forward_part *f = forward_part_new(p, SLICE_NONE, WINDOW_SHORT);
     p->all_started = left == 1 && pool + 1 == w->config->pool_count;
     pool_submit_to(w->pools[pool], server,
-                   forward_part_exchange(f, BE_LINE, SLICE_LIT("flush_all\r\n")));
+                   forward_part_exchange(f, BE_LINE, SLICE_LIT("flush_all\r\n"), BE_LINE));
 }
 
 static void emit_flush(struct part *part, struct chain *out)

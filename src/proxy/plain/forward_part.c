@@ -29,26 +29,6 @@ static void answer(struct forward_part *f)
     part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
 }
 
-void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
-{
-    if (f->left_by != NULL) {
-        drop_reply(f);
-        return;
-    }
-    f->failed = reply->status != BE_ANSWERED;
-    f->line = reply->line;
-    f->has_value = !f->failed && reply->has_value;
-    f->value = reply->value;
-    f->block = reply->block;
-    f->text = reply->text;
-    answer(f);
-}
-
-static void on_reply(struct exchange *exchange, const struct be_reply *reply)
-{
-    forward_part_reply(exchange->owner, reply);
-}
-
 static const char *text_of_failure(const struct be_reply *reply)
 {
     switch (reply->status) {
@@ -61,29 +41,35 @@ static const char *text_of_failure(const struct be_reply *reply)
     }
 }
 
-static void on_operation(struct exchange *exchange, const struct be_reply *reply)
+void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
 {
-    struct forward_part *f = exchange->owner;
-    bool is_no_number = reply->status == BE_REFUSED && reply->code == BINARY_STATUS_NOT_A_NUMBER;
+    bool answered = reply->status == BE_ANSWERED || reply->status < BE_NO_MEMORY ||
+                    (reply->status == BE_REFUSED && reply->code == BINARY_STATUS_NOT_A_NUMBER);
     if (f->left_by != NULL) {
         drop_reply(f);
         return;
     }
-    f->failed = reply->status >= BE_NO_MEMORY && !is_no_number;
-    f->line = SLICE_NONE;
-    f->has_value = !f->failed && reply->has_value;
+    f->failed = !answered;
+    f->line = reply->line;
+    f->has_value = answered && reply->has_value;
     f->value = reply->value;
-    f->block = f->has_value ? reply->block : NULL;
-    f->text = f->failed ? text_of_failure(reply) : NULL;
-    f->item = (struct item_answer){.is_there = true,
-                                   .status = reply->status,
-                                   .code = reply->code,
-                                   .flags = reply->flags,
-                                   .ttl_s = reply->ttl_s,
-                                   .cas = reply->cas,
-                                   .number = reply->number,
-                                   .size_bytes = reply->size_bytes};
+    f->block = reply->block;
+    f->text = answered ? NULL : text_of_failure(reply);
+    f->item.status = reply->status;
+    if (reply->status != BE_ANSWERED) {
+        f->item.code = reply->code;
+        f->item.flags = reply->flags;
+        f->item.ttl_s = reply->ttl_s;
+        f->item.cas = reply->cas;
+        f->item.number = reply->number;
+        f->item.size_bytes = reply->size_bytes;
+    }
     answer(f);
+}
+
+static void on_reply(struct exchange *exchange, const struct be_reply *reply)
+{
+    forward_part_reply(exchange->owner, reply);
 }
 
 struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
@@ -93,14 +79,14 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
     f->left_by = NULL;
     f->own_key = NULL;
     f->next = NULL;
-    f->item.is_there = false;
     part_add(p, &f->part, key, kind);
     return f;
 }
 
-struct exchange *forward_part_exchange(struct forward_part *f, enum be_verb verb, struct slice line)
+struct exchange *forward_part_exchange(struct forward_part *f, enum be_verb verb, struct slice line,
+                                       enum be_verb like)
 {
-    exchange_init_line(&f->exchange, verb, line, on_reply, f);
+    exchange_init_line(&f->exchange, verb, line, like, on_reply, f);
     return &f->exchange;
 }
 
@@ -108,7 +94,7 @@ struct exchange *forward_part_operation(struct forward_part *f)
 {
     struct exchange *x = &f->exchange;
     memset(&x->op, 0, sizeof x->op);
-    exchange_init_line(x, BE_LINE, SLICE_NONE, on_operation, f);
+    exchange_init_line(x, BE_LINE, SLICE_NONE, BE_LINE, on_reply, f);
     return x;
 }
 

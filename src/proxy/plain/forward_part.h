@@ -10,9 +10,8 @@
 #include "proxy/client/client.h"
 #include "proxy/worker.h"
 
-/* What the answer to an operation says, beside the value. */
+/* What the answer to an operation says, beside the value. Of a line only status, BE_ANSWERED. */
 struct item_answer {
-    bool is_there; /* the part is an operation */
     enum be_status status;
     uint32_t code, flags;
     int64_t ttl_s;
@@ -33,8 +32,8 @@ struct forward_part {
     struct block *key_block;   /* then: holds a reference to where the key lies */
     struct block *own_key;     /* holds a key that was decoded, or NULL */
     struct forward_part *next; /* of those that share an exchange */
-    struct item_answer item;   /* of a part that is an operation */
-    struct exchange exchange;  /* not filled when it is shared */
+    struct item_answer item;
+    struct exchange exchange; /* not filled when it is shared */
 };
 
 static inline struct forward_part *forward_of(struct part *part)
@@ -62,9 +61,10 @@ static inline bool plain_takes_lines(const struct worker *w)
 /* A part that is counted in, owned by the pending. */
 struct forward_part *forward_part_new(struct pending *pending, struct slice key,
                                       enum window_kind kind);
-/* The part's own exchange, for that line: submit it. */
+/* The part's own exchange, for that line, which is answered like that operation (be_line_form):
+ * submit it. */
 struct exchange *forward_part_exchange(struct forward_part *part, enum be_verb verb,
-                                       struct slice line);
+                                       struct slice line, enum be_verb like);
 /* The same for an operation, which is at its exchange's op, all zeros. Its key and value must live
  * as long as the request. */
 struct exchange *forward_part_operation(struct forward_part *part);

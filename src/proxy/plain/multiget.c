@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/multiget.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "proxy/client/late.h"
@@ -53,32 +52,21 @@ static bool wants_cas(const struct request *r)
 /* Fills the part's own exchange. */
 static struct exchange *exchange_of_key(struct forward_part *f)
 {
-    struct worker *w = worker_of(f->part.pending);
     const struct request *r = &f->part.pending->request;
-    struct slice key = f->part.key;
-    char *start = worker_scratch(w, key.len + r->exptime_text.len + 16);
-    char *out = put(start, SLICE_LIT("mg "));
-    out = put(out, key);
-    out = put(out, SLICE_LIT(" v f"));
-    if (wants_cas(r)) {
-        out = put(out, SLICE_LIT(" c"));
-    }
+    struct exchange *x = forward_part_operation(f);
+    x->op.verb = BE_FETCH;
+    x->op.key = f->part.key;
+    x->op.asks_cas = wants_cas(r);
     if (r->verb->shape == SHAPE_GAT) {
-        out = put(out, SLICE_LIT(" T"));
-        out = put(out, r->exptime_text);
+        x->op.verb = BE_GAT;
+        x->op.exptime = operation_exptime(r->exptime);
     }
-    out = put(out, SLICE_LIT("\r\n"));
-    return forward_part_exchange(f, BE_LINE_READ, slice_make(start, (size_t)(out - start)));
+    return x;
 }
 
 static void ask_for_key(struct forward_part *f)
 {
-    struct worker *w = worker_of(f->part.pending);
-    if (UNLIKELY(!plain_takes_lines(w))) {
-        operation_ask_for_key(f);
-        return;
-    }
-    pool_submit(plain_pool(w), f->part.key, exchange_of_key(f));
+    pool_submit(plain_pool(worker_of(f->part.pending)), f->part.key, exchange_of_key(f));
 }
 
 static size_t route_of(const struct pending *p, struct slice key)
@@ -154,15 +142,8 @@ static struct forward_part *take_first(struct shared_exchange *shared)
 
 static void answer_miss(struct shared_exchange *shared)
 {
-    static const struct be_reply miss = {.status = BE_ANSWERED, .line = {"EN", 2}};
+    static const struct be_reply miss = {.status = BE_MISS};
     forward_part_reply(take_first(shared), &miss);
-}
-
-static bool is_value_of(struct slice line, struct slice key)
-{
-    static const struct slice verb = {"VALUE ", 6};
-    return line.len > verb.len + key.len && line.p[verb.len + key.len] == ' ' &&
-           memcmp(line.p + verb.len, key.p, key.len) == 0;
 }
 
 /* Values come in the order of the keys; a key that is passed over was not there. */
@@ -170,7 +151,7 @@ static void on_value(struct exchange *x, const struct be_reply *reply)
 {
     struct shared_exchange *shared = x->owner;
     const struct forward_part *f = shared->first;
-    while (f != NULL && !is_value_of(reply->line, f->part.key)) {
+    while (f != NULL && !slice_equal(reply->line, f->part.key)) {
         f = f->next;
     }
     if (f == NULL) {
@@ -183,31 +164,15 @@ static void on_value(struct exchange *x, const struct be_reply *reply)
     forward_part_reply(take_first(shared), reply);
 }
 
-static bool is_error(struct slice line)
-{
-    return slice_starts_with(line, SLICE_LIT("SERVER_ERROR")) ||
-           slice_starts_with(line, SLICE_LIT("CLIENT_ERROR")) ||
-           slice_starts_with(line, SLICE_LIT("ERROR"));
-}
-
 static void on_end(struct exchange *x, const struct be_reply *reply)
 {
     struct shared_exchange *shared = x->owner;
-    bool answered = reply->status == BE_ANSWERED;
-    bool whole = answered && slice_equal(reply->line, SLICE_LIT("END"));
-    struct be_reply rest = *reply;
-    char text[CONFIG_ERROR_MAX];
-    if (answered && !whole && !is_error(reply->line)) {
-        *reply->distrust = true;
-        snprintf(text, sizeof text, "backend %s: unexpected answer", reply->caps->server_name);
-        rest.status = BE_LOST;
-        rest.text = text;
-    }
+    bool whole = reply->status == BE_ANSWERED && slice_equal(reply->line, SLICE_LIT("END"));
     while (shared->first != NULL) {
         if (whole) {
             answer_miss(shared);
         } else {
-            forward_part_reply(take_first(shared), &rest);
+            forward_part_reply(take_first(shared), reply);
         }
     }
     spare_give(&shared->worker->multiget->spare_shared, shared);
@@ -244,6 +209,7 @@ static void ask_for_route(struct worker *w, struct multiget_route *route)
     struct shared_exchange *shared = spare_take(&w->multiget->spare_shared);
     shared->exchange = (struct exchange){
         .op.verb = BE_LINE_GET, .value = on_value, .done = on_end, .owner = shared};
+    shared->exchange.op.asks_cas = wants_cas(&f->part.pending->request);
     shared->worker = w;
     shared->first = f;
     shared->exchange.op.line = shared_line(w, f, route->line_bytes);
@@ -284,7 +250,7 @@ static void start_operations(struct pending *p)
     do {
         CHECK(token_next(&p->rest, &key));
         p->all_started = p->next + 1 == p->request.arg_count;
-        operation_ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
+        ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
     } while (may_start(p));
 }
 
@@ -327,61 +293,25 @@ static void start_keys(struct pending *p)
 
 /* --- answers --- */
 
-/* The digits behind a flag letter of a "VA" line, "0" when it has none. Words that begin with one
- * of the letters that are asked for, f and c, are those flags. */
-static struct slice meta_flag(struct slice line, char letter)
+/* Writes a hit. Its numbers were read from the answer, and are written anew. */
+static void emit_value(const struct forward_part *f, struct chain *out)
 {
-    const char *end = line.p + line.len;
-    for (const char *p = line.p; p + 2 < end; p++) {
-        if (p[0] == ' ' && p[1] == letter) {
-            struct slice rest = slice_make(p + 1, (size_t)(end - p - 1)), flag;
-            (void)token_next(&rest, &flag);
-            return slice_make(flag.p + 1, flag.len - 1);
-        }
-    }
-    return SLICE_LIT("0");
-}
-
-/* Of an answer to mg. */
-static void emit_rebuilt(const struct part *part, const struct forward_part *f, struct chain *out)
-{
-    struct slice flags = meta_flag(f->line, 'f');
-    struct slice cas = SLICE_NONE;
-    if (wants_cas(&part->pending->request)) {
-        cas = meta_flag(f->line, 'c');
-    }
-    CHECK(part->key.len <= KEY_BYTES_MAX && flags.len <= 20 && cas.len <= 20);
     bool small = f->value.len <= SMALL_REPLY_MAX;
     char *start = chain_reserve(out, VALUE_LINE_MAX + (small ? f->value.len + 2 : 0));
-    char *end = put(start, SLICE_LIT("VALUE "));
-    end = put(end, part->key);
-    end = put_word(end, flags);
-    end = put_number(end, f->value.len);
-    if (cas.len > 0) {
-        end = put_word(end, cas);
+    char *end = put(put(start, SLICE_LIT("VALUE ")), f->part.key);
+    end = put_number(put_number(end, f->item.flags), f->value.len);
+    if (wants_cas(&f->part.pending->request)) {
+        end = put_number(end, f->item.cas);
     }
     end = put(end, SLICE_LIT("\r\n"));
     if (small) {
-        end = put(end, f->value);
-        end = put(end, SLICE_LIT("\r\n"));
+        end = put(put(end, f->value), SLICE_LIT("\r\n"));
         chain_commit(out, (size_t)(end - start));
-    } else {
-        chain_commit(out, (size_t)(end - start));
-        chain_add(out, f->block, f->value.p, f->value.len);
-        chain_copy_slice(out, SLICE_LIT("\r\n"));
+        return;
     }
-}
-
-/* Of an answer to get or gets: the block holds it as the client is to have it. */
-static void emit_as_it_is(const struct forward_part *f, struct chain *out)
-{
-    const char *start = f->line.p;
-    size_t len = (size_t)(f->value.p + f->value.len + 2 - start);
-    if (len <= SMALL_REPLY_MAX) {
-        chain_copy(out, start, len);
-    } else {
-        chain_add(out, f->block, start, len);
-    }
+    chain_commit(out, (size_t)(end - start));
+    chain_add(out, f->block, f->value.p, f->value.len);
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
 }
 
 void multiget_emit(struct part *part, struct chain *out)
@@ -390,14 +320,8 @@ void multiget_emit(struct part *part, struct chain *out)
     struct metrics *m = &worker_of(part->pending)->metrics;
     if (!f->failed && f->has_value) {
         metric_inc(m, METRIC_get_hits);
-        if (f->item.is_there) {
-            operation_emit_value(f, wants_cas(&part->pending->request), out);
-        } else if (slice_starts_with(f->line, SLICE_LIT("VALUE "))) {
-            emit_as_it_is(f, out);
-        } else {
-            emit_rebuilt(part, f, out);
-        }
-    } else if (!f->failed && (f->item.is_there || slice_starts_with(f->line, SLICE_LIT("EN")))) {
+        emit_value(f, out);
+    } else if (!f->failed && f->item.status == BE_MISS) {
         metric_inc(m, METRIC_get_misses);
     } else {
         if (f->failed) {

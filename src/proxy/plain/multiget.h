@@ -3,10 +3,13 @@
  * get, gets, gat, gats: each key is a part of its own, and the answer is put together in the order
  * in which they were named.
  *
- *     gat, few keys   asked as "mg KEY v f [c] [T...]", and rebuilt as VALUE ...
- *     many keys       those of one connection share a "get KEY KEY ..." as far as the client's
- *                     window allows; what comes back is passed on as it is. A key whose value was
- *                     dropped for a slow client (see pending.h) is asked for again by itself
+ *     gat, few keys   each key is an operation: BE_GAT, BE_FETCH
+ *     many keys       those of one connection share a "get KEY KEY ..." (BE_LINE_GET) as far as the
+ *                     client's window allows. A key whose value was dropped for a slow client (see
+ *                     pending.h) is asked for again by itself
+ *
+ * Either way the answer names the key, and its numbers are read: a value that is not the key's ends
+ * the connection to its server.
  */
 #ifndef PROXY_PLAIN_MULTIGET_H
 #define PROXY_PLAIN_MULTIGET_H

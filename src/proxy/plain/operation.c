@@ -10,8 +10,6 @@
 /* Values up to this size are copied with their line into one piece of the output. */
 #define SMALL_VALUE_MAX ((size_t)4096)
 #define NOT_A_NUMBER "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
-/* Room for "VALUE ", flags, size and CAS around a key. */
-#define VALUE_LINE_MAX (KEY_BYTES_MAX + 80)
 
 static bool is_meta(const struct request *r)
 {
@@ -21,7 +19,7 @@ static bool is_meta(const struct request *r)
 /* --- requests ------------------------------------------------------------------------------------
  */
 
-static enum be_verb classic_verb(enum verb verb)
+enum be_verb operation_verb(enum verb verb)
 {
     switch (verb) {
     case VERB_ADD:
@@ -49,7 +47,7 @@ static enum be_verb classic_verb(enum verb verb)
 
 static void fill_classic(const struct request *r, struct be_operation *op)
 {
-    op->verb = classic_verb(r->verb->verb);
+    op->verb = operation_verb(r->verb->verb);
     if (r->verb->shape == SHAPE_STORE || r->verb->shape == SHAPE_TOUCH) {
         op->exptime = operation_exptime(r->exptime);
     }
@@ -201,22 +199,6 @@ void operation_request(struct client *client, const struct request *r, struct bl
     }
 }
 
-/* --- keys of get ---------------------------------------------------------------------------------
- */
-
-void operation_ask_for_key(struct forward_part *f)
-{
-    const struct request *r = &f->part.pending->request;
-    struct exchange *x = forward_part_operation(f);
-    x->op.verb = BE_FETCH;
-    x->op.key = f->part.key;
-    if (r->verb->shape == SHAPE_GAT) {
-        x->op.verb = BE_GAT;
-        x->op.exptime = operation_exptime(r->exptime);
-    }
-    pool_submit(plain_pool(worker_of(f->part.pending)), f->part.key, x);
-}
-
 void operation_emit_data(const struct forward_part *f, struct chain *out)
 {
     if (f->value.len <= SMALL_VALUE_MAX) {
@@ -225,23 +207,4 @@ void operation_emit_data(const struct forward_part *f, struct chain *out)
         chain_add(out, f->block, f->value.p, f->value.len);
     }
     chain_copy_slice(out, SLICE_LIT("\r\n"));
-}
-
-void operation_emit_value(const struct forward_part *f, bool with_cas, struct chain *out)
-{
-    bool small = f->value.len <= SMALL_VALUE_MAX;
-    char *start = chain_reserve(out, VALUE_LINE_MAX + (small ? f->value.len + 2 : 0));
-    char *end = put(put(start, SLICE_LIT("VALUE ")), f->part.key);
-    end = put_number(put_number(end, f->item.flags), f->value.len);
-    if (with_cas) {
-        end = put_number(end, f->item.cas);
-    }
-    end = put(end, SLICE_LIT("\r\n"));
-    if (small) {
-        end = put(put(end, f->value), SLICE_LIT("\r\n"));
-        chain_commit(out, (size_t)(end - start));
-    } else {
-        chain_commit(out, (size_t)(end - start));
-        operation_emit_data(f, out);
-    }
 }

@@ -16,10 +16,8 @@
 /* Queues a request of one key that is no get or gat. Counts it. */
 void operation_request(struct client *client, const struct request *request, struct block *block);
 
-/* Asks for a key of get, gets, gat or gats. */
-void operation_ask_for_key(struct forward_part *part);
-/* Its answer, a hit, as VALUE and its data block. */
-void operation_emit_value(const struct forward_part *part, bool with_cas, struct chain *out);
+/* The operation that a classic verb of one key is, get and its like aside. */
+enum be_verb operation_verb(enum verb verb);
 
 /* The exptime of a request as operations take it. */
 static inline int32_t operation_exptime(int64_t exptime)
