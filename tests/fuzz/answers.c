@@ -33,7 +33,7 @@ static bool in_range(const struct list_call *call, int64_t at, int64_t count)
 {
     int64_t from = call->from < 0 ? call->from + count : call->from;
     int64_t to = call->to < 0 ? call->to + count : call->to;
-    return call->verb == LIST_GET || (at >= from && at <= to);
+    return call->verb == LIST_GET || call->verb == LIST_POP || (at >= from && at <= to);
 }
 
 static void expect_beside(struct expected *x, const struct list_call *call,

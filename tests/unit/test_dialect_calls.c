@@ -297,6 +297,46 @@ static void test_what_came_in_place_of_a_list_is_not_written_whole(void **state)
     assert_false(engine_busy(t->rig.engine));
 }
 
+/* Three exact changes of one list, in one batch, which begins with that list stored. Each is to end
+ * well, with that number. */
+static void run_batch(struct test *t, const enum list_verb verbs[3], const uint64_t numbers[3])
+{
+    static const struct slice fresh[] = {{"n1", 2}, {"n2", 2}};
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    for (size_t i = 0; i < 3; i++) {
+        struct list_call *call = &t->calls[i];
+        bool pops = verbs[i] == LIST_POP;
+        *call = (struct list_call){.verb = verbs[i],
+                                   .key = SLICE_LIT("key"),
+                                   .policy = &t->rig.config->lists[0],
+                                   .session = &t->writer,
+                                   .items = fresh,
+                                   .item_count = pops ? 0 : 2,
+                                   .count = 1000,
+                                   .form = i == 1 ? LIST_FORM_ITEMS : LIST_FORM_JOINED};
+        engine_submit(t->rig.engine, call, t->rig.now);
+    }
+    answer(t, BE_HIT, "+with,delimiter+plain");
+    rig_answer(&t->rig, take_request(t, BE_CAS), BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    for (size_t i = 0; i < 3; i++) {
+        expect_done(t, &t->calls[i], LIST_OK);
+        assert_int_equal(t->calls[i].number, numbers[i]);
+    }
+}
+
+/* What the look has found is no more once lset has emptied it: neither its memory nor its items. */
+static void test_a_pop_behind_an_lset_in_one_batch(void **state)
+{
+    run_batch(*state, (enum list_verb[]){LIST_SET, LIST_POP, LIST_POP}, (uint64_t[]){2, 2, 0});
+}
+
+/* The item that holds the delimiter was taken off by the call in front. */
+static void test_a_pop_behind_a_pop_in_one_batch(void **state)
+{
+    run_batch(*state, (enum list_verb[]){LIST_ADDX, LIST_POP, LIST_POP}, (uint64_t[]){2, 4, 0});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +359,8 @@ int main(void)
             test_a_list_that_became_something_else_is_not_known_any_more, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_came_in_place_of_a_list_is_not_written_whole,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pop_behind_an_lset_in_one_batch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pop_behind_a_pop_in_one_batch, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ void pair_fold(const struct pair *pair, size_t until, struct fold *fold)
 {
     struct slice rest = pair->adds, item, before = SLICE_NONE;
     struct counts deletes;
-    const char *base_end = pair->base.p + pair->base.len;
+    const char *base_end = pair->base.len > 0 ? pair->base.p + pair->base.len : pair->adds.p;
     counts_init(&deletes, pending_until(pair, until), pair->delimiter);
     while (text_next(&rest, pair->delimiter, &item)) {
         bool copy = item.p < base_end && before.len > 0 && slice_equal(item, before);

@@ -115,12 +115,16 @@ void foreign_note_known(struct list *list, const struct part *part)
     }
 }
 
+bool foreign_holds_delimiter(const struct list *list, struct slice item)
+{
+    int delimiter = dialect_of(list)->delimited ? -1 : list->policy->delimiter;
+    return delimiter >= 0 && memchr(item.p, delimiter, item.len) != NULL;
+}
+
 bool foreign_delimiter_within(const struct work *w)
 {
-    const struct list_policy *policy = w->op.list->policy;
-    int delimiter = dialect_of(w->op.list)->delimited ? -1 : policy->delimiter;
-    for (size_t i = 0; delimiter >= 0 && i < w->items.count; i++) {
-        if (memchr(w->items.at[i].p, delimiter, w->items.at[i].len) != NULL) {
+    for (size_t i = 0; i < w->items.count; i++) {
+        if (foreign_holds_delimiter(w->op.list, w->items.at[i])) {
             return true;
         }
     }

@@ -32,6 +32,8 @@ void foreign_note_known(struct list *list, const struct part *part);
 /* Do items of the list hold its delimiter? Clients by hand may have written such items; joined they
  * would read as several. */
 bool foreign_delimiter_within(const struct work *w);
+/* The same of one item. */
+bool foreign_holds_delimiter(const struct list *list, struct slice item);
 extern const char foreign_delimiter_text[];
 
 #endif

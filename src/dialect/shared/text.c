@@ -32,6 +32,9 @@ static bool is_sign(char c, struct signs signs)
 
 bool signed_next(struct slice *rest, struct signs signs, enum entry_op *op, struct slice *item)
 {
+    if (rest->len == 0) {
+        return false;
+    }
     const char *p = rest->p, *end = rest->p + rest->len;
     while (p < end && !is_sign(*p, signs)) {
         p++;

@@ -33,6 +33,13 @@ void items_settle(struct items *items)
     }
 }
 
+void items_change(struct items *items, enum entry_op op, struct slice item)
+{
+    fold_apply(&items->fold, op, item);
+    items->count = 0;
+    items->bytes = 0;
+}
+
 /* ---- calls ---- */
 
 void work_add(struct work *w, struct list_call *call)

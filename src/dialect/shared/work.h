@@ -25,7 +25,7 @@ enum lane {
 /* What a list holds, in its order. Items live in the fold or in the parts. */
 struct items {
     struct fold fold; /* empty where the look fills in at alone */
-    struct slice *at;
+    struct slice *at; /* as of the look: none of them once the fold is changed */
     size_t count, cap;
     uint64_t bytes; /* of all items */
 };
@@ -158,6 +158,8 @@ static inline void fold_call(struct fold *fold, const struct list_call *call)
 void items_push(struct items *items, struct slice item);
 /* Fills in at with what the fold amounts to. */
 void items_settle(struct items *items);
+/* Changes the fold, and forgets at, which points into it. */
+void items_change(struct items *items, enum entry_op op, struct slice item);
 /* Only where items has a fold. */
 static inline bool items_have(const struct items *items, struct slice item)
 {

@@ -82,7 +82,7 @@ static bool send_off(struct engine *e, struct work *w)
     for (size_t i = 0; i < p->batch.count; i++) {
         const struct plain_item *item = &p->batch.items[i];
         if (item->state == PLAIN_DELETED) {
-            fold_apply(&w->items.fold, ENTRY_DEL, item->name);
+            items_change(&w->items, ENTRY_DEL, item->name);
             p->off++;
         } else {
             fold_apply(&p->kept, ENTRY_ADD, item->name);

@@ -25,11 +25,25 @@ static uint64_t apply_items(struct items *items, const struct list_call *call)
     uint64_t changed = 0;
     for (size_t i = 0; i < call->item_count; i++) {
         if (items_have(items, call->items[i]) == deletes) {
-            fold_apply(&items->fold, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+            items_change(items, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
             changed++;
         }
     }
     return changed;
+}
+
+/* Do items hold the delimiter that are in the list by now, behind the calls in front? */
+static bool delimiter_within(const struct work *w)
+{
+    uint32_t at = 0;
+    char op;
+    struct slice item;
+    while (fold_next(&w->items.fold, true, &at, &op, &item)) {
+        if (foreign_holds_delimiter(w->op.list, item)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* lpop: takes items off one end, as many as an answer holds. Returns how many. */
@@ -47,7 +61,7 @@ static uint64_t pop_items(struct work *w, struct list_call *call)
     if (call->ghost) {
         return 0; /* no client waits for the items any more */
     }
-    if (call->form == LIST_FORM_JOINED && foreign_delimiter_within(w)) {
+    if (call->form == LIST_FORM_JOINED && delimiter_within(w)) {
         call->status = LIST_SERVER_ERROR;
         snprintf(call->error, sizeof call->error, "%s", foreign_delimiter_text);
         return 0;
@@ -60,7 +74,7 @@ static uint64_t pop_items(struct work *w, struct list_call *call)
         taken[count++] = item;
     }
     for (size_t i = 0; i < count; i++) {
-        fold_apply(fold, ENTRY_DEL, taken[i]);
+        items_change(&w->items, ENTRY_DEL, taken[i]);
     }
     free(taken);
     return count;
@@ -98,7 +112,6 @@ static enum list_status met(const struct work *w, const struct list_call *call, 
 /* Applies the calls to what was found, one after the other. True: something has to be written. */
 static bool apply_calls(struct work *w)
 {
-    struct fold *fold = &w->items.fold;
     struct list_call *call;
     bool changes = false;
     TAILQ_FOREACH(call, &w->calls, link)
@@ -109,7 +122,7 @@ static bool apply_calls(struct work *w)
             continue;
         }
         if (call->verb == LIST_SET) {
-            fold_apply(fold, ENTRY_CLEAR, SLICE_NONE);
+            items_change(&w->items, ENTRY_CLEAR, SLICE_NONE);
             changes = true;
         }
         call->number = call->verb == LIST_POP ? pop_items(w, call) : apply_items(&w->items, call);
