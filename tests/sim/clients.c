@@ -182,7 +182,8 @@ void call_choose_items(struct sim_world *w, struct rng *rng, struct sim_call *ca
 static void choose_ops(const struct sim_world *w, struct sim_call *call)
 {
     const struct params *p = &w->p;
-    bool mixed = p->dialect == DIALECT_NATIVE && !p->history && !p->only_adds;
+    bool knows = p->dialect == DIALECT_NATIVE || p->dialect == DIALECT_SIGNED;
+    bool mixed = knows && !p->history && !p->only_adds;
     if (!mixed || call->call.verb != LIST_ADD || call->number % 8 != 0) {
         return;
     }

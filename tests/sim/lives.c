@@ -3,6 +3,7 @@
  * Times to live: which second a head may expire in after each write, and the clients that give
  * items other times in the servers themselves.
  */
+#include "base/array.h"
 #include "list/core/expiry.h"
 #include "world.h"
 
@@ -62,8 +63,8 @@ static bool may_end(const struct item *item, int64_t at_s)
     return item->expires_s == at_s;
 }
 
-/* flip, marker: a log that is made with a time to live has that of the other one, unless that has
- * gone meanwhile. */
+/* flip, marker: a log that is made with a time to live has that of the other one as it was read,
+ * which may be gone since, with another in its place. */
 static bool expires_as_other(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     struct slice key = flight_key(&m->flight);
@@ -73,11 +74,31 @@ static bool expires_as_other(const struct sim_world *w, const struct message *m,
     for (enum format_part part = FORMAT_A; part <= FORMAT_B; part++) {
         const struct item *other =
             format_find(&w->format, (unsigned)m->list, part, 0, world_now(&w->base).wall_s);
-        if (other != NULL && !slice_equal(item_key(other), key)) {
-            return may_end(other, at_s);
+        if (other != NULL && !slice_equal(item_key(other), key) && may_end(other, at_s)) {
+            return true;
         }
     }
-    return true;
+    for (size_t i = 0; i < w->log_end_count; i++) {
+        if (w->log_ends[i].list == m->list && w->log_ends[i].end_s == at_s) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* flip, marker: remembers each second in which a log of the list was to expire. */
+static void note_log_end(struct sim_world *w, int list, int64_t end_s)
+{
+    if (w->p.dialect != DIALECT_FLIP && w->p.dialect != DIALECT_MARKER) {
+        return;
+    }
+    for (size_t i = 0; i < w->log_end_count; i++) {
+        if (w->log_ends[i].list == list && w->log_ends[i].end_s == end_s) {
+            return;
+        }
+    }
+    w->log_ends = array_room(w->log_ends, w->log_end_count, &w->log_end_cap, sizeof *w->log_ends);
+    w->log_ends[w->log_end_count++] = (struct log_end){list, end_s};
 }
 
 /* Is that so many seconds from now on? More than a month is sent as a moment, by a clock that was
@@ -255,6 +276,9 @@ void lives_check(struct sim_world *w, const struct message *m)
     if (item != NULL && begins && m->purpose.kind != PURPOSE_LEASE && item->expires_s == 0 &&
         touch == NULL && w->p.expiry_s > 0) {
         touch_item(w, m->flight.server, item, w->clocks_s[m->flight.server] + w->p.expiry_s);
+    }
+    if (item != NULL) {
+        note_log_end(w, m->list, item->expires_s);
     }
 }
 

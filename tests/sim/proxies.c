@@ -414,6 +414,8 @@ void sim_proxy_crash(struct sim_proxy *p)
     for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
         if (!call->done && call->proxy == p->number) {
             call->abandoned = true;
+            /* What the engine had in its place is gone with it. */
+            call->call.ops = call->call.ops != NULL ? call->ops : NULL;
             call->settled_us = p->last_arrival_us;
             w->abandoned++;
             w->calls_pending--;

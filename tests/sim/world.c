@@ -402,6 +402,7 @@ static void sim_fini(struct sim_world *w)
         ids_fini(&call->took);
         free(call);
     }
+    free(w->log_ends);
     world_fini(&w->base);
     hands_fini(w);
     foreign_fini(w);

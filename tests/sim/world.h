@@ -103,6 +103,12 @@ struct nodes {
     uint64_t moved_us[SERVERS_MAX][STORE_VBUCKETS]; /* until when they are refused */
 };
 
+/* flip, marker: a second in which a log of the list was to expire. */
+struct log_end {
+    int list;
+    int64_t end_s;
+};
+
 struct sim_world {
     struct world base;
     struct params p;
@@ -117,6 +123,8 @@ struct sim_world {
     struct hand hands[HANDS_MAX];
     struct foreign_world foreign;
     struct nodes nodes;
+    struct log_end *log_ends; /* each once */
+    size_t log_end_count, log_end_cap;
     uint64_t foreign_refused;         /* calls */
     uint16_t entries_made[LISTS_MAX]; /* of rings: each has an item of its own */
     uint64_t faults_made;

@@ -337,6 +337,68 @@ static void test_a_pop_behind_a_pop_in_one_batch(void **state)
     run_batch(*state, (enum list_verb[]){LIST_ADDX, LIST_POP, LIST_POP}, (uint64_t[]){2, 4, 0});
 }
 
+/* A bridge's append of both signs, where it is written whole. */
+static void test_deletions_among_additions_that_are_written_whole(void **state)
+{
+    static const struct slice items[] = {{"new", 3}, {"old", 3}};
+    struct test *t = *state;
+    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
+    call->items = items;
+    call->item_count = 2;
+    static const char ops[] = "+-";
+    call->ops = ops;
+    answer(t, BE_HIT, "+old+other"); /* where is it? */
+    answer(t, BE_HIT, "+old+other");
+    struct be_request *request = take_request(t, BE_CAS);
+    assert_true(slice_equal(request->value, SLICE_LIT("+other+new")));
+    rig_answer(&t->rig, request, BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_OK);
+    assert_ptr_equal(call->items, items); /* not the operation's own, which are gone with it */
+    assert_ptr_equal(call->ops, ops);
+}
+
+/* An lpurge takes a name off if the stored item has not changed since before the name's plain item
+ * was deleted: an ladd changes it, also of a name that is in the list, also where its append had no
+ * room. */
+static void test_an_addition_without_room_is_seen_by_an_lpurge(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    struct list_call *call = submit(t, 0, LIST_ADD, &t->writer);
+    answer(t, BE_HIT, "+item+other");
+    rig_answer(&t->rig, take_request(t, BE_APPEND), BE_TOO_LARGE, NULL, -1);
+    answer(t, BE_HIT, "+item+other");
+    rig_answer(&t->rig, take_request(t, BE_CAS), BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_OK);
+}
+
+/* An ldrop may remove the item that holds the mark before these additions come: a client by hand
+ * would take the mark for an item. Nothing is pending, so none is needed. */
+static void test_an_lset_of_a_pair_without_additions_leaves_no_mark(void **state)
+{
+    struct test *t = *state;
+    char deletes[64];
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_PAIRED;
+    struct list_call *call = submit(t, 0, LIST_SET, &t->writer);
+    static const struct slice item = {"new", 3};
+    call->items = &item;
+    call->item_count = 1;
+    answer_key(t, "follow-key", BE_HIT, "old,");
+    answer_key(t, "unfollow-key", BE_HIT, "old,");
+    rig_answer(&t->rig, take_request(t, BE_SIZE), BE_HIT, "old,", -1);
+    struct be_request *mark = take_request(t, BE_APPEND);
+    (void)snprintf(deletes, sizeof deletes, "%.*s", SLICE_ARGS(mark->value));
+    rig_answer(&t->rig, mark, BE_STORED, NULL, -1);
+    answer_key(t, "follow-key", BE_MISS, NULL); /* another proxy has folded and drops it */
+    answer_key(t, "unfollow-key", BE_HIT, deletes);
+    rig_answer(&t->rig, take_request(t, BE_SIZE), BE_MISS, NULL, -1);
+    assert_true(slice_equal(take_request(t, BE_ADD)->value, SLICE_LIT("new,")));
+    (void)call;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +423,12 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pop_behind_an_lset_in_one_batch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pop_behind_a_pop_in_one_batch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deletions_among_additions_that_are_written_whole,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_addition_without_room_is_seen_by_an_lpurge, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_an_lset_of_a_pair_without_additions_leaves_no_mark,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

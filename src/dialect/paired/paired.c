@@ -260,9 +260,13 @@ static bool is_unread(const struct work *w)
 
 /* The mark up to which deletions can be taken into account: the operation's own, wherever it
  * stands, or one with no deletions behind it. Of length 0: there is none; if nothing is pending,
- * none is needed. */
+ * none is needed. Then none is used either: an ldrop may be about to remove the item that holds
+ * it. */
 static struct slice usable_mark(const struct work *w, const struct pair *pair)
 {
+    if (!pair->mark_there && pair->pending_bytes == 0) {
+        return SLICE_NONE;
+    }
     struct slice own =
         slice_make(paired_own(w)->own_mark, paired_own(w)->marked ? TEXT_MARK_BYTES : 0);
     if (pair->last.len > 0 || own.len == 0) {

@@ -18,6 +18,7 @@ void work_keep_items(struct work *w, struct list_call *call)
         items[i] = arena_copy(&w->kept, call->items[i]);
     }
     call->given_items = call->items;
+    call->given_ops = call->ops;
     call->items = items;
     if (call->ops != NULL) {
         struct slice ops = arena_copy(&w->kept, slice_make(call->ops, call->item_count));
@@ -50,6 +51,7 @@ static void leave_ghost(struct engine *e, struct work *w, struct list_call *call
     ghost->key = list_key(w->op.list);
     ghost->due_in = NULL;
     ghost->given_items = NULL;
+    ghost->given_ops = NULL;
     chain_init(&ghost->answer);
     const struct dialect *dialect = dialect_of(w->op.list);
     if (dialect->replace_call != NULL) {

@@ -21,9 +21,9 @@ void single_parts(struct work *w)
 /* Adds or deletes the call's items. Returns how many that changed. */
 static uint64_t apply_items(struct items *items, const struct list_call *call)
 {
-    bool deletes = call->verb == LIST_DEL || call->verb == LIST_DELX;
     uint64_t changed = 0;
     for (size_t i = 0; i < call->item_count; i++) {
+        bool deletes = call->verb == LIST_DELX || list_call_deletes(call, i);
         if (items_have(items, call->items[i]) == deletes) {
             items_change(items, deletes ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
             changed++;
@@ -109,6 +109,13 @@ static enum list_status met(const struct work *w, const struct list_call *call, 
     }
 }
 
+/* An addition that an lpurge has to see: it trusts that each of them changes the stored item, also
+ * that of a name which is in the list already. */
+static bool must_show(const struct work *w, const struct list_call *call)
+{
+    return call->verb == LIST_ADD && call->item_count > 0 && !list_migrates(w->op.list);
+}
+
 /* Applies the calls to what was found, one after the other. True: something has to be written. */
 static bool apply_calls(struct work *w)
 {
@@ -126,7 +133,7 @@ static bool apply_calls(struct work *w)
             changes = true;
         }
         call->number = call->verb == LIST_POP ? pop_items(w, call) : apply_items(&w->items, call);
-        changes = changes || call->number > 0;
+        changes = changes || call->number > 0 || must_show(w, call);
     }
     return changes;
 }

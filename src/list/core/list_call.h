@@ -139,7 +139,8 @@ struct list_call {
     struct due_queue *due_in;      /* the engine's */
     bool ghost;                    /* the engine's: stands for one that was answered, see
                                       dialect/shared/late.c */
-    const struct slice *given_items; /* the engine's: the submitter's, while items are a copy */
+    const struct slice *given_items; /* the engine's: the submitter's, while items are a copy; */
+    const char *given_ops;           /* and so are ops */
     struct list *list;               /* the engine's */
     struct inner *inner;             /* the engine's: the call is one of its own, see inner.h */
     struct op *op;                   /* the engine's: the operation that carries it, or NULL */

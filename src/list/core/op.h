@@ -226,7 +226,9 @@ static inline void call_leave(struct list_call *call)
     call->op = NULL;
     if (call->given_items != NULL) {
         call->items = call->given_items;
+        call->ops = call->given_ops;
         call->given_items = NULL;
+        call->given_ops = NULL;
     }
 }
 /* The list has not the cap that the file says: its changes go back to the queue and wait for a
