@@ -63,6 +63,20 @@ static struct sim_call *ask_again(struct sim_world *w, struct sim_proxy *p, enum
     return call;
 }
 
+/* What a proxy with more memory has compacted may be too large for another. */
+static struct sim_proxy *choose_compactor(struct sim_world *w)
+{
+    unsigned first = (unsigned)rng_below(&w->rng, w->p.proxies);
+    struct sim_proxy *best = &w->proxies[first];
+    for (unsigned i = 1; i < w->p.proxies; i++) {
+        struct sim_proxy *p = &w->proxies[(first + i) % w->p.proxies];
+        if (p->config->lists[0].fold_memory_bytes > best->config->lists[0].fold_memory_bytes) {
+            best = p;
+        }
+    }
+    return best;
+}
+
 /* ---- healing ---- */
 
 /* Those of one list that one proxy has in its cache. */
@@ -144,6 +158,13 @@ static void check_renewal(struct sim_world *w, unsigned list)
         item->expires_s = w->clocks_s[server] + w->p.ttl_s / 2;
         oracle_note_life(&w->oracle, list, world_now(&w->base).wall_s);
     }
+    if (w->p.format > 1 && w->p.long_ms > 0) {
+        /* The merges that it takes need longer than compactions have which no client waits for. */
+        (void)ask_again(w, choose_compactor(w), LIST_COMPACT, list);
+    }
+    if (w->oracle.list[list].damaged) {
+        return; /* it lives as long as what is left of it, or is dropped */
+    }
     (void)ask_again(w, &w->proxies[rng_below(&w->rng, w->p.proxies)], LIST_LEN, list);
     sim_let_pass(w, 1000000);
     sim_rest(w, "after a renewal");
@@ -174,22 +195,6 @@ static void check_absence(struct sim_world *w, unsigned list)
         sim_violation("%s: it is missing, but its head is still there", key);
     }
     ids_fini(&items);
-}
-
-/* ---- the last compaction ---- */
-
-/* What a proxy with more memory has compacted may be too large for another. */
-static struct sim_proxy *choose_compactor(struct sim_world *w)
-{
-    unsigned first = (unsigned)rng_below(&w->rng, w->p.proxies);
-    struct sim_proxy *best = &w->proxies[first];
-    for (unsigned i = 1; i < w->p.proxies; i++) {
-        struct sim_proxy *p = &w->proxies[(first + i) % w->p.proxies];
-        if (p->config->lists[0].fold_memory_bytes > best->config->lists[0].fold_memory_bytes) {
-            best = p;
-        }
-    }
-    return best;
 }
 
 /* ---- dialects ---- */

@@ -88,13 +88,32 @@ static int64_t next_to_take(const struct ids *items, const struct sim_call *call
     return -1;
 }
 
+/* May it end for want of room at what stands behind the last item that it took? It ends at the next
+ * one that was in the list when the proxy decided, though that may be over by now. */
+static bool may_end(const struct oracle *o, const struct ids *items, const struct sim_call *call,
+                    int64_t last, uint64_t used, int64_t now_s)
+{
+    int64_t step = call->call.count < 0 ? -1 : 1;
+    for (int64_t at = step < 0 ? last - 1 : last; at >= 0 && at < items->count; at += step) {
+        int64_t until_s = items->untils[at];
+        bool may_be_in = until_s == 0 || until_s > call->from_s;
+        if (may_be_in && used + entry_bytes(item_text(items->ids[at]).len) > room(o)) {
+            return true;
+        }
+        if (until_s == 0 || until_s > now_s + call->lead_s) {
+            return false; /* it surely was in the list */
+        }
+    }
+    return false;
+}
+
 void pops_apply(struct oracle *o, struct ids *items, struct sim_call *call, uint64_t *used,
                 int64_t now_s)
 {
     uint64_t wanted = (uint64_t)(call->call.count < 0 ? -call->call.count : call->call.count);
     uint32_t surely = oracle_count_at(items, now_s + call->lead_s);
     struct ids answer = {0};
-    int64_t at;
+    int64_t at, last = 0;
     wanted = wanted < surely ? wanted : surely;
     ids_clear(&call->took);
     if (o->format == NULL) {
@@ -109,13 +128,10 @@ void pops_apply(struct oracle *o, struct ids *items, struct sim_call *call, uint
         ids_push(&call->took, id);
         *used += entry_bytes(item_text(id).len);
         (void)ids_remove(items, id);
+        last = at;
     }
     call->expected = call->took.count;
-    bool fits = true;
-    at = next_to_take(items, call, &answer, now_s);
-    if (at >= 0 && o->format == NULL) {
-        fits = *used + entry_bytes(item_text(items->ids[at]).len) <= room(o);
-    }
+    bool fits = o->format != NULL || !may_end(o, items, call, last, *used, now_s);
     ids_fini(&answer);
     bool answer_full = call->took.count > 0 && o->answer_limit != 0;
     bool none = call->took.count == 0; /* such a call waits for the next request */
