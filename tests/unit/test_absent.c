@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
 #include "list/format/absent.h"
 #include "support_absent.h"
 
@@ -376,6 +378,73 @@ static void test_lset_does_not_keep_the_time_of_a_lease(void **state)
     expect_write(s, BE_CAS, "^1\n+1:x", 0, BE_STORED);
 }
 
+#define NOW_S 1800000000
+
+/* The two clock items around the head; they say that now it is NOW_S. */
+static void show_clock(struct script *s, int64_t left_s)
+{
+    struct be_request *first = rig_take(&s->rig, BE_GET, "mclistd#clock.0");
+    struct be_request *head = rig_take(&s->rig, BE_TIME, "k#");
+    struct be_request *second = rig_take(&s->rig, BE_GET, "mclistd#clock.1");
+    rig_answer(&s->rig, first, BE_HIT, "mclistd-clock 2000000000", 2000000000 - NOW_S);
+    rig_answer(&s->rig, head, BE_HIT, NULL, left_s);
+    rig_answer(&s->rig, second, BE_HIT, "mclistd-clock 2000050000", 2000050000 - NOW_S);
+}
+
+/* A list is flipped that was dropped, leased and filled by a clear in the moment before. Returns
+ * until when the sublist lives. */
+static int32_t flip_filled(struct script *s, bool looks)
+{
+    char head[160];
+    s->rig.config->lists[0].log_limit_bytes = 4;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    show_head(s, "^1\n+1:y+1:z", -1);
+    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, LEASED "!0:+1:a+1:b%.*s", SLICE_ARGS(append->value));
+    rig_answer(&s->rig, append, BE_STORED, NULL, -1);
+    show_head(s, head, 90);
+    if (looks) {
+        show_clock(s, 90);
+    }
+    struct be_request *sublist = engine_take_request(s->rig.engine);
+    assert_non_null(sublist);
+    assert_int_equal(sublist->verb, BE_ADD);
+    int32_t exptime = sublist->exptime;
+    rig_answer(&s->rig, sublist, BE_STORED, NULL, -1);
+    return exptime;
+}
+
+/* until: what the head says of its sublists. */
+static void expect_flipped(struct script *s, const char *until, int32_t exptime)
+{
+    char text[160];
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    snprintf(text, sizeof text, "%.*s", SLICE_ARGS(cas->value));
+    assert_int_equal(cas->exptime, exptime);
+    assert_null(strchr(text, '?'));
+    assert_true(*until == '\0' ? strchr(text, '@') == NULL : strstr(text, until) != NULL);
+    rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
+    script_expect(s, BE_GET, "k#", BE_MISS, NULL);
+    script_expect_done(s, LIST_OK);
+}
+
+/* What becomes of it lives as a new list does, not as the lease did: so do its sublists. */
+static void test_a_filled_list_does_not_outlive_its_sublists(void **state)
+{
+    struct script *s = *state;
+    assert_int_equal(flip_filled(s, false), 0);
+    expect_flipped(s, "", 0);
+}
+
+static void test_a_filled_list_with_a_time_has_sublists_with_one(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].ttl_s = 7200;
+    assert_in_range(flip_filled(s, true), 14400, 14410);
+    show_clock(s, 90);
+    expect_flipped(s, " @1800014400 ", NOW_S + 7200);
+}
+
 /* ---- it is dropped ---- */
 
 static void test_drop_takes_the_lease_away(void **state)
@@ -497,6 +566,8 @@ int main(void)
         refuse_test(test_put_without_token_replaces_what_was_appended),
         refuse_test(test_long_put_keeps_the_head),
         refuse_test(test_lset_does_not_keep_the_time_of_a_lease),
+        refuse_test(test_a_filled_list_does_not_outlive_its_sublists),
+        refuse_test(test_a_filled_list_with_a_time_has_sublists_with_one),
         refuse_test(test_drop_takes_the_lease_away),
         refuse_test(test_drop_takes_the_lease_from_a_head_with_names),
         refuse_test(test_drop_leaves_no_empty_list),

@@ -42,23 +42,30 @@ static struct be_request *next_request(struct script *s)
     return r;
 }
 
-/* The announcement comes behind the old content and what others have appended since. head, of 200
- * bytes, is what the list's head is then. Returns the request that writes the run. */
-static struct be_request *announce(struct script *s, const char *others, char *head)
+/* The announcement takes the place of the head that was read. head, of 200 bytes, is what the
+ * list's head is then. Returns the request that writes the run. */
+static struct be_request *announce(struct script *s, char *head)
 {
     script_expect(s, BE_GET, "k#", BE_HIT, OLD);
-    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
-    (void)snprintf(head, 200, OLD "%s%.*s", others, SLICE_ARGS(append->value));
-    rig_answer(&s->rig, append, BE_STORED, NULL, -1);
-    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    struct be_request *cas = rig_take(&s->rig, BE_CAS, "k#");
+    (void)snprintf(head, 200, "%.*s", SLICE_ARGS(cas->value));
+    assert_true(strncmp(head, OLD "~", sizeof OLD) == 0);
+    rig_answer(&s->rig, cas, BE_STORED, NULL, -1);
     struct be_request *add = next_request(s);
     assert_int_equal(add->verb, BE_ADD);
     return add;
 }
 
-static void write_run(struct script *s, const char *others, char *head)
+static void write_run(struct script *s, char *head)
 {
-    rig_answer(&s->rig, announce(s, others, head), BE_STORED, NULL, -1);
+    rig_answer(&s->rig, announce(s, head), BE_STORED, NULL, -1);
+}
+
+static void expect_exists(struct script *s)
+{
+    (void)engine_run(s->rig.engine, s->rig.now);
+    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
+    assert_int_equal(s->call.status, LIST_EXISTS);
 }
 
 static void test_the_announcement_is_no_change(void **state)
@@ -66,7 +73,7 @@ static void test_the_announcement_is_no_change(void **state)
     struct script *s = *state;
     char head[200];
     submit(s);
-    write_run(s, "", head);
+    write_run(s, head);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
     script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
     script_expect_done(s, LIST_OK);
@@ -75,13 +82,13 @@ static void test_the_announcement_is_no_change(void **state)
 static void test_what_others_append_before_it_is_one(void **state)
 {
     struct script *s = *state;
-    char head[200];
     submit(s);
-    write_run(s, "+1:b", head);
-    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_GET, "k#", BE_HIT, OLD);
+    script_expect(s, BE_CAS, "k#", BE_EXISTS, NULL);
+    s->rig.now.mono_us += 1000;
     (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_EXISTS);
+    script_expect(s, BE_GET, "k#", BE_HIT, OLD "+1:b");
+    expect_exists(s);
 }
 
 static void test_what_others_append_behind_it_is_one(void **state)
@@ -89,12 +96,27 @@ static void test_what_others_append_behind_it_is_one(void **state)
     struct script *s = *state;
     char head[200];
     submit(s);
-    write_run(s, "", head);
+    write_run(s, head);
     (void)strncat(head, "+1:b", sizeof head - strlen(head) - 1);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_EXISTS);
+    expect_exists(s);
+}
+
+/* The content is what it was, and so is the announcement: a fold has made all of it anew. */
+static void test_a_change_that_was_undone_is_one(void **state)
+{
+    struct script *s = *state;
+    char head[200], again[200];
+    struct announcement own;
+    submit(s);
+    write_run(s, head);
+    struct slice rest = slice_of(head + sizeof OLD - 1);
+    struct entry entry;
+    assert_int_equal(entry_next(&rest, &entry), ENTRY_OK);
+    assert_true(announcement_parse(entry.bytes, &own) && own.range.count > 0);
+    (void)snprintf(again, sizeof again, OLD "~%zu:%.*s", entry.bytes.len, SLICE_ARGS(entry.bytes));
+    script_expect(s, BE_GET, "k#", BE_HIT, again);
+    expect_exists(s);
 }
 
 static void test_a_server_without_room_is_called_that(void **state)
@@ -102,7 +124,7 @@ static void test_a_server_without_room_is_called_that(void **state)
     struct script *s = *state;
     char head[200];
     submit(s);
-    rig_answer(&s->rig, announce(s, "", head), BE_NO_MEMORY, NULL, -1);
+    rig_answer(&s->rig, announce(s, head), BE_NO_MEMORY, NULL, -1);
     (void)engine_run(s->rig.engine, s->rig.now);
     assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
     assert_string_equal(s->call.error, "backend out of memory");
@@ -220,7 +242,7 @@ static void test_sublists_of_a_list_without_a_time_have_none(void **state)
     char head[200];
     s->rig.config->lists[0].format = 2;
     submit(s);
-    struct be_request *add = announce(s, "", head);
+    struct be_request *add = announce(s, head);
     assert_int_equal(add->exptime, 0);
     rig_answer(&s->rig, add, BE_STORED, NULL, -1);
     script_expect(s, BE_GET, "k#", BE_HIT, head);
@@ -233,6 +255,7 @@ int main(void)
         script_test(test_the_announcement_is_no_change),
         script_test(test_what_others_append_before_it_is_one),
         script_test(test_what_others_append_behind_it_is_one),
+        script_test(test_a_change_that_was_undone_is_one),
         script_test(test_a_server_without_room_is_called_that),
         script_test(test_sublists_end_behind_a_list_that_keeps_its_time),
         script_test(test_sublists_end_behind_a_list_that_is_given_a_time),

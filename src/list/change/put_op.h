@@ -39,7 +39,7 @@ struct op_put {
     uint32_t at; /* how many places of items are written */
     bool whole;  /* all are */
     struct block *value;
-    struct block *left; /* LIST_IF_VERSION: the head of that version as announcing leaves it */
+    struct block *left; /* the head that was seen, as announcing leaves it; NULL: any will do */
     bool sent;          /* the CAS is on its way */
     bool done;
     bool unknown; /* its outcome is not known */
@@ -67,7 +67,8 @@ bool put_is_bound(const struct op_put *p);
 bool put_is_absent(const struct op_put *p);
 /* Does the head that was read last hold the announcement? */
 bool put_is_announced(const struct op_put *p);
-/* Is that head the one of the version that the client has seen, but for the announcement? */
+/* Has that head not changed since it was found to be the one that was seen, but for the
+ * announcement? Where that matters: LIST_IF_VERSION, and content that was computed from it. */
 bool put_is_left(const struct op_put *p);
 /* The time to live that the list gets with the content, in place of the head that was read last. */
 struct life put_life(const struct op_put *p);

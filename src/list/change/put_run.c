@@ -5,6 +5,23 @@
 #include "list/core/engine_state.h"
 #include "list/format/layout.h"
 
+/* Is the list to be the one that was seen, but for the announcement? */
+static bool is_watched(const struct op_put *p)
+{
+    return p->bound || p->call->condition == LIST_IF_VERSION;
+}
+
+/* The withdrawal of a name that was never announced: a head that is written anew loses it. So one
+ * that was changed, and changed back, is not the same again. */
+static void append_seal(struct engine *e, struct op_put *p, struct block **value)
+{
+    struct announcement seal = {.created_s = e->now.wall_s};
+    name_fresh(&seal.range.name, e->rng);
+    announcement_append(value, &seal);
+    block_unref(&p->left);
+    p->left = block_ref(*value);
+}
+
 /* A head that holds nothing but the announcement. Where a missing list is not an empty one, it says
  * that the list is missing. */
 static void emit_announcing_head(struct engine *e, struct op_put *p)
@@ -16,15 +33,17 @@ static void emit_announcing_head(struct engine *e, struct op_put *p)
     struct block *value = block_new(96);
     head_append_header(&value, &marks, NULL, 0, NULL, 0);
     announcement_append(&value, &p->writer.announcement);
+    if (is_watched(p)) {
+        append_seal(e, p, &value);
+    }
     emit_add_head_for(e, &p->op, &life, value, TAG_ANNOUNCE);
-    block_unref(&p->left);
-    p->left = p->bound ? block_ref(value) : NULL;
     block_unref(&value);
 }
 
 /* The head that was read, with the announcement as of now, in place of one that grows old. An
- * absent head may expire: one that names what must be found again does not. */
-static void emit_announcing_cas(struct engine *e, struct op_put *p)
+ * absent head may expire: one that names what must be found again does not. is_seen: what was read
+ * is what the list is to be. */
+static void emit_announcing_cas(struct engine *e, struct op_put *p, bool is_seen)
 {
     struct layout layout;
     struct carry carry = {.own = &p->writer.announcement.range.name,
@@ -38,9 +57,8 @@ static void emit_announcing_cas(struct engine *e, struct op_put *p)
     block_unref(&p->value);
     p->value = layout_value(&layout);
     layout_fini(&layout);
-    if (put_is_left(p)) {
-        block_unref(&p->left);
-        p->left = block_ref(p->value);
+    if (is_seen) {
+        append_seal(e, p, &p->value);
     }
     struct life ever = life_given(0), kept = life_renewed(p->op.list->policy, p->head->ttl_s);
     kept.until_s = p->head->marks.sublists_until_s; /* those of the old content */
@@ -123,6 +141,7 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
     struct co *co = &p->op.co;
     CO_BEGIN(co);
     writer_init(e, &p->writer, &p->op, long_bytes(p), p->error);
+    block_unref(&p->left);
     p->at = 0;
     p->whole = false;
     if (!may_announce(e, p)) {
@@ -135,15 +154,11 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
         p->op.list->has_head =
             p->op.list->has_head ||
             (p->writer.announced && p->op.list->policy->on_missing == ON_MISSING_CREATE);
-    } else if (put_is_absent(p)) {
-        emit_announcing_cas(e, p);
-        CO_AWAIT(co, "announcing in the head of a missing list");
+    } else if (put_is_absent(p) || is_watched(p)) {
+        emit_announcing_cas(e, p, is_watched(p));
+        CO_AWAIT(co, "announcing a put in the head that was read");
         take_announced(p, event);
     } else {
-        block_unref(&p->left);
-        p->left = p->bound || p->call->condition == LIST_IF_VERSION
-                      ? writer_announced_head(&p->writer, p->head)
-                      : NULL;
         CO_CALL(co, announce_step(e, &p->writer, &p->head, event, "announcing a put"));
         p->lost = p->writer.announced && (!put_is_announced(p) || put_is_absent(p));
     }
@@ -207,7 +222,7 @@ static enum progress announce_again_step(struct engine *e, struct op_put *p,
     (void)op_take_head(e, &p->op, event, &p->head, p->error);
     p->lost = event->status == BE_MISS || (p->head != NULL && !put_is_announced(p));
     if (p->head != NULL && !p->lost) {
-        emit_announcing_cas(e, p);
+        emit_announcing_cas(e, p, put_is_left(p));
         CO_AWAIT(co, "announcing again");
         take_announced_again(e, p, event);
     } else if (!p->lost) {

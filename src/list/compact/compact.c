@@ -83,8 +83,7 @@ static unsigned publish_tries(const struct op_compact *c)
 
 static void emit_head(struct engine *e, struct op_compact *c)
 {
-    struct life life = c->head->marks.absent ? life_kept(c->head->ttl_s)
-                                             : life_renewed(c->op.list->policy, c->head->ttl_s);
+    struct life life = life_then(c, c->head->ttl_s, c->fills);
     life.until_s = c->until_s;
     life.strict = c->new_until;
     emit_cas_for(e, &c->op, c->head, &life, c->value, TAG_CAS);
@@ -115,11 +114,7 @@ enum progress publish_step(struct engine *e, struct op_compact *c, const struct 
             break;
         }
         c->sent = c->sent || (c->drops && c->plan.kind == PLAN_CLEAR);
-        if (c->fills) {
-            emit_cas_new(e, op, c->head, c->value, TAG_CAS);
-        } else {
-            emit_head(e, c);
-        }
+        emit_head(e, c);
         CO_AWAIT(co, "publishing");
         settle_cas(e, c, event, c->value);
         if (c->result != STEP_CONFLICT) {

@@ -16,6 +16,7 @@
 
 #include "list/compact/plan.h"
 #include "list/content/content.h"
+#include "list/core/expiry.h"
 #include "list/core/op.h"
 #include "list/core/scan.h"
 #include "list/core/write_run.h"
@@ -136,7 +137,10 @@ bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_e
 bool compact_is_absent(const struct op_compact *c);
 /* The head that is to be published, from its layout, which is given up. */
 struct block *compact_value(struct op_compact *c, struct layout *layout);
-/* life.c: decides until when the sublists live that are about to be written, for a head that
+/* life.c: the time to live that the head gets, of which ttl_s is left. fills: it says no more that
+ * the list is missing. */
+struct life life_then(const struct op_compact *c, int64_t ttl_s, bool fills);
+/* Decides until when the sublists live that are about to be written, for a head that
  * expires by the server's clock. others: runs that the head names besides will stay beside the new
  * one. */
 enum progress life_step(struct engine *e, struct op_compact *c, const struct op_event *event,

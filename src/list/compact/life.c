@@ -22,6 +22,22 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+struct life life_then(const struct op_compact *c, int64_t ttl_s, bool fills)
+{
+    const struct list_policy *policy = c->op.list->policy;
+    if (fills) {
+        return life_filling(policy, c->head);
+    }
+    /* That of a missing list is its lease's. */
+    return c->head->marks.absent ? life_kept(ttl_s) : life_renewed(policy, ttl_s);
+}
+
+/* The same of a head for which sublists are written: it is there from then on. */
+static struct life life_with_run(const struct op_compact *c, int64_t ttl_s)
+{
+    return life_then(c, ttl_s, c->head->marks.absent);
+}
+
 /* Are the sublists that are about to be written to have an end? */
 static bool wants_end(const struct engine *e, const struct op_compact *c, bool others)
 {
@@ -32,7 +48,8 @@ static bool wants_end(const struct engine *e, const struct op_compact *c, bool o
     if (others && !c->extends) {
         return c->head->marks.sublists_until_s != 0; /* else those of the others have none */
     }
-    return c->head->ttl_s >= 0 && list_wanted_until_s(e, list) != INT64_MAX;
+    struct life life = life_with_run(c, c->head->ttl_s);
+    return life_ends(&life) && list_wanted_until_s(e, list) != INT64_MAX;
 }
 
 /* The second until which they live: that of the others at least, and if the list is to be given
@@ -43,14 +60,14 @@ static int64_t choose_until(const struct engine *e, const struct op_compact *c, 
     const struct list *list = c->op.list;
     int64_t until_s = others ? c->head->marks.sublists_until_s : 0;
     int64_t wanted_s = list_wanted_until_s(e, list);
-    struct life life = life_renewed(list->policy, ttl_s);
+    struct life life = life_with_run(c, ttl_s);
     if (wanted_s == INT64_MAX) {
         return 0; /* an ltouch to live for ever has come while the clock was asked for */
     }
-    if (ttl_s < 0) {
+    if (!life_ends(&life)) {
         return until_s;
     }
-    int64_t end_s = later(now_s + later(ttl_s, life.least_s), wanted_s);
+    int64_t end_s = later(life_end_s(&life, now_s), wanted_s);
     int64_t needed_s = sublists_until_s(now_s, end_s);
     return needed_s == 0 ? 0 : later(until_s, needed_s);
 }
@@ -121,7 +138,8 @@ bool life_settle(struct op_compact *c, struct layout *layout)
     c->until_s = least_s == INT64_MAX ? 0 : least_s;
     c->new_until = c->until_s != 0 && c->until_s != old_s;
     layout->marks.sublists_until_s = c->until_s;
-    return !c->new_until || c->head->ttl_s >= 0;
+    struct life life = life_then(c, c->head->ttl_s, c->fills);
+    return !c->new_until || life_ends(&life);
 }
 
 void life_choose(struct engine *e, struct op_compact *c)

@@ -171,6 +171,12 @@ struct life life_renewed(const struct list_policy *policy, int64_t ttl_s)
     return life;
 }
 
+struct life life_filling(const struct list_policy *policy, const struct head *head)
+{
+    struct life life = life_new(policy);
+    return life_must_wait(&life, head) ? life_given(0) : life;
+}
+
 struct life life_of_call(const struct list_call *call, const struct head *head)
 {
     if (call->has_exptime) {

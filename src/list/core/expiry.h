@@ -79,6 +79,9 @@ static inline bool life_ends(const struct life *life)
 {
     return life->kind == LIFE_KEPT ? life->ttl_s >= 0 : life->exptime != 0;
 }
+/* Of a list that begins in the place of that absent head: life_new, but for ever where that would
+ * have to wait (life_must_wait): a later change renews it, or none does. */
+struct life life_filling(const struct list_policy *policy, const struct head *head);
 /* Would the head end by that, and with it what a primary keeps of transactions that are not done? A
  * reader of another of their lists would take them for aborted. */
 static inline bool life_must_wait(const struct life *life, const struct head *head)

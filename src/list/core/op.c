@@ -393,16 +393,15 @@ void emit_add_head_to(struct engine *e, struct op *op, struct list *list, const 
 }
 
 /* The list is not looked at again before its first blind change. */
-static struct life begin_life(const struct engine *e, struct list *list)
+static void note_life(const struct engine *e, struct list *list, const struct life *life)
 {
-    struct life life = life_new(list->policy);
-    list->expires_us = mono_us_in(e, life.exptime > 0 ? life.exptime : -1);
-    return life;
+    list->expires_us = mono_us_in(e, life->exptime > 0 ? life->exptime : -1);
 }
 
 void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
 {
-    struct life life = begin_life(e, op->list);
+    struct life life = life_new(op->list->policy);
+    note_life(e, op->list, &life);
     emit_add_head_for(e, op, &life, value, tag);
 }
 
@@ -432,11 +431,8 @@ void emit_cas(struct engine *e, struct op *op, const struct head *read, struct b
 void emit_cas_new(struct engine *e, struct op *op, const struct head *read, struct block *value,
                   uint64_t tag)
 {
-    struct life life = begin_life(e, op->list);
-    if (life_must_wait(&life, read)) {
-        life = life_given(0); /* a later change renews it, or none does */
-        op->list->expires_us = 0;
-    }
+    struct life life = life_filling(op->list->policy, read);
+    note_life(e, op->list, &life);
     emit_cas_for(e, op, read, &life, value, tag);
 }
 

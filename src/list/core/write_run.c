@@ -92,18 +92,12 @@ static void emit_announcement(struct engine *e, struct run_writer *w)
     block_unref(&b);
 }
 
-struct block *writer_announced_head(const struct run_writer *w, const struct head *head)
+/* The same by CAS of the head as it was read. */
+static void emit_announcing_cas(struct engine *e, struct run_writer *w, const struct head *head)
 {
     struct block *b = block_new(head->value.len + 64);
     block_append(&b, head->value.p, head->value.len);
     announcement_append(&b, &w->announcement);
-    return b;
-}
-
-/* The same by CAS of the head as it was read. */
-static void emit_announcing_cas(struct engine *e, struct run_writer *w, const struct head *head)
-{
-    struct block *b = writer_announced_head(w, head);
     emit_cas(e, w->op, head, b, TAG_ANNOUNCE);
     block_unref(&b);
 }

@@ -69,9 +69,6 @@ struct slice writer_entries(const struct run_writer *w);
 void writer_take_reply(struct run_writer *w, const struct op_event *event);
 /* Is a sublist not stored, or not known to be? Then the run must not be published. */
 bool writer_failed(const struct run_writer *w);
-/* What the head that was read holds when the announcement has been appended, and nothing else.
- * Owned by the caller. */
-struct block *writer_announced_head(const struct run_writer *w, const struct head *head);
 /* Announces the run and reads the head behind the announcement; *head is NULL when that did not go
  * well. name: of the wait. */
 enum progress announce_step(struct engine *e, struct run_writer *w, struct head **head,
