@@ -130,11 +130,8 @@ static void note_head(struct engine *e, struct op_forget *f, const struct op_eve
 
 static void emit_mark(struct engine *e, struct op_forget *f)
 {
-    struct announcement mark = {.created_s = e->now.wall_s};
     struct block *value = block_new(64);
-    name_fresh(&f->mark, e->rng);
-    mark.range.name = f->mark;
-    announcement_append(&value, &mark);
+    f->mark = mark_append(&value, e->rng, e->now.wall_s);
     emit_append(e, &f->op, value, FORGET_TAG_MARK);
     block_unref(&value);
 }

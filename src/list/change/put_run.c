@@ -11,13 +11,10 @@ static bool is_watched(const struct op_put *p)
     return p->bound || p->call->condition == LIST_IF_VERSION;
 }
 
-/* The withdrawal of a name that was never announced: a head that is written anew loses it. So one
- * that was changed, and changed back, is not the same again. */
-static void append_seal(struct engine *e, struct op_put *p, struct block **value)
+/* From here on the list is to be as the head says that is written. */
+static void watch(struct engine *e, struct op_put *p, struct block **value)
 {
-    struct announcement seal = {.created_s = e->now.wall_s};
-    name_fresh(&seal.range.name, e->rng);
-    announcement_append(value, &seal);
+    (void)mark_append(value, e->rng, e->now.wall_s);
     block_unref(&p->left);
     p->left = block_ref(*value);
 }
@@ -34,7 +31,7 @@ static void emit_announcing_head(struct engine *e, struct op_put *p)
     head_append_header(&value, &marks, NULL, 0, NULL, 0);
     announcement_append(&value, &p->writer.announcement);
     if (is_watched(p)) {
-        append_seal(e, p, &value);
+        watch(e, p, &value);
     }
     emit_add_head_for(e, &p->op, &life, value, TAG_ANNOUNCE);
     block_unref(&value);
@@ -58,7 +55,7 @@ static void emit_announcing_cas(struct engine *e, struct op_put *p, bool is_seen
     p->value = layout_value(&layout);
     layout_fini(&layout);
     if (is_seen) {
-        append_seal(e, p, &p->value);
+        watch(e, p, &p->value);
     }
     struct life ever = life_given(0), kept = life_renewed(p->op.list->policy, p->head->ttl_s);
     kept.until_s = p->head->marks.sublists_until_s; /* those of the old content */

@@ -531,6 +531,14 @@ void announcement_append(struct block **b, const struct announcement *announceme
     entry_append(b, ENTRY_ANNOUNCE, slice_make(text, n));
 }
 
+struct name mark_append(struct block **b, struct rng *rng, int64_t now_s)
+{
+    struct announcement mark = {.created_s = now_s};
+    name_fresh(&mark.range.name, rng);
+    announcement_append(b, &mark);
+    return mark.range.name;
+}
+
 bool announcement_is_dead(const struct announcement *announcement, int64_t now_s, int64_t grace_s)
 {
     int64_t age_s = now_s - announcement->created_s;

@@ -230,6 +230,10 @@ bool announcement_parse(struct slice bytes, struct announcement *out);
 bool announcement_is_dead(const struct announcement *announcement, int64_t now_s, int64_t grace_s);
 /* Appends the announcement as a log entry. */
 void announcement_append(struct block **b, const struct announcement *announcement);
+/* Appends the withdrawal of a fresh name, which it returns. That name was never announced, so this
+ * says nothing, and a head that is written anew loses it: one that was changed, and changed back,
+ * is not the same again. */
+struct name mark_append(struct block **b, struct rng *rng, int64_t now_s);
 /* Does this log still hold the announcement of that name? (storage rule 3) */
 bool log_has_announcement(struct slice log, const struct name *name);
 /* Does this log withdraw it? */
