@@ -255,8 +255,12 @@ static uint64_t run_seeds(const struct options *o)
         }
         uint64_t failed_seed = 0;
         if (await_one(jobs, &count, &failed_seed)) {
-            printf("FAILED: %s%s seed %llu\n", dialect_name(o->dialect),
-                   o->couchbase ? " --couchbase" : "", (unsigned long long)failed_seed);
+            printf("FAILED: --dialect %s%s%s --seed %llu\n", dialect_name(o->dialect),
+                   o->couchbase ? " --couchbase" : "",
+                   o->changes == crowd          ? " --crowd"
+                   : o->changes == transactions ? " --transactions"
+                                                : "",
+                   (unsigned long long)failed_seed);
             first_failed = failed++ == 0 ? failed_seed : first_failed;
         }
     }
