@@ -169,8 +169,8 @@ static void check_renewal(struct sim_world *w, unsigned list)
     sim_let_pass(w, 1000000);
     sim_rest(w, "after a renewal");
     item = store_find(&w->base.stores[server], key, world_now(&w->base).wall_s);
-    if (item == NULL && w->p.timed) {
-        return; /* its items were over: who looks at such a list removes it */
+    if (item == NULL && (w->p.timed || oracle_now(&w->oracle, list)->items.count == 0)) {
+        return; /* it was empty, or its items were over: a proxy that looks at it removes it */
     }
     int64_t left_s = item == NULL ? 0 : item->expires_s - w->clocks_s[server];
     if (left_s < (int64_t)w->p.ttl_s / 8 * 7 - SLACK_S) {
