@@ -7,6 +7,8 @@
 
 /* A chain whose segment array once grew beyond this gives it back when it is empty. */
 #define KEEP_SEGS_MAX 64
+/* The first block of a chain that begins small. */
+#define SMALL_BYTES ((size_t)256)
 
 void chain_clear(struct chain *c)
 {
@@ -42,6 +44,13 @@ static struct chain_seg *push_seg(struct chain *c)
         }
     }
     return &c->segs[c->first + c->count++];
+}
+
+void chain_begin_small(struct chain *c)
+{
+    if (c->tail == NULL) {
+        c->tail = block_new_exact(SMALL_BYTES);
+    }
 }
 
 char *chain_reserve(struct chain *c, size_t len)

@@ -45,6 +45,9 @@ void chain_fini(struct chain *c);
 /* Drops the bytes, keeps the memory for reuse. */
 void chain_clear(struct chain *c);
 
+/* Copies begin in a block of few bytes: for answers of which very many may wait at once. */
+void chain_begin_small(struct chain *c);
+
 /* The last piece if copies go right behind it, or NULL. */
 static inline struct chain_seg *chain_open_seg(const struct chain *c)
 {

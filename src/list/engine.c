@@ -45,6 +45,7 @@ struct engine *engine_create(const struct config *config, struct cache *const *c
     fetches_init(&e->fetches);
     TAILQ_INIT(&e->expiries);
     TAILQ_INIT(&e->inners);
+    TAILQ_INIT(&e->turns);
     STAILQ_INIT(&e->outbox);
     STAILQ_INIT(&e->spare_requests);
     TAILQ_INIT(&e->done);
@@ -376,6 +377,24 @@ void engine_session_changed(struct engine *e, struct list_session *session)
             lists_mark_ready(&e->lists, lists_find(&e->lists, call->key));
         }
     }
+}
+
+uint64_t engine_end_largest(struct engine *e, struct list_session *session, struct now now)
+{
+    struct list_call *call, *largest = NULL;
+    e->now = now;
+    LIST_FOREACH(call, &session->charged, charged_link)
+    {
+        bool larger = largest == NULL || call->charged_bytes > largest->charged_bytes;
+        largest = call->op != NULL && larger ? call : largest;
+    }
+    if (largest == NULL) {
+        return 0;
+    }
+    uint64_t bytes = largest->charged_bytes;
+    deadline_end_for_memory(e, largest);
+    session_discharge(largest);
+    return bytes;
 }
 
 void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply,

@@ -46,6 +46,10 @@ void engine_destroy(struct engine **engine);
 void engine_submit(struct engine *engine, struct list_call *call, struct now now);
 /* What the submitter says of itself in the session is new, and session_has_deferred. */
 void engine_session_changed(struct engine *engine, struct list_session *session);
+/* Memory has run short: the call that holds most of what the session is charged with ends with an
+ * error, and its operation lets go of what it holds, at once or when its requests are answered.
+ * Returns how much that is; 0: there is no such call. */
+uint64_t engine_end_largest(struct engine *engine, struct list_session *session, struct now now);
 /* Takes back a request with its reply. Exactly once for each request that engine_take_request gave.
  */
 void engine_reply(struct engine *engine, struct be_request *request, const struct be_reply *reply,

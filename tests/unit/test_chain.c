@@ -301,6 +301,32 @@ static void test_random_use_keeps_every_byte_in_order(void **state)
     block_unref(&b);
 }
 
+/* Few bytes take few; more go on in ordinary blocks, in their order. */
+static void test_a_chain_that_begins_small(void **state)
+{
+    static char bytes[3 * BLOCK_BYTES];
+    struct chain c;
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = (char)(i * 7);
+    }
+    chain_init(&c);
+    chain_begin_small(&c);
+    chain_copy(&c, bytes, 100);
+    assert_true(c.tail->cap < BLOCK_BYTES / 16);
+    chain_begin_small(&c);
+    chain_copy(&c, bytes + 100, sizeof bytes - 100);
+    assert_int_equal(c.bytes, sizeof bytes);
+    size_t at = 0;
+    for (size_t i = 0; i < c.count; i++) {
+        const struct chain_seg *seg = &c.segs[c.first + i];
+        assert_memory_equal(seg->p, bytes + at, seg->len);
+        at += seg->len;
+    }
+    assert_int_equal(at, sizeof bytes);
+    chain_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_moving_takes_everything_and_leaves_nothing),
         cmocka_unit_test(test_clearing_drops_references_and_large_arrays),
         cmocka_unit_test(test_random_use_keeps_every_byte_in_order),
+        cmocka_unit_test(test_a_chain_that_begins_small),
     };
     return cmocka_run_group_tests(tests, NULL, give_back_blocks);
 }

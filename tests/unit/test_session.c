@@ -252,6 +252,33 @@ static void test_held_reads_go_on_in_their_order(void **state)
     }
 }
 
+/* For want of memory: its operation lets go of it, and the session is charged with nothing. */
+static void test_the_call_that_holds_most_ends(void **state)
+{
+    static const struct slice item = {"item-00001", 10};
+    struct test *t = *state;
+    struct list_call *put = &t->calls[0];
+    put->verb = LIST_PUT;
+    put->condition = LIST_IF_MISSING;
+    put->key = SLICE_LIT("k");
+    put->policy = &t->rig.config->lists[0];
+    put->session = &t->session;
+    put->items = &item;
+    put->item_count = 1;
+    engine_submit(t->rig.engine, put, t->rig.now);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    assert_true(t->session.charged_bytes > 0);
+    assert_int_equal(engine_end_largest(t->rig.engine, &t->other, t->rig.now), 0);
+    uint64_t charged = t->session.charged_bytes;
+    assert_int_equal(engine_end_largest(t->rig.engine, &t->session, t->rig.now), charged);
+    assert_int_equal(t->session.charged_bytes, 0);
+    assert_int_equal(engine_end_largest(t->rig.engine, &t->session, t->rig.now), 0);
+    expect_done(t, put, LIST_SERVER_ERROR);
+    assert_string_equal(put->error, "out of memory: memory_limit_bytes is reached, nothing done");
+    (void)serve(t);
+    assert_false(engine_busy(t->rig.engine));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reads_of_a_client_that_is_gone_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_held_reads_go_on_in_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_page_is_counted_by_its_items, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_call_that_holds_most_ends, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

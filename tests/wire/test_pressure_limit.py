@@ -33,8 +33,8 @@ def small(limit_mib, **proxy):
     }
 
 
-def assert_bounded(daemon, limit_mib):
-    assert_memory_below(daemon, BASE_MIB + limit_mib * OVER * GAPS)
+def assert_bounded(daemon, limit_mib, besides_mib=0):
+    assert_memory_below(daemon, BASE_MIB + (limit_mib * OVER + besides_mib) * GAPS)
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def test_any_time_is_enough_when_there_is_no_limit(daemon):
 @pytest.mark.config(**small(64, threads=1, max_value_bytes="8m"))
 @pytest.mark.parametrize("request_", ["lunion a b", "linter b a", "lgetx a b", "lunionstore c%d a b"])
 def test_comparisons_of_many_clients_are_bounded_together(daemon, start_clients, request_):
-    """What they hold counts as that of their clients: these are closed, and others are not."""
+    """What they hold counts as that of their clients: calls end, and no client is closed."""
     with daemon.conn() as conn:
         for key, first, count in (("a", 0, 300_000), ("b", 150_000, 300_005)):
             block = ",".join(f"item-{n}" for n in range(first, first + count)).encode()
@@ -446,4 +446,76 @@ def test_comparisons_of_many_clients_are_bounded_together(daemon, start_clients,
         for _ in range(300):
             assert conn.cmd("mn") == b"MN"
             time.sleep(0.01)
+        assert conn.stats()["clients_dropped_memory"] == "0"
         assert_bounded(daemon, 64)
+
+
+@pytest.mark.slow
+@pytest.mark.memcacheds(1, "-I", "8m")
+@pytest.mark.config(
+    **small(64, max_value_bytes="8m", deadline_ms=60000), **{"pool main": {"timeout_ms": 60000}}
+)
+@pytest.mark.parametrize("request_", ["linter a b", "lunion a b", "ldifflen a b"])
+def test_comparisons_of_large_lists_wait_for_each_other(daemon, request_):
+    """One takes half of the memory: several at once would only end each other."""
+    with daemon.conn() as conn:
+        for key, first in (("a", 0), ("b", 100_000)):
+            block = ",".join(f"item-{n}" for n in range(first, first + 200_000)).encode()
+            assert conn.cmd(f"lput {key} {len(block)}", block) == b"STORED"
+    conns = [daemon.conn(timeout_s=60 * SLOW) for _ in range(8)]
+    for conn in conns:
+        conn.send(f"{request_}\r\n")
+    served = 0
+    for conn in conns:
+        line = conn.line()
+        if line.startswith(b"VALUE"):
+            conn.data(int(line.split()[3]))
+            assert conn.line() == b"END"
+        served += not line.startswith(b"SERVER_ERROR")
+        assert conn.cmd("mn") == b"MN"
+        conn.close()
+    assert served >= 4
+    assert_bounded(daemon, 64)
+
+
+# --- innocent clients -----------------------------------------------------------------------------
+
+HOSTILE = {
+    "calls": (16, b"lhas others one two three\r\n" * 3000),
+    "large items": (64, b"get big\r\n" * 100),
+    "parts": (16, b"get " + b"k " * 7000),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_clients_with_one_small_request_are_not_closed(start_daemon, memcached, kind):
+    """Whatever others hold, one whose memory is one block of input is not what there is to free."""
+    limit_mib, script = HOSTILE[kind]
+    patient = {"pool main": {"timeout_ms": 60000}}
+    daemon = start_daemon([memcached], config={**small(limit_mib, deadline_ms=60000), **patient})
+    with daemon.conn() as conn:
+        assert conn.cmd("ladd others one") == b"STORED"
+        assert conn.set("big", b"x" * 50_000) == b"STORED"
+    good = [daemon.conn(timeout_s=60 * SLOW) for _ in range(10)]
+    hostile = []
+    try:
+        for n in range(1200):
+            hostile.append(SlowReader(daemon.port, script))
+            if n % 50 == 0:
+                assert [conn.cmd("mn") for conn in good] == [b"MN"] * 10
+        for _ in range(10):
+            for client in hostile:
+                try:
+                    client.push()
+                except OSError:
+                    client.rest = b""
+            assert [conn.cmd("mn") for conn in good] == [b"MN"] * 10
+            assert [conn.get("k") for conn in good] == [None] * 10
+        assert int(good[0].stats()["clients_dropped_memory"]) > 0
+        assert_bounded(daemon, limit_mib)
+    finally:
+        for client in hostile:
+            client.socket.close()
+        for conn in good:
+            conn.close()

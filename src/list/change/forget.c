@@ -108,6 +108,9 @@ static void count_memory(struct op_forget *f)
     memory_give(f->memory_bytes);
     memory_take(bytes);
     f->memory_bytes = bytes;
+    if (f->call != NULL) {
+        session_charge(f->call, bytes);
+    }
 }
 
 /* Waits for an answer to a request of its own: what was read ahead of the list is taken along. */

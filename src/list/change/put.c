@@ -54,6 +54,9 @@ void put_count_memory(struct op_put *p)
     memory_give(p->memory_bytes);
     memory_take(bytes);
     p->memory_bytes = bytes;
+    if (p->call != NULL) {
+        session_charge(p->call, bytes);
+    }
 }
 
 /* Takes some of the call's items. False when more are left. */

@@ -88,6 +88,7 @@ enum progress put_compute_step(struct engine *e, struct op_put *p, const struct 
     } while (p->call != NULL && p->joint.state == JOINT_AGAIN);
     p->computing = false;
     op_stop_waking(&p->op, e);
+    joint_leave_turn(e, &p->joint);
     bind(p);
     settle(e, p);
     CO_END(co);

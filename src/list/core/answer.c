@@ -31,6 +31,7 @@ void answer_item_time(struct engine *e, struct list *list, struct list_call *cal
 void answer_member(const struct list *list, struct list_call *call, struct slice item)
 {
     char delimiter = (char)list->policy->delimiter;
+    chain_begin_small(&call->answer);
     if (call->form == LIST_FORM_ITEMS) {
         list_format_item(&call->answer, call->key, item);
     } else {
@@ -59,6 +60,7 @@ void answer_begin(const struct list *list, struct list_call *call, struct output
     output->limit_bytes = list->policy->max_answer_bytes;
     bool gathers = inner_is_pinned(call) && call->inner->gather != NULL;
     output->out = gathers ? NULL : &call->answer;
+    chain_begin_small(&call->answer);
     output->gather = gathers ? call->inner->gather : NULL;
     output->items_form = call->form == LIST_FORM_ITEMS;
     output->key = call->key;

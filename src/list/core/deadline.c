@@ -106,9 +106,18 @@ static void expire_waiting(struct engine *e, struct list *list, struct list_call
                   : "deadline over, nothing done: earlier requests for this list took too long");
 }
 
-/* The operation lets go of it. */
-static void expire_started(struct engine *e, struct list *list, struct list_call *call)
+static const char *memory_text(const struct list_call *call, enum list_known known)
 {
+    return known == KNOWN_NOTHING || list_verb_reads(call->verb)
+               ? "out of memory: memory_limit_bytes is reached, nothing done"
+               : "out of memory: memory_limit_bytes is reached, outcome unknown";
+}
+
+/* The operation lets go of it. text says why. */
+static void end_started(struct engine *e, struct list_call *call,
+                        const char *(*text)(const struct list_call *call, enum list_known known))
+{
+    struct list *list = call->list;
     struct op *op = call->op;
     enum list_known known = op->late(e, op, call);
     chain_clear(&call->answer);
@@ -121,7 +130,7 @@ static void expire_started(struct engine *e, struct list *list, struct list_call
         metric_inc(e->metrics, METRIC_outcomes_unknown);
         op->told_unknown = true; /* it goes on: what it has sent is not answered */
     }
-    call_fail(e, list, call, "%s", text_of(call, known));
+    call_fail(e, list, call, "%s", text(call, known));
 }
 
 static void expire(struct engine *e, struct list_call *call, late_reason *reason)
@@ -133,7 +142,7 @@ static void expire(struct engine *e, struct list_call *call, late_reason *reason
     if (call->op == NULL) {
         expire_waiting(e, list, call, reason);
     } else {
-        expire_started(e, list, call);
+        end_started(e, call, text_of);
     }
 }
 
@@ -141,8 +150,15 @@ void deadline_give_up(struct engine *e, struct list_call *call)
 {
     if (call->op != NULL) {
         deadline_stop(call);
-        expire_started(e, call->list, call);
+        end_started(e, call, text_of);
     }
+}
+
+void deadline_end_for_memory(struct engine *e, struct list_call *call)
+{
+    deadline_stop(call);
+    metric_inc(e->metrics, METRIC_list_ended_for_memory);
+    end_started(e, call, memory_text);
 }
 
 static void expire_queue(struct engine *e, struct due_queue *queue, late_reason *reason)

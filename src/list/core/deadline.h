@@ -32,7 +32,9 @@ typedef const char *late_reason(const struct list *list, const struct list_call 
 /* Answers all calls whose time is over; reason explains those that were not started. Must not be
  * called from within an operation. */
 void deadline_pass(struct engine *e, late_reason *reason);
-/* The same for one call that has been started, because no client takes its answer. */
+/* The same for one call that has been started, because there is no memory for it. */
+void deadline_end_for_memory(struct engine *e, struct list_call *call);
+/* The same, because no client takes its answer. */
 void deadline_give_up(struct engine *e, struct list_call *call);
 
 #endif

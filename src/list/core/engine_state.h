@@ -34,7 +34,8 @@ struct engine {
     struct fetches fetches;
     struct expiries expiries; /* writes that wait for a server's clock */
     struct inners inners;
-    bool is_dropped; /* by engine_destroy */
+    TAILQ_HEAD(joint_turns, joint) turns; /* on large lists, and not let in yet: joint/joint.h */
+    bool is_dropped;                      /* by engine_destroy */
     TAILQ_HEAD(tx_open, op_tx)
     transactions;     /* announced and not over, the oldest first: tx/tx.c */
     size_t calls;     /* submitted and not done, also those that wait for nothing but a moment */

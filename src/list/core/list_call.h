@@ -150,6 +150,7 @@ struct list_call {
     bool in_doubt; /* the engine's: it was done where it does not count any more */
     TAILQ_ENTRY(list_call) deferred_link; /* the engine's */
     uint64_t charged_bytes;               /* the engine's */
+    LIST_ENTRY(list_call) charged_link;   /* the engine's: while that is not 0 */
     uint64_t wanted_bytes; /* the engine's: what there was no room for when it was deferred */
     unsigned cap_waits;    /* the engine's: how often it waited for the list's cap */
     bool refused;          /* the engine's: the list's cap refuses it */

@@ -40,6 +40,7 @@
     METRIC(list_log_full, "appends refused at log_hard_limit_bytes") \
     METRIC(deadlines_over, "requests that ended at their deadline") \
     METRIC(list_timeouts, "of these, list calls not started because earlier ones took too long") \
+    METRIC(list_ended_for_memory, "list calls ended because memory_limit_bytes was reached") \
     METRIC(list_busy, "operations answered busy") \
     METRIC(list_damaged, "damaged lists met") \
     METRIC(list_foreign, "heads that are no lists or of an unknown version") \

@@ -65,14 +65,19 @@ bool session_admit(struct list_call *call, struct list_extent extent)
 
 void session_charge(struct list_call *call, uint64_t bytes)
 {
+    bool was = call->charged_bytes != 0;
     call->session->charged_bytes += bytes - call->charged_bytes;
     call->charged_bytes = bytes;
+    if (was && bytes == 0) {
+        LIST_REMOVE(call, charged_link);
+    } else if (!was && bytes != 0) {
+        LIST_INSERT_HEAD(&call->session->charged, call, charged_link);
+    }
 }
 
 void session_discharge(struct list_call *call)
 {
-    call->session->charged_bytes -= call->charged_bytes;
-    call->charged_bytes = 0;
+    session_charge(call, 0);
 }
 
 void session_defer(struct list_call *call)

@@ -34,6 +34,7 @@ struct list_session {
     uint64_t mark;
     uint64_t phase;
     uint64_t charged_bytes;
+    LIST_HEAD(, list_call) charged;   /* the calls that these are of */
     struct list_call *joint;          /* reads several lists, and has been started; or NULL */
     TAILQ_HEAD(, list_call) deferred; /* about in the order in which they came */
 };

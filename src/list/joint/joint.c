@@ -2,6 +2,7 @@
 #include "list/joint/joint.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,6 +15,13 @@
 #define BACKOFF_US 100u
 /* Looks at lists that were compacted away while they were read. */
 #define ROUNDS_MAX 10
+/* What takes less than this part of a worker's share of memory_limit_bytes waits for no turn. */
+#define TURN_PART 4
+/* Looks whether another worker has made room. */
+#define TURN_PAUSE_US 1000u
+
+/* What those that have their turn are expected to take, of all workers. */
+static _Atomic uint64_t reserved;
 
 /* The tag of a probe or a write is the number of its source. */
 
@@ -37,8 +45,29 @@ void joint_init(struct engine *e, struct joint *j, struct op *op, struct list_ca
     }
 }
 
+static void leave_queue(struct engine *e, struct joint *j)
+{
+    if (j->in_turns) {
+        j->in_turns = false;
+        TAILQ_REMOVE(&e->turns, j, turn);
+        if (!e->is_dropped && !TAILQ_EMPTY(&e->turns)) {
+            op_wake(e, TAILQ_FIRST(&e->turns)->op);
+        }
+    }
+}
+
+void joint_leave_turn(struct engine *e, struct joint *j)
+{
+    leave_queue(e, j);
+    if (j->reserved) {
+        j->reserved = false;
+        (void)atomic_fetch_sub(&reserved, j->reserve_bytes);
+    }
+}
+
 void joint_fini(struct engine *e, struct joint *j)
 {
+    joint_leave_turn(e, j);
     for (size_t i = 0; i < j->source_count; i++) {
         source_fini(e, &j->sources[i]);
     }
@@ -394,6 +423,55 @@ void joint_take_read(struct joint *j, const struct source *s)
     }
 }
 
+/* What is made of the lists takes so much, as measured, if they are large. */
+static uint64_t expected_bytes(const struct joint *j)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < j->source_count; i++) {
+        const struct inner *look = j->sources[i].look;
+        if (look != NULL && look->head != NULL) {
+            struct list_extent extent = session_extent(look->head);
+            bytes = u64_sum(bytes, u64_sum(extent.bytes, extent.items * sizeof(struct slice)));
+        }
+    }
+    return 3 * bytes;
+}
+
+/* May the first one of this worker go on beside those of others? One always may. */
+static bool may_reserve(const struct engine *e, struct joint *j)
+{
+    uint64_t others = atomic_load_explicit(&reserved, memory_order_relaxed);
+    do {
+        if (others != 0 && others + j->reserve_bytes > e->config->memory_limit_bytes / 2) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&reserved, &others, others + j->reserve_bytes));
+    j->reserved = true;
+    return true;
+}
+
+static enum progress turn_step(struct engine *e, struct joint *j)
+{
+    struct co *co = &j->op->co;
+    CO_BEGIN(co);
+    j->reserve_bytes = j->reserved ? j->reserve_bytes : expected_bytes(j);
+    if (j->reserved || j->state != JOINT_OK || j->over ||
+        j->reserve_bytes <= e->config->memory_limit_bytes / e->config->threads / TURN_PART) {
+        CO_RETURN(co);
+    }
+    j->in_turns = true;
+    TAILQ_INSERT_TAIL(&e->turns, j, turn);
+    while (!j->over && TAILQ_FIRST(&e->turns) != j) {
+        CO_AWAIT(co, "waiting for other large lists to be compared");
+    }
+    while (!j->over && !may_reserve(e, j)) {
+        CO_SLEEP(j->op, co, "waiting for another worker to compare large lists",
+                 e->now.mono_us + TURN_PAUSE_US);
+    }
+    leave_queue(e, j);
+    CO_END(co);
+}
+
 enum progress joint_instant_step(struct engine *e, struct joint *j, const struct op_event *event)
 {
     struct co *co = &j->op->co;
@@ -422,5 +500,6 @@ enum progress joint_instant_step(struct engine *e, struct joint *j, const struct
     for (size_t i = 0; i < j->source_count && j->state == JOINT_OK && !j->empty; i++) {
         source_settle(e, &j->sources[i]);
     }
+    CO_CALL(co, turn_step(e, j));
     CO_END(co);
 }

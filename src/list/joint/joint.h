@@ -14,6 +14,10 @@
  * others are probed: the instant is that of this look. If two are, they may have come and gone in
  * turns, so that a head is made for each but one, and removed by CAS in the end, as it was made.
  * Where a missing list decides the answer, no other list matters: the instant is that of its look.
+ *
+ * What is done with large lists takes several times their bytes. So it begins only when others
+ * leave room in half of memory_limit_bytes, or there are none: several at once would only end each
+ * other for want of memory.
  */
 #ifndef LIST_JOINT_JOINT_H
 #define LIST_JOINT_JOINT_H
@@ -45,8 +49,12 @@ struct joint {
     unsigned tries, rounds;
     size_t late; /* the source that is looked at behind the others */
     bool changed;
-    bool making; /* heads for missing lists are on their way */
-    bool empty;  /* a missing list makes the result empty */
+    bool making;   /* heads for missing lists are on their way */
+    bool empty;    /* a missing list makes the result empty */
+    bool in_turns; /* in engine.turns: it goes on when it is the first there */
+    TAILQ_ENTRY(joint) turn;
+    uint64_t reserve_bytes; /* what it is expected to take */
+    bool reserved;          /* that was let in */
 };
 
 /* Makes the sources of the call's lists; fails never. */
@@ -54,10 +62,12 @@ void joint_init(struct engine *e, struct joint *joint, struct op *op, struct lis
                 char error[LIST_ERROR_MAX]);
 /* Fine when it was never begun. */
 void joint_fini(struct engine *e, struct joint *joint);
-/* Ends with state: JOINT_OK when an instant was found, JOINT_MISSING or JOINT_FAILED. After
- * JOINT_AGAIN it may be called again. */
+/* Ends with state: JOINT_OK when an instant was found, and the turn is the joint's, if it needs
+ * one; JOINT_MISSING or JOINT_FAILED. After JOINT_AGAIN it may be called again. */
 enum progress joint_instant_step(struct engine *e, struct joint *joint,
                                  const struct op_event *event);
+/* What was made of the lists is done: the turn is the next one's. */
+void joint_leave_turn(struct engine *e, struct joint *joint);
 /* Removes heads that were made for missing lists, unless they have changed since. */
 enum progress joint_tidy_step(struct engine *e, struct joint *joint, const struct op_event *event);
 

@@ -207,6 +207,7 @@ enum progress several_step(struct engine *e, struct op *op, const struct op_even
         o->combine.number = o->joint.state == JOINT_OK ? number : 0;
     }
     finish(e, o);
+    joint_leave_turn(e, &o->joint);
     CO_CALL(co, joint_tidy_step(e, &o->joint, event));
     CO_END(co);
 }

@@ -15,6 +15,28 @@ struct request *pending_room(struct worker *w)
     return &w->next_pending->request;
 }
 
+static void hold(struct pending *p, size_t bytes)
+{
+    p->held_bytes += bytes;
+    p->client->window.held_bytes += bytes;
+}
+
+static void let_go(struct pending *p, size_t bytes)
+{
+    p->held_bytes -= bytes;
+    p->client->window.held_bytes -= bytes;
+}
+
+/* A block counts for the last of the requests that it holds. */
+static void hold_block(struct pending *p)
+{
+    struct pending *before = TAILQ_PREV(p, pending_list, link);
+    if (before != NULL && before->block == p->block) {
+        let_go(before, p->block->cap);
+    }
+    hold(p, p->block->cap);
+}
+
 static void enqueue(struct pending *p, struct client *client, const struct handler *handler)
 {
     p->client = client;
@@ -24,7 +46,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     TAILQ_INIT(&p->parts);
     p->rest = SLICE_NONE;
     p->next = 0;
-    p->weight_bytes = 0;
+    p->weight_bytes = p->held_bytes = 0;
     p->all_started = false;
     p->alone = false;
     p->trailer = SLICE_NONE;
@@ -32,6 +54,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     p->unreachable = NULL;
     p->text = NULL;
     TAILQ_INSERT_TAIL(&client->fifo, p, link);
+    hold(p, sizeof *p);
 }
 
 struct pending *pending_add(struct client *client, const struct handler *handler,
@@ -43,6 +66,7 @@ struct pending *pending_add(struct client *client, const struct handler *handler
     w->next_pending = NULL;
     p->block = block_ref(block);
     enqueue(p, client, handler);
+    hold_block(p);
     p->weight_bytes = request->line.len + request->data.len;
     client->window.request_bytes += p->weight_bytes;
     return p;
@@ -63,6 +87,7 @@ void pending_weigh(struct pending *p, size_t bytes)
 {
     p->weight_bytes += bytes;
     p->client->window.request_bytes += bytes;
+    hold(p, bytes);
 }
 
 /* What most requests do not have. */
@@ -81,6 +106,7 @@ static void pending_free(struct pending *p)
     struct worker *w = p->client->worker;
     late_forget(p);
     p->client->window.request_bytes -= p->weight_bytes;
+    p->client->window.held_bytes -= p->held_bytes;
     TAILQ_REMOVE(&p->client->fifo, p, link);
     block_unref(&p->block);
     if (UNLIKELY(p->failure != NULL || p->unreachable != NULL || p->text != NULL)) {
@@ -89,9 +115,12 @@ static void pending_free(struct pending *p)
     spare_give(&w->spare_pendings, p);
 }
 
-void part_add(struct pending *p, struct part *part, struct slice key, enum window_kind kind)
+void part_add(struct pending *p, struct part *part, size_t bytes, struct slice key,
+              enum window_kind kind)
 {
     part->pending = p;
+    part->bytes = bytes;
+    hold(p, bytes);
     part->key = key;
     part->kind = kind;
     part->expected_bytes = window_started(&p->client->window, kind);
@@ -112,6 +141,7 @@ static void part_free(struct part *part)
     p->client->postponed -= part->postponed;
     TAILQ_REMOVE(&p->parts, part, link);
     p->client->window.parked_bytes -= part->parked_bytes;
+    let_go(p, part->bytes);
     window_emitted(&p->client->window);
     p->handler->free(part);
 }
@@ -294,6 +324,7 @@ static void abandon(struct part *part)
     window_answered(&client->window, part->kind, part->expected_bytes, 0);
     window_emitted(&client->window);
     TAILQ_REMOVE(&p->parts, part, link);
+    let_go(p, part->bytes);
     p->handler->abandon(part);
 }
 

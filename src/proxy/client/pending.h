@@ -54,6 +54,7 @@ struct part {
     struct pending *pending;
     struct slice key; /* in pending.block */
     enum window_kind kind;
+    size_t bytes;          /* memory */
     size_t expected_bytes; /* while in flight */
     size_t parked_bytes;   /* while parked */
     uint64_t order;        /* among all parts of the client */
@@ -77,7 +78,8 @@ struct pending {
     struct slice rest;      /* keys whose parts are still to be started */
     size_t next;            /* how many parts were started */
     bool alone;          /* it starts when all before it is answered, and holds up what follows */
-    size_t weight_bytes; /* memory, as counted in the client's window */
+    size_t weight_bytes; /* as counted in the client's window */
+    size_t held_bytes;   /* the same */
     bool all_started;
     /* What stands behind the parts' answers. */
     struct slice trailer; /* static text with its line end, or nothing */
@@ -97,9 +99,10 @@ struct pending *pending_add(struct client *client, const struct handler *handler
                             const struct request *request, struct block *block);
 /* The request takes so many bytes more than its line and data, until it is over. */
 void pending_weigh(struct pending *pending, size_t bytes);
-/* Fills a new part and counts it in the client's window. Call it from handler.start before the part
- * is submitted. */
-void part_add(struct pending *pending, struct part *part, struct slice key, enum window_kind kind);
+/* Fills a new part, which takes so many bytes with what it is embedded in, and counts it in the
+ * client's window. Call it from handler.start before the part is submitted. */
+void part_add(struct pending *pending, struct part *part, size_t bytes, struct slice key,
+              enum window_kind kind);
 /* The part's answer, bytes long, has come: it is emitted or parked, or dropped when the client is
  * gone. The part may be freed by this call. */
 void part_answered(struct part *part, size_t bytes);

@@ -9,8 +9,8 @@
 #include "proxy/client/client.h"
 #include "proxy/shared.h"
 
-/* A client that holds less is not worth closing: it has no input of its own. */
-#define VICTIM_BYTES_MIN BLOCK_BYTES
+/* A client that holds less has no more than a block of input, and what one small request needs. */
+#define VICTIM_BYTES_MIN (2 * BLOCK_BYTES)
 /* Nor is one that holds less than this, when closed ones alone hold too much: small requests go on.
  */
 #define LARGE_BYTES_MIN (4 * BLOCK_BYTES)
@@ -23,6 +23,8 @@
 #define TRIM_AFTER_S 1
 
 struct pressure {
+    uint64_t ending_bytes; /* of calls that were ended in this turn, and are not freed yet */
+    uint64_t ending_us;
     uint64_t woke_others_us;
     struct event trim_timer;
     bool trims; /* trim_timer is set */
@@ -49,7 +51,9 @@ static uint64_t doomed_bytes(const struct worker *w)
 /* What counts against the limit. */
 static uint64_t needed(const struct worker *w, size_t more)
 {
-    return held_besides(least(doomed_bytes(w), w->config->memory_limit_bytes / 4), more);
+    uint64_t ending = w->pressure->ending_us == w->now.mono_us ? w->pressure->ending_bytes : 0;
+    uint64_t doomed = least(doomed_bytes(w), w->config->memory_limit_bytes / 4);
+    return held_besides(doomed + ending, more);
 }
 
 /* Is it for this worker to close clients? One always holds as much as the mean. That one may have
@@ -78,23 +82,40 @@ static void wake_others(struct worker *w)
 
 /* --- which clients to close --- */
 
+/* The block that holds the newest request may be the one that takes the next. */
 static uint64_t holds(const struct client *c)
 {
-    return (c->in == NULL ? 0 : c->in->cap) + c->window.request_bytes + c->window.parked_bytes +
+    const struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+    bool counts = c->in != NULL && (last == NULL || last->block != c->in);
+    return (counts ? c->in->cap : 0) + c->window.held_bytes + c->window.parked_bytes +
            c->out.bytes + c->session.charged_bytes;
 }
 
-static uint64_t most_held(const struct worker *w)
+/* What the worker's clients hold. */
+struct census {
+    uint64_t most;         /* the most of them */
+    uint64_t parts_bytes;  /* those together that wait for the rest of a request, */
+    struct client *oldest; /* ... and the one of these that was silent for longest, or NULL */
+};
+
+static struct census count_clients(const struct worker *w)
 {
-    const struct client *c;
-    uint64_t most = 0;
+    struct census census = {0};
+    struct client *c;
     TAILQ_FOREACH(c, &w->clients, link)
     {
-        if (!client_is_closed(c) && holds(c) > most) {
-            most = holds(c);
+        if (client_is_closed(c)) {
+            continue;
+        }
+        census.most = holds(c) > census.most ? holds(c) : census.most;
+        if (c->in != NULL && c->parsed) {
+            census.parts_bytes += c->in->cap;
+            if (census.oldest == NULL || c->active_us < census.oldest->active_us) {
+                census.oldest = c;
+            }
         }
     }
-    return most;
+    return census;
 }
 
 /* Where no answer is in the middle of being sent, a line still fits the client's protocol. */
@@ -122,7 +143,7 @@ static void close_client(struct client *c)
     say_why(c);
     client_close(c);
     if (c->life < CLIENT_BURIED) {
-        c->doomed_bytes = c->window.request_bytes;
+        c->doomed_bytes = c->window.held_bytes;
         atomic_fetch_add_explicit(&w->shared->doomed_bytes, c->doomed_bytes, memory_order_relaxed);
     }
 }
@@ -136,23 +157,63 @@ void pressure_buried(struct client *c)
     }
 }
 
-/* Closes those that hold nearly as much as the one that holds most, until there is room. Returns
- * false when there is none to close. */
-static bool close_largest(struct worker *w, size_t more)
+/* Ends the client's largest call, where that is what it holds. */
+static void end_call(struct client *c)
 {
-    bool closed_ones_hold_it = held_besides(doomed_bytes(w), more) <= w->config->memory_limit_bytes;
-    uint64_t most = most_held(w);
+    struct worker *w = c->worker;
+    struct pressure *p = w->pressure;
+    uint64_t before = memory_held_here();
+    if (c->session.charged_bytes < holds(c) / 2) {
+        return;
+    }
+    uint64_t bytes = engine_end_largest(w->engine, &c->session, w->now), after = memory_held_here();
+    uint64_t freed = before > after ? before - after : 0;
+    p->ending_bytes = p->ending_us == w->now.mono_us ? p->ending_bytes : 0;
+    p->ending_bytes += bytes > freed ? bytes - freed : 0;
+    p->ending_us = w->now.mono_us;
+    w->engine_dirty = w->engine_dirty || bytes > 0;
+    memory_settle();
+}
+
+/* Ends calls of those that hold so much, the youngest clients' first: the others come to their end
+ * and make room. Then closes those that still do. */
+static void relieve_of(struct worker *w, size_t more, uint64_t bytes)
+{
     struct client *c, *next;
-    if (most < (closed_ones_hold_it ? LARGE_BYTES_MIN : VICTIM_BYTES_MIN)) {
-        return false;
+    TAILQ_FOREACH_REVERSE(c, &w->clients, client_list, link)
+    {
+        if (!is_over(w, more)) {
+            return;
+        }
+        if (!client_is_closed(c) && holds(c) >= bytes) {
+            end_call(c);
+        }
     }
     for (c = TAILQ_FIRST(&w->clients); c != NULL && is_over(w, more); c = next) {
         next = TAILQ_NEXT(c, link);
-        if (!client_is_closed(c) && holds(c) >= NEARLY(most)) {
+        if (!client_is_closed(c) && holds(c) >= bytes) {
             close_client(c);
             memory_settle();
         }
     }
+}
+
+/* Frees what those hold that hold nearly as much as the one that holds most, until there is room.
+ * Where each holds little, and parts of requests take the memory, the client goes that has kept
+ * such a part for longest. Returns false when there is nothing to free. */
+static bool relieve(struct worker *w, size_t more)
+{
+    bool closed_ones_hold_it = held_besides(doomed_bytes(w), more) <= w->config->memory_limit_bytes;
+    struct census census = count_clients(w);
+    if (census.most >= (closed_ones_hold_it ? LARGE_BYTES_MIN : VICTIM_BYTES_MIN)) {
+        relieve_of(w, more, NEARLY(census.most));
+        return true;
+    }
+    if (closed_ones_hold_it || census.parts_bytes <= memory_held_here() / 2) {
+        return false;
+    }
+    close_client(census.oldest);
+    memory_settle();
     return true;
 }
 
@@ -164,7 +225,7 @@ static void make_room(struct worker *w, size_t more)
     }
     block_drop_spare();
     memory_settle();
-    while (is_over(w, more) && close_largest(w, more)) {
+    while (is_over(w, more) && relieve(w, more)) {
     }
     if (needed(w, more) > w->config->memory_limit_bytes) {
         wake_others(w);

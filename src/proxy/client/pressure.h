@@ -5,7 +5,8 @@
  *
  *     3/4 of it  spare memory is freed; a client that has anything under way or unread is not read
  *                from until that is over, so each has one request at a time
- *     all of it  clients are closed, those that hold most first, until the rest fits
+ *     all of it  the clients that hold most are relieved of it, until the rest fits: a call of the
+ *                engine is ended, where that holds most of it, else the client is closed
  *
  * Each worker closes its own, as long as it holds as much as the mean of all; one that holds less
  * wakes the others. Until they have acted, the limit may be exceeded by an eighth; a client that

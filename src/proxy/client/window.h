@@ -42,7 +42,8 @@ struct window {
     size_t items;          /* of WINDOW_ITEM, in flight */
     size_t expected_bytes; /* sum over those in flight */
     size_t parked_bytes;   /* answers that wait for earlier ones */
-    size_t request_bytes;  /* memory of requests that are not over */
+    size_t request_bytes;  /* of requests that are not over, and their arrays of items */
+    size_t held_bytes;     /* memory of these: blocks, parts and all; for pressure.h */
     size_t estimate[WINDOW_KINDS];
     bool item_seen; /* one answer has come: from now on more than four items at first */
     bool full;      /* the backlog rose above soft_bytes and has not come down to half of it yet */

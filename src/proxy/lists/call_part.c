@@ -26,7 +26,7 @@ struct call_part *call_part_new(struct pending *p, struct slice key)
     c->items = c->few;
     c->more = NULL;
     c->left = 1;
-    part_add(p, &c->part, key, WINDOW_LIST);
+    part_add(p, &c->part, sizeof *c, key, WINDOW_LIST);
     return c;
 }
 

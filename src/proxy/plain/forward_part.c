@@ -79,7 +79,7 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
     f->left_by = NULL;
     f->own_key = NULL;
     f->next = NULL;
-    part_add(p, &f->part, key, kind);
+    part_add(p, &f->part, sizeof *f, key, kind);
     return f;
 }
 
