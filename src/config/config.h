@@ -27,6 +27,9 @@
 /* A list's key and the prefix of a policy: room is left for the names of sublists in memcached's
  * 250 bytes. */
 #define CONFIG_PREFIX_MAX 220
+/* Longest name of an item: memcached's limit, and Couchbase's in a collection. */
+#define CONFIG_ITEM_NAME_MAX 250
+#define CONFIG_COLLECTION_NAME_MAX 246
 /* Room for an address as text: host:port, [v6]:port or unix:PATH. */
 #define ENDPOINT_TEXT_MAX (CONFIG_NAME_MAX + 16)
 #define SERVER_NAME_MAX (ENDPOINT_TEXT_MAX + 8)
@@ -107,12 +110,22 @@ struct pool_config {
     bool plain_login;                       /* the password itself may be sent */
     bool tls;
     char ca_file[CONFIG_NAME_MAX + 1]; /* "" = what the system trusts */
+    char scope[CONFIG_NAME_MAX + 1], collection[CONFIG_NAME_MAX + 1];
     enum pool_durability durability;
     uint32_t durable_timeout_ms; /* from the submission of a durable change to its answer */
     enum pool_network network;
     uint32_t line; /* where the section begins in the file; 0 = not from a file */
     uint32_t given_line[CONFIG_KEYS_MAX];
 };
+
+#define CONFIG_DEFAULT_COLLECTION "_default" /* in the scope of that name */
+
+/* Are its documents in another collection than the default one? */
+static inline bool config_has_collection(const struct pool_config *pool)
+{
+    return strcmp(pool->scope, CONFIG_DEFAULT_COLLECTION) != 0 ||
+           strcmp(pool->collection, CONFIG_DEFAULT_COLLECTION) != 0;
+}
 
 enum flush_all { FLUSH_ALL_EMBEDDED, FLUSH_ALL_NO, FLUSH_ALL_YES };
 enum on_missing { ON_MISSING_CREATE, ON_MISSING_REFUSE };
@@ -198,6 +211,7 @@ struct list_policy {
     uint32_t capacity;       /* of a ring, entries */
     bool stamp;              /* a ring's entries carry the time */
     uint32_t compact_chance; /* one in so many reads that find something to fold; 0 = none */
+    uint8_t name_bytes_max;  /* longest name that the pool takes; set by config_finish */
     uint8_t key_bytes_max;   /* longest key whose items all have names that memcached takes; set by
                                 config_finish */
     uint32_t line;           /* where the section begins in the file; 0 = not from a file */

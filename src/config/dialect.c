@@ -6,8 +6,6 @@
 
 #include "config/value.h"
 
-/* memcached's limit on keys. */
-#define ITEM_NAME_MAX 250
 /* Of the numbers behind names. */
 #define NUMBER_DIGITS_MAX 10
 /* Digits that are not known yet. No name holds it but in %s. */
@@ -348,14 +346,14 @@ static int fill_key_bytes_max(struct list_policy *policy, const struct place *pl
             longest = len > longest ? len : longest;
         }
     }
-    size_t room = longest > ITEM_NAME_MAX ? 0 : ITEM_NAME_MAX - longest;
+    size_t room = longest > policy->name_bytes_max ? 0 : policy->name_bytes_max - longest;
     policy->key_bytes_max = (uint8_t)(room > CONFIG_PREFIX_MAX ? CONFIG_PREFIX_MAX : room);
     if (policy->key_bytes_max == 0 || policy->key_bytes_max < policy->prefix_len) {
         struct place exact = place_of(policy, place, key, NULL);
         return refuse(&exact,
-                      "%s: it leaves %u bytes for keys, of memcached's %d for a name; no key "
+                      "%s: it leaves %u bytes for keys, of the %u that a name may have; no key "
                       "fits",
-                      key->name, policy->key_bytes_max, ITEM_NAME_MAX);
+                      key->name, policy->key_bytes_max, policy->name_bytes_max);
     }
     return 0;
 }

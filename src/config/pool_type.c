@@ -9,6 +9,8 @@
 
 /* Couchbase's limit on names of buckets. */
 #define BUCKET_BYTES_MAX 100
+/* The same on those of scopes and collections. */
+#define COLLECTION_BYTES_MAX 251
 /* What a login has room for: SCRAM_USER_MAX of proto/server/scram.h. */
 #define USER_BYTES_MAX 128
 
@@ -65,6 +67,40 @@ static bool is_bucket_name(struct slice name)
         good++;
     }
     return good == name.len && name.len > 0 && name.len <= BUCKET_BYTES_MAX;
+}
+
+static bool is_collection_name(const char *name)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-%";
+    size_t len = strlen(name);
+    return strcmp(name, CONFIG_DEFAULT_COLLECTION) == 0 ||
+           (len > 0 && len <= COLLECTION_BYTES_MAX && name[0] != '_' && name[0] != '%' &&
+            strspn(name, allowed) == len);
+}
+
+static int check_collection(const struct pool_config *pool, const struct place *place)
+{
+    const char *keys[] = {"scope", "collection"};
+    const char *names[] = {pool->scope, pool->collection};
+    for (size_t i = 0; i < 2; i++) {
+        if (!is_collection_name(names[i])) {
+            struct place exact = place_of(pool, place, keys[i]);
+            return refuse(&exact,
+                          "%s: expected 1 to %d letters, digits, _, - or %%, not _ or %% at the "
+                          "beginning",
+                          keys[i], COLLECTION_BYTES_MAX);
+        }
+    }
+    if (strcmp(pool->scope, CONFIG_DEFAULT_COLLECTION) != 0 &&
+        strcmp(pool->collection, CONFIG_DEFAULT_COLLECTION) == 0) {
+        struct place exact = place_of(pool, place, "scope");
+        return refuse(&exact,
+                      "scope = %s: it has no collection _default, which only scope _default has; "
+                      "expected collection = NAME with it",
+                      pool->scope);
+    }
+    return 0;
 }
 
 static int check_login(const struct pool_config *pool, const struct place *place)
@@ -171,7 +207,8 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
         struct place exact = place_of(pool, place, "ca_file");
         return refuse(&exact, "ca_file: tls = no does not use it; expected with tls = yes");
     }
-    if (check_login(pool, place) != 0 || complete_servers(pool, place) != 0) {
+    if (check_login(pool, place) != 0 || check_collection(pool, place) != 0 ||
+        complete_servers(pool, place) != 0) {
         return -1;
     }
     return check_http_servers(pool, place);
@@ -225,11 +262,15 @@ static bool is_given(const struct list_policy *policy, const char *name)
 int pool_type_finish_lists(const struct config *config, struct list_policy *policy,
                            const struct place *place)
 {
-    policy->pool_type =
-        config->pool_count == 0 ? POOL_MEMCACHED : config->pools[policy->pool_index].type;
+    const struct pool_config *pool =
+        config->pool_count == 0 ? NULL : &config->pools[policy->pool_index];
+    policy->pool_type = pool == NULL ? POOL_MEMCACHED : pool->type;
+    policy->name_bytes_max = CONFIG_ITEM_NAME_MAX;
     if (policy->pool_type == POOL_MEMCACHED) {
         return 0;
     }
+    policy->name_bytes_max =
+        config_has_collection(pool) ? CONFIG_COLLECTION_NAME_MAX : CONFIG_ITEM_NAME_MAX;
     if (is_given(policy, "placement") && policy->placement == PLACEMENT_HEAD) {
         return refuse_lists(
             policy, place, "placement",

@@ -151,6 +151,10 @@ static const struct config_key keys[] = {
 
     {COUCHBASE("bucket", bucket), TYPE_TEXT, 0, 0, NULL, "", NULL,
      "the bucket that holds the items; memcached buckets are refused"},
+    {COUCHBASE("scope", scope), TYPE_TEXT, 0, 0, CONFIG_DEFAULT_COLLECTION, "", NULL,
+     "the scope of the bucket that holds the collection"},
+    {COUCHBASE("collection", collection), TYPE_TEXT, 0, 0, CONFIG_DEFAULT_COLLECTION, "", NULL,
+     "the collection that holds the items; another one than the default one needs Couchbase 7.0"},
     {COUCHBASE("username", username), TYPE_TEXT, 0, 0, NULL, "", NULL,
      "whom the proxy logs in as"},
     {COUCHBASE("password_file", password_file), TYPE_TEXT, 0, 1, "", "", NULL,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pool/cluster_collection.h"
 #include "pool/cluster_waits.h"
 #include "pool/map_source.h"
 #include "pool/shard.h"
@@ -78,14 +79,26 @@ static void send_to(struct cluster *c, struct node *node, struct exchange *x)
     x->op.durability = cluster_durability(c, &x->op);
     x->op.without_time = node->no_times && x->op.time_optional;
     x->op.durability_ms = c->durability_ms;
+    x->op.collection = c->collection.id;
     x->op.opaque = ++c->opaque;
     x->server = &node->server;
     x->failure = FAILURE_NONE;
     upstream_submit(server_upstream(&node->server, x->op.key), x);
 }
 
+static RARE void refuse_for_collection(struct cluster *c, struct exchange *x)
+{
+    x->code = cluster_collection_code(c);
+    cluster_collection_want(c, NULL);
+    cluster_end_over(c, x);
+}
+
 void cluster_route(struct cluster *c, struct exchange *x)
 {
+    if (UNLIKELY(cluster_collection_is_missing(c))) {
+        refuse_for_collection(c, x);
+        return;
+    }
     x->op.vbucket = shard_vbucket(x->op.key, c->map->vbucket_count);
     struct vbucket *vb = &c->vbuckets[x->op.vbucket];
     if (UNLIKELY(vb->hold != NULL)) {
@@ -119,7 +132,9 @@ void cluster_submit(struct cluster *c, struct exchange *x)
     x->takes_turn = x->has_turn = false;
     if (UNLIKELY(c->context->closing)) {
         cluster_end(c, x, FAILURE_CLOSING);
-    } else if (UNLIKELY(c->map == NULL || !TAILQ_EMPTY(&c->early))) {
+    } else if (UNLIKELY(x->op.key.len > c->key_bytes_max)) {
+        cluster_end(c, x, FAILURE_KEY_LONG);
+    } else if (UNLIKELY(!cluster_is_ready(c) || !TAILQ_EMPTY(&c->early))) {
         cluster_set_timer(c, c->ask_us); /* connects, if that has not begun */
         cluster_wait_or_end(c, &c->early, x);
     } else {
@@ -134,6 +149,7 @@ enum verdict {
     VERDICT_FINAL,
     VERDICT_PASSES,    /* not done, for a reason that passes */
     VERDICT_ELSEWHERE, /* not done, and another node may do it */
+    VERDICT_RENAMED,   /* not done: the collection has another id, or is not there */
 };
 
 static enum verdict judge_code(uint32_t code)
@@ -170,6 +186,9 @@ static enum verdict judge(const struct cluster *c, const struct exchange *x,
     }
     switch (reply->status) {
     case BE_REFUSED:
+        return reply->code == BINARY_STATUS_UNKNOWN_COLLECTION && x->op.collection != 0
+                   ? VERDICT_RENAMED
+                   : judge_code(reply->code);
     case BE_NO_MEMORY:
         return judge_code(reply->code);
     case BE_LOST:
@@ -228,6 +247,12 @@ static uint64_t pause_us(struct cluster *c, const struct exchange *x)
     return (uint64_t)pauses_ms[x->attempts < PAUSES ? x->attempts : PAUSES - 1] * 1000;
 }
 
+/* Is nothing else known of its collection than what it was sent with? */
+static bool is_in_doubt(const struct cluster *c, const struct exchange *x)
+{
+    return !cluster_collection_is_missing(c) && x->op.collection == c->collection.id;
+}
+
 static void hold_back(struct cluster *c, struct exchange *x, enum verdict verdict)
 {
     const struct server *server = x->server;
@@ -240,11 +265,15 @@ static void hold_back(struct cluster *c, struct exchange *x, enum verdict verdic
         bool is_known = (owner != NULL && &owner->server != server) ||
                         (next != NULL && &next->server != server);
         us = is_known ? 0 : us;
+    } else if (verdict == VERDICT_RENAMED) {
+        /* Until the node has told what it knows of the collection. */
+        us = is_in_doubt(c, x) ? (uint64_t)pauses_ms[PAUSES - 1] * 1000 : 0;
     }
     x->attempts += x->attempts < UINT8_MAX;
     if (first) {
         hold->server = server;
         hold->wants_map = verdict == VERDICT_ELSEWHERE;
+        hold->wants_collection = verdict == VERDICT_RENAMED;
         hold->due_us = cluster_now_us(c) + us;
     }
     cluster_add_waiting(c, &hold->back, x);
@@ -260,6 +289,9 @@ static RARE bool keeps(struct cluster *c, struct exchange *x, const struct be_re
     enum verdict verdict = judge(c, x, reply);
     if (reply->status == BE_DOWN || reply->status == BE_LOST || verdict == VERDICT_ELSEWHERE) {
         cluster_want_map(c);
+    }
+    if (verdict == VERDICT_RENAMED && is_in_doubt(c, x)) {
+        cluster_collection_want(c, (struct node *)x->server);
     }
     if (verdict != VERDICT_FINAL) {
         metric_inc(c->context->metrics, METRIC_cluster_retries);
@@ -335,12 +367,21 @@ static void end_held(struct cluster *c, struct hold *hold, enum exchange_failure
     end_hold(c, hold);
 }
 
+static void end_for_collection(struct cluster *c, struct exchange_list *list)
+{
+    while (UNLIKELY(cluster_collection_is_missing(c)) && !TAILQ_EMPTY(list)) {
+        refuse_for_collection(c, cluster_take_waiting(c, list));
+    }
+}
+
 /* Sends what is held, in its order. */
 static void release(struct cluster *c, struct hold *hold)
 {
     /* As long as the hold is there: a change whose turn comes by such an end must wait in it. */
     end_each_over(c, &hold->back);
     end_each_over(c, &hold->fresh);
+    end_for_collection(c, &hold->back);
+    end_for_collection(c, &hold->fresh);
     if (first_of(hold) == NULL) {
         end_hold(c, hold);
         return;
@@ -391,7 +432,7 @@ static uint64_t tend_early(struct cluster *c)
     if (TAILQ_EMPTY(&c->early)) {
         return UINT64_MAX;
     }
-    if (c->map == NULL) {
+    if (!cluster_is_ready(c)) {
         return cluster_deadline_us(c, TAILQ_FIRST(&c->early));
     }
     TAILQ_CONCAT(&all, &c->early, link);
@@ -414,6 +455,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     c->timer_us = UINT64_MAX;
     uint64_t next_us = cluster_tend_nodes(c);
     uint64_t at_us = tend_early(c);
+    next_us = at_us < next_us ? at_us : next_us;
+    at_us = cluster_collection_tend(c);
     next_us = at_us < next_us ? at_us : next_us;
     at_us = change_turns_tend(c);
     next_us = at_us < next_us ? at_us : next_us;
@@ -439,6 +482,20 @@ void cluster_map_changed(struct cluster *c, bool other_count)
             const struct node *owner = cluster_owner(c, hold->vbucket, false);
             bool helps = owner == NULL || &owner->server != hold->server;
             hold->due_us = helps ? cluster_now_us(c) : hold->due_us;
+        }
+    }
+    cluster_set_timer(c, 0);
+}
+
+/* Where the node that refused its id knows nothing newer, it has not heard of that yet. */
+void cluster_collection_told(struct cluster *c)
+{
+    struct hold *hold;
+    TAILQ_FOREACH(hold, &c->holds, link)
+    {
+        const struct exchange *first = first_of(hold);
+        if (hold->wants_collection && first != NULL) {
+            hold->due_us = cluster_now_us(c) + (is_in_doubt(c, first) ? pause_us(c, first) : 0);
         }
     }
     cluster_set_timer(c, 0);
@@ -477,6 +534,7 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
     TAILQ_INIT(&c->early);
     TAILQ_INIT(&c->ended);
     change_turns_init(&c->turns);
+    cluster_collection_init(c);
     c->timer_us = UINT64_MAX;
     context->cluster = c;
     context->login = &c->login;

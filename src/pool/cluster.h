@@ -3,7 +3,8 @@
  * A pool whose servers are the nodes of a Couchbase cluster. The cluster says which nodes there
  * are, and which of them has a key's vBucket; both change while requests are under way. For this
  * folder only. Files: cluster.c is about requests, cluster_waits.c about those that no node has,
- * change_turns.c about durable changes, cluster_nodes.c about maps and nodes.
+ * change_turns.c about durable changes, cluster_nodes.c about maps and nodes, cluster_collection.c
+ * about the collection.
  *
  *     pool_submit -> cluster_submit -> turn -> vBucket -> node -> server -> upstream
  *                                                 ^                  |
@@ -56,6 +57,7 @@ struct hold {
     TAILQ_ENTRY(hold) link;
     uint16_t vbucket;
     bool wants_map;              /* a newer map ends the wait */
+    bool wants_collection;       /* what a node says of the collection ends it */
     uint64_t due_us;             /* not before */
     const struct server *server; /* which refused the first of them, or NULL */
     struct exchange_list back;   /* that were sent before; all older than */
@@ -66,6 +68,19 @@ TAILQ_HEAD(hold_list, hold);
 struct vbucket {
     struct hold *hold;  /* or NULL */
     uint32_t in_flight; /* requests that were given to a node, and are not back */
+};
+
+/* See pool/cluster_collection.h. */
+struct collection {
+    char path[2 * CONFIG_NAME_MAX + 2]; /* SCOPE.COLLECTION; empty: the default one */
+    enum handshake_collection state;    /* of the default one: it is there */
+    uint32_t id;                        /* the last one that was told; of the default one 0 */
+    uint64_t manifest;                  /* by which that was told; 0 = not known */
+    struct node *doubted;               /* that has refused the id, or NULL */
+    struct exchange asking;
+    struct node *asked; /* that has it, or NULL */
+    uint64_t ask_us;    /* when a node is to be asked; UINT64_MAX: not at all */
+    uint64_t asked_us;  /* when one was asked last */
 };
 
 struct cluster {
@@ -86,6 +101,8 @@ struct cluster {
     size_t told_without_node;          /* as the log says */
     struct node **of_map;              /* by the map's index of nodes; NULL: it shows no way */
     char map_error[CLUSTER_ERROR_MAX]; /* the last one in the log */
+    struct collection collection;
+    size_t key_bytes_max; /* in that collection */
 
     struct vbucket *vbuckets;   /* as many as there may ever be */
     struct change_turns turns;  /* of durable changes */
@@ -166,6 +183,13 @@ enum be_durability cluster_durability(struct cluster *cluster, const struct be_o
 void cluster_want_map(struct cluster *cluster);
 /* Has the timer fire then, or earlier. */
 void cluster_set_timer(struct cluster *cluster, uint64_t at_us);
+/* Is there a node of the map that can be asked? */
+bool cluster_has_contact(const struct cluster *cluster);
+/* A connection on which a node can be asked: the preferred one, which may be NULL, else the next
+ * one behind it, which is preferred then. NULL: there is none. */
+struct upstream *cluster_contact(const struct cluster *cluster, struct node **preferred);
+/* A node was asked for the collection's number, and has answered or not. */
+void cluster_collection_told(struct cluster *cluster);
 /* What the timer does for maps and nodes; returns when it is to come again. */
 uint64_t cluster_tend_nodes(struct cluster *cluster);
 /* There is a newer map. other_count: of another number of vBuckets than the one before. What is

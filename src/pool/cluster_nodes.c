@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "pool/cluster.h"
+#include "pool/cluster_collection.h"
 #include "pool/map_source.h"
 
 /* How often a node is asked for its map, as Couchbase's own clients do. */
@@ -25,8 +25,7 @@ static bool is_up(const struct node *node)
     return atomic_load_explicit(&node->server.in_state[UPSTREAM_UP], memory_order_relaxed) > 0;
 }
 
-/* Is there a node of the map that can be asked? */
-static bool has_contact(const struct cluster *c)
+bool cluster_has_contact(const struct cluster *c)
 {
     const struct node *node;
     TAILQ_FOREACH(node, &c->nodes, link)
@@ -99,6 +98,7 @@ static void free_node(struct cluster *c, struct node *node)
         hold->server = hold->server == &node->server ? NULL : hold->server;
     }
     c->last_asked = c->last_asked == node ? NULL : c->last_asked;
+    cluster_collection_forget(c, node);
     pthread_mutex_lock(&c->lock);
     TAILQ_REMOVE(&c->nodes, node, link);
     pthread_mutex_unlock(&c->lock);
@@ -195,9 +195,9 @@ struct node *cluster_owner(const struct cluster *c, uint16_t vbucket, bool forwa
 /* --- those that leave ----------------------------------------------------------------------------
  */
 
-static size_t owed_by(const struct node *node)
+static size_t owed_by(const struct cluster *c, const struct node *node)
 {
-    size_t n = node->is_asked;
+    size_t n = node->is_asked + (c->collection.asked == node);
     for (uint32_t i = 0; i < node->server.upstream_count; i++) {
         n += node->server.upstreams[i].queued;
     }
@@ -208,13 +208,13 @@ static size_t owed_by(const struct node *node)
  * cannot be reached, its connections end; what ended with them is handed back, and it is gone. */
 static void let_go(struct cluster *c, struct node *node)
 {
-    if (!node->shut && (owed_by(node) == 0 || !is_up(node))) {
+    if (!node->shut && (owed_by(c, node) == 0 || !is_up(node))) {
         for (uint32_t i = 0; i < node->server.upstream_count; i++) {
             upstream_shutdown(&node->server.upstreams[i]);
         }
         log_info("pool %s: node %s has left", c->context->config->name, node->config.name);
         node->shut = true;
-    } else if (node->shut && owed_by(node) == 0 && TAILQ_EMPTY(&c->context->finished)) {
+    } else if (node->shut && owed_by(c, node) == 0 && TAILQ_EMPTY(&c->context->finished)) {
         free_node(c, node);
     }
 }
@@ -222,7 +222,7 @@ static void let_go(struct cluster *c, struct node *node)
 /* Nodes of the file that the map does not name are kept as long as no other can be asked. */
 static void mark_leaving(struct cluster *c)
 {
-    bool contact = has_contact(c);
+    bool contact = cluster_has_contact(c);
     struct node *node;
     TAILQ_FOREACH(node, &c->nodes, link)
     {
@@ -234,6 +234,7 @@ void cluster_learn(struct cluster *c, struct server *from, const struct handshak
 {
     struct node *at = (struct node *)from, *node;
     size_t lack = 0, have = 0;
+    cluster_collection_learn(c, hs);
     if (hs->durability == DURABILITY_NOT_TOLD) {
         return;
     }
@@ -409,7 +410,7 @@ static struct cluster_view view_from(const struct cluster *c, const struct serve
                                      const char *address)
 {
     enum pool_network network = c->context->config->network;
-    bool guess = network == NETWORK_AUTO && (c->map == NULL || !has_contact(c));
+    bool guess = network == NETWORK_AUTO && (c->map == NULL || !cluster_has_contact(c));
     return (struct cluster_view){.tls = c->context->tls != NULL,
                                  .host = slice_of(from->endpoint.host),
                                  .port = from->over_http ? 0 : from->endpoint.port,
@@ -428,7 +429,7 @@ bool cluster_take_map_of(struct cluster *c, const struct server_config *from,
     struct address plain = *reached;
     char error[CLUSTER_ERROR_MAX], why[CONFIG_ERROR_MAX];
     uint64_t hash = hash_bytes(json.p, json.len, 0);
-    bool contact = has_contact(c);
+    bool contact = cluster_has_contact(c);
     /* Each refusal brings the whole map: it is read once. */
     if (json.len == 0 || c->context->closing || (hash == *last_hash && contact)) {
         return true;
@@ -474,20 +475,30 @@ static void on_answer(struct exchange *x, const struct be_reply *reply)
 
 static bool may_be_asked(const struct node *node)
 {
-    return is_up(node) && !node->is_asked && !node->leaving;
+    return is_up(node) && !node->leaving;
 }
 
-/* The next one behind the one that was asked last. */
-static struct node *next_to_ask(const struct cluster *c)
+static struct upstream *connection_of(struct node *node)
 {
-    struct node *node = c->last_asked;
+    for (uint32_t i = 0; i < node->server.upstream_count; i++) {
+        if (node->server.upstreams[i].state == UPSTREAM_UP) {
+            return &node->server.upstreams[i];
+        }
+    }
+    return NULL;
+}
+
+struct upstream *cluster_contact(const struct cluster *c, struct node **preferred)
+{
+    struct node *node = *preferred;
     for (size_t turns = 0; turns < 2; turns++) {
-        node = node == NULL ? TAILQ_FIRST(&c->nodes) : TAILQ_NEXT(node, link);
+        node = node == NULL ? TAILQ_FIRST(&c->nodes) : node;
         while (node != NULL && !may_be_asked(node)) {
             node = TAILQ_NEXT(node, link);
         }
         if (node != NULL) {
-            return node;
+            *preferred = node;
+            return connection_of(node);
         }
     }
     return NULL;
@@ -495,18 +506,14 @@ static struct node *next_to_ask(const struct cluster *c)
 
 static void ask(struct cluster *c)
 {
-    struct node *node = next_to_ask(c);
-    struct upstream *u = NULL;
-    for (uint32_t i = 0; node != NULL && u == NULL && i < node->server.upstream_count; i++) {
-        if (node->server.upstreams[i].state == UPSTREAM_UP) {
-            u = &node->server.upstreams[i];
-        }
-    }
+    struct node *node = c->last_asked == NULL ? NULL : TAILQ_NEXT(c->last_asked, link);
+    struct upstream *u = cluster_contact(c, &node);
+    u = u != NULL && node->is_asked ? NULL : u;
     c->asked_us = now_us(c);
     c->ask_us = c->asked_us + ASK_INTERVAL_US;
     if (u == NULL) {
         char error[CONFIG_ERROR_MAX];
-        if (!has_contact(c) && cluster_add_seeds(c, error) < 0) {
+        if (!cluster_has_contact(c) && cluster_add_seeds(c, error) < 0) {
             log_error("pool %s: %s", c->context->config->name, error);
         }
         cluster_connect(c);

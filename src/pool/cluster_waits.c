@@ -106,7 +106,16 @@ static void explain_no_node(const struct cluster *c, const struct exchange *x, c
 
 static void explain(const struct cluster *c, const struct exchange *x, char *text, size_t cap)
 {
-    const char *pool = c->context->config->name;
+    const struct pool_config *config = c->context->config;
+    const char *pool = config->name;
+    bool of_scope = x->code == BINARY_STATUS_UNKNOWN_SCOPE;
+    if (of_scope ||
+        (x->code == BINARY_STATUS_UNKNOWN_COLLECTION && x->failure != FAILURE_WITHDRAWN)) {
+        snprintf(text, cap, "pool %s: bucket %.100s has no %s %.100s (0x%x), nothing done", pool,
+                 config->bucket, of_scope ? "scope" : "collection",
+                 of_scope ? config->scope : c->collection.path, x->code);
+        return;
+    }
     if (x->code != 0 && x->failure != FAILURE_WITHDRAWN) {
         snprintf(text, cap, "pool %s: %s (0x%x), nothing done", pool, binary_status_text(x->code),
                  x->code);
@@ -122,12 +131,18 @@ static void explain(const struct cluster *c, const struct exchange *x, char *tex
     case FAILURE_WITHDRAWN:
         snprintf(text, cap, "pool %s: withdrawn, not sent", pool);
         return;
+    case FAILURE_KEY_LONG:
+        snprintf(text, cap,
+                 "pool %s: key too long, %zu bytes at most in a collection, nothing done", pool,
+                 c->key_bytes_max);
+        return;
     case FAILURE_CLOSING:
         snprintf(text, cap, "pool %s: shutting down, not sent", pool);
         return;
     default:
         snprintf(text, cap, "pool %s: %s, nothing done", pool,
-                 c->map == NULL ? "no node has answered yet" : "it could not be sent in time");
+                 !cluster_is_ready(c) ? "no node has answered yet"
+                                      : "it could not be sent in time");
         return;
     }
 }

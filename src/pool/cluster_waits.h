@@ -13,6 +13,12 @@ static inline uint64_t cluster_now_us(const struct cluster *c)
     return c->context->now->mono_us;
 }
 
+/* Is it known where requests go? */
+static inline bool cluster_is_ready(const struct cluster *c)
+{
+    return c->map != NULL && c->collection.state != COLLECTION_NOT_TOLD;
+}
+
 /* When it is of no use any more. */
 uint64_t cluster_deadline_us(const struct cluster *cluster, const struct exchange *exchange);
 /* Is it of no use to wait with it any longer? */

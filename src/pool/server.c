@@ -128,8 +128,10 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
 {
     bool news = !on_trial && (server->down_logged || !server->caps_known);
     if (news && hs->login != NULL) {
-        log_info("backend %s: up, %s %s, bucket %.*s", server->config->name,
-                 server->context->wire->kind, hs->version, SLICE_ARGS(hs->login->bucket));
+        struct slice collection = hs->login->collection;
+        log_info("backend %s: up, %s %s, bucket %.*s%s%.*s", server->config->name,
+                 server->context->wire->kind, hs->version, SLICE_ARGS(hs->login->bucket),
+                 collection.len == 0 ? "" : ", collection ", SLICE_ARGS(collection));
     } else if (news) {
         log_info("backend %s: up, %s %s, item_size_max %llu, cas %s, evictions %s, "
                  "flush_all %s",

@@ -28,6 +28,7 @@ struct wire_login {
     struct slice bucket; /* 1 to 100 bytes */
     struct slice user;   /* 1 to SCRAM_USER_MAX bytes */
     struct slice password;
+    struct slice collection;   /* "SCOPE.COLLECTION", up to 503 bytes; empty: the default one */
     bool plain;                /* the password itself may be sent, where SCRAM does not do */
     bool map_elsewhere;        /* a server need not tell the map */
     bool durable;              /* changes ask for durability: a node must have it */
@@ -48,7 +49,17 @@ struct handshake {
         DURABILITY_NOT_TOLD,
         DURABILITY_LACKS,
         DURABILITY_HAS,
-    } durability;       /* does the server have durable changes? */
+    } durability;         /* does the server have durable changes? */
+    bool has_collections; /* the wire's */
+    /* What it says of the login's collection, where that is not the default one. */
+    enum handshake_collection {
+        COLLECTION_NOT_TOLD,
+        COLLECTION_IS_THERE,
+        COLLECTION_IS_MISSING,
+        COLLECTION_LACKS_SCOPE,
+    } collection;
+    uint32_t collection_id;
+    uint64_t manifest;  /* a newer one has a larger number; 0 = not told */
     struct scram scram; /* the wire's */
     char version[32];   /* as the server gives it */
     /* The defaults of the kind where the server does not tell. */
@@ -118,7 +129,7 @@ struct wire {
 /* memcached's ASCII protocol, from memcached 1.6.10 on. */
 extern const struct wire wire_memcached;
 /* Couchbase's binary protocol, from Couchbase 5.0 on: its way to log in, its buckets and maps. For
- * operations and BE_MAP only, not for BE_LINE, its relatives and BE_STATS. */
+ * operations, BE_MAP and BE_COLLECTION only, not for BE_LINE, its relatives and BE_STATS. */
 extern const struct wire wire_couchbase;
 
 #endif

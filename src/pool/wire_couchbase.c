@@ -6,6 +6,7 @@
  *     SASL_AUTH, SASL_STEP                       the strongest SCRAM of the node; where there is
  *                                                none, or it does not do, PLAIN, if that is allowed
  *     SELECT_BUCKET                              alone: else a node refuses it
+ *     GET_COLLECTION_ID                          of a collection that is not the default one
  *     GET_CLUSTER_CONFIG                         whose answer is the map
  */
 #include <stdio.h>
@@ -29,6 +30,9 @@ _Static_assert(BINARY_FRONT_MAX <= WIRE_FRONT_MAX, "a front is written where an 
 /* Frames in requests, and changes that wait for other nodes. */
 #define DURABILITY "\0\x10\0\x11"
 #define FEATURE_SYNC_REPLICATION 0x11
+/* Each key has the id of its collection in front. */
+#define COLLECTIONS "\0\x12"
+#define FEATURE_COLLECTIONS 0x12
 
 enum {
     STEP_START,
@@ -41,6 +45,7 @@ enum {
     STEP_PROOF,
     STEP_BUCKET,
     STEP_MAP,
+    STEP_COLLECTION,
     STEP_COUNT
 };
 
@@ -57,6 +62,7 @@ static const struct {
     [STEP_PROOF] = {BINARY_SASL_STEP, "SASL_STEP"},
     [STEP_BUCKET] = {BINARY_SELECT_BUCKET, "SELECT_BUCKET"},
     [STEP_MAP] = {BINARY_GET_CLUSTER_CONFIG, "GET_CLUSTER_CONFIG"},
+    [STEP_COLLECTION] = {BINARY_GET_COLLECTION_ID, "GET_COLLECTION_ID"},
 };
 
 static enum handshake_result refuse(struct handshake_step *step, const char *what,
@@ -94,8 +100,9 @@ static enum handshake_result ask_next(struct handshake *hs, struct handshake_ste
 
 static void begin(struct handshake *hs, struct handshake_step *step)
 {
-    static const char features[] = TCP_NODELAY XERROR SELECT_BUCKET DURABILITY;
-    ask(step, STEP_HELLO, SLICE_LIT(AGENT), slice_make(features, sizeof features - 1));
+    static const char features[] = TCP_NODELAY XERROR SELECT_BUCKET DURABILITY COLLECTIONS;
+    size_t unwanted = hs->login->collection.len > 0 ? 0 : sizeof COLLECTIONS - 1;
+    ask(step, STEP_HELLO, SLICE_LIT(AGENT), slice_make(features, sizeof features - 1 - unwanted));
     ask(step, STEP_VERSION, SLICE_NONE, SLICE_NONE);
     ask(step, STEP_ERROR_MAP, SLICE_NONE, SLICE_LIT(ERROR_MAP_VERSION));
     ask(step, STEP_LIST, SLICE_NONE, SLICE_NONE);
@@ -112,17 +119,26 @@ static enum handshake_result wait_for(struct handshake *hs, unsigned number)
 
 /* A node that refuses HELLO, as those of before 5.0 do, which do not know it, has none of the
  * features. */
+static bool has_feature(const struct binary_packet *answer, char feature)
+{
+    for (size_t i = 0; answer->status == BINARY_STATUS_SUCCESS && i + 1 < answer->value.len;
+         i += 2) {
+        if (answer->value.p[i] == 0 && answer->value.p[i + 1] == feature) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum handshake_result take_hello(struct handshake *hs, struct handshake_step *step,
                                         const struct binary_packet *answer)
 {
-    bool durable = false;
-    if (answer->status == BINARY_STATUS_SUCCESS) {
-        for (size_t i = 0; i + 1 < answer->value.len; i += 2) {
-            durable = durable || (answer->value.p[i] == 0 &&
-                                  answer->value.p[i + 1] == FEATURE_SYNC_REPLICATION);
-        }
-    }
+    bool durable = has_feature(answer, FEATURE_SYNC_REPLICATION);
+    bool collects = hs->login->collection.len > 0;
     hs->durability = durable ? DURABILITY_HAS : DURABILITY_LACKS;
+    if (collects && !has_feature(answer, FEATURE_COLLECTIONS)) {
+        return refuse(step, "it has no collections, Couchbase 7.0 or newer is needed for them", "");
+    }
     if (hs->login->durable && !durable) {
         return refuse(step, "it has no durable writes, Couchbase 6.5 or newer is needed for them",
                       "");
@@ -264,7 +280,9 @@ static enum handshake_result take_bucket(struct handshake *hs, struct handshake_
     /* Of old: the login decides which bucket it is. */
     case BINARY_STATUS_UNKNOWN_COMMAND:
     case BINARY_STATUS_NOT_SUPPORTED:
-        return ask_next(hs, step, STEP_MAP, SLICE_NONE, SLICE_NONE);
+        return hs->login->collection.len > 0
+                   ? ask_next(hs, step, STEP_COLLECTION, SLICE_NONE, hs->login->collection)
+                   : ask_next(hs, step, STEP_MAP, SLICE_NONE, SLICE_NONE);
     case BINARY_STATUS_NOT_FOUND:
     case BINARY_STATUS_NO_ACCESS:
         snprintf(step->error, sizeof step->error,
@@ -275,6 +293,29 @@ static enum handshake_result take_bucket(struct handshake *hs, struct handshake_
     default:
         return refuse_status(hs, step, answer);
     }
+}
+
+/* A collection that is not there may be made, and be there then: no reason to refuse the node. */
+static enum handshake_result take_collection(struct handshake *hs, struct handshake_step *step,
+                                             const struct binary_packet *answer)
+{
+    if (!binary_read_collection(answer, &hs->collection_id, &hs->manifest)) {
+        return refuse(step, "it tells no id of the collection", "");
+    }
+    switch (answer->status) {
+    case BINARY_STATUS_SUCCESS:
+        hs->collection = COLLECTION_IS_THERE;
+        break;
+    case BINARY_STATUS_UNKNOWN_COLLECTION:
+        hs->collection = COLLECTION_IS_MISSING;
+        break;
+    case BINARY_STATUS_UNKNOWN_SCOPE:
+        hs->collection = COLLECTION_LACKS_SCOPE;
+        break;
+    default:
+        return refuse_status(hs, step, answer);
+    }
+    return ask_next(hs, step, STEP_MAP, SLICE_NONE, SLICE_NONE);
 }
 
 static enum handshake_result take_map(struct handshake *hs, struct handshake_step *step,
@@ -318,6 +359,8 @@ static enum handshake_result take_answer(struct handshake *hs, struct handshake_
         return take_login(hs, step, answer);
     case STEP_BUCKET:
         return take_bucket(hs, step, answer);
+    case STEP_COLLECTION:
+        return take_collection(hs, step, answer);
     default:
         return take_map(hs, step, answer);
     }
@@ -357,13 +400,22 @@ static enum handshake_result shake_hands(struct handshake *hs, struct handshake_
 /* --- requests and answers ----------------------------------------------------------------------
  */
 
+static NOINLINE struct slice encode_control(const struct be_operation *op,
+                                            char room[WIRE_FRONT_MAX])
+{
+    bool of_map = op->verb == BE_MAP;
+    CHECK(of_map || BINARY_HEADER_BYTES + op->key.len <= WIRE_FRONT_MAX);
+    return slice_make(room, binary_put_request(
+                                room, of_map ? BINARY_GET_CLUSTER_CONFIG : BINARY_GET_COLLECTION_ID,
+                                op->opaque, SLICE_NONE, SLICE_NONE, of_map ? SLICE_NONE : op->key));
+}
+
 static struct slice encode(const struct be_operation *op, char room[WIRE_FRONT_MAX],
                            struct slice *tail)
 {
     *tail = SLICE_NONE;
-    if (UNLIKELY(op->verb == BE_MAP)) {
-        return slice_make(room, binary_put_request(room, BINARY_GET_CLUSTER_CONFIG, op->opaque,
-                                                   SLICE_NONE, SLICE_NONE, SLICE_NONE));
+    if (UNLIKELY(op->verb >= BE_MAP)) {
+        return encode_control(op, room);
     }
     return slice_make(room, binary_format(op, room));
 }
@@ -392,18 +444,24 @@ static RARE void explain(const struct be_operation *op, const struct be_caps *se
     out->distrust = ends_connection(op->verb, out->reply.code);
 }
 
-static NOINLINE enum wire_result decode_map(const struct be_operation *op, struct slice bytes,
-                                            const struct be_caps *server, struct wire_answer *out)
+static NOINLINE enum wire_result decode_control(const struct be_operation *op, struct slice bytes,
+                                                const struct be_caps *server,
+                                                struct wire_answer *out)
 {
     struct binary_packet packet;
+    uint32_t collection = 0;
+    bool of_map = op->verb == BE_MAP;
     enum binary_result result = binary_parse(bytes, CLUSTER_MAP_BYTES_MAX, &packet);
     out->size = packet.size;
     if (result != BINARY_OK) {
         return result == BINARY_MORE ? WIRE_MORE : WIRE_GARBAGE;
     }
-    if (packet.opcode != BINARY_GET_CLUSTER_CONFIG || packet.opaque != op->opaque) {
+    if (packet.opcode != (of_map ? BINARY_GET_CLUSTER_CONFIG : BINARY_GET_COLLECTION_ID) ||
+        packet.opaque != op->opaque ||
+        (!of_map && !binary_read_collection(&packet, &collection, &out->reply.cas))) {
         return WIRE_MISFIT;
     }
+    out->reply.number = collection;
     bool good = packet.status == BINARY_STATUS_SUCCESS;
     out->reply.status = good ? BE_ANSWERED : BE_REFUSED;
     out->reply.code = packet.status;
@@ -419,8 +477,8 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
                                const struct be_caps *server, struct wire_answer *out)
 {
     out->reply = (struct be_reply){0};
-    if (UNLIKELY(op->verb == BE_MAP)) {
-        return decode_map(op, bytes, server, out);
+    if (UNLIKELY(op->verb >= BE_MAP)) {
+        return decode_control(op, bytes, server, out);
     }
     enum binary_result result =
         binary_decode(op, bytes, VALUE_MAX, out->now_s, &out->reply, &out->size);

@@ -9,6 +9,8 @@
 
 /* memcached's limit on keys. */
 #define KEY_BYTES_MAX 250
+/* Couchbase's, in a collection: the id in front of such a key has up to 5 bytes. */
+#define COLLECTION_KEY_BYTES_MAX 246
 /* Longest key of a list: with "#", a run's name, "." and the number of a sublist behind it
  * (list/format/name.h) it is still a key for memcached. */
 #define LIST_KEY_BYTES_MAX 220

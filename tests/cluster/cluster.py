@@ -16,8 +16,34 @@ import threading
 import time
 
 from login import HASHES
-from node import FEATURES, Node
-from storage import VBucket
+from node import FEATURES, UNKNOWN_COLLECTION, UNKNOWN_SCOPE, Node
+from storage import Refused, VBucket
+
+FIRST_ID = 8
+
+
+class Manifest:
+    """All collections at a time. It never changes."""
+
+    def __init__(self, uid=0, scopes=("_default",), collections=None, next_id=FIRST_ID):
+        self.uid, self.scopes, self.next_id = uid, frozenset(scopes), next_id
+        self.collections = {"_default._default": 0} if collections is None else collections
+
+    def find(self, path):
+        scope = path.split(".")[0]
+        if scope not in self.scopes:
+            raise Refused(UNKNOWN_SCOPE)
+        if path not in self.collections:
+            raise Refused(UNKNOWN_COLLECTION)
+        return self.collections[path]
+
+    def with_one(self, path):
+        return Manifest(self.uid + 1, self.scopes | {path.split(".")[0]},
+                        {**self.collections, path: self.next_id}, self.next_id + 1)
+
+    def without(self, path):
+        left = {name: number for name, number in self.collections.items() if name != path}
+        return Manifest(self.uid + 1, self.scopes, left, self.next_id)
 
 
 class Cluster:
@@ -51,6 +77,7 @@ class Cluster:
         self.without_external = set()  # indexes of nodes that have no such address
         self.spoils_map = False
         self.checks_keys = True  # that a key is sent with its own vBucket
+        self.manifest = Manifest()
         self.epoch, self.revision = 1, 1
         self.vbuckets = [VBucket() for _ in range(vbuckets)]
         self.nodes = [self.node_kind(self, i) for i in range(nodes)]
@@ -149,6 +176,16 @@ class Cluster:
             self.forward = None
             self.revision += 1
 
+    def make_collection(self, path):
+        """SCOPE.COLLECTION; a scope that is not there is made as well."""
+        with self.lock:
+            self.manifest = self.manifest.with_one(path)
+
+    def drop_collection(self, path):
+        """With what it holds: its number never comes back."""
+        with self.lock:
+            self.manifest = self.manifest.without(path)
+
     def make_anew(self, vbuckets):
         """The bucket was deleted and is made again, with that many vBuckets, on other nodes."""
         with self.lock:
@@ -157,6 +194,18 @@ class Cluster:
                            for i in range(vbuckets)]
             self.forward = None
             self.revision += 1
+
+    def remake_bucket(self, *paths):
+        """The bucket is deleted, and made anew with these collections: its manifests count from
+        the beginning, and its connections end."""
+        with self.lock:
+            self.manifest = Manifest()
+            for path in paths:
+                self.make_collection(path)
+            for vbucket in self.vbuckets:
+                vbucket.documents = {}
+            for node in self.nodes:
+                node.end_connections()
 
     def fail_over(self, index):
         """The others take the node's vBuckets over, as their replicas know them. The node goes on as

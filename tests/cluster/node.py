@@ -16,10 +16,13 @@ GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT = range(7)
 QUIT, NOOP, VERSION, APPEND, PREPEND, TOUCH, GAT = 0x07, 0x0A, 0x0B, 0x0E, 0x0F, 0x1C, 0x1D
 HELLO, SASL_LIST, SASL_AUTH, SASL_STEP = 0x1F, 0x20, 0x21, 0x22
 SELECT_BUCKET, GET_META, GET_CONFIG, GET_ERROR_MAP = 0x89, 0xA0, 0xB5, 0xFE
+GET_COLLECTION_ID = 0xBB
 NOT_MY_VBUCKET, NO_BUCKET, INVALID, AUTH_ERROR, NO_ACCESS = 0x07, 0x08, 0x04, 0x20, 0x24
 UNKNOWN, NOT_SUPPORTED, IMPOSSIBLE = 0x81, 0x83, 0xA1
-FEATURES = {0x03, 0x07, 0x08, 0x10, 0x11}
-SYNC_REPLICATION = 0x11
+UNKNOWN_COLLECTION, UNKNOWN_SCOPE = 0x88, 0x8C
+FEATURES = {0x03, 0x07, 0x08, 0x10, 0x11, 0x12}
+SYNC_REPLICATION, COLLECTIONS = 0x11, 0x12
+KEY_BYTES_MAX, COLLECTION_KEY_BYTES_MAX = 250, 246
 DATA = {GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND, TOUCH, GAT, GET_META}
 CHANGES = {SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND}
 
@@ -27,6 +30,18 @@ CHANGES = {SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND}
 def vbucket_of(key, count):
     """As Couchbase's clients spread keys."""
     return ((zlib.crc32(key) >> 16) & 0x7FFF) & (count - 1)
+
+
+def take_leb128(data):
+    """The number in front, in its shortest form only, and what follows."""
+    number = 0
+    for i, byte in enumerate(data[:5]):
+        number |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            if (i and not byte) or number >> 32:
+                break
+            return number, data[i + 1:]
+    raise Refused(INVALID)
 
 
 class Request:
@@ -38,6 +53,15 @@ class Request:
         self.frames, body = body[:frames_len], body[frames_len:]
         self.extras, body = body[:extras_len], body[extras_len:]
         self.key, self.value = body[:key_len], body[key_len:]
+        self.collection = 0
+
+    def take_collection(self):
+        """Off the key."""
+        self.collection, self.key = take_leb128(self.key)
+
+    def place(self):
+        """What the document is stored by."""
+        return self.key if self.collection == 0 else (self.collection, self.key)
 
     def durability(self):
         """The level that a frame asks for, or 0."""
@@ -105,8 +129,12 @@ class Connection:
                 cas, extras, value = self.data(r)
             else:
                 status, value = self.control(r)
+                if r.opcode == GET_COLLECTION_ID:
+                    extras, value = value, b""
         except Refused as refused:
             status = refused.status
+            if status in (UNKNOWN_COLLECTION, UNKNOWN_SCOPE):
+                value = b'{"manifest_uid":"%x"}' % self.node.manifest().uid
             if status == NOT_MY_VBUCKET and self.cluster.map_in_refusals:
                 value = self.cluster.map_for(self.node)
         self.node.log.append((r.opcode, r.key, status))
@@ -148,6 +176,11 @@ class Connection:
             if self.bucket is None:
                 raise Refused(NO_BUCKET)
             return 0, self.cluster.map_for(self.node)
+        if r.opcode == GET_COLLECTION_ID:
+            if self.bucket is None:
+                raise Refused(NO_BUCKET)
+            manifest = self.node.manifest()
+            return 0, struct.pack(">QI", manifest.uid, manifest.find(r.value.decode()))
         raise Refused(UNKNOWN)
 
     def _logged(self, status, value):
@@ -162,9 +195,15 @@ class Connection:
             raise Refused(NO_ACCESS)
         if self.bucket is None:
             raise Refused(NO_BUCKET)
+        if COLLECTIONS in self.features:
+            r.take_collection()
         if not self.node.owns(r.vbucket):
             raise Refused(NOT_MY_VBUCKET)
         if self.cluster.checks_keys and vbucket_of(r.key, len(self.cluster.owners)) != r.vbucket:
+            raise Refused(INVALID)
+        if r.collection not in self.node.manifest().collections.values():
+            raise Refused(UNKNOWN_COLLECTION)
+        if len(r.key) > (COLLECTION_KEY_BYTES_MAX if r.collection else KEY_BYTES_MAX):
             raise Refused(INVALID)
         self.node.refuse_if_told(r.opcode in CHANGES)
         level = r.durability()
@@ -189,32 +228,32 @@ class Connection:
     @staticmethod
     def carry_out(r, vb):
         if r.opcode in (GET, GAT):
-            document = vb.get(r.key)
+            document = vb.get(r.place())
             if r.opcode == GAT:
-                document = vb.touch(r.key, struct.unpack(">I", r.extras)[0])
+                document = vb.touch(r.place(), struct.unpack(">I", r.extras)[0])
             return document.cas, struct.pack(">I", document.flags), document.value
         if r.opcode == GET_META:
-            document, gone = vb.meta(r.key)
+            document, gone = vb.meta(r.place())
             extras = struct.pack(">IIIQ", gone, document.flags, document.expires_s,
                                  document.cas & 0xFFFF)
             return document.cas, extras + (b"\0" if r.extras else b""), b""
         if r.opcode in (SET, ADD, REPLACE):
             flags, exptime = struct.unpack(">II", r.extras)
             if r.opcode == ADD:
-                return vb.add(r.key, r.value, flags, exptime).cas, b"", b""
+                return vb.add(r.place(), r.value, flags, exptime).cas, b"", b""
             change = vb.set if r.opcode == SET else vb.replace
-            return change(r.key, r.value, flags, exptime, r.cas).cas, b"", b""
+            return change(r.place(), r.value, flags, exptime, r.cas).cas, b"", b""
         if r.opcode == DELETE:
-            return vb.delete(r.key, r.cas).cas, b"", b""
+            return vb.delete(r.place(), r.cas).cas, b"", b""
         if r.opcode in (APPEND, PREPEND):
             before, after = (b"", r.value) if r.opcode == APPEND else (r.value, b"")
-            return vb.extend(r.key, before, after, r.cas).cas, b"", b""
+            return vb.extend(r.place(), before, after, r.cas).cas, b"", b""
         if r.opcode in (INCREMENT, DECREMENT):
             delta, initial, exptime = struct.unpack(">QQI", r.extras)
             difference = delta if r.opcode == INCREMENT else -delta
-            number, document = vb.count(r.key, difference, initial, exptime, r.cas)
+            number, document = vb.count(r.place(), difference, initial, exptime, r.cas)
             return document.cas, b"", struct.pack(">Q", number)
-        return vb.touch(r.key, struct.unpack(">I", r.extras)[0]).cas, b"", b""
+        return vb.touch(r.place(), struct.unpack(">I", r.extras)[0]).cas, b"", b""
 
 
 class Node:
@@ -235,7 +274,11 @@ class Node:
         self.log = []  # opcode, key and status of each answer
         self.refusals = []  # statuses with which it refuses the next requests for documents
         self.change_refusals = []  # the same of changes alone
+        self.knows = None  # a manifest that it takes for the newest one; None: it hears of each
         self.start()
+
+    def manifest(self):
+        return self.cluster.manifest if self.knows is None else self.knows
 
     def owns(self, vbucket):
         return self.cluster.owner(vbucket) is self
@@ -285,6 +328,9 @@ class Node:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         self.listeners = []
+        self.end_connections()
+
+    def end_connections(self):
         for connection in list(self.connections):
             try:
                 connection.sock.shutdown(socket.SHUT_RDWR)

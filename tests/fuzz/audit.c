@@ -475,6 +475,7 @@ void audit_sent(struct audit *a, const struct be_request *r, bool content_stays)
     case BE_LINE_GET:
     case BE_STATS:
     case BE_MAP:
+    case BE_COLLECTION:
         break;
     case BE_APPEND:
         sent_append(a, r, parts);

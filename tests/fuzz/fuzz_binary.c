@@ -95,7 +95,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = input_make(data, size);
     struct be_operation op = {.verb = (enum be_verb)input_below(&in, VERBS), .opaque = 42};
-    size_t value_max = (input_byte(&in) & 1) != 0 ? 16 : 1 << 20;
+    uint8_t options = input_byte(&in);
+    size_t value_max = (options & 1) != 0 ? 16 : 1 << 20;
+    op.key = SLICE_LIT("k");
+    op.collection = (options & 2) != 0 ? 0x555 : 0;
     struct slice bytes = in.rest;
     while (bytes.len > 0) {
         size_t whole_size, part_size;

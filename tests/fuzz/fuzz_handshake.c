@@ -85,6 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                .plain = (options & 1) != 0,
                                .durable = (options & 2) != 0,
                                .map_elsewhere = (options & 4) != 0,
+                               .collection =
+                                   (options & 8) != 0 ? SLICE_LIT("shop.carts") : SLICE_NONE,
                                .cache = &cache};
     struct handshake hs = {.login = &login, .nonce = "rOprNGfwEbeRWgbNEkqO"};
     struct handshake_step step;

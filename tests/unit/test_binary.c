@@ -90,6 +90,75 @@ static void changes_carry_flags_and_time(void **state)
            "80 1d 0005 04 00 02ab 00000009 " REST "00278d01 'fruit'");
 }
 
+/* Examples of Couchbase's documents. */
+static void the_id_of_a_collection_stands_in_front_of_the_key(void **state)
+{
+    (void)state;
+    expect((struct be_operation){.verb = BE_GET, .collection = 8},
+           "80 00 0006 00 00 02ab 00000006 " REST "08 'fruit'"
+           "80 a0 0006 01 00 02ab 00000007 " REST "02 08 'fruit'");
+    expect((struct be_operation){.verb = BE_SET, .collection = 0x555, .value = SLICE_LIT("x")},
+           "80 01 0007 08 00 02ab 00000010 " REST "00000000 00000000 d50a 'fruit'");
+    expect((struct be_operation){.verb = BE_DELETE,
+                                 .collection = 0xcafef00d,
+                                 .durability = BE_DURABILITY_MAJORITY},
+           "08 04 02 0a 00 00 02ab 0000000c " REST "1101 8de0fbd70c 'fruit'");
+    static const struct {
+        uint32_t id;
+        const char *bytes;
+    } ids[] = {{0x7f, "7f"},
+               {0x80, "8001"},
+               {0x7fff, "ffff01"},
+               {0xbfff, "ffff02"},
+               {0x8000, "808002"},
+               {0x5555, "d5aa01"},
+               {0xcafef00, "80debf65"},
+               {UINT32_MAX, "ffffffff0f"}};
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        char out[BINARY_COLLECTION_MAX], bytes[ROOM];
+        assert_int_equal(binary_put_collection(out, ids[i].id), bytes_of(ids[i].bytes, bytes));
+        assert_memory_equal(out, bytes, bytes_of(ids[i].bytes, bytes));
+    }
+}
+
+static void the_longest_key_of_a_collection_fits(void **state)
+{
+    (void)state;
+    char key[COLLECTION_KEY_BYTES_MAX], front[BINARY_FRONT_MAX];
+    memset(key, 'k', sizeof key);
+    struct be_operation op = {
+        .verb = BE_GET, .collection = UINT32_MAX, .key = slice_make(key, sizeof key)};
+    assert_int_equal(binary_format(&op, front), BINARY_FRONT_MAX);
+    op.verb = BE_SET;
+    op.durability = BE_DURABILITY_MAJORITY;
+    (void)binary_format(&op, front);
+    assert_int_equal((unsigned char)front[3], 251);
+}
+
+static void an_answer_that_names_a_key_names_this_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        enum binary_result result;
+    } answers[] = {
+        {"81 04 0000 00 00 0000 00000000 0000002a 0000000000000000", BINARY_OK},
+        {"81 04 0006 00 00 0000 00000006 0000002a 0000000000000000 08 'fruit'", BINARY_OK},
+        {"81 04 0005 00 00 0000 00000005 0000002a 0000000000000000 'fruit'", BINARY_MISFIT},
+        {"81 04 0006 00 00 0000 00000006 0000002a 0000000000000000 09 'fruit'", BINARY_MISFIT},
+        {"81 04 0006 00 00 0000 00000006 0000002a 0000000000000000 08 'froot'", BINARY_MISFIT},
+    };
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct be_operation op = {
+            .verb = BE_DELETE, .key = SLICE_LIT("fruit"), .opaque = 42, .collection = 8};
+        struct be_reply reply = {0};
+        char bytes[ROOM];
+        size_t size, len = bytes_of(answers[i].bytes, bytes);
+        assert_int_equal(binary_decode(&op, slice_make(bytes, len), 100, NOW_S, &reply, &size),
+                         answers[i].result);
+    }
+}
+
 static void numbers_are_not_made(void **state)
 {
     (void)state;
@@ -401,6 +470,9 @@ int main(void)
         cmocka_unit_test(reads_are_a_key),
         cmocka_unit_test(a_get_asks_for_the_time_as_well),
         cmocka_unit_test(changes_carry_flags_and_time),
+        cmocka_unit_test(the_id_of_a_collection_stands_in_front_of_the_key),
+        cmocka_unit_test(the_longest_key_of_a_collection_fits),
+        cmocka_unit_test(an_answer_that_names_a_key_names_this_one),
         cmocka_unit_test(numbers_are_not_made),
         cmocka_unit_test(a_condition_is_never_left_out),
         cmocka_unit_test(a_change_of_plain_verbs_may_have_a_cas),

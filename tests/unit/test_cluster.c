@@ -35,7 +35,7 @@ struct probe {
     bool done;
     unsigned order; /* among the answers */
     struct be_reply reply;
-    char key[32], text[512], value[64];
+    char key[KEY_BYTES_MAX + 1], text[512], value[64];
 };
 
 static void turn(void)
@@ -386,6 +386,194 @@ static void a_bucket_that_was_made_anew(void **state)
     }
 }
 
+/* --- collections --- */
+
+static void use_collection(const char *scope, const char *collection)
+{
+    char error[CONFIG_ERROR_MAX];
+    struct pool_config *p = &config->pools[0];
+    pool_destroy(&pool);
+    snprintf(p->scope, sizeof p->scope, "%s", scope);
+    snprintf(p->collection, sizeof p->collection, "%s", collection);
+    pool = pool_create(p, base, &now, &metrics, NULL, error);
+    assert_non_null(pool);
+}
+
+static void one_key_in_several_collections(void **state)
+{
+    (void)state;
+    struct probe probe;
+    static const char *const paths[][2] = {
+        {"_default", "_default"}, {"_default", "carts"}, {"shop", "carts"}};
+    fake_cluster_tell("collection _default.carts");
+    fake_cluster_tell("collection shop.carts");
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            use_collection(paths[i][0], paths[i][1]);
+            if (round == 0) {
+                assert_int_equal(ask(&probe, BE_FETCH, "k", ""), BE_MISS);
+                assert_int_equal(ask(&probe, BE_SET, "k", paths[i][0]), BE_STORED);
+                assert_int_equal(ask(&probe, BE_APPEND, "k", paths[i][1]), BE_STORED);
+                assert_int_equal(ask(&probe, BE_GET, "k", ""), BE_HIT);
+            } else {
+                char expected[32];
+                snprintf(expected, sizeof expected, "%s%s", paths[i][0], paths[i][1]);
+                assert_int_equal(ask(&probe, BE_FETCH, "k", ""), BE_HIT);
+                assert_string_equal(probe.value, expected);
+            }
+        }
+    }
+}
+
+/* On each of the nodes, and in the order of the requests. */
+static void a_collection_that_was_made_anew(void **state)
+{
+    (void)state;
+    static const char *const digits[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    struct probe probe, probes[9];
+    char key[32];
+    fake_cluster_tell("collection shop.carts");
+    use_collection("shop", "carts");
+    for (int node = 0; node < NODES; node++) {
+        choose_key(key, node);
+        assert_int_equal(ask(&probe, BE_SET, key, "old"), BE_STORED);
+    }
+    fake_cluster_tell("drop shop.carts");
+    fake_cluster_tell("collection shop.carts");
+    choose_key(key, 0);
+    submit(&probe, BE_SET, key, "0");
+    for (int i = 0; i < 9; i++) {
+        submit(&probes[i], BE_APPEND, key, digits[i]);
+    }
+    until(&probes[8].done);
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(probes[i].reply.status, BE_STORED);
+        assert_int_equal(probes[i].order, (int)probe.order + 1 + i);
+    }
+    assert_int_equal(ask(&probe, BE_FETCH, key, ""), BE_HIT);
+    assert_string_equal(probe.value, "0123456789");
+    choose_key(key, 1);
+    assert_int_equal(ask(&probe, BE_FETCH, key, ""), BE_MISS);
+    assert_int_equal(metric_get(&metrics, METRIC_cluster_collections), 2);
+}
+
+/* What waits ends, and what comes is refused, until it is there. */
+static void a_collection_that_was_dropped(void **state)
+{
+    static const char text[] =
+        "pool docs: bucket lists has no collection shop.carts (0x88), nothing done";
+    (void)state;
+    struct probe probe, read, behind;
+    char key[32];
+    choose_key(key, 0);
+    fake_cluster_tell("collection shop.carts");
+    use_collection("shop", "carts");
+    assert_int_equal(ask(&probe, BE_SET, key, "old"), BE_STORED);
+    fake_cluster_tell("drop shop.carts");
+    submit(&probe, BE_SET, key, "lost");
+    submit(&read, BE_GET, key, "");
+    until(&read.done);
+    assert_string_equal(probe.text, text);
+    assert_int_equal(probe.reply.status, BE_REFUSED);
+    assert_string_equal(read.text, text);
+    assert_int_equal(ask(&behind, BE_APPEND, key, "x"), BE_REFUSED);
+    assert_string_equal(behind.text, text);
+    fake_cluster_tell("collection shop.carts");
+    while (ask(&probe, BE_SET, key, "new") != BE_STORED) {
+        assert_string_equal(probe.text, text);
+        turn();
+    }
+}
+
+static void a_collection_that_comes_late(void **state)
+{
+    (void)state;
+    struct probe probe;
+    use_collection("shop", "carts");
+    assert_int_equal(ask(&probe, BE_SET, "k", "x"), BE_REFUSED);
+    assert_string_equal(probe.text,
+                        "pool docs: bucket lists has no scope shop (0x8c), nothing done");
+    fake_cluster_tell("collection shop.others");
+    while (strstr(probe.text, "no scope") != NULL) {
+        assert_int_equal(ask(&probe, BE_SET, "k", "x"), BE_REFUSED);
+        turn();
+    }
+    assert_string_equal(
+        probe.text, "pool docs: bucket lists has no collection shop.carts (0x88), nothing done");
+    fake_cluster_tell("collection shop.carts");
+    while (ask(&probe, BE_SET, "k", "x") != BE_STORED) {
+        turn();
+    }
+}
+
+/* A node that has not heard of the new collection is believed nothing, and stores nothing in the
+ * old one. */
+static void a_node_that_lags(void **state)
+{
+    (void)state;
+    struct probe probe, waits;
+    char of_lagging[32], of_other[32];
+    choose_key(of_lagging, 0);
+    choose_key(of_other, 1);
+    fake_cluster_tell("collection shop.carts");
+    use_collection("shop", "carts");
+    assert_int_equal(ask(&probe, BE_SET, of_lagging, "old"), BE_STORED);
+    fake_cluster_tell("lag 0");
+    fake_cluster_tell("drop shop.carts");
+    fake_cluster_tell("collection shop.carts");
+    assert_int_equal(ask(&probe, BE_SET, of_other, "new"), BE_STORED);
+    submit(&waits, BE_APPEND, of_lagging, "x");
+    while (waits.x.attempts < 3) {
+        turn();
+    }
+    assert_int_equal(ask(&probe, BE_FETCH, of_other, ""), BE_HIT);
+    assert_false(waits.done);
+    fake_cluster_tell("hear 0");
+    until(&waits.done);
+    assert_int_equal(waits.reply.status, BE_NOT_STORED);
+}
+
+/* Its manifests count from the beginning. */
+static void a_bucket_that_was_made_anew_with_its_collections(void **state)
+{
+    (void)state;
+    struct probe probe;
+    fake_cluster_tell("collection shop.others");
+    fake_cluster_tell("collection shop.carts");
+    use_collection("shop", "carts");
+    assert_int_equal(ask(&probe, BE_SET, "k", "old"), BE_STORED);
+    fake_cluster_tell("remake shop.carts");
+    while (ask(&probe, BE_SET, "k", "new") != BE_STORED) {
+        turn();
+    }
+}
+
+static void the_default_collection_may_be_dropped_as_well(void **state)
+{
+    (void)state;
+    struct probe probe;
+    assert_int_equal(ask(&probe, BE_SET, "k", "x"), BE_STORED);
+    fake_cluster_tell("drop _default._default");
+    assert_int_equal(ask(&probe, BE_SET, "k", "x"), BE_REFUSED);
+    assert_non_null(strstr(probe.text, ": the collection is not there (0x88)"));
+}
+
+static void keys_are_shorter_in_a_collection(void **state)
+{
+    (void)state;
+    struct probe probe;
+    char key[COLLECTION_KEY_BYTES_MAX + 2];
+    memset(key, 'k', sizeof key);
+    key[sizeof key - 1] = '\0';
+    assert_int_equal(ask(&probe, BE_SET, key, "x"), BE_STORED);
+    fake_cluster_tell("collection shop.carts");
+    use_collection("shop", "carts");
+    assert_int_equal(ask(&probe, BE_SET, key, "x"), BE_DOWN);
+    assert_string_equal(probe.text,
+                        "pool docs: key too long, 246 bytes at most in a collection, nothing done");
+    assert_int_equal(ask(&probe, BE_SET, key + 1, "x"), BE_STORED);
+}
+
 /* --- durable changes --- */
 
 static void make_durable(void)
@@ -557,6 +745,16 @@ static void a_node_that_has_left_is_not_connected_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_key_in_several_collections, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_collection_that_was_made_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_collection_that_was_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_collection_that_comes_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_that_lags, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bucket_that_was_made_anew_with_its_collections, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_default_collection_may_be_dropped_as_well, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(keys_are_shorter_in_a_collection, setup, teardown),
         cmocka_unit_test_setup_teardown(before_the_first_map, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_ones_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(no_request_comes_after_a_later_one, setup, teardown),

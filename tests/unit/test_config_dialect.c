@@ -289,11 +289,13 @@ static void test_room_for_keys(void **state)
     (void)snprintf(ini, sizeof ini, "dialect = ring\nseq_name = %.249s%%s\n", much);
     assert_int_equal(longest_key(ini), 1);
     (void)snprintf(ini, sizeof ini, "[lists]\ndialect = flip\na_name = %.250s%%s\n", much);
-    refused(ini, ":3: [lists]: a_name: it leaves 0 bytes for keys, of memcached's 250 for a name; "
-                 "no key fits");
+    refused(ini,
+            ":3: [lists]: a_name: it leaves 0 bytes for keys, of the 250 that a name may have; "
+            "no key fits");
     (void)snprintf(ini, sizeof ini, "[lists]\ndialect = flip\na_name = %.253s%%s\n", much);
-    refused(ini, ":3: [lists]: a_name: it leaves 0 bytes for keys, of memcached's 250 for a name; "
-                 "no key fits");
+    refused(ini,
+            ":3: [lists]: a_name: it leaves 0 bytes for keys, of the 250 that a name may have; "
+            "no key fits");
     (void)snprintf(ini, sizeof ini, "[lists]\ndialect = ring\nslot_name = %.190s%%s\n", much);
     accepted(ini);
     (void)snprintf(ini, sizeof ini,
@@ -301,8 +303,8 @@ static void test_room_for_keys(void **state)
                    much, much, much);
     char expected[256];
     (void)snprintf(expected, sizeof expected,
-                   ":5: [lists %.51s]: slot_name: it leaves 50 bytes for keys, of memcached's 250 "
-                   "for a name; no key fits",
+                   ":5: [lists %.51s]: slot_name: it leaves 50 bytes for keys, of the 250 that a "
+                   "name may have; no key fits",
                    much);
     refused(ini, expected);
 }

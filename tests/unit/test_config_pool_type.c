@@ -15,6 +15,7 @@
 
 #define LOGIN "bucket = b\nusername = u\npassword_file = /p\n"
 #define DOCUMENTS "[pool docs]\ntype = couchbase\n" LOGIN
+#define NAME_OF_40 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
 #define LISTS "[pool cache]\nservers = c:1\n[lists]\npool = cache\n"
 
 static void test_ports_and_defaults(void **state)
@@ -80,6 +81,33 @@ static void test_what_must_be_given(void **state)
             ":4: [pool docs]: bucket: expected 1 to 100 letters, digits, _, -, . or %");
     refused("[pool docs]\ntype = couchbase\nservers = a\nbucket = b/c\nusername = u\n",
             ":4: [pool docs]: bucket: expected 1 to 100 letters, digits, _, -, . or %");
+}
+
+static void test_collections(void **state)
+{
+    (void)state;
+    struct config *c = good(DOCUMENTS "servers = a\n");
+    assert_false(config_has_collection(&c->pools[0]));
+    config_destroy(&c);
+    c = good(DOCUMENTS "servers = a\ncollection = carts\n[lists]\ndialect = paired\n"
+                       "delete_name = " NAME_OF_40 "%s\n");
+    assert_true(config_has_collection(&c->pools[0]));
+    assert_string_equal(c->pools[0].scope, "_default");
+    assert_int_equal(config_list_policy(c, SLICE_LIT("x"))->key_bytes_max, 206);
+    config_destroy(&c);
+    accepted(DOCUMENTS "servers = a\nscope = shop\ncollection = carts-%_1\n");
+    refused(DOCUMENTS "servers = a\nscope = shop\n",
+            ":7: [pool docs]: scope = shop: it has no collection _default, which only scope "
+            "_default has; expected collection = NAME with it");
+    refused(DOCUMENTS "servers = a\ncollection = _carts\n",
+            ":7: [pool docs]: collection: expected 1 to 251 letters, digits, _, - or %, not _ or % "
+            "at the beginning");
+    refused(DOCUMENTS "servers = a\nscope = a.b\ncollection = carts\n",
+            ":7: [pool docs]: scope: expected 1 to 251 letters, digits, _, - or %, not _ or % at "
+            "the beginning");
+    refused("[pool m]\nservers = a\ncollection = b\n",
+            ":3: [pool m]: collection: type = memcached does not use it; expected with type = "
+            "couchbase");
 }
 
 static void test_servers_of_a_cluster(void **state)
@@ -203,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_ports_and_defaults),
         cmocka_unit_test(test_keys_of_another_type),
         cmocka_unit_test(test_what_must_be_given),
+        cmocka_unit_test(test_collections),
         cmocka_unit_test(test_servers_of_a_cluster),
         cmocka_unit_test(test_maps_over_http),
         cmocka_unit_test(test_what_other_sections_ask_for),

@@ -279,6 +279,92 @@ static void durability_must_be_there_when_it_is_wanted(void **state)
             "it has no durable writes, Couchbase 6.5 or newer is needed for them");
 }
 
+/* Up to the question for the collection's id. */
+static void ask_for_collection(struct fixture *f)
+{
+    f->login.collection = SLICE_LIT("shop.carts");
+    begin(f);
+    assert_int_equal((unsigned char)f->step.send[f->step.send_len - 24 - 26 - 24 - 1], 0x12);
+    say(f, 0x1f, 0, 1, "");
+    f->in[f->in_len - 24 + 11] = 2; /* one feature */
+    memcpy(f->in + f->in_len, "\0\x12", 2);
+    f->in_len += 2;
+    say(f, 0x0b, 0, 2, "");
+    say(f, 0xfe, 0, 3, "");
+    say(f, 0x20, 0, 4, "SCRAM-SHA256");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    say(f, 0x21, 0x21, 6, CHALLENGE);
+    (void)hear(f);
+    say(f, 0x22, 0, 7, SIGNATURE);
+    (void)hear(f);
+    say(f, 0x89, 0, 8, "");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_sent(f, 0xbb, "", "shop.carts");
+    assert_string_equal(f->hs.waits_for, "GET_COLLECTION_ID");
+}
+
+static void say_collection(struct fixture *f, const char *extras, size_t len)
+{
+    say(f, 0xbb, 0, 10, "");
+    f->in[f->in_len - 24 + 4] = f->in[f->in_len - 24 + 11] = (char)len;
+    memcpy(f->in + f->in_len, extras, len);
+    f->in_len += len;
+}
+
+static void the_id_of_the_collection_comes_before_the_map(void **state)
+{
+    struct fixture *f = *state;
+    ask_for_collection(f);
+    say_collection(f, "\0\0\0\0\0\0\1\2\0\0\0\x0b", 12);
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_sent(f, 0xb5, "", "");
+    assert_int_equal(f->hs.collection, COLLECTION_IS_THERE);
+    assert_int_equal(f->hs.collection_id, 11);
+    assert_int_equal(f->hs.manifest, 0x102);
+}
+
+static void a_collection_that_is_missing_is_no_fault_of_the_node(void **state)
+{
+    struct fixture *f = *state;
+    ask_for_collection(f);
+    say(f, 0xbb, 0x88, 10, "{\"manifest_uid\":\"1F\",\"x\":1}");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_sent(f, 0xb5, "", "");
+    assert_int_equal(f->hs.collection, COLLECTION_IS_MISSING);
+    assert_int_equal(f->hs.manifest, 0x1f);
+    (void)setup(state);
+    ask_for_collection(f);
+    say(f, 0xbb, 0x8c, 10, "{\"manifest_uid\":\"no\"}");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    assert_int_equal(f->hs.collection, COLLECTION_LACKS_SCOPE);
+    assert_int_equal(f->hs.manifest, 0);
+}
+
+static void answers_that_tell_no_id(void **state)
+{
+    struct fixture *f = *state;
+    ask_for_collection(f);
+    say_collection(f, "\0\0\0\0\0\0\1\2\0\0\0\0", 12);
+    refused(f, hear(f), "it tells no id of the collection");
+    (void)setup(state);
+    ask_for_collection(f);
+    say_collection(f, "\0\0\0\0\0\0\1\2", 8);
+    refused(f, hear(f), "it tells no id of the collection");
+    (void)setup(state);
+    ask_for_collection(f);
+    say(f, 0xbb, 0x89, 10, "");
+    refused(f, hear(f),
+            "it answers GET_COLLECTION_ID with: the node knows no collections yet (0x89)");
+}
+
+static void old_nodes_have_no_collections(void **state)
+{
+    struct fixture *f = *state;
+    f->login.collection = SLICE_LIT("shop.carts");
+    refused(f, greet(f, "SCRAM-SHA1"),
+            "it has no collections, Couchbase 7.0 or newer is needed for them");
+}
+
 static void what_the_node_refuses(void **state)
 {
     struct fixture *f = *state;
@@ -395,6 +481,10 @@ int main(void)
         cmocka_unit_test_setup(it_may_not_where_the_node_or_the_file_does_not_let_it, setup),
         cmocka_unit_test_setup(old_nodes_do_not_know_hello, setup),
         cmocka_unit_test_setup(durability_must_be_there_when_it_is_wanted, setup),
+        cmocka_unit_test_setup(the_id_of_the_collection_comes_before_the_map, setup),
+        cmocka_unit_test_setup(a_collection_that_is_missing_is_no_fault_of_the_node, setup),
+        cmocka_unit_test_setup(answers_that_tell_no_id, setup),
+        cmocka_unit_test_setup(old_nodes_have_no_collections, setup),
         cmocka_unit_test_setup(what_the_node_refuses, setup),
         cmocka_unit_test_setup(what_is_out_of_step, setup),
         cmocka_unit_test_setup(refusals_name_the_node_and_the_reason, setup),

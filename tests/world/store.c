@@ -333,6 +333,7 @@ static void execute(struct store *store, const struct be_request *r, int64_t now
     case BE_LINE_GET:
     case BE_STATS:
     case BE_MAP:
+    case BE_COLLECTION:
         break; /* the engine sends none of these */
     }
     CHECK(false);

@@ -45,8 +45,8 @@ bool list_item_key(struct slice key, struct slice *list_key, bool *head);
 /* Sublist numbers above this are refused: seven digits keep the longest key within KEY_BYTES_MAX.
  */
 #define SUBLISTS_MAX 9999999u
-_Static_assert(LIST_KEY_BYTES_MAX + 1 + NAME_BYTES + 1 + 7 <= KEY_BYTES_MAX,
-               "KEY#NAME.NUMBER is no key for memcached");
+_Static_assert(LIST_KEY_BYTES_MAX + 1 + NAME_BYTES + 1 + 7 <= COLLECTION_KEY_BYTES_MAX,
+               "KEY#NAME.NUMBER is no key for a server");
 
 /* Writes NAME.COUNT; returns the length, at most NAME_BYTES + 11. */
 size_t name_range_format(char *out, const struct name_range *range);

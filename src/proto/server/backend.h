@@ -53,6 +53,10 @@ enum be_verb {
     BE_STATS,
     /* Which nodes its cluster has, and which of them has which keys: BE_ANSWERED with a value. */
     BE_MAP,
+    /* The collection that the key names, as "SCOPE.COLLECTION": BE_ANSWERED with its id as number
+     * and the manifest that says so as cas. BE_REFUSED, when it is not there, has the manifest,
+     * too; 0 = not told. */
+    BE_COLLECTION,
 };
 
 /* True when the request carries a value to store. */
@@ -148,6 +152,7 @@ struct be_operation {
     /* The pool's, for servers of a cluster. */
     uint32_t opaque;               /* comes back in the answer */
     uint16_t vbucket;              /* of the key */
+    uint32_t collection;           /* that the key is in, by its id; 0: the default one */
     enum be_durability durability; /* of a change */
     uint16_t durability_ms;        /* how long the server may wait for it; 0: its own default */
     bool without_time;             /* BE_GET: it is known that the server does not tell it */

@@ -28,7 +28,11 @@
 
 #define BINARY_HEADER_BYTES ((size_t)24)
 /* Room for the longest front of an operation: BE_GET. */
-#define BINARY_FRONT_MAX (2 * (BINARY_HEADER_BYTES + KEY_BYTES_MAX) + 1)
+#define BINARY_FRONT_MAX \
+    (2 * (BINARY_HEADER_BYTES + BINARY_COLLECTION_MAX + COLLECTION_KEY_BYTES_MAX) + 1)
+/* A collection's id in front of a key: seven bits per byte, the low ones first, and another bit
+ * where more follow. */
+#define BINARY_COLLECTION_MAX ((size_t)5)
 /* What a body may hold beside a value: frames, extras, a key. */
 #define BINARY_BODY_REST ((size_t)1024)
 
@@ -52,6 +56,7 @@ enum binary_opcode {
     BINARY_SELECT_BUCKET = 0x89,
     BINARY_GET_META = 0xa0,
     BINARY_GET_CLUSTER_CONFIG = 0xb5,
+    BINARY_GET_COLLECTION_ID = 0xbb,
     BINARY_GET_ERROR_MAP = 0xfe,
 };
 
@@ -87,6 +92,9 @@ enum binary_opcode {
     STATUS(0x84, INTERNAL, "internal error") \
     STATUS(0x85, BUSY, "busy") \
     STATUS(0x86, TEMPORARY, "temporary failure") \
+    STATUS(0x88, UNKNOWN_COLLECTION, "the collection is not there") \
+    STATUS(0x89, NO_MANIFEST, "the node knows no collections yet") \
+    STATUS(0x8c, UNKNOWN_SCOPE, "the scope is not there") \
     STATUS(0xa0, DURABILITY_LEVEL, "the bucket has no such durability") \
     STATUS(0xa1, DURABILITY_IMPOSSIBLE, \
            "too few nodes for a durable change: add some, or lower the bucket's replicas") \
@@ -134,12 +142,21 @@ MUST_CHECK enum binary_result binary_parse(struct slice bytes, size_t body_max,
 size_t binary_put_request(char *out, enum binary_opcode opcode, uint32_t opaque,
                           struct slice extras, struct slice key, struct slice value);
 
+/* Writes the number as it stands in front of a key; returns its length. */
+size_t binary_put_collection(char out[BINARY_COLLECTION_MAX], uint32_t collection);
+
+/* Reads the answer to BINARY_GET_COLLECTION_ID: the id, never 0, where its status is success; and
+ * the manifest, 0 where that is not told. False when it has no such form. */
+MUST_CHECK bool binary_read_collection(const struct binary_packet *packet, uint32_t *collection,
+                                       uint64_t *manifest);
+
 /* Of the verb's only packet, or its first one. Not for BE_LINE and what comes after it. */
 uint8_t binary_opcode(enum be_verb verb);
 
 /* Writes what stands in front of the operation's value to out; returns its length. Where
  * be_has_value, the value must follow. An operation's CAS number of 0 is sent as one that no item
- * has: 0 would mean any. Not for BE_LINE and what comes after it. */
+ * has: 0 would mean any. A key in a collection has at most COLLECTION_KEY_BYTES_MAX bytes. Not for
+ * BE_LINE and what comes after it. */
 size_t binary_format(const struct be_operation *op, char out[BINARY_FRONT_MAX]);
 
 /* Is there an answer to op at the front of the bytes? now_s: seconds since 1970, for times to live.

@@ -51,24 +51,38 @@ struct body {
     char frames[4];
     char extras[20];
     uint8_t frames_len, extras_len;
+    char collection[BINARY_COLLECTION_MAX];
+    uint8_t collection_len;
     struct slice key;
     size_t value_len;
 };
+
+size_t binary_put_collection(char out[BINARY_COLLECTION_MAX], uint32_t collection)
+{
+    char *to = out;
+    while (collection >= 0x80) {
+        *to++ = (char)(0x80 | (collection & 0x7f));
+        collection >>= 7;
+    }
+    *to++ = (char)collection;
+    return (size_t)(to - out);
+}
 
 /* Header, frames, extras and key. */
 static char *put_front(char *to, enum binary_opcode opcode, const struct body *body,
                        uint16_t vbucket, uint32_t opaque, uint64_t cas)
 {
-    size_t front = body->frames_len + (size_t)body->extras_len + body->key.len;
+    size_t key_len = body->collection_len + body->key.len;
+    size_t front = body->frames_len + (size_t)body->extras_len + key_len;
     if (body->frames_len > 0) {
         *to++ = MAGIC_REQUEST_FRAMES;
         *to++ = (char)opcode;
         *to++ = (char)body->frames_len;
-        *to++ = (char)body->key.len;
+        *to++ = (char)key_len;
     } else {
         *to++ = (char)MAGIC_REQUEST;
         *to++ = (char)opcode;
-        to = put_u16(to, (uint16_t)body->key.len);
+        to = put_u16(to, (uint16_t)key_len);
     }
     *to++ = (char)body->extras_len;
     *to++ = 0; /* the datatype: plain bytes */
@@ -78,6 +92,7 @@ static char *put_front(char *to, enum binary_opcode opcode, const struct body *b
     to = put_u64(to, cas);
     to = put_bytes(to, slice_make(body->frames, body->frames_len));
     to = put_bytes(to, slice_make(body->extras, body->extras_len));
+    to = put_bytes(to, slice_make(body->collection, body->collection_len));
     return put_bytes(to, body->key);
 }
 
@@ -143,6 +158,10 @@ size_t binary_format(const struct be_operation *op, char out[BINARY_FRONT_MAX])
     uint64_t cas = conditional ? op->cas : 0;
     struct body body = {.key = op->key};
     CHECK(op->verb < BE_LINE && op->key.len > 0 && op->key.len <= KEY_BYTES_MAX);
+    if (op->collection != 0) {
+        CHECK(op->key.len <= COLLECTION_KEY_BYTES_MAX);
+        body.collection_len = (uint8_t)binary_put_collection(body.collection, op->collection);
+    }
     if (conditional && cas == 0) {
         cas = CAS_OF_NONE;
     }

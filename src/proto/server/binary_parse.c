@@ -76,6 +76,44 @@ enum binary_result binary_parse(struct slice bytes, size_t body_max, struct bina
     return BINARY_OK;
 }
 
+/* A JSON document with "manifest_uid":"1f" in it. */
+static uint64_t read_manifest(struct slice json)
+{
+    static const char name[] = "\"manifest_uid\":\"";
+    const char *found = json.len == 0 ? NULL : memmem(json.p, json.len, name, sizeof name - 1);
+    uint64_t manifest = 0;
+    if (found == NULL) {
+        return 0;
+    }
+    for (found += sizeof name - 1; found < json.p + json.len && *found != '"'; found++) {
+        int digit = *found >= '0' && *found <= '9'   ? *found - '0'
+                    : *found >= 'a' && *found <= 'f' ? *found - 'a' + 10
+                    : *found >= 'A' && *found <= 'F' ? *found - 'A' + 10
+                                                     : -1;
+        if (digit < 0 || manifest >> 60 != 0) {
+            return 0;
+        }
+        manifest = manifest << 4 | (uint64_t)digit;
+    }
+    return manifest;
+}
+
+bool binary_read_collection(const struct binary_packet *packet, uint32_t *collection,
+                            uint64_t *manifest)
+{
+    if (packet->status != BINARY_STATUS_SUCCESS) {
+        *collection = 0;
+        *manifest = read_manifest(packet->value);
+        return true;
+    }
+    if (packet->extras.len != 12) {
+        return false;
+    }
+    *manifest = get_u64(packet->extras.p);
+    *collection = get_u32(packet->extras.p + 8);
+    return *collection != 0;
+}
+
 /* --- what a packet means ---------------------------------------------------------------------- */
 
 /* A refusal, which all verbs have in common. */
@@ -245,15 +283,29 @@ static enum binary_result add_time(const struct be_operation *op, const struct b
     return BINARY_OK;
 }
 
+/* An answer need not name the key; where it does, it is as the request had it. */
+static bool is_its_key(const struct be_operation *op, struct slice key)
+{
+    char collection[BINARY_COLLECTION_MAX];
+    struct slice front = slice_make(
+        collection, op->collection == 0 ? 0 : binary_put_collection(collection, op->collection));
+    return key.len == 0 ||
+           (slice_equal(slice_take(&key, front.len < key.len ? front.len : key.len), front) &&
+            slice_equal(key, op->key));
+}
+
 /* One packet of an answer, and whether it belongs to the request. */
-static enum binary_result take_packet(uint8_t opcode, uint32_t opaque, struct slice bytes,
-                                      size_t value_max, struct binary_packet *packet)
+static enum binary_result take_packet(const struct be_operation *op, uint8_t opcode,
+                                      struct slice bytes, size_t value_max,
+                                      struct binary_packet *packet)
 {
     enum binary_result result = binary_parse(bytes, value_max + BINARY_BODY_REST, packet);
     if (result != BINARY_OK) {
         return result;
     }
-    return packet->opcode == opcode && packet->opaque == opaque ? BINARY_OK : BINARY_MISFIT;
+    return packet->opcode == opcode && packet->opaque == op->opaque && is_its_key(op, packet->key)
+               ? BINARY_OK
+               : BINARY_MISFIT;
 }
 
 enum binary_result binary_decode(const struct be_operation *op, struct slice bytes,
@@ -261,15 +313,14 @@ enum binary_result binary_decode(const struct be_operation *op, struct slice byt
                                  size_t *size)
 {
     struct binary_packet packet, meta;
-    enum binary_result result =
-        take_packet(binary_opcode(op->verb), op->opaque, bytes, value_max, &packet);
+    enum binary_result result = take_packet(op, binary_opcode(op->verb), bytes, value_max, &packet);
     *size = packet.size;
     if (result != BINARY_OK || op->verb != BE_GET || op->without_time) {
         reply->no_times = op->without_time;
         return result == BINARY_OK ? read_packet(op->verb, &packet, now_s, reply) : result;
     }
     (void)slice_take(&bytes, packet.size);
-    result = take_packet(BINARY_GET_META, op->opaque, bytes, value_max, &meta);
+    result = take_packet(op, BINARY_GET_META, bytes, value_max, &meta);
     *size += result == BINARY_MORE && meta.size == 0 ? BINARY_HEADER_BYTES : meta.size;
     if (result != BINARY_OK || read_packet(BE_GET, &packet, now_s, reply) != BINARY_OK) {
         return result == BINARY_OK ? BINARY_MISFIT : result;
