@@ -58,7 +58,7 @@ ALL_CFLAGS  = -std=gnu11 $(CFLAGS) -pthread -fPIE $(WARNINGS) $(WERROR) $(HARDEN
 ALL_CPPFLAGS = -D_GNU_SOURCE -Isrc -DMCLISTD_VERSION='"$(VERSION)"' $(CPPFLAGS)
 ALL_LDFLAGS = -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SAN),-fsanitize=$(SAN)) \
 	$(LDFLAGS)
-LIBS       := -levent -levent_pthreads -lmemcached -linih -lssl -lcrypto -ljson-c -lm
+LIBS       := -levent -levent_pthreads -lmemcached -linih -lssl -lcrypto -ljson-c -lresolv -lm
 
 # --- files -------------------------------------------------------------------
 

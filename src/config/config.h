@@ -32,7 +32,7 @@
 #define CONFIG_COLLECTION_NAME_MAX 246
 /* Room for an address as text: host:port, [v6]:port or unix:PATH. */
 #define ENDPOINT_TEXT_MAX (CONFIG_NAME_MAX + 16)
-#define SERVER_NAME_MAX (ENDPOINT_TEXT_MAX + 8)
+#define SERVER_NAME_MAX (ENDPOINT_TEXT_MAX + 16)
 
 /* Where to listen or connect: a TCP address or a unix socket path. */
 struct endpoint {
@@ -43,11 +43,13 @@ struct endpoint {
 
 struct server_config {
     struct endpoint endpoint;
-    uint32_t weight;            /* 1 and up */
-    bool over_http;             /* POOL_COUCHBASE: it tells the cluster's map over HTTP */
+    uint32_t weight; /* 1 and up */
+    /* POOL_COUCHBASE: http:// tells the cluster's map over HTTP, couchbases:// wants TLS. */
+    enum server_scheme { SCHEME_NONE, SCHEME_HTTP, SCHEME_COUCHBASE, SCHEME_COUCHBASES } scheme;
+    bool by_srv;                /* its SRV records, where there are any, name the servers */
     bool port_given;            /* else it is the default of the pool's type */
-    char name[SERVER_NAME_MAX]; /* as errors and stats print it: host:port, [v6]:port, unix:PATH or
-                                   http://host:port */
+    char name[SERVER_NAME_MAX]; /* as errors and stats print it: host:port, [v6]:port, unix:PATH,
+                                   SCHEME://host:port or, by_srv, SCHEME://host */
 };
 
 /* What the servers of a pool are. */

@@ -13,7 +13,6 @@
 
 #define EXPECTED_ADDRESS "expected host:port, [IPv6]:port or unix:PATH"
 #define WEIGHT_MAX 1000000
-#define HTTP_SCHEME "http://"
 /* Of what a user wrote, this much is repeated in an error. */
 #define SHOWN_MAX 80
 /* sun_path with its NUL. */
@@ -219,11 +218,45 @@ static int refuse_port_as_weight(struct slice address, uint64_t weight,
                        shown, weight, shown, weight, endpoint_format(endpoint, name), weight);
 }
 
+static const struct slice schemes[] = {[SCHEME_HTTP] = SLICE_LIT("http://"),
+                                       [SCHEME_COUCHBASE] = SLICE_LIT("couchbase://"),
+                                       [SCHEME_COUCHBASES] = SLICE_LIT("couchbases://")};
+
 void server_set_name(struct server_config *server)
 {
-    size_t scheme = server->over_http ? sizeof HTTP_SCHEME - 1 : 0;
-    memcpy(server->name, HTTP_SCHEME, scheme);
-    endpoint_format(&server->endpoint, server->name + scheme);
+    const struct endpoint *endpoint = &server->endpoint;
+    struct slice scheme = schemes[server->scheme];
+    (void)snprintf(server->name, sizeof server->name, "%.*s", SLICE_ARGS(scheme));
+    if (server->by_srv) {
+        (void)snprintf(server->name + scheme.len, sizeof server->name - scheme.len, "%s",
+                       endpoint->host);
+    } else {
+        endpoint_format(endpoint, server->name + scheme.len);
+    }
+}
+
+/* Takes it off the address. Couchbase's own clients take more behind the address, which has
+ * settings of its own here. */
+static int take_scheme(struct slice *address, struct server_config *server,
+                       char error[CONFIG_ERROR_MAX])
+{
+    server->scheme = SCHEME_NONE;
+    for (enum server_scheme i = SCHEME_HTTP; i <= SCHEME_COUCHBASES; i++) {
+        if (slice_starts_with(*address, schemes[i])) {
+            server->scheme = i;
+            (void)slice_take(address, schemes[i].len);
+        }
+    }
+    bool more = memchr(address->p, '/', address->len) != NULL ||
+                memchr(address->p, '?', address->len) != NULL;
+    if (server->scheme >= SCHEME_COUCHBASE && more) {
+        char shown[SHOWN_MAX];
+        return config_fail(error,
+                           "'%s' is more than host or host:port; expected bucket and others "
+                           "as keys of their own",
+                           text_show(*address, shown, sizeof shown));
+    }
+    return 0;
 }
 
 /* "host:port weight": the weight may be missing. */
@@ -237,10 +270,10 @@ static int parse_server(struct slice text, struct server_config *server,
     struct slice address = slice_take(&text, n);
     struct slice weight = text_trim(text);
     uint64_t value = 1;
-    server->over_http = slice_starts_with(address, SLICE_LIT(HTTP_SCHEME));
-    if (server->over_http) {
-        (void)slice_take(&address, sizeof HTTP_SCHEME - 1);
+    if (take_scheme(&address, server, error) != 0) {
+        return -1;
     }
+    server->by_srv = false;
     if (endpoint_parse(address, MEMCACHED_PORT, &server->endpoint, error) != 0) {
         return -1;
     }

@@ -125,13 +125,39 @@ static int check_login(const struct pool_config *pool, const struct place *place
     return 0;
 }
 
+/* couchbases:// is TLS, as Couchbase's own clients have it. One name without a port may stand for
+ * several servers. */
+static int take_schemes(struct pool_config *pool, const struct place *place)
+{
+    struct place exact = place_of(pool, place, "servers");
+    bool tls_given = given_line(SECTION_POOL, pool->given_line, "tls") != CONFIG_GIVEN_NOT;
+    for (size_t i = 0; i < pool->server_count; i++) {
+        struct server_config *server = &pool->servers[i];
+        if (server->scheme == SCHEME_COUCHBASES && !pool->tls && (tls_given || i > 0)) {
+            return refuse(&exact, "couchbases://%s is with TLS; expected %s", server->endpoint.host,
+                          tls_given ? "tls = yes" : "couchbases:// in front of all servers");
+        }
+        pool->tls = pool->tls || server->scheme == SCHEME_COUCHBASES;
+        if (server->scheme == SCHEME_COUCHBASE && pool->tls) {
+            return refuse(&exact, "couchbase://%s is without TLS; expected couchbases://%s",
+                          server->endpoint.host, server->endpoint.host);
+        }
+        server->by_srv =
+            server->scheme >= SCHEME_COUCHBASE && !server->port_given && pool->server_count == 1;
+    }
+    return 0;
+}
+
 /* HTTP shows the password, as a login without SCRAM does. */
-static int check_http(const struct pool_config *pool, const struct server_config *server,
-                      const struct place *place)
+static int check_scheme(const struct pool_config *pool, const struct server_config *server,
+                        const struct place *place)
 {
     if (pool->type != POOL_COUCHBASE) {
         return refuse(place, "%s is no address of a memcached; expected with type = couchbase",
                       server->name);
+    }
+    if (server->scheme != SCHEME_HTTP) {
+        return 0;
     }
     if (pool->tls) {
         return refuse(place, "%s with tls = yes, which HTTP here does not have; expected tls = no",
@@ -145,12 +171,12 @@ static int check_http(const struct pool_config *pool, const struct server_config
     return 0;
 }
 
-static int check_http_servers(const struct pool_config *pool, const struct place *place)
+static int check_schemes(const struct pool_config *pool, const struct place *place)
 {
     struct place exact = place_of(pool, place, "servers");
     for (size_t i = 0; i < pool->server_count; i++) {
         const struct server_config *server = &pool->servers[i];
-        if (server->over_http && check_http(pool, server, &exact) != 0) {
+        if (server->scheme != SCHEME_NONE && check_scheme(pool, server, &exact) != 0) {
             return -1;
         }
     }
@@ -159,9 +185,9 @@ static int check_http_servers(const struct pool_config *pool, const struct place
 
 static uint16_t default_port(const struct pool_config *pool, const struct server_config *server)
 {
-    return server->over_http ? COUCHBASE_HTTP_PORT
-           : pool->tls       ? COUCHBASE_TLS_PORT
-                             : COUCHBASE_PORT;
+    return server->scheme == SCHEME_HTTP ? COUCHBASE_HTTP_PORT
+           : pool->tls                   ? COUCHBASE_TLS_PORT
+                                         : COUCHBASE_PORT;
 }
 
 /* Nodes to begin with: the cluster itself says where keys are. */
@@ -198,7 +224,10 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
         return -1;
     }
     if (pool->type != POOL_COUCHBASE) {
-        return check_http_servers(pool, place);
+        return check_schemes(pool, place);
+    }
+    if (take_schemes(pool, place) != 0) {
+        return -1;
     }
     if (given_line(SECTION_POOL, pool->given_line, "connect_timeout_ms") == CONFIG_GIVEN_NOT) {
         pool->connect_timeout_ms = COUCHBASE_CONNECT_TIMEOUT_MS;
@@ -211,7 +240,7 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
         complete_servers(pool, place) != 0) {
         return -1;
     }
-    return check_http_servers(pool, place);
+    return check_schemes(pool, place);
 }
 
 int pool_type_check_proxy(const struct config *config, const struct place *place)

@@ -95,6 +95,7 @@ struct cluster {
     bool durable;     /* no node lacks durable changes, as far as they have told */
     bool told_unsafe; /* the log says that nodes lack them */
     struct node *last_asked;
+    bool awaits_seeds;                 /* the resolver has not told yet which there are */
     struct map_source *source;         /* that tells the map over HTTP, or NULL */
     struct cluster_map *map;           /* NULL: none yet */
     size_t without_node;               /* vBuckets of the map that no node has */

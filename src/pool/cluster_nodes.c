@@ -7,6 +7,7 @@
 
 #include "pool/cluster_collection.h"
 #include "pool/map_source.h"
+#include "pool/srv.h"
 
 /* How often a node is asked for its map, as Couchbase's own clients do. */
 #define ASK_INTERVAL_US ((uint64_t)2500000)
@@ -115,22 +116,46 @@ static void connect_node(struct node *node)
     }
 }
 
+static int add_seed(struct cluster *c, const struct endpoint *at, char error[CONFIG_ERROR_MAX])
+{
+    struct node *node = find_node(c, at->host, at->port);
+    if (node == NULL) {
+        node = add_node(c, at->host, at->port, error);
+    }
+    if (node == NULL) {
+        return -1;
+    }
+    node->leaving = false;
+    return 0;
+}
+
+/* Those that its SRV records name; the server itself where it has none, or DNS does not tell. */
+static int add_seeds_of(struct cluster *c, const struct server_config *server,
+                        char error[CONFIG_ERROR_MAX])
+{
+    struct resolver_srv *srv = resolver_find_srv(c->resolver, server);
+    struct srv_records records = {.count = 0};
+    if (srv != NULL && resolver_ask_srv(srv, &records) == RESOLVER_WAIT) {
+        return 0;
+    }
+    c->awaits_seeds = false;
+    for (size_t i = 0; i < records.count; i++) {
+        if (add_seed(c, &records.at[i], error) < 0) {
+            return -1;
+        }
+    }
+    return records.count > 0 ? 0 : add_seed(c, &server->endpoint, error);
+}
+
 int cluster_add_seeds(struct cluster *c, char error[CONFIG_ERROR_MAX])
 {
     const struct pool_config *config = c->context->config;
+    c->awaits_seeds = true;
     for (size_t i = 0; i < config->server_count; i++) {
-        const struct endpoint *at = &config->servers[i].endpoint;
-        if (config->servers[i].over_http) {
-            continue;
-        }
-        struct node *node = find_node(c, at->host, at->port);
-        if (node == NULL) {
-            node = add_node(c, at->host, at->port, error);
-        }
-        if (node == NULL) {
+        const struct server_config *server = &config->servers[i];
+        if (server->scheme != SCHEME_HTTP && add_seeds_of(c, server, error) < 0) {
             return -1;
         }
-        node->leaving = false;
     }
     return 0;
 }
@@ -165,6 +190,10 @@ void cluster_relocate(struct cluster *c)
     TAILQ_FOREACH(node, &c->nodes, link)
     {
         server_relocate(&node->server);
+    }
+    if (c->awaits_seeds && c->source == NULL) {
+        c->ask_us = now_us(c);
+        cluster_set_timer(c, c->ask_us);
     }
     if (c->source != NULL) {
         map_source_relocate(c->source);
@@ -413,7 +442,7 @@ static struct cluster_view view_from(const struct cluster *c, const struct serve
     bool guess = network == NETWORK_AUTO && (c->map == NULL || !cluster_has_contact(c));
     return (struct cluster_view){.tls = c->context->tls != NULL,
                                  .host = slice_of(from->endpoint.host),
-                                 .port = from->over_http ? 0 : from->endpoint.port,
+                                 .port = from->scheme == SCHEME_HTTP ? 0 : from->endpoint.port,
                                  .address = slice_of(address),
                                  .guess_network = guess,
                                  .network = network == NETWORK_EXTERNAL ? SLICE_LIT("external")

@@ -272,7 +272,7 @@ struct map_source *map_source_create(struct cluster *cluster)
     s->places = calloc(config->server_count, sizeof *s->places);
     CHECK(s->places != NULL);
     for (size_t i = 0; i < config->server_count; i++) {
-        if (config->servers[i].over_http) {
+        if (config->servers[i].scheme == SCHEME_HTTP) {
             locate(s, &s->places[s->place_count++], &config->servers[i]);
         }
     }

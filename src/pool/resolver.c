@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pool/dns.h"
+#include "pool/srv.h"
 
 /* How long the result of a look-up counts as new, and the pause between two look-ups of a name. */
 #define FRESH_US ((uint64_t)1000000)
@@ -51,12 +52,27 @@ struct resolver_name {
     uint64_t version;
 };
 
+/* Whose SRV records are looked up when a worker asks for them. */
+struct resolver_srv {
+    TAILQ_ENTRY(resolver_srv) link;
+    struct resolver *resolver;
+    char name[SRV_NAME_MAX]; /* _couchbase._tcp.HOST */
+    /* The thread's. */
+    struct srv_lookup *lookup; /* under way, or over; or NULL */
+    bool failure_logged;
+    /* Under the lock. */
+    bool wanted, asking, failed, known;
+    uint64_t looked_us; /* end of the last look-up; 0 = none yet */
+    struct srv_records records;
+};
+
 struct resolver {
     const struct config *config;
     pthread_mutex_t lock;
     TAILQ_HEAD(, resolver_name) names; /* under the lock */
     size_t name_count;
-    bool takes_names; /* that the file does not have */
+    TAILQ_HEAD(, resolver_srv) srvs; /* of the file */
+    bool takes_names;                /* that the file does not have */
     int *watchers;
     size_t watcher_count, watcher_cap;
     bool stopping;
@@ -331,13 +347,81 @@ static struct resolver_name *take_due(struct resolver *r)
     return due;
 }
 
+/* --- SRV records ---------------------------------------------------------------------------- */
+
+static void log_srv(struct resolver_srv *srv, const struct srv_records *records)
+{
+    const char *host = strstr(srv->name, "._tcp.") + 6;
+    if (records == NULL && !srv->failure_logged) {
+        log_warn("server name %s: its SRV records are not known: no answer; %s", srv->name,
+                 srv->known ? "those told before stay in use" : host);
+    } else if (records != NULL && records->count == 0 && (!srv->known || srv->failure_logged)) {
+        log_info("server name %s: no SRV records: %s is asked itself", srv->name, host);
+    } else if (records != NULL && (!srv->known || srv->failure_logged)) {
+        log_info("server name %s: %zu SRV records", srv->name, records->count);
+    }
+    srv->failure_logged = records == NULL;
+}
+
+static void on_srv(void *arg, const struct srv_records *records)
+{
+    struct resolver_srv *srv = arg;
+    struct resolver *r = srv->resolver;
+    log_srv(srv, records);
+    pthread_mutex_lock(&r->lock);
+    srv->asking = false;
+    srv->failed = records == NULL;
+    srv->looked_us = now_us();
+    srv->known = srv->known || records != NULL;
+    if (records != NULL) {
+        srv->records = *records;
+    }
+    tell_watchers(r);
+    pthread_mutex_unlock(&r->lock);
+    r->asking_count--;
+}
+
+/* The next one that is wanted, which is being looked up from now on, or NULL. */
+static struct resolver_srv *take_wanted(struct resolver *r)
+{
+    struct resolver_srv *srv;
+    pthread_mutex_lock(&r->lock);
+    TAILQ_FOREACH(srv, &r->srvs, link)
+    {
+        if (srv->wanted && !srv->asking) {
+            srv->wanted = false;
+            srv->asking = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return srv;
+}
+
+static void open_dns(struct resolver *r)
+{
+    if (r->dns == NULL) {
+        r->dns = dns_open(r->config, r->base);
+    }
+}
+
+static void look_up_srvs(struct resolver *r)
+{
+    struct resolver_srv *srv;
+    while ((srv = take_wanted(r)) != NULL) {
+        open_dns(r);
+        r->asking_count++;
+        srv_free(&srv->lookup);
+        srv->lookup =
+            srv_look_up(r->base, r->dns, srv->name, r->config->resolve_timeout_ms, on_srv, srv);
+    }
+}
+
 static void look_up_due(struct resolver *r)
 {
     struct resolver_name *name;
     while ((name = take_due(r)) != NULL) {
-        if (r->dns == NULL) {
-            r->dns = dns_open(r->config, r->base);
-        }
+        open_dns(r);
         r->asking_count++;
         look_up(name, AF_INET, on_ipv4);
     }
@@ -369,6 +453,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
     }
     close_dns(r);
     look_up_due(r);
+    look_up_srvs(r);
 }
 
 static void *work(void *arg)
@@ -411,6 +496,16 @@ static bool is_looked_up(const struct endpoint *endpoint)
            !address_read(endpoint->host, endpoint->port, &address);
 }
 
+static void add_srv(struct resolver *r, const struct server_config *server)
+{
+    struct resolver_srv *srv = calloc(1, sizeof *srv);
+    CHECK(srv != NULL);
+    srv->resolver = r;
+    (void)snprintf(srv->name, sizeof srv->name, "_couchbase%s._tcp.%s",
+                   server->scheme == SCHEME_COUCHBASES ? "s" : "", server->endpoint.host);
+    TAILQ_INSERT_TAIL(&r->srvs, srv, link);
+}
+
 static void collect_names(struct resolver *r)
 {
     for (size_t p = 0; p < r->config->pool_count; p++) {
@@ -418,7 +513,9 @@ static void collect_names(struct resolver *r)
         r->takes_names = r->takes_names || pool->type == POOL_COUCHBASE;
         for (size_t s = 0; s < pool->server_count; s++) {
             const struct endpoint *endpoint = &pool->servers[s].endpoint;
-            if (is_looked_up(endpoint)) {
+            if (pool->servers[s].by_srv && is_looked_up(endpoint)) {
+                add_srv(r, &pool->servers[s]); /* the name itself only if they do not help */
+            } else if (is_looked_up(endpoint)) {
                 struct resolver_name *name = find(r, endpoint->host);
                 name = name != NULL ? name : add_name(r, endpoint->host);
                 name->users = 1;
@@ -459,6 +556,7 @@ struct resolver *resolver_create(const struct config *config, char error[CONFIG_
     r->wake_fd = -1;
     CHECK(pthread_mutex_init(&r->lock, NULL) == 0);
     TAILQ_INIT(&r->names);
+    TAILQ_INIT(&r->srvs);
     collect_names(r);
     if ((r->name_count > 0 || r->takes_names) && start_thread(r, error) != 0) {
         resolver_destroy(&r);
@@ -473,6 +571,11 @@ static void stop_thread(struct resolver *r)
     pthread_mutex_unlock(&r->lock);
     wake(r->wake_fd);
     pthread_join(r->thread, NULL);
+    struct resolver_srv *srv;
+    TAILQ_FOREACH(srv, &r->srvs, link)
+    {
+        srv_free(&srv->lookup);
+    }
     struct evdns_base *dns = r->dns;
     r->dns = NULL; /* see is_ending */
     if (dns != NULL) {
@@ -510,6 +613,11 @@ void resolver_destroy(struct resolver **slot)
     while ((name = TAILQ_FIRST(&r->names)) != NULL) {
         TAILQ_REMOVE(&r->names, name, link);
         free(name);
+    }
+    struct resolver_srv *srv;
+    while ((srv = TAILQ_FIRST(&r->srvs)) != NULL) {
+        TAILQ_REMOVE(&r->srvs, srv, link);
+        free(srv);
     }
     free(r->watchers);
     free(r);
@@ -571,6 +679,40 @@ enum resolver_answer resolver_ask(struct resolver_name *name, struct location *o
     if (!fresh && !name->failed) {
         answer = RESOLVER_WAIT;
     }
+    pthread_mutex_unlock(&r->lock);
+    if (ask) {
+        wake(r->wake_fd);
+    }
+    return answer;
+}
+
+struct resolver_srv *resolver_find_srv(struct resolver *r, const struct server_config *server)
+{
+    struct resolver_srv *srv = NULL;
+    if (r != NULL && server->by_srv) {
+        TAILQ_FOREACH(srv, &r->srvs, link)
+        {
+            bool is_tls = srv->name[sizeof "_couchbase" - 1] == 's';
+            if (strcmp(strstr(srv->name, "._tcp.") + 6, server->endpoint.host) == 0 &&
+                is_tls == (server->scheme == SCHEME_COUCHBASES)) {
+                break;
+            }
+        }
+    }
+    return srv;
+}
+
+enum resolver_answer resolver_ask_srv(struct resolver_srv *srv, struct srv_records *out)
+{
+    struct resolver *r = srv->resolver;
+    pthread_mutex_lock(&r->lock);
+    bool fresh = srv->looked_us != 0 && now_us() < srv->looked_us + FRESH_US;
+    bool ask = !fresh && !srv->asking && !srv->wanted;
+    enum resolver_answer answer = srv->known    ? RESOLVER_KNOWN
+                                  : srv->failed ? RESOLVER_UNKNOWN
+                                                : RESOLVER_WAIT;
+    srv->wanted |= ask;
+    *out = srv->records;
     pthread_mutex_unlock(&r->lock);
     if (ask) {
         wake(r->wake_fd);

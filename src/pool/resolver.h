@@ -22,6 +22,8 @@
 
 struct resolver;
 struct resolver_name;
+struct resolver_srv;
+struct srv_records;
 
 /* Collects the names of all pools' servers and starts to look them up; without any, nothing runs.
  * config must live as long. Signals must be blocked where threads are to have them blocked. Returns
@@ -51,6 +53,15 @@ enum resolver_answer resolver_ask(struct resolver_name *name, struct location *o
 /* The same without looking anything up. */
 enum resolver_answer resolver_peek(struct resolver_name *name, struct location *out,
                                    uint64_t *version);
+
+/* The SRV records of a server of the file that is by_srv, valid as long as the resolver; NULL where
+ * there are none to look up: of an address, of localhost, or without a resolver. Thread-safe. */
+struct resolver_srv *resolver_find_srv(struct resolver *resolver,
+                                       const struct server_config *server);
+/* Which servers do they name? KNOWN: *out is what was told last, none where the name has no such
+ * records. What was told longer ago than a second is looked up again: a watch fd will tell.
+ * UNKNOWN: no look-up has ended well so far. Thread-safe. */
+enum resolver_answer resolver_ask_srv(struct resolver_srv *srv, struct srv_records *out);
 
 /* From now on each decision about any name adds 1 to that eventfd, which stays the caller's.
  * Thread-safe. */

@@ -131,9 +131,16 @@ static void check_config(const struct config *config)
             struct endpoint again;
             char error[CONFIG_ERROR_MAX];
             const struct server_config *server = &pool->servers[n];
-            CHECK(endpoint_parse(slice_of(server->name + (server->over_http ? 7 : 0)), 0, &again,
-                                 error) == 0);
-            CHECK(strcmp(again.host, server->endpoint.host) == 0 && server->weight > 0);
+            const char *scheme = strstr(server->name, "://");
+            const char *address =
+                server->scheme == SCHEME_NONE || scheme == NULL ? server->name : scheme + 3;
+            CHECK(server->weight > 0);
+            if (server->by_srv) {
+                CHECK(strcmp(address, server->endpoint.host) == 0 && !server->port_given);
+                continue;
+            }
+            CHECK(endpoint_parse(slice_of(address), 0, &again, error) == 0);
+            CHECK(strcmp(again.host, server->endpoint.host) == 0);
             CHECK(again.port == server->endpoint.port);
         }
     }

@@ -131,7 +131,7 @@ static void test_maps_over_http(void **state)
     assert_string_equal(pool->servers[1].name, "http://b:1");
     assert_string_equal(pool->servers[2].name, "a:11210");
     assert_string_equal(pool->servers[3].name, "http://[::1]:8091");
-    assert_true(pool->servers[0].over_http && !pool->servers[2].over_http);
+    assert_true(pool->servers[0].scheme == SCHEME_HTTP && pool->servers[2].scheme == SCHEME_NONE);
     assert_string_equal(pool->servers[1].endpoint.host, "b");
     config_destroy(&c);
     refused(DOCUMENTS "servers = http://a\n",
@@ -145,6 +145,46 @@ static void test_maps_over_http(void **state)
             "couchbase");
     refused(DOCUMENTS "servers = http://a, http://a:8091\nplain_login = yes\n",
             ":6: [pool docs]: 'http://a:8091' is named twice; expected each server once");
+}
+
+static void test_connection_strings(void **state)
+{
+    (void)state;
+    struct config *c = good(DOCUMENTS "servers = couchbase://db.example.com\n");
+    const struct pool_config *pool = &c->pools[0];
+    assert_true(pool->servers[0].by_srv && !pool->tls);
+    assert_string_equal(pool->servers[0].name, "couchbase://db.example.com");
+    assert_int_equal(pool->servers[0].endpoint.port, 11210);
+    config_destroy(&c);
+    c = good(DOCUMENTS "servers = couchbases://db.example.com\nca_file = /c\n");
+    pool = &c->pools[0];
+    assert_true(pool->servers[0].by_srv && pool->tls);
+    assert_int_equal(pool->servers[0].endpoint.port, 11207);
+    config_destroy(&c);
+    c = good(DOCUMENTS "servers = couchbases://a, couchbases://b:1\ntls = yes\n");
+    pool = &c->pools[0];
+    assert_true(!pool->servers[0].by_srv && !pool->servers[1].by_srv && pool->tls);
+    assert_string_equal(pool->servers[0].name, "couchbases://a:11207");
+    assert_string_equal(pool->servers[1].name, "couchbases://b:1");
+    config_destroy(&c);
+    c = good(DOCUMENTS "servers = couchbase://a:11210\n");
+    assert_false(c->pools[0].servers[0].by_srv);
+    config_destroy(&c);
+    refused(DOCUMENTS "servers = couchbases://a\ntls = no\n",
+            ":6: [pool docs]: couchbases://a is with TLS; expected tls = yes");
+    refused(DOCUMENTS "servers = couchbase://a\ntls = yes\n",
+            ":6: [pool docs]: couchbase://a is without TLS; expected couchbases://a");
+    refused(DOCUMENTS "servers = couchbases://a, couchbase://b\n",
+            ":6: [pool docs]: couchbase://b is without TLS; expected couchbases://b");
+    refused(DOCUMENTS "servers = couchbase://b, couchbases://a\n",
+            ":6: [pool docs]: couchbases://a is with TLS; expected couchbases:// in front of all "
+            "servers");
+    refused(DOCUMENTS "servers = couchbase://a/bucket?network=external\n",
+            ":6: servers: 'a/bucket?network=external' is more than host or host:port; expected "
+            "bucket and others as keys of their own");
+    refused("[pool m]\nservers = couchbase://a\n",
+            ":2: [pool m]: couchbase://a:11211 is no address of a memcached; expected with type = "
+            "couchbase");
 }
 
 static void test_what_other_sections_ask_for(void **state)
@@ -234,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_collections),
         cmocka_unit_test(test_servers_of_a_cluster),
         cmocka_unit_test(test_maps_over_http),
+        cmocka_unit_test(test_connection_strings),
         cmocka_unit_test(test_what_other_sections_ask_for),
         cmocka_unit_test(test_lists_on_couchbase),
         cmocka_unit_test(test_passwords),

@@ -8,16 +8,17 @@ import threading
 
 from harness import HOST
 
-TYPE_A, TYPE_AAAA = 1, 28
+TYPE_A, TYPE_AAAA, TYPE_SRV = 1, 28, 33
 OK, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
 
 
 class FakeDns:
     """Answers what `names` says: name -> addresses in the order of the answer. Other names do not
-    exist. All of it may be changed at any time."""
+    exist. `services`: name -> (priority, weight, port, target) of SRV records. All of it may be
+    changed at any time."""
 
-    def __init__(self, names=None):
-        self.names = dict(names or {})
+    def __init__(self, names=None, services=None):
+        self.names, self.services = dict(names or {}), dict(services or {})
         self.silent = False
         self.silent_types = ()  # TYPE_A, TYPE_AAAA
         self.fails = False
@@ -78,10 +79,21 @@ class FakeDns:
             pass
 
     def _answer(self, question, end, name, kind):
+        if kind == TYPE_SRV:
+            found = [struct.pack("!HHH", *record[:3]) + self._name(record[3])
+                     for record in self.services.get(name, [])]
+            return self._packet(question, end, kind, found, name in self.services)
         addresses = [ipaddress.ip_address(text) for text in self.names.get(name, [])]
         version = {TYPE_A: 4, TYPE_AAAA: 6}.get(kind)
         found = [a.packed for a in addresses if a.version == version]
-        code = OK if name in self.names else NO_SUCH_NAME
+        return self._packet(question, end, kind, found, name in self.names)
+
+    @staticmethod
+    def _name(text):
+        return b"".join(bytes([len(label)]) + label.encode() for label in text.split(".")) + b"\0"
+
+    def _packet(self, question, end, kind, found, is_known):
+        code = OK if is_known else NO_SUCH_NAME
         if self.fails:
             found, code = [], SERVER_FAILURE
         head = question[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(found), 0, 0)
