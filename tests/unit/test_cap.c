@@ -301,6 +301,30 @@ static void test_fields_are_written_and_read(void **state)
     }
 }
 
+/* At their first places or, where additions move items, at their last. */
+static void test_items_of_a_whole_content_stand_once(void **state)
+{
+    static const struct {
+        const char *items;
+        bool recent;
+        const char *once;
+    } cases[] = {{"abcda", false, "abcd"}, {"abcda", true, "bcda"}, {"", false, ""},
+                 {"aaaa", false, "a"},     {"aaaa", true, "a"},     {"abab", true, "ab"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct slice items[8];
+        size_t count = strlen(cases[i].items);
+        for (size_t n = 0; n < count; n++) {
+            items[n] = slice_make(cases[i].items + n, 1);
+        }
+        count = capped_once(items, count, cases[i].recent);
+        assert_int_equal(count, strlen(cases[i].once));
+        for (size_t n = 0; n < count; n++) {
+            assert_int_equal(*items[n].p, cases[i].once[n]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_exact_changes_are_done_as_a_whole),
         cmocka_unit_test(test_fills_are_cut_together_with_what_was_appended),
         cmocka_unit_test(test_fields_are_written_and_read),
+        cmocka_unit_test(test_items_of_a_whole_content_stand_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

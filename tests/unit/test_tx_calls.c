@@ -255,6 +255,43 @@ static void test_refuses_a_missing_list(void **state)
     tx_assert_head(t, "a#", "^1\n+1:p");
 }
 
+/* What is asked of lists that are missing leaves no heads, whether it holds or not. */
+static void test_conditions_leave_no_heads(void **state)
+{
+    for (int holds = 0; holds < 2; holds++) {
+        for (int round = 0; round < 3; round++) {
+            struct tx_test *t = *state;
+            submit_conditions(&t->tx, holds ? TX_OP_REFUSE : TX_OP_REQUIRE, &tx_y, "b");
+            tx_run(t, &t->tx);
+            assert_int_equal(t->tx.call.status, holds ? LIST_OK : LIST_NOT_STORED);
+            assert_false(is_there(t, "b#"));
+            assert_int_equal(is_there(t, "a#"), holds);
+        }
+        tx_begin_anew(state);
+    }
+}
+
+static void add_to_b(struct tx_test *t)
+{
+    (void)tx_write_raw(t, BE_APPEND, "b#", "+1:q");
+}
+
+/* What others add to it meanwhile stays. */
+static void test_a_list_that_is_asked_for_and_filled_stays(void **state)
+{
+    for (unsigned at = 0; at < 14; at++) {
+        struct tx_test *t = *state;
+        t->hook_at = at;
+        t->hook = add_to_b;
+        submit_conditions(&t->tx, TX_OP_REFUSE, &tx_y, "b");
+        tx_run(t, &t->tx);
+        assert_int_equal(t->tx.call.status, LIST_OK);
+        struct item *head = store_find(&t->store, SLICE_LIT("b#"), t->tx.rig.now.wall_s);
+        assert_true(head == NULL || tx_has(t, "b", SLICE_LIT("q")));
+        tx_begin_anew(state);
+    }
+}
+
 static void evict_b(struct tx_test *t)
 {
     store_evict(&t->store, SLICE_LIT("b#"));
@@ -274,6 +311,27 @@ static void test_a_list_that_goes(void **state)
         assert_int_equal(t->tx.call.status, LIST_MISSING);
         assert_false(is_there(t, "b#"));
         assert_false(tx_has(t, "a", tx_x));
+        tx_begin_anew(state);
+    }
+}
+
+/* Whatever the worker remembers of it, and though a condition does not hold. */
+static void test_a_missing_list_counts_first(void **state)
+{
+    for (int knows = 0; knows < 2; knows++) {
+        struct tx_test *t = *state;
+        static const struct slice n = {"n", 1};
+        tx_make_lists(t);
+        tx_policy(&t->tx)->on_missing = ON_MISSING_REFUSE;
+        if (knows) {
+            tx_submit_two(&t->tx);
+            tx_run(t, &t->tx);
+            assert_int_equal(t->tx.call.status, LIST_OK);
+        }
+        evict_b(t);
+        submit_conditions(&t->tx, TX_OP_REQUIRE, &n, "a");
+        tx_run(t, &t->tx);
+        assert_int_equal(t->tx.call.status, LIST_MISSING);
         tx_begin_anew(state);
     }
 }
@@ -612,7 +670,10 @@ int main(void)
         tx_test(test_a_condition_on_an_item_with_a_time),
         tx_test(test_conditions_on_runs),
         tx_test(test_refuses_a_missing_list),
+        tx_test(test_conditions_leave_no_heads),
+        tx_test(test_a_list_that_is_asked_for_and_filled_stays),
         tx_test(test_a_list_that_goes),
+        tx_test(test_a_missing_list_counts_first),
         tx_test(test_a_list_that_ends_is_no_primary),
         tx_test(test_a_primary_that_turns_out_to_end),
         tx_test(test_all_lists_end),

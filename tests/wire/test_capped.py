@@ -9,6 +9,7 @@ from model import Model, converse, head_of, random_request
 
 FIVE = {"format": 3, "max_items": 5, "max_item_bytes": 100}
 REFUSE = {**FIVE, "cap": "refuse"}
+THREE = {**FIVE, "format": 4, "max_items": 3}
 
 
 def put(conn, verb, key, data, *more):
@@ -49,6 +50,23 @@ def test_of_a_whole_content_the_last_items_stay(conn):
     assert conn.lget("k3") == items(4, 5, 6, 7, 8)
     assert conn.cmd("lcreate new 1 2 3 4 5 6 7 8") == b"STORED"
     assert conn.lget("new") == items(4, 5, 6, 7, 8)
+
+
+@pytest.mark.config(
+    **{"lists k": THREE, "lists r": {**THREE, "order": "recent"}}
+)
+def test_an_item_that_a_whole_content_names_twice_has_its_first_place(conn):
+    """Or its last one, where additions move items to the end."""
+    for key, last in (("k", b"bcd"), ("r", b"cda")):
+        last = [last[i : i + 1] for i in range(3)]
+        block = f"lset {key}-tx a b c d a\r\n"
+        assert put(conn, "lput", f"{key}-put", b"a,b,c,d,a") == b"STORED"
+        assert put(conn, "lput", f"{key}-ends", b"a,b,c,d,a", 1000) == b"STORED"
+        assert conn.cmd(f"lset {key}-set a b c d a") == b"STORED"
+        assert conn.cmd(f"lcreate {key}-new a b c d a") == b"STORED"
+        assert conn.cmd(f"ltx {len(block)}", block) == b"STORED"
+        for name in ("put", "ends", "set", "new", "tx"):
+            assert conn.lget(f"{key}-{name}") == last, name
 
 
 @pytest.mark.config(**{"lists c-": FIVE, "lists r-": REFUSE})

@@ -54,6 +54,21 @@ def test_lcopy_copies_what_there_is(conn, memcached, count):
 
 
 @pytest.mark.config(lists=SHORT)
+def test_a_missing_source_is_not_found_whatever_the_target_is(conn):
+    """Also one whose items are all deleted, in sublists."""
+    items = [f"{n}" for n in range(400)]
+    for at in range(0, 400, 40):
+        assert conn.cmd("ladd gone " + " ".join(items[at : at + 40])) == b"STORED"
+    for n in range(0, 400, 40):
+        assert conn.cmd("ldel gone " + " ".join(items[n : n + 40])) == b"DELETED"
+    for target in ("dst", "none"):
+        assert conn.cmd("ladd dst old") == b"STORED"
+        assert conn.cmd(f"lcopy src {target} new") == b"NOT_FOUND"
+        assert conn.cmd(f"lcopy gone {target} new") == b"NOT_FOUND"
+    assert conn.lget("dst") == [b"old"]
+
+
+@pytest.mark.config(lists=SHORT)
 def test_new_finds_a_list_whose_items_are_all_deleted(conn):
     """Sublists of DST tell whether it is empty, not those of SRC."""
     items = [f"{n}" for n in range(120)]

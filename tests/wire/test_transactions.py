@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from harness import in_threads
+from harness import in_threads, wait_until
 from model import (
     TINY,
     Model,
@@ -102,6 +102,23 @@ def test_the_answer_of_lpopto_is_joined_as_that_of_its_target(conn):
     text = b"CLIENT_ERROR lpopto: an item holds the delimiter of the list that it would be in, nothing done"
     assert conn.cmd("lpopto other:b a 5") == text
     assert conn.llen("other:b") == 3
+
+
+def test_conditions_leave_no_heads(daemon, conn, memcached):
+    """Of lists that are missing, whether they hold or not, and however many clients ask."""
+
+    def ask(thread):
+        with daemon.conn() as mine:
+            for n in range(50):
+                assert ltx(mine, f"lrefuse blocked-{n} x", "ladd a x") == b"STORED"
+                assert ltx(mine, f"lrequire wanted-{n} x", "ladd a y") == b"NOT_STORED"
+
+    in_threads(4, ask)
+    with memcached.conn() as direct:
+        for key in (f"{kind}-{n}#" for kind in ("blocked", "wanted") for n in range(50)):
+            wait_until("the head has gone", lambda key=key: direct.get(key) is None)
+    assert conn.lget("a") == [b"x"]
+    assert int(conn.stats()["list_removes"]) > 0
 
 
 @pytest.mark.config(lists={"on_missing": "refuse"})

@@ -102,3 +102,23 @@ bool capped_refuses_whole(const struct list_call *call)
     fold_fini(&items);
     return count > policy->max_items;
 }
+
+size_t capped_once(struct slice *items, size_t count, bool recent)
+{
+    struct fold seen;
+    size_t kept = 0;
+    fold_init(&seen);
+    for (size_t i = 0; i < count; i++) {
+        struct slice item = items[recent ? count - 1 - i : i];
+        if (fold_outcome(&seen, item) == 0) {
+            fold_apply(&seen, ENTRY_ADD, item);
+            kept++;
+            items[recent ? count - kept : kept - 1] = item;
+        }
+    }
+    fold_fini(&seen);
+    if (recent && kept < count) {
+        memmove(items, items + count - kept, kept * sizeof *items);
+    }
+    return kept;
+}

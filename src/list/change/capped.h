@@ -25,6 +25,12 @@ static inline bool capped_is_exact(const struct list_call *call)
     return call->verb == LIST_ADD && call->policy->max_items != 0 &&
            call->policy->cap == CAP_REFUSE;
 }
+/* Of the items of a whole content, each once, in front and in their order: at its first place or,
+ * where an addition moves an item to the end (recent), at its last. Returns how many there are. One
+ * after the other under a cap, one that comes again could be dropped in between, and stand at the
+ * end. */
+size_t capped_once(struct slice *items, size_t count, bool recent);
+
 /* Is it a whole content that does not fit the cap, which refuses it? */
 bool capped_refuses_whole(const struct list_call *call);
 

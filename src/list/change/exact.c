@@ -138,7 +138,7 @@ static enum progress count_step(struct engine *e, struct op_exact *x, const stru
         x->presence.scan.state = SCAN_END;
         CO_RETURN(co);
     }
-    CO_CALL(co, presence_step(e, &x->op, &x->presence, x->head, event));
+    CO_CALL(co, presence_step(e, &x->op, &x->presence, x->op.list, x->head, event));
     CO_END(co);
 }
 

@@ -3,7 +3,7 @@
 
 #include "list/core/engine_state.h"
 
-enum progress presence_step(struct engine *e, struct op *op, struct presence *p,
+enum progress presence_step(struct engine *e, struct op *op, struct presence *p, struct list *list,
                             const struct head *head, const struct op_event *event)
 {
     struct co *co = &op->co;
@@ -13,11 +13,11 @@ enum progress presence_step(struct engine *e, struct op *op, struct presence *p,
     if (p->content_ready) {
         content_fini(&p->content);
     }
-    content_init(&p->content, head, op->list->policy);
+    content_init(&p->content, head, list->policy);
     p->content_ready = true;
     p->content.output.to = 0;
     p->reads = op->reads; /* an lcopy reads another list besides */
-    op->reads = op->list;
+    op->reads = list;
     runs = content_overlay_runs(&p->content, &count);
     scan_start(op, &p->scan, runs, count, false, true, content_fold_visit, &p->content);
     SCAN_RUN(co, e, op, &p->scan, "reading newer runs");

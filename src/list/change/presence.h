@@ -17,9 +17,9 @@ struct presence {
     struct list *reads; /* whose sublists the operation reads otherwise */
 };
 
-/* Ends with scan.state and presence_found; content.too_large when it takes too much memory to tell.
- */
-enum progress presence_step(struct engine *e, struct op *op, struct presence *p,
+/* The list of that head. Ends with scan.state and presence_found; content.too_large when it takes
+ * too much memory to tell. */
+enum progress presence_step(struct engine *e, struct op *op, struct presence *p, struct list *list,
                             const struct head *head, const struct op_event *event);
 static inline bool presence_found(const struct presence *p)
 {

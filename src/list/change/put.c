@@ -182,7 +182,7 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
         if (p->call == NULL || p->missing || !must_count(p)) {
             break;
         }
-        CO_CALL(co, presence_step(e, &p->op, &p->presence, p->head, event));
+        CO_CALL(co, presence_step(e, &p->op, &p->presence, p->op.list, p->head, event));
         counted = p->presence.scan.state == SCAN_END && !p->presence.content.too_large;
         p->missing = counted && !presence_found(&p->presence);
     } while (p->call != NULL && !counted && count_failed(e, p));
@@ -405,6 +405,23 @@ static void forget_items(struct op_put *p)
     fold_set_cap(&p->items, cap);
 }
 
+/* With `new` as well, a list that is missing is that, whatever stands in the other list's place:
+ * where a missing list is an empty one, and the head does not tell, its sublists do. */
+static bool must_look_into_source(const struct op_put *p)
+{
+    const struct stream *from = &p->copy.stream;
+    return p->is_long && p->call != NULL && p->call->condition == LIST_IF_MISSING &&
+           from->from->policy->on_missing == ON_MISSING_CREATE && !head_has_items(from->head);
+}
+
+static void take_source(struct op_put *p)
+{
+    const struct presence *there = &p->presence;
+    if (there->scan.state == SCAN_END && !there->content.too_large && !presence_found(there)) {
+        p->copy.stream.state = STREAM_MISSING;
+    }
+}
+
 /* Finds out how long the list is that is copied; one that is short is read as a whole. */
 static enum progress copy_begin_step(struct engine *e, struct op_put *p,
                                      const struct op_event *event)
@@ -418,6 +435,11 @@ static enum progress copy_begin_step(struct engine *e, struct op_put *p,
             p->copy.stream.state == STREAM_OK && is_too_long(p, stream_bytes(&p->copy.stream));
         p->copy.to_run = p->is_long;
         forget_items(p);
+        if (must_look_into_source(p)) {
+            CO_CALL(co, presence_step(e, &p->op, &p->presence, p->copy.stream.from,
+                                      p->copy.stream.head, event));
+            take_source(p);
+        }
         if (p->copy.stream.state == STREAM_OK && !p->is_long) {
             CO_CALL(co, copy_stream_step(e, &p->copy, event));
         }

@@ -49,6 +49,7 @@ static void take_intent(struct engine *e, struct op_tx *o, struct tx_part *part)
         part->list->has_head = true;
         if (part->makes) {
             metric_inc(e->metrics, METRIC_list_creates);
+            part->empty = true;
             part->list->cap = list_policy_cap(part->list->policy);
         }
         return;
@@ -153,9 +154,10 @@ static bool has_additions(const struct op_tx *o, const struct tx_part *part)
 }
 
 /* Is the intent there, undecided, with nothing that conflicts behind it? */
-static void check_own(struct op_tx *o, const struct tx_part *part)
+static void check_own(struct op_tx *o, struct tx_part *part)
 {
     tx_check_part(o, part);
+    part->empty = part->head != NULL ? !head_has_items(part->head) : part->empty;
     if (o->state == TX_GOING &&
         (part->state != INTENT_OPEN || head_intent_is_crossed(part->head, &o->name))) {
         o->state = TX_AGAIN;
@@ -315,11 +317,33 @@ static enum progress validate_step(struct engine *e, struct op_tx *o, const stru
     CO_END(co);
 }
 
+/* A list that is missing counts before a condition that does not hold, whether the worker knew that
+ * it is missing or has not looked yet. */
+static enum progress missing_step(struct engine *e, struct op_tx *o, const struct op_event *event)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    for (size_t i = 0; i < o->part_count; i++) {
+        const struct list_policy *policy = o->parts[i].list->policy;
+        if (!o->parts[i].proposed && policy->on_missing == ON_MISSING_REFUSE) {
+            tx_send_read(e, &o->parts[i]);
+        }
+    }
+    CO_CALL(co, tx_await_step(e, o, event, "looking whether other lists are missing"));
+    for (size_t i = 0; i < o->part_count && o->state == TX_NOT_STORED; i++) {
+        tx_check_part(o, &o->parts[i]);
+    }
+    CO_END(co);
+}
+
 enum progress tx_propose_step(struct engine *e, struct op_tx *o, const struct op_event *event)
 {
     struct co *co = &o->op.co;
     CO_BEGIN(co);
     CO_CALL(co, primary_step(e, o, event));
+    if (o->state == TX_NOT_STORED && !o->over) {
+        CO_CALL(co, missing_step(e, o, event));
+    }
     if (tx_goes_on(o)) {
         CO_CALL(co, intents_step(e, o, false, event));
     }

@@ -124,12 +124,28 @@ static void count_end(struct engine *e, const struct op_tx *o)
     }
 }
 
+/* A condition on a list that is missing has made a head, and an addition that was not done has. Who
+ * has added something meanwhile keeps it: the compaction removes only what is empty. */
+static bool leaves_nothing(const struct op_tx *o, const struct tx_part *part)
+{
+    struct slice entries = slice_make(part->entries->data, part->entries->used);
+    struct entry entry;
+    bool adds = false;
+    while (o->state == TX_COMMITTED && entry_next(&entries, &entry) == ENTRY_OK) {
+        adds = adds || entry.op == ENTRY_ADD || entry.op == ENTRY_READD;
+    }
+    return part->empty && !adds && part->list->policy->on_missing == ON_MISSING_CREATE;
+}
+
 /* What other changes do for their lists behind them. */
 static void leave_lists(struct engine *e, struct op_tx *o)
 {
     for (size_t i = 0; i < o->part_count; i++) {
         struct list *list = o->parts[i].list;
         list_consider_compaction(e, list, 0);
+        if (leaves_nothing(o, &o->parts[i])) {
+            lists_wish(&e->lists, list, WISH_COMPACT, NULL);
+        }
         if (o->state == TX_COMMITTED && list->expires_us != 0) {
             list->wants_renewal = true;
             lists_mark_ready(&e->lists, list);

@@ -37,6 +37,7 @@ struct tx_part {
     bool rewrites;        /* the last write is a CAS, since the one before was refused */
     enum be_status wrote; /* of the last write; BE_HIT: there was none */
     enum head_result got; /* of the last read */
+    bool empty;           /* it was made for the transaction, or had no items when it was read */
     bool lost; /* the last read has shown what is no head: nothing more is appended to that */
     struct head *head;       /* what it brought; NULL: none, or only state was read */
     enum intent_state state; /* of the transaction, by that read; INTENT_GONE: none */

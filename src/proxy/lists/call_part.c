@@ -5,6 +5,7 @@
 
 #include "base/block.h"
 #include "base/memory.h"
+#include "list/change/capped.h"
 #include "proto/client/list_format.h"
 #include "proxy/client/pressure.h"
 #include "proxy/lists/reply.h"
@@ -128,10 +129,23 @@ static RARE void submit_both(struct worker *w, struct call_part *c)
     engine_submit(w->engine, swapped ? &c->call : &c->more->second, w->now);
 }
 
+/* Whole contents of a list with a cap. */
+static RARE void take_items_once(struct call_part *c)
+{
+    enum list_verb verb = c->call.verb;
+    if (verb == LIST_SET || verb == LIST_CREATE || verb == LIST_PUT) {
+        bool recent = c->call.policy->order == ORDER_RECENT;
+        c->call.item_count = capped_once(c->items, c->call.item_count, recent);
+    }
+}
+
 void call_part_submit(struct call_part *c)
 {
     struct worker *w = c->part.pending->client->worker;
     w->engine_dirty = true;
+    if (UNLIKELY(c->call.policy->max_items != 0)) {
+        take_items_once(c);
+    }
     if (UNLIKELY(c->left > 1)) {
         submit_both(w, c);
     } else {

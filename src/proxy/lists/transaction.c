@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "list/change/capped.h"
 #include "list/core/item_fault.h"
 #include "list/format/entry.h"
 #include "list/tx/refusal.h"
@@ -168,10 +169,15 @@ void transaction_fill(struct call_part *c, const struct request *r)
         while (tx_line_next(&line, &item)) {
             c->items[taken++] = item;
         }
+        const struct list_policy *policy = s.policies[place_of(&s, line.key)];
+        if (line.op == TX_OP_SET && policy->max_items != 0) {
+            bool recent = policy->order == ORDER_RECENT;
+            taken = first + capped_once(&c->items[first], taken - first, recent);
+        }
         *of_list[place_of(&s, line.key)]++ = (struct tx_change){
             .op = line.op, .items = &c->items[first], .item_count = taken - first};
     }
-    CHECK(taken == s.items);
+    CHECK(taken <= s.items);
     c->call.items = NULL; /* they are those of the lists */
     c->call.item_count = 0;
 }
