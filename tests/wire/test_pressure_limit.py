@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import SLOW, wait_until
+from harness import SLOW, in_threads, wait_until
 from test_pressure_memory import MIB, SlowReader, assert_memory_below, fill, is_for_use, memory_mib
 
 # What a daemon with small caches takes without clients, and what the allocator leaves unused.
@@ -19,6 +19,7 @@ BASE_MIB = 30
 OVER = 1 + 1 / 4 + 1 / 8
 # Gaps between pieces of memory in use.
 GAPS = 1.2
+TOO_LARGE = b"SERVER_ERROR out of memory: memory_limit_bytes is reached, nothing done"
 
 
 def small(limit_mib, **proxy):
@@ -138,6 +139,37 @@ def test_the_client_that_holds_most_is_told_and_closed(daemon, start_clients):
         except OSError:
             pass
     assert told > 0
+
+
+@pytest.mark.memcacheds(1, "-I", "8m")
+@pytest.mark.config(**small(16, max_value_bytes="4m"))
+def test_a_client_that_is_closed_while_it_sends_is_told(daemon):
+    """It can send all of its request, and finds the line behind it."""
+    value = b"x" * (4 * MIB - 1000)
+    answers = []
+
+    def store(n):
+        with daemon.conn(timeout_s=30 * SLOW) as conn:
+            conn.send(b"set k%d 0 0 %d\r\n" % (n, len(value)), value, b"\r\n")
+            answers.append(conn.line())
+
+    in_threads(24, store)
+    assert len(answers) == 24
+    told = b"SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed"
+    assert told in answers
+    assert set(answers) <= {b"STORED", told}
+
+
+@pytest.mark.memcacheds(1, "-I", "8m")
+@pytest.mark.config(**small(16, max_value_bytes="4m"))
+def test_a_list_that_is_too_large_for_memory_ends_its_request_alone(daemon):
+    items = [b"%07d" % n for n in range(200_000)]
+    with daemon.conn() as conn:
+        for count, answer in ((100_000, b"STORED"), (200_000, TOO_LARGE), (1000, b"STORED")):
+            block = b",".join(items[:count])
+            assert conn.cmd(f"lput k {len(block)}", block) == answer
+        assert conn.llen("k") == 1000
+        assert conn.stats()["clients_dropped_memory"] == "0"
 
 
 @pytest.mark.slow

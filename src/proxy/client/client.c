@@ -528,6 +528,11 @@ void client_close(struct client *c)
     end(c, linger_close);
 }
 
+void client_dismiss(struct client *c)
+{
+    end(c, linger_start);
+}
+
 void client_bury(struct client *c)
 {
     if (c->life == CLIENT_CLOSED && TAILQ_EMPTY(&c->fifo)) {

@@ -97,6 +97,9 @@ void client_refuse_rest(struct client *client, struct slice text);
 /* Closes at once. The struct lives on until the end of the turn, and as long as parts are in
  * flight. */
 void client_close(struct client *client);
+/* The same, for a client that was told why in a line behind its last answer: what it still sends is
+ * thrown away for a while, so that the kernel does not throw away the line. */
+void client_dismiss(struct client *client);
 /* Call when a closed client may have lost its last part. */
 void client_bury(struct client *client);
 /* Frees the memory of a closed client. */

@@ -119,14 +119,15 @@ static struct census count_clients(const struct worker *w)
 }
 
 /* Where no answer is in the middle of being sent, a line still fits the client's protocol. */
-static void say_why(struct client *c)
+static bool say_why(struct client *c)
 {
     static const char text[] =
         "SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed\r\n";
-    if (c->out.bytes == 0 && c->life < CLIENT_STOPPED) {
-        metric_inc(&c->worker->metrics, METRIC_server_errors);
-        (void)send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (c->out.bytes > 0 || c->life >= CLIENT_STOPPED) {
+        return false;
     }
+    metric_inc(&c->worker->metrics, METRIC_server_errors);
+    return send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
 static void close_client(struct client *c)
@@ -140,8 +141,11 @@ static void close_client(struct client *c)
                  (unsigned long long)w->config->memory_limit_bytes, (unsigned long long)holds(c),
                  more);
     }
-    say_why(c);
-    client_close(c);
+    if (say_why(c)) {
+        client_dismiss(c);
+    } else {
+        client_close(c);
+    }
     if (c->life < CLIENT_BURIED) {
         c->doomed_bytes = c->window.held_bytes;
         atomic_fetch_add_explicit(&w->shared->doomed_bytes, c->doomed_bytes, memory_order_relaxed);
