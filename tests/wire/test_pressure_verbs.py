@@ -14,8 +14,8 @@ from test_scripts import list_words
 
 CLIENTS = 24
 LIMIT_MIB = 64
-# What a fold of such a log takes besides.
-FOLDS_MIB = 14
+# What folds of such logs take besides: several lists of one block are folded at the same time.
+FOLDS_MIB = 40
 LOG_BYTES = 900_000
 # Of one command's changes, and of what a transaction does to one list.
 HALF, QUARTER = LOG_BYTES // 2, LOG_BYTES // 4
@@ -24,6 +24,8 @@ BLOCK = MIB - 1000
 KEYS = 64
 LISTS = 16
 LINES = 1000
+# More are answered as well, and take as long as that many answers take.
+NAMES = 20_000
 
 LETTERS = string.ascii_letters + string.digits
 SHORT = ["".join(letters).encode() for letters in itertools.product(LETTERS, repeat=3)]
@@ -72,7 +74,7 @@ def move(word, n):
 def requests(word, takes, n):
     """What client n asks for: the largest that is taken, and longer ones."""
     keys = b" ".join(b"held" if i % 2 else b"also" for i in range(KEYS))
-    many = b" ".join([b"held"] * (LINE // 5))
+    many = b" ".join([b"held"] * NAMES)
     return {
         "ITEMS": lambda: [
             line(b"%s held" % word, LINE, HALF),
@@ -116,7 +118,7 @@ def make_list(conn, key, first, count):
 
 @pytest.mark.slow
 @pytest.mark.memcacheds(1, "-I", "8m", "-m", "512")
-@pytest.mark.config(**small(LIMIT_MIB))
+@pytest.mark.config(**small(LIMIT_MIB, deadline_ms=60000), **{"pool main": {"timeout_ms": 60000}})
 @pytest.mark.config(lists={"log_hard_limit_bytes": LOG_BYTES, "log_limit_bytes": "64k"})
 @pytest.mark.parametrize("word, takes", list_words())
 def test_the_largest_of_each_verb_from_many_clients_is_bounded(daemon, word, takes):
