@@ -152,6 +152,8 @@ enum list_dialect {
     DIALECT_COUNT
 };
 enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
+/* May what is stored hold what the manual's recipes do not have, so that nothing is lost? */
+enum list_compatible { COMPATIBLE_SAFE, COMPATIBLE_STRICT };
 /* What memcached's own verbs mean under a prefix: docs/verbs.md, "Lists by memcached's own
  * verbs". */
 enum list_bridge {
@@ -200,6 +202,7 @@ struct list_policy {
     uint32_t format; /* the newest in which heads are written: 1 to LIST_FORMAT_NEWEST */
     enum list_dialect dialect;
     enum list_migrate migrate;
+    enum list_compatible compatible;
     enum list_bridge bridge;
     struct flag_set bridge_flags_in; /* of values that are taken for text */
     uint32_t bridge_flags_out;       /* of answers */

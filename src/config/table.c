@@ -12,6 +12,7 @@
 #define NATIVE BIT(NATIVE)
 #define SINGLE (BIT(NATIVE) | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(SIGNED))
 #define SIGNED (BIT(SIGNED) | BIT(FLIP) | BIT(MARKER) | BIT(SUBLISTS))
+#define DELIMITED (BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
 #define COMPACTED (SIGNED | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
 
 #define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field), 0, 0
@@ -44,6 +45,7 @@ static const char *const caps[] = {"drop_oldest", "refuse", NULL};
 static const char *const dialects[] = {"native", "simple", "tombstone", "signed", "paired",
                                        "flip",   "marker", "sublists",  "ring",   NULL};
 static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
+static const char *const compatibilities[] = {"safe", "strict", NULL};
 static const char *const migrations[] = {"no", "native", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
 
@@ -234,6 +236,9 @@ static const struct config_key keys[] = {
      "native: lists of this dialect are being converted, each may be in either format"},
     {LISTS_OF(COMPACTED, "compact_chance", compact_chance), TYPE_COUNT, 0, 1000000000, "100", "", NULL,
      "a read that finds something to fold compacts with a chance of one in this many; 0: never"},
+    {LISTS_OF(DELIMITED, "compatible", compatible), TYPE_WORD, 0, 0, "safe", "", compatibilities,
+     "strict: nothing is stored that the manual's recipes do not have, at the price of what a client "
+     "by hand can lose"},
     {LISTS_OF(BIT(TOMBSTONE), "deleted_delimiter", deleted_delimiter), TYPE_BYTE, 0, 1, "|", "", NULL,
      "between the deleted items and the added ones"},
     {LISTS_OF(SIGNED, "add_sign", add_sign), TYPE_BYTE, 0, 0, "+", "", NULL,

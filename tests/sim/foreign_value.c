@@ -51,8 +51,14 @@ struct block *foreign_value(struct foreign_list *f, uint32_t *flags)
     struct block *b = block_new(64);
     *flags = 0;
     memset(item, '9', sizeof item);
+    bool delimited = f->world->p.dialect == DIALECT_SIMPLE ||
+                     f->world->p.dialect == DIALECT_TOMBSTONE ||
+                     f->world->p.dialect == DIALECT_PAIRED;
     if (kind == NUMBER && f->part == FORMAT_SEQ) {
         kind = WORD;
+    }
+    if ((kind == NUMBER || kind == WORD) && delimited) {
+        kind = OBJECT; /* a word is a list of one item there */
     }
     if (kind == FLAGGED) {
         *flags = other_flags[rng_below(&f->rng, 4)];

@@ -77,13 +77,36 @@ static void put(struct block **b, char c)
 
 /* ---- texts ---- */
 
-/* The call's items, each followed by the delimiter. */
-static struct block *delimited(const struct hand *h, bool with_bar)
+/* Some leave out the last delimiter, and begin with one where others may have left it out. */
+static bool leaves_open(struct hand *h)
+{
+    return h->world->p.unclosed && rng_below(&h->rng, 2) == 0;
+}
+
+/* The call's items with delimiters: what is appended, or with what an item begins. */
+static struct block *delimited(struct hand *h, bool begins, bool with_bar)
 {
     struct block *b = block_new(64);
+    bool open = leaves_open(h);
     if (with_bar) {
         put(&b, h->world->format.bar);
     }
+    if (!begins && h->world->p.unclosed) {
+        put(&b, ',');
+    }
+    for (size_t i = 0; i < h->call->call.item_count; i++) {
+        block_append(&b, h->call->items[i].p, h->call->items[i].len);
+        if (!open || i + 1 < h->call->call.item_count) {
+            put(&b, ',');
+        }
+    }
+    return b;
+}
+
+/* The same in front of what is there. */
+static struct block *buried(const struct hand *h)
+{
+    struct block *b = block_new(64);
     for (size_t i = 0; i < h->call->call.item_count; i++) {
         block_append(&b, h->call->items[i].p, h->call->items[i].len);
         put(&b, ',');
@@ -104,10 +127,11 @@ static struct block *with_signs(const struct hand *h)
 }
 
 /* What was read, without the call's items. */
-static struct block *without_items(const struct hand *h)
+static struct block *without_items(struct hand *h)
 {
     struct block *b = block_new(64);
     struct slice rest = value_of(h);
+    bool open = leaves_open(h);
     while (rest.len > 0) {
         const char *end = memchr(rest.p, ',', rest.len);
         struct slice item = slice_take(&rest, end == NULL ? rest.len : (size_t)(end - rest.p));
@@ -123,6 +147,7 @@ static struct block *without_items(const struct hand *h)
             put(&b, ',');
         }
     }
+    b->used -= open && b->used > 0;
     return b;
 }
 
@@ -162,7 +187,7 @@ static enum outcome delete_simply(struct hand *h)
 
 static enum outcome bury(struct hand *h)
 {
-    struct block *items = delimited(h, false);
+    struct block *items = buried(h);
     enum be_status status = ask(h, BE_PREPEND, FORMAT_KEY, 0, items, true, NULL);
     block_unref(&items);
     if (status == BE_STORED) {
@@ -314,18 +339,18 @@ static enum outcome act(struct hand *h)
     bool adds = h->call->call.verb == LIST_ADD;
     switch (h->world->format.dialect) {
     case DIALECT_SIMPLE:
-        return adds ? append(h, 0, BE_APPEND, FORMAT_KEY, 0, delimited(h, false),
-                             delimited(h, false))
+        return adds ? append(h, 0, BE_APPEND, FORMAT_KEY, 0, delimited(h, false, false),
+                             delimited(h, true, false))
                     : delete_simply(h);
     case DIALECT_TOMBSTONE:
-        return adds
-                   ? append(h, 0, BE_APPEND, FORMAT_KEY, 0, delimited(h, false), delimited(h, true))
-                   : bury(h);
+        return adds ? append(h, 0, BE_APPEND, FORMAT_KEY, 0, delimited(h, false, false),
+                             delimited(h, true, true))
+                    : bury(h);
     case DIALECT_SIGNED:
         return append(h, 0, BE_APPEND, FORMAT_KEY, 0, with_signs(h), with_signs(h));
     case DIALECT_PAIRED:
-        return append(h, 0, BE_APPEND, adds ? FORMAT_ADDS : FORMAT_DELETES, 0, delimited(h, false),
-                      delimited(h, false));
+        return append(h, 0, BE_APPEND, adds ? FORMAT_ADDS : FORMAT_DELETES, 0,
+                      delimited(h, false, false), delimited(h, true, false));
     case DIALECT_SUBLISTS:
         return append_to_newest(h);
     case DIALECT_RING:

@@ -167,6 +167,16 @@ static void mix_dialect(struct params *p, struct rng *rng)
 }
 
 /* By an own draw, so that all other seeds stay as they were. */
+static void mix_hands(struct params *p)
+{
+    struct rng rng;
+    bool delimited = p->dialect == DIALECT_SIMPLE || p->dialect == DIALECT_TOMBSTONE ||
+                     p->dialect == DIALECT_PAIRED;
+    rng_init_seed(&rng, p->seed * 49979687 + p->dialect);
+    p->unclosed = delimited && rng_below(&rng, 2) == 0;
+}
+
+/* By an own draw, so that all other seeds stay as they were. */
 static void mix_foreign(struct params *p)
 {
     struct rng rng;
@@ -337,6 +347,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     if (dialect != DIALECT_NATIVE) {
         mix_dialect(p, &rng);
     }
+    mix_hands(p);
     mix_foreign(p);
     mix_lives(p);
     mix_leases(p);
@@ -418,6 +429,7 @@ static const struct param table[] = {
     PARAM(history, 1),
     PARAM(manual_format, 1),
     PARAM(hands, 8),
+    PARAM(unclosed, 1),
     PARAM(foreign, FOREIGN_MAX),
     PARAM(drops, 1),
     PARAM(compact_chance, 1000),

@@ -100,6 +100,7 @@ struct params {
     /* Of dialects. */
     bool manual_format;      /* names and signs as the manual has them, or others */
     unsigned hands;          /* clients without a proxy */
+    bool unclosed;           /* they leave out the last delimiter, as they like */
     unsigned foreign;        /* lists under whose names others put values */
     bool drops;              /* lset and ldrop are among the changes */
     uint32_t compact_chance; /* as configured */

@@ -72,7 +72,7 @@ static void check(enum list_dialect dialect, enum part_role role, const struct v
     }
 }
 
-#define NO_END "no delimiter at the end"
+#define NO_END(byte) "no delimiter behind an item that ends like JSON or markup, at byte " byte
 #define NO_SIGN "no sign at the beginning"
 
 /* Of delimited text. */
@@ -83,42 +83,55 @@ static const struct value delimited[] = {
     {"\tx\r\n,", NULL},
     {"0123456789,", NULL},
     {"a,a,", NULL},
-    {"12345", NO_END},
-    {"hello", NO_END},
-    {"a,b", NO_END},
-    {"[5,1,1,3]", NO_END},
-    {"{\"a\":1,\"b\":2}", NO_END},
-    {"[1,2],[3]", NO_END},
-    {"a:2:{i:0;i:5;}", NO_END},
+    /* Without a delimiter behind the last item, and with several between two. */
+    {"12345", NULL},
+    {"hello", NULL},
+    {"a,b", NULL},
+    {",a,,b", NULL},
+    {"a,b,,", NULL},
+    {",", NULL},
+    {"a,01234567890", "an item longer than max_item_bytes at byte 2"},
+    {"^1:3", "no delimiter at the end"},
+    {"\"a\"", NO_END("0")},
+    {"<p>a</p>\r\n", NO_END("0")},
+    {"[5,1,1,3]", NO_END("7")},
+    {"{\"a\":1,\"b\":2}", NO_END("7")},
+    {"[1,2],[3]", NO_END("6")},
+    {"a:2:{i:0;}", NO_END("0")},
     {"01234567890,", "an item longer than max_item_bytes at byte 0"},
     {"a,01234567890,", "an item longer than max_item_bytes at byte 2"},
     {"\x1f\x8b,", "a control byte at byte 0"},
     {"a,b\x7f,", "a control byte at byte 3"},
     {NULL, NULL}};
 
-static const struct value no_empty_items[] = {
-    {",", "an empty item at byte 0"}, {"a,,b,", "an empty item at byte 2"}, {NULL, NULL}};
-
 static void test_delimited_text(void **state)
 {
-    static const struct value marked[] = {
-        {",", NULL},
-        {"@5d0c81f2a4b69e37,a,,", NULL},
-        {"a,,@5d0c81f2a4b69e37,b,,@5d0c81f2a4b69e38,", NULL},
-        {",@5d0c81f2a4b69e37,", NULL},
-        /* The mark was appended to what a client had put there in that very moment. */
-        {"{\"a\":[5,1]},@5d0c81f2a4b69e37,", "no delimiter before the mark at byte 12"},
-        {"hello,@5d0c81f2a4b69e37,b,", "no delimiter before the mark at byte 6"},
-        {NULL, NULL}};
+    static const struct value marked[] = {{"@5d0c81f2a4b69e37,a,,", NULL},
+                                          {"a,@5d0c81f2a4b69e37,b,,@5d0c81f2a4b69e38,", NULL},
+                                          {",@5d0c81f2a4b69e37,", NULL},
+                                          {NULL, NULL}};
     (void)state;
     check(DIALECT_SIMPLE, PART_KEY, delimited);
     check(DIALECT_TOMBSTONE, PART_KEY, delimited);
     check(DIALECT_PAIRED, PART_ADDS, delimited);
     check(DIALECT_PAIRED, PART_DELETES, delimited);
-    check(DIALECT_SIMPLE, PART_KEY, no_empty_items);
-    check(DIALECT_TOMBSTONE, PART_KEY, no_empty_items);
-    check(DIALECT_PAIRED, PART_ADDS, no_empty_items);
     check(DIALECT_PAIRED, PART_DELETES, marked);
+}
+
+static void test_which_values_are_mostly_lists(void **state)
+{
+    static const struct {
+        const char *text;
+        bool mostly;
+    } values[] = {{"a,b,c,\x01", true},        {"\x01,a,b,c", false}, {"{\"a\":1}", false},
+                  {"a,b,01234567890,", false}, {"|a,b,c,|d", true},   {"|a|b,c,d", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        const struct part part = {
+            .role = PART_KEY, .state = PART_THERE, .value = slice_of(values[i].text)};
+        assert_non_null(reason_of(DIALECT_TOMBSTONE, PART_KEY, 0, part.value));
+        assert_int_equal(grammar_mostly_fits(list, &part), values[i].mostly);
+    }
 }
 
 static void test_deletions_before_a_bar(void **state)
@@ -126,8 +139,11 @@ static void test_deletions_before_a_bar(void **state)
     static const struct value values[] = {{"|", NULL},
                                           {"a,|a,b,", NULL},
                                           {"a,|", NULL},
-                                          {"|a,b", NO_END},
-                                          {"a|a,", NO_END},
+                                          {"|a,b", NULL},
+                                          {"a|a,", NULL},
+                                          {"a,b|", NULL},
+                                          {"|a,[b]", NO_END("3")},
+                                          {"[a]|a,", NO_END("0")},
                                           {"a,|b,|c,", "a second bar at byte 5"},
                                           {"a|b|c", "a second bar at byte 3"},
                                           {NULL, NULL}};
@@ -239,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_delimited_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_which_values_are_mostly_lists, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deletions_before_a_bar, setup, teardown),
         cmocka_unit_test_setup_teardown(test_signed_text, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_index_of_sublists, setup, teardown),

@@ -7,7 +7,9 @@ import random
 import pytest
 
 from harness import Conn, wait_until
-from test_dialects_support import DIALECTS, ONE_ITEM, SETS, Hand, lists_by_dialect, settings
+from test_dialects_support import (
+    ADVICE, DELIMITED, DIALECTS, ONE_ITEM, SETS, Hand, lists_by_dialect, settings,
+)
 
 KEY = "topic-X"
 ALL = pytest.mark.parametrize("dialect", DIALECTS)
@@ -173,7 +175,7 @@ def check_refused(hand, conn, dialect):
     for verb in verbs:
         line = conn.cmd(verb.format(KEY))
         assert b" is not of dialect " + dialect.encode() + b": " in line, (verb, line)
-        assert b", nothing done; ldrop topic-X removes it" in line
+        assert line.endswith(ADVICE)
     assert {name: hand.conn.values(f"gets {name}") for name in part_names(dialect)} == before
     assert conn.cmd(f"ldrop {KEY}") == b"DELETED"
     assert conn.lget(KEY) == []
@@ -223,7 +225,7 @@ def test_garbage_under_the_keys_of_a_list(memcached, start_daemon, dialect, seed
             assert conn.lgetb(KEY) == other.lgetb(KEY) == [b"one", b"two"]
             assert conn.cmd(f"ldrop {KEY}") == b"DELETED"
             assert other.lgetb(KEY) == []
-        assert refused > 20
+        assert refused > (5 if dialect in DELIMITED else 20)  # a word is a list there
         assert int(conn.stats()["list_foreign_parts"]) >= refused
 
 

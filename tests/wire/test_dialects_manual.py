@@ -5,12 +5,17 @@ through the proxy, and the other way round."""
 import pytest
 
 from harness import write_ini
-from test_dialects_support import Hand, settings
+from test_dialects_support import DELIMITED, Hand, settings
 
 
 
-def never_compacted(dialect):
-    return settings(dialect, **({} if dialect == "ring" else {"compact_chance": 0}))
+def never_compacted(dialect, **more):
+    return settings(dialect, **({} if dialect == "ring" else {"compact_chance": 0}), **more)
+
+
+def strict(dialect):
+    """Nothing but what the manual has: the texts are compared."""
+    return {"compatible": "strict"} if dialect in DELIMITED else {}
 
 
 def put(hand, items):
@@ -38,6 +43,18 @@ READS = [
     ("tombstone", {"topic-X": "user-222,user-222,|user-1234,user-222,user-987,user-222,"},
      "user-1234,user-987"),
     ("tombstone", {"topic-X": "user-1234,user-222,"}, "user-1234,user-222"),
+    # The last item has no delimiter.
+    ("simple", {"topic-X": "user-1234,user-222"}, "user-1234,user-222"),
+    ("simple", {"topic-X": "user-1234"}, "user-1234"),
+    ("simple", {"topic-X": "user-1234,,user-222,user-987,"}, "user-1234,user-222,user-987"),
+    ("tombstone", {"topic-X": "user-222,|user-1234,user-222,user-987,user-222"},
+     "user-1234,user-987,user-222"),
+    ("tombstone", {"topic-X": "user-222|user-1234,user-222,user-987"}, "user-1234,user-987"),
+    (
+        "paired",
+        {"follow-topic-X": "user-1234,user-222,user-987", "unfollow-topic-X": "user-222"},
+        "user-1234,user-987",
+    ),
     ("signed", {"topic-X": "+1234+222+987-222"}, "1234,987"),
     ("signed", {"topic-X": "+1234+222+987-222+222"}, "1234,987,222"),
     (
@@ -174,7 +191,7 @@ WRITES = [
 def test_written_through_the_proxy_and_read_by_hand(
     memcached, start_daemon, dialect, commands, expected
 ):
-    daemon = start_daemon([memcached], config=never_compacted(dialect))
+    daemon = start_daemon([memcached], config=never_compacted(dialect, **strict(dialect)))
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         for command, answer in commands:
             assert conn.cmd(command) == answer
@@ -193,6 +210,21 @@ CONTINUED = [
      {"topic-X": "user-222,|user-1234,user-222,user-987,"}),
     ("tombstone", {"topic-X": "user-222,|user-1234,user-222,user-987,"}, "lcompact topic-X",
      {"topic-X": "|user-1234,user-987,"}),
+    # The last item has no delimiter.
+    ("simple", {"topic-X": "user-1234,user-222"}, "ladd topic-X user-5",
+     {"topic-X": "user-1234,user-222,user-5,"}),
+    ("simple", {"topic-X": "user-1234,user-222"}, "ldel topic-X user-1234",
+     {"topic-X": "user-222,"}),
+    ("simple", {"topic-X": "user-1234,,user-222"}, "lcompact topic-X",
+     {"topic-X": "user-1234,user-222,"}),
+    ("tombstone", {"topic-X": "user-222,|user-1234,user-222,user-987,user-222"},
+     "ladd topic-X user-5",
+     {"topic-X": "user-222,|user-1234,user-222,user-987,user-222,user-5,"}),
+    ("tombstone", {"topic-X": "user-222|user-1234,user-222,user-987"}, "lcompact topic-X",
+     {"topic-X": "|user-1234,user-987,"}),
+    ("paired", {"follow-topic-X": "user-1,user-2", "unfollow-topic-X": "user-2"},
+     "ladd topic-X user-3",
+     {"follow-topic-X": "user-1,user-2,user-3,", "unfollow-topic-X": "user-2"}),
     ("signed", {"topic-X": "+1234+222+987"}, "ldel topic-X 222", {"topic-X": "+1234+222+987-222"}),
     ("signed", {"topic-X": "+1234+222+987-222"}, "lcompact topic-X", {"topic-X": "+1234+987"}),
     ("paired", {"follow-topic-X": "user-1,user-2,"}, "ldel topic-X user-2",
@@ -218,16 +250,39 @@ CONTINUED = [
 def test_what_was_begun_by_hand_is_continued_in_place(
     memcached, start_daemon, dialect, items, command, expected
 ):
-    daemon = start_daemon([memcached], config=settings(dialect))
+    daemon = start_daemon([memcached], config=settings(dialect, **strict(dialect)))
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         put(hand, items)
         assert conn.cmd(command) in (b"STORED", b"DELETED", b"OK")
         assert stored(hand, expected) == expected
 
 
+@pytest.mark.parametrize("how", ["append", "set"])
+@pytest.mark.parametrize("dialect", ["simple", "tombstone", "paired"])
+def test_an_item_without_its_delimiter_is_not_glued_to_the_next(
+    memcached, start_daemon, dialect, how
+):
+    """The proxy has seen the list before, and a client by hand writes to it after that."""
+    daemon = start_daemon([memcached], config=never_compacted(dialect))
+    name = "follow-topic-X" if dialect == "paired" else "topic-X"
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        assert conn.cmd("ladd topic-X user-1234") == b"STORED"
+        assert conn.cmd("ladd topic-X user-7") == b"STORED"
+        assert hand.store(how, name, "user-222" if how == "append" else "user-1234,user-7,user-222")
+        for n in range(5):
+            assert conn.cmd(f"ladd topic-X user-{5 + n % 2}") == b"STORED"
+            assert hand.store("append", name, f",user-3{n}")
+        expected = [b"user-1234", b"user-7", b"user-222", b"user-5", b"user-30", b"user-6"]
+        expected += [b"user-31", b"user-32", b"user-33", b"user-34"]
+        assert conn.lget("topic-X") == hand.read(dialect, "topic-X") == expected
+        assert conn.cmd("lcompact topic-X") == b"OK"
+        assert conn.lget("topic-X") == hand.read(dialect, "topic-X") == expected
+        assert b",," not in hand.get(name)
+
+
 def test_each_example_works_with_four_lines_of_configuration(memcached, start_daemon):
     """Not a line more than these, and the defaults of the rest."""
-    for dialect, items, expected in [READS[0], READS[3], READS[7], READS[9], READS[12], READS[15]]:
+    for dialect, items, expected in {read[0]: read for read in READS}.values():
         daemon = start_daemon([memcached])
         daemon.stop()
         daemon.sections = {
@@ -258,6 +313,7 @@ def test_signs_delimiters_marks_and_names_of_ones_own(memcached, start_daemon):
     }
     for name in config.keys() - {"lists r-"}:
         config[name]["compact_chance"] = 0
+        config[name] |= strict(config[name]["dialect"])
     daemon = start_daemon([memcached], config=config)
     items = {
         "s-": "a/b,c/", "t-": "a:/a:b|c:", "g-": "*a*b-c!a", "p-:in": "a,b-c,", "p-:out": "a,",

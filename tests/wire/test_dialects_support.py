@@ -11,6 +11,11 @@ ONE_ITEM = ("simple", "tombstone", "signed")
 SEVERAL_ITEMS = ("paired", "flip", "marker", "sublists")
 SETS = ONE_ITEM + SEVERAL_ITEMS  # a ring has places, not members
 DIALECTS = SETS + ("ring",)
+DELIMITED = ("simple", "tombstone", "paired")
+
+# How the text of a value that is no list of the dialect ends.
+ADVICE = (b", nothing done; ldrop topic-X removes it",
+          b", nothing done; what stands before that byte can be read: mend the value by hand")
 
 
 def settings(dialect, **more):

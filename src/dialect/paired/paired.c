@@ -69,27 +69,12 @@ static struct paired_work *paired_own(const struct work *w)
 
 /* ---- what is stored ---- */
 
-/* A folding appends its mark with a delimiter in front, so that a mark is the first item or follows
- * an empty one. Else a value without a delimiter at its end stood there: it was no list, and only
- * looks like one since the mark was appended. */
-static const char *deleted_rule(const struct grammar *g, struct slice item)
-{
-    char delimiter = (char)g->list->policy->delimiter;
-    const char *reason = item.len == 0 ? NULL : grammar_item(g, item);
-    size_t before = (size_t)(item.p - g->value.p);
-    if (reason == NULL && text_is_mark(item, delimiter) && before > 1 && item.p[-2] != delimiter) {
-        return grammar_says(g, "no delimiter before the mark", item.p);
-    }
-    return reason;
-}
-
 static const char *paired_grammar(const struct grammar *g, const struct part *part)
 {
     switch (part->role) {
     case PART_ADDS:
+    case PART_DELETES:
         return grammar_delimited(g, g->value, grammar_item);
-    case PART_DELETES: /* a folding leaves delimiters there */
-        return grammar_delimited(g, g->value, deleted_rule);
     default:
         return NULL;
     }
@@ -300,8 +285,7 @@ static enum paired_step next_step(const struct work *w, const struct pair *pair)
     return due || has_copies(w, pair) ? PAIR_ADDS : PAIR_DONE;
 }
 
-/* Prepares the append of a mark. A delimiter stands before it: else it would become one item with a
- * last one that has none. */
+/* Prepares the append of a mark. */
 static void prepare_mark(struct engine *e, struct work *w)
 {
     char delimiter = delimiter_of(w);
@@ -313,8 +297,7 @@ static void prepare_mark(struct engine *e, struct work *w)
     block_unref(&a->create);
     a->target = (struct part){.role = PART_DELETES};
     a->verb = BE_APPEND;
-    a->value = block_new(TEXT_MARK_BYTES + 2);
-    block_append(&a->value, &delimiter, 1);
+    a->value = block_new(TEXT_MARK_BYTES + 1);
     text_append(&a->value, mark, delimiter);
     a->create = block_ref(a->value);
 }

@@ -3,7 +3,7 @@
  * Appending to one part of a list: creates a part that is missing, and writes a part whole that
  * takes no append.
  */
-#include "dialect/shared/dialect.h"
+#include "dialect/shared/closing.h"
 #include "dialect/shared/foreign.h"
 
 /* An append that finds its item missing creates it; another client may create or delete it in
@@ -18,9 +18,13 @@ static void write_whole(struct engine *e, struct work *w)
 {
     struct append *a = &w->append;
     struct slice old = a->target.value, more = block_text(a->value);
-    struct block *value = block_new(old.len + more.len);
+    struct block *value = block_new(old.len + more.len + 1);
     bool before = a->verb == BE_PREPEND;
+    char delimiter = (char)w->op.list->policy->delimiter;
     block_append(&value, before ? more.p : old.p, before ? more.len : old.len);
+    if (!before && closing_is_open(w->op.list, old)) {
+        block_append(&value, &delimiter, 1);
+    }
     block_append(&value, before ? old.p : more.p, before ? old.len : more.len);
     part_write(e, &w->op, &a->target, value, TAG_APPENDED);
     block_unref(&value);
@@ -32,6 +36,9 @@ static bool append_settled(struct work *w, const struct op_event *event)
     a->status = event->status;
     switch (event->status) {
     case BE_STORED:
+        if (a->verb == BE_APPEND) {
+            closing_note_appended(w->op.list, a->target.role);
+        }
         return true;
     case BE_TOO_LARGE:
     case BE_NO_MEMORY:
@@ -45,6 +52,17 @@ static bool append_settled(struct work *w, const struct op_event *event)
         work_note_error(w, event);
         return true;
     }
+}
+
+static void send_append(struct engine *e, struct work *w)
+{
+    struct append *a = &w->append;
+    bool before = a->verb == BE_PREPEND;
+    struct block *value =
+        before ? block_ref(a->value) : closing_append_text(w->op.list, a->target.role, a->value);
+    metric_inc(e->metrics, METRIC_list_appends);
+    part_append_blind(e, &w->op, &a->target, a->verb, value, TAG_APPENDED);
+    block_unref(&value);
 }
 
 static void look_at_target(struct engine *e, struct work *w)
@@ -69,6 +87,7 @@ static bool append_looked(struct engine *e, struct work *w, const struct op_even
         return false;
     }
     foreign_note_known(w->op.list, &a->target);
+    closing_note_read(w->op.list, &a->target);
     return true;
 }
 
@@ -88,8 +107,7 @@ enum progress work_append(struct engine *e, struct work *w, const struct op_even
     w->failed = false;
     for (a->tries = 0; a->tries < APPEND_TRIES_MAX; a->tries++) {
         if (foreign_knows(w->op.list, &a->target)) {
-            metric_inc(e->metrics, METRIC_list_appends);
-            part_append_blind(e, &w->op, &a->target, a->verb, a->value, TAG_APPENDED);
+            send_append(e, w);
             CO_AWAIT(co, "appending");
             if (append_settled(w, event)) {
                 CO_RETURN(co);

@@ -125,6 +125,9 @@ struct known {
     /* See foreign.h: a bit per role of parts that may be appended to without a look; of numbered
      * parts only the one of this number. */
     uint32_t parts, number;
+    /* See closing.h: a bit per role of parts whose text did not end with a delimiter when it was
+     * seen last. */
+    uint32_t open;
     max_align_t own[];
 };
 

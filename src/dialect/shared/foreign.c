@@ -32,6 +32,9 @@ static void note_refusal(struct engine *e, struct work *w, const struct part *pa
     char name[KEY_BYTES_MAX], shown[SHOWN_MAX], key[SHOWN_MAX];
     struct slice stored = slice_make(name, part_name(list, part->role, part->number, name));
     const char *use = use_elsewhere(list, part);
+    if (use == NULL && grammar_mostly_fits(list, part)) {
+        use = "what stands before that byte can be read: mend the value by hand";
+    }
     metric_inc(e->metrics, METRIC_list_foreign_parts);
     known_of(list)->parts = 0;
     dialect_forget(list);

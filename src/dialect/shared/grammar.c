@@ -14,6 +14,7 @@
 
 const char *grammar_says(const struct grammar *g, const char *what, const char *at)
 {
+    *g->fault = (size_t)(at - g->value.p);
     snprintf(g->reason, GRAMMAR_REASON_MAX, "%s at byte %zu", what, (size_t)(at - g->value.p));
     return g->reason;
 }
@@ -52,19 +53,33 @@ const char *grammar_item(const struct grammar *g, struct slice item)
     return grammar_item_with(g, item, 0);
 }
 
+/* Does the text end as JSON, XML and serialised values do? */
+static bool ends_structured(struct slice text)
+{
+    static const struct slice ends = {"]})>\";", 6}, blanks = {" \t\r\n", 4};
+    while (text.len > 0 && memchr(blanks.p, text.p[text.len - 1], blanks.len) != NULL) {
+        text.len--;
+    }
+    return text.len > 0 && memchr(ends.p, text.p[text.len - 1], ends.len) != NULL;
+}
+
 const char *grammar_delimited(const struct grammar *g, struct slice text, grammar_item_rule *rule)
 {
     while (text.len > 0) {
         const char *end = memchr(text.p, (char)g->list->policy->delimiter, text.len);
-        if (end == NULL) {
-            return "no delimiter at the end";
-        }
-        struct slice item = slice_take(&text, (size_t)(end - text.p));
-        (void)slice_take(&text, 1);
-        const char *reason = rule(g, item);
+        struct slice item = slice_take(&text, end != NULL ? (size_t)(end - text.p) : text.len);
+        const char *reason = item.len > 0 ? rule(g, item) : NULL;
         if (reason != NULL) {
             return reason;
         }
+        if (end == NULL && slice_starts_with(g->value, SLICE_LIT("^1"))) {
+            return "no delimiter at the end"; /* a native list's own text (foreign.c) */
+        }
+        if (end == NULL && ends_structured(item)) {
+            return grammar_says(g, "no delimiter behind an item that ends like JSON or markup,",
+                                item.p);
+        }
+        (void)slice_take(&text, end != NULL);
     }
     return NULL;
 }
@@ -100,10 +115,10 @@ const char *grammar_signed(const struct grammar *g, struct slice text, grammar_i
     return NULL;
 }
 
-const char *grammar_reason(const struct list *list, const struct part *part,
-                           char reason[GRAMMAR_REASON_MAX])
+static const char *reason_and_fault(const struct list *list, const struct part *part,
+                                    char reason[GRAMMAR_REASON_MAX], size_t *fault)
 {
-    const struct grammar g = {list, part->value, reason};
+    const struct grammar g = {list, part->value, reason, fault};
     const struct dialect *dialect = dialect_of(list);
     /* INCR keeps the flags of the number that it counts, and no proxy overwrites a counter: one
      * that a client made as an integer keeps these flags. */
@@ -113,4 +128,19 @@ const char *grammar_reason(const struct list *list, const struct part *part,
         return reason;
     }
     return dialect->grammar(&g, part);
+}
+
+const char *grammar_reason(const struct list *list, const struct part *part,
+                           char reason[GRAMMAR_REASON_MAX])
+{
+    size_t fault;
+    return reason_and_fault(list, part, reason, &fault);
+}
+
+bool grammar_mostly_fits(const struct list *list, const struct part *part)
+{
+    char reason[GRAMMAR_REASON_MAX];
+    size_t fault = 0;
+    (void)reason_and_fault(list, part, reason, &fault);
+    return fault > part->value.len / 2;
 }

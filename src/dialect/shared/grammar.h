@@ -16,7 +16,8 @@
 struct grammar {
     const struct list *list;
     struct slice value;
-    char *reason; /* room for one */
+    char *reason;  /* room for one */
+    size_t *fault; /* takes the byte at which it fails, where that is known */
 };
 
 /* Clients store text with flags 0 or, as pylibmc and pymemcache do, 16. Other flags say that a
@@ -30,6 +31,8 @@ static inline bool grammar_flags_of_text(uint32_t flags)
  * NULL: the part is of the format. */
 const char *grammar_reason(const struct list *list, const struct part *part,
                            char reason[GRAMMAR_REASON_MAX]);
+/* Of a part that is not of the format: is more than half of it, up to the fault? */
+bool grammar_mostly_fits(const struct list *list, const struct part *part);
 
 /* The rules. Each returns a reason, or NULL: the text, a stretch of the value, follows the rule. */
 
@@ -41,7 +44,8 @@ typedef const char *grammar_item_rule(const struct grammar *g, struct slice item
 grammar_item_rule grammar_item;
 /* The same with room for what stands behind it. */
 const char *grammar_item_with(const struct grammar *g, struct slice item, size_t more_bytes);
-/* Items, each with the delimiter behind it. */
+/* Items with delimiters between them, and before and behind them; any number in a row. A last item
+ * without one must not end as JSON, XML and serialised values do. */
 const char *grammar_delimited(const struct grammar *g, struct slice text, grammar_item_rule *rule);
 /* Items, each with a sign before it. */
 const char *grammar_signed(const struct grammar *g, struct slice text, grammar_item_rule *rule);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dialect/shared/dialect.h"
+#include "dialect/shared/closing.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 
@@ -218,6 +218,9 @@ static void note_extent(struct work *w)
         w->stored_bytes += w->parts[i].value.len;
         if (!w->parts[i].foreign && !w->parts[i].bare) {
             foreign_note_known(list, &w->parts[i]);
+            if (w->read_bytes <= list->policy->fold_memory_bytes) { /* else values were left out */
+                closing_note_read(list, &w->parts[i]);
+            }
         }
     }
     list->extent = (struct list_extent){.bytes = w->stored_bytes, .items = w->items.count};

@@ -19,6 +19,13 @@ bool text_next(struct slice *rest, char delimiter, struct slice *item)
     return false;
 }
 
+bool text_has_gaps(struct slice text, char delimiter)
+{
+    const char pair[2] = {delimiter, delimiter};
+    return text.len > 0 &&
+           (text.p[0] == delimiter || memmem(text.p, text.len, pair, sizeof pair) != NULL);
+}
+
 void text_append(struct block **b, struct slice item, char delimiter)
 {
     block_append(b, item.p, item.len);

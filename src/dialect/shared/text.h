@@ -13,6 +13,8 @@
 /* Takes the next item from a delimited text. Passes over empty ones; the last item needs no
  * delimiter. False at the end. */
 bool text_next(struct slice *rest, char delimiter, struct slice *item);
+/* Does it have delimiters that end no item? */
+bool text_has_gaps(struct slice text, char delimiter);
 /* Appends the item and its delimiter. */
 void text_append(struct block **b, struct slice item, char delimiter);
 

@@ -19,7 +19,8 @@ static enum look simple_look(struct engine *e, struct work *w)
         fold_apply(&w->items.fold, ENTRY_ADD, item);
     }
     items_settle(&w->items);
-    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count;
+    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count ||
+                    text_has_gaps(w->parts[0].value, delimiter);
     return LOOK_DONE;
 }
 

@@ -42,7 +42,8 @@ static enum look tombstone_look(struct engine *e, struct work *w)
     tombstone_list(w->op.list)->has_bar = bar != NULL;
     counted_fold(&w->items.fold, adds, deletes, delimiter_of(w));
     items_settle(&w->items);
-    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count + 1;
+    w->can_shrink = w->parts[0].value.len > w->items.bytes + w->items.count + 1 ||
+                    text_has_gaps(adds, delimiter_of(w));
     return LOOK_DONE;
 }
 
