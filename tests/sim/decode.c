@@ -131,7 +131,7 @@ static void replay_log(const struct format *f, struct replay *r, struct slice lo
                        struct decoded *c)
 {
     char sign;
-    struct slice item;
+    struct slice item, note_open = SLICE_NONE;
     struct note note;
     uint16_t id = 0;
     while (signed_take(f, &log, &sign, &item)) {
@@ -139,8 +139,19 @@ static void replay_log(const struct format *f, struct replay *r, struct slice lo
             c->malformed = "a log that does not begin with a sign";
             return;
         }
-        if (sign == f->minus && take_note(item, &note)) {
+        if (take_note(item, &note)) {
+            /* A client by hand that counts signs sees nothing of it: it is added and deleted. */
+            bool added = note_open.len > 0 && slice_equal(note_open, item);
+            if (added != (sign == f->minus)) {
+                c->malformed = "a note that a client by hand sees";
+                return;
+            }
+            note_open = added ? SLICE_NONE : item;
             continue;
+        }
+        if (note_open.len > 0) {
+            c->malformed = "half a note";
+            return;
         }
         if (!item_of_name(item, &id)) {
             c->malformed = "an unknown item";
@@ -244,8 +255,8 @@ static bool begins_with_note(const struct format *f, struct slice log)
     char sign;
     struct slice item;
     struct note note;
-    return signed_take(f, &log, &sign, &item) && sign == f->minus && item.len > 0 &&
-           take_note(item, &note) && note.taken == 0;
+    return signed_take(f, &log, &sign, &item) && item.len > 0 && take_note(item, &note) &&
+           note.taken == 0;
 }
 
 /* Since one log was copied into the other, changes may have come to both: in each the later sign
@@ -270,6 +281,13 @@ static void decode_logs(const struct format *f, struct slice active, struct slic
         replay_log(f, r, note.behind, c);
         replay_log(f, r, without(active, note.taken), c);
         replay_additions(f, r, note.behind);
+    } else if (f->dialect == DIALECT_FLIP && begins_with_note(f, active) &&
+               last_note(f, active, &note)) {
+        /* It was emptied before: what it holds came late. */
+        replay_log(f, r, slice_make(active.p, active.len - note.behind.len), c);
+        replay_log(f, r, other, c);
+        replay_log(f, r, note.behind, c);
+        replay_additions(f, r, other);
     } else {
         replay_log(f, r, other, c);
         replay_log(f, r, active, c);
@@ -288,8 +306,8 @@ static void decode_flip(const struct format *f, unsigned list, int64_t now_s, st
     struct slice a = format_value(f, list, FORMAT_A, 0, now_s);
     struct slice b = format_value(f, list, FORMAT_B, 0, now_s);
     bool b_active = pointer.p == NULL ? a.p == NULL && b.p != NULL : slice_equal(pointer, b_name);
-    c->parts = (a.p != NULL) + (b.p != NULL);
-    c->exists = c->parts > 0;
+    c->parts = (a.len > 0) + (b.len > 0);
+    c->exists = a.p != NULL || b.p != NULL;
     decode_logs(f, b_active ? b : a, b_active ? a : b, c);
 }
 

@@ -203,8 +203,9 @@ static void test_an_index_of_sublists(void **state)
 static void test_which_log_is_active(void **state)
 {
     static const char wrong[] = "not the name of one of the two logs";
-    static const struct value values[] = {{"X.a", NULL}, {"X.b", NULL},   {"", wrong},
-                                          {"X", wrong},  {"X.a ", wrong}, {NULL, NULL}};
+    static const struct value values[] = {
+        {"X.a", NULL}, {"X.b", NULL}, {"a", NULL},  {"b", NULL},     {"", wrong},
+        {".a", wrong}, {"X", wrong},  {"c", wrong}, {"X.a ", wrong}, {NULL, NULL}};
     (void)state;
     check(DIALECT_FLIP, PART_ACTIVE, values);
 }

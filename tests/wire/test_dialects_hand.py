@@ -319,3 +319,31 @@ def daemon_of_three(start_memcached, start_daemon):
 def test_hand_helpers_fold_as_the_manual_says():
     assert folded(b"+1234+222+987-222") == [b"1234", b"987"]
     assert unique([b"a", b"", b"a", b"b"]) == [b"a", b"b"]
+
+
+def test_deletions_get_through_among_four_writers_by_hand(memcached, start_daemon):
+    """Each append of theirs makes a CAS of the proxy fail; so does each of its own other workers."""
+    config = {**settings("simple", **NEVER), "proxy": {"threads": 2, "deadline_ms": 20000}}
+    daemon = start_daemon([memcached], config=config)
+    key, stop = "topic-X", threading.Event()
+
+    def write(number):
+        with Hand(memcached.port) as hand:
+            while not stop.is_set():
+                hand.add("simple", key, f"h{number}")
+
+    with Hand(memcached.port) as hand, daemon.conn() as conn, daemon.conn() as other:
+        for n in range(25):
+            hand.add("simple", key, f"item{n}")
+        threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for n in range(25):
+                assert other.cmd(f"ladd {key} own") == b"STORED"
+                assert conn.cmd(f"ldel {key} item{n}") == b"DELETED"
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert set(conn.lget(key)) <= {b"own", b"h0", b"h1", b"h2", b"h3"}

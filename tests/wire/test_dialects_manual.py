@@ -2,6 +2,9 @@
 """The examples of the Membase and Couchbase manuals, byte by byte: written by plain sockets and read
 through the proxy, and the other way round."""
 
+import collections
+import re
+
 import pytest
 
 from harness import write_ini
@@ -75,6 +78,8 @@ READS = [
         {"topic-X.a": "+1234+222", "topic-X.b": "+987-222", "topic-X.active": "topic-X.b"},
         "1234,987",
     ),
+    ("flip", {"topic-X.a": "+1234+222", "topic-X.b": "+987-222", "topic-X.active": "b"},
+     "1234,987"),
     ("marker", {"topic-X.a": "^+1234", "topic-X.b": "+987"}, "1234,987"),
     ("marker", {"topic-X.a": "+987", "topic-X.b": "^+1234"}, "1234,987"),
     ("marker", {"topic-X.a": "^+1234"}, "1234"),
@@ -255,6 +260,73 @@ def test_what_was_begun_by_hand_is_continued_in_place(
         put(hand, items)
         assert conn.cmd(command) in (b"STORED", b"DELETED", b"OK")
         assert stored(hand, expected) == expected
+
+
+def signs_of(text):
+    """What a client adds up that counts signs, as the manual says."""
+    counts = collections.Counter()
+    for sign, item in re.findall(rb"([+-])([^+-]*)", text):
+        counts[item] += 1 if sign == b"+" else -1
+    return {item: count for item, count in counts.items() if count != 0}
+
+
+@pytest.mark.parametrize(
+    "dialect,items",
+    [
+        ("flip", {"topic-X.a": "+1234+222+987-222", "topic-X.b": "", "topic-X.active": "topic-X.a"}),
+        ("flip", {"topic-X.a": "", "topic-X.b": "+1234+222+987-222", "topic-X.active": "b"}),
+        ("marker", {"topic-X.a": "+222+987-222", "topic-X.b": "^+1234"}),
+    ],
+)
+def test_a_client_that_counts_signs_sees_the_items_after_a_folding(
+    memcached, start_daemon, dialect, items
+):
+    daemon = start_daemon([memcached], config=never_compacted(dialect))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        put(hand, items)
+        for _ in range(3):
+            assert conn.cmd("ladd topic-X 5") == conn.cmd("ladd topic-X 6") == b"STORED"
+            assert conn.cmd("ldel topic-X 6") == b"DELETED"
+            assert conn.cmd("lcompact topic-X") == b"OK"
+            texts = [hand.get(name) or b"" for name in ("topic-X.a", "topic-X.b")]
+            assert signs_of(b"".join(texts)) == {b"1234": 1, b"987": 1, b"5": 1}
+            assert b"".join(texts).count(b"+") - b"".join(texts).count(b"-") == 3
+            assert hand.read(dialect, "topic-X") == [b"1234", b"987", b"5"]
+
+
+def test_the_log_that_was_active_is_emptied_and_takes_appends(memcached, start_daemon):
+    """Old clients still append to it; the manual says that it will be empty."""
+    daemon = start_daemon([memcached], config=never_compacted("flip"))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        put(hand, {"topic-X.a": "+1234+222+987-222", "topic-X.active": "topic-X.a"})
+        assert conn.cmd("lcompact topic-X") == b"OK"
+        assert hand.get("topic-X.active") == b"topic-X.b"
+        assert hand.get("topic-X.a") == b""
+        assert hand.store("append", "topic-X.a", "+55-987")
+        assert conn.lget("topic-X") == [b"1234", b"55"]
+        assert conn.cmd("ladd topic-X 987") == b"STORED"
+        assert conn.lget("topic-X") == [b"1234", b"55", b"987"]
+        assert conn.cmd("lcompact topic-X") == b"OK"
+        assert conn.lget("topic-X") == [b"1234", b"55", b"987"]
+        assert conn.cmd("ldrop topic-X") == b"DELETED"
+        assert stored(hand, ["topic-X.a", "topic-X.b"]) == {"topic-X.a": "", "topic-X.b": ""}
+
+
+def test_a_pointer_in_short_form_stays_in_it(memcached, start_daemon):
+    daemon = start_daemon([memcached], config=never_compacted("flip"))
+    with Hand(memcached.port) as hand, daemon.conn() as conn:
+        put(hand, {"topic-X.a": "+987", "topic-X.b": "+1234+222", "topic-X.active": "b"})
+        assert conn.lget("topic-X") == [b"987", b"1234", b"222"]
+        assert conn.cmd("ladd topic-X 5") == b"STORED"
+        assert hand.get("topic-X.b") == b"+1234+222+5"
+        for active in (b"b", b"a", b"b"):
+            assert hand.get("topic-X.active") == active
+            assert conn.cmd("ladd topic-X 5") == b"STORED"
+            assert conn.cmd("lcompact topic-X") == b"OK"
+            while hand.get("topic-X.active") == active:
+                assert conn.cmd("ladd topic-X 5") == b"STORED"
+                assert conn.cmd("lcompact topic-X") == b"OK"
+            assert conn.lget("topic-X") == [b"987", b"1234", b"222", b"5"]
 
 
 @pytest.mark.parametrize("how", ["append", "set"])

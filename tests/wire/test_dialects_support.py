@@ -105,7 +105,7 @@ class Hand:
         if active is None:
             self.store("add", f"{key}.active", f"{key}.a")
             active = self.get(f"{key}.active")
-        return active.decode()
+        return {b"a": f"{key}.a", b"b": f"{key}.b"}.get(active, active.decode())
 
     def add_flip(self, key, item):
         self.put_behind(self.active_log(key), f"+{item}")

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lists in one item, changed by read, decide, CAS. At a conflict, another client has written: the
- * operation reads again after a pause, which grows, and ends with "busy" at last.
+ * operation reads again after a pause, which grows slowly, and ends with "busy" at last. Pauses
+ * help against others that try the same; against clients that append all the time only further
+ * tries do.
  */
 #include "dialect/single/single.h"
 
 #include <stdio.h>
 
 #include "base/array.h"
+#include "base/number.h"
 #include "dialect/shared/foreign.h"
 #include "list/core/answer.h"
 
-#define TRIES_MAX 16
+#define TRIES_MAX 64
+/* The pause is twice as long after so many tries, and at most 2^6 times the first one. */
+#define TRIES_PER_STEP 4
+#define STEPS_MAX 6
 
 void single_parts(struct work *w)
 {
@@ -175,6 +181,12 @@ void single_send(struct engine *e, struct work *w)
  * the read. */
 typedef bool send_write(struct engine *e, struct work *w);
 
+static uint64_t pause_us(struct engine *e, const struct work *w)
+{
+    uint64_t steps = u64_least(w->tries / TRIES_PER_STEP, STEPS_MAX);
+    return 1 + rng_below(e->rng, WORK_BACKOFF_US << steps);
+}
+
 static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
                                    send_write *send, const char *waiting)
 {
@@ -182,7 +194,7 @@ static enum progress write_as_read(struct engine *e, struct work *w, const struc
     CO_BEGIN(co);
     for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
         if (w->tries > 0) {
-            WORK_BACK_OFF(e, w, co);
+            CO_SLEEP(&w->op, co, "backing off after a conflict", e->now.mono_us + pause_us(e, w));
         }
         CO_CALL(co, work_look(e, w, event));
         if (w->failed || !send(e, w)) {

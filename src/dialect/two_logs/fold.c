@@ -6,7 +6,7 @@
  *     1. rest:      ADD (or CAS) the other log: a copy of what the active one amounts to
  *     2. copying:   CAS the copy with what the active one got since; then make the copy active
  *     3. draining:  CAS the active log with what the other one got besides; when there is nothing
- *                   more, remove the other one by CAS
+ *                   more, empty the other one (flip) or remove it (marker), by CAS
  *
  * Nothing is removed before its content stands elsewhere. When a process dies, readers still find
  * the same items, and any proxy can go on from there.
@@ -130,7 +130,7 @@ static void append_late(const struct work *w, struct block **b)
     struct slice rest = two_logs_late(w), item;
     enum entry_op op;
     while (signed_next(&rest, signs_in(w), &op, &item)) {
-        if (op == ENTRY_ADD || two_logs_item_allowed(item)) {
+        if (two_logs_item_allowed(item)) {
             signed_append(b, op, item, signs_in(w));
         }
     }
@@ -204,10 +204,25 @@ static bool catch_up(struct engine *e, struct work *w)
     return came;
 }
 
+/* Takes away what the other log holds, all of which stands in the active one. Where a pointer tells
+ * which one is active, an empty log stays, as the manual has it: old writers still append to it,
+ * and for many of them an append that fails is an error. */
+static void empty_other(struct engine *e, struct work *w)
+{
+    struct part *other = &w->parts[1 - two_logs_own(w)->active];
+    if (!two_logs_have_pointer(w->op.list)) {
+        part_remove(e, &w->op, other, 0);
+        return;
+    }
+    struct block *nothing = block_new(1);
+    part_write(e, &w->op, other, nothing, 0);
+    block_unref(&nothing);
+}
+
 static void drain(struct engine *e, struct work *w)
 {
     if (!catch_up(e, w)) {
-        part_remove(e, &w->op, &w->parts[1 - two_logs_own(w)->active], 0);
+        empty_other(e, w);
     }
 }
 
@@ -272,7 +287,8 @@ static bool write_next(struct engine *e, struct work *w)
         write_first(e, w);
     } else if (is_due(w)) {
         write_copy(e, w);
-    } else if (w->parts[1 - logs->active].state == PART_THERE) {
+    } else if (w->parts[1 - logs->active].state == PART_THERE &&
+               !two_logs_have_pointer(w->op.list)) {
         part_remove(e, &w->op, &w->parts[1 - logs->active], 0); /* it holds nothing */
     } else {
         return false;

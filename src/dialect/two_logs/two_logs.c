@@ -51,24 +51,28 @@ static void note_append(struct block **b, struct note note, struct signs signs)
     char text[NOTE_MAX];
     int len = snprintf(text, sizeof text, "@%llu:%016llx", (unsigned long long)note.bytes,
                        (unsigned long long)note.hash);
+    signed_append(b, ENTRY_ADD, slice_make(text, (size_t)len), signs);
     signed_append(b, ENTRY_DEL, slice_make(text, (size_t)len), signs);
 }
 
-/* Finds the last note about the other log. */
+/* Finds the last note about the other log. Earlier releases wrote only the second of its two
+ * entries. */
 static bool note_last(struct slice text, struct signs signs, struct note *last)
 {
     const char *start = text.p;
     enum entry_op op;
-    struct slice item;
+    struct slice item, added = SLICE_NONE; /* the entry before, if it is the first of a note */
     struct note note;
     bool found = false;
     while (signed_next(&text, signs, &op, &item)) {
-        if (op == ENTRY_DEL && note_parse(item, &note) && note.bytes > 0) {
-            note.start = (size_t)(item.p - 1 - start);
+        bool about = note_parse(item, &note) && note.bytes > 0;
+        if (about && op == ENTRY_DEL) {
+            note.start = (size_t)((slice_equal(added, item) ? added.p : item.p) - 1 - start);
             note.end = (size_t)(item.p + item.len - start);
             *last = note;
             found = true;
         }
+        added = about && op == ENTRY_ADD ? item : SLICE_NONE;
     }
     return found;
 }
@@ -94,7 +98,7 @@ uint64_t two_logs_number(const struct work *w, int which)
     struct slice text = two_logs_text(w, which), item;
     enum entry_op op;
     struct note note;
-    bool begins = signed_next(&text, signs_of(w->op.list->policy), &op, &item) && op == ENTRY_DEL &&
+    bool begins = signed_next(&text, signs_of(w->op.list->policy), &op, &item) &&
                   note_parse(item, &note) && note.bytes == 0;
     return begins ? note.hash : 0;
 }
@@ -173,6 +177,11 @@ static enum two_logs_state state_of(struct work *w)
     } else if (two_logs_has_taken(w, 1 - logs->active, &note)) {
         state = TWO_LOGS_COPYING;
         logs->copy = 1 - logs->active;
+    } else if (two_logs_have_pointer(w->op.list) && two_logs_number(w, logs->active) != 0 &&
+               note_last(two_logs_text(w, logs->active), signs_in(w), &note)) {
+        /* The other one was emptied since: all that it holds came late. */
+        state = TWO_LOGS_DRAINING;
+        note.bytes = 0;
     }
     logs->taken = note.bytes;
     logs->note_start = note.start;
@@ -187,7 +196,7 @@ static size_t fold_log(struct work *w, struct slice text)
     struct slice item;
     size_t count = 0;
     while (signed_next(&text, signs_in(w), &op, &item)) {
-        if (op == ENTRY_ADD || two_logs_item_allowed(item)) {
+        if (two_logs_item_allowed(item)) {
             fold_apply(&w->items.fold, op, item);
             count++;
         }
@@ -267,13 +276,14 @@ static bool wants_pointer(const struct work *w)
 }
 
 /* How many looks in a row must find the same before it is believed. The parts are read one by one:
- * a missing active log may have been read before it was written, and the other one after it was
- * removed. Two logs without notes about each other may have been read while a proxy wrote them. */
+ * an active log that holds nothing may have been read before it was written, and the other one
+ * after it was emptied or removed. Two logs without notes about each other may have been read while
+ * a proxy wrote them. */
 static unsigned looks_needed(const struct work *w)
 {
     bool flip = two_logs_have_pointer(w->op.list);
-    bool there = w->parts[two_logs_own(w)->active].state == PART_THERE;
-    if (!there && (!flip || !wants_pointer(w) || two_logs_own(w)->state == TWO_LOGS_UNKNOWN)) {
+    bool holds = two_logs_text(w, two_logs_own(w)->active).len > 0;
+    if (!holds && (!flip || !wants_pointer(w) || two_logs_own(w)->state == TWO_LOGS_UNKNOWN)) {
         return 3;
     }
     bool unsure = two_logs_own(w)->state == TWO_LOGS_UNKNOWN ||
@@ -296,15 +306,18 @@ static bool is_torn(struct work *w)
            !settled(w);
 }
 
-/* Logs come and go under the same names. A log that was read before it was removed must not be
- * taken for the one that is active since. So the pointer's CAS number, or the active log's number,
- * must be the one that the look before saw: then it did not change in between. */
+/* Logs come and go under the same names. A log that was read before it was removed, or after it was
+ * emptied, must not be taken for the one that is active since. So the active log's number, and the
+ * pointer's CAS number, must be those that the look before saw: then they did not change in
+ * between.
+ */
 static bool is_same_life(struct work *w)
 {
     struct two_logs_list *list = two_logs_list(w->op.list);
     uint64_t life = two_logs_number(w, two_logs_own(w)->active);
     if (two_logs_have_pointer(w->op.list)) {
-        life = wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
+        uint64_t cas = wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
+        life = hash_stable(slice_make((const char *)&cas, sizeof cas), life);
     }
     bool same = life == list->life;
     list->life = life;
@@ -344,10 +357,11 @@ enum look two_logs_look(struct engine *e, struct work *w)
 
 void two_logs_write_pointer(struct engine *e, struct work *w, int which)
 {
-    char name[KEY_BYTES_MAX];
-    uint8_t len = part_name(w->op.list, two_logs_role(which), 0, name);
-    struct block *value = block_new(len);
-    block_append(&value, name, len);
+    const struct part *pointer = &w->parts[TWO_LOGS_POINTER];
+    char text[KEY_BYTES_MAX];
+    struct slice name = two_logs_pointer_text(w->op.list, which, pointer->value, text);
+    struct block *value = block_new(name.len);
+    block_append(&value, name.p, name.len);
     part_write(e, &w->op, &w->parts[TWO_LOGS_POINTER], value, 0);
     block_unref(&value);
 }

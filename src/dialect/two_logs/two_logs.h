@@ -2,19 +2,21 @@
 /*
  * Lists in two signed logs that change places. by_pointer.c and by_mark.c tell in two ways which
  * one is active. The active log takes the changes. Folding copies what it amounts to into the other
- * one, makes that one active, takes over what still came to the old one, and removes it:
+ * one, makes that one active, takes over what still came to the old one, and empties or removes it:
  *
- *     rest       there is only the active one
+ *     rest       only the active one holds something
  *     copying    the other one is a copy of the active one; it counts as soon as it is active
  *     draining   the active one is a copy; what the other one got since belongs to it, too
  *     unknown    both hold something, and neither has a note about the other: written by hand
  *
- * A copy says in a note what it has taken. A note is an entry that deletes an item that no list
- * has, so that readers by hand pass over it, and any proxy can go on with a folding that was
- * interrupted:
+ * A copy says in a note what it has taken, so that any proxy can go on with a folding that was
+ * interrupted. A note adds an item that no list has, and deletes it at once: a reader by hand sees
+ * nothing of it, whether it goes by the later sign of an item, or counts signs:
  *
- *     -@2048:9c1f0a77d3b2e845     I have the first 2048 bytes of the other log, which has this hash
- *     -@0:5d0c81f2a4b69e37        I begin here; the number makes this log different from all others
+ *     +@2048:9c1f0a77d3b2e845-@2048:9c1f0a77d3b2e845
+ *         I have the first 2048 bytes of the other log, which has this hash
+ *     +@0:5d0c81f2a4b69e37-@0:5d0c81f2a4b69e37
+ *         I begin here; the number makes this log different from all others
  */
 #ifndef DIALECT_TWO_LOGS_TWO_LOGS_H
 #define DIALECT_TWO_LOGS_TWO_LOGS_H
@@ -109,10 +111,14 @@ bool two_logs_item_allowed(struct slice item);
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
 
 /* by_pointer.c: the position of the pointer among the parts; and which log that value names,
- * counted from 1, or 0. */
+ * counted from 1, or 0: by its name, or by that in which its name differs from the other's ("b").
+ */
 enum { TWO_LOGS_POINTER = 2 };
 void two_logs_write_pointer(struct engine *e, struct work *w, int which);
 int two_logs_named(const struct list *list, struct slice value);
+/* What names that log in the pointer: in the form that the value before has. May live in text. */
+struct slice two_logs_pointer_text(const struct list *list, int which, struct slice before,
+                                   char text[KEY_BYTES_MAX]);
 
 /* After so many conflicts an operation ends with "busy". */
 #define TWO_LOGS_TRIES_MAX 16
