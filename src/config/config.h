@@ -228,19 +228,20 @@ struct config {
     struct endpoint listen[CONFIG_LISTEN_MAX];
     size_t listen_count;
     uint32_t threads;
-    uint32_t max_connections;     /* of clients, all workers together */
-    uint32_t max_line_bytes;      /* longest request line */
-    uint32_t max_value_bytes;     /* longest data block of a request */
-    uint32_t max_pipeline;        /* unanswered requests (keys, for multi-gets) of one client */
-    uint32_t client_output_bytes; /* unread answer bytes above which a client is not read from any
-                                     more */
-    uint32_t client_input_bytes;  /* memory of a client's requests under way above which it is not
-                                     read from any more */
-    uint64_t memory_limit_bytes;  /* of all clients' requests and answers */
-    uint32_t request_timeout_ms;  /* from a request's first byte to its last; 0 = any time */
-    uint64_t client_hard_bytes;   /* unread answer bytes above which a client is closed */
-    uint32_t idle_timeout_s;      /* 0 = never */
-    uint32_t linger_ms;           /* before a socket that is still sent to is closed */
+    uint32_t max_connections;      /* of clients, all workers together */
+    uint32_t reserved_connections; /* beyond these, for `stats` from this machine */
+    uint32_t max_line_bytes;       /* longest request line */
+    uint32_t max_value_bytes;      /* longest data block of a request */
+    uint32_t max_pipeline;         /* unanswered requests (keys, for multi-gets) of one client */
+    uint32_t client_output_bytes;  /* unread answer bytes above which a client is not read from any
+                                      more */
+    uint32_t client_input_bytes;   /* memory of a client's requests under way above which it is not
+                                      read from any more */
+    uint64_t memory_limit_bytes;   /* of all clients' requests and answers */
+    uint32_t request_timeout_ms;   /* from a request's first byte to its last; 0 = any time */
+    uint64_t client_hard_bytes;    /* unread answer bytes above which a client is closed */
+    uint32_t idle_timeout_s;       /* 0 = never */
+    uint32_t linger_ms;            /* before a socket that is still sent to is closed */
     uint32_t drain_timeout_ms;
     uint32_t deadline_ms;             /* of a request, from its reading to its answer */
     uint32_t long_timeout_ms;         /* the same of long calls, and of compactions */

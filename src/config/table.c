@@ -65,6 +65,8 @@ static const struct config_key keys[] = {
      "the pool that plain keys go to; empty: the first pool of the file"},
     {PROXY("max_connections", max_connections), TYPE_COUNT, 1, 1000000, "10000", "", NULL,
      "clients connected at the same time; the proxy refuses further ones"},
+    {PROXY("reserved_connections", reserved_connections), TYPE_COUNT, 0, 1000, "4", "", NULL,
+     "connections beyond max_connections that clients on this machine may make to ask for `stats`"},
     {PROXY("idle_timeout_s", idle_timeout_s), TYPE_COUNT, 0, 31536000, "0", "s", NULL,
      "the proxy closes a client that is silent for this long; 0: never"},
     {PROXY("linger_ms", linger_ms), TYPE_COUNT, 0, 60000, "2000", "ms", NULL,

@@ -21,6 +21,7 @@
 #include "proxy/client/linger.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
+#include "proxy/client/reserve.h"
 #include "proxy/listen/listener.h"
 #include "proxy/lists/call_part.h"
 #include "proxy/lists/run.h"
@@ -265,6 +266,7 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
     TAILQ_INIT(&w->touched);
     TAILQ_INIT(&w->unsent);
     TAILQ_INIT(&w->graveyard);
+    reserve_init(w);
     rng_init_system(&t->rng);
     t->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     w->base = event_base_new();

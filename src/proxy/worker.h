@@ -58,6 +58,7 @@ struct worker {
     struct client_list touched;
     struct client_list unsent;
     struct client_list graveyard;
+    struct client_list reserved; /* those of client/reserve.h, oldest first */
 
     /* The state of modules. */
     struct listener *listener;

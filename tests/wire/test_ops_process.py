@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The daemon as a process: signals, log file, limits on clients, sockets it listens on."""
 
+import contextlib
 import os
 import pathlib
 import resource
@@ -174,7 +175,7 @@ def connected(daemon):
         return int(conn.stats()["curr_connections"])
 
 
-@pytest.mark.config(proxy={"max_connections": 10})
+@pytest.mark.config(proxy={"max_connections": 10, "reserved_connections": 0})
 def test_max_connections(daemon):
     clients = []
     try:
@@ -199,6 +200,55 @@ def test_max_connections(daemon):
     finally:
         for client in clients:
             client.close()
+
+
+FULL = b"ERROR Too many open connections"
+
+
+@pytest.mark.config(proxy={"max_connections": 10, "reserved_connections": 2, "threads": 1})
+def test_at_max_connections_the_operator_is_still_answered(daemon):
+    wait_until("no client", lambda: connected(daemon) == 1)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(daemon.conn()) for _ in range(10)]
+        assert all(client.cmd("mn") == b"MN" for client in clients)
+        with daemon.conn() as operator:
+            assert operator.stats()["curr_connections"] == "11"
+            assert operator.cmd("version").startswith(b"VERSION ")
+            assert operator.stats("stats backends")
+            assert operator.cmd("get key") == FULL
+            assert operator.is_closed()
+        # Clients that say nothing do not keep the operator out.
+        silent = [stack.enter_context(daemon.conn()) for _ in range(5)]
+        with daemon.conn() as operator:
+            stats = operator.stats()
+            assert int(stats["curr_connections"]) <= 12
+            assert stats["rejected_connections"] == "1"
+        # One that waits in the reserve becomes a client when there is a place.
+        clients.pop().close()
+        with daemon.conn() as operator:
+            wait_until("there is a place", lambda: int(operator.stats()["curr_connections"]) <= 11)
+        silent[-1].send("mn\r\nset key 0 0 1\r\nx\r\n")
+        assert silent[-1].lines(2) == [b"MN", b"STORED"]
+        assert all(client.cmd("mn") == b"MN" for client in clients)
+
+
+@pytest.mark.config(proxy={"max_connections": 2, "reserved_connections": 0})
+def test_a_client_that_is_refused_is_in_the_log(daemon):
+    wait_until("no client", lambda: connected(daemon) == 1)
+    with contextlib.ExitStack() as stack:
+
+        def is_in():
+            conn = stack.enter_context(daemon.conn())
+            conn.send("mn\r\n")
+            return conn.line() == b"MN"
+
+        wait_until("there is a place", is_in)
+        wait_until("there is another", is_in)
+        for _ in range(20):
+            with daemon.conn() as late:
+                assert late.line() == FULL
+    daemon.wait_for_log(r"a client is refused: max_connections \(2\) is reached")
+    assert daemon.log().count("a client is refused") <= 4
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@
 #include "proxy/client/linger.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
+#include "proxy/client/reserve.h"
 #include "proxy/client/stranger.h"
 #include "proxy/dispatch.h"
 #include "proxy/lists/call_part.h"
@@ -31,7 +32,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg);
 static void on_writable(evutil_socket_t fd, short what, void *arg);
 static void end(struct client *c, void (*let_go)(struct worker *w, int fd));
 
-void client_create(struct worker *worker, int fd)
+struct client *client_create(struct worker *worker, int fd)
 {
     struct client *c = calloc(1, sizeof *c);
     CHECK(c != NULL);
@@ -49,6 +50,7 @@ void client_create(struct worker *worker, int fd)
     metric_inc(&worker->metrics, METRIC_total_connections);
     metric_inc(&worker->metrics, METRIC_curr_connections);
     client_touch(c);
+    return c;
 }
 
 void client_touch(struct client *c)
@@ -320,6 +322,9 @@ static inline bool parse_one(struct client *c)
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
     if (result.status == PARSE_OK) {
+        if (UNLIKELY(c->is_reserved) && !reserve_admits(c, request)) {
+            return true;
+        }
         dispatch(c, request, c->in);
         (void)start_part(c);
     } else {
@@ -518,6 +523,7 @@ static void end(struct client *c, void (*let_go)(struct worker *w, int fd))
     chain_fini(&c->out);
     block_unref(&c->in);
     request_clock_stop(c);
+    reserve_leave(c);
     pending_drop_answered(c);
     update_session(c);
     client_bury(c);

@@ -36,6 +36,7 @@ struct client {
     TAILQ_ENTRY(client) link; /* worker.clients, longest inactive first */
     TAILQ_ENTRY(client) touched_link;
     TAILQ_ENTRY(client) write_link;
+    TAILQ_ENTRY(client) reserved_link;
     enum client_life life;
     bool touched;   /* in worker.touched: wants client_pump */
     bool unsent;    /* in worker.unsent: wants client_write */
@@ -57,6 +58,7 @@ struct client {
     size_t swallow;   /* bytes to throw away before the next request */
     bool spoke;       /* a request was parsed */
     bool is_stranger; /* of another protocol: said and counted */
+    bool is_reserved; /* in worker.reserved: see reserve.h */
     bool parsed;      /* nothing whole is left in in: reading may go on */
 
     struct pending_list fifo;
@@ -72,8 +74,8 @@ struct client {
     uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
 
-/* Takes over a connected, non-blocking socket. */
-void client_create(struct worker *worker, int fd);
+/* Takes over a connected, non-blocking socket. Returns the client, which lives as said below. */
+struct client *client_create(struct worker *worker, int fd);
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);

@@ -2,6 +2,7 @@
 #include "proxy/listen/listener.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "proxy/client/client.h"
 #include "proxy/client/linger.h"
+#include "proxy/client/reserve.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/shared.h"
 #include "proxy/worker.h"
@@ -33,17 +35,20 @@ struct acceptor {
 
 struct listener {
     struct event timer; /* accepting pauses while descriptors are used up */
-    struct log_limit limit;
+    struct log_limit limit, full_limit;
     size_t count;
     struct acceptor acceptors[];
 };
 
 static void refuse_client(struct worker *w, int fd)
 {
-    static const char text[] = "ERROR Too many open connections\r\n";
+    char sink[256], more[LOG_MORE_MAX];
     metric_inc(&w->metrics, METRIC_rejected_connections);
-    char sink[256];
-    (void)send(fd, text, sizeof text - 1, MSG_NOSIGNAL);
+    if (log_limit_pass(&w->listener->full_limit, w->now.wall_s, "clients", more)) {
+        log_warn("a client is refused: max_connections (%" PRIu32 ") is reached%s",
+                 w->config->max_connections, more);
+    }
+    (void)send(fd, RESERVE_TOO_MANY.p, RESERVE_TOO_MANY.len, MSG_NOSIGNAL);
     /* A close with unread input would take the text back. */
     (void)recv(fd, sink, sizeof sink, MSG_DONTWAIT);
     close(fd);
@@ -53,7 +58,8 @@ static void add_client(struct acceptor *a, int fd)
 {
     struct worker *w = a->worker;
     uint32_t open = atomic_fetch_add(&w->shared->connections, 1);
-    if (open >= w->config->max_connections && !linger_make_room(w)) {
+    bool full = open >= w->config->max_connections && !linger_make_room(w);
+    if (full && !reserve_has_place(w, fd, open)) {
         atomic_fetch_sub(&w->shared->connections, 1);
         refuse_client(w, fd);
         return;
@@ -63,7 +69,10 @@ static void add_client(struct acceptor *a, int fd)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     }
-    client_create(w, fd);
+    struct client *c = client_create(w, fd);
+    if (full) {
+        reserve_enter(c);
+    }
 }
 
 static void pause_accepting(struct worker *w, int reason)

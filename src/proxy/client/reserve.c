@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/reserve.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "proxy/shared.h"
+#include "proxy/worker.h"
+
+void reserve_init(struct worker *w)
+{
+    TAILQ_INIT(&w->reserved);
+}
+
+/* Over the loopback interface or a unix socket. */
+static bool is_local(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_storage room;
+    } peer = {.any.sa_family = AF_UNSPEC};
+    socklen_t len = sizeof peer;
+    if (getpeername(fd, &peer.any, &len) != 0) {
+        return false;
+    }
+    switch (peer.any.sa_family) {
+    case AF_UNIX:
+        return true;
+    case AF_INET:
+        return ntohl(peer.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    case AF_INET6:
+        return IN6_IS_ADDR_LOOPBACK(&peer.in6.sin6_addr) ||
+               (IN6_IS_ADDR_V4MAPPED(&peer.in6.sin6_addr) &&
+                peer.in6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+    default:
+        return false;
+    }
+}
+
+bool reserve_has_place(struct worker *w, int fd, uint32_t open)
+{
+    const struct config *config = w->config;
+    if (config->reserved_connections == 0 || !is_local(fd)) {
+        return false;
+    }
+    if (open < config->max_connections + config->reserved_connections) {
+        return true;
+    }
+    struct client *oldest = TAILQ_FIRST(&w->reserved);
+    if (oldest == NULL) {
+        return false;
+    }
+    client_close(oldest);
+    return true;
+}
+
+void reserve_enter(struct client *c)
+{
+    c->is_reserved = true;
+    TAILQ_INSERT_TAIL(&c->worker->reserved, c, reserved_link);
+}
+
+void reserve_leave(struct client *c)
+{
+    if (c->is_reserved) {
+        c->is_reserved = false;
+        TAILQ_REMOVE(&c->worker->reserved, c, reserved_link);
+    }
+}
+
+bool reserve_admits(struct client *c, const struct request *r)
+{
+    struct worker *w = c->worker;
+    switch (r->verb->verb) {
+    case VERB_STATS:
+    case VERB_VERSION:
+    case VERB_MN:
+    case VERB_QUIT:
+        return true;
+    default:
+        break;
+    }
+    if (atomic_load(&w->shared->connections) <= w->config->max_connections) {
+        reserve_leave(c);
+        return true;
+    }
+    metric_inc(&w->metrics, METRIC_rejected_connections);
+    pending_answer_fixed(c, RESERVE_TOO_MANY);
+    client_stop(c);
+    return false;
+}
