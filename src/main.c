@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -77,6 +78,15 @@ static int read_config(struct mclistd *m)
     return code;
 }
 
+/* Paths and names may have any bytes: what is shown of them does nothing to a terminal. */
+static void show(FILE *out, const char *text, bool lines)
+{
+    for (; *text != '\0'; text++) {
+        bool control = (unsigned char)*text < ' ' || *text == 0x7f;
+        fputc(control && !(lines && *text == '\n') ? '?' : *text, out);
+    }
+}
+
 /* Keys of one section come together; the heading is printed when the section changes. */
 struct printer {
     char section[1200];
@@ -90,12 +100,19 @@ static void print_setting(void *arg, const char *section, const char *key, const
         printf("%s[%s]\n", printer->section[0] == '\0' ? "" : "\n", section);
         (void)snprintf(printer->section, sizeof printer->section, "%s", section);
     }
-    printf("%s = %s%s%s\n", key, value, origin[0] == '\0' ? "" : " # ", origin);
+    printf("%s = ", key);
+    show(stdout, value, false);
+    printf("%s", origin[0] == '\0' ? "" : " # ");
+    show(stdout, origin, false);
+    printf("\n");
 }
 
 static int refuse_log_file(const char *path)
 {
-    fprintf(stderr, "mclistd: log_file %s cannot be opened: %s\n", path, strerror(errno));
+    const char *reason = strerror(errno);
+    fprintf(stderr, "mclistd: log_file ");
+    show(stderr, path, false);
+    fprintf(stderr, " cannot be opened: %s\n", reason);
     return EX_CANTCREAT;
 }
 
@@ -128,9 +145,17 @@ static int report_config(const struct mclistd *m)
                "default.\n");
         config_print(m->config, print_setting, &printer);
     }
-    size_t unknown = preview_print(m->config, stderr);
-    fprintf(stderr, "mclistd: the configuration%s%s is good", path == NULL ? "" : " ",
-            path == NULL ? "" : path);
+    char *text = NULL;
+    size_t len;
+    FILE *memory = open_memstream(&text, &len);
+    CHECK(memory != NULL);
+    size_t unknown = preview_print(m->config, memory);
+    CHECK(fclose(memory) == 0);
+    show(stderr, text, true);
+    free(text);
+    fprintf(stderr, "mclistd: the configuration%s", path == NULL ? "" : " ");
+    show(stderr, path == NULL ? "" : path, false);
+    fprintf(stderr, " is good");
     if (unknown > 0) {
         fprintf(stderr, ", but %zu name%s no address now", unknown,
                 unknown == 1 ? " has" : "s have");

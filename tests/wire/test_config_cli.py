@@ -72,6 +72,19 @@ def test_version_and_help():
             assert option in out
 
 
+def test_control_bytes_of_paths_are_not_printed(tmp_path):
+    path = tmp_path / "odd\x1b[31m.ini"
+    path.write_text(
+        "[proxy]\nlisten = unix:/tmp/a\x1bb\nlog_file = /tmp/c\x1bd\x07\n"
+        "[pool main]\nservers = unix:/tmp/e\x1bf\n"
+    )
+    for args in (["-t"], ["-t", "-v"]):
+        code, out, err = run(*args, "-c", path)
+        assert code == 0
+        assert "listens on unix:/tmp/a?b" in err and "odd?[31m.ini is good" in err
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", out + err)
+
+
 @pytest.mark.parametrize(
     "args",
     [
