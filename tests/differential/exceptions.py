@@ -144,13 +144,6 @@ def _opaque(request):
     return None
 
 
-def _gat_plus(request):
-    words = request.words()
-    if len(words) > 2 and words[0] in (b"gat", b"gats") and re.fullmatch(rb"\+[0-9]+", words[1]):
-        return Own(rb"CLIENT_ERROR invalid exptime argument\r\n")
-    return None
-
-
 def _gat_short(request):
     words = request.words()
     if words[:1] in ([b"gat"], [b"gats"]) and len(words) < 3:
@@ -193,13 +186,6 @@ def _numbers_row(is_odd):
         return Own(REFUSAL, may_hide=hidden)
 
     return own
-
-
-def _is_out_of_range(word, bits, signed):
-    if bits == 64 or not re.fullmatch(rb"[-+]?[0-9]+", word):
-        return False
-    low, high = (-(2**31), 2**31 - 1) if signed else (0, 2**32 - 1)
-    return len(word.lstrip(b"-+")) > 10 or not low <= int(word) <= high
 
 
 def _has_wrong_minus(word, _bits, signed):
@@ -275,18 +261,6 @@ TABLE = [
         _long_key,
     ),
     Row(
-        "gat +",
-        "a memcached that reads this number without strtol takes no plus",
-        "`gat` takes no `+` before its time.",
-        _gat_plus,
-    ),
-    Row(
-        "32-bit numbers",
-        "memcacheds cut off higher bits, or do not, each in its own way",
-        "so are 32-bit numbers of more than ten digits",
-        _numbers_row(_is_out_of_range),
-    ),
-    Row(
         "minus",
         "memcached takes -0, and the negative of a very large number, where a number has no sign",
         "A minus is refused where a number has no sign, before 0 as well.",
@@ -344,7 +318,7 @@ TABLE = [
     Row(
         "stats",
         "the proxy's own",
-        "this proxy's: `stats`, `stats settings`, `stats backends`, `stats reset`",
+        "this proxy's: `stats`, `stats settings`, `stats backends`, `stats where`, `stats reset`",
     ),
     Row(
         "shrinking numbers",
@@ -358,7 +332,7 @@ TABLE = [
         "stale items and classic reads",
         "a get may be asked as mg, which takes the token of a stale item: get, gets, gat, gats are "
         "not sent for keys that are ever made stale",
-        "Asked as `mg`, the answer is rebuilt",
+        "Each key is asked for by `mg KEY k v f`",
     ),
     Row(
         "quiet ma with N",

@@ -81,7 +81,7 @@ def words_of(line):
 
 def readable_length(word):
     """The length of a data block, None when it is not readable as one."""
-    if re.fullmatch(rb"[0-9]{1,10}", word) and int(word) <= 2**31 - 3:
+    if re.fullmatch(rb"\+?[0-9]{1,10}", word) and int(word) <= 2**31 - 3:
         return int(word)
     return None
 

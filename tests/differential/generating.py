@@ -20,7 +20,9 @@ OWN = [b"own", b"never"]  # of a connection that has no other key of a kind
 BINARY = [b"with blank", bytes(set(range(32)) - {10}), b"cr\rinside", b"\0\xff", b"b" * 186]
 KEYS = PLAIN + WIDE + NARROW + STALE + BINARY + [b"%s%d" % (w, n) for w in OWN for n in range(4)]
 
-EXPTIMES = [b"0"] * 6 + [b"100", b"1000", b"-1", b"2147483647", b"2592000", b"2592001", b"+300"]
+EXPTIMES = [b"0"] * 6 + [b"100", b"1000", b"-1", b"2147483647", b"2592000", b"2592001", b"+300",
+            b"4294967295", b"2147483648", b"4294967296", b"-2147483649", b"-4294967296",
+            b"4294967396", b"9223372036854775807"]
 FLAGS = [0, 0, 0, 1, 65536, 4294967295]
 SPECIAL = [
     b"",

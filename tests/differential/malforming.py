@@ -308,6 +308,7 @@ class Malformer:
         numbers = exceptions.numbers_of(words)
         times = [word for word, bits, signed in numbers if bits == 32 and signed]
         times = [int(word) for word in times if re.fullmatch(rb"[-+]?[0-9]+", word)]
+        times = [(time_s + 2**31) % 2**32 - 2**31 for time_s in times]  # as memcached reads them
         negative = any(word.startswith(b"N-") for word in words)
         return not negative and not any(0 < time_s < SOON_S for time_s in times)
 

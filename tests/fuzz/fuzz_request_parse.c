@@ -312,7 +312,7 @@ static void check_request(const struct request *r, struct slice input, size_t co
     struct slice used = {input.p, consumed};
     CHECK(consumed > 0 && consumed <= input.len && input.p[consumed - 1] == '\n');
     CHECK(inside(r->line, used) && inside(r->key, r->line) && inside(r->args, r->line));
-    CHECK(inside(r->exptime_text, r->line) && inside(r->data, used) && inside(r->data_crlf, used));
+    CHECK(inside(r->data, used) && inside(r->data_crlf, used));
     CHECK(slice_equal(word_at(r->line, 0), r->verb->text));
     CHECK(r->key.len <= KEY_BYTES_MAX);
 

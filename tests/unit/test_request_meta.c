@@ -49,7 +49,7 @@ static void test_bad_meta_lines(void **state)
         REFUSED("mg a \xff", "CLIENT_ERROR duplicate flag\r\n"),
         REFUSED("mg a Tx", BAD_TOKEN),
         REFUSED("mg a N", BAD_TOKEN),
-        REFUSED("mg a R2147483648", BAD_TOKEN),
+        REFUSED("mg a R9223372036854775808", BAD_TOKEN),
         REFUSED("mg a C-1", BAD_TOKEN),
         REFUSED("mg a Fx", BAD_FORMAT),
         REFUSED("mg a Tx Fx", BAD_TOKEN),

@@ -20,11 +20,14 @@ static void test_set_takes_its_data(void **state)
     assert_int_equal(r.arg_count, 3);
     assert_true(r.flags == UINT32_MAX);
     assert_int_equal(r.exptime, -1);
-    assert_slice(r.exptime_text, "-1");
+    assert_true(r.exptime == -1 && r.is_usual);
     assert_false(r.noreply);
     assert_true(r.has_data);
     assert_slice(r.data, "ab\r\ncd\n");
     assert_slice(r.data_crlf, "ab\r\ncd\n\r\n");
+    r = take_request("set a 0 0 +2\r\nab\r\n");
+    assert_slice(r.data, "ab");
+    assert_false(r.is_usual);
 }
 
 /* memcached reads 64 bits of them and keeps 32. */
@@ -167,7 +170,7 @@ static void test_bad_set_lines(void **state)
         REFUSED_BLOCK("set a 0 x 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a -1 0 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a 18446744073709551616 0 5", 7, BAD_FORMAT),
-        REFUSED_BLOCK("set a 0 2147483648 5", 7, BAD_FORMAT),
+        REFUSED_BLOCK("set a 0 9223372036854775808 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a\0b 0 0 5", 7, BAD_FORMAT),
         REFUSED_BLOCK("set a 0 0 5 no\0reply", 7, BAD_FORMAT),
         REFUSED_BLOCK("add " KEY_251 " 0 0 5", 7, BAD_FORMAT),

@@ -89,9 +89,32 @@ def test_missing_and_empty_lists_that_are_created(conn):
     assert conn.get("b-x") is None
     assert store(conn, "set", "b-x", "") == b"STORED"
     assert conn.get("b-x") is None
-    assert conn.cmd("delete b-x") == b"DELETED"
+    assert conn.cmd("delete b-x") == b"NOT_FOUND"
     assert store(conn, "append", "b-x", "a") == b"STORED"
     assert conn.get("b-x") == b"a"
+
+
+@pytest.mark.parametrize("key", ("b-x", "s-x"))
+def test_delete_says_whether_there_was_something(conn, key):
+    """As memcached does: where an empty list is a missing one, to a get too."""
+    assert conn.cmd(f"delete {key}") == b"NOT_FOUND"
+    assert conn.cmd(f"md {key}") == b"NF"
+    assert store(conn, "append", key, "a") == b"STORED"
+    assert conn.cmd(f"delete {key}") == b"DELETED"
+    assert conn.cmd(f"delete {key}") == b"NOT_FOUND"
+    assert store(conn, "set", key, "a,b") == b"STORED"
+    assert conn.cmd(f"md {key}") == b"HD"
+    assert store(conn, "append", key, "a") == b"STORED"
+    assert store(conn, "prepend", key, "a") == b"STORED"
+    assert conn.get(key) is None
+    assert conn.cmd(f"delete {key}") == b"NOT_FOUND"
+
+
+@pytest.mark.parametrize("key", ("b-x", "s-x"))
+def test_delete_in_one_packet_with_changes(conn, key):
+    conn.send(f"delete {key}\r\nappend {key} 0 0 1\r\na\r\ndelete {key}\r\nget {key}\r\n"
+              f"delete {key}\r\n")
+    assert conn.lines(5) == [b"NOT_FOUND", b"STORED", b"DELETED", b"END", b"NOT_FOUND"]
 
 
 def test_missing_and_empty_lists_under_refuse(conn):

@@ -129,8 +129,10 @@ class Asker:
 
     def delete(self):
         key = self.rng.choice(KEYS)
+        there = self.model.value(key) is not None
         done = self.model.drop(key)
         verb = self.rng.choice(["delete", "md", "ldrop"])
+        done = there if verb != "ldrop" else done
         if verb == "md":
             return f"md {key} k\r\n", as_bytes(f"{'HD' if done else 'NF'} k{key}\r\n")
         return f"{verb} {key}\r\n", b"DELETED\r\n" if done else b"NOT_FOUND\r\n"

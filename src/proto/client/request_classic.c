@@ -35,14 +35,13 @@ struct parse_result request_keys(const struct request_line *line, struct request
 
 struct parse_result request_gat(const struct request_line *line, struct request *out)
 {
-    struct slice rest = line->rest;
-    token_next(&rest, &out->exptime_text);
+    struct slice rest = line->rest, exptime;
+    token_next(&rest, &exptime);
     bool valid = take_keys(line, rest, out);
     if (out->arg_count == 0) {
         return request_refuse(line, REPLY_ERROR, false);
     }
-    /* Newer memcacheds read this number without strtol and take no plus. */
-    if (*out->exptime_text.p == '+' || !word_to_i32(out->exptime_text, &out->exptime)) {
+    if (!word_to_exptime(exptime, &out->exptime, &out->is_usual)) {
         return request_refuse(line, REPLY_BAD_EXPTIME, false);
     }
     if (!valid) {
@@ -119,8 +118,7 @@ struct parse_result request_arith(const struct request_line *line, struct reques
 
 static bool take_exptime(struct request *out, struct slice word)
 {
-    out->exptime_text = word;
-    return word_to_i32(word, &out->exptime);
+    return word_to_exptime(word, &out->exptime, &out->is_usual);
 }
 
 struct parse_result request_touch(const struct request_line *line, struct request *out)

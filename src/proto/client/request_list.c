@@ -222,7 +222,6 @@ struct parse_result request_list_exptime(const struct request_line *line, struct
     if (!word_to_i32(words[1], &out->exptime)) {
         return request_refuse(line, REPLY_BAD_EXPTIME, false);
     }
-    out->exptime_text = words[1];
     return request_ok(line);
 }
 

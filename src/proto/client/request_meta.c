@@ -39,6 +39,7 @@ static bool take_flag(struct slice token, struct meta_flags *flags, struct reque
     uint64_t u64;
     uint32_t u32;
     int64_t i32;
+    bool is_usual;
     switch (*token.p) {
     case 'b':
         out->base64 = true;
@@ -52,7 +53,7 @@ static bool take_flag(struct slice token, struct meta_flags *flags, struct reque
     case 'N':
     case 'T':
     case 'R':
-        if (!word_to_i32(value, &i32)) {
+        if (!word_to_exptime(value, &i32, &is_usual)) {
             fault(flags, SLICE_LIT("CLIENT_ERROR bad token in command line format\r\n"));
         }
         return true;

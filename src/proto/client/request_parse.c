@@ -257,7 +257,7 @@ static void begin(struct request *r, const struct request_line *line)
     r->arg_count = 0;
     r->flags = 0;
     r->exptime = 0;
-    r->exptime_text = SLICE_NONE;
+    r->is_usual = true;
     r->cas = 0;
     r->delta = 0;
     r->from = 0;

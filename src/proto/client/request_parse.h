@@ -49,9 +49,9 @@ struct request {
                           */
     size_t arg_count;    /* tokens in args; not counted for items of a list */
     uint32_t flags;      /* SHAPE_STORE */
-    int64_t exptime; /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
-                        args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, SHAPE_LIST_PAIR */
-    struct slice exptime_text;
+    int64_t exptime;  /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
+                         args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, SHAPE_LIST_PAIR */
+    bool is_usual;    /* SHAPE_STORE, SHAPE_TOUCH: each memcached reads its numbers alike */
     uint64_t cas;     /* cas */
     uint64_t delta;   /* SHAPE_ARITH */
     uint64_t token;   /* SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, with three words in args */

@@ -100,9 +100,13 @@ size_t request_words(struct slice rest, struct slice *words, size_t max);
 /* The flags of an item: memcached takes 64 bits and keeps the lower 32. */
 bool word_to_flags(struct slice word, uint32_t *value);
 bool word_to_i32(struct slice word, int64_t *value);
+/* The exptime of memcached's own verbs: it takes 64 bits and keeps the lower 32, with their sign.
+ * Not every memcached does, so is_usual says whether the word is a number of 32 bits without plus.
+ */
+bool word_to_exptime(struct slice word, int64_t *value, bool *is_usual);
 bool word_to_u64(struct slice word, uint64_t *value);
 bool word_to_i64(struct slice word, int64_t *value);
-/* The length of a data block: 0 to 2^31 - 3, as for memcached. */
+/* The length of a data block: 0 to 2^31 - 3, as for memcached, which takes a plus. */
 bool word_to_length(struct slice word, size_t *value);
 
 static inline bool word_is_noreply(struct slice word)

@@ -75,7 +75,7 @@ static bool store_words_valid(const struct request_line *line, const struct slic
 {
     return !line_has_nul(line) && words[STORE_KEY].len <= KEY_BYTES_MAX &&
            word_to_flags(words[STORE_FLAGS], &out->flags) &&
-           word_to_i32(words[STORE_EXPTIME], &out->exptime) &&
+           word_to_exptime(words[STORE_EXPTIME], &out->exptime, &out->is_usual) &&
            (line->verb->verb != VERB_CAS || word_to_u64(words[STORE_CAS], &out->cas));
 }
 
@@ -116,7 +116,7 @@ struct parse_result request_store(const struct request_line *line, struct reques
     out->args = slice_make(words[STORE_FLAGS].p,
                            (size_t)(line->line.p + line->line.len - words[STORE_FLAGS].p));
     out->arg_count = count - 1;
-    out->exptime_text = words[STORE_EXPTIME];
+    out->is_usual = out->is_usual && *words[STORE_BYTES].p != '+';
     out->noreply = noreply;
     return request_take_data(line, len, noreply, out);
 }

@@ -68,9 +68,21 @@ bool word_to_i32(struct slice word, int64_t *value)
            *value <= INT32_MAX;
 }
 
+bool word_to_exptime(struct slice word, int64_t *value, bool *is_usual)
+{
+    int64_t v;
+    if (!word_to_i64(word, &v)) {
+        return false;
+    }
+    *value = (int32_t)(uint32_t)(uint64_t)v;
+    *is_usual = *word.p != '+' && word.len <= DIGITS_32_MAX + 1 && *value == v;
+    return true;
+}
+
 bool word_to_length(struct slice word, size_t *value)
 {
     uint64_t v;
+    word_drop_plus(&word);
     if (word.len > DIGITS_32_MAX || !slice_to_u64(word, &v) || v > INT_MAX - 2) {
         return false;
     }

@@ -155,6 +155,24 @@ static void add_second(struct call_part *c, const struct bridge_request *b)
     }
 }
 
+/* An empty list is a missing one there, and ldrop does not look whether it was either: a read in
+ * front of it does. */
+static void count_first(struct call_part *c)
+{
+    struct call_more *more = call_part_more(c);
+    call_part_fill(c, &more->second, LIST_LEN, c->call.key);
+    more->second_is_first = true;
+    c->left = 2;
+}
+
+/* Did that read find nothing? */
+static bool found_nothing(const struct call_part *c)
+{
+    const struct list_call *count = c->more == NULL ? NULL : &c->more->second;
+    return count != NULL && count->verb == LIST_LEN && count->owner != NULL &&
+           (count->status == LIST_MISSING || (count->status == LIST_OK && count->number == 0));
+}
+
 /* What has to be so. */
 static const enum list_condition conditions[] = {
     [BRIDGE_SET] = LIST_ALWAYS,         [BRIDGE_CREATE] = LIST_IF_MISSING,
@@ -202,6 +220,8 @@ static void start_single(struct pending *p)
         c->call.expected = b.cas;
         c->call.has_exptime = b.exptime > 0; /* 0 leaves a list the time that it has */
         c->call.exptime = b.exptime;
+    } else if (b.verb == BRIDGE_DROP && c->call.policy->on_missing == ON_MISSING_CREATE) {
+        count_first(c);
     } else if (b.verb == BRIDGE_READ) {
         add_second(c, &b);
     } else if (b.verb == BRIDGE_TOUCH) {
@@ -214,11 +234,12 @@ static void start_single(struct pending *p)
 
 /* --- answers --- */
 
-static enum bridge_outcome outcome_of(const struct list_call *call, enum bridge_verb verb)
+static enum bridge_outcome outcome_of(const struct call_part *c, enum bridge_verb verb)
 {
+    const struct list_call *call = &c->call;
     switch (call->status) {
     case LIST_OK:
-        return BRIDGE_DONE;
+        return verb == BRIDGE_DROP && found_nothing(c) ? BRIDGE_NOT_FOUND : BRIDGE_DONE;
     case LIST_EXISTS:
         return BRIDGE_EXISTS;
     case LIST_MISSING:
@@ -257,7 +278,8 @@ bool bridge_failed(struct call_part *c, char line[CALL_PART_LINE_MAX])
     const struct pending *p = c->part.pending;
     const struct list_call *call = &c->call;
     if (!list_reply_failed(call)) {
-        if (c->more == NULL || c->more->second.owner == NULL ||
+        /* A list that is gone is gone, also if it was not counted before. */
+        if (c->more == NULL || c->more->second.owner == NULL || call->verb == LIST_DROP ||
             !list_reply_failed(&c->more->second)) {
             return false;
         }
@@ -286,7 +308,7 @@ static void emit_single(struct part *part, struct chain *out)
         return;
     }
     read_request(r, &b);
-    enum bridge_outcome outcome = outcome_of(&c->call, b.verb);
+    enum bridge_outcome outcome = outcome_of(c, b.verb);
     if (bridge_is_meta(r)) {
         bridge_meta_answer(c, &b, outcome, out);
     } else if (!r->noreply) {

@@ -25,11 +25,11 @@ static const char *known_flags(enum verb verb)
 static void read_flag(struct slice token, struct bridge_request *out, char *mode)
 {
     struct slice value = slice_make(token.p + 1, token.len - 1);
-    bool is_number = true;
+    bool is_number = true, is_usual;
     switch (token.p[0]) {
     case 'T':
         out->has_exptime = true;
-        is_number = word_to_i32(value, &out->exptime);
+        is_number = word_to_exptime(value, &out->exptime, &is_usual);
         break;
     case 'F':
         is_number = word_to_flags(value, &out->flags);

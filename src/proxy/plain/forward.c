@@ -21,7 +21,13 @@ static RARE void refuse_protected(struct client *client, const struct request *r
 
 /* --- one key, one reply --- */
 
-/* The line without noreply. Extra words that memcached tolerates are left out as well. */
+static char *put_exptime(char *out, int64_t exptime)
+{
+    return exptime < 0 ? put(out, SLICE_LIT(" -1")) : put_number(out, (uint64_t)exptime);
+}
+
+/* The line without noreply, its numbers in the usual form. Extra words that memcached tolerates are
+ * left out as well. */
 static struct slice rebuild_classic(struct worker *w, const struct request *r)
 {
     char *start = worker_scratch(w, r->line.len + 128);
@@ -29,7 +35,7 @@ static struct slice rebuild_classic(struct worker *w, const struct request *r)
     out = put_word(out, r->key);
     if (r->verb->shape == SHAPE_STORE) {
         out = put_number(out, r->flags);
-        out = put_word(out, r->exptime_text);
+        out = put_exptime(out, r->exptime);
         out = put_number(out, r->data.len);
         if (r->verb->verb == VERB_CAS) {
             out = put_number(out, r->cas);
@@ -37,7 +43,7 @@ static struct slice rebuild_classic(struct worker *w, const struct request *r)
     } else if (r->verb->shape == SHAPE_ARITH) {
         out = put_number(out, r->delta);
     } else if (r->verb->shape == SHAPE_TOUCH) {
-        out = put_word(out, r->exptime_text);
+        out = put_exptime(out, r->exptime);
     }
     out = put(out, SLICE_LIT("\r\n"));
     return slice_make(start, (size_t)(out - start));
@@ -74,7 +80,7 @@ static struct slice line_to_send(struct worker *w, const struct request *r)
     if (is_meta(r) && r->quiet) {
         return rebuild_meta(w, r);
     }
-    if (r->noreply) {
+    if (r->noreply || UNLIKELY(!r->is_usual)) {
         return rebuild_classic(w, r);
     }
     /* A line that ends in LF alone is in order as well, but servers are only given the usual form.

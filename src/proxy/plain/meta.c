@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/meta.h"
 
+#include "proto/client/request_shape.h"
 #include "proto/server/binary.h"
 #include "proxy/plain/operation.h"
 
@@ -63,18 +64,16 @@ char meta_refused_flag(const struct request *r)
 static uint64_t number_of(struct slice value)
 {
     uint64_t n = 0;
-    (void)slice_to_u64(value, &n);
+    (void)word_to_u64(value, &n);
     return n;
 }
 
 static int32_t exptime_of(struct slice value)
 {
-    bool negative = value.len > 0 && value.p[0] == '-';
-    if (negative || (value.len > 0 && value.p[0] == '+')) {
-        (void)slice_take(&value, 1);
-    }
-    uint64_t n = number_of(value);
-    return negative && n > 0 ? -1 : operation_exptime(n > INT64_MAX ? INT64_MAX : (int64_t)n);
+    int64_t exptime = 0;
+    bool is_usual;
+    (void)word_to_exptime(value, &exptime, &is_usual);
+    return operation_exptime(exptime);
 }
 
 static enum be_verb get_verb(bool touches, bool wants_time)
