@@ -13,6 +13,7 @@
 #define COUCHBASE_PORT 11210
 #define COUCHBASE_TLS_PORT 11207
 #define COUCHBASE_HTTP_PORT 8091
+#define COUCHBASE_HTTPS_PORT 18091
 #define PROXY_PORT 11220
 
 /* Adds the comma-separated addresses to config->listen. default_port 0 = each needs one of its own.

@@ -158,6 +158,12 @@ static enum verdict judge_code(uint32_t code)
     case BINARY_STATUS_NOT_MY_VBUCKET:
     case BINARY_STATUS_CONFIG_ONLY:
         return VERDICT_ELSEWHERE;
+    /* The connection logs in anew. */
+    case BINARY_STATUS_AUTH_STALE:
+    case BINARY_STATUS_AUTH_ERROR:
+    case BINARY_STATUS_NO_BUCKET:
+    case BINARY_STATUS_NOT_INITIALIZED:
+    case BINARY_STATUS_THROTTLED:
     case BINARY_STATUS_TEMPORARY:
     case BINARY_STATUS_BUSY:
     case BINARY_STATUS_NO_MEMORY:
@@ -178,8 +184,14 @@ static bool may_be_sent_again(const struct cluster *c, const struct exchange *x)
            x->op.vbucket == shard_vbucket(x->op.key, c->map->vbucket_count);
 }
 
-static enum verdict judge(const struct cluster *c, const struct exchange *x,
-                          const struct be_reply *reply)
+/* Is there no answer since the node cannot be reached? */
+static bool is_cut_off(const struct exchange *x)
+{
+    return x->failure == FAILURE_DOWN || x->failure == FAILURE_UNFIT ||
+           x->failure == FAILURE_LOST_READ;
+}
+
+static enum verdict judge(struct cluster *c, const struct exchange *x, const struct be_reply *reply)
 {
     if (!may_be_sent_again(c, x)) {
         return VERDICT_FINAL;
@@ -202,9 +214,12 @@ static enum verdict judge(const struct cluster *c, const struct exchange *x,
     default:
         return VERDICT_FINAL;
     }
-    /* There was no answer. Where the map has another node for it now, that one is asked. */
+    /* There was no answer. Where the map has another node for it now, or may have one as soon as it
+     * is asked for, that one is asked. */
     const struct node *owner = cluster_owner(c, x->op.vbucket, false);
-    return owner != NULL && &owner->server != x->server ? VERDICT_ELSEWHERE : VERDICT_FINAL;
+    bool moved = owner != NULL && &owner->server != x->server;
+    return moved || (is_cut_off(x) && cluster_may_leave(c, x->server)) ? VERDICT_ELSEWHERE
+                                                                       : VERDICT_FINAL;
 }
 
 /* Does an older change of the same key wait? Then an answer that does not show it came too early.

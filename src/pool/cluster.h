@@ -40,7 +40,8 @@ struct node {
     uint64_t map_hash; /* of the map that it sent last */
     enum handshake_durability durability; /* as it said last */
     bool no_times;                        /* it has not told a time to live */
-    struct exchange asking;               /* for its map */
+    uint64_t lost_us; /* since when it cannot be reached; 0: it can, or no request has met that */
+    struct exchange asking; /* for its map */
     bool is_asked;
 };
 TAILQ_HEAD(node_list, node);
@@ -120,6 +121,7 @@ struct cluster {
     uint64_t timer_us; /* when it fires; UINT64_MAX: it is not set */
     uint64_t ask_us;   /* when a node is to be asked for its map */
     uint64_t asked_us; /* when one was asked last */
+    uint64_t told_us;  /* the same of one that has answered */
 };
 
 /* Makes the nodes that the file names. Returns NULL with the reason in error. The context's wire
@@ -178,6 +180,9 @@ MUST_CHECK int cluster_add_seeds(struct cluster *cluster, char error[CONFIG_ERRO
 void cluster_end_nodes(struct cluster *cluster);
 /* The node of the vBucket by the map, or NULL; forward: the one that it moves to. */
 struct node *cluster_owner(const struct cluster *cluster, uint16_t vbucket, bool forward);
+/* The node cannot be reached: may it be that the cluster has let it go, and that no other node has
+ * been asked since? */
+bool cluster_may_leave(struct cluster *cluster, struct server *server);
 /* How durable the change is to be: what must last has a majority, whatever the file says. */
 enum be_durability cluster_durability(struct cluster *cluster, const struct be_operation *op);
 /* Asks a node for its map, soon. */

@@ -13,6 +13,8 @@
 #define ASK_INTERVAL_US ((uint64_t)2500000)
 /* The same when a request could not be done where the map says. */
 #define ASK_PAUSE_US ((uint64_t)100000)
+/* So long after a node was lost it may be that the others know where its keys are now. */
+#define NEWS_US ((uint64_t)500000)
 /* How often it is looked whether a node that has left owes no more answers. */
 #define LEAVE_PAUSE_US ((uint64_t)100000)
 
@@ -215,6 +217,21 @@ size_t cluster_stats(struct cluster *c, struct server_stats *out, size_t max)
     return n;
 }
 
+bool cluster_may_leave(struct cluster *c, struct server *server)
+{
+    struct node *gone = (struct node *)server;
+    const struct node *node;
+    if (gone->lost_us == 0) {
+        gone->lost_us = now_us(c);
+    }
+    bool others = false;
+    TAILQ_FOREACH(node, &c->nodes, link)
+    {
+        others = others || (node != gone && node->in_map && is_up(node));
+    }
+    return others && c->told_us < gone->lost_us && now_us(c) < gone->lost_us + NEWS_US;
+}
+
 struct node *cluster_owner(const struct cluster *c, uint16_t vbucket, bool forward)
 {
     int index = cluster_map_owner(c->map, vbucket, forward);
@@ -264,6 +281,7 @@ void cluster_learn(struct cluster *c, struct server *from, const struct handshak
     struct node *at = (struct node *)from, *node;
     size_t lack = 0, have = 0;
     cluster_collection_learn(c, hs);
+    at->lost_us = 0;
     if (hs->durability == DURABILITY_NOT_TOLD) {
         return;
     }
@@ -498,6 +516,7 @@ static void on_answer(struct exchange *x, const struct be_reply *reply)
     struct node *node = (struct node *)x->server;
     node->is_asked = false;
     if (reply->status == BE_ANSWERED) {
+        c->told_us = x->since_us;
         cluster_take_map(c, x->server, reply->value);
     }
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "config/endpoint.h"
 #include "pool/cluster.h"
 
 static const struct {
@@ -171,6 +172,23 @@ void server_set_unfit(struct server *server, const char *reason)
     memcpy(server->texts[FAILURE_UNFIT], text, sizeof text);
 }
 
+/* Of Couchbase's ports, the one that is known best is not that for data. */
+static const char *port_hint(const struct server *server)
+{
+    if (server->context->cluster == NULL) {
+        return "";
+    }
+    switch (server->config->endpoint.port) {
+    case COUCHBASE_HTTP_PORT:
+        return "; 8091 is Couchbase's port for HTTP: name the data port, 11210, or "
+               "http://HOST:8091";
+    case COUCHBASE_HTTPS_PORT:
+        return "; 18091 is Couchbase's port for HTTPS: name the data port, 11207";
+    default:
+        return "";
+    }
+}
+
 void server_log_down(struct server *server, const char *what, const char *reason)
 {
     char more[LOG_MORE_MAX];
@@ -179,7 +197,7 @@ void server_log_down(struct server *server, const char *what, const char *reason
         log_debug("backend %s: %s: %s", server->config->name, what, reason);
         return;
     }
-    log_warn("backend %s: %s: %s%s", server->config->name, what, reason, more);
+    log_warn("backend %s: %s: %s%s%s", server->config->name, what, reason, port_hint(server), more);
     server->down_logged = true;
 }
 

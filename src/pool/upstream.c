@@ -252,7 +252,7 @@ void upstream_submit(struct upstream *u, struct exchange *x)
 
 void upstream_flush(struct upstream *u)
 {
-    if (u->state == UPSTREAM_UP && !u->socket_full && !u->write_failed) {
+    if (u->state == UPSTREAM_UP && !u->socket_full && !u->write_failed && !u->is_stale) {
         upstream_write(u);
     }
 }
@@ -269,7 +269,7 @@ static void close_socket(struct upstream *u)
         close(u->fd);
         u->fd = -1;
     }
-    u->socket_full = u->write_failed = false;
+    u->socket_full = u->write_failed = u->is_stale = false;
     block_unref(&u->in);
     u->in_parsed = u->in_need = 0;
 }

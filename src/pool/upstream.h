@@ -78,6 +78,7 @@ struct upstream {
     bool is_dirty;
     bool is_reading;   /* input is being handed out: done() may submit meanwhile */
     bool socket_full;  /* write_event waits for room */
+    bool is_stale;     /* nothing more is sent: it is replaced once what was sent is answered */
     bool write_failed; /* what can still be read is read, then the connection is given up */
     bool answered;     /* this connection has proved useful */
     bool has_turn;     /* see pool/login_turn.h */

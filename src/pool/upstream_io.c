@@ -124,6 +124,7 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
     reply->caps = &server->caps;
     reply->distrust = &answer->distrust;
     u->answered = true;
+    u->is_stale = u->is_stale || answer->stale;
     if (!x->is_internal) {
         upstream_answered(u);
     }
@@ -175,7 +176,7 @@ static bool read_reply(struct upstream *u, bool *more)
         give_up(u, "an answer without a request");
         return false;
     }
-    answer.distrust = answer.displaced = false;
+    answer.distrust = answer.stale = answer.displaced = false;
     answer.now_s = server->context->now->wall_s;
     enum wire_result result = u->wire->decode(&x->op, unparsed(u), &server->caps, &answer);
     if (result == WIRE_MORE) {
@@ -199,6 +200,17 @@ static bool read_reply(struct upstream *u, bool *more)
     return hand_out(u, x, &answer, result != WIRE_PART);
 }
 
+/* Its end, where that is due: all that was wholly sent is answered. */
+static bool replace_if_stale(struct upstream *u)
+{
+    const struct exchange *x = TAILQ_FIRST(&u->queue);
+    if (LIKELY(!u->is_stale) || (x != NULL && x->end <= u->out_written)) {
+        return false;
+    }
+    upstream_lost(u, "it wants another login", false);
+    return true;
+}
+
 static bool read_replies(struct upstream *u)
 {
     bool more = false;
@@ -206,7 +218,7 @@ static bool read_replies(struct upstream *u)
         if (u->in_need > u->in->used - u->in_parsed) {
             return true;
         }
-        if (!read_reply(u, &more)) {
+        if (!read_reply(u, &more) || replace_if_stale(u)) {
             return false;
         }
     }

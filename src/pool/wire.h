@@ -99,6 +99,7 @@ enum wire_result {
 struct wire_answer {
     size_t size;    /* of the answer or part, bytes; WIRE_MORE: 0 = not known yet */
     bool distrust;  /* nothing that follows on this connection can be believed */
+    bool stale;     /* the connection is to be replaced once what was sent is answered */
     int64_t now_s;  /* set by the caller: seconds since 1970 */
     bool displaced; /* the error may be meant for a later operation with parts (BE_LINE_GET): this
                        operation's answer was dropped then, if there is such an operation */
@@ -121,7 +122,7 @@ struct wire {
                            struct slice *tail);
 
     /* Is there an answer to op at the front of the bytes? The slices of out->reply point into them.
-     * server is the one that answers. The caller has set distrust and displaced to false. */
+     * server is the one that answers. The caller has set distrust, stale and displaced to false. */
     enum wire_result (*decode)(const struct be_operation *op, struct slice bytes,
                                const struct be_caps *server, struct wire_answer *out);
 };

@@ -420,14 +420,11 @@ static struct slice encode(const struct be_operation *op, char room[WIRE_FRONT_M
     return slice_make(room, binary_format(op, room));
 }
 
-/* Statuses by which a node says that it takes nothing more on this connection. An internal error at
- * a number is how gocaves says that the value is none: others' requests must not be lost by it. */
-static bool ends_connection(enum be_verb verb, uint32_t code)
+/* Statuses by which a node says that it does nothing on this connection before another login. */
+static bool wants_login(uint32_t code)
 {
-    bool counts = verb == BE_INCR || verb == BE_DECR;
     return code == BINARY_STATUS_NO_BUCKET || code == BINARY_STATUS_AUTH_STALE ||
-           code == BINARY_STATUS_AUTH_ERROR || code == BINARY_STATUS_NOT_INITIALIZED ||
-           (code == BINARY_STATUS_INTERNAL && !counts);
+           code == BINARY_STATUS_AUTH_ERROR || code == BINARY_STATUS_NOT_INITIALIZED;
 }
 
 static RARE void explain(const struct be_operation *op, const struct be_caps *server,
@@ -441,7 +438,10 @@ static RARE void explain(const struct be_operation *op, const struct be_caps *se
              unsupported && asks_time ? "it does not tell times to live" : binary_status_text(code),
              code, unknown ? ", outcome unknown" : "");
     out->reply.text = out->text;
-    out->distrust = ends_connection(op->verb, out->reply.code);
+    /* At a number, that is how gocaves says that the value is none: others' requests must not be
+     * lost by it. */
+    out->distrust = code == BINARY_STATUS_INTERNAL && op->verb != BE_INCR && op->verb != BE_DECR;
+    out->stale = wants_login(code);
 }
 
 static NOINLINE enum wire_result decode_control(const struct be_operation *op, struct slice bytes,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/dispatch.h"
 
+#include <stdio.h>
+
 #include "proxy/bridge/bridge.h"
 #include "proxy/lists/request.h"
 #include "proxy/plain/forward.h"
@@ -77,14 +79,31 @@ static bool parse_delay(struct slice word, bool *is_positive)
     return true;
 }
 
+/* The first pool that has no flush_all, whatever allow_flush_all says, or NULL. */
+static const struct pool_config *pool_without_flush(const struct config *config)
+{
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (config->pools[i].type != POOL_MEMCACHED) {
+            return &config->pools[i];
+        }
+    }
+    return NULL;
+}
+
 static void do_flush_all(struct client *client, const struct request *request, struct block *block)
 {
     struct words words = split(request->args);
+    const struct pool_config *pool = pool_without_flush(client->worker->config);
     bool delayed = false;
     if (words.count > 1) {
         refuse(client, words.noreply, SLICE_LIT("ERROR\r\n"));
     } else if (words.count == 1 && !parse_delay(words.word[0], &delayed)) {
         refuse(client, words.noreply, SLICE_LIT("CLIENT_ERROR invalid exptime argument\r\n"));
+    } else if (pool != NULL) {
+        char text[CONFIG_NAME_MAX + 64];
+        int len = snprintf(text, sizeof text,
+                           "CLIENT_ERROR flush_all: pool %s is of type couchbase\r\n", pool->name);
+        refuse(client, words.noreply, slice_make(text, (size_t)len));
     } else if (client->worker->config->allow_flush_all != FLUSH_ALL_YES) {
         refuse(client, words.noreply,
                SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration "

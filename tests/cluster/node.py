@@ -17,6 +17,7 @@ QUIT, NOOP, VERSION, APPEND, PREPEND, TOUCH, GAT = 0x07, 0x0A, 0x0B, 0x0E, 0x0F,
 HELLO, SASL_LIST, SASL_AUTH, SASL_STEP = 0x1F, 0x20, 0x21, 0x22
 SELECT_BUCKET, GET_META, GET_CONFIG, GET_ERROR_MAP = 0x89, 0xA0, 0xB5, 0xFE
 GET_COLLECTION_ID = 0xBB
+AUTH_STALE = 0x1F
 NOT_MY_VBUCKET, NO_BUCKET, INVALID, AUTH_ERROR, NO_ACCESS = 0x07, 0x08, 0x04, 0x20, 0x24
 UNKNOWN, NOT_SUPPORTED, IMPOSSIBLE = 0x81, 0x83, 0xA1
 UNKNOWN_COLLECTION, UNKNOWN_SCOPE = 0x88, 0x8C
@@ -83,6 +84,7 @@ class Connection:
         self.features = set()
         self.login = None
         self.authenticated = False
+        self.expired = False  # the login: nothing is done before another one
         self.bucket = None
 
     def _read(self, size):
@@ -193,6 +195,8 @@ class Connection:
         """Refuses what this node must not do now. Returns the level of durability, or 0."""
         if not self.authenticated:
             raise Refused(NO_ACCESS)
+        if self.expired:
+            raise Refused(AUTH_STALE)
         if self.bucket is None:
             raise Refused(NO_BUCKET)
         if COLLECTIONS in self.features:
@@ -336,6 +340,16 @@ class Node:
                 connection.sock.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
+
+    def expire(self):
+        """All logins, as when a password has changed."""
+        for connection in self.connections.copy():
+            connection.expired = True
+
+    def unselect(self):
+        """No connection has a bucket any more, as when it is deleted on a node that leaves."""
+        for connection in self.connections.copy():
+            connection.bucket = None
 
     def silence(self):
         self.awake.clear()

@@ -214,6 +214,73 @@ static void no_request_comes_after_a_later_one(void **state)
     assert_int_equal(other.reply.status, BE_STORED);
 }
 
+/* It does nothing more before another login, and says so to each request: none was done. */
+static void a_node_that_wants_another_login(void **state)
+{
+    static const char *const commands[] = {"expire 0", "unselect 0"};
+    (void)state;
+    struct probe first, probes[9], last;
+    char key[32];
+    choose_key(key, 0);
+    for (int round = 0; round < 2; round++) {
+        ask(&first, BE_SET, key, "");
+        fake_cluster_tell(commands[round]);
+        for (int i = 0; i < 9; i++) {
+            static const char *const words[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
+            submit(&probes[i], BE_APPEND, key, words[i]);
+        }
+        for (int i = 0; i < 9; i++) {
+            until(&probes[i].done);
+            assert_int_equal(probes[i].reply.status, BE_STORED);
+        }
+        ask(&last, BE_FETCH, key, "");
+        assert_string_equal(last.value, "123456789");
+    }
+    assert_int_equal(metric_get(&metrics, METRIC_backend_connects), NODES + 2);
+    assert_int_equal(metric_get(&metrics, METRIC_outcomes_unknown), 0);
+}
+
+static size_t nodes_up(void)
+{
+    struct server_stats stats[POOL_SERVERS_MAX];
+    size_t n = pool_stats(pool, stats, POOL_SERVERS_MAX), up = 0;
+    for (size_t i = 0; i < n; i++) {
+        up += strcmp(stats[i].state, "up") == 0;
+    }
+    return up;
+}
+
+static void stop_one_of(const char *command, size_t up)
+{
+    while (nodes_up() != up) {
+        turn();
+    }
+    fake_cluster_tell(command);
+    while (nodes_up() == up) {
+        turn();
+    }
+}
+
+/* What cannot be sent there goes where the next map says, though the proxy has not heard of it. */
+static void a_node_that_leaves_takes_no_request_along(void **state)
+{
+    (void)state;
+    struct probe probe;
+    char key[32];
+    for (int node = 2; node > 0; node--) {
+        choose_key(key, node);
+        assert_int_equal(ask(&probe, BE_SET, key, "x"), BE_STORED);
+        fake_cluster_tell(node == 2 ? "failover 2" : "failover 1");
+        stop_one_of(node == 2 ? "stop 2" : "stop 1", (size_t)node + 1);
+        assert_int_equal(ask(&probe, BE_SET, key, "y"), BE_STORED);
+    }
+    /* The cluster knows of nothing: that is heard once, and then errors come at once. */
+    choose_key(key, 0);
+    fake_cluster_tell("add");
+    stop_one_of("stop 0", 2);
+    assert_int_equal(ask(&probe, BE_SET, key, "x"), BE_DOWN);
+}
+
 static void withdrawn_while_it_waits(void **state)
 {
     (void)state;
@@ -758,6 +825,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(before_the_first_map, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_ones_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(no_request_comes_after_a_later_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_that_wants_another_login, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_that_leaves_takes_no_request_along, setup, teardown),
         cmocka_unit_test_setup_teardown(withdrawn_while_it_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(more_may_wait_than_there_is_room_for, setup, teardown),
         cmocka_unit_test_setup_teardown(the_end_of_the_pool_ends_what_waits, setup, teardown),

@@ -439,7 +439,7 @@ static struct wire_answer decode(struct fixture *f, enum be_verb verb, uint16_t 
 {
     struct be_operation op = {.verb = verb, .key = SLICE_LIT("k"), .opaque = 42};
     const struct be_caps caps = {.server_name = "db:11210"};
-    struct wire_answer answer = {.now_s = 0};
+    struct wire_answer answer = {.now_s = 0, .stale = false};
     f->in_len = 0;
     say(f, binary_opcode(verb), status, 42, "");
     assert_int_equal(wire_couchbase.decode(&op, slice_make(f->in, f->in_len), &caps, &answer),
@@ -459,7 +459,7 @@ static void refusals_name_the_node_and_the_reason(void **state)
         a.text, "backend db:11210: the durable write was not confirmed (0xa3), outcome unknown");
     assert_int_equal(a.reply.status, BE_LOST);
     a = decode(f, BE_SET, 0x1f);
-    assert_true(a.reply.status == BE_REFUSED && a.distrust);
+    assert_true(a.reply.status == BE_REFUSED && !a.distrust && a.stale);
     a = decode(f, BE_SET, 0x84);
     assert_true(a.reply.status == BE_LOST && a.distrust);
     a = decode(f, BE_INCR, 0x84);

@@ -103,6 +103,7 @@ def test_what_there_is_not(conn):
     assert conn.cmd("md a I") == b"CLIENT_ERROR flag I of md" + no
     assert conn.cmd("ma a T0") == b"CLIENT_ERROR flag T of ma" + no
     assert conn.cmd("me a") == b"CLIENT_ERROR me" + no
+    assert conn.cmd("flush_all") == b"CLIENT_ERROR flush_all" + no
     assert conn.cmd("mn") == b"MN"
 
 

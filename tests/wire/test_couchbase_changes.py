@@ -209,7 +209,8 @@ def test_vbuckets_without_a_node_fail_at_once(cluster, conn, daemon):
     assert log.count("21 of 64 vBuckets have no node") == 1 and log.count("have no node") == 1
 
 
-@pytest.mark.parametrize("status", [0x07, 0x09, 0x0D, 0x82, 0x85, 0x86, 0xA2, 0xA4])
+@pytest.mark.parametrize(
+    "status", [0x07, 0x08, 0x09, 0x0C, 0x0D, 0x1F, 0x20, 0x25, 0x82, 0x85, 0x86, 0xA2, 0xA4])
 def test_what_passes_is_not_seen(cluster, conn, status):
     (key,) = keys_of(cluster, 0, 1)
     cluster.nodes[0].refusals += [status] * 3
@@ -234,7 +235,11 @@ def test_what_does_not_pass_ends_with_the_timeout(cluster, conn, status, text):
 @pytest.mark.parametrize("status, text", [
     (0x04, b"invalid arguments (0x4)"),
     (0x24, b"the user has no access (0x24)"),
+    (0x26, b"the node does not have the encryption key (0x26)"),
     (0x30, b"rate limit of data sent (0x30)"),
+    (0x35, b"the bucket is as large as it may be: it takes no more data (0x35)"),
+    (0x38, b"too little room on a node's disk: the bucket takes no more data (0x38)"),
+    (0x80, b"the server does not know a frame of this request (0x80)"),
     (0x81, b"the server does not know this request (0x81)"),
     (0xA1, b"too few nodes for a durable change: add some, or lower the bucket's replicas (0xa1)"),
     (0xA3, b"the durable write was not confirmed (0xa3), outcome unknown"),
@@ -287,6 +292,14 @@ def test_no_node_answers(cluster, start_daemon, tmp_path):
         no = b"SERVER_ERROR pool documents: no node has answered yet, nothing done"
         assert conn.set("a", "x") == no
         assert conn.cmd("get a") == no
+
+
+def test_the_port_for_http_is_no_data_port(start_daemon, tmp_path, cluster):
+    """Such a server waits for the end of a line, and says nothing."""
+    config = sections(cluster, tmp_path, connect_timeout_ms=200)
+    config["pool documents"]["servers"] = "127.0.0.1:8091"
+    daemon = start_daemon(config=config)
+    daemon.wait_for_log("cannot connect: .*; 8091 is Couchbase's port for HTTP: name the data port")
 
 
 def test_a_wrong_password(cluster, start_daemon, tmp_path):

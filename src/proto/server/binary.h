@@ -72,20 +72,29 @@ enum binary_opcode {
     STATUS(0x07, NOT_MY_VBUCKET, "another node has this key") \
     STATUS(0x08, NO_BUCKET, "no bucket is selected") \
     STATUS(0x09, LOCKED, "the document is locked") \
+    STATUS(0x0c, THROTTLED, "the bucket has used up its share for now") \
     STATUS(0x0d, CONFIG_ONLY, "this node serves no documents yet") \
     STATUS(0x1f, AUTH_STALE, "the login has expired") \
     STATUS(0x20, AUTH_ERROR, "the login is refused") \
     STATUS(0x21, AUTH_CONTINUE, "the login is not complete") \
     STATUS(0x22, OUT_OF_RANGE, "out of range") \
+    STATUS(0x23, ROLLBACK, "rollback") \
     STATUS(0x24, NO_ACCESS, "the user has no access") \
     STATUS(0x25, NOT_INITIALIZED, "the node is not initialized") \
+    STATUS(0x26, NO_ENCRYPTION_KEY, "the node does not have the encryption key") \
+    STATUS(0x27, CHECKSUM, "a checksum does not match") \
     STATUS(0x30, RATE_INGRESS, "rate limit of data sent") \
     STATUS(0x31, RATE_EGRESS, "rate limit of data received") \
     STATUS(0x32, RATE_CONNECTIONS, "limit of connections") \
     STATUS(0x33, RATE_REQUESTS, "rate limit of requests") \
+    STATUS(0x35, BUCKET_FULL, "the bucket is as large as it may be: it takes no more data") \
+    STATUS(0x36, RESIDENT_RATIO, \
+           "too little of the bucket fits into memory: it takes no more data") \
+    STATUS(0x37, NODE_FULL, "a node has as much of the bucket as it may: it takes no more data") \
+    STATUS(0x38, DISK_FULL, "too little room on a node's disk: the bucket takes no more data") \
     STATUS(0x50, PAUSED, "the bucket is paused") \
     STATUS(0x51, CANCELLED, "cancelled by the server") \
-    STATUS(0x80, ROLLBACK, "rollback") \
+    STATUS(0x80, UNKNOWN_FRAME, "the server does not know a frame of this request") \
     STATUS(0x81, UNKNOWN_COMMAND, "the server does not know this request") \
     STATUS(0x82, NO_MEMORY, "out of memory") \
     STATUS(0x83, NOT_SUPPORTED, "the server does not support this request") \
