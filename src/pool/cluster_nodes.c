@@ -350,6 +350,21 @@ static bool has_problem(const struct cluster_map *map, const char *problem)
     return false;
 }
 
+/* Most changes of lists need a majority of the copies: who begins with one node meets that first.
+ */
+static void tell_short(const struct cluster *c, const struct cluster_map *map)
+{
+    if (map->short_count > 0 && (c->map == NULL || c->map->short_count == 0)) {
+        log_warn("pool %s: %zu of %zu vBuckets have too few copies for durable changes, without "
+                 "which there are no new lists: %s",
+                 c->context->config->name, map->short_count, map->vbucket_count,
+                 map->node_count == 1
+                     ? "the bucket is to have replicas, and the cluster has one node: set the "
+                       "replicas to 0 and rebalance, or add a node"
+                     : "rebalance the cluster, or add a node");
+    }
+}
+
 /* What is new with a map: of its way to name nodes, and of nodes that it does not show the way to.
  */
 static void tell_news(const struct cluster *c, const struct cluster_map *map,
@@ -363,6 +378,7 @@ static void tell_news(const struct cluster *c, const struct cluster_map *map,
         log_info("pool %s: the nodes' addresses are those of the network %s, as %s is one", pool,
                  map->network[0] == '\0' ? "default" : map->network, from->name);
     }
+    tell_short(c, map);
     for (size_t i = 0; i < map->node_count; i++) {
         const char *problem = map->nodes[i].problem;
         if (problem[0] != '\0' && !has_problem(c->map, problem)) {
@@ -424,6 +440,7 @@ static void use_map(struct cluster *c, struct cluster_map *map, const struct ser
         if (c->of_map[i] != NULL) {
             c->of_map[i]->in_map = true;
             c->of_map[i]->leaving = false;
+            c->of_map[i]->server.caps.is_alone = map->node_count == 1;
         }
     }
     TAILQ_FOREACH(node, &c->nodes, link)

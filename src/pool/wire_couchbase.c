@@ -427,16 +427,27 @@ static bool wants_login(uint32_t code)
            code == BINARY_STATUS_AUTH_ERROR || code == BINARY_STATUS_NOT_INITIALIZED;
 }
 
+static const char *status_text(const struct be_operation *op, uint32_t code,
+                               const struct be_caps *server)
+{
+    bool unsupported = code == BINARY_STATUS_UNKNOWN_COMMAND || code == BINARY_STATUS_NOT_SUPPORTED;
+    if (unsupported && (op->verb == BE_GET || op->verb == BE_TIME)) {
+        return "it does not tell times to live";
+    }
+    if (code == BINARY_STATUS_DURABILITY_IMPOSSIBLE && server->is_alone) {
+        return "no durable change is possible with one node and a bucket that is to have replicas: "
+               "set these to 0, or add a node";
+    }
+    return binary_status_text(code);
+}
+
 static RARE void explain(const struct be_operation *op, const struct be_caps *server,
                          struct wire_answer *out)
 {
     uint32_t code = out->reply.code;
     bool unknown = out->reply.status == BE_LOST;
-    bool unsupported = code == BINARY_STATUS_UNKNOWN_COMMAND || code == BINARY_STATUS_NOT_SUPPORTED;
-    bool asks_time = op->verb == BE_GET || op->verb == BE_TIME;
     snprintf(out->text, sizeof out->text, "backend %s: %s (0x%x)%s", server->server_name,
-             unsupported && asks_time ? "it does not tell times to live" : binary_status_text(code),
-             code, unknown ? ", outcome unknown" : "");
+             status_text(op, code, server), code, unknown ? ", outcome unknown" : "");
     out->reply.text = out->text;
     /* At a number, that is how gocaves says that the value is none: others' requests must not be
      * lost by it. */

@@ -115,7 +115,9 @@ class Cluster:
         place = {index: i for i, index in enumerate(self.members)}
         own = lambda i: self.nodes[i] is node and self.own_host == "127.0.0.1"
         host = {i: "$HOST" if own(i) else self.own_host for i in self.members}
-        rows = lambda owners: [[place.get(owner, -1), -1] for owner in owners]
+        count = len(self.members)
+        other = lambda i: (i + 1) % count if i >= 0 and count > 1 else -1
+        rows = lambda owners: [[i, other(i)] for i in (place.get(owner, -1) for owner in owners)]
         buckets = {
             "hashAlgorithm": "CRC",
             "numReplicas": 1,

@@ -63,6 +63,7 @@ static void nodes_and_vbuckets(void **state)
     expect_node(map, 0, "10.0.0.1", 11210);
     expect_node(map, 1, "10.0.0.2", 11210);
     assert_int_equal(map->vbucket_count, 4);
+    assert_int_equal(map->short_count, 1);
     static const int owners[] = {0, 1, -1, 1};
     for (uint16_t i = 0; i < 4; i++) {
         assert_int_equal(cluster_map_owner(map, i, false), owners[i]);

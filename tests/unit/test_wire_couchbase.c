@@ -466,6 +466,10 @@ static void refusals_name_the_node_and_the_reason(void **state)
     assert_true(a.reply.status == BE_LOST && !a.distrust);
     a = decode(f, BE_DECR, 0x84);
     assert_true(a.reply.status == BE_LOST && !a.distrust);
+    a = decode(f, BE_ADD, 0xa1);
+    assert_string_equal(a.text,
+                        "backend db:11210: too few nodes for a durable change: add some, or lower "
+                        "the bucket's replicas (0xa1)");
     a = decode(f, BE_DELETE, 0);
     assert_int_equal(a.reply.status, BE_DELETED);
 }

@@ -81,14 +81,22 @@ def test_a_failover_that_loses_changes_damages_no_list(cluster, start):
         assert conn.stats()["list_damaged"] == "0"
 
 
-def test_too_few_nodes_for_what_must_last(start):
-    with Cluster(nodes=1) as cluster, start(cluster).conn() as conn:
-        text = b"too few nodes for a durable change: add some, or lower the bucket's replicas (0xa1)"
-        assert conn.cmd("ladd l a") == b"SERVER_ERROR backend 127.0.0.1:%d: " % cluster.nodes[0].port + text
-        assert conn.cmd("lget l") == b"END"
-        cluster.add_node()
-        assert conn.cmd("ladd l a") == b"STORED"
-        assert conn.lget("l") == [b"a"]
+def test_one_node_and_a_bucket_that_is_to_have_replicas(start):
+    """As a new cluster is: plain items work, new lists do not, and both log and answer say why."""
+    with Cluster(nodes=1) as cluster:
+        daemon = start(cluster)
+        with daemon.conn() as conn:
+            assert conn.set("k", "x") == b"STORED"
+            answer = conn.cmd("ladd fruit apple")
+            assert conn.cmd("lget fruit") == b"END"
+            assert answer.startswith(b"SERVER_ERROR backend 127.0.0.1:")
+            assert (b"no durable change is possible with one node and a bucket that is to have "
+                    b"replicas: set these to 0, or add a node (0xa1)") in answer
+            daemon.wait_for_log("64 of 64 vBuckets have too few copies for durable changes, .*"
+                                "the cluster has one node: set the replicas to 0 and rebalance")
+            cluster.add_node()
+            cluster.rebalance()
+            wait_until("it works", lambda: conn.cmd("ladd fruit apple") == b"STORED")
 
 
 def test_a_durable_change_that_is_not_confirmed(cluster, start):
@@ -112,3 +120,21 @@ def test_nodes_without_durable_changes(cluster, start):
         conn.cmd("lcompact l")
         assert conn.lget("l") == [item for item in items if item != b"item-5"]
     assert daemon.log().count("its nodes have no durable changes") == 1
+
+
+def test_a_list_of_which_a_document_is_not_there(cluster, start):
+    """As where a backup or another cluster has only a part of it: each look at it says so."""
+    with start(cluster).conn() as conn:
+        for i in range(200):
+            assert conn.cmd(f"ladd l item-{i}") == b"STORED"
+        assert conn.cmd("lcompact l") == b"OK"
+        names = [key for vb in cluster.vbuckets for key in list(vb.documents) if key.startswith(b"l#") and key != b"l#"]
+        assert names
+    for vb in cluster.vbuckets:
+        for name in names:
+            vb.documents.pop(name, None)
+    with start(cluster).conn() as conn:
+        assert b"SERVER_ERROR list damaged: sublist l#" in conn.cmd("lget l")
+        assert b"SERVER_ERROR list damaged: sublist l#" in conn.cmd("lstat l")
+        assert conn.cmd("lset l new") == b"STORED"
+        assert conn.lget("l") == [b"new"]

@@ -111,6 +111,7 @@ struct be_caps {
     uint64_t item_size_max; /* bytes; 0 = not known */
     bool cas_enabled;
     bool rolls_back; /* a failover may take changes back that were answered and not durable */
+    bool is_alone;   /* its cluster has no other node */
     const char *server_name; /* for error texts; lives as long as the pool */
 };
 

@@ -296,28 +296,43 @@ static int read_nodes(const struct reader *r, struct json_object *root, struct j
 /* --- vBuckets -----------------------------------------------------------------------------------
  */
 
-/* Of each row the first number, which is the active node's. Replicas are checked as well. */
-static int read_rows(const struct reader *r, struct json_object *rows, int16_t **owners)
+/* One row: the active node's number, then those of the replicas. Returns how many copies there are
+ * of those that there are to be, or -1. */
+static int read_row(const struct reader *r, struct json_object *row, size_t vbucket, int16_t *owner,
+                    size_t *wanted)
+{
+    int present = 0;
+    *wanted = json_object_is_type(row, json_type_array) ? json_object_array_length(row) : 0;
+    if (*wanted == 0) {
+        return fail(r, "has a vBucket %zu without a server", vbucket);
+    }
+    for (size_t i = 0; i < *wanted; i++) {
+        struct json_object *index = json_object_array_get_idx(row, i);
+        int64_t node =
+            json_object_is_type(index, json_type_int) ? json_object_get_int64(index) : INT64_MAX;
+        if (node < -1 || node >= (int64_t)r->map->node_count) {
+            return fail(r, "gives vBucket %zu to a server that is not in its list", vbucket);
+        }
+        *owner = i == 0 ? (int16_t)node : *owner;
+        present += node >= 0;
+    }
+    return present;
+}
+
+/* short_count: as in struct cluster_map. */
+static int read_rows(const struct reader *r, struct json_object *rows, int16_t **owners,
+                     size_t *short_count)
 {
     size_t count = r->map->vbucket_count;
     *owners = calloc(count, sizeof **owners);
     CHECK(*owners != NULL);
     for (size_t i = 0; i < count; i++) {
-        struct json_object *row = json_object_array_get_idx(rows, i);
-        size_t copies =
-            json_object_is_type(row, json_type_array) ? json_object_array_length(row) : 0;
-        if (copies == 0) {
-            return fail(r, "has a vBucket %zu without a server", i);
+        size_t wanted;
+        int present = read_row(r, json_object_array_get_idx(rows, i), i, &(*owners)[i], &wanted);
+        if (present < 0) {
+            return -1;
         }
-        for (size_t j = 0; j < copies; j++) {
-            struct json_object *index = json_object_array_get_idx(row, j);
-            int64_t node = json_object_is_type(index, json_type_int) ? json_object_get_int64(index)
-                                                                     : INT64_MAX;
-            if (node < -1 || node >= (int64_t)r->map->node_count) {
-                return fail(r, "gives vBucket %zu to a server that is not in its list", i);
-            }
-            (*owners)[i] = j == 0 ? (int16_t)node : (*owners)[i];
-        }
+        *short_count += (*owners)[i] >= 0 && (size_t)present < wanted / 2 + 1;
     }
     return 0;
 }
@@ -337,12 +352,13 @@ static int read_vbuckets(const struct reader *r, struct json_object *buckets)
         return fail(r, "has %zu vBuckets; expected a power of two up to %d", map->vbucket_count,
                     CLUSTER_VBUCKETS_MAX);
     }
-    if (read_rows(r, rows, &map->owners) < 0) {
+    if (read_rows(r, rows, &map->owners, &map->short_count) < 0) {
         return -1;
     }
+    size_t ignored = 0;
     /* A hint for the time of a rebalance: one of another size says nothing. */
     return forward != NULL && json_object_array_length(forward) == map->vbucket_count
-               ? read_rows(r, forward, &map->forward)
+               ? read_rows(r, forward, &map->forward, &ignored)
                : 0;
 }
 

@@ -41,6 +41,7 @@ struct cluster_map {
     size_t node_count;                     /* at least one of them can be reached */
     struct cluster_node *nodes;
     size_t vbucket_count; /* a power of two */
+    size_t short_count;   /* those that have a node, and less than a majority of their copies */
     int16_t *owners;      /* of each vBucket: an index of nodes, or -1: none at present */
     int16_t *forward;     /* where it is moving to, in a rebalance; or NULL */
 };
