@@ -27,9 +27,10 @@ static struct place place_of(const struct list_policy *policy, const struct plac
 
 bool bridge_uses(const struct list_policy *policy, const struct config_key *key)
 {
-    bool flags = slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_in")) ||
-                 slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_out"));
-    return !flags || policy->prefix_len == 0 || policy->bridge != BRIDGE_NO;
+    bool own = slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_in")) ||
+               slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_out")) ||
+               slice_equal(slice_of(key->name), SLICE_LIT("bridge_last_delimiter"));
+    return !own || policy->prefix_len == 0 || policy->bridge != BRIDGE_NO;
 }
 
 static int check_without(const struct list_policy *policy, const struct place *place)

@@ -206,6 +206,7 @@ struct list_policy {
     enum list_bridge bridge;
     struct flag_set bridge_flags_in; /* of values that are taken for text */
     uint32_t bridge_flags_out;       /* of answers */
+    bool bridge_last_delimiter;      /* behind the last item of an answer, too */
     int deleted_delimiter, add_sign, delete_sign, closed_mark; /* bytes, 0..255 */
     /* Names of items, with one %s for the list's key; behind sublist_name and slot_name stands a
      * number. */

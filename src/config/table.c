@@ -231,6 +231,8 @@ static const struct config_key keys[] = {
      "flags of the values that a bridge takes, comma-separated; it refuses others as serialised or compressed"},
     {LISTS("bridge_flags_out", bridge_flags_out), TYPE_COUNT, 0, UINT32_MAX, "0", "", NULL,
      "flags of the values that a bridge answers"},
+    {LISTS("bridge_last_delimiter", bridge_last_delimiter), TYPE_YES_NO, 0, 0, "no", "", NULL,
+     "whether the values that a bridge answers end with the delimiter, as hand-made lists do"},
 
     {LISTS("dialect", dialect), TYPE_WORD, 0, 0, "native", "", dialects,
      "the format that lists are stored in: native, or one that applications keep by hand"},

@@ -48,6 +48,10 @@ static void test_flags(void **state)
     refused(SERVERS "[lists b-]\nbridge_flags_in = 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n",
             ":4: bridge_flags_in: '17' is one too many; expected 1 to 16 numbers of at most 32 "
             "bits, comma-separated");
+    refused(
+        SERVERS "[lists b-]\nbridge_last_delimiter = yes\n",
+        ":4: [lists b-]: bridge_last_delimiter: bridge = no does not use it; expected with bridge "
+        "= yes");
     refused(SERVERS "[lists b-]\nbridge_flags_out = 1\n",
             ":4: [lists b-]: bridge_flags_out: bridge = no does not use it; expected with bridge = "
             "yes");

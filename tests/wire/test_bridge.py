@@ -3,6 +3,7 @@
 
 import pytest
 
+from harness import Conn
 from test_bridge_support import BRIDGES, LISTS, encoded, fill, store
 
 pytestmark = pytest.mark.config(**BRIDGES)
@@ -19,6 +20,30 @@ def test_append_adds_and_prepend_deletes(conn, key):
     assert conn.lget(key) == [b"a", b"c"]
     conn.cmd(f"ladd {key} d")
     assert conn.get(key) == b"a,c,d"
+
+
+def test_old_code_by_hand_finds_the_delimiter_behind_the_last_item(conn, memcached):
+    """It puts its own behind what it has read, and takes out an item with its delimiter."""
+    key, text = "h-x", b"user-1234,user-222,user-987,"
+    assert conn.get(key) is None
+    with Conn(memcached.port) as plain:
+        assert plain.set(key, text) == b"STORED"
+        assert conn.get(key) == text
+
+        def change(with_what):
+            (_, words, value), = conn.values(f"gets {key}")
+            value = with_what(value)
+            assert store(conn, "cas", key, value, tail=f" {words[2]}") == b"STORED"
+            assert plain.get(key) == value
+            assert conn.get(key) == (value or None)
+
+        change(lambda value: value + b"user-5,")
+        change(lambda value: value.replace(b"user-987,", b""))
+        assert plain.get(key) == b"user-1234,user-222,user-5,"
+        assert conn.cmd(f"mg {key} s") == b"HD s26"
+        assert conn.lget(key) == [b"user-1234", b"user-222", b"user-5"]
+        change(lambda value: b"")
+        assert conn.lget(key) == []
 
 
 def test_another_delimiter(conn):

@@ -12,6 +12,7 @@ BRIDGES = {
     "lists g-": {"bridge": "yes", "dialect": "signed", "delimiter": "|"},
     "lists f-": {"bridge": "yes", "dialect": "flip"},
     "lists o-": {"bridge": "yes", "dialect": "ring"},
+    "lists h-": {"bridge": "yes", "dialect": "simple", "bridge_last_delimiter": "yes"},
     "lists t-": {"bridge": "yes", "bridge_flags_in": "0, 7", "bridge_flags_out": 5},
 }
 LISTS = ("b-x", "r-x", "s-x", "f-x")  # whose delimiter is a comma

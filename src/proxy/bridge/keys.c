@@ -47,6 +47,7 @@ static void emit_list(struct call_part *c, struct chain *out)
         pending_note_failure(p, line);
     } else if (c->call.status == LIST_OK) {
         metric_inc(m, METRIC_get_hits);
+        bridge_complete(c);
         list_reply_value(&c->call, bridge_flags(c), wants_cas(&p->request), out);
     } else {
         metric_inc(m, METRIC_get_misses);

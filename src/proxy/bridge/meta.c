@@ -104,6 +104,7 @@ static void answer_read(struct call_part *c, const struct bridge_request *b, boo
         }
         return;
     }
+    bridge_complete(c);
     if (!b->wants_value) {
         chain_copy_slice(out, SLICE_LIT("HD"));
         add_flags(c, true, out);

@@ -112,5 +112,14 @@ static inline uint32_t bridge_flags(const struct call_part *c)
 {
     return c->call.policy->bridge_flags_out;
 }
+/* Completes the items of an answer, once, before they are sent or measured. */
+static inline void bridge_complete(struct call_part *c)
+{
+    const struct list_policy *policy = c->call.policy;
+    char delimiter = bridge_delimiter(policy);
+    if (policy->bridge_last_delimiter && c->call.answer.bytes > 0) {
+        chain_copy(&c->call.answer, &delimiter, 1);
+    }
+}
 
 #endif
