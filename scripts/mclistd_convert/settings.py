@@ -11,8 +11,8 @@ SHARED = [
     word.encode()
     for word in (
         "dialect migrate delimiter deleted_delimiter add_sign delete_sign closed_mark add_name "
-        "delete_name a_name b_name active_name sublist_name seq_name slot_name capacity stamp "
-        "placement on_missing"
+        "delete_name a_name b_name active_name sublist_name seq_name slot_name capacity slot "
+        "counter_wraps placement on_missing"
     ).split()
 ]
 ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")

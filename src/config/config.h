@@ -214,13 +214,14 @@ struct list_policy {
     char a_name[CONFIG_NAME_MAX + 1], b_name[CONFIG_NAME_MAX + 1], active_name[CONFIG_NAME_MAX + 1];
     char sublist_name[CONFIG_NAME_MAX + 1];
     char seq_name[CONFIG_NAME_MAX + 1], slot_name[CONFIG_NAME_MAX + 1];
-    uint32_t capacity;       /* of a ring, entries */
-    bool stamp;              /* a ring's entries carry the time */
-    uint32_t compact_chance; /* one in so many reads that find something to fold; 0 = none */
-    uint8_t name_bytes_max;  /* longest name that the pool takes; set by config_finish */
-    uint8_t key_bytes_max;   /* longest key whose items all have names that memcached takes; set by
-                                config_finish */
-    uint32_t line;           /* where the section begins in the file; 0 = not from a file */
+    uint32_t capacity;              /* of a ring, entries */
+    char slot[CONFIG_NAME_MAX + 1]; /* what a slot of a ring holds: dialect/ring/slot.h */
+    bool counter_wraps;             /* a ring's clients set the counter back at capacity */
+    uint32_t compact_chance;        /* one in so many reads that find something to fold; 0 = none */
+    uint8_t name_bytes_max;         /* longest name that the pool takes; set by config_finish */
+    uint8_t key_bytes_max; /* longest key whose items all have names that memcached takes; set by
+                              config_finish */
+    uint32_t line;         /* where the section begins in the file; 0 = not from a file */
     uint32_t given_line[CONFIG_KEYS_MAX]; /* for this prefix; 0 = inherited */
 };
 

@@ -96,14 +96,16 @@ static int check_words(const struct list_policy *policy, const struct place *pla
         return refuse(&exact, "migrate = native is for lists of another dialect; expected "
                               "migrate = no with dialect = native");
     }
-    if (policy->migrate == MIGRATE_NATIVE && policy->order == ORDER_RECENT) {
+    /* A ring puts each item at the end, and has no more than its slots. */
+    bool ring = policy->dialect == DIALECT_RING;
+    if (policy->migrate == MIGRATE_NATIVE && policy->order == ORDER_RECENT && !ring) {
         exact = place_of(policy, place, key_of("order"), key_of("migrate"));
         return refuse(&exact,
                       "order = recent: dialect = %s keeps items in their places; expected "
                       "order = added until migrate = native is over",
                       word_of(policy));
     }
-    if (policy->migrate == MIGRATE_NATIVE && policy->max_items != 0) {
+    if (policy->migrate == MIGRATE_NATIVE && policy->max_items != 0 && !ring) {
         exact = place_of(policy, place, key_of("max_items"), key_of("migrate"));
         return refuse(&exact,
                       "max_items: dialect = %s has lists of any length; expected max_items = 0 "
@@ -116,6 +118,37 @@ static int check_words(const struct list_policy *policy, const struct place *pla
                       "on_missing = refuse is for dialect = native only; expected create "
                       "with dialect = %s",
                       word_of(policy));
+    }
+    return 0;
+}
+
+/* What the slots of a ring hold. */
+static int check_entries(const struct list_policy *policy, const struct place *place)
+{
+    struct place exact;
+    if (policy->dialect != DIALECT_RING) {
+        return 0;
+    }
+    if (policy->counter_wraps && strstr(policy->slot, "%n") != NULL) {
+        exact = place_of(policy, place, key_of("slot"), key_of("counter_wraps"));
+        return refuse(&exact,
+                      "slot = %s: numbers of a counter that is set back tell nothing; "
+                      "expected no %%n with counter_wraps = yes",
+                      policy->slot);
+    }
+    if (policy->delimiter > 0 && policy->delimiter != '%' &&
+        strchr(policy->slot, policy->delimiter) != NULL) {
+        exact = place_of(policy, place, key_of("slot"), key_of("delimiter"));
+        return refuse(&exact, "slot = %s holds the delimiter of lget; expected another delimiter",
+                      policy->slot);
+    }
+    if (policy->migrate == MIGRATE_NATIVE && policy->max_items != 0 &&
+        policy->max_items < policy->capacity) {
+        exact = place_of(policy, place, key_of("max_items"), key_of("capacity"));
+        return refuse(&exact,
+                      "max_items (%u) is less than capacity (%u), and entries would go; "
+                      "expected as much until migrate = native is over",
+                      policy->max_items, policy->capacity);
     }
     return 0;
 }
@@ -361,8 +394,8 @@ static int fill_key_bytes_max(struct list_policy *policy, const struct place *pl
 int dialect_check(struct list_policy *policy, const struct place *place)
 {
     if (check_unused(policy, place) != 0 || check_words(policy, place) != 0 ||
-        check_bytes(policy, place) != 0 || check_names(policy, place) != 0 ||
-        check_own_key(policy, place) != 0) {
+        check_entries(policy, place) != 0 || check_bytes(policy, place) != 0 ||
+        check_names(policy, place) != 0 || check_own_key(policy, place) != 0) {
         return -1;
     }
     return fill_key_bytes_max(policy, place);

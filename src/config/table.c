@@ -269,8 +269,10 @@ static const struct config_key keys[] = {
      "name of a slot, in front of its number"},
     {LISTS_OF(BIT(RING), "capacity", capacity), TYPE_COUNT, 1, 1000000, "100", "", NULL,
      "slots of a ring, which keeps so many of the last entries"},
-    {LISTS_OF(BIT(RING), "stamp", stamp), TYPE_YES_NO, 0, 0, "no", "", NULL,
-     "whether the proxy writes the time behind each entry of a ring"},
+    {LISTS_OF(BIT(RING), "slot", slot), TYPE_ENTRY, 0, 0, "%n %v", "", NULL,
+     "what a slot holds: %v, the item; %n, the number of the entry, first or last; %t, its time"},
+    {LISTS_OF(BIT(RING), "counter_wraps", counter_wraps), TYPE_YES_NO, 0, 0, "no", "", NULL,
+     "whether clients set the counter back at capacity; no: it counts on"},
 };
 /* clang-format on */
 

@@ -25,6 +25,7 @@ enum config_type {
     TYPE_DELIMITER, /* int: a byte, or -1 for none */
     TYPE_BYTE,      /* int: a byte, max = 1 when letters and digits are refused */
     TYPE_TEMPLATE,  /* char[CONFIG_NAME_MAX + 1] with one %s */
+    TYPE_ENTRY,     /* char[CONFIG_NAME_MAX + 1]: what a slot of a ring holds */
     TYPE_FLAGS,     /* struct flag_set */
     TYPE_LISTEN,    /* addresses; the key may be repeated */
     TYPE_SERVERS,   /* servers; the key may be repeated */

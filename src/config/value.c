@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -86,6 +87,9 @@ const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED
         break;
     case TYPE_TEMPLATE:
         text = "a name with one %s for the list's key (\\xNN is allowed)";
+        break;
+    case TYPE_ENTRY:
+        text = "%v, and %n and %t if wanted, %n first or last, with text between them";
         break;
     case TYPE_FLAGS:
         (void)snprintf(out, VALUE_EXPECTED_MAX,
@@ -275,6 +279,43 @@ static int parse_template(const struct config_key *key, void *section, struct sl
     return 0;
 }
 
+/* Fields with text between them that tells where a number ends. */
+static int parse_entry(const struct config_key *key, void *section, struct slice text,
+                       char error[CONFIG_ERROR_MAX])
+{
+    char *out = field(key, section);
+    int len = text_unescape(text, out, CONFIG_NAME_MAX + 1);
+    size_t found[UCHAR_MAX + 1] = {0}, fields = 0, gap = 1;
+    if (len < 0) {
+        return fail_value(key, text, "is too long, or has a \\ without xNN", error);
+    }
+    for (const char *p = out; p < out + len; p++) {
+        unsigned char c = (unsigned char)*p, name = c == '%' ? (unsigned char)p[1] : 0;
+        if (c < ' ' || c >= 0x7f || isdigit(c)) {
+            return fail_value(key, text, "has a digit, or a byte that is no text", error);
+        }
+        if (c == '%' && name != 'v' && name != 'n' && name != 't') {
+            return fail_value(key, text, "has a % that is not part of %v, %n or %t", error);
+        }
+        if (c == '%' && (gap == 0 || found[name]++ > 0)) {
+            return fail_value(key, text, "has a field twice, or nothing between two", error);
+        }
+        fields += c == '%';
+        gap = c == '%' ? 0 : gap + 1;
+        p += c == '%';
+    }
+    if (found['v'] == 0) {
+        return fail_value(key, text, "lacks %v", error);
+    }
+    if (out[0] != '%' || gap != 0) {
+        return fail_value(key, text, "has text before its fields, or behind them", error);
+    }
+    if (fields == 3 && out[1] != 'n' && out[len - 1] != 'n') {
+        return fail_value(key, text, "has %n in its middle", error);
+    }
+    return 0;
+}
+
 static int parse_flags(const struct config_key *key, void *section, struct slice text,
                        char error[CONFIG_ERROR_MAX])
 {
@@ -345,6 +386,8 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
         return parse_byte(key, section, text, error);
     case TYPE_TEMPLATE:
         return parse_template(key, section, text, error);
+    case TYPE_ENTRY:
+        return parse_entry(key, section, text, error);
     case TYPE_FLAGS:
         return parse_flags(key, section, text, error);
     case TYPE_LISTEN:
@@ -402,7 +445,12 @@ static char *format_template(const char *name)
     CHECK(out != NULL);
     out[0] = '\0';
     for (; *name != '\0'; name++) {
-        n += format_byte((unsigned char)*name, out + n);
+        if (*name == ' ') {
+            out[n++] = *name;
+            out[n] = '\0';
+        } else {
+            n += format_byte((unsigned char)*name, out + n);
+        }
     }
     return out;
 }
@@ -458,6 +506,7 @@ char *value_format(const struct config_key *key, const void *section)
         (void)format_byte(*(const int *)from, text);
         break;
     case TYPE_TEMPLATE:
+    case TYPE_ENTRY:
         return format_template(from);
     case TYPE_FLAGS:
         return format_flags(from);
@@ -485,6 +534,7 @@ static size_t field_size(const struct config_key *key)
         return sizeof(bool);
     case TYPE_TEXT:
     case TYPE_TEMPLATE:
+    case TYPE_ENTRY:
         return CONFIG_NAME_MAX + 1;
     case TYPE_FLAGS:
         return sizeof(struct flag_set);

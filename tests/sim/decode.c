@@ -418,20 +418,6 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-bool entry_take(const struct format *f, struct slice value, struct ring_entry *entry)
-{
-    const char *blank = memchr(value.p, ' ', value.len);
-    const char *last = f->stamp ? memrchr(value.p, ' ', value.len) : value.p + value.len;
-    uint64_t seconds;
-    if (blank == NULL || last <= blank ||
-        !slice_to_u64(slice_make(value.p, (size_t)(blank - value.p)), &entry->number)) {
-        return false;
-    }
-    size_t stamp_len = (size_t)(value.p + value.len - last);
-    return (!f->stamp || slice_to_u64(slice_make(last + 1, stamp_len - 1), &seconds)) &&
-           item_of_name(slice_make(blank + 1, (size_t)(last - blank) - 1), &entry->id);
-}
-
 static void decode_ring(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)
 {
     static struct ring_entry entries[CAPACITY_MAX];
@@ -456,16 +442,21 @@ static void decode_ring(const struct format *f, unsigned list, int64_t now_s, st
             c->malformed = "a slot that holds no entry";
             return;
         }
-        if (entries[count].number % f->capacity != slot) {
+        if (f->numbered && entries[count].number % f->capacity != slot) {
             c->malformed = "an entry in another's slot";
         }
-        most = entries[count].number > most ? entries[count].number : most;
+        if (!f->numbered) {
+            entries[count].number =
+                most + f->capacity - (most % f->capacity + f->capacity - slot) % f->capacity;
+        }
         count++;
     }
     qsort(entries, count, sizeof *entries, newest_first);
     c->exists = counter != NULL || count > 0;
+    uint64_t newest = counter != NULL || count == 0 ? most : entries[0].number;
     for (uint32_t i = 0; i < count; i++) {
-        if (entries[i].number + f->capacity > most) {
+        bool counted = counter == NULL || entries[i].number <= most;
+        if (!f->numbered || (counted && entries[i].number + f->capacity > newest)) {
             ids_push(&c->items, entries[i].id);
         }
     }

@@ -222,6 +222,19 @@ static struct sim_call **drop_place(struct foreign_list *f)
     return NULL;
 }
 
+/* Does the counter reach that slot? Where it says nothing, or is set back, all slots count. */
+static bool counts_slot(const struct foreign_list *f)
+{
+    const struct format *format = &f->world->format;
+    uint64_t counter = 0;
+    struct slice text =
+        format_value(format, f->list, FORMAT_SEQ, 0, world_now(&f->world->base).wall_s);
+    while (text.len > 0 && text.p[text.len - 1] == ' ') {
+        text.len--;
+    }
+    return slice_to_u64(text, &counter) && (format->counter_wraps || counter >= f->number);
+}
+
 static struct sim_call *submit(struct asker *a, struct foreign_list *f, enum list_verb verb)
 {
     struct sim_proxy *p = a->proxy;
@@ -251,6 +264,7 @@ static struct sim_call *submit(struct asker *a, struct foreign_list *f, enum lis
     of->alone = list == NULL || (list->ops == 0 && TAILQ_EMPTY(&list->queue));
     of->last_call = call->number;
     call->asked = ++w->foreign.moment;
+    call->slot_counted = f->part == FORMAT_SLOT && counts_slot(f);
     call->next = w->all_calls;
     w->all_calls = call;
     w->calls_pending++;
@@ -439,6 +453,10 @@ static bool must_refuse(const struct foreign_list *f, const struct sim_call *cal
     if (f->part == FORMAT_SUBLIST && !index_names(f, f->number)) {
         return false;
     }
+    if (f->part == FORMAT_SLOT &&
+        (!call->slot_counted || list_verb_has(call->call.verb, LIST_RANGES))) {
+        return false;
+    }
     switch (call->call.verb) {
     case LIST_ADD:
     case LIST_DEL:
@@ -523,7 +541,9 @@ static void finish_list(struct foreign_list *f)
     bool drops = w->p.dialect != DIALECT_NATIVE;
     for (unsigned p = 0; p < w->p.proxies; p++) {
         struct sim_call *call = ask_at_last(f, p, LIST_GET);
-        bool named = f->part != FORMAT_SUBLIST || index_names(f, f->number);
+        bool named = f->part == FORMAT_SUBLIST ? index_names(f, f->number)
+                     : f->part == FORMAT_SLOT  ? call != NULL && call->slot_counted
+                                               : true;
         if (f->stands && is_intact(f) && named && call != NULL && !is_refusal(call)) {
             sim_violation("%s stands, and the last lget says: %s", f->key, call->call.error);
         }

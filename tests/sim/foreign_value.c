@@ -23,7 +23,11 @@ static void put_own(const struct foreign_list *f, struct slice item, struct bloc
     } else if (sign) {
         block_append(b, &format->plus, 1);
     } else if (f->part == FORMAT_SLOT) {
-        block_append(b, "7 ", 2);
+        char text[160];
+        size_t len =
+            entry_make(format, f->number, item, world_now(&w->base).wall_s, text, sizeof text);
+        block_append(b, text, len);
+        return;
     }
     block_append(b, item.p, item.len);
     if (delimiter || w->p.dialect == DIALECT_NATIVE) {
@@ -40,6 +44,16 @@ static struct slice own_item(const struct foreign_list *f, char name[KEY_BYTES_M
     return f->world->p.dialect == DIALECT_NATIVE ? SLICE_NONE
            : number                              ? SLICE_LIT("7")
                                                  : item_text(3);
+}
+
+/* An entry of another slot of a ring. */
+static void put_misplaced(struct foreign_list *f, struct block **b)
+{
+    const struct format *format = &f->world->format;
+    char text[160];
+    uint64_t number = f->number + 1 + rng_below(&f->rng, 3) * format->capacity;
+    size_t len = entry_make(format, number, item_text(3), START_WALL_S, text, sizeof text);
+    block_append(b, text, len);
 }
 
 struct block *foreign_value(struct foreign_list *f, uint32_t *flags)
@@ -60,7 +74,16 @@ struct block *foreign_value(struct foreign_list *f, uint32_t *flags)
     if ((kind == NUMBER || kind == WORD) && delimited) {
         kind = OBJECT; /* a word is a list of one item there */
     }
-    if (kind == FLAGGED) {
+    /* Where a slot holds the item alone, any text is one; where it holds numbers, most are of other
+     * slots. */
+    bool bare = f->part == FORMAT_SLOT && f->world->format.slot == FORMAT_SLOT_BARE;
+    if (bare && kind < FLAGGED) {
+        kind = CONTROL;
+    }
+    if (kind == NUMBER && f->part == FORMAT_SLOT && f->world->format.numbered &&
+        f->world->format.capacity > 1) {
+        put_misplaced(f, &b);
+    } else if (kind == FLAGGED) {
         *flags = other_flags[rng_below(&f->rng, 4)];
         put_own(f, own_item(f, name), &b);
     } else if (kind == CONTROL) {

@@ -13,6 +13,9 @@ static const char *const other_names[FORMAT_PARTS] = {
     "%s", "%s",          "not:%s",   "log:%s:first", "log:%s:second",
     "%s", "part of:%s:", "count:%s", "entry:%s:"};
 
+static const char *const slot_templates[FORMAT_SLOTS] = {"%n %v", "%n %v %t", "%t|%v at %n",
+                                                         "%v %t", "%v",       "%t: %v"};
+
 const char *dialect_name(enum list_dialect dialect)
 {
     return dialect_names[dialect];
@@ -40,7 +43,10 @@ void format_init(struct format *f, const struct params *p, const struct cluster 
         .mark = manual ? '^' : '!',
         .names = manual ? manual_names : other_names,
         .capacity = p->capacity,
-        .stamp = p->stamp,
+        .counter_wraps = p->counter_wraps && p->slot >= FORMAT_SLOTS_NUMBERED,
+        .slot = p->slot,
+        .numbered = p->slot < FORMAT_SLOTS_NUMBERED,
+        .timed = strstr(slot_templates[p->slot], "%t") != NULL,
         .cluster = cluster,
     };
 }
@@ -66,7 +72,8 @@ void format_configure(const struct format *f, struct list_policy *policy)
     policy->delete_sign = f->minus;
     policy->closed_mark = f->mark;
     policy->capacity = f->capacity;
-    policy->stamp = f->stamp;
+    policy->counter_wraps = f->counter_wraps;
+    snprintf(policy->slot, sizeof policy->slot, "%s", slot_templates[f->slot]);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         snprintf((char *)policy + fields[i].offset, CONFIG_NAME_MAX + 1, "%s",
                  f->names[fields[i].part]);

@@ -10,6 +10,11 @@
 #include "config/config.h"
 #include "params.h"
 
+/* Templates of a ring's slots; the first ones have numbers. */
+#define FORMAT_SLOTS 6
+#define FORMAT_SLOTS_NUMBERED 3
+#define FORMAT_SLOT_BARE 4
+
 enum format_part {
     FORMAT_KEY,
     FORMAT_ADDS,
@@ -28,7 +33,9 @@ struct format {
     char bar, plus, minus, mark;
     const char *const *names; /* with %s for the list's key, by part */
     uint32_t capacity;
-    bool stamp;
+    bool counter_wraps;
+    bool numbered, timed; /* a ring's entries hold their numbers, and times */
+    unsigned slot;        /* the template of a ring's entries */
     const struct cluster *cluster;
 };
 
@@ -71,12 +78,17 @@ void decode_paired(const struct format *format, unsigned list, int64_t now_s,
 /* What items amount to that were added and deleted so often. */
 void count_items(const struct ids *adds, const struct ids *deletes, struct ids *out);
 
-/* An entry of a ring: "SEQ ITEM" or "SEQ ITEM SECONDS". False: it is none. */
+/* An entry of a ring: "SEQ ITEM", "ITEM SECONDS" and the like. False: it is none. */
 struct ring_entry {
-    uint64_t number;
+    uint64_t number; /* where the template has none: that of its slot */
     uint16_t id;
 };
 bool entry_take(const struct format *format, struct slice value, struct ring_entry *entry);
+/* Takes the time away from an entry as readers are shown it. */
+bool entry_take_time(const struct format *format, struct slice *shown);
+/* Writes an entry; returns its length. */
+size_t entry_make(const struct format *format, uint64_t number, struct slice item, int64_t now_s,
+                  char *out, size_t cap);
 /* Logs with signs: "+item-item". */
 bool signed_take(const struct format *format, struct slice *rest, char *sign, struct slice *item);
 /* An index "+0+1": false when it names no sublist; else the largest that it names. */

@@ -280,6 +280,19 @@ static enum outcome append_to_newest(struct hand *h)
     return status == BE_NOT_STORED ? HAND_GOES_ON : HAND_FAILED;
 }
 
+/* The counter of a ring, by a number of laps. */
+static void set_back(struct hand *h)
+{
+    uint64_t number;
+    if (look(h, FORMAT_SEQ, 0) == BE_HIT && slice_to_u64(value_of(h), &number)) {
+        struct block *text = block_new(24);
+        char digits[20];
+        block_append(&text, digits, format_u64(digits, number % h->world->format.capacity));
+        (void)ask(h, BE_CAS, FORMAT_SEQ, 0, text, false, NULL);
+        block_unref(&text);
+    }
+}
+
 static enum outcome count(struct hand *h)
 {
     struct be_reply reply;
@@ -288,16 +301,17 @@ static enum outcome count(struct hand *h)
     if (ask(h, BE_INCR, FORMAT_SEQ, 0, NULL, false, &reply) == BE_STORED) {
         h->found = reply.number - h->call->call.item_count + 1;
         h->step = 1;
+        if (f->counter_wraps && reply.number >= f->capacity) {
+            set_back(h);
+        }
         return HAND_GOES_ON;
     }
     uint64_t most = 0;
-    for (uint32_t slot = 0; slot < f->capacity; slot++) {
+    for (uint32_t slot = 0; f->numbered && slot < f->capacity; slot++) {
+        struct ring_entry entry;
         struct slice value = format_value(f, h->call->list, FORMAT_SLOT, slot, now_s);
-        const char *blank = value.len == 0 ? NULL : memchr(value.p, ' ', value.len);
-        uint64_t number;
-        if (blank != NULL &&
-            slice_to_u64(slice_make(value.p, (size_t)(blank - value.p)), &number)) {
-            most = number > most ? number : most;
+        if (value.len > 0 && entry_take(f, value, &entry)) {
+            most = entry.number > most ? entry.number : most;
         }
     }
     struct block *text = block_new(24);
@@ -316,14 +330,10 @@ static enum outcome enter(struct hand *h)
         return count(h);
     }
     size_t i = h->step - 1;
-    int n = snprintf(text, sizeof text, "%llu %.*s", (unsigned long long)h->found + i,
-                     SLICE_ARGS(h->call->items[i]));
-    if (f->stamp) {
-        n += snprintf(text + n, sizeof text - (size_t)n, " %lld",
-                      (long long)world_now(&h->world->base).wall_s);
-    }
+    size_t n = entry_make(f, h->found + i, h->call->items[i], world_now(&h->world->base).wall_s,
+                          text, sizeof text);
     struct block *entry = block_new(96);
-    block_append(&entry, text, (size_t)n);
+    block_append(&entry, text, n);
     enum be_status status =
         ask(h, BE_SET, FORMAT_SLOT, (h->found + i) % f->capacity, entry, true, NULL);
     block_unref(&entry);

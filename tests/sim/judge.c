@@ -88,22 +88,12 @@ static bool take_item(const struct sim_call *call, struct slice *rest, struct sl
     return slice_equal(slice_take(rest, 2), SLICE_LIT("\r\n"));
 }
 
-/* Takes the time away that a ring's entry has behind its item. */
-static bool take_stamp(const struct oracle *o, const struct sim_call *call, struct slice *name)
+/* Takes the time away that a ring's entry has beside its item. */
+static bool take_time(const struct oracle *o, const struct sim_call *call, struct slice *name)
 {
-    uint64_t seconds;
-    if (o->format == NULL || o->format->dialect != DIALECT_RING || !o->format->stamp ||
-        call->call.verb == LIST_HAS) {
-        return true;
-    }
-    const char *blank = memrchr(name->p, ' ', name->len);
-    if (blank == NULL) {
-        return false;
-    }
-    size_t len = (size_t)(blank - name->p);
-    struct slice digits = slice_make(blank + 1, name->len - len - 1);
-    *name = slice_make(name->p, len);
-    return slice_to_u64(digits, &seconds);
+    bool timed =
+        o->format != NULL && o->format->dialect == DIALECT_RING && call->call.verb != LIST_HAS;
+    return !timed || entry_take_time(o->format, name);
 }
 
 bool oracle_parse_answer(const struct oracle *o, struct sim_call *call, struct ids *out)
@@ -117,7 +107,7 @@ bool oracle_parse_answer(const struct oracle *o, struct sim_call *call, struct i
         uint16_t id = 0;
         good = call->call.form == LIST_FORM_JOINED ? take_joined(&rest, &name)
                                                    : take_item(call, &rest, &name);
-        good = good && take_stamp(o, call, &name) && item_of_name(name, &id);
+        good = good && take_time(o, call, &name) && item_of_name(name, &id);
         if (good) {
             ids_push(out, id);
         }

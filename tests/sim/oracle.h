@@ -48,6 +48,8 @@ struct sim_call {
     bool abandoned; /* its proxy crashed: it may have been done or not, without an answer */
 
     /* The oracle's. */
+    uint64_t ring_counter; /* of its ring, when it was asked */
+    bool slot_counted;     /* the counter reached the slot that holds what is foreign */
     uint32_t start_version, done_version;
     uint32_t start_versions[JOINT_LISTS_MAX]; /* of its lists */
     uint64_t start_damages[JOINT_LISTS_MAX];

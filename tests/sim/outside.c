@@ -136,6 +136,7 @@ static void ask_to_clear(struct outside *o, struct outside_list *l)
 void outside_asked(struct outside *o, struct sim_call *call)
 {
     struct outside_list *l = &o->list[call->list];
+    call->ring_counter = l->counter;
     if (!changes(call)) {
         return;
     }
@@ -412,7 +413,7 @@ void outside_executed(struct outside *o, unsigned list, const struct be_request 
     if (is_ring(o)) {
         ring_check_counter(o, list, content->counter);
         if (request->verb == BE_SET) {
-            ring_stored(o, list, request->value, stored);
+            ring_stored(o, list, request, stored);
         }
         ring_check(o, list, &content->items, o->oracle->moment, NULL);
         return;

@@ -36,7 +36,8 @@ struct outside_list {
     /* Of rings. */
     struct ring_word *ring;
     uint64_t entries;  /* asked for */
-    uint64_t counter;  /* the largest so far */
+    uint64_t counter;  /* the largest so far; one that is set back counts on here */
+    uint64_t raw;      /* as it was stored last */
     uint16_t *numbers; /* item + 1 of the entry with each number so far */
     uint64_t number_cap;
 };
@@ -74,7 +75,7 @@ void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64
                 const struct sim_call *call);
 void ring_check_counter(struct outside *o, unsigned list, uint64_t counter);
 /* A slot was written; or not, which removes what was there. */
-void ring_stored(struct outside *o, unsigned list, struct slice value, bool stored);
+void ring_stored(struct outside *o, unsigned list, const struct be_request *request, bool stored);
 
 /* Ends the run. */
 void outside_wrong(const struct outside *o, unsigned list, const struct sim_call *call,

@@ -31,7 +31,7 @@ void ring_asked(struct outside *o, struct sim_call *call)
 /* Numbers begin again. */
 static void forget_numbers(struct outside_list *l)
 {
-    l->counter = 0;
+    l->counter = l->raw;
     if (l->numbers == NULL) {
         return;
     }
@@ -72,16 +72,31 @@ static void note_overwritten(struct outside_list *l, uint32_t capacity, uint64_t
     }
 }
 
-void ring_stored(struct outside *o, unsigned list, struct slice value, bool stored)
+/* Without numbers an entry has the one that its place says. */
+static uint64_t number_of_slot(const struct outside *o, const struct outside_list *l,
+                               const struct be_request *request)
+{
+    enum format_part part;
+    uint64_t slot, capacity = o->format->capacity;
+    (void)format_list(o->format, slice_make(request->key, request->key_len), &part, &slot);
+    uint64_t age = (l->counter % capacity + capacity - slot) % capacity;
+    return l->counter < age ? 0 : l->counter - age;
+}
+
+void ring_stored(struct outside *o, unsigned list, const struct be_request *request, bool stored)
 {
     struct outside_list *l = &o->list[list];
     struct ring_entry e;
-    if (!entry_take(o->format, value, &e)) {
+    if (!entry_take(o->format, request->value, &e)) {
         sim_violation("L%u: a slot was written with something else than an entry", list);
     }
+    e.number = o->format->numbered ? e.number : number_of_slot(o, l, request);
     struct ring_word *w = &l->ring[e.id];
     note_overwritten(l, o->format->capacity, is_judged(l, w) ? e.number : 0, e.number);
     w->number = stored ? e.number : w->number;
+    if (!o->format->numbered && e.number < l->number_cap && l->numbers[e.number] != 0) {
+        l->ring[l->numbers[e.number] - 1].overwritten = true; /* by one of a lap ago */
+    }
     if (!is_judged(l, w) || !stored) {
         return;
     }
@@ -96,7 +111,7 @@ void ring_stored(struct outside *o, unsigned list, struct slice value, bool stor
         memset(l->numbers + l->number_cap, 0, (cap - l->number_cap) * sizeof *l->numbers);
         l->number_cap = cap;
     }
-    if (l->numbers[e.number] != 0 && l->numbers[e.number] != e.id + 1) {
+    if (o->format->numbered && l->numbers[e.number] != 0 && l->numbers[e.number] != e.id + 1) {
         sim_violation("L%u: items %u and %u have the same number %llu", list,
                       (unsigned)l->numbers[e.number] - 1, (unsigned)e.id,
                       (unsigned long long)e.number);
@@ -110,8 +125,15 @@ static void check_order(struct outside *o, unsigned list, const struct ids *seen
     const struct outside_list *l = &o->list[list];
     for (uint32_t i = 0; i < seen->count; i++) {
         const struct ring_word *w = &l->ring[seen->ids[i]];
+        if (!o->format->numbered && call != NULL && list_verb_has(call->call.verb, LIST_RANGES) &&
+            w->number > call->ring_counter + o->format->capacity / 2) {
+            continue; /* half a ring was written while the first slots were read */
+        }
         for (uint32_t front = 0; front < i; front++) {
             const struct ring_word *newer = &l->ring[seen->ids[front]];
+            if (!o->format->numbered && newer->number + o->format->capacity <= l->counter) {
+                continue; /* it stands in the place of one that is not written yet */
+            }
             if (newer->answered != 0 && newer->answered < w->asked && is_judged(l, newer)) {
                 outside_wrong(o, list, call, seen, "stands behind an older entry", seen->ids[i]);
             }
@@ -138,6 +160,17 @@ static void check_shown(struct outside *o, unsigned list, const struct ids *seen
     }
 }
 
+/* Of so many entries that must be there, a stretch that begins with the newest has enough. */
+static void check_range(struct outside *o, unsigned list, const struct ids *seen,
+                        const struct sim_call *call, uint32_t there)
+{
+    int64_t from = call->call.from, to = call->call.to;
+    int64_t most = to + 1 < (int64_t)there ? to + 1 : (int64_t)there;
+    if (from >= 0 && to >= 0 && (int64_t)seen->count < most - from) {
+        outside_wrong(o, list, call, seen, "and others: fewer than there must be", 0);
+    }
+}
+
 void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64_t asked,
                 const struct sim_call *call)
 {
@@ -148,9 +181,8 @@ void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64
     if (!has) {
         check_order(o, list, seen, call);
     }
-    if (call != NULL && list_verb_has(call->call.verb, LIST_RANGES)) {
-        return;
-    }
+    bool ranges = call != NULL && list_verb_has(call->call.verb, LIST_RANGES);
+    uint32_t there = 0;
     for (unsigned id = 0; id < ITEMS_MAX; id++) {
         const struct ring_word *w = &l->ring[id];
         bool wanted = !has;
@@ -159,15 +191,37 @@ void ring_check(struct outside *o, unsigned list, const struct ids *seen, uint64
         }
         bool in = w->answered != 0 && w->answered < asked && is_judged(l, w) && !w->overwritten &&
                   w->number + o->format->capacity > l->counter;
-        if (in && wanted && times[id] == 0) {
+        there += in;
+        if (in && wanted && times[id] == 0 && !ranges) {
             outside_wrong(o, list, call, seen, "is lost", (uint16_t)id);
         }
     }
+    if (ranges) {
+        check_range(o, list, seen, call, there);
+    }
+}
+
+/* Where it is set back. */
+static void unwrap_counter(struct outside *o, unsigned list, uint64_t counter)
+{
+    struct outside_list *l = &o->list[list];
+    uint64_t capacity = o->format->capacity;
+    if (counter != 0 && counter < l->raw && counter % capacity != l->raw % capacity) {
+        sim_violation("L%u: the counter was set from %llu to %llu", list,
+                      (unsigned long long)l->raw, (unsigned long long)counter);
+    }
+    l->counter += counter > l->raw ? counter - l->raw : 0;
+    l->counter += (counter % capacity + capacity - l->counter % capacity) % capacity;
+    l->raw = counter;
 }
 
 void ring_check_counter(struct outside *o, unsigned list, uint64_t counter)
 {
     struct outside_list *l = &o->list[list];
+    if (o->format->counter_wraps) {
+        unwrap_counter(o, list, counter);
+        return;
+    }
     if (l->clearing > 0) {
         return;
     }

@@ -143,6 +143,15 @@ static void mix_rarities(struct params *p, struct rng *rng)
     }
 }
 
+/* Half of the worlds have numbers in their slots; of the others half have counters that are set
+ * back. */
+static void mix_ring(struct params *p, unsigned drawn)
+{
+    p->slot = drawn < 6 ? drawn % FORMAT_SLOTS_NUMBERED
+                        : FORMAT_SLOTS_NUMBERED + drawn % (FORMAT_SLOTS - FORMAT_SLOTS_NUMBERED);
+    p->counter_wraps = drawn >= 9;
+}
+
 static void mix_dialect(struct params *p, struct rng *rng)
 {
     static const uint32_t chances[] = {0, 1, 3, 20};
@@ -150,7 +159,7 @@ static void mix_dialect(struct params *p, struct rng *rng)
     p->hands = (unsigned)rng_below(rng, 3);
     p->compact_chance = chances[rng_below(rng, 4)];
     p->capacity = 4u << rng_below(rng, 6);
-    p->stamp = rng_below(rng, 2) == 0;
+    mix_ring(p, (unsigned)rng_below(rng, 12));
     p->drops = rng_below(rng, 3) > 0;
     p->items = p->items == 800 ? 200 : p->items;
     /* What only the native one has. */
@@ -434,7 +443,8 @@ static const struct param table[] = {
     PARAM(drops, 1),
     PARAM(compact_chance, 1000),
     PARAM(capacity, CAPACITY_MAX),
-    PARAM(stamp, 1),
+    PARAM(slot, FORMAT_SLOTS - 1),
+    PARAM(counter_wraps, 1),
     PARAM(strict, 1),
     FAULT("evictions", FAULT_EVICTION),
     FAULT("expiries", FAULT_EXPIRY),

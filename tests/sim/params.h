@@ -105,7 +105,8 @@ struct params {
     bool drops;              /* lset and ldrop are among the changes */
     uint32_t compact_chance; /* as configured */
     uint32_t capacity;       /* of a ring */
-    bool stamp;
+    unsigned slot;           /* of a ring: which template */
+    bool counter_wraps;
     bool strict; /* deleted items must not come back, though the dialect may let them */
     /* What is left out, counted from 1: to find out what matters for a violation. */
     struct ranges without_calls, without_faults;

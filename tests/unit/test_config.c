@@ -362,8 +362,8 @@ static void test_bad_values(void **state)
         "bytes");
     bad("[proxy]\nallow_flush_all = true\n",
         ":2: allow_flush_all: 'true' is not known; expected embedded, no or yes");
-    bad("[lists x]\ndialect = ring\nstamp = true\n",
-        ":3: stamp: 'true' is not known; expected yes or no");
+    bad("[lists x]\ndialect = ring\ncounter_wraps = true\n",
+        ":3: counter_wraps: 'true' is not known; expected yes or no");
     bad("[proxy]\nsocket_mode = 0668\n",
         ":2: socket_mode: '0668' is no octal number; expected permissions as an octal number, 0 "
         "to 0777");

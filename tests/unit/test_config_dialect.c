@@ -15,6 +15,7 @@
 #include "support_config.h"
 
 #define BYTE "one character or \\xNN (# and ; are \\x23 and \\x3b)"
+#define ENTRY "%v, and %n and %t if wanted, %n first or last, with text between them"
 #define NAME "a name with one %s for the list's key (\\xNN is allowed)"
 
 static void test_values(void **state)
@@ -26,7 +27,8 @@ static void test_values(void **state)
     assert_int_equal(p->migrate, MIGRATE_NO);
     assert_string_equal(p->add_name, "follow-%s");
     assert_true(p->deleted_delimiter == '|' && p->add_sign == '+' && p->delete_sign == '-');
-    assert_true(p->capacity == 100 && !p->stamp && p->compact_chance == 100);
+    assert_true(p->capacity == 100 && !p->counter_wraps && p->compact_chance == 100);
+    assert_string_equal(p->slot, "%n %v");
     config_destroy(&c);
     c = good("[lists]\ndialect = marker\nadd_sign = \\x00\ndelete_sign = \\xFF\n"
              "closed_mark = z\na_name = \\x23%s-a\\xe4\nb_name = %s#;\ncompact_chance = 0\n");
@@ -36,12 +38,14 @@ static void test_values(void **state)
     assert_string_equal(p->b_name, "%s#;");
     assert_int_equal(p->compact_chance, 0);
     config_destroy(&c);
-    c = good("[lists v-]\ndialect = ring\ncapacity = 1000000\nstamp = yes\n"
+    c = good("[lists v-]\ndialect = ring\ncapacity = 1000000\nslot = %v\\x3b %t\n"
+             "counter_wraps = yes\n"
              "[lists t-]\ndialect = tombstone\ndeleted_delimiter = \\x0a\nmigrate = native\n");
     p = config_list_policy(c, SLICE_LIT("v-1"));
-    assert_true(p->dialect == DIALECT_RING && p->capacity == 1000000 && p->stamp);
+    assert_true(p->dialect == DIALECT_RING && p->capacity == 1000000 && p->counter_wraps);
+    assert_string_equal(p->slot, "%v; %t");
     p = config_list_policy(c, SLICE_LIT("t-1"));
-    assert_true(p->deleted_delimiter == '\n' && p->migrate == MIGRATE_NATIVE && !p->stamp);
+    assert_true(p->deleted_delimiter == '\n' && p->migrate == MIGRATE_NATIVE);
     config_destroy(&c);
 }
 
@@ -66,7 +70,20 @@ static void test_bad_values(void **state)
         {"slot_name", "%s\\n", "'%s\\n' is too long, or has a \\ without xNN; expected " NAME},
         {"capacity", "0", "'0' is out of range; expected 1 to 1000000"},
         {"compact_chance", "1000000001", "'1000000001' is out of range; expected 0 to 1000000000"},
-        {"stamp", "on", "'on' is not known; expected yes or no"},
+        {"counter_wraps", "on", "'on' is not known; expected yes or no"},
+        {"slot", "%n", "'%n' lacks %v; expected " ENTRY},
+        {"slot", "", "'' lacks %v; expected " ENTRY},
+        {"slot", "%v%t", "'%v%t' has a field twice, or nothing between two; expected " ENTRY},
+        {"slot", "%v %v", "'%v %v' has a field twice, or nothing between two; expected " ENTRY},
+        {"slot", "%v %s", "'%v %s' has a % that is not part of %v, %n or %t; expected " ENTRY},
+        {"slot", "%v %", "'%v %' has a % that is not part of %v, %n or %t; expected " ENTRY},
+        {"slot", "(%v %t)",
+         "'(%v %t)' has text before its fields, or behind them; expected " ENTRY},
+        {"slot", "%v 1 %t", "'%v 1 %t' has a digit, or a byte that is no text; expected " ENTRY},
+        {"slot", "%v\\x00%t",
+         "'%v\\x00%t' has a digit, or a byte that is no text; expected " ENTRY},
+        {"slot", "%v\\%t", "'%v\\%t' is too long, or has a \\ without xNN; expected " ENTRY},
+        {"slot", "%v %n %t", "'%v %n %t' has %n in its middle; expected " ENTRY},
         {"migrate", "simple", "'simple' is not known; expected no or native"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -133,6 +150,17 @@ static void test_words_that_do_not_go_together(void **state)
             ":5: [lists x]: order = recent: dialect = simple keeps items in their places; expected "
             "order = added until migrate = native is over");
     accepted("[lists]\norder = recent\n[lists x]\ndialect = simple\n");
+    accepted("[lists x]\ndialect = ring\nmigrate = native\norder = recent\nformat = 3\n"
+             "capacity = 30\nmax_items = 30\n");
+    refused("[lists x]\ndialect = ring\nmigrate = native\nformat = 3\nmax_items = 30\n",
+            ":5: [lists x]: max_items (30) is less than capacity (100), and entries would go; "
+            "expected as much until migrate = native is over");
+    refused("[lists x]\ndialect = ring\nslot = %n %v\ncounter_wraps = yes\n",
+            ":3: [lists x]: slot = %n %v: numbers of a counter that is set back tell nothing; "
+            "expected no %n with counter_wraps = yes");
+    refused("[lists x]\ndialect = ring\nslot = %v,%t\n",
+            ":3: [lists x]: slot = %v,%t holds the delimiter of lget; expected another delimiter");
+    accepted("[lists x]\ndialect = ring\nslot = %v,%t\ndelimiter = none\n");
     refused("[lists x]\nformat = 2\nmax_items = 30\n",
             ":3: [lists x]: max_items needs format = 3: set it once all proxies are of a release "
             "that reads it");

@@ -192,8 +192,13 @@ static void test_a_ring_that_takes_half_of_a_call(void **state)
     call->items = items;
     call->item_count = 2;
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "5", -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "5 zero", -1);
+    for (int slot = 0; slot < 3; slot++) {
+        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1); /* one is beyond the ring
+                                                                          */
+    }
     rig_answer(&t->rig, take_request(t, BE_INCR), BE_STORED, NULL, -1);
-    for (int slot = 0; slot < 2; slot++) {
+    for (int slot = 0; slot < 2; slot++) { /* the number is not the expected one */
         rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
     }
     struct be_request *first = take_request(t, BE_SET), *second = take_request(t, BE_SET);
@@ -211,7 +216,7 @@ static struct list_call *submit_to_large_ring(struct test *t, enum list_verb ver
 {
     struct list_policy *policy = &t->rig.config->lists[0];
     char entry[1024];
-    (void)snprintf(entry, sizeof entry, "1 %0*d", 800, 0);
+    (void)snprintf(entry, sizeof entry, "2 %0*d", 800, 0);
     policy->dialect = DIALECT_RING;
     policy->migrate = MIGRATE_NO;
     policy->capacity = 2;
@@ -219,7 +224,11 @@ static struct list_call *submit_to_large_ring(struct test *t, enum list_verb ver
     struct list_call *call = submit(t, 0, verb, session);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+    entry[0] = '1';
     rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, entry, -1);
+    if (verb == LIST_DROP) {
+        rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1); /* beyond the ring */
+    }
     return call;
 }
 
@@ -235,6 +244,7 @@ static void test_such_a_list_can_be_dropped(void **state)
 {
     struct test *t = *state;
     struct list_call *call = submit_to_large_ring(t, LIST_DROP, &t->writer);
+    rig_answer(&t->rig, take_request(t, BE_DELETE), BE_NOT_FOUND, NULL, -1);
     rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
     rig_answer(&t->rig, take_request(t, BE_DELETE), BE_DELETED, NULL, -1);
     expect_done(t, call, LIST_OK);

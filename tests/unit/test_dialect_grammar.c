@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -23,6 +24,8 @@ static int setup(void **state)
                                   .add_sign = '+',
                                   .delete_sign = '-',
                                   .closed_mark = '^',
+                                  .slot = "%n %v",
+                                  .capacity = 10,
                                   .a_name = "%s.a",
                                   .b_name = "%s.b"};
     list = calloc(1, sizeof *list + 1);
@@ -45,7 +48,11 @@ static const char *reason_of(enum list_dialect dialect, enum part_role role, uin
                              struct slice value)
 {
     static char text[GRAMMAR_REASON_MAX];
-    const struct part part = {.role = role, .state = PART_THERE, .flags = flags, .value = value};
+    const struct part part = {.role = role,
+                              .number = role == PART_SLOT ? 7 : 0,
+                              .state = PART_THERE,
+                              .flags = flags,
+                              .value = value};
     policy.dialect = dialect;
     free(list->plugin_state);
     list->plugin_state = calloc(1, dialects.list_bytes(&policy));
@@ -212,24 +219,48 @@ static void test_which_log_is_active(void **state)
 
 static void test_a_ring(void **state)
 {
-    static const char wrong[] = "no entry of a ring: a number, a blank, an item";
+    static const char wrong[] = "no entry as slot = %n %v says";
     static const struct value counters[] = {
         {"0", NULL},         {"17", NULL},       {"9  ", NULL}, {"", "no number"},
         {"-5", "no number"}, {"x", "no number"}, {NULL, NULL}};
-    static const struct value slots[] = {{"1 a", NULL},
-                                         {"17 user-4 1700000000", NULL},
+    static const struct value slots[] = {{"7 a", NULL},
+                                         {"17 user-4 17", NULL},
                                          {"", wrong},
                                          {"x", wrong},
                                          {"7", wrong},
                                          {"7 ", wrong},
                                          {" x", wrong},
                                          {"[5,1] x", wrong},
+                                         {"8 a", "its number 8 is of another slot"},
                                          {"7 \x02", "a control byte at byte 2"},
                                          {"7 0123456789012345678901234567890123456789",
                                           "an item longer than max_item_bytes at byte 2"},
                                          {NULL, NULL}};
     (void)state;
     check(DIALECT_RING, PART_SEQ, counters);
+    check(DIALECT_RING, PART_SLOT, slots);
+}
+
+/* Who and when, as applications keep it by hand. */
+static void test_a_ring_of_times(void **state)
+{
+    static const char wrong[] = "no entry as slot = %v %t says";
+    static const struct value slots[] = {
+        {"1299 1700000299", NULL},
+        {"mr x 1000 1700000299", NULL},
+        {"7 1700000299", NULL},
+        {"ann", wrong},
+        {"7 ann", wrong},
+        {"ann 170000029", wrong},
+        {"ann 1700000299123", wrong},
+        {"1700000299", wrong},
+        {" 1700000299", wrong},
+        {"1700000299 ann", wrong},
+        {"ann\x02 1700000299", "a control byte at byte 3"},
+        {"01234567890 1700000299", "an item longer than max_item_bytes at byte 0"},
+        {NULL, NULL}};
+    (void)state;
+    (void)snprintf(policy.slot, sizeof policy.slot, "%%v %%t");
     check(DIALECT_RING, PART_SLOT, slots);
 }
 
@@ -262,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_index_of_sublists, setup, teardown),
         cmocka_unit_test_setup_teardown(test_which_log_is_active, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_ring, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_ring_of_times, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

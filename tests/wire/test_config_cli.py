@@ -154,7 +154,7 @@ GOOD = {
         "[lists e]\ndialect = flip\nactive_name = %s\n"
         "[lists f]\ndialect = marker\nclosed_mark = \\x23\n"
         "[lists g]\ndialect = sublists\nsublist_limit_bytes = 64k\n"
-        "[lists h]\ndialect = ring\ncapacity = 10\nstamp = yes\n"
+        "[lists h]\ndialect = ring\ncapacity = 10\nslot = %v %t\ncounter_wraps = yes\n"
     ),
     "sizes": "[proxy]\nmax_value_bytes = 2m\nclient_hard_bytes = 1G\nmemory_limit_bytes = 1G\n" + SERVERS,
     "windows line ends": "[proxy]\r\nthreads = 1\r\n" + SERVERS.replace("\n", "\r\n"),
@@ -271,7 +271,7 @@ BAD = {
     "no value": ("[proxy]\nthreads =\n", 2, ["threads", "1 to 64"]),
     "no size": ("[proxy]\nmax_value_bytes = 1x\n", 2, ["max_value_bytes", "1k to 128m"]),
     "a size out of range": ("[proxy]\nmax_value_bytes = 1g\n", 2, ["max_value_bytes", "128m"]),
-    "neither yes nor no": ("[lists a]\ndialect = ring\nstamp = maybe\n", 3, ["stamp", "yes or no"]),
+    "neither yes nor no": ("[lists a]\ndialect = ring\ncounter_wraps = maybe\n", 3, ["counter_wraps", "yes or no"]),
     "no permissions": ("[proxy]\nsocket_mode = rw\n", 2, ["socket_mode", "octal"]),
     "an unknown word": (SERVERS + "distribution = x\n", 3, ["distribution", "ketama_weighted"]),
     "an unknown hash": (SERVERS + "hash = sha\n", 3, ["hash", "md5"]),

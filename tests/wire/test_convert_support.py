@@ -14,6 +14,7 @@ import urllib.parse
 from harness import ROOT, TIMEOUT_S
 from test_dialects_support import DIALECTS, ONE_ITEM
 
+CAPACITY = 100        # of a ring, at least
 SUBLIST_ITEMS = 5000  # in each sublist that is stored for a test
 
 
@@ -51,7 +52,7 @@ def stored(dialect, key, items):
         return found
     found = {f"{key}.seq": str(len(items))}
     for number, item in enumerate(items, 1):
-        found[f"{key}.{number % len(items)}"] = f"{number} {item}"
+        found[f"{key}.{number % max(CAPACITY, len(items))}"] = f"{number} {item}"
     return found
 
 

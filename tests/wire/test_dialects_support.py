@@ -15,7 +15,8 @@ DELIMITED = ("simple", "tombstone", "paired")
 
 # How the text of a value that is no list of the dialect ends.
 ADVICE = (b", nothing done; ldrop topic-X removes it",
-          b", nothing done; what stands before that byte can be read: mend the value by hand")
+          b", nothing done; what stands before that byte can be read: mend the value by hand",
+          b", nothing done; do slot and capacity say what clients write?")
 
 
 def settings(dialect, **more):

@@ -1,46 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stored: X.seq, a counter, and X.0 ... X.N-1, one entry each: "17 user-4", with its number in
- * front and, if stamp = yes, the proxy's time in seconds behind it. An entry's slot is its number
- * modulo N.
+ * Stored: X.seq, a counter, and X.0 ... X.N-1, one entry each, as the prefix's slot says (slot.h):
+ * "17 user-4", its number in front, or "user-4 1700000299", who and when. An entry's slot is its
+ * number modulo N.
  *
  * Order of writes: INCR the counter by the number of entries, then SET their slots. Where there is
- * no counter, it is made as large as the largest number in a slot.
+ * no counter, it is made as large as the number of the newest entry that is there. With
+ * counter_wraps = yes a counter that has reached N is set back by CAS, by a multiple of N, before
+ * the slots are written.
  *
  * A SET does not look at what stands in the slot. So before the first entry that this worker adds
- * to a ring, it reads the counter and the slots that the call is about to write.
+ * to a ring, it reads the counter, the slot of the newest entry, those that the call will write to,
+ * and the one behind the last: a value that no slot has, or a number in another one's place, says
+ * that the ring is not as it is configured here.
  *
  * Not guaranteed: a proxy that dies between the two writes leaves a gap. A writer that falls behind
- * by a whole lap leaves one as well, since its late entry overwrites a newer one. Readers skip
- * gaps. When N changes, entries in slots that are no longer used are not found.
+ * by a whole lap leaves one as well, since its late entry overwrites a newer one; without numbers
+ * it is shown in that one's place.
  */
 #include "dialect/ring/ring.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/number.h"
+#include "dialect/ring/slot.h"
 #include "dialect/shared/foreign.h"
 
 #define TRIES_MAX 4
 /* Slots written, or deleted, at the same time. */
 #define INFLIGHT_MAX 256
-/* A blank and 20 digits behind an item: its time. */
-#define STAMP_BYTES_MAX 21
 
-/* The state of an operation. */
-struct ring_work {
-    uint64_t last, number;     /* the last entry's number, and that of the one being written */
-    struct list_call *writing; /* the call whose items are being written */
-    bool is_new;               /* this worker does not know the ring: it looks first */
-};
-
-static struct ring_work *ring_own(const struct work *w)
-{
-    return w->own;
-}
-
-static void ring_parts(struct work *w)
+/* All slots, whatever the counter says: those that a late change may have written to. */
+static void all_parts(struct work *w)
 {
     (void)work_add_part(w, PART_SEQ, 0);
     for (uint32_t n = 0; n < w->op.list->policy->capacity; n++) {
@@ -48,76 +39,58 @@ static void ring_parts(struct work *w)
     }
 }
 
-/* The item of an entry: without the time behind it. */
-static struct slice ring_item(const struct list_policy *policy, struct slice entry)
+/* The item of an entry, as it is shown: without its time. */
+static struct slice ring_item(const struct list_policy *policy, struct slice shown)
 {
-    if (policy->stamp) {
-        for (size_t i = entry.len; i-- > 0;) {
-            if (entry.p[i] == ' ') {
-                return slice_make(entry.p, i);
-            }
-        }
-    }
-    return entry;
+    struct slot_entry entry;
+    return slot_read_shown(policy->slot, shown, &entry) ? entry.item : shown;
 }
 
-/* ---- reading ---- */
-
-struct entry_at {
-    uint64_t number;
-    struct slice entry;
-};
-
-static int newest_first(const void *a, const void *b)
+static const char *slot_grammar(const struct grammar *g, const struct part *part)
 {
-    const struct entry_at *left = a, *right = b;
-    return left->number > right->number ? -1 : left->number < right->number;
-}
-
-/* Reads "17 user-4". False: it is no entry. */
-static bool slot_parse(struct slice value, uint64_t *number, struct slice *entry)
-{
-    const char *blank = value.len > 0 ? memchr(value.p, ' ', value.len) : NULL;
-    if (blank == NULL) {
-        return false;
+    const struct list_policy *policy = g->list->policy;
+    struct slot_entry entry;
+    if (part->number >= policy->capacity) {
+        snprintf(g->reason, GRAMMAR_REASON_MAX, "a slot beyond capacity = %u", policy->capacity);
+        return g->reason;
     }
-    struct slice digits = slice_take(&value, (size_t)(blank - value.p));
-    (void)slice_take(&value, 1);
-    *entry = value;
-    return value.len > 0 && slice_to_u64(digits, number);
-}
-
-/* memcached pads a number with blanks when it becomes shorter. */
-static bool counter_parse(const struct part *part, uint64_t *number)
-{
-    struct slice text = part->value;
-    while (text.len > 0 && text.p[text.len - 1] == ' ') {
-        text.len--;
+    if (!slot_read(policy->slot, g->value, &entry)) {
+        snprintf(g->reason, GRAMMAR_REASON_MAX, "no entry as slot = %.48s says", policy->slot);
+        return g->reason;
     }
-    return slice_to_u64(text, number);
+    if (ring_is_numbered(policy) && entry.number % policy->capacity != part->number) {
+        snprintf(g->reason, GRAMMAR_REASON_MAX, "its number %llu is of another slot",
+                 (unsigned long long)entry.number);
+        return g->reason;
+    }
+    return grammar_item(g, entry.item);
 }
 
 static const char *ring_grammar(const struct grammar *g, const struct part *part)
 {
     uint64_t number;
-    struct slice entry;
     switch (part->role) {
     case PART_SEQ:
-        return counter_parse(part, &number) ? NULL : "no number";
+        return ring_counter(part, &number) ? NULL : "no number";
     case PART_SLOT:
-        return slot_parse(g->value, &number, &entry)
-                   ? grammar_item_with(g, entry, STAMP_BYTES_MAX)
-                   : "no entry of a ring: a number, a blank, an item";
+        return slot_grammar(g, part);
     default:
         return NULL;
     }
+}
+
+/* The ring may be sound, and this proxy's settings wrong. */
+static const char *ring_use_elsewhere(const struct list *list, const struct part *part)
+{
+    (void)list;
+    return part->role == PART_SLOT ? "do slot and capacity say what clients write?" : NULL;
 }
 
 /* The numbers of a ring go on after an ldrop, if memcached can count on. */
 static bool ring_survives_drop(const struct part *part)
 {
     uint64_t number;
-    bool broken = part->state == PART_THERE && !counter_parse(part, &number);
+    bool broken = part->state == PART_THERE && !ring_counter(part, &number);
     return part->role == PART_SEQ && !part->foreign && !broken;
 }
 
@@ -126,35 +99,6 @@ static void ring_replace_call(struct work *w, const struct list_call *call, stru
     if (ring_own(w)->writing == call) {
         ring_own(w)->writing = ghost;
     }
-}
-
-static enum look ring_look(struct engine *e, struct work *w)
-{
-    uint32_t capacity = w->op.list->policy->capacity;
-    struct entry_at *found = malloc((w->part_count + 1) * sizeof *found);
-    size_t count = 0;
-    (void)e;
-    CHECK(found != NULL);
-    if (!counter_parse(&w->parts[0], &ring_own(w)->last)) {
-        ring_own(w)->last = 0;
-    }
-    for (size_t i = 1; i < w->part_count; i++) {
-        if (slot_parse(w->parts[i].value, &found[count].number, &found[count].entry)) {
-            if (found[count].number > ring_own(w)->last) {
-                ring_own(w)->last = found[count].number;
-            }
-            count++;
-        }
-    }
-    qsort(found, count, sizeof *found, newest_first);
-    for (size_t i = 0; i < count && ring_own(w)->last - found[i].number < capacity; i++) {
-        if (i == 0 || found[i].number != found[i - 1].number) {
-            items_push(&w->items, found[i].entry);
-        }
-    }
-    free(found);
-    w->can_shrink = false;
-    return LOOK_DONE;
 }
 
 /* ---- adding ---- */
@@ -172,18 +116,41 @@ static size_t count_items(const struct work *w)
 
 static const struct part counter = {.role = PART_SEQ};
 
-/* Before the first INCR: ends with failed, or memcached can count on. */
-static enum progress look_at_counter(struct engine *e, struct work *w, const struct op_event *event)
+/* Names the slots of the next entries behind that number. */
+static void name_next(struct work *w, uint64_t last)
+{
+    uint32_t capacity = w->op.list->policy->capacity;
+    for (uint64_t i = 1; i <= u64_least(count_items(w), capacity); i++) {
+        (void)work_add_part(w, PART_SLOT, (uint32_t)((last + i) % capacity));
+    }
+}
+
+/* Before the first INCR: ends with failed, or memcached can count on, and the slots that the call
+ * is going to write to are the ring's. */
+static enum progress look_before(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
+    uint32_t capacity = w->op.list->policy->capacity;
     CO_BEGIN(co);
-    metric_inc(e->metrics, METRIC_list_part_reads);
-    part_send(e, &w->op, &counter, BE_GET, NULL, 0);
-    CO_AWAIT(co, "looking at a counter that is not known");
-    if (event->status != BE_HIT && event->status != BE_MISS) {
-        work_note_error(w, event);
-    } else if (foreign_refuse_reply(e, w, PART_SEQ, 0, event->reply)) {
-        foreign_note_known(w->op.list, &counter);
+    work_forget_parts(w);
+    (void)work_add_part(w, PART_SEQ, 0);
+    CO_CALL(co, work_gather(e, w, event));
+    if (w->failed || !foreign_refuse_parts(e, w, 0, 1) ||
+        !ring_counter(&w->parts[0], &ring_own(w)->last)) {
+        CO_RETURN(co); /* there is none: it is made from all slots, which are read then */
+    }
+    ring_own(w)->expected = ring_own(w)->last + count_items(w);
+    (void)work_add_part(w, PART_SLOT, (uint32_t)(ring_own(w)->last % capacity));
+    (void)work_add_part(w, PART_SLOT, capacity);
+    name_next(w, ring_own(w)->last);
+    CO_CALL(co, work_gather(e, w, event));
+    if (!w->failed) {
+        w->failed = !foreign_refuse_parts(e, w, 0, w->part_count);
+    }
+    if (!w->failed && ring_own(w)->last > 0 && w->parts[1].state == PART_MISSING) {
+        /* A gap, or entries of a ring of another capacity stand elsewhere. */
+        CO_CALL(co, work_look(e, w, event));
+        ring_own(w)->expected = ring_own(w)->last + count_items(w);
     }
     CO_END(co);
 }
@@ -192,16 +159,43 @@ static enum progress look_at_counter(struct engine *e, struct work *w, const str
 static enum progress look_at_slots(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
-    uint32_t capacity = w->op.list->policy->capacity;
     CO_BEGIN(co);
     work_forget_parts(w);
-    for (uint64_t i = 0; i < u64_least(count_items(w), capacity); i++) {
-        (void)work_add_part(w, PART_SLOT, (uint32_t)((ring_own(w)->last - i) % capacity));
-    }
+    name_next(w, ring_own(w)->last - count_items(w));
     CO_CALL(co, work_gather(e, w, event));
     if (!w->failed) {
         w->failed = !foreign_refuse_parts(e, w, 0, w->part_count);
     }
+    CO_END(co);
+}
+
+/* The counter has come around: sets it back as clients by hand do, but loses no number that another
+ * one takes meanwhile. If it cannot, the next writer does. */
+static enum progress set_back(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    uint32_t capacity = w->op.list->policy->capacity;
+    struct block *value;
+    uint64_t number;
+    char digits[24];
+    CO_BEGIN(co);
+    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+        work_forget_parts(w);
+        (void)work_add_part(w, PART_SEQ, 0);
+        CO_CALL(co, work_gather(e, w, event));
+        if (w->failed || !ring_counter(&w->parts[0], &number) || number < capacity) {
+            break;
+        }
+        value = block_new(sizeof digits);
+        block_append(&value, digits, format_u64(digits, number % capacity));
+        part_write(e, &w->op, &w->parts[0], value, 0);
+        block_unref(&value);
+        CO_AWAIT(co, "setting the counter back");
+        if (event->status != BE_EXISTS) {
+            break;
+        }
+    }
+    w->failed = false;
     CO_END(co);
 }
 
@@ -241,19 +235,19 @@ static enum progress take_numbers(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
+/* An item that comes with a time, as readers are shown it, keeps that. */
 static void send_slot(struct engine *e, struct work *w, uint64_t number, struct slice item)
 {
     const struct list_policy *policy = w->op.list->policy;
-    char text[32];
     struct part slot = {.role = PART_SLOT, .number = (uint32_t)(number % policy->capacity)};
-    struct block *value = block_new(item.len + 2 * sizeof text);
-    block_append(&value, text, format_u64(text, number));
-    block_append(&value, " ", 1);
-    block_append(&value, item.p, item.len);
-    if (policy->stamp) {
-        int len = snprintf(text, sizeof text, " %lld", (long long)e->now.wall_s);
-        block_append(&value, text, (size_t)len);
+    struct block *value = block_new(item.len + sizeof policy->slot);
+    struct slot_entry entry;
+    if (!slot_read_shown(policy->slot, item, &entry)) {
+        entry.item = item;
+        entry.time_s = (uint64_t)e->now.wall_s;
     }
+    entry.number = number;
+    slot_write(policy->slot, &entry, &value);
     part_send(e, &w->op, &slot, BE_SET, value, 0);
     block_unref(&value);
 }
@@ -291,14 +285,22 @@ static enum progress ring_change(struct engine *e, struct work *w, const struct 
     CO_BEGIN(co);
     w->failed = false;
     ring_own(w)->is_new = !foreign_knows(w->op.list, &counter);
+    ring_own(w)->expected = 0;
     if (ring_own(w)->is_new) {
-        CO_CALL(co, look_at_counter(e, w, event));
+        CO_CALL(co, look_before(e, w, event));
     }
     if (!w->failed) {
         CO_CALL(co, take_numbers(e, w, event));
     }
-    if (!w->failed && ring_own(w)->is_new) {
+    if (!w->failed && ring_own(w)->is_new && ring_own(w)->last != ring_own(w)->expected) {
         CO_CALL(co, look_at_slots(e, w, event));
+    }
+    if (!w->failed && ring_own(w)->is_new) {
+        foreign_note_known(w->op.list, &counter);
+    }
+    if (!w->failed && w->op.list->policy->counter_wraps &&
+        ring_own(w)->last >= w->op.list->policy->capacity) {
+        CO_CALL(co, set_back(e, w, event));
     }
     if (!w->failed) {
         ring_own(w)->number = ring_own(w)->last - count_items(w);
@@ -338,6 +340,7 @@ const struct dialect dialect_ring = {
     .essential = ROLE(PART_SEQ),
     .newest_first = true,
     .item_of = ring_item,
+    .use_elsewhere = ring_use_elsewhere,
     .work_bytes = sizeof(struct ring_work),
     .parts = ring_parts,
     .look = ring_look,
@@ -347,4 +350,5 @@ const struct dialect dialect_ring = {
     .survives_drop = ring_survives_drop,
     .replace_call = ring_replace_call,
     .compact = ring_compact,
+    .late_parts = all_parts,
 };

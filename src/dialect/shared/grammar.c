@@ -30,7 +30,7 @@ const char *grammar_bad_byte(struct slice item)
     return NULL;
 }
 
-const char *grammar_item_with(const struct grammar *g, struct slice item, size_t more_bytes)
+const char *grammar_item(const struct grammar *g, struct slice item)
 {
     const struct list_policy *policy = g->list->policy;
     if (item.len == 0) {
@@ -42,15 +42,10 @@ const char *grammar_item_with(const struct grammar *g, struct slice item, size_t
     }
     bool note = (item.p[0] == '@' && item.len <= NOTE_BYTES_MAX) ||
                 text_is_mark(item, (char)policy->delimiter);
-    if (item.len > policy->max_item_bytes + more_bytes && !note) {
+    if (item.len > policy->max_item_bytes && !note) {
         return grammar_says(g, "an item longer than max_item_bytes", item.p);
     }
     return NULL;
-}
-
-const char *grammar_item(const struct grammar *g, struct slice item)
-{
-    return grammar_item_with(g, item, 0);
 }
 
 /* Does the text end as JSON, XML and serialised values do? */

@@ -42,8 +42,6 @@ const char *grammar_says(const struct grammar *g, const char *what, const char *
 typedef const char *grammar_item_rule(const struct grammar *g, struct slice item);
 /* An item of the list; an empty one is none. */
 grammar_item_rule grammar_item;
-/* The same with room for what stands behind it. */
-const char *grammar_item_with(const struct grammar *g, struct slice item, size_t more_bytes);
 /* Items with delimiters between them, and before and behind them; any number in a row. A last item
  * without one must not end as JSON, XML and serialised values do. */
 const char *grammar_delimited(const struct grammar *g, struct slice text, grammar_item_rule *rule);

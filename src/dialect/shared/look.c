@@ -216,15 +216,17 @@ static void note_extent(struct work *w)
     w->stored_bytes = 0;
     for (size_t i = 0; i < w->part_count; i++) {
         w->stored_bytes += w->parts[i].value.len;
-        if (!w->parts[i].foreign && !w->parts[i].bare) {
+        if (!w->partial && !w->parts[i].foreign && !w->parts[i].bare) {
             foreign_note_known(list, &w->parts[i]);
             if (w->read_bytes <= list->policy->fold_memory_bytes) { /* else values were left out */
                 closing_note_read(list, &w->parts[i]);
             }
         }
     }
-    list->extent = (struct list_extent){.bytes = w->stored_bytes, .items = w->items.count};
-    list_note_size(list, w->stored_bytes);
+    if (!w->partial) {
+        list->extent = (struct list_extent){.bytes = w->stored_bytes, .items = w->items.count};
+        list_note_size(list, w->stored_bytes);
+    }
 }
 
 enum progress work_look(struct engine *e, struct work *w, const struct op_event *event)

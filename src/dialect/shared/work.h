@@ -60,6 +60,7 @@ struct work {
     uint64_t read_bytes; /* of the values that this look has read */
     struct items items;  /* what the parts amounted to in the last look */
     uint64_t stored_bytes;
+    bool partial;    /* the look left parts out: it says nothing of the whole list */
     bool can_shrink; /* the parts are longer than the items need */
     struct append append;
 

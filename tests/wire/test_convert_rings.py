@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/convert on rings that applications have written by hand: who and when."""
+
+import pytest
+
+from test_convert_data import put, server, values_of
+from test_convert_support import convert, names_stored, sections
+
+KEY = "topic-X"
+VISITS = {f"topic-X.{n % 256}": f"{1000 + n} {1700000000 + n}" for n in range(1, 301)}
+CAPPED = {"max_items": 256, "order": "recent", "format": 3, "max_item_bytes": 100}
+
+
+def stored(counter):
+    return {**VISITS, "topic-X.seq": counter}
+
+
+@pytest.mark.parametrize("slot", ["%n %v", "%n %v %t", "%t %v"])
+def test_slots_of_another_template_are_named_and_kept(start_daemon, memcached, tmp_path, slot):
+    """The users are numbers: nothing of them may be taken for the number of an entry."""
+    daemon = start_daemon([memcached], config=sections("ring", capacity=256, slot=slot))
+    put(memcached, **stored("300"))
+    for options in (["--dry-run"], ["--backup", str(tmp_path / "backup.txt")]):
+        done = convert([daemon], server(memcached), *options, "--allow-empty")
+        assert done.returncode == 3, done.stdout + done.stderr
+        assert "is not of dialect ring" in done.stdout
+    with daemon.conn() as conn:
+        assert conn.cmd(f"lconvert {KEY}").startswith(b"SERVER_ERROR topic-X.")
+    assert values_of(memcached, list(stored("300"))) == \
+        {name: text.encode() for name, text in stored("300").items()}
+
+
+def test_a_ring_that_is_larger_than_configured_is_kept(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("ring", capacity=100, slot="%v %t"))
+    put(memcached, **stored("300"))
+    done = convert([daemon], server(memcached), "--allow-empty")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "topic-X.100 is not of dialect ring: a slot beyond capacity = 100" in done.stdout
+    assert names_stored(memcached) == sorted(stored("300"))
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_visits_move_with_their_times_and_come_back(start_daemon, memcached, tmp_path, wraps):
+    counter = "44" if wraps else "300"
+    config = sections("ring", capacity=256, slot="%v %t", counter_wraps=wraps, **CAPPED)
+    daemon = start_daemon([memcached], config=config)
+    put(memcached, **stored(counter))
+    backup = tmp_path / "backup.txt"
+    done = convert([daemon], server(memcached), "--backup", backup)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 lists converted, 256 items" in done.stdout
+    expected = [b"%d %d" % (1000 + n, 1700000000 + n) for n in range(45, 301)]
+    with daemon.conn() as conn:
+        assert conn.lget(KEY) == expected
+        conn.send(f"laddb {KEY} 15\r\n1301 1700000301\r\n")
+        assert conn.line() == b"STORED"
+        assert conn.lget(KEY) == [*expected[1:], b"1301 1700000301"]
+    daemon.stop()
+    done = convert([], "--restore", backup, "--force")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert values_of(memcached, list(stored(counter))) == \
+        {name: text.encode() for name, text in stored(counter).items()}
