@@ -200,7 +200,9 @@ static enum ascii_parse_result parse_copy(struct slice bytes, size_t max_value, 
     memmove(copy + 1, bytes.p, bytes.len);
     struct slice moved = {copy + 1, bytes.len};
     struct be_operation fetch = {.verb = BE_FETCH, .key = KEY, .asks_cas = question.asks_cas};
-    check_short_way(&question, moved, max_value);
+    if (is_classic()) {
+        check_short_way(&question, moved, max_value);
+    }
     check_short_way(&fetch, moved, max_value);
     enum ascii_parse_result result = ascii_parse(&question, moved, max_value, &reply, size);
     if (result == ASCII_PARSE_OK) {
