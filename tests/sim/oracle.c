@@ -79,6 +79,16 @@ const struct version *oracle_now(const struct oracle *o, unsigned list)
     return &o->list[list].versions[o->list[list].count - 1];
 }
 
+static void push_mark(struct model_list *l, uint64_t seen)
+{
+    if (l->mark_count == l->mark_cap) {
+        l->mark_cap = l->mark_cap == 0 ? 64 : l->mark_cap * 2;
+        l->marks = realloc(l->marks, l->mark_cap * sizeof *l->marks);
+        CHECK(l->marks != NULL);
+    }
+    l->marks[l->mark_count++] = (struct version_mark){seen, l->count - 1};
+}
+
 void oracle_note_mark(struct oracle *o, unsigned list, int64_t now_s)
 {
     struct model_list *l = &o->list[list];
@@ -88,13 +98,20 @@ void oracle_note_mark(struct oracle *o, unsigned list, int64_t now_s)
     if (item == NULL) {
         return;
     }
-    if (l->mark_count == l->mark_cap) {
-        l->mark_cap = l->mark_cap == 0 ? 64 : l->mark_cap * 2;
-        l->marks = realloc(l->marks, l->mark_cap * sizeof *l->marks);
-        CHECK(l->marks != NULL);
+    push_mark(l, head_version(item->cas, slice_make(item->value->data, item->value->used)));
+}
+
+void oracle_note_return(struct oracle *o, unsigned list, uint32_t version)
+{
+    struct model_list *l = &o->list[list];
+    const struct version *was = &l->versions[version], *now = oracle_now(o, list);
+    size_t count = l->mark_count;
+    for (size_t i = 0;
+         i < count && was->exists == now->exists && ids_equal(&was->items, &now->items); i++) {
+        if (l->marks[i].version == version) {
+            push_mark(l, l->marks[i].seen);
+        }
     }
-    uint64_t seen = head_version(item->cas, slice_make(item->value->data, item->value->used));
-    l->marks[l->mark_count++] = (struct version_mark){seen, l->count - 1};
 }
 
 /* Makes this the current content; nothing happens when it is already. */

@@ -225,6 +225,9 @@ void oracle_push_version(struct oracle *o, unsigned list, bool exists, const str
                          uint64_t at);
 /* Clients see that head as the current version. */
 void oracle_note_mark(struct oracle *o, unsigned list, int64_t now_s);
+/* A failover has taken back all that came behind that version: heads that clients have seen as that
+ * one are the current version again. */
+void oracle_note_return(struct oracle *o, unsigned list, uint32_t version);
 /* Makes this the current content; nothing happens when it is already. */
 void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items);
 /* The call has taken effect, in what is now the current version. */

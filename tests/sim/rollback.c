@@ -233,6 +233,7 @@ static void restore(struct oracle *o, struct saved *s, int64_t now_s)
     for (size_t i = 0; i < s->tx_count; i++) {
         tx_renew_all(o, s->txs[i].tx);
     }
+    oracle_note_return(o, s->list, s->version);
     oracle_note_mark(o, s->list, now_s);
     oracle_note_life(o, s->list, now_s);
     ids_fini(&items);
