@@ -112,6 +112,7 @@ struct pool_config {
     bool plain_login;                       /* the password itself may be sent */
     bool tls;
     char ca_file[CONFIG_NAME_MAX + 1]; /* "" = what the system trusts */
+    char tls_cert[CONFIG_NAME_MAX + 1], tls_key[CONFIG_NAME_MAX + 1]; /* "" = none */
     char scope[CONFIG_NAME_MAX + 1], collection[CONFIG_NAME_MAX + 1];
     enum pool_durability durability;
     uint32_t durable_timeout_ms; /* from the submission of a durable change to its answer */

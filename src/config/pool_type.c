@@ -109,7 +109,7 @@ static int check_login(const struct pool_config *pool, const struct place *place
     if (pool->bucket[0] == '\0') {
         return refuse(place, "no bucket; expected bucket = NAME with type = couchbase");
     }
-    if (pool->username[0] == '\0') {
+    if (pool->username[0] == '\0' && pool->tls_cert[0] == '\0') {
         return refuse(place, "no username; expected username = NAME with type = couchbase");
     }
     if (!is_bucket_name(slice_of(pool->bucket))) {
@@ -218,6 +218,32 @@ static int complete_servers(struct pool_config *pool, const struct place *place)
     return 0;
 }
 
+static int check_tls(const struct pool_config *pool, const struct place *place)
+{
+    static const char *const keys[] = {"ca_file", "tls_cert", "tls_key"};
+    const char *values[] = {pool->ca_file, pool->tls_cert, pool->tls_key};
+    for (size_t i = 0; i < 3; i++) {
+        if (values[i][0] != '\0' && !pool->tls) {
+            struct place exact = place_of(pool, place, keys[i]);
+            return refuse(&exact, "%s: tls = no does not use it; expected with tls = yes", keys[i]);
+        }
+    }
+    if ((pool->tls_cert[0] == '\0') != (pool->tls_key[0] == '\0')) {
+        bool has_key = pool->tls_key[0] != '\0';
+        struct place exact = place_of(pool, place, keys[1 + has_key]);
+        return refuse(&exact, "%s: without %s; expected both", keys[1 + has_key],
+                      keys[2 - has_key]);
+    }
+    const char *other = pool->username[0] != '\0'        ? "username"
+                        : pool->password_file[0] != '\0' ? "password_file"
+                                                         : NULL;
+    if (pool->tls_cert[0] != '\0' && other != NULL) {
+        struct place exact = place_of(pool, place, other);
+        return refuse(&exact, "%s: tls_cert tells the user; expected one of the two", other);
+    }
+    return 0;
+}
+
 int pool_type_check(struct pool_config *pool, const struct place *place)
 {
     if (check_unused(pool, place) != 0) {
@@ -232,12 +258,8 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
     if (given_line(SECTION_POOL, pool->given_line, "connect_timeout_ms") == CONFIG_GIVEN_NOT) {
         pool->connect_timeout_ms = COUCHBASE_CONNECT_TIMEOUT_MS;
     }
-    if (pool->ca_file[0] != '\0' && !pool->tls) {
-        struct place exact = place_of(pool, place, "ca_file");
-        return refuse(&exact, "ca_file: tls = no does not use it; expected with tls = yes");
-    }
-    if (check_login(pool, place) != 0 || check_collection(pool, place) != 0 ||
-        complete_servers(pool, place) != 0) {
+    if (check_tls(pool, place) != 0 || check_login(pool, place) != 0 ||
+        check_collection(pool, place) != 0 || complete_servers(pool, place) != 0) {
         return -1;
     }
     return check_schemes(pool, place);

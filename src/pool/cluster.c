@@ -533,6 +533,7 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
                                    .user = slice_of(config->username),
                                    .password = slice_of(config->password),
                                    .plain = plain,
+                                   .by_certificate = config->tls_cert[0] != '\0',
                                    .durable = config->durability != POOL_DURABILITY_NONE,
                                    .cache = &c->scram_cache};
     /* The node says that it is not confirmed before the proxy gives the whole connection up. */
@@ -553,7 +554,7 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
     c->timer_us = UINT64_MAX;
     context->cluster = c;
     context->login = &c->login;
-    context->tls = config->tls ? tls_trust_create(config->ca_file, error) : NULL;
+    context->tls = config->tls ? tls_trust_create(config, error) : NULL;
     if ((config->tls && context->tls == NULL) || cluster_add_seeds(c, error) < 0) {
         context->cluster = NULL;
         cluster_destroy(&c);

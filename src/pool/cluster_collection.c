@@ -41,7 +41,8 @@ static void log_news(const struct cluster *c, enum handshake_collection state, u
                   config->scope);
     } else if (state == COLLECTION_IS_MISSING) {
         log_error("pool %s: bucket %s has no collection %s, or user %s has no access to it",
-                  config->name, config->bucket, k->path, config->username);
+                  config->name, config->bucket, k->path,
+                  config->username[0] != '\0' ? config->username : "of tls_cert");
     } else if (k->id != 0) {
         log_warn("pool %s: collection %s was made anew: what the old one held is gone",
                  config->name, k->path);

@@ -24,11 +24,39 @@ struct tls {
     /* What was taken goes out from here: OpenSSL wants to be given the same bytes again, and the
      * caller may take back what was not taken. */
     size_t held;
+    const char *problem; /* why it cannot go on, where TLS knows that; or NULL. Lives for ever */
     char record[RECORD_BYTES];
 };
 
-struct tls_trust *tls_trust_create(const char *ca_file, char error[CONFIG_ERROR_MAX])
+/* A key with a passphrase is none that a daemon can use: nothing asks for it. */
+static int no_passphrase(char *buffer, int size, int for_writing, void *arg)
 {
+    (void)buffer, (void)size, (void)for_writing, (void)arg;
+    return 0;
+}
+
+static bool use_certificate(SSL_CTX *context, const struct pool_config *config,
+                            char error[CONFIG_ERROR_MAX])
+{
+    SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+    if (SSL_CTX_use_certificate_chain_file(context, config->tls_cert) != 1) {
+        snprintf(error, CONFIG_ERROR_MAX, "tls_cert: %s holds no certificate that can be read",
+                 config->tls_cert);
+        return false;
+    }
+    if (SSL_CTX_use_PrivateKey_file(context, config->tls_key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(context) != 1) {
+        snprintf(error, CONFIG_ERROR_MAX,
+                 "tls_key: %s holds no key of tls_cert that can be read without a passphrase",
+                 config->tls_key);
+        return false;
+    }
+    return true;
+}
+
+struct tls_trust *tls_trust_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX])
+{
+    const char *ca_file = config->ca_file;
     struct tls_trust *trust = calloc(1, sizeof *trust);
     CHECK(trust != NULL);
     trust->context = SSL_CTX_new(TLS_client_method());
@@ -43,6 +71,8 @@ struct tls_trust *tls_trust_create(const char *ca_file, char error[CONFIG_ERROR_
     if (rc != 1) {
         snprintf(error, CONFIG_ERROR_MAX, "ca_file: %s holds no certificates that can be read",
                  ca_file[0] == '\0' ? "that of the system" : ca_file);
+        tls_trust_destroy(&trust);
+    } else if (config->tls_cert[0] != '\0' && !use_certificate(trust->context, config, error)) {
         tls_trust_destroy(&trust);
     }
     ERR_clear_error();
@@ -64,6 +94,7 @@ struct tls *tls_open(const struct tls_trust *trust, int fd, const char *host)
     struct tls *tls = malloc(sizeof *tls);
     CHECK(tls != NULL);
     tls->is_up = false;
+    tls->problem = NULL;
     tls->held = 0;
     tls->ssl = SSL_new(trust->context);
     CHECK(tls->ssl != NULL && SSL_set_fd(tls->ssl, fd) == 1);
@@ -122,7 +153,7 @@ bool tls_is_up(const struct tls *tls)
 }
 
 /* Sets errno; returns what read(2) and write(2) would. */
-static ssize_t fail(const struct tls *tls, int rc)
+static ssize_t fail(struct tls *tls, int rc)
 {
     int saved = errno;
     switch (SSL_get_error(tls->ssl, rc)) {
@@ -139,6 +170,7 @@ static ssize_t fail(const struct tls *tls, int rc)
         if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
             return 0; /* a node that dies says no goodbye; answers tell their own length */
         }
+        tls->problem = ERR_reason_error_string(ERR_peek_error());
         errno = EPROTO;
         return -1;
     }
@@ -193,6 +225,11 @@ ssize_t tls_write(struct tls *tls, const struct iovec *iov, size_t count)
         }
     }
     return flush_held(tls) < 0 && errno != EAGAIN ? -1 : (ssize_t)taken;
+}
+
+const char *tls_problem(const struct tls *tls)
+{
+    return tls->problem;
 }
 
 bool tls_has_input(const struct tls *tls)

@@ -13,11 +13,10 @@
 
 #include "config/config.h"
 
-/* Whom the connections of a pool trust. */
+/* Whom the connections of a pool trust, and what they show of themselves. */
 struct tls_trust;
-/* ca_file: certificates to trust, PEM; "": those that the system trusts. Returns NULL with the
- * reason in error. */
-struct tls_trust *tls_trust_create(const char *ca_file, char error[CONFIG_ERROR_MAX]);
+/* By ca_file, tls_cert and tls_key of the pool. Returns NULL with the reason in error. */
+struct tls_trust *tls_trust_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX]);
 void tls_trust_destroy(struct tls_trust **trust);
 
 /* One connection. */
@@ -37,6 +36,9 @@ ssize_t tls_read(struct tls *tls, void *to, size_t cap);
 /* As writev(2), and takes at least something as long as it has room: what it has taken is sent as
  * it is, by this call or a later one. -1 with EAGAIN while the socket is full. */
 ssize_t tls_write(struct tls *tls, const struct iovec *iov, size_t count);
+/* Why tls_read or tls_write has failed with EPROTO: an alert of the server, say. NULL: not known.
+ */
+const char *tls_problem(const struct tls *tls);
 /* Is there input that was read from the socket, and not by tls_read? */
 bool tls_has_input(const struct tls *tls);
 /* Is there output that tls_write has taken, and the socket not? */

@@ -247,7 +247,13 @@ void upstream_readable(struct upstream *u)
             break;
         }
         if (n <= 0) {
-            give_up(u, n == 0 ? "closed by the server" : strerror(errno));
+            const char *problem = u->tls == NULL || n == 0 ? NULL : tls_problem(u->tls);
+            char text[HANDSHAKE_ERROR_MAX];
+            snprintf(text, sizeof text, "%s%s", problem == NULL ? "" : "TLS: ",
+                     n == 0            ? "closed by the server"
+                     : problem == NULL ? strerror(errno)
+                                       : problem);
+            give_up(u, text);
             return;
         }
         u->in->used += (size_t)n;

@@ -26,6 +26,7 @@
 /* As whom the proxy logs in, where a kind of server wants that. */
 struct wire_login {
     struct slice bucket; /* 1 to 100 bytes */
+    bool by_certificate; /* TLS has told who this is: no user and no password */
     struct slice user;   /* 1 to SCRAM_USER_MAX bytes */
     struct slice password;
     struct slice collection;   /* "SCOPE.COLLECTION", up to 503 bytes; empty: the default one */

@@ -4,7 +4,9 @@
  *
  *     HELLO, VERSION, GET_ERROR_MAP, SASL_LIST   at once
  *     SASL_AUTH, SASL_STEP                       the strongest SCRAM of the node; where there is
- *                                                none, or it does not do, PLAIN, if that is allowed
+ *                                                none, or it does not do, PLAIN, if that is
+ *                                                allowed; none of SASL where a certificate has
+ *                                                told who this is
  *     SELECT_BUCKET                              alone: else a node refuses it
  *     GET_COLLECTION_ID                          of a collection that is not the default one
  *     GET_CLUSTER_CONFIG                         whose answer is the map
@@ -105,7 +107,9 @@ static void begin(struct handshake *hs, struct handshake_step *step)
     ask(step, STEP_HELLO, SLICE_LIT(AGENT), slice_make(features, sizeof features - 1 - unwanted));
     ask(step, STEP_VERSION, SLICE_NONE, SLICE_NONE);
     ask(step, STEP_ERROR_MAP, SLICE_NONE, SLICE_LIT(ERROR_MAP_VERSION));
-    ask(step, STEP_LIST, SLICE_NONE, SLICE_NONE);
+    if (!hs->login->by_certificate) {
+        ask(step, STEP_LIST, SLICE_NONE, SLICE_NONE);
+    }
     hs->step = STEP_HELLO;
     hs->waits_for = steps[STEP_HELLO].name;
 }
@@ -286,8 +290,8 @@ static enum handshake_result take_bucket(struct handshake *hs, struct handshake_
     case BINARY_STATUS_NOT_FOUND:
     case BINARY_STATUS_NO_ACCESS:
         snprintf(step->error, sizeof step->error,
-                 "user %.*s has no access to bucket %.*s, or it is "
-                 "not there",
+                 "%s%.*s has no access to bucket %.*s, or it is not there",
+                 hs->login->by_certificate ? "the user of tls_cert" : "user ",
                  SLICE_ARGS(hs->login->user), SLICE_ARGS(hs->login->bucket));
         return HANDSHAKE_REFUSED;
     default:
@@ -349,7 +353,9 @@ static enum handshake_result take_answer(struct handshake *hs, struct handshake_
     case STEP_VERSION:
         return take_version(hs, answer);
     case STEP_ERROR_MAP:
-        return wait_for(hs, STEP_LIST);
+        return hs->login->by_certificate
+                   ? ask_next(hs, step, STEP_BUCKET, hs->login->bucket, SLICE_NONE)
+                   : wait_for(hs, STEP_LIST);
     case STEP_LIST:
         return take_list(hs, step, answer);
     case STEP_CHALLENGE:

@@ -50,12 +50,17 @@ class Cluster:
     node_kind = Node
 
     def __init__(self, nodes=1, vbuckets=64, bucket="lists", user="user", password="pencil",
-                 certificate=None):
-        """certificate: a file with a key and a certificate, for a second port of each node."""
+                 certificate=None, clients=None):
+        """certificate: a file with a key and a certificate, for a second port of each node. clients:
+        certificates that those who connect there must have, in place of a login."""
         self.tls = None
         if certificate is not None:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(certificate)
+        self.knows_certificates = clients is not None
+        if clients is not None:
+            self.tls.load_verify_locations(clients)
+            self.tls.verify_mode = ssl.CERT_REQUIRED
         self.lock = threading.RLock()
         self.bucket, self.user, self.password = bucket, user, password
         self.mechanisms = [*HASHES, "PLAIN"]

@@ -85,7 +85,15 @@ class Connection:
         self.login = None
         self.authenticated = False
         self.expired = False  # the login: nothing is done before another one
+        self.by_certificate = False
         self.bucket = None
+
+    def take_certificate(self, certificate):
+        """Its common name is a user; for others there is nothing here."""
+        names = dict(pair for part in certificate["subject"] for pair in part)
+        self.authenticated = self.by_certificate = True
+        if names.get("commonName") != self.cluster.user:
+            self.sock.shutdown(socket.SHUT_RDWR)
 
     def _read(self, size):
         data = b""
@@ -152,6 +160,8 @@ class Connection:
             return 0, b"7.6.0-fake"
         if r.opcode == GET_ERROR_MAP:
             return 0, b'{"version":1,"revision":1,"errors":{}}'
+        if self.by_certificate and r.opcode in (SASL_LIST, SASL_AUTH, SASL_STEP):
+            raise Refused(NOT_SUPPORTED)
         if r.opcode == SASL_LIST:
             return 0, " ".join(self.cluster.mechanisms).encode()
         if r.opcode == SASL_AUTH:
@@ -324,6 +334,8 @@ class Node:
             return
         connection = self.connection_kind(self, sock)
         self.connections.add(connection)
+        if tls is not None and self.cluster.knows_certificates:
+            connection.take_certificate(sock.getpeercert())
         connection.run()
 
     def stop(self):

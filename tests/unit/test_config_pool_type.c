@@ -187,6 +187,23 @@ static void test_connection_strings(void **state)
             "couchbase");
 }
 
+static void test_certificates(void **state)
+{
+#define BY_CERTIFICATE "[pool docs]\ntype = couchbase\nservers = a\nbucket = b\n"
+    (void)state;
+    accepted(BY_CERTIFICATE "tls = yes\ntls_cert = /c\ntls_key = /k\n");
+    refused(BY_CERTIFICATE "tls_cert = /c\ntls_key = /k\n",
+            ":5: [pool docs]: tls_cert: tls = no does not use it; expected with tls = yes");
+    refused(BY_CERTIFICATE "tls = yes\ntls_cert = /c\n",
+            ":6: [pool docs]: tls_cert: without tls_key; expected both");
+    refused(DOCUMENTS "servers = a\ntls = yes\ntls_key = /k\n",
+            ":8: [pool docs]: tls_key: without tls_cert; expected both");
+    refused(BY_CERTIFICATE "tls = yes\ntls_cert = /c\ntls_key = /k\nusername = u\n",
+            ":8: [pool docs]: username: tls_cert tells the user; expected one of the two");
+    refused(BY_CERTIFICATE "tls = yes\ntls_cert = /c\ntls_key = /k\npassword_file = /p\n",
+            ":8: [pool docs]: password_file: tls_cert tells the user; expected one of the two");
+}
+
 static void test_what_other_sections_ask_for(void **state)
 {
     (void)state;
@@ -275,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_servers_of_a_cluster),
         cmocka_unit_test(test_maps_over_http),
         cmocka_unit_test(test_connection_strings),
+        cmocka_unit_test(test_certificates),
         cmocka_unit_test(test_what_other_sections_ask_for),
         cmocka_unit_test(test_lists_on_couchbase),
         cmocka_unit_test(test_passwords),

@@ -271,6 +271,22 @@ static void old_nodes_do_not_know_hello(void **state)
     }
 }
 
+/* TLS has told the user: there is nothing to log in with. */
+static void a_certificate_takes_the_place_of_a_login(void **state)
+{
+    struct fixture *f = *state;
+    f->login = (struct wire_login){.bucket = SLICE_LIT("lists"), .by_certificate = true};
+    begin(f);
+    say(f, 0x1f, 0, 1, "");
+    say(f, 0x0b, 0, 2, "");
+    say(f, 0xfe, 0, 3, "");
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    expect_sent(f, 0x89, "lists", "");
+    assert_false(f->hs.logs_in);
+    say(f, 0x89, 0x24, 8, "");
+    refused(f, hear(f), "the user of tls_cert has no access to bucket lists, or it is not there");
+}
+
 static void durability_must_be_there_when_it_is_wanted(void **state)
 {
     struct fixture *f = *state;
@@ -484,6 +500,7 @@ int main(void)
         cmocka_unit_test_setup(where_scram_does_not_do_plain_may, setup),
         cmocka_unit_test_setup(it_may_not_where_the_node_or_the_file_does_not_let_it, setup),
         cmocka_unit_test_setup(old_nodes_do_not_know_hello, setup),
+        cmocka_unit_test_setup(a_certificate_takes_the_place_of_a_login, setup),
         cmocka_unit_test_setup(durability_must_be_there_when_it_is_wanted, setup),
         cmocka_unit_test_setup(the_id_of_the_collection_comes_before_the_map, setup),
         cmocka_unit_test_setup(a_collection_that_is_missing_is_no_fault_of_the_node, setup),

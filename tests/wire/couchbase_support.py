@@ -41,10 +41,10 @@ def sections(cluster, folder, proxy=None, **settings):
     }
 
 
-def make_certificate(path, name="IP:127.0.0.1"):
+def make_certificate(path, name="IP:127.0.0.1", subject="node"):
     """A key and a certificate that it signs itself."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=node",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={subject}",
                     "-addext", f"subjectAltName={name}", "-keyout", path, "-out", f"{path}.crt"],
                    check=True, capture_output=True)
     with open(path, "a", encoding="ascii") as both, open(f"{path}.crt", encoding="ascii") as crt:

@@ -106,3 +106,56 @@ def test_a_node_without_a_port_for_tls_costs_its_own_keys_only(cluster, config, 
         assert conn.set(keys_of(cluster, 1, 1)[0], "x") == (
             b"SERVER_ERROR pool documents: the cluster map has no port for TLS of 127.0.0.1, "
             b"nothing done")
+
+
+# --- certificates in place of passwords ---
+
+
+@pytest.fixture
+def own(tmp_path):
+    """The proxy's."""
+    return make_certificate(tmp_path / "own.pem", subject="user")
+
+
+def with_certificate(cluster, certificate, own, folder, **settings):
+    config = sections(cluster, folder, tls=True, ca_file=certificate, tls_cert=own, tls_key=own,
+                      **settings)
+    del config["pool documents"]["username"], config["pool documents"]["password_file"]
+    return config
+
+
+def test_a_certificate_tells_the_user(certificate, own, start_daemon, tmp_path):
+    with Cluster(nodes=2, certificate=certificate, clients=own) as cluster:
+        config = with_certificate(cluster, certificate, own, tmp_path)
+        with start_daemon(config=config).conn() as conn:
+            wait_until("all nodes are up", lambda: up_nodes(conn) == 2)
+            assert all(conn.set(key, key) == b"STORED" for key in KEYS)
+            assert conn.cmd("ladd fruit apple") == b"STORED"
+            assert conn.lget("fruit") == [b"apple"]
+
+
+def test_a_bucket_that_the_certificate_does_not_open(certificate, own, start_daemon, tmp_path):
+    with Cluster(nodes=1, certificate=certificate, clients=own) as cluster:
+        config = with_certificate(cluster, certificate, own, tmp_path, bucket="other")
+        daemon = start_daemon(config=config)
+        daemon.wait_for_log("the user of tls_cert has no access to bucket other")
+
+
+@pytest.mark.parametrize("subject", ["user", "stranger"])
+def test_a_certificate_that_the_nodes_do_not_take(certificate, own, start_daemon, tmp_path, subject):
+    """Signed by another, or for a user that they do not know."""
+    other = make_certificate(tmp_path / "other.pem", subject=subject)
+    known = own if subject == "user" else other
+    with Cluster(nodes=1, certificate=certificate, clients=known) as cluster:
+        daemon = start_daemon(config=with_certificate(cluster, certificate, other, tmp_path))
+        daemon.wait_for_log("cannot connect: (TLS: .*|closed by the server)")
+        with daemon.conn() as conn:
+            assert conn.set("a", "x").endswith(b"no node has answered yet, nothing done")
+
+
+def test_no_certificate_where_the_nodes_want_one(certificate, own, start_daemon, tmp_path):
+    with Cluster(nodes=1, certificate=certificate, clients=own) as cluster:
+        config = sections(cluster, tmp_path, tls=True, ca_file=certificate)
+        # Where the node has not read all that was sent, its alert may be lost on the way.
+        start_daemon(config=config).wait_for_log(
+            "cannot connect: (TLS: .*certificate required|Connection reset)")
