@@ -96,6 +96,7 @@ struct cluster {
     bool durable;     /* no node lacks durable changes, as far as they have told */
     bool told_unsafe; /* the log says that nodes lack them */
     struct node *last_asked;
+    struct node *news_from;            /* that has a newer map, and was not asked yet; or NULL */
     bool awaits_seeds;                 /* the resolver has not told yet which there are */
     struct map_source *source;         /* that tells the map over HTTP, or NULL */
     struct cluster_map *map;           /* NULL: none yet */
@@ -170,6 +171,8 @@ void cluster_take_map(struct cluster *cluster, struct server *from, struct slice
  * False when that cannot be used. */
 bool cluster_take_map_of(struct cluster *cluster, const struct server_config *from,
                          const struct address *reached, uint64_t *hash, struct slice json);
+/* A node says by itself that it has a map. */
+void cluster_hear(struct cluster *cluster, struct server *from, const struct wire_news *news);
 
 /* Between the files. */
 /* Sends the request, or holds it with those of its vBucket. */

@@ -8,6 +8,7 @@
 #include "pool/cluster_collection.h"
 #include "pool/map_source.h"
 #include "pool/srv.h"
+#include "proto/server/binary.h"
 
 /* How often a node is asked for its map, as Couchbase's own clients do. */
 #define ASK_INTERVAL_US ((uint64_t)2500000)
@@ -101,6 +102,7 @@ static void free_node(struct cluster *c, struct node *node)
         hold->server = hold->server == &node->server ? NULL : hold->server;
     }
     c->last_asked = c->last_asked == node ? NULL : c->last_asked;
+    c->news_from = c->news_from == node ? NULL : c->news_from;
     cluster_collection_forget(c, node);
     pthread_mutex_lock(&c->lock);
     TAILQ_REMOVE(&c->nodes, node, link);
@@ -572,6 +574,8 @@ struct upstream *cluster_contact(const struct cluster *c, struct node **preferre
 static void ask(struct cluster *c)
 {
     struct node *node = c->last_asked == NULL ? NULL : TAILQ_NEXT(c->last_asked, link);
+    node = c->news_from == NULL ? node : c->news_from;
+    c->news_from = NULL;
     struct upstream *u = cluster_contact(c, &node);
     u = u != NULL && node->is_asked ? NULL : u;
     c->asked_us = now_us(c);
@@ -584,6 +588,12 @@ static void ask(struct cluster *c)
         cluster_connect(c);
         return;
     }
+    char version[BINARY_VERSION_BYTES];
+    struct slice known = SLICE_NONE;
+    if (u->handshake.tells_newer && c->map != NULL && c->map->revision >= 0) {
+        binary_put_version(version, c->map->epoch, c->map->revision);
+        known = slice_make(version, sizeof version);
+    }
     c->last_asked = node;
     node->is_asked = true;
     node->asking = (struct exchange){.op = {.verb = BE_MAP, .opaque = ++c->opaque},
@@ -591,6 +601,7 @@ static void ask(struct cluster *c)
                                      .owner = c,
                                      .server = &node->server,
                                      .is_internal = true};
+    node->asking.op.value = known;
     upstream_submit(u, &node->asking);
 }
 
@@ -603,6 +614,19 @@ void cluster_want_map(struct cluster *c)
     if (at_us < c->ask_us) {
         c->ask_us = at_us;
         cluster_set_timer(c, at_us);
+    }
+}
+
+/* One that comes without the map itself has the node asked for it. */
+void cluster_hear(struct cluster *c, struct server *from, const struct wire_news *news)
+{
+    const struct cluster_map told = {.epoch = news->epoch, .revision = news->revision};
+    metric_inc(c->context->metrics, METRIC_cluster_news);
+    if (news->map.len > 0) {
+        cluster_take_map(c, from, news->map);
+    } else if (cluster_map_is_newer(&told, c->map)) {
+        c->news_from = (struct node *)from;
+        cluster_want_map(c);
     }
 }
 

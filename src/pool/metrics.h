@@ -17,6 +17,7 @@
     METRIC(backend_bytes_written, "bytes written to backends") \
     METRIC(cluster_maps, "maps of Couchbase clusters taken, each newer than the one before") \
     METRIC(cluster_collections, "ids of a pool's collection taken, or that it was found missing") \
+    METRIC(cluster_news, "words of nodes, unasked, of a map") \
     METRIC(cluster_retries, "requests that a node refused for now, or for another node") \
     METRIC(cluster_vbuckets, "vBuckets of the Couchbase clusters") \
     METRIC(cluster_vbuckets_without_node, \

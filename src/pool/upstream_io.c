@@ -62,11 +62,20 @@ bool upstream_send(struct upstream *u, const char *bytes, size_t len)
     return taken;
 }
 
+/* Does the server say something by itself? */
+static bool is_news(const struct upstream *u, char byte)
+{
+    return u->wire->news_mark != 0 && (uint8_t)byte == u->wire->news_mark;
+}
+
 bool upstream_probe(struct upstream *u)
 {
     char byte;
     ssize_t n = recv(u->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    /* A byte without a request is no better than the end. */
+    if (n == 1 && u->tls == NULL && is_news(u, byte)) {
+        return true;
+    }
+    /* Any other byte without a request is no better than the end. */
     return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
@@ -211,6 +220,23 @@ static bool replace_if_stale(struct upstream *u)
     return true;
 }
 
+static RARE bool read_news(struct upstream *u, bool *more)
+{
+    struct wire_news news = {.size = 0};
+    enum wire_result result = u->wire->news(unparsed(u), &news);
+    if (result == WIRE_GARBAGE) {
+        give_up(u, "garbage");
+        return false;
+    }
+    *more = result == WIRE_MORE;
+    u->in_need = *more ? news.size : 0;
+    u->in_parsed += *more ? 0 : news.size;
+    if (!*more && news.of_map) {
+        cluster_hear(u->server->context->cluster, u->server, &news);
+    }
+    return true;
+}
+
 static bool read_replies(struct upstream *u)
 {
     bool more = false;
@@ -218,7 +244,9 @@ static bool read_replies(struct upstream *u)
         if (u->in_need > u->in->used - u->in_parsed) {
             return true;
         }
-        if (!read_reply(u, &more) || replace_if_stale(u)) {
+        bool goes_on = UNLIKELY(is_news(u, u->in->data[u->in_parsed])) ? read_news(u, &more)
+                                                                       : read_reply(u, &more);
+        if (!goes_on || replace_if_stale(u)) {
             return false;
         }
     }

@@ -50,8 +50,8 @@ struct handshake {
         DURABILITY_NOT_TOLD,
         DURABILITY_LACKS,
         DURABILITY_HAS,
-    } durability;         /* does the server have durable changes? */
-    bool has_collections; /* the wire's */
+    } durability;     /* does the server have durable changes? */
+    bool tells_newer; /* set by the wire: BE_MAP may say which map is known */
     /* What it says of the login's collection, where that is not the default one. */
     enum handshake_collection {
         COLLECTION_NOT_TOLD,
@@ -96,6 +96,14 @@ enum wire_result {
     WIRE_GARBAGE, /* the stream cannot be followed any further */
 };
 
+/* What a server says of its map by itself. */
+struct wire_news {
+    size_t size; /* bytes of it; WIRE_MORE: 0 = not known yet */
+    bool of_map; /* else it is of no interest */
+    int64_t epoch, revision;
+    struct slice map; /* or empty */
+};
+
 /* What a decoder has found. */
 struct wire_answer {
     size_t size;    /* of the answer or part, bytes; WIRE_MORE: 0 = not known yet */
@@ -126,6 +134,11 @@ struct wire {
      * server is the one that answers. The caller has set distrust, stale and displaced to false. */
     enum wire_result (*decode)(const struct be_operation *op, struct slice bytes,
                                const struct be_caps *server, struct wire_answer *out);
+
+    /* The first byte of what a server of the kind may say between its answers, unasked; 0: it says
+     * nothing. news reads it: WIRE_MORE, WIRE_ANSWER or WIRE_GARBAGE. */
+    uint8_t news_mark;
+    enum wire_result (*news)(struct slice bytes, struct wire_news *out);
 };
 
 /* memcached's ASCII protocol, from memcached 1.6.10 on. */

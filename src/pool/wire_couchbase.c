@@ -32,6 +32,12 @@ _Static_assert(BINARY_FRONT_MAX <= WIRE_FRONT_MAX, "a front is written where an 
 /* Frames in requests, and changes that wait for other nodes. */
 #define DURABILITY "\0\x10\0\x11"
 #define FEATURE_SYNC_REPLICATION 0x11
+/* The node says by itself that it has a newer map, and which; older ones do so with the whole map
+ * only, and are asked instead. */
+#define NEWS "\0\x0c\0\x1f"
+/* It is told which map is known, and sends newer ones only. */
+#define KNOWN_MAP "\0\x1d"
+#define FEATURE_KNOWN_MAP 0x1d
 /* Each key has the id of its collection in front. */
 #define COLLECTIONS "\0\x12"
 #define FEATURE_COLLECTIONS 0x12
@@ -102,7 +108,8 @@ static enum handshake_result ask_next(struct handshake *hs, struct handshake_ste
 
 static void begin(struct handshake *hs, struct handshake_step *step)
 {
-    static const char features[] = TCP_NODELAY XERROR SELECT_BUCKET DURABILITY COLLECTIONS;
+    static const char features[] =
+        TCP_NODELAY XERROR SELECT_BUCKET DURABILITY NEWS KNOWN_MAP COLLECTIONS;
     size_t unwanted = hs->login->collection.len > 0 ? 0 : sizeof COLLECTIONS - 1;
     ask(step, STEP_HELLO, SLICE_LIT(AGENT), slice_make(features, sizeof features - 1 - unwanted));
     ask(step, STEP_VERSION, SLICE_NONE, SLICE_NONE);
@@ -140,6 +147,7 @@ static enum handshake_result take_hello(struct handshake *hs, struct handshake_s
     bool durable = has_feature(answer, FEATURE_SYNC_REPLICATION);
     bool collects = hs->login->collection.len > 0;
     hs->durability = durable ? DURABILITY_HAS : DURABILITY_LACKS;
+    hs->tells_newer = has_feature(answer, FEATURE_KNOWN_MAP);
     if (collects && !has_feature(answer, FEATURE_COLLECTIONS)) {
         return refuse(step, "it has no collections, Couchbase 7.0 or newer is needed for them", "");
     }
@@ -372,6 +380,18 @@ static enum handshake_result take_answer(struct handshake *hs, struct handshake_
     }
 }
 
+/* The next answer. What a node says by itself meanwhile is left out: the map is asked for anyway.
+ */
+static enum binary_result parse_step(struct handshake_step *step, struct binary_packet *answer)
+{
+    enum binary_result result = BINARY_OK;
+    while (result == BINARY_OK && step->in.len > 0 && (uint8_t)step->in.p[0] == BINARY_NEWS) {
+        result = binary_parse_news(step->in, CLUSTER_MAP_BYTES_MAX, answer);
+        (void)slice_take(&step->in, result == BINARY_OK ? answer->size : 0);
+    }
+    return result == BINARY_OK ? binary_parse(step->in, CLUSTER_MAP_BYTES_MAX, answer) : result;
+}
+
 static enum handshake_result shake_hands(struct handshake *hs, struct handshake_step *step)
 {
     struct binary_packet answer;
@@ -382,7 +402,7 @@ static enum handshake_result shake_hands(struct handshake *hs, struct handshake_
         begin(hs, step);
         return HANDSHAKE_MORE;
     }
-    while ((result = binary_parse(step->in, CLUSTER_MAP_BYTES_MAX, &answer)) == BINARY_OK) {
+    while ((result = parse_step(step, &answer)) == BINARY_OK) {
         if (step->send_len > 0) {
             return refuse(step, "it answers before it was asked", "");
         }
@@ -406,14 +426,18 @@ static enum handshake_result shake_hands(struct handshake *hs, struct handshake_
 /* --- requests and answers ----------------------------------------------------------------------
  */
 
+/* What is known of the map stands behind it, as the operation's value. */
 static NOINLINE struct slice encode_control(const struct be_operation *op,
                                             char room[WIRE_FRONT_MAX])
 {
     bool of_map = op->verb == BE_MAP;
     CHECK(of_map || BINARY_HEADER_BYTES + op->key.len <= WIRE_FRONT_MAX);
-    return slice_make(room, binary_put_request(
-                                room, of_map ? BINARY_GET_CLUSTER_CONFIG : BINARY_GET_COLLECTION_ID,
-                                op->opaque, SLICE_NONE, SLICE_NONE, of_map ? SLICE_NONE : op->key));
+    size_t len = of_map ? binary_put_request(room, BINARY_GET_CLUSTER_CONFIG, op->opaque, op->value,
+                                             SLICE_NONE, SLICE_NONE) -
+                              op->value.len
+                        : binary_put_request(room, BINARY_GET_COLLECTION_ID, op->opaque, SLICE_NONE,
+                                             SLICE_NONE, op->key);
+    return slice_make(room, len);
 }
 
 static struct slice encode(const struct be_operation *op, char room[WIRE_FRONT_MAX],
@@ -515,5 +539,23 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
     return WIRE_ANSWER;
 }
 
-const struct wire wire_couchbase = {
-    .kind = "Couchbase", .handshake = shake_hands, .encode = encode, .decode = decode};
+static enum wire_result read_news(struct slice bytes, struct wire_news *out)
+{
+    struct binary_packet packet;
+    enum binary_result result = binary_parse_news(bytes, CLUSTER_MAP_BYTES_MAX, &packet);
+    out->size = packet.size;
+    if (result != BINARY_OK) {
+        return result == BINARY_MORE ? WIRE_MORE : WIRE_GARBAGE;
+    }
+    out->of_map = packet.opcode == BINARY_NEWS_MAP &&
+                  binary_read_version(packet.extras, &out->epoch, &out->revision);
+    out->map = packet.value;
+    return WIRE_ANSWER;
+}
+
+const struct wire wire_couchbase = {.kind = "Couchbase",
+                                    .handshake = shake_hands,
+                                    .encode = encode,
+                                    .decode = decode,
+                                    .news_mark = BINARY_NEWS,
+                                    .news = read_news};

@@ -82,7 +82,9 @@ class Cluster:
         self.without_external = set()  # indexes of nodes that have no such address
         self.spoils_map = False
         self.checks_keys = True  # that a key is sent with its own vBucket
+        self.chats = False  # nodes say something unasked as soon as they may
         self.manifest = Manifest()
+        self.nodes, self._revision = [], 0
         self.epoch, self.revision = 1, 1
         self.vbuckets = [VBucket() for _ in range(vbuckets)]
         self.nodes = [self.node_kind(self, i) for i in range(nodes)]
@@ -102,6 +104,17 @@ class Cluster:
             node.wake()
 
     # --- the map
+
+    @property
+    def revision(self):
+        return self._revision
+
+    @revision.setter
+    def revision(self, number):
+        """Those that want to know are told."""
+        self._revision = number
+        for node in self.nodes:
+            node.tell_news()
 
     def owner(self, vbucket):
         """The node that has it, or None."""

@@ -11,7 +11,8 @@ from login import Login
 from storage import Refused
 
 HEADER = struct.Struct(">BBHBBHIIQ")
-REQUEST, REQUEST_FRAMES, ANSWER = 0x80, 0x08, 0x81
+REQUEST, REQUEST_FRAMES, ANSWER, NEWS = 0x80, 0x08, 0x81, 0x82
+NEWS_MAP = 0x01  # as an opcode
 GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT = range(7)
 QUIT, NOOP, VERSION, APPEND, PREPEND, TOUCH, GAT = 0x07, 0x0A, 0x0B, 0x0E, 0x0F, 0x1C, 0x1D
 HELLO, SASL_LIST, SASL_AUTH, SASL_STEP = 0x1F, 0x20, 0x21, 0x22
@@ -22,7 +23,9 @@ NOT_MY_VBUCKET, NO_BUCKET, INVALID, AUTH_ERROR, NO_ACCESS = 0x07, 0x08, 0x04, 0x
 UNKNOWN, NOT_SUPPORTED, IMPOSSIBLE = 0x81, 0x83, 0xA1
 UNKNOWN_COLLECTION, UNKNOWN_SCOPE = 0x88, 0x8C
 FEATURES = {0x03, 0x07, 0x08, 0x10, 0x11, 0x12}
-SYNC_REPLICATION, COLLECTIONS = 0x11, 0x12
+SYNC_REPLICATION, COLLECTIONS, KNOWN_MAP = 0x11, 0x12, 0x1D
+TELLS_NEWS = {0x0C, 0x1F}  # of its map, with the numbers of it only
+NEWEST = FEATURES | TELLS_NEWS | {KNOWN_MAP}
 KEY_BYTES_MAX, COLLECTION_KEY_BYTES_MAX = 250, 246
 DATA = {GET, SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND, TOUCH, GAT, GET_META}
 CHANGES = {SET, ADD, REPLACE, DELETE, INCREMENT, DECREMENT, APPEND, PREPEND}
@@ -87,6 +90,7 @@ class Connection:
         self.expired = False  # the login: nothing is done before another one
         self.by_certificate = False
         self.bucket = None
+        self.sending = threading.Lock()
 
     def take_certificate(self, certificate):
         """Its common name is a user; for others there is nothing here."""
@@ -121,7 +125,7 @@ class Connection:
                     time.sleep(self.cluster.durable_pause_ms / 1000)
                 with self.cluster.lock:
                     answer = self.answer(request)
-                self.sock.sendall(answer)
+                self.send(answer)
                 if request.opcode == QUIT:
                     break
         except OSError:
@@ -129,6 +133,25 @@ class Connection:
         finally:
             self.sock.close()
             self.node.connections.discard(self)
+
+    def send(self, *pieces):
+        """One after the other, with a moment in between."""
+        with self.sending:
+            for i, piece in enumerate(pieces):
+                time.sleep(0.001 if i else 0)
+                self.sock.sendall(piece)
+
+    def tell_news(self, opcode=NEWS_MAP, value=b"", cut=0):
+        """Says by itself which map there is; cut: in two pieces."""
+        if not self.features >= TELLS_NEWS:
+            return
+        c = self.cluster
+        body = struct.pack(">qq", c.epoch, c.revision) + c.bucket.encode() + value
+        news = HEADER.pack(NEWS, opcode, len(c.bucket), 16, 0, 0, len(body), 0, 0) + body
+        try:
+            self.send(news[:cut], news[cut:])
+        except OSError:
+            pass
 
     def answer(self, r):
         status, cas, extras, value = 0, 0, b"", b""
@@ -155,6 +178,7 @@ class Connection:
         if r.opcode == HELLO:
             wanted = {code for (code,) in struct.iter_unpack(">H", r.value)}
             self.features = wanted & self.cluster.features
+            self.node.chat(self)
             return 0, b"".join(struct.pack(">H", code) for code in sorted(self.features))
         if r.opcode == VERSION:
             return 0, b"7.6.0-fake"
@@ -187,6 +211,11 @@ class Connection:
         if r.opcode == GET_CONFIG:
             if self.bucket is None:
                 raise Refused(NO_BUCKET)
+            if r.extras and KNOWN_MAP not in self.features:
+                raise Refused(INVALID)
+            if r.extras and struct.unpack(">qq", r.extras) >= (self.cluster.epoch,
+                                                               self.cluster.revision):
+                return 0, b""
             return 0, self.cluster.map_for(self.node)
         if r.opcode == GET_COLLECTION_ID:
             if self.bucket is None:
@@ -293,6 +322,17 @@ class Node:
 
     def manifest(self):
         return self.cluster.manifest if self.knows is None else self.knows
+
+    def chat(self, connection):
+        """At the very beginning, if it is one of that kind."""
+        if self.cluster.chats:
+            connection.tell_news()
+            connection.tell_news(opcode=0x77, value=b"x" * 1000, cut=30)
+
+    def tell_news(self, **what):
+        for connection in list(self.connections):
+            if connection.bucket is not None and self.awake.is_set():
+                connection.tell_news(**what)
 
     def owns(self, vbucket):
         return self.cluster.owner(vbucket) is self

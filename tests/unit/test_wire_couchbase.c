@@ -129,12 +129,12 @@ static void from_hello_to_the_map(void **state)
 {
     struct fixture *f = *state;
     begin(f);
-    /* HELLO with five features, then the three others. */
+    /* HELLO with eight features, then the three others. */
     assert_int_equal((unsigned char)f->step.send[1], 0x1f);
     size_t agent = (unsigned char)f->step.send[3];
     assert_memory_equal(f->step.send + 24, "mclistd/", 8);
-    assert_memory_equal(f->step.send + 24 + agent, "\0\3\0\7\0\10\0\20\0\21", 10);
-    assert_int_equal(f->step.send_len, 4 * 24 + agent + 10 + 2);
+    assert_memory_equal(f->step.send + 24 + agent, "\0\3\0\7\0\10\0\20\0\21\0\x0c\0\x1f\0\x1d", 16);
+    assert_int_equal(f->step.send_len, 4 * 24 + agent + 16 + 2);
     f->hs.step = 0;
     log_in(f);
     say(f, 0x22, 0, 7, SIGNATURE);
@@ -448,6 +448,72 @@ static void what_is_out_of_step(void **state)
             "it speaks HTTP: name its data port, 11210, or http://HOST:8091");
 }
 
+/* --- what a node says by itself ----------------------------------------------------------------
+ */
+
+#define NEWS(opcode) \
+    "\x82" opcode "\0\5\x10\0\0\0\0\0\0\x17\0\0\0\0\0\0\0\0\0\0\0\0" \
+    "\0\0\0\0\0\0\0\3\0\0\0\0\0\0\1\2" \
+    "lists" \
+    "{}"
+
+static void news_of_a_map(void **state)
+{
+    (void)state;
+    static const char bytes[] = NEWS("\1"), other[] = NEWS("\2");
+    struct wire_news news;
+    for (size_t len = 0; len < sizeof bytes - 1; len++) {
+        assert_int_equal(wire_couchbase.news(slice_make(bytes, len), &news), WIRE_MORE);
+        assert_true(news.size == 0 || news.size == sizeof bytes - 1);
+    }
+    assert_int_equal(wire_couchbase.news(slice_make(bytes, sizeof bytes - 1), &news), WIRE_ANSWER);
+    assert_int_equal(news.size, sizeof bytes - 1);
+    assert_true(news.of_map && news.epoch == 3 && news.revision == 0x102);
+    assert_true(slice_equal(news.map, SLICE_LIT("{}")));
+    assert_int_equal(wire_couchbase.news(slice_make(other, sizeof other - 1), &news), WIRE_ANSWER);
+    assert_false(news.of_map);
+    static const char endless[] = "\x82\1\0\0\0\0\0\0\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0\0\0";
+    assert_int_equal(wire_couchbase.news(slice_make(endless, sizeof endless - 1), &news),
+                     WIRE_GARBAGE);
+}
+
+static void news_in_a_handshake_are_left_out(void **state)
+{
+    struct fixture *f = *state;
+    static const char news[] = NEWS("\1");
+    begin(f);
+    say(f, 0x1f, 0, 1, "");
+    for (unsigned i = 0; i < 2; i++) {
+        memcpy(f->in + f->in_len, news, sizeof news - 1);
+        f->in_len += sizeof news - 1;
+    }
+    say(f, 0x0b, 0, 2, "7");
+    say(f, 0xfe, 0, 3, "");
+    say(f, 0x20, 0, 4, "SCRAM-SHA256");
+    memcpy(f->in + f->in_len, news, sizeof news - 1);
+    f->in_len += sizeof news - 1;
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+    assert_string_equal(f->hs.version, "7");
+    say(f, 0x21, 0x21, 6, CHALLENGE);
+    assert_int_equal(hear(f), HANDSHAKE_MORE);
+}
+
+static void a_map_is_asked_for_by_what_is_known(void **state)
+{
+    (void)state;
+    char version[BINARY_VERSION_BYTES], room[WIRE_FRONT_MAX];
+    struct slice tail;
+    binary_put_version(version, 1, 0x203);
+    struct be_operation op = {.verb = BE_MAP, .opaque = 7};
+    struct slice front = wire_couchbase.encode(&op, room, &tail);
+    assert_int_equal(front.len, 24);
+    op.value = slice_make(version, sizeof version);
+    front = wire_couchbase.encode(&op, room, &tail);
+    assert_int_equal(front.len, 24);
+    assert_memory_equal(room, "\x80\xb5\0\0\x10\0\0\0\0\0\0\x10\0\0\0\7", 16);
+    assert_memory_equal(version, "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\2\3", 16);
+}
+
 /* --- operations ---------------------------------------------------------------------------------
  */
 
@@ -508,6 +574,9 @@ int main(void)
         cmocka_unit_test_setup(old_nodes_have_no_collections, setup),
         cmocka_unit_test_setup(what_the_node_refuses, setup),
         cmocka_unit_test_setup(what_is_out_of_step, setup),
+        cmocka_unit_test_setup(news_of_a_map, setup),
+        cmocka_unit_test_setup(news_in_a_handshake_are_left_out, setup),
+        cmocka_unit_test_setup(a_map_is_asked_for_by_what_is_known, setup),
         cmocka_unit_test_setup(refusals_name_the_node_and_the_reason, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,8 @@ enum be_verb {
                      line is the key, then the last line */
     /* What the server says of its own state: pairs of a name and a value, then BE_ANSWERED. */
     BE_STATS,
-    /* Which nodes its cluster has, and which of them has which keys: BE_ANSWERED with a value. */
+    /* Which nodes its cluster has, and which of them has which keys: BE_ANSWERED with a value. With
+     * a value of its own (binary_put_version): one without bytes where there is no newer map. */
     BE_MAP,
     /* The collection that the key names, as "SCOPE.COLLECTION": BE_ANSWERED with its id as number
      * and the manifest that says so as cas. BE_REFUSED, when it is not there, has the manifest,

@@ -151,6 +151,21 @@ MUST_CHECK enum binary_result binary_parse(struct slice bytes, size_t body_max,
 size_t binary_put_request(char *out, enum binary_opcode opcode, uint32_t opaque,
                           struct slice extras, struct slice key, struct slice value);
 
+/* The first byte of what a server says by itself, where it was told that it may. */
+#define BINARY_NEWS 0x82
+/* What it says then of its map. */
+#define BINARY_NEWS_MAP 0x01
+/* Is there something whole that a server says by itself at the front of the bytes? As binary_parse,
+ * for packets whose first byte is BINARY_NEWS; status is not set. None is answered. */
+MUST_CHECK enum binary_result binary_parse_news(struct slice bytes, size_t body_max,
+                                                struct binary_packet *packet);
+
+/* Which map is it? As Couchbase writes that: epoch and revision. */
+#define BINARY_VERSION_BYTES 16
+void binary_put_version(char out[BINARY_VERSION_BYTES], int64_t epoch, int64_t revision);
+/* False when the bytes have no such form. */
+MUST_CHECK bool binary_read_version(struct slice bytes, int64_t *epoch, int64_t *revision);
+
 /* Writes the number as it stands in front of a key; returns its length. */
 size_t binary_put_collection(char out[BINARY_COLLECTION_MAX], uint32_t collection);
 

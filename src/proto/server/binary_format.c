@@ -46,6 +46,11 @@ static char *put_u64(char *to, uint64_t n)
     return put_u32(put_u32(to, (uint32_t)(n >> 32)), (uint32_t)n);
 }
 
+void binary_put_version(char out[BINARY_VERSION_BYTES], int64_t epoch, int64_t revision)
+{
+    (void)put_u64(put_u64(out, (uint64_t)epoch), (uint64_t)revision);
+}
+
 /* The parts of a request behind its header. */
 struct body {
     char frames[4];

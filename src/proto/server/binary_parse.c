@@ -40,13 +40,20 @@ const char *binary_status_text(uint32_t code)
     }
 }
 
-enum binary_result binary_parse(struct slice bytes, size_t body_max, struct binary_packet *packet)
+bool binary_read_version(struct slice bytes, int64_t *epoch, int64_t *revision)
 {
-    packet->size = 0;
-    if (bytes.len > 0 && (uint8_t)bytes.p[0] != MAGIC_ANSWER &&
-        (uint8_t)bytes.p[0] != MAGIC_ANSWER_FRAMES) {
-        return BINARY_GARBAGE;
+    if (bytes.len != BINARY_VERSION_BYTES) {
+        return false;
     }
+    *epoch = (int64_t)get_u64(bytes.p);
+    *revision = (int64_t)get_u64(bytes.p + 8);
+    return true;
+}
+
+/* What follows the first byte. */
+static enum binary_result parse_rest(struct slice bytes, size_t body_max,
+                                     struct binary_packet *packet)
+{
     if (bytes.len < BINARY_HEADER_BYTES) {
         return BINARY_MORE;
     }
@@ -74,6 +81,26 @@ enum binary_result binary_parse(struct slice bytes, size_t body_max, struct bina
     packet->key = slice_make(body + extras_len, key_len);
     packet->value = slice_make(body + extras_len + key_len, body_len - front);
     return BINARY_OK;
+}
+
+enum binary_result binary_parse(struct slice bytes, size_t body_max, struct binary_packet *packet)
+{
+    packet->size = 0;
+    if (bytes.len > 0 && (uint8_t)bytes.p[0] != MAGIC_ANSWER &&
+        (uint8_t)bytes.p[0] != MAGIC_ANSWER_FRAMES) {
+        return BINARY_GARBAGE;
+    }
+    return parse_rest(bytes, body_max, packet);
+}
+
+enum binary_result binary_parse_news(struct slice bytes, size_t body_max,
+                                     struct binary_packet *packet)
+{
+    packet->size = 0;
+    if (bytes.len > 0 && (uint8_t)bytes.p[0] != BINARY_NEWS) {
+        return BINARY_GARBAGE;
+    }
+    return parse_rest(bytes, body_max, packet);
 }
 
 /* A JSON document with "manifest_uid":"1f" in it. */
