@@ -52,13 +52,14 @@ static const char *const family_names[] = {"crash", "lost", "down", "meet", "wat
 
 struct one_case {
     enum list_dialect dialect;
+    bool bare; /* a ring whose slots hold no numbers */
     unsigned scene, a, b;
     enum family family;
     enum lost lost;
     unsigned p, q;
 };
 
-static struct config *make_config(enum list_dialect dialect, bool migrates)
+static struct config *make_config(enum list_dialect dialect, bool bare, bool migrates)
 {
     struct config *config = settings_create(64, 4096, 96);
     struct list_policy *policy = &config->lists[0];
@@ -67,6 +68,9 @@ static struct config *make_config(enum list_dialect dialect, bool migrates)
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
     policy->dialect = dialect;
+    if (bare) {
+        snprintf(policy->slot, sizeof policy->slot, "%%v");
+    }
     policy->migrate = migrates ? MIGRATE_NATIVE : MIGRATE_NO;
     settings_finish(config);
     return config;
@@ -380,8 +384,8 @@ static bool try_case(struct sweep *s, const struct one_case *c)
     }
     s->tally.failed++;
     if (s->tally.shown++ < SHOWN_MAX) {
-        printf("FAILED --case %u,%u,%u,%u,%u,%u,%u,%u (%s scene %u: %s of A, %s of B, %s): %s\n",
-               c->dialect, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q,
+        printf("FAILED --case %u,%u,%u,%u,%u,%u,%u,%u,%u (%s scene %u: %s of A, %s of B, %s): %s\n",
+               c->dialect, c->bare, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q,
                dialect_names[c->dialect], c->scene, ops_a[c->a].name, ops_b[c->b].name,
                family_names[c->family], outcome.text);
         fflush(stdout);
@@ -420,11 +424,11 @@ static void sweep_operations(struct sweep *s, struct one_case c)
     }
 }
 
-static void sweep_begin(struct sweep *s, enum list_dialect dialect)
+static void sweep_begin(struct sweep *s, enum list_dialect dialect, bool bare)
 {
-    s->config = make_config(dialect, true);
-    s->native = make_config(DIALECT_NATIVE, false);
-    s->setup = make_config(dialect, false);
+    s->config = make_config(dialect, bare, true);
+    s->native = make_config(DIALECT_NATIVE, false, false);
+    s->setup = make_config(dialect, bare, false);
 }
 
 static void sweep_end(struct sweep *s)
@@ -435,11 +439,12 @@ static void sweep_end(struct sweep *s)
     config_destroy(&s->setup);
 }
 
-static void sweep_dialect(enum list_dialect dialect, struct tally *tally)
+static void sweep_format(enum list_dialect dialect, bool bare, struct tally *tally)
 {
     static struct sweep s;
-    sweep_begin(&s, dialect);
-    struct one_case c = {.dialect = dialect};
+    s.tally = *tally;
+    sweep_begin(&s, dialect, bare);
+    struct one_case c = {.dialect = dialect, .bare = bare};
     /* A ring has no deletions, and shows what was added twice twice. */
     unsigned scene_count = COUNT(scenes) - (dialect == DIALECT_RING);
     for (c.scene = 0; c.scene < scene_count; c.scene++) {
@@ -453,17 +458,26 @@ static void sweep_dialect(enum list_dialect dialect, struct tally *tally)
     *tally = s.tally;
 }
 
+static void sweep_dialect(enum list_dialect dialect, struct tally *tally)
+{
+    sweep_format(dialect, false, tally);
+    if (dialect == DIALECT_RING) {
+        sweep_format(dialect, true, tally);
+    }
+}
+
 static int run_one(const char *text)
 {
     static struct sweep s;
-    unsigned f[8];
-    if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
-               &f[7]) != 8) {
+    unsigned f[9];
+    if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
+               &f[7], &f[8]) != 9) {
         return 2;
     }
     trace_mode = TRACE_PRINT;
-    struct one_case c = {f[0], f[1], f[2], f[3], (enum family)f[4], (enum lost)f[5], f[6], f[7]};
-    sweep_begin(&s, c.dialect);
+    struct one_case c = {f[0], f[1] != 0, f[2], f[3], f[4], (enum family)f[5], (enum lost)f[6],
+                         f[7], f[8]};
+    sweep_begin(&s, c.dialect, c.bare);
     (void)try_case(&s, &c);
     sweep_end(&s);
     return s.tally.failed > 0;

@@ -124,6 +124,14 @@ def test_session_of_the_document_about_hand_made_lists(conn):
     check_session(conn, text)
 
 
+def test_session_of_the_document_about_dialects(start_daemon, memcached):
+    name = "docs/dialects.md"
+    daemon = start_daemon([memcached], config=settings(name))
+    (text,) = sessions(name)
+    with daemon.conn() as conn:
+        check_session(conn, text)
+
+
 def settings(name):
     """All configurations of a document as one."""
     parser = configparser.ConfigParser(strict=False, delimiters="=", interpolation=None)
