@@ -152,6 +152,8 @@ enum list_dialect {
     DIALECT_RING,
     DIALECT_COUNT
 };
+/* tombstone, paired: do ladd and ldel look at the list? */
+enum list_changes { CHANGES_EXACT, CHANGES_BLIND };
 enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
 /* May what is stored hold what the manual's recipes do not have, so that nothing is lost? */
 enum list_compatible { COMPATIBLE_SAFE, COMPATIBLE_STRICT };
@@ -204,6 +206,7 @@ struct list_policy {
     enum list_dialect dialect;
     enum list_migrate migrate;
     enum list_compatible compatible;
+    enum list_changes changes;
     enum list_bridge bridge;
     struct flag_set bridge_flags_in; /* of values that are taken for text */
     uint32_t bridge_flags_out;       /* of answers */

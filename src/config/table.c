@@ -47,6 +47,7 @@ static const char *const dialects[] = {"native", "simple", "tombstone", "signed"
 static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
 static const char *const compatibilities[] = {"safe", "strict", NULL};
 static const char *const migrations[] = {"no", "native", NULL};
+static const char *const changes_words[] = {"exact", "blind", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
 
 /* clang-format off */
@@ -247,6 +248,8 @@ static const struct config_key keys[] = {
     {LISTS_OF(DELIMITED, "compatible", compatible), TYPE_WORD, 0, 0, "safe", "", compatibilities,
      "strict: nothing is stored that the manual's recipes do not have, at the price of what a client "
      "by hand can lose"},
+    {LISTS_OF(BIT(TOMBSTONE) | BIT(PAIRED), "changes", changes), TYPE_WORD, 0, 0, "exact", "", changes_words,
+     "exact: ladd and ldel read the list and write it whole; blind: they append, as clients by hand do, and items are counted"},
     {LISTS_OF(BIT(TOMBSTONE), "deleted_delimiter", deleted_delimiter), TYPE_BYTE, 0, 1, "|", "", NULL,
      "between the deleted items and the added ones"},
     {LISTS_OF(SIGNED, "add_sign", add_sign), TYPE_BYTE, 0, 0, "+", "", NULL,

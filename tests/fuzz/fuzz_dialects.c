@@ -334,8 +334,7 @@ static bool is_ambiguous(const struct world *w, const struct list_call *call)
 /* What the calls in front of it have left is the model; brings it behind the call. */
 static void judge(struct world *w, const struct list_call *call)
 {
-    bool counts = w->policy->dialect == DIALECT_TOMBSTONE || w->policy->dialect == DIALECT_PAIRED;
-    if (call->status == LIST_CLIENT_ERROR || counts) {
+    if (call->status == LIST_CLIENT_ERROR) {
         return; /* not for this dialect */
     }
     bool ambiguous = is_ambiguous(w, call);

@@ -36,6 +36,7 @@ struct format {
     bool counter_wraps;
     bool numbered, timed; /* a ring's entries hold their numbers, and times */
     unsigned slot;        /* the template of a ring's entries */
+    bool blind;           /* proxies change counted items without a look */
     const struct cluster *cluster;
 };
 

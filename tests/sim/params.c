@@ -305,6 +305,15 @@ static void mix_caps(struct params *p)
 }
 
 /* By an own draw. */
+static void mix_counts(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 198491317);
+    bool counted = p->dialect == DIALECT_TOMBSTONE || p->dialect == DIALECT_PAIRED;
+    p->blind = counted && rng_below(&rng, 2) == 0;
+}
+
+/* By an own draw. */
 static void mix_purges(struct params *p)
 {
     struct rng rng;
@@ -366,6 +375,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_timed(p);
     mix_caps(p);
     mix_purges(p);
+    mix_counts(p);
     mix_txs(p);
 }
 
@@ -445,6 +455,7 @@ static const struct param table[] = {
     PARAM(capacity, CAPACITY_MAX),
     PARAM(slot, FORMAT_SLOTS - 1),
     PARAM(counter_wraps, 1),
+    PARAM(blind, 1),
     PARAM(strict, 1),
     FAULT("evictions", FAULT_EVICTION),
     FAULT("expiries", FAULT_EXPIRY),

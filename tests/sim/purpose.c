@@ -23,18 +23,18 @@ static void purpose_add(struct purpose *purpose, struct list_call *call)
     purpose->calls[purpose->count++] = call->owner;
 }
 
-/* Pairs are folded in several steps: what lset and ldrop do is done by the first write of the
- * additions that succeeds, and lcompact changes nothing. */
+/* Pairs are folded in several steps: what lset, ldrop and exact changes do is done by the first
+ * write of the additions that succeeds, and lcompact changes nothing. */
 static bool pair_carries(const struct sim_world *w, const struct message *m,
-                         const struct list_call *call)
+                         const struct work *work, const struct list_call *call)
 {
     enum format_part part;
     uint64_t number;
     struct slice key = flight_key(&m->flight);
     (void)format_list(&w->format, key, &part, &number);
-    bool alone = call->verb == LIST_SET || call->verb == LIST_DROP;
-    return call->verb == LIST_ADD || call->verb == LIST_DEL ||
-           (alone && part == FORMAT_ADDS && ((struct sim_call *)call->owner)->applied == 0);
+    bool blind = work->lane == LANE_ADD || work->lane == LANE_DELETE;
+    return blind || (call->verb != LIST_COMPACT && part == FORMAT_ADDS &&
+                     ((struct sim_call *)call->owner)->applied == 0);
 }
 
 /* An lcreate that has found the list is answered so, whatever becomes of the others. */
@@ -47,7 +47,8 @@ static void find_work(const struct sim_world *w, struct message *m, struct op *o
     if (!reads) {
         TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
         {
-            bool carries = w->p.dialect != DIALECT_PAIRED || pair_carries(w, m, call);
+            bool carries =
+                w->p.dialect != DIALECT_PAIRED || pair_carries(w, m, (struct work *)op, call);
             /* An lpop that no client waits for any more takes nothing. */
             carries = carries && !(call->ghost && call->verb == LIST_POP);
             if (carries && (call->verb != LIST_CREATE || call->status == LIST_OK)) {

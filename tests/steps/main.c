@@ -51,15 +51,25 @@ enum family { FAMILY_CRASH, FAMILY_LOST, FAMILY_DOWN, FAMILY_MEET, FAMILY_WATCH,
 static const char *const family_names[] = {"crash", "lost", "down", "meet", "watch"};
 
 struct one_case {
-    enum list_dialect dialect;
-    bool bare; /* a ring whose slots hold no numbers */
+    unsigned variant; /* a dialect, or one of these: */
     unsigned scene, a, b;
     enum family family;
     enum lost lost;
     unsigned p, q;
 };
 
-static struct config *make_config(enum list_dialect dialect, bool bare, bool migrates)
+/* Where items are counted, changes are exact or blind; the slots of a ring hold numbers or none. */
+enum { BLIND_TOMBSTONE = DIALECT_COUNT, BLIND_PAIRED, BARE_RING, VARIANTS };
+
+static enum list_dialect dialect_of_variant(unsigned variant)
+{
+    return variant == BLIND_TOMBSTONE ? DIALECT_TOMBSTONE
+           : variant == BLIND_PAIRED  ? DIALECT_PAIRED
+           : variant == BARE_RING     ? DIALECT_RING
+                                      : (enum list_dialect)variant;
+}
+
+static struct config *make_config(unsigned variant, bool migrates)
 {
     struct config *config = settings_create(64, 4096, 96);
     struct list_policy *policy = &config->lists[0];
@@ -67,8 +77,9 @@ static struct config *make_config(enum list_dialect dialect, bool bare, bool mig
     policy->capacity = 8;
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
-    policy->dialect = dialect;
-    if (bare) {
+    policy->dialect = dialect_of_variant(variant);
+    policy->changes = variant < DIALECT_COUNT ? CHANGES_EXACT : CHANGES_BLIND;
+    if (variant == BARE_RING) {
         snprintf(policy->slot, sizeof policy->slot, "%%v");
     }
     policy->migrate = migrates ? MIGRATE_NATIVE : MIGRATE_NO;
@@ -172,7 +183,7 @@ static void check_end(struct steps_world *w, const struct one_case *c, const str
         WRONG(outcome, "%u items were converted", (unsigned)asked->call.number);
     }
     asked = steps_do(w, PROXY_D, &look);
-    if (c->dialect == DIALECT_RING && strcmp(asked->order, before) != 0) {
+    if (dialect_of_variant(c->variant) == DIALECT_RING && strcmp(asked->order, before) != 0) {
         reverse(before);
     }
     if (strcmp(asked->order, before) != 0) {
@@ -327,20 +338,21 @@ static bool run(struct steps_world *w, const struct one_case *c, struct outcome 
     }
     expect_end(&maybe, c, first, a, b, a_before, b_before);
     if (c->family < FAMILY_WATCH && a->spec->verb == LIST_GET && a->end == CALL_DONE &&
-        a->held != first && a->held != applied(b->spec, first) && !is_weak(c->dialect, a, b)) {
+        a->held != first && a->held != applied(b->spec, first) &&
+        !is_weak(dialect_of_variant(c->variant), a, b)) {
         WRONG(outcome, "a reader saw %s", a->order);
     }
     bool faultless = c->family >= FAMILY_MEET;
-    if (faultless && !a->busy && c->dialect != DIALECT_RING) {
+    if (faultless && !a->busy && dialect_of_variant(c->variant) != DIALECT_RING) {
         (void)answers_well(outcome, a, false);
     }
-    if (faultless && !b->busy && c->dialect != DIALECT_RING) {
+    if (faultless && !b->busy && dialect_of_variant(c->variant) != DIALECT_RING) {
         (void)answers_well(outcome, b, false);
     }
     if (c->family == FAMILY_WATCH) {
         check_pair(w, &maybe, outcome);
     } else {
-        check_end(w, c, &maybe, is_weak(c->dialect, a, b), outcome);
+        check_end(w, c, &maybe, is_weak(dialect_of_variant(c->variant), a, b), outcome);
     }
     return true;
 }
@@ -352,8 +364,9 @@ struct tally {
     uint64_t shown; /* of this group */
 };
 
-static const char *const dialect_names[DIALECT_COUNT] = {
-    "native", "simple", "tombstone", "signed", "paired", "flip", "marker", "sublists", "ring"};
+static const char *const variant_names[VARIANTS] = {
+    "native", "simple",   "tombstone", "signed",           "paired",        "flip",
+    "marker", "sublists", "ring",      "tombstone, blind", "paired, blind", "ring, bare"};
 
 struct sweep {
     struct config *config, *native, *setup;
@@ -384,9 +397,9 @@ static bool try_case(struct sweep *s, const struct one_case *c)
     }
     s->tally.failed++;
     if (s->tally.shown++ < SHOWN_MAX) {
-        printf("FAILED --case %u,%u,%u,%u,%u,%u,%u,%u,%u (%s scene %u: %s of A, %s of B, %s): %s\n",
-               c->dialect, c->bare, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q,
-               dialect_names[c->dialect], c->scene, ops_a[c->a].name, ops_b[c->b].name,
+        printf("FAILED --case %u,%u,%u,%u,%u,%u,%u,%u (%s scene %u: %s of A, %s of B, %s): %s\n",
+               c->variant, c->scene, c->a, c->b, c->family, c->lost, c->p, c->q,
+               variant_names[c->variant], c->scene, ops_a[c->a].name, ops_b[c->b].name,
                family_names[c->family], outcome.text);
         fflush(stdout);
     }
@@ -413,7 +426,7 @@ static void sweep_steps(struct sweep *s, struct one_case c)
 /* With all that may go wrong. */
 static void sweep_operations(struct sweep *s, struct one_case c)
 {
-    unsigned families = c.dialect == DIALECT_PAIRED ? FAMILIES : FAMILY_WATCH;
+    unsigned families = dialect_of_variant(c.variant) == DIALECT_PAIRED ? FAMILIES : FAMILY_WATCH;
     for (c.family = 0; c.family < families; c.family++) {
         bool once = c.family >= FAMILY_DOWN;
         enum lost kinds = once ? 1 : LOST_KINDS;
@@ -424,11 +437,11 @@ static void sweep_operations(struct sweep *s, struct one_case c)
     }
 }
 
-static void sweep_begin(struct sweep *s, enum list_dialect dialect, bool bare)
+static void sweep_begin(struct sweep *s, unsigned variant)
 {
-    s->config = make_config(dialect, bare, true);
-    s->native = make_config(DIALECT_NATIVE, false, false);
-    s->setup = make_config(dialect, bare, false);
+    s->config = make_config(variant, true);
+    s->native = make_config(DIALECT_NATIVE, false);
+    s->setup = make_config(variant, false);
 }
 
 static void sweep_end(struct sweep *s)
@@ -439,14 +452,13 @@ static void sweep_end(struct sweep *s)
     config_destroy(&s->setup);
 }
 
-static void sweep_format(enum list_dialect dialect, bool bare, struct tally *tally)
+static void sweep_variant(unsigned variant, struct tally *tally)
 {
     static struct sweep s;
-    s.tally = *tally;
-    sweep_begin(&s, dialect, bare);
-    struct one_case c = {.dialect = dialect, .bare = bare};
+    sweep_begin(&s, variant);
+    struct one_case c = {.variant = variant};
     /* A ring has no deletions, and shows what was added twice twice. */
-    unsigned scene_count = COUNT(scenes) - (dialect == DIALECT_RING);
+    unsigned scene_count = COUNT(scenes) - (dialect_of_variant(variant) == DIALECT_RING);
     for (c.scene = 0; c.scene < scene_count; c.scene++) {
         for (c.a = 0; c.a < COUNT(ops_a); c.a++) {
             for (c.b = 0; c.b < COUNT(ops_b); c.b++) {
@@ -458,47 +470,39 @@ static void sweep_format(enum list_dialect dialect, bool bare, struct tally *tal
     *tally = s.tally;
 }
 
-static void sweep_dialect(enum list_dialect dialect, struct tally *tally)
-{
-    sweep_format(dialect, false, tally);
-    if (dialect == DIALECT_RING) {
-        sweep_format(dialect, true, tally);
-    }
-}
-
 static int run_one(const char *text)
 {
     static struct sweep s;
-    unsigned f[9];
-    if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
-               &f[7], &f[8]) != 9) {
+    unsigned f[8];
+    if (sscanf(text, "%u,%u,%u,%u,%u,%u,%u,%u", &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6],
+               &f[7]) != 8) {
         return 2;
     }
     trace_mode = TRACE_PRINT;
-    struct one_case c = {f[0], f[1] != 0, f[2], f[3], f[4], (enum family)f[5], (enum lost)f[6],
-                         f[7], f[8]};
-    sweep_begin(&s, c.dialect, c.bare);
+    struct one_case c = {f[0], f[1], f[2], f[3], (enum family)f[4], (enum lost)f[5], f[6], f[7]};
+    sweep_begin(&s, c.variant);
     (void)try_case(&s, &c);
     sweep_end(&s);
     return s.tally.failed > 0;
 }
 
-/* The dialects that take longest first. */
-static const enum list_dialect order[] = {DIALECT_RING,   DIALECT_FLIP,     DIALECT_MARKER,
-                                          DIALECT_PAIRED, DIALECT_SUBLISTS, DIALECT_SIGNED,
-                                          DIALECT_SIMPLE, DIALECT_TOMBSTONE};
+/* Those that take longest first. */
+static const unsigned order[] = {DIALECT_RING,   BARE_RING,      DIALECT_FLIP,
+                                 DIALECT_MARKER, DIALECT_PAIRED, DIALECT_SUBLISTS,
+                                 DIALECT_SIGNED, DIALECT_SIMPLE, DIALECT_TOMBSTONE,
+                                 BLIND_PAIRED,   BLIND_TOMBSTONE};
 
-/* Each dialect in a process of its own. Returns how many of them died. */
+/* Each in a process of its own. Returns how many of them died. */
 static unsigned run_all(unsigned jobs, struct tally *tallies)
 {
     unsigned started = 0, running = 0, died = 0;
     while (started < COUNT(order) || running > 0) {
         if (started < COUNT(order) && running < jobs) {
-            enum list_dialect dialect = order[started++];
+            unsigned variant = order[started++];
             pid_t pid = fork();
             CHECK(pid >= 0);
             if (pid == 0) {
-                sweep_dialect(dialect, &tallies[dialect]);
+                sweep_variant(variant, &tallies[variant]);
                 fflush(stdout);
                 _exit(0);
             }
@@ -525,16 +529,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: steps [--jobs N | --case A,B,...]\n");
         return 2;
     }
-    size_t size = DIALECT_COUNT * sizeof(struct tally);
+    size_t size = VARIANTS * sizeof(struct tally);
     struct tally *tallies =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(tallies != MAP_FAILED);
     uint64_t failed = run_all((unsigned)jobs, tallies);
-    for (unsigned d = DIALECT_SIMPLE; d < DIALECT_COUNT; d++) {
-        printf("%-10s %8llu cases\n", dialect_names[d],
-               (unsigned long long)(tallies[d].passed + tallies[d].failed));
-        passed += tallies[d].passed;
-        failed += tallies[d].failed;
+    for (unsigned v = DIALECT_SIMPLE; v < VARIANTS; v++) {
+        printf("%-16s %8llu cases\n", variant_names[v],
+               (unsigned long long)(tallies[v].passed + tallies[v].failed));
+        passed += tallies[v].passed;
+        failed += tallies[v].failed;
     }
     printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
     return failed > 0;

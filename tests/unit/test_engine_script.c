@@ -443,6 +443,7 @@ static void test_change_beside_a_conversion_is_in_doubt(void **state)
     struct slice item = SLICE_LIT("x");
     struct list_policy *policy = &s->rig.config->lists[0];
     policy->dialect = DIALECT_PAIRED;
+    policy->changes = CHANGES_BLIND;
     policy->migrate = MIGRATE_NATIVE;
     policy->key_bytes_max = LIST_KEY_BYTES_MAX;
     script_submit(s, LIST_ADD, &item, 1);

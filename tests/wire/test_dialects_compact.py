@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness import in_threads, wait_until
-from test_dialects_support import DIALECTS, ONE_ITEM, SETS, Hand, settings
+from test_dialects_support import DIALECTS, ONE_ITEM, SETS, Hand, blind, settings
 
 KEY = "topic-X"
 
@@ -120,7 +120,7 @@ def test_by_chance(memcached, start_daemon, dialect, items, content, folded):
 
 @pytest.mark.parametrize("dialect", SETS)
 def test_compact_chance_0_never_folds(memcached, start_daemon, dialect):
-    daemon = start_daemon([memcached], config=settings(dialect, compact_chance=0))
+    daemon = start_daemon([memcached], config=blind(dialect, compact_chance=0))
     with daemon.conn() as conn:
         for _ in range(5):
             conn.cmd(f"ladd {KEY} a b c d")
@@ -134,7 +134,7 @@ def test_compact_chance_0_never_folds(memcached, start_daemon, dialect):
 def test_by_size(memcached, start_daemon, dialect):
     """An application adds and deletes the same all the time: what is stored stays small, though
     no reader reads."""
-    config = settings(dialect, compact_chance=0, log_limit_bytes=1024, max_item_bytes=100)
+    config = blind(dialect, compact_chance=0, log_limit_bytes=1024, max_item_bytes=100)
     daemon = start_daemon([memcached], config=config)
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         for n in range(2000):

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from harness import wait_until
-from test_dialects_support import ADVICE, DELIMITED, DIALECTS, ONE_ITEM, SETS, Hand, settings
+from test_dialects_support import ADVICE, DELIMITED, DIALECTS, ONE_ITEM, SETS, Hand, blind, settings
 
 KEY = "topic-X"
 
@@ -119,7 +119,7 @@ def test_a_proxy_that_does_not_know_the_list_looks_before_it_appends(
 @pytest.mark.parametrize("dialect", SETS)
 def test_appending_to_a_known_list_takes_one_request(memcached, start_daemon, dialect):
     """As it did before: the look is made once."""
-    config = settings(dialect, compact_chance=0)
+    config = blind(dialect, compact_chance=0)
     daemon = start_daemon([memcached], config={**config, "proxy": {"threads": 1}})
     with daemon.conn() as conn:
         assert conn.cmd(f"ladd {KEY} a b c") == b"STORED"

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from test_dialects_support import (
-    DIALECTS, ONE_ITEM, SETS, Hand, folded, lists_by_dialect, settings, unique,
+    DIALECTS, ONE_ITEM, SETS, Hand, blind, folded, lists_by_dialect, settings, unique,
 )
 
 NEVER = {"compact_chance": 0}
@@ -94,7 +94,7 @@ def test_a_list_that_was_begun_by_hand(memcached, start_daemon, hand, dialect):
 def test_a_tombstone_list_without_a_bar_is_made_one_before_the_first_deletion(
     memcached, start_daemon
 ):
-    daemon = start_daemon([memcached], config=settings("tombstone", **NEVER))
+    daemon = start_daemon([memcached], config=blind("tombstone", **NEVER))
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         hand.store("set", "topic-X", "a,b,c,")
         assert conn.cmd("ldel topic-X b") == b"DELETED"
@@ -104,7 +104,7 @@ def test_a_tombstone_list_without_a_bar_is_made_one_before_the_first_deletion(
 
 
 def test_a_tombstone_list_that_is_made_anew_without_a_bar(memcached, start_daemon):
-    daemon = start_daemon([memcached], config=settings("tombstone", **NEVER))
+    daemon = start_daemon([memcached], config=blind("tombstone", **NEVER))
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         assert conn.cmd("ladd topic-X a b") == b"STORED"
         assert conn.lget("topic-X") == [b"a", b"b"]

@@ -8,12 +8,12 @@ import re
 import pytest
 
 from harness import write_ini
-from test_dialects_support import DELIMITED, Hand, settings
+from test_dialects_support import DELIMITED, Hand, blind, settings
 
 
 
 def never_compacted(dialect, **more):
-    return settings(dialect, **({} if dialect == "ring" else {"compact_chance": 0}), **more)
+    return blind(dialect, **({} if dialect == "ring" else {"compact_chance": 0}), **more)
 
 
 def strict(dialect):
@@ -255,7 +255,7 @@ CONTINUED = [
 def test_what_was_begun_by_hand_is_continued_in_place(
     memcached, start_daemon, dialect, items, command, expected
 ):
-    daemon = start_daemon([memcached], config=settings(dialect, **strict(dialect)))
+    daemon = start_daemon([memcached], config=blind(dialect, **strict(dialect)))
     with Hand(memcached.port) as hand, daemon.conn() as conn:
         put(hand, items)
         assert conn.cmd(command) in (b"STORED", b"DELETED", b"OK")
@@ -383,6 +383,7 @@ def test_signs_delimiters_marks_and_names_of_ones_own(memcached, start_daemon):
         "lists r-": {"dialect": "ring", "seq_name": "count:%s", "slot_name": "slot:%s:",
                      "capacity": 2},
     }
+    config["lists t-"]["changes"] = config["lists p-"]["changes"] = "blind"
     for name in config.keys() - {"lists r-"}:
         config[name]["compact_chance"] = 0
         config[name] |= strict(config[name]["dialect"])

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from harness import wait_until
-from test_dialects_support import Hand, settings
+from test_dialects_support import Hand, blind
 
 KEY = "topic-X"
 ADDS, DELETES = f"follow-{KEY}", f"unfollow-{KEY}"
@@ -28,7 +28,7 @@ def hand(memcached):
 
 @pytest.fixture
 def daemon(memcached, start_daemon):
-    return start_daemon([memcached], config=settings("paired", **NEVER))
+    return start_daemon([memcached], config=blind("paired", **NEVER))
 
 
 class Slow:
@@ -36,7 +36,7 @@ class Slow:
 
     def __init__(self, start_daemon, start_relay, memcached):
         self.relay = start_relay(memcached)
-        self.daemon = start_daemon([self.relay], config=settings("paired", **NEVER))
+        self.daemon = start_daemon([self.relay], config=blind("paired", **NEVER))
         self.conn = self.daemon.conn()
         self.answers = []
 
@@ -146,7 +146,7 @@ def names_of(client):
 @pytest.mark.parametrize("kills", [0, pytest.param(10, marks=pytest.mark.slow)])
 def test_what_was_deleted_stays_deleted(memcached, start_daemon, kills):
     """Three proxies fold all the time. Each client has its items, and sees what it was told."""
-    config = settings("paired", compact_chance=1, log_limit_bytes=256, max_item_bytes=100)
+    config = blind("paired", compact_chance=1, log_limit_bytes=256, max_item_bytes=100)
     daemons = [start_daemon([memcached], config=config) for _ in range(3)]
     stop = threading.Event()
     faults, rounds = [], [0] * 4

@@ -4,7 +4,7 @@ server, and changes that need no more than their promises ask for."""
 
 import pytest
 
-from test_dialects_support import ONE_ITEM, Hand, lists_by_dialect, settings
+from test_dialects_support import ONE_ITEM, Hand, blind, lists_by_dialect, settings
 
 ONE_THREAD = {"proxy": {"threads": 1}}
 READS = ["lget topic-X", "lgets topic-X", "lgetb topic-X", "lrange topic-X 0 3", "lstat topic-X"]
@@ -120,6 +120,8 @@ def test_sublists_that_came_since_are_found(memcached, start_daemon, relay):
         assert hand.get("topic-X.1") == b"+two-one+three"
 
 
+PAIR_LOOK = ["mg follow-topic-X", "mg unfollow-topic-X", "mg follow-topic-X"]
+
 CHANGES = [
     ("simple", "ladd topic-X x", ["append topic-X"]),
     ("simple", "ldel topic-X one", ["mg topic-X", "cas topic-X"]),
@@ -139,12 +141,35 @@ CHANGES = [
 ]
 
 
+# Unless changes are blind.
+EXACT_CHANGES = [
+    ("tombstone", "ladd topic-X x", ["mg topic-X", "cas topic-X"]),
+    ("tombstone", "ldel topic-X x", ["mg topic-X"]),
+    ("paired", "ladd topic-X x", [*PAIR_LOOK, "cas follow-topic-X"]),
+    ("paired", "ldel topic-X x", PAIR_LOOK),
+    ("paired", "ladd topic-X one", PAIR_LOOK),
+]
+
+
+@pytest.mark.parametrize("dialect,request_text,expected", EXACT_CHANGES)
+def test_what_an_exact_change_of_a_known_list_costs(
+    start_daemon, relay, dialect, request_text, expected
+):
+    daemon = start_daemon([relay], config={**settings(dialect), **ONE_THREAD})
+    with daemon.conn() as conn:
+        conn.cmd("ladd topic-X one two three")
+        conn.lget("topic-X")
+        relay.forget()
+        assert conn.cmd(request_text) in (b"STORED", b"DELETED")
+        assert words(relay) == expected
+
+
 @pytest.mark.parametrize("dialect,request_text,expected", CHANGES)
 def test_what_a_change_of_a_known_list_costs(
     start_daemon, relay, dialect, request_text, expected
 ):
     chance = {} if dialect == "ring" else {"compact_chance": 0}
-    daemon = start_daemon([relay], config={**settings(dialect, **chance), **ONE_THREAD})
+    daemon = start_daemon([relay], config={**blind(dialect, **chance), **ONE_THREAD})
     with daemon.conn() as conn:
         conn.cmd("ladd topic-X one two three")
         if dialect == "paired":

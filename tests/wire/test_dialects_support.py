@@ -24,6 +24,12 @@ def settings(dialect, **more):
     return {"lists topic-": {"dialect": dialect, **more}}
 
 
+def blind(dialect, **more):
+    """The same with changes that are appended, as clients by hand append them, in each dialect."""
+    counted = {"changes": "blind"} if dialect in ("tombstone", "paired") else {}
+    return settings(dialect, **counted, **more)
+
+
 def lists_by_dialect(**more):
     """A section per dialect: its lists are called DIALECT-..."""
     return {f"lists {name}-": {"dialect": name, **more} for name in DIALECTS}

@@ -4,8 +4,11 @@
  * item that was deleted k times and added m times is in the list if m > k; the first k of its
  * places are void. Folding leaves marks in both (pair.h).
  *
- * Order of writes: an addition is an APPEND (or ADD) to the first item, a deletion to the second.
- * Folding takes one step at a time, and any proxy that looks afterwards goes on from what it finds:
+ * Order of writes: a change looks at both, folds the deletions that are pending, and in step 2 of
+ * that, or by a CAS of the additions alone where there are none, brings or takes out its items.
+ * With changes = blind an addition is an APPEND (or ADD) to the first item, a deletion to the
+ * second. Folding takes one step at a time, and any proxy that looks afterwards goes on from what
+ * it finds:
  *
  *   1. APPEND a mark to the deletions. It means nothing yet.
  *   2. CAS the additions: what is in the list, by the deletions up to the mark, and the mark. From
@@ -25,7 +28,7 @@
  * deletions, and that the marks fit. Then no deletion is missed, but it may be set against
  * additions that lack some made before it.
  *
- * Not guaranteed: that a deletion deletes, as in tombstone.
+ * Not guaranteed: that a blind deletion deletes, as in tombstone.
  */
 #include "dialect/paired/paired.h"
 
@@ -235,6 +238,38 @@ static bool replaces(const struct work *w)
     return !paired_own(w)->folded && (work_is_asked(w, LIST_SET) || work_is_asked(w, LIST_DROP));
 }
 
+/* Is it a change of some items that has not been written yet? */
+static bool changes_items(const struct work *w)
+{
+    return w->lane == LANE_EXACT && !paired_own(w)->folded;
+}
+
+/* Is there a call that has something to add or delete? */
+static bool has_change(const struct work *w)
+{
+    const struct list_call *call;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        for (size_t i = 0; i < call->item_count; i++) {
+            if (items_have(&w->items, call->items[i]) == list_call_deletes(call, i)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void apply_calls(const struct work *w, struct fold *fold)
+{
+    const struct list_call *call;
+    TAILQ_FOREACH(call, &w->calls, link)
+    {
+        for (size_t i = 0; i < call->item_count; i++) {
+            fold_apply(fold, list_call_deletes(call, i) ? ENTRY_DEL : ENTRY_ADD, call->items[i]);
+        }
+    }
+}
+
 /* Is the content not known? A list that is too large to be read can be dropped, and so can a
  * foreign value (foreign.h). */
 static bool is_unread(const struct work *w)
@@ -267,6 +302,14 @@ static enum paired_step next_step(const struct work *w, const struct pair *pair)
     bool drops = work_is_asked(w, LIST_DROP), folded = paired_own(w)->folded;
     if (is_unread(w)) {
         return PAIR_REMOVE;
+    }
+    if (changes_items(w)) {
+        /* By all deletions that the look has found, or the change would not be decided by it. */
+        bool marked = pair->pending_bytes == 0 || pair->last.len > 0;
+        return !has_change(w)  ? PAIR_DONE
+               : pair->cut > 0 ? PAIR_CUT
+               : marked        ? PAIR_ADDS
+                               : PAIR_MARK;
     }
     if (drops && pair->cut == 0 && pair->pending_bytes == 0 && (!folded || w->items.count == 0)) {
         return work_any_there(w) ? PAIR_REMOVE : PAIR_DONE;
@@ -316,6 +359,9 @@ static void write_adds(struct engine *e, struct work *w)
         pair_fold(&pair, until, &fold);
     } else {
         fold_call(&fold, call);
+    }
+    if (changes_items(w)) {
+        apply_calls(w, &fold);
     }
     struct block *text = pair_folded(&pair, &fold, until, mark);
     part_write(e, &w->op, &w->parts[ADDS], text, 0);
@@ -370,13 +416,17 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
     if (w->failed || w->conflict) {
         CO_RETURN(co);
     }
-    metric_inc(e->metrics, METRIC_list_folds);
+    if (w->lane != LANE_EXACT || paired_own(w)->cut_at > 0) {
+        metric_inc(e->metrics, METRIC_list_folds);
+    }
     paired_own(w)->folded = true;
-    if (work_is_asked(w, LIST_SET)) {
+    if (work_is_asked(w, LIST_SET) || w->lane == LANE_EXACT) {
         work_finish(e, w);
     }
     if (paired_own(w)->cut_at > 0) {
         CO_CALL(co, cut_deletions(e, w, event));
+    } else if (w->lane == LANE_EXACT) {
+        paired_own(w)->step = PAIR_DONE; /* nothing was folded, so nothing is left to tidy up */
     }
     CO_END(co);
 }
@@ -468,7 +518,7 @@ static enum progress take_steps(struct engine *e, struct work *w, const struct o
     CO_END(co);
 }
 
-/* lcompact, lset and ldrop. */
+/* lcompact, lset and ldrop; ladd and ldel that are not blind. */
 static enum progress paired_rewrite(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -492,6 +542,7 @@ const struct dialect dialect_paired = {
     .unsupported_reason = dialect_not_exact,
     .grammar = paired_grammar,
     .essential = ROLE(PART_ADDS),
+    .counted = true,
     .delimited = true,
     .refusal = paired_refusal,
     .work_bytes = sizeof(struct paired_work),
@@ -499,6 +550,7 @@ const struct dialect dialect_paired = {
     .parts = paired_parts,
     .look = paired_look,
     .change = paired_change,
+    .exact = paired_rewrite,
     .set = paired_rewrite,
     .drop = paired_rewrite,
     .compact = paired_rewrite,

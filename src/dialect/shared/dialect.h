@@ -39,6 +39,7 @@ struct dialect {
     uint32_t sublists;  /* roles that lstat counts as sublists */
     bool keeps_key;     /* it stores something under the list's own key */
     bool one_item;      /* and nothing else: it is changed by CAS, or by one append */
+    bool counted;       /* blind additions and deletions of an item are counted */
     bool delimited;     /* the delimiter ends each item, so no item holds it */
     bool newest_first;  /* a look finds them in that order, and may find an item twice */
     /* Writes the bytes that no item holds, besides the delimiter of lget; returns how many: at most

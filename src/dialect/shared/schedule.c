@@ -91,12 +91,16 @@ static bool take_change(struct start *start, struct list_call *call, enum lane l
     return true;
 }
 
-/* A list in one item that may move is changed by CAS alone. */
+/* A list in one item that may move is changed by CAS alone; so is one of counted items, unless the
+ * file wants blind changes. */
 static enum lane lane_of(const struct start *start, const struct list_call *call)
 {
+    const struct list *list = start->pass.list;
     enum lane lane = dialect_lane(start->dialect, call->verb);
     bool blind = lane == LANE_ADD || lane == LANE_DELETE || lane == LANE_CHANGE;
-    return blind && start->dialect->one_item && list_migrates(start->pass.list) ? LANE_EXACT : lane;
+    bool exact = (start->dialect->one_item && list_migrates(list)) ||
+                 (start->dialect->counted && list->policy->changes == CHANGES_EXACT);
+    return blind && exact ? LANE_EXACT : lane;
 }
 
 static bool take(struct pass *pass, struct list_call *call)

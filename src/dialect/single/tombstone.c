@@ -4,13 +4,14 @@
  * is deleted. An item that was deleted k times and added m times is in the list if m > k; the first
  * k of its places are void.
  *
- * Order of writes: one item, one write. Additions are an APPEND, deletions a PREPEND; where nothing
- * is, an ADD that begins with the bar. All else reads, decides and writes by CAS.
+ * Order of writes: one item, one write. All changes read, decide and write by CAS, each item once
+ * and nothing before the bar. With changes = blind additions are an APPEND, deletions a PREPEND;
+ * where nothing is, an ADD that begins with the bar.
  *
- * Cannot promise: that a deletion deletes. An item that was added twice survives one, and one that
- * was deleted while it was not there swallows the next addition: only laddx and ldelx look first. A
- * value without a bar, which clients by hand may have written, is all additions; a PREPEND to it
- * would be one, too, so the value is looked at before this worker's first deletion.
+ * Cannot promise: that a blind deletion deletes. An item that was added twice survives one, and one
+ * that was deleted while it was not there swallows the next addition. A value without a bar, which
+ * clients by hand may have written, is all additions; a PREPEND to it would be one, too, so the
+ * value is looked at before this worker's first blind deletion.
  */
 #include "dialect/single/single.h"
 
@@ -135,6 +136,7 @@ const struct dialect dialect_tombstone = {
     .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_DELETE, DIALECT_LANES_SINGLE},
     SINGLE_TABLE,
     .grammar = tombstone_grammar,
+    .counted = true,
     .delimited = true,
     .reserved = tombstone_reserved,
     .list_bytes = sizeof(struct tombstone_list),
