@@ -185,6 +185,8 @@ static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call
     const struct list_call *c = &call->call;
     bool missing = o->refuse ? !before->exists : oracle_count_at(items, now_s + call->lead_s) == 0;
     bool present = o->refuse ? before->exists : oracle_count_at(items, call->from_s) > 0;
+    /* What a damaged list holds cannot be known, but it is not nothing. */
+    present = present || l->damaged || call->damage_seen || l->damage_count != call->start_damage;
     if ((c->condition == LIST_IF_MISSING && !missing) ||
         (c->condition == LIST_IF_PRESENT && !present) ||
         (c->condition == LIST_IF_LEASED && (!missing || c->expected != l->absence.token)) ||
