@@ -161,7 +161,7 @@ static int report_config(const struct mclistd *m)
                 unknown == 1 ? " has" : "s have");
     }
     fprintf(stderr, "\n");
-    return m->options.probe && !preview_probe(m->config, stderr) ? EX_CONFIG : EX_OK;
+    return m->options.probe ? preview_probe(m->config, stderr) : EX_OK;
 }
 
 /* --- signals ------------------------------------------------------------------------------ */

@@ -13,7 +13,8 @@ import urllib.parse
 from mclistd_convert import names as layout
 from mclistd_convert.wire import LIST_KEY, shown
 
-TEXT_FLAGS = (0, 16)  # 16 is what pylibmc and pymemcache give to text
+TEXT_FLAGS = (0, 16)        # 16 is what pylibmc and pymemcache give to text
+COUNTER_FLAGS = (0, 2, 16)  # and 2 to integers; the proxies take a ring's counter with it
 ADVICE = re.compile(r", nothing done; ldrop .* removes it$")
 BATCH = 256
 SHOWN_MAX = 100        # of each kind; a file has them all
@@ -38,8 +39,8 @@ TITLES = {
 }
 
 
-def has_flags(copies):
-    return next((item.flags for _, item in copies if item.flags not in TEXT_FLAGS), None)
+def has_flags(copies, allowed):
+    return next((item.flags for _, item in copies if item.flags not in allowed), None)
 
 
 class Inventory:
@@ -78,6 +79,25 @@ class Inventory:
             for kind in (NATIVE, PART, ORPHAN):
                 self.kinds[kind].pop(name, None)
             self.kinds[STRAY][name] = ""
+
+    def without_left_copies(self, strays):
+        """The strays but for those that stand beside a native list: copies that a conversion has left,
+        and no proxy reads."""
+        kept = []
+        for name in strays:
+            owners = {claim.owner for claim in layout.claims_on(name, self.worlds)} | {name}
+            native = [key for key in owners if self.stored.is_placed(key + b"#") and self.has_head(key)]
+            if native:
+                self.note(ORPHAN, name, f"of {shown(native[0])}, which is a native list")
+                self.forget_list(name)
+            else:
+                kept.append(name)
+        return kept
+
+    def forget_list(self, name):
+        with self.lock:
+            self.kinds[LIST].pop(name, None)
+            self.kinds[PART].pop(name, None)
 
     def not_lists(self):
         return sum(len(self.kinds[kind]) for kind in NOT_LISTS)
@@ -168,7 +188,7 @@ class Inventory:
         """What speaks against it that the list has been converted; None: nothing."""
         if self.moves(key):
             return "its move to the native layout is half done"
-        if layout.keeps_key(self.section.dialect) and self.stored.items([key]):
+        if layout.keeps_key(self.section.dialect) and self.stored.is_placed(key):
             return "it is stored in the old layout"
         if self.has_head(key):
             return None
@@ -241,8 +261,10 @@ class Inventory:
         self.note_list(name, found)
 
     def note_list(self, key, found):
+        ring = self.section.dialect == "ring"
+        counter = layout.name_of(self.section, "seq_name", key) if ring else None
         for name, copies in sorted(found.items()):
-            flags = has_flags(copies)
+            flags = has_flags(copies, COUNTER_FLAGS if name == counter else TEXT_FLAGS)
             if flags is not None:
                 self.note(FLAGS, key, f"{shown(name)} has flags {flags}")
                 return

@@ -162,6 +162,8 @@ def verify(options, inventory, keys):
         named = sorted(inventory.kinds[LIST].keys() | inventory.kinds[NATIVE].keys())
     if not named and not options.allow_empty:
         raise Refused(f"no lists of {shown(options.prefix)} (--allow-empty)")
+    options.stored.items(named)
+    placement.find_copies(options, inventory)
     run = Run(options, inventory, files.State(None, options.prefix),
               files.Backup(None, inventory.section))
     run.expected, run.must_be_native = keys.contents, keys.says_converted
@@ -201,7 +203,7 @@ def convert(options, inventory, keys):
     alone, failures = look(options, inventory, keys)
     warn_incomplete(options)
     inventory.look_again_at_parts()
-    placement.check(options, inventory, inventory.worlds[0].pool_of(inventory.section))
+    placement.check(options, inventory)
     if options.inventory:
         files.write_inventory(options.inventory, inventory)
     if options.dry_run:

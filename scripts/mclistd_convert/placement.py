@@ -68,14 +68,21 @@ class Places:
                 found[address] = server
         return found
 
-    def strays_by(self, connection, rule, names):
-        """Of the names, those that the rule looks for elsewhere."""
+    def misplaced(self, connection, rule, names):
+        """{name: addresses} of copies that the rule does not look for."""
         places = where(connection, self.pool[b"name"], rule, names)
         meant = self.names_of_servers(names, places)
-        return [
-            name for name in names
-            if all(meant.get(address) != places[name] for address in self.stored.places[name])
-        ]
+        found = {}
+        for name in names:
+            wrong = {a for a in self.stored.places[name] if meant.get(a) != places[name]}
+            if wrong:
+                found[name] = wrong
+        return found
+
+    def strays_by(self, connection, rule, names):
+        """Of the names, those that the rule looks for elsewhere."""
+        found = self.misplaced(connection, rule, names)
+        return [name for name in found if found[name] == self.stored.places[name]]
 
     def strays(self):
         """Names of items that the proxies do not find, and a few words about other rules."""
@@ -83,6 +90,7 @@ class Places:
             return [], ""
         names = self.names()
         with contextlib.closing(Connection(self.proxy)) as connection:
+            self.stored.elsewhere = self.misplaced(connection, b"-", names)
             found = self.strays_by(connection, b"-", names)
             return found, self.better_rule(connection, names) if found else ""
 
@@ -103,10 +111,21 @@ class Places:
         return "no other distribution or hash fits more of them"
 
 
-def check(options, inventory, pool):
+def places_of(options, inventory):
+    pool = inventory.worlds[0].pool_of(inventory.section)
+    return Places(options.stored, options.proxies[0], pool)
+
+
+def find_copies(options, inventory):
+    """Stored knows from then on which copies the proxies do not look for."""
+    places_of(options, inventory).strays()
+
+
+def check(options, inventory):
     """Raises Refused where lists would be read and written in the wrong place; with --leave-strays
     the lists that have such items are left alone."""
-    strays, other = Places(options.stored, options.proxies[0], pool).strays()
+    strays, other = places_of(options, inventory).strays()
+    strays = inventory.without_left_copies(strays)
     if not strays:
         return
     if not options.leave_strays:

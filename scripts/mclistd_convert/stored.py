@@ -41,6 +41,7 @@ class Stored:
         self.local = threading.local()
         self.incomplete = set()  # those that leave out items when they name them
         self.places = {}         # {name: {address}} of all items that were read
+        self.elsewhere = {}      # {name: {address}} of copies that the proxies do not look for
 
     def server(self, address):
         servers = self.local.__dict__.setdefault("servers", {})
@@ -78,6 +79,11 @@ class Stored:
                     found.setdefault(key, []).append((address, item))
                     self.places.setdefault(key, set()).add(address)
         return found
+
+    def is_placed(self, key):
+        """Is there such an item where the proxies look for it, as far as that is known?"""
+        copies = self.items([key]).get(key, [])
+        return any(address not in self.elsewhere.get(key, ()) for address, _ in copies)
 
     def has_head(self, key):
         """Is there a native list of that key?"""

@@ -57,7 +57,7 @@ static uint64_t descriptors_reserved(const struct config *config, size_t cluster
     if (config->pool_count == 0) {
         each++; /* to the embedded memcached */
     }
-    return PROCESS_DESCRIPTORS + config->reserved_connections + config->threads * each;
+    return PROCESS_DESCRIPTORS + config->reserved_connections + config->threads * (each + 1);
 }
 
 /* Returns the limit in force afterwards: wanted, or as near to it as the system lets us. */

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -147,10 +148,10 @@ size_t preview_print(const struct config *config, FILE *out)
     return unknown;
 }
 
-bool preview_probe(const struct config *config, FILE *out)
+int preview_probe(const struct config *config, FILE *out)
 {
     char error[CONFIG_ERROR_MAX];
-    bool good = true;
+    bool fits = true, asked = true;
     struct resolver *resolver = resolver_create(config, error);
     for (size_t p = 0; p < config->pool_count; p++) {
         struct placement_found found;
@@ -158,9 +159,10 @@ bool preview_probe(const struct config *config, FILE *out)
         if (placement_matters(config, p, false)) {
             placement_look(config, p, resolver, NULL, &found);
             fprintf(out, "%s\n", placement_text(&config->pools[p], &found, text));
-            good = good && found.best == found.fitting;
+            fits = fits && found.best == found.fitting;
+            asked = asked && found.silent == 0;
         }
     }
     resolver_destroy(&resolver);
-    return good;
+    return !fits ? EX_CONFIG : !asked ? EX_UNAVAILABLE : EX_OK;
 }

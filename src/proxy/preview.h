@@ -7,7 +7,6 @@
 #ifndef PROXY_PREVIEW_H
 #define PROXY_PREVIEW_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "config/config.h"
@@ -18,8 +17,9 @@
 size_t preview_print(const struct config *config, FILE *out);
 
 /* Asks the memcacheds of pools with several of them which items of lists they have, and writes a
- * line for each such pool: do they lie where this configuration looks for them? Returns whether
- * they do, as far as can be seen: false where another distribution or hash fits more of them. */
-bool preview_probe(const struct config *config, FILE *out);
+ * line for each such pool: do they lie where this configuration looks for them? Returns an exit
+ * code: EX_CONFIG where another distribution or hash fits more of them, else EX_UNAVAILABLE where a
+ * server could not be asked, else EX_OK. */
+int preview_probe(const struct config *config, FILE *out);
 
 #endif

@@ -25,6 +25,7 @@ struct shared {
     struct resolver *resolver;
     uint64_t started_us; /* on the clock that nothing sets back */
     _Atomic uint32_t connections;
+    _Atomic uint32_t reserved;             /* of these, those in reserve: proxy/client/reserve.h */
     _Atomic uint64_t doomed_bytes;         /* of requests of clients closed for want of memory */
     _Atomic uint64_t baseline[METRIC_MAX]; /* what `stats reset` subtracts */
 };

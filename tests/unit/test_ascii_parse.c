@@ -396,13 +396,11 @@ static void lines_are_answered_as_their_verbs_are(void **state)
 static void meta_answers_name_what_was_asked(void **state)
 {
     (void)state;
-    static const struct be_line_form bare = {.meta = 'g'}, set = {.meta = 's'},
-                                     named = {.meta = 'g',
-                                              .key = {"fruit", 5},
-                                              .opaque = {"42", 2}},
-                                     base64 = {.meta = 'g',
-                                               .key_is_base64 = true,
-                                               .key = {"ZnJ1aXQ=", 8}};
+    static const struct be_line_form
+        bare = {.meta = 'g'},
+        set = {.meta = 's'}, named = {.meta = 'g', .key = {"fruit", 5}, .opaque = {"42", 2}},
+        base64 = {.meta = 'g', .key_is_base64 = true, .key = {"ZnJ1aXQ=", 8}},
+        blank = {.meta = 'g', .key_is_base64 = true, .key = {"aGFzIGJsYW5r", 12}};
     assert_true(fits(&bare, "VA 1 f0 t-1\r\na\r\n") && fits(&bare, "HD\r\n"));
     assert_true(fits(&bare, "EN\r\n") && fits(&bare, "CLIENT_ERROR x\r\n"));
     assert_false(fits(&bare, "NF\r\n") || fits(&bare, "STORED\r\n") || fits(&bare, "MN\r\n"));
@@ -417,6 +415,8 @@ static void meta_answers_name_what_was_asked(void **state)
     assert_true(fits(&base64, "HD kZnJ1aXQ= b\r\n") && fits(&base64, "HD kfruit b\r\n") == false);
     assert_true(fits(&base64, "HD kfruit\r\n")); /* it was stored as it is */
     assert_false(fits(&base64, "HD kYXBwbGU= b\r\n") || fits(&base64, "HD\r\n"));
+    assert_true(fits(&blank, "VA 0 khas blank f0 W\r\n\r\n") && fits(&blank, "HD khas blank\r\n"));
+    assert_false(fits(&blank, "HD khas\r\n") || fits(&blank, "HD khas blanks\r\n"));
 }
 
 int main(void)

@@ -30,6 +30,18 @@ def test_slots_of_another_template_are_named_and_kept(start_daemon, memcached, t
         {name: text.encode() for name, text in stored("300").items()}
 
 
+def test_a_counter_may_have_the_flags_of_an_integer(start_daemon, memcached):
+    daemon = start_daemon([memcached], config=sections("ring", capacity=8))
+    with memcached.conn() as conn:
+        assert conn.set("topic-X.seq", "2", flags=2) == b"STORED"
+        assert conn.set("topic-X.1", "1 ann") == b"STORED"
+        assert conn.set("topic-X.2", "2 bob") == b"STORED"
+    done = convert([daemon], f"--server={memcached.address}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with daemon.conn() as conn:
+        assert conn.lget("topic-X") == [b"ann", b"bob"]
+
+
 def test_a_ring_that_is_larger_than_configured_is_kept(start_daemon, memcached):
     daemon = start_daemon([memcached], config=sections("ring", capacity=100, slot="%v %t"))
     put(memcached, **stored("300"))

@@ -210,7 +210,7 @@ def test_at_max_connections_the_operator_is_still_answered(daemon):
     wait_until("no client", lambda: connected(daemon) == 1)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(daemon.conn()) for _ in range(10)]
-        assert all(client.cmd("mn") == b"MN" for client in clients)
+        assert all(client.cmd("get key") == b"END" for client in clients)
         with daemon.conn() as operator:
             assert operator.stats()["curr_connections"] == "11"
             assert operator.cmd("version").startswith(b"VERSION ")
@@ -218,18 +218,46 @@ def test_at_max_connections_the_operator_is_still_answered(daemon):
             assert operator.cmd("get key") == FULL
             assert operator.is_closed()
         # Clients that say nothing do not keep the operator out.
-        silent = [stack.enter_context(daemon.conn()) for _ in range(5)]
+        for _ in range(5):
+            stack.enter_context(daemon.conn())
         with daemon.conn() as operator:
             stats = operator.stats()
             assert int(stats["curr_connections"]) <= 12
             assert stats["rejected_connections"] == "1"
         # One that waits in the reserve becomes a client when there is a place.
+        waiting = stack.enter_context(daemon.conn())
+        assert waiting.cmd("mn") == b"MN"
         clients.pop().close()
-        with daemon.conn() as operator:
-            wait_until("there is a place", lambda: int(operator.stats()["curr_connections"]) <= 11)
-        silent[-1].send("mn\r\nset key 0 0 1\r\nx\r\n")
-        assert silent[-1].lines(2) == [b"MN", b"STORED"]
+        wait_until("there is a place", lambda: int(waiting.stats()["curr_connections"]) <= 11)
+        waiting.send("mn\r\nset key 0 0 1\r\nx\r\n")
+        assert waiting.lines(2) == [b"MN", b"STORED"]
         assert all(client.cmd("mn") == b"MN" for client in clients)
+
+
+@pytest.mark.config(proxy={"max_connections": 2, "reserved_connections": 2, "threads": 1})
+def test_the_reserve_lets_no_client_in_that_is_none_of_the_operators(daemon):
+    wait_until("no client", lambda: connected(daemon) == 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            assert stack.enter_context(daemon.conn()).cmd("get key") == b"END"
+        for _ in range(8):  # each is told so, and its socket lingers
+            assert stack.enter_context(daemon.conn()).cmd("get key") == FULL
+        for _ in range(4):
+            with daemon.conn() as operator:
+                assert operator.stats()["max_connections"] == "2"
+
+
+@pytest.mark.config(proxy={"max_connections": 4, "reserved_connections": 2, "threads": 4})
+def test_each_worker_answers_the_operator(daemon):
+    wait_until("no client", lambda: connected(daemon) == 1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            assert stack.enter_context(daemon.conn()).cmd("mn") == b"MN"
+        for _ in range(20):
+            stack.enter_context(daemon.conn())
+        for _ in range(30):
+            with daemon.conn() as operator:
+                assert operator.stats()["max_connections"] == "4"
 
 
 @pytest.mark.config(proxy={"max_connections": 2, "reserved_connections": 0})

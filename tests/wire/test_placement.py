@@ -151,7 +151,7 @@ def test_probe_says_when_a_server_does_not_answer(start_daemon, start_memcached)
     daemon = start_daemon(memcacheds, config=config("signed", migrate="no"))
     memcacheds[1].stop()
     found = probe(daemon)
-    assert found.returncode == 0, found.stderr
+    assert found.returncode == 69, found.stderr
     assert "; 1 of 2 servers could not be asked for the names of their items" in found.stderr
 
 
@@ -234,3 +234,24 @@ def test_convert_leaves_strays_alone_when_it_is_told_to(start_daemon, three):
     assert "left alone: topic-stray: items on memcacheds where" in done.stdout
     with other.conn() as elsewhere:
         assert elsewhere.get("topic-stray") == b"a,b,"
+
+
+@pytest.mark.parametrize("dialect", ["simple", "tombstone", "signed", "sublists"])
+def test_a_second_copy_on_another_memcached_fails_nothing(start_daemon, three, tmp_path, dialect):
+    daemon = start_daemon(three, config=config(dialect))
+    store_by_hand(daemon, three, dialect, KEYS[:10], rule="-")
+    value = stored(dialect, KEYS[0], ITEMS)[KEYS[0]]
+    for memcached in three:
+        with memcached.conn() as conn:
+            assert conn.set(KEYS[0], value) == b"STORED"
+    servers = [f"--server={memcached.address}" for memcached in three]
+    done = convert([daemon], *servers, "--inventory", tmp_path / "before")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 hold exactly" in done.stdout
+    done = convert([daemon], *servers, "--verify-only", "--keys", tmp_path / "before")
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = convert([daemon], *servers, "--allow-empty")
+    assert again.returncode == 3, again.stdout + again.stderr
+    assert f"left alone: {KEYS[0]}: parts of lists that are not there: of {KEYS[0]}, which is a " in (
+        again.stdout
+    )

@@ -185,13 +185,29 @@ static bool read_word(struct slice word, struct meta_words *words, struct be_rep
     return true;
 }
 
-/* The return flags of a meta line: single letters, some with a value. */
-static bool read_words(struct slice text, struct meta_words *words, struct be_reply *reply)
+/* Is the word the key as it is, blanks and all? */
+static bool is_key_itself(struct slice text, struct slice key)
+{
+    return key.len > 0 && text.len > key.len && text.p[0] == 'k' &&
+           memcmp(text.p + 1, key.p, key.len) == 0 &&
+           (text.len == key.len + 1 || text.p[key.len + 1] == ' ');
+}
+
+/* The return flags of a meta line: single letters, some with a value. plain: what a base64 key
+ * means. memcached 1.6.18 answers that as it is where it has just made the item (flag N). */
+static bool read_words(struct slice text, struct slice plain, struct meta_words *words,
+                       struct be_reply *reply)
 {
     words->seen = 0;
     while (text.len > 0) {
         if (text.p[0] == ' ') {
             (void)slice_take(&text, 1);
+            continue;
+        }
+        if (UNLIKELY(is_key_itself(text, plain))) {
+            words->key = slice_make(text.p + 1, plain.len);
+            words->seen |= WORD('k');
+            (void)slice_take(&text, plain.len + 1);
             continue;
         }
         const char *blank = memchr(text.p, ' ', text.len);
@@ -265,7 +281,7 @@ static int read_miss(const struct be_operation *op, struct be_reply *reply)
     struct be_reply numbers;
     reply->status = BE_MISS;
     return reply->line.len == 2 ||
-                   (read_words(words_of(reply), &words, &numbers) &&
+                   (read_words(words_of(reply), SLICE_NONE, &words, &numbers) &&
                     ((words.seen & WORD('k')) == 0 || names_key(&words, op->key, false)))
                ? 0
                : -1;
@@ -285,8 +301,8 @@ static int read_mg(const struct be_operation *op, struct be_reply *reply)
     reply->status = BE_HIT;
     reply->size_bytes = reply->value.len;
     uint32_t asked = words_asked(op);
-    return read_words(words_of(reply), &words, reply) && (words.seen & asked) == asked &&
-                   names_key(&words, op->key, false)
+    return read_words(words_of(reply), SLICE_NONE, &words, reply) &&
+                   (words.seen & asked) == asked && names_key(&words, op->key, false)
                ? 0
                : -1;
 }
@@ -510,7 +526,12 @@ static bool meta_fits(const struct be_line_form *form, const struct be_reply *re
     if (form->meta == 'e' || form->meta == 'n') {
         return true; /* words of other kinds */
     }
-    if (!read_words(words_of(reply), &words, &numbers)) {
+    char decoded[KEY_BYTES_MAX];
+    struct slice plain = SLICE_NONE;
+    if (form->key_is_base64) {
+        plain = slice_make(decoded, key_decode_base64(form->key, decoded));
+    }
+    if (!read_words(words_of(reply), plain, &words, &numbers)) {
         return false;
     }
     bool found = reply->has_value || is_code(reply->line, "HD");

@@ -39,18 +39,25 @@ static bool is_local(int fd)
     }
 }
 
+uint32_t reserve_others(const struct worker *w, uint32_t open)
+{
+    uint32_t reserved = atomic_load(&w->shared->reserved);
+    return open > reserved ? open - reserved : 0;
+}
+
 bool reserve_has_place(struct worker *w, int fd, uint32_t open)
 {
     const struct config *config = w->config;
     if (config->reserved_connections == 0 || !is_local(fd)) {
         return false;
     }
-    if (open < config->max_connections + config->reserved_connections) {
+    uint32_t places = config->max_connections + config->reserved_connections;
+    struct client *oldest = TAILQ_FIRST(&w->reserved);
+    if (open < places) {
         return true;
     }
-    struct client *oldest = TAILQ_FIRST(&w->reserved);
     if (oldest == NULL) {
-        return false;
+        return open < places + config->threads; /* one for each worker at least */
     }
     client_close(oldest);
     return true;
@@ -59,6 +66,7 @@ bool reserve_has_place(struct worker *w, int fd, uint32_t open)
 void reserve_enter(struct client *c)
 {
     c->is_reserved = true;
+    atomic_fetch_add(&c->worker->shared->reserved, 1);
     TAILQ_INSERT_TAIL(&c->worker->reserved, c, reserved_link);
 }
 
@@ -66,6 +74,7 @@ void reserve_leave(struct client *c)
 {
     if (c->is_reserved) {
         c->is_reserved = false;
+        atomic_fetch_sub(&c->worker->shared->reserved, 1);
         TAILQ_REMOVE(&c->worker->reserved, c, reserved_link);
     }
 }
@@ -82,7 +91,7 @@ bool reserve_admits(struct client *c, const struct request *r)
     default:
         break;
     }
-    if (atomic_load(&w->shared->connections) <= w->config->max_connections) {
+    if (reserve_others(w, atomic_load(&w->shared->connections)) < w->config->max_connections) {
         reserve_leave(c);
         return true;
     }

@@ -58,7 +58,11 @@ static void add_client(struct acceptor *a, int fd)
 {
     struct worker *w = a->worker;
     uint32_t open = atomic_fetch_add(&w->shared->connections, 1);
-    bool full = open >= w->config->max_connections && !linger_make_room(w);
+    /* A socket that lingers may stand above the limit itself, as one of the reserve did. */
+    while (reserve_others(w, open) >= w->config->max_connections && linger_make_room(w)) {
+        open--;
+    }
+    bool full = reserve_others(w, open) >= w->config->max_connections;
     if (full && !reserve_has_place(w, fd, open)) {
         atomic_fetch_sub(&w->shared->connections, 1);
         refuse_client(w, fd);
