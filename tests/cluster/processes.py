@@ -11,6 +11,8 @@ Killed, a node has lost all it had: nothing is on a disk here. A paused node tha
 on as it was when it is resumed, until hear() tells it. Methods may be called by several threads;
 changes of the map come one after the other, and end with Gone when a node of theirs goes."""
 
+import contextlib
+import os
 import pathlib
 import signal
 import subprocess
@@ -23,6 +25,7 @@ from multiprocessing.connection import Client
 PROGRAM = pathlib.Path(__file__).resolve().parent / "member"
 LOOK_S = 0.05
 POLL_S = 0.002
+PAUSE_S = 5  # until a node stands still, at most
 ORDER_S = 60  # more than any pause
 
 
@@ -161,7 +164,15 @@ class Processes:
     # --- nodes
 
     def pause(self, index):
-        self.handles[index].process.send_signal(signal.SIGSTOP)
+        """Returns once it stands still: the signal alone may take a moment, in which it goes on."""
+        process = self.handles[index].process
+        process.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + PAUSE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):  # killed in between
+                if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG):
+                    break
+            time.sleep(POLL_S)
 
     def resume(self, index):
         self.handles[index].process.send_signal(signal.SIGCONT)

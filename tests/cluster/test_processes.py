@@ -119,13 +119,23 @@ def test_a_change_that_was_prepared_is_committed_behind_a_failover(start):
     key = key_of(cluster, 0)
     client = at(cluster, 0)
     assert put(client, key, b"old", DURABLE) == 0
+    vbucket = vbucket_of(key, VBUCKETS)
+    number = lambda node: cluster.order(node, "progress", vbucket)[2]
+    while not is_replicated(cluster, 0):
+        pass
+    time.sleep(0.1)  # the replica's word of that is back: the stream waits for nothing
+    before = number(0)
     # The replica gets it, and its word of that does not get back.
     cluster.pause(1)
-    client.send(n.SET, key, STORE, b"new", vbucket=vbucket_of(key, VBUCKETS), frames=DURABLE)
-    time.sleep(0.2)
+    client.send(n.SET, key, STORE, b"new", vbucket=vbucket, frames=DURABLE)
+    while number(0) == before:
+        pass
+    time.sleep(0.2)  # it is sent
     cluster.kill(0)
     cluster.resume(1)
-    time.sleep(0.2)
+    deadline = time.monotonic() + 5
+    while number(1) == before and time.monotonic() < deadline:
+        pass
     cluster.fail_over(0)
     client = at(cluster, 1)
     assert get(client, key) == RECOMMITS and put(client, key) == IN_PROGRESS
