@@ -237,13 +237,20 @@ def test_tries_are_bounded_and_pauses_grow(start_daemon, start_fake, dialect, va
             line = conn.cmd(request_text)
             assert line.startswith(b"SERVER_ERROR busy"), line
             times = list(behave.times)
-            assert 8 <= len(times) <= 20, "bounded, and not at the first"
+            if dialect in ONE_ITEM:
+                assert len(times) == 64
+            else:
+                assert 8 <= len(times) <= 20, "bounded, and not at the first"
             pauses = [b - a for a, b in zip(times, times[1:])]
             first += pauses[:3]
-            last += pauses[-3:]
+            last += pauses[-40:] if dialect in ONE_ITEM else pauses[-3:]
             assert int(conn.stats()["list_busy"]) == round_number
         # Each is a random part of a bound that doubles; a busy machine adds some to a few of them.
-        assert statistics.median(last) > 2 * statistics.median(first)
+        if dialect in ONE_ITEM:
+            # From 0.2 ms to 12.8 ms, where it stays; what the requests take is in both.
+            assert statistics.median(last) - statistics.median(first) > 0.003
+        else:
+            assert statistics.median(last) > 2 * statistics.median(first)
         assert conn.cmd("mn") == b"MN"
 
 
