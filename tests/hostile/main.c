@@ -59,6 +59,7 @@ static void clean_up(void)
     rmdir(run.folder);
 }
 
+static void fail(const char *format, ...) PRINTF_LIKE(1, 2);
 static void fail(const char *format, ...)
 {
     va_list args;

@@ -37,6 +37,9 @@ void bytes_text(struct bytes *b, const char *format, ...)
 
 void bytes_take(struct bytes *b, size_t len)
 {
+    if (len == 0) {
+        return;
+    }
     b->len -= len;
     memmove(b->p, b->p + len, b->len);
 }
