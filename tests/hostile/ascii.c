@@ -275,7 +275,7 @@ static void answer_truly(const struct asked *a, struct talk *t)
 static void blot_out(struct slice key)
 {
     struct item *item = store_find(key);
-    if (item != NULL) {
+    if (item != NULL && item->value.len > 0) {
         memset(item->value.p, '?', item->value.len);
     }
 }

@@ -252,7 +252,9 @@ static void lie(struct asked *a, struct said *said, struct talk *t)
         t->is_over = true;
         break;
     default:
-        memset(said->value.p, '?', said->value.len);
+        if (said->value.len > 0) {
+            memset(said->value.p, '?', said->value.len);
+        }
         whole = false;
         break;
     }
