@@ -36,7 +36,7 @@ static uint64_t get(const char *p, size_t n)
 static void put(struct bytes *b, uint64_t v, size_t n)
 {
     while (n-- > 0) {
-        char c = (char)(v >> (8 * n));
+        char c = n < sizeof v ? (char)(v >> (8 * n)) : 0;
         bytes_add(b, &c, 1);
     }
 }
