@@ -48,12 +48,18 @@ static struct slice take_digits(struct slice *rest, bool front)
     if (front) {
         return slice_take(rest, len);
     }
+    if (len == 0) {
+        return SLICE_NONE;
+    }
     rest->len -= len;
     return slice_make(rest->p + rest->len, len);
 }
 
 static bool take_gap(struct slice *rest, struct slice gap, bool front)
 {
+    if (gap.len == 0) {
+        return true;
+    }
     if (rest->len < gap.len) {
         return false;
     }
