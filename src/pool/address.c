@@ -101,6 +101,25 @@ void address_localhost(struct location *out)
     CHECK(address_read("127.0.0.1", 0, &out->address) && address_read("::1", 0, &out->twin));
 }
 
+bool address_of_endpoint(const struct endpoint *endpoint, struct location *out)
+{
+    bool known = true;
+    *out = (struct location){0};
+    if (endpoint->port == 0) {
+        known = address_of_path(endpoint->host, &out->address);
+    } else if (address_is_localhost(endpoint->host)) {
+        address_localhost(out);
+        address_set_port(&out->address, endpoint->port);
+        address_set_port(&out->twin, endpoint->port);
+    } else {
+        known = address_read(endpoint->host, endpoint->port, &out->address);
+    }
+    if (!known) {
+        out->address.len = 0;
+    }
+    return known;
+}
+
 const char *address_text(const struct address *a, char out[ADDRESS_TEXT_MAX])
 {
     char host[INET6_ADDRSTRLEN + ZONE_MAX];

@@ -51,6 +51,10 @@ bool address_is_localhost(const char *host);
 /* 127.0.0.1, with its twin ::1. */
 void address_localhost(struct location *out);
 
+/* Where the endpoint is, with its port, if nothing has to be looked up for that. False, with no
+ * address in *out: its name has to be, or the path of its unix socket is too long. */
+MUST_CHECK bool address_of_endpoint(const struct endpoint *endpoint, struct location *out);
+
 /* Writes "10.0.0.1", "10.0.0.1:11211", "[::1]:11211" (the port where there is one) or "unix:PATH".
  * Returns out. */
 const char *address_text(const struct address *address, char out[ADDRESS_TEXT_MAX]);

@@ -289,33 +289,17 @@ static void connect_to(struct asked *a, const struct address *address)
 static void find_server(struct asked *a)
 {
     const struct endpoint *endpoint = &a->look->pool->servers[a->index].endpoint;
-    struct location location = {0};
+    struct location location;
     uint64_t version;
-    if (endpoint->port == 0) {
-        if (!address_of_path(endpoint->host, &location.address)) {
-            location.address.len = 0;
-        }
-    } else if (address_is_localhost(endpoint->host)) {
-        address_localhost(&location);
-    } else if (!address_read(endpoint->host, endpoint->port, &location.address)) {
-        location.address.len = 0;
-        if (a->name == NULL) {
+    if (!address_of_endpoint(endpoint, &location)) {
+        enum resolver_answer answer =
+            a->name == NULL ? RESOLVER_UNKNOWN : resolver_ask(a->name, &location, &version);
+        if (answer == RESOLVER_UNKNOWN) {
             end_asked(a, false);
-            return;
         }
-        enum resolver_answer answer = resolver_ask(a->name, &location, &version);
         if (answer != RESOLVER_KNOWN) {
-            if (answer == RESOLVER_UNKNOWN) {
-                end_asked(a, false);
-            }
             return;
         }
-    }
-    if (location.address.len == 0) {
-        end_asked(a, false);
-        return;
-    }
-    if (endpoint->port != 0) {
         address_set_port(&location.address, endpoint->port);
     }
     connect_to(a, &location.address);

@@ -23,22 +23,14 @@ static int init_location(struct server *server, struct resolver *resolver,
                          char error[CONFIG_ERROR_MAX])
 {
     const struct endpoint *endpoint = &server->config->endpoint;
-    struct location *location = &server->location;
+    if (address_of_endpoint(endpoint, &server->location)) {
+        return 0;
+    }
     if (endpoint->port == 0) {
-        if (address_of_path(endpoint->host, &location->address)) {
-            return 0;
-        }
         snprintf(error, CONFIG_ERROR_MAX, "backend %s: the path is too long", server->config->name);
         return -1;
     }
-    if (address_is_localhost(endpoint->host)) {
-        address_localhost(location);
-        address_set_port(&location->address, endpoint->port);
-        address_set_port(&location->twin, endpoint->port);
-    } else if (!address_read(endpoint->host, endpoint->port, &location->address)) {
-        server->name = resolver_find(resolver, endpoint);
-        location->address.len = 0;
-    }
+    server->name = resolver_find(resolver, endpoint);
     return 0;
 }
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A server that lies, before the daemon. It shows most under sanitizers: B=build/asan SAN=address,undefined.
 # A server that lies, before the daemon. It shows most with B=build/asan SAN=address,undefined.
 HOSTILE_OBJ := $(patsubst %.c,$(CHECKED)/%.o,$(sort $(wildcard tests/hostile/*.c)))
 
