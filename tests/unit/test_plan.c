@@ -59,7 +59,13 @@ static const struct plan_case cases[] = {
     /* what sizes ask for */
     {"^1\n", COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
     {"^1\n", COMPACT_AUTO, false, PLAN_REMOVE, 0, 0},
-    {"^1\n+1:a-1:a", COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n+1:a", COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n+1:a-1:a", COMPACT_AUTO, false, PLAN_REMOVE, 0, 0},
+    {"^1\n!0:", COMPACT_AUTO, false, PLAN_REMOVE, 0, 0},
+    {"^1\n+1:a-1:a", COMPACT_AUTO, true, PLAN_NOTHING, 0, 0},
+    {"^1" RUN_A "\n-1:a", COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1" RUN_A "\n!0:", COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
+    {"^1\n-1:a" YOUNG, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n" TEN_ITEMS, COMPACT_AUTO, false, PLAN_FLIP, 0, 0},
     {"^1\n" SAME_ITEM, COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
     {"^1\n" TEN_ITEMS "!0:", COMPACT_AUTO, false, PLAN_FOLD, 0, 0},
@@ -429,6 +435,18 @@ static struct head *random_head(struct rng *rng)
     return head;
 }
 
+static bool adds_nothing(const struct head *head)
+{
+    struct log_fold log;
+    struct entry entry;
+    uint32_t at = 0;
+    log_fold_init(&log);
+    (void)log_fold_take(&log, head);
+    bool adds = fold_next_entry(&log.fold, true, 1000 - CLOCK_SKEW_S, &at, &entry);
+    log_fold_fini(&log);
+    return !adds;
+}
+
 /* A compaction that no other proxy interferes with ends, and soon. */
 static void test_step_after_step_leads_to_an_end(void **state)
 {
@@ -463,7 +481,7 @@ static void test_step_after_step_leads_to_an_end(void **state)
             bool with_content = goal == COMPACT_CLEAR ||
                                 (goal == COMPACT_DROP && policy.on_missing == ON_MISSING_REFUSE);
             assert_true(head->run_count == 0 && head->garbage_count == 0);
-            assert_true(head->log.len == 0 || with_content);
+            assert_true(head->log.len == 0 || with_content || adds_nothing(head));
         }
         head_unref(&head);
     }

@@ -271,6 +271,28 @@ static void test_conditions_leave_no_heads(void **state)
     }
 }
 
+/* Nor do changes that add nothing to them, whichever list decides. */
+static void test_deletions_leave_no_heads(void **state)
+{
+    static const enum tx_op first[] = {TX_OP_DEL, TX_OP_SET, TX_OP_ADD,
+                                       TX_OP_ADD, TX_OP_DEL, TX_OP_SET},
+                            second[] = {TX_OP_ADD, TX_OP_ADD, TX_OP_DEL,
+                                        TX_OP_SET, TX_OP_SET, TX_OP_DEL};
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
+        struct tx_test *t = *state;
+        tx_name_list(&t->tx, 0, "a");
+        tx_also(&t->tx, first[i], &tx_x, first[i] == TX_OP_SET ? 0 : 1);
+        tx_name_list(&t->tx, 1, "b");
+        tx_also(&t->tx, second[i], &tx_x, second[i] == TX_OP_SET ? 0 : 1);
+        tx_submit(&t->tx, LIST_TX);
+        tx_run(t, &t->tx);
+        assert_int_equal(t->tx.call.status, LIST_OK);
+        assert_int_equal(is_there(t, "a#"), first[i] == TX_OP_ADD);
+        assert_int_equal(is_there(t, "b#"), second[i] == TX_OP_ADD);
+        tx_begin_anew(state);
+    }
+}
+
 static void add_to_b(struct tx_test *t)
 {
     (void)tx_write_raw(t, BE_APPEND, "b#", "+1:q");
@@ -279,11 +301,11 @@ static void add_to_b(struct tx_test *t)
 /* What others add to it meanwhile stays. */
 static void test_a_list_that_is_asked_for_and_filled_stays(void **state)
 {
-    for (unsigned at = 0; at < 14; at++) {
+    for (unsigned at = 0; at < 28; at++) {
         struct tx_test *t = *state;
-        t->hook_at = at;
+        t->hook_at = at / 2;
         t->hook = add_to_b;
-        submit_conditions(&t->tx, TX_OP_REFUSE, &tx_y, "b");
+        submit_conditions(&t->tx, at % 2 == 0 ? TX_OP_REFUSE : TX_OP_DEL, &tx_y, "b");
         tx_run(t, &t->tx);
         assert_int_equal(t->tx.call.status, LIST_OK);
         struct item *head = store_find(&t->store, SLICE_LIT("b#"), t->tx.rig.now.wall_s);
@@ -671,6 +693,7 @@ int main(void)
         tx_test(test_conditions_on_runs),
         tx_test(test_refuses_a_missing_list),
         tx_test(test_conditions_leave_no_heads),
+        tx_test(test_deletions_leave_no_heads),
         tx_test(test_a_list_that_is_asked_for_and_filled_stays),
         tx_test(test_a_list_that_goes),
         tx_test(test_a_missing_list_counts_first),

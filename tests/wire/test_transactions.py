@@ -105,17 +105,21 @@ def test_the_answer_of_lpopto_is_joined_as_that_of_its_target(conn):
 
 
 def test_conditions_leave_no_heads(daemon, conn, memcached):
-    """Of lists that are missing, whether they hold or not, and however many clients ask."""
+    """Of lists that are missing, whether they hold or not, and however many clients ask; nor do
+    changes that add nothing to a list."""
 
     def ask(thread):
         with daemon.conn() as mine:
             for n in range(50):
                 assert ltx(mine, f"lrefuse blocked-{n} x", "ladd a x") == b"STORED"
                 assert ltx(mine, f"lrequire wanted-{n} x", "ladd a y") == b"NOT_STORED"
+                assert ltx(mine, f"ldel less-{n} x", "ladd a x") == b"STORED"
+                assert ltx(mine, "ladd a x", f"lset none-{n}") == b"STORED"
 
     in_threads(4, ask)
+    kinds = ("blocked", "wanted", "less", "none")
     with memcached.conn() as direct:
-        for key in (f"{kind}-{n}#" for kind in ("blocked", "wanted") for n in range(50)):
+        for key in (f"{kind}-{n}#" for kind in kinds for n in range(50)):
             wait_until("the head has gone", lambda key=key: direct.get(key) is None)
     assert conn.lget("a") == [b"x"]
     assert int(conn.stats()["list_removes"]) > 0

@@ -146,9 +146,12 @@ static struct plan plan_rest(const struct plan_input *in)
         return (struct plan){.kind = PLAN_PURGE};
     }
     /* Where lists come from another layout, a late head of theirs must find one. */
-    bool may_go = (in->policy->on_missing == ON_MISSING_CREATE || in->dropping) &&
-                  in->policy->migrate == MIGRATE_NO;
-    if (may_go && head->run_count == 0 && head->log.len == 0 && head->residue == NULL) {
+    bool create = in->policy->on_missing == ON_MISSING_CREATE;
+    bool may_go = (create || in->dropping) && in->policy->migrate == MIGRATE_NO;
+    /* Deletions alone hold nothing where an empty list is a missing one. */
+    bool holds = head->run_count > 0 || in->facts.has_announcements ||
+                 (create ? in->facts.folded_bytes > 0 : in->facts.has_ops);
+    if (may_go && !holds && head->residue == NULL) {
         return (struct plan){.kind = PLAN_REMOVE};
     }
     return (struct plan){.kind = PLAN_NOTHING};
