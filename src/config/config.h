@@ -155,7 +155,8 @@ enum list_dialect {
 /* tombstone, paired: do ladd and ldel look at the list? */
 enum list_changes { CHANGES_EXACT, CHANGES_BLIND };
 enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
-/* May what is stored hold what the manual's recipes do not have, so that nothing is lost? */
+/* May an append begin with a delimiter, which those of the manual's recipes do not, so that nothing
+ * is lost? */
 enum list_compatible { COMPATIBLE_SAFE, COMPATIBLE_STRICT };
 /* What memcached's own verbs mean under a prefix: docs/verbs.md, "Lists by memcached's own
  * verbs". */

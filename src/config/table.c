@@ -246,8 +246,8 @@ static const struct config_key keys[] = {
     {LISTS_OF(COMPACTED, "compact_chance", compact_chance), TYPE_COUNT, 0, 1000000000, "100", "", NULL,
      "a read that finds something to fold compacts with a chance of one in this many; 0: never"},
     {LISTS_OF(DELIMITED, "compatible", compatible), TYPE_WORD, 0, 0, "safe", "", compatibilities,
-     "strict: nothing is stored that the manual's recipes do not have, at the price of what a client "
-     "by hand can lose"},
+     "strict: an append brings no delimiter in front, as the manual's do not, at the price of what a "
+     "client by hand can lose; marks of foldings stay"},
     {LISTS_OF(BIT(TOMBSTONE) | BIT(PAIRED), "changes", changes), TYPE_WORD, 0, 0, "exact", "", changes_words,
      "exact: ladd and ldel read the list and write it whole; blind: they append, as clients by hand do, and items are counted"},
     {LISTS_OF(BIT(TOMBSTONE), "deleted_delimiter", deleted_delimiter), TYPE_BYTE, 0, 1, "|", "", NULL,

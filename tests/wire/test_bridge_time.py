@@ -46,6 +46,17 @@ def test_mg_shows_and_sets_times(conn):
     assert conn.lines(4) == [b"VA 1", b"a", b"EN", b"EN kb-none"]
 
 
+def test_a_time_that_is_over_is_shown_without_a_sign(conn):
+    """As memcached does, which shows 32 bits of it: -1 would be a list that lives for ever."""
+    for time_s in ("-1", "-100", "1000000000"):
+        for key in ("b-x", "plain"):
+            conn.cmd(f"set {key} 0 0 1\r\na")
+            shown = conn.cmd(f"mg {key} T{time_s} t")
+            assert shown.startswith(b"HD t"), shown
+            assert 2**31 <= int(shown[4:]) < 2**32, shown
+            assert conn.cmd(f"mg {key} t") == b"EN"
+
+
 def test_a_dialect_of_several_items_takes_no_times(conn):
     fill(conn, "f-x", "a")
     for line in ("touch f-x 100", "gat 100 f-x", "mg f-x T100"):

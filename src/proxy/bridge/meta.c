@@ -24,25 +24,30 @@ static void add_key(const struct request *r, struct chain *out)
     }
 }
 
-/* Seconds until the list expires, -1 for never. */
-static int64_t ttl_of(const struct call_part *c)
+/* Seconds until the list expires, negative when it has by this very request; -1 with *never. */
+static int64_t ttl_of(const struct call_part *c, bool *never)
 {
     const struct list_call *second = &c->more->second;
     int64_t now_s = c->part.pending->client->worker->now.wall_s;
+    *never = second->verb == LIST_TTL ? second->stat.ttl_s < 0 : second->exptime == 0;
+    if (*never) {
+        return -1;
+    }
     if (second->verb == LIST_TTL) {
         return second->stat.ttl_s;
-    }
-    if (second->exptime == 0) {
-        return -1;
     }
     return second->exptime <= EXPTIME_RELATIVE_MAX_S ? second->exptime : second->exptime - now_s;
 }
 
 static void add_ttl(const struct call_part *c, struct chain *out)
 {
-    char text[32];
-    int len = snprintf(text, sizeof text, " t%" PRId64, ttl_of(c));
-    chain_copy(out, text, (size_t)len);
+    bool never;
+    int64_t ttl_s = ttl_of(c, &never);
+    if (never) {
+        chain_copy_slice(out, SLICE_LIT(" t-1"));
+    } else {
+        add_number(out, 't', (uint32_t)ttl_s); /* of 32 bits without a sign, as memcached's */
+    }
 }
 
 /* Those that say something of the list are not there when there is none, as with memcached, but for
