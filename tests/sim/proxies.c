@@ -217,6 +217,21 @@ void message_execute(struct sim_world *w, struct message *m)
     }
 }
 
+void message_arrives_late(struct sim_world *w, const struct message *m, uint64_t at_us)
+{
+    struct sim_proxy *p = m->proxy;
+    if (p->last_arrival_us < at_us) {
+        p->last_arrival_us = at_us;
+    }
+    /* It may be of a call that has ended by now. */
+    for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
+        if (call->proxy == p->number && call->settled_us >= w->base.now_us &&
+            call->settled_us < at_us) {
+            call->settled_us = at_us;
+        }
+    }
+}
+
 /* Does it wait for a server that is stalled, or behind what does? */
 static bool held_up(struct sim_world *w, struct message *m)
 {
@@ -227,9 +242,7 @@ static bool held_up(struct sim_world *w, struct message *m)
     }
     m->was_held = true;
     c->held_us = until_us > c->held_us ? until_us : c->held_us + 1;
-    if (m->proxy->last_arrival_us < c->held_us) {
-        m->proxy->last_arrival_us = c->held_us;
-    }
+    message_arrives_late(w, m, c->held_us);
     events_plan(&w->events, c->held_us, EVENT_ARRIVE, m, 0);
     return true;
 }

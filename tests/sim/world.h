@@ -223,6 +223,8 @@ void message_send(struct sim_world *w, struct message *m);
 /* The server carries it out. */
 void message_execute(struct sim_world *w, struct message *m);
 void message_arrive(struct sim_world *w, struct message *m);
+/* The server takes it, or is done with it, only then. */
+void message_arrives_late(struct sim_world *w, const struct message *m, uint64_t at_us);
 void message_deliver(struct sim_world *w, struct message *m);
 /* Before the request is executed: in which seconds its item was to expire since it was written
  * last. More than one when a client has touched it since: a touch in the moment of a rewriting may
