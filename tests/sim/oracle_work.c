@@ -103,13 +103,15 @@ static void count_calls(struct oracle *o, unsigned list, const struct purpose *p
 }
 
 /* A deletion that came just before a pair's additions were written anew counts on, behind the mark:
- * it is set against what lset has brought, and against one of each item, however often that was
- * added. */
-static void allow_late_deletions(const struct decoded *now, struct ids *items)
+ * it is set against what a call has brought, and against one of each item, however often that was
+ * added. since: an older one was there for the call to take into account. */
+static void allow_late_deletions(const struct model_list *l, const struct decoded *now,
+                                 uint64_t since, struct ids *items)
 {
     for (uint32_t i = 0; i < now->deletes.count; i++) {
-        if (!ids_has(&now->items, now->deletes.ids[i])) {
-            (void)ids_remove(items, now->deletes.ids[i]);
+        uint16_t id = now->deletes.ids[i];
+        if (!ids_has(&now->items, id) && l->deleted_at[id] >= since) {
+            (void)ids_remove(items, id);
         }
     }
 }
@@ -168,13 +170,13 @@ void oracle_work_done(struct oracle *o, unsigned list, const struct purpose *pur
         for (size_t i = 0; i < purpose->count; i++) {
             apply(o, list, &items, purpose->calls[i]);
             if (pair) {
-                allow_late_deletions(&o->content, &items);
+                allow_late_deletions(l, &o->content, purpose->calls[i]->asked, &items);
             }
             pass(o, list, &items, purpose->calls[i]);
         }
         if (pair && !removes && purpose->count == 0) {
             check_counts(l, &o->content);
-            allow_late_deletions(&o->content, &items);
+            allow_late_deletions(l, &o->content, 0, &items);
             oracle_set_current(o, list, items.count > 0, &items);
         }
     }
