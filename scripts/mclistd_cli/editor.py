@@ -4,6 +4,9 @@ completed while one types, and the usage of the verb stands below; without it re
 Tab."""
 
 import signal
+import socket
+import threading
+import time
 
 from mclistd_cli.session import OWN
 
@@ -73,9 +76,30 @@ def usage_below(table, text):
     return [*parts, ("", f"    {verb.short}")]
 
 
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
 def signals_end(handler):
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, handler)
+
+
+def repeat_until(is_taken):
+    """Between its prompt and its wait for a key, readline does not look whether a signal has come:
+    Python would tell of it behind the next key. It is sent again until it is taken."""
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+    def repeat():
+        with writer:
+            while not is_taken():
+                number = reader.recv(1)[0]
+                time.sleep(0.1)
+                if number in ENDING and not is_taken():
+                    signal.pthread_kill(threading.main_thread().ident, number)
+
+    threading.Thread(target=repeat, daemon=True).start()
 
 
 if HAS_TOOLKIT:
@@ -149,8 +173,9 @@ class ReadlineEditor:
 
     def __init__(self, table, history, colours):
         self.table, self.history, self.colours, self.found = table, history, colours, []
-        self.was_interrupted = False
+        self.was_interrupted = self.is_ending = False
         signals_end(self._on_signal)
+        repeat_until(lambda: self.is_ending)
         try:
             import readline
         except ImportError:
@@ -164,8 +189,8 @@ class ReadlineEditor:
         readline.set_completer(self._complete)
         readline.parse_and_bind("tab: complete")
 
-    @staticmethod
-    def _on_signal(number, _):
+    def _on_signal(self, number, _):
+        self.is_ending = True
         raise Signalled(128 + number)
 
     def _complete(self, _, state):
