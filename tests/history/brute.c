@@ -76,6 +76,9 @@ static enum history_outcome do_change(const struct brute *b, unsigned i, struct 
     if (missing && op->verb != HISTORY_LSET && op->verb != HISTORY_LCREATE && !b->emptied[i]) {
         return HISTORY_MISSING;
     }
+    if (!b->refuse && op->verb == HISTORY_LDROP && op->outcome == HISTORY_MISSING) {
+        return c->count == 0 ? HISTORY_MISSING : HISTORY_OK; /* a bridge's delete tells */
+    }
     if (op->verb == HISTORY_LSET || op->verb == HISTORY_LCREATE || op->verb == HISTORY_LDROP) {
         c->count = 0;
         c->exists = op->verb != HISTORY_LDROP;

@@ -146,6 +146,9 @@ static void do_operation(struct generator *g, const struct moment *m, struct his
         do_read(g, l, op, items);
     } else if (op->verb == HISTORY_LDROP || op->verb == HISTORY_LCOMPACT) {
         bool there = !g->o->refuse || l->exists || m->cleared;
+        if (!g->o->refuse && op->verb == HISTORY_LDROP && l->count == 0) {
+            there = below(g, 2) == 0; /* as a bridge's delete, which tells */
+        }
         op->outcome = there ? HISTORY_OK : HISTORY_MISSING;
         if (op->verb == HISTORY_LDROP) {
             l->count = 0;

@@ -188,6 +188,9 @@ static void step_of_refusal(const struct history *h, const struct view *view,
         step->exists = EXISTS_YES;
         step->count_min = view->items == NULL ? 1 : 0;
         step->count_max = UINT32_MAX;
+    } else if (!h->refuse && r->outcome == HISTORY_MISSING && r->verb == HISTORY_LDROP) {
+        step->kind = STEP_LEN; /* a bridge's delete, which found no item */
+        step->exists = EXISTS_EITHER;
     } else if (h->refuse && (r->outcome == HISTORY_NOT_STORED
                                  ? add
                                  : !add && r->verb != HISTORY_LSET && r->verb != HISTORY_LCREATE)) {

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """bridge = yes: memcached's own verbs as list operations, verb by verb, with its very answers."""
 
+import threading
+
 import pytest
 
-from harness import Conn
+from harness import Conn, wait_until
 from test_bridge_support import BRIDGES, LISTS, encoded, fill, store
 
 pytestmark = pytest.mark.config(**BRIDGES)
@@ -140,6 +142,26 @@ def test_delete_in_one_packet_with_changes(conn, key):
     conn.send(f"delete {key}\r\nappend {key} 0 0 1\r\na\r\ndelete {key}\r\nget {key}\r\n"
               f"delete {key}\r\n")
     assert conn.lines(5) == [b"NOT_FOUND", b"STORED", b"DELETED", b"END", b"NOT_FOUND"]
+
+
+@pytest.mark.parametrize("key", ("b-x", "s-x", "f-x"))
+def test_a_delete_that_finds_nothing_deletes_nothing(start_memcached, start_relay, start_daemon, key):
+    """Also not what another proxy adds between its look and a removal."""
+    memcached = start_memcached()
+    relay = start_relay(memcached)
+    other, proxy = start_daemon([memcached], config=BRIDGES), start_daemon([relay], config=BRIDGES)
+    with other.conn() as writer, proxy.conn() as conn:
+        assert store(writer, "append", key, "a") == b"STORED"
+        assert store(conn, "prepend", key, "a") == b"STORED"
+        relay.hold_after(0)
+        conn.send(f"delete {key}\r\n")
+        answered = []
+        threading.Thread(target=lambda: answered.append(conn.line()), daemon=True).start()
+        relay.wait_until_held_or(lambda: answered)
+        assert store(writer, "append", key, "b") == b"STORED"
+        relay.release()
+        wait_until("the delete is answered", lambda: answered)
+        assert writer.get(key) == (b"b" if answered == [b"NOT_FOUND"] else None)
 
 
 def test_missing_and_empty_lists_under_refuse(conn):

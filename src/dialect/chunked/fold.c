@@ -379,6 +379,10 @@ enum progress chunked_set(struct engine *e, struct work *w, const struct op_even
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;
+        if (work_drops_nothing(w)) {
+            work_finish_first(e, w, LIST_NOT_STORED);
+            CO_RETURN(co);
+        }
         if (!w->failed && !nothing_to_drop(w)) {
             disown_index(w);
             CO_CALL(co, set_once(e, w, event));

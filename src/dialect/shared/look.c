@@ -109,6 +109,22 @@ bool work_is_asked(const struct work *w, enum list_verb verb)
     return call != NULL && call->verb == verb;
 }
 
+bool work_drops_nothing(const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    bool asks = work_is_asked(w, LIST_DROP) && call->condition == LIST_IF_PRESENT;
+    if (!asks || w->failed || w->items.count > 0 ||
+        w->read_bytes > w->op.list->policy->fold_memory_bytes) {
+        return false;
+    }
+    for (size_t i = 0; i < w->part_count; i++) {
+        if (w->parts[i].foreign) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Does the operation not need what the list holds? A list that is too large to be read can be
  * dropped. */
 static bool is_drop(const struct work *w)

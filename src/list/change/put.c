@@ -275,6 +275,13 @@ static void emit_content(struct engine *e, struct op_put *p)
     }
 }
 
+/* Where a missing list is an empty one no head is needed for that: a compaction removes it. */
+static bool leaves_nothing(const struct op_put *p)
+{
+    return !p->is_long && p->items.count == 0 &&
+           p->op.list->policy->on_missing == ON_MISSING_CREATE;
+}
+
 static void note_published(struct engine *e, struct op_put *p)
 {
     struct list *list = p->op.list;
@@ -284,8 +291,8 @@ static void note_published(struct engine *e, struct op_put *p)
     list->has_head = true;
     list->is_absent = false;
     list->cap = p->items.cap;
-    if (p->head != NULL && p->head->run_count > 0) {
-        lists_wish(&e->lists, list, WISH_COMPACT, NULL); /* they are garbage now */
+    if ((p->head != NULL && p->head->run_count > 0) || leaves_nothing(p)) {
+        lists_wish(&e->lists, list, WISH_COMPACT, NULL); /* what is there is garbage now */
     }
     if (p->call != NULL) {
         uint64_t number = p->computes ? p->combine.number : p->copy.stream.count;

@@ -55,7 +55,9 @@ static enum list_verb list_verb_of(const struct bridge_request *b, const struct 
     case BRIDGE_CAS:
         return native ? LIST_PUT : LIST_SET;
     case BRIDGE_DROP:
-        return b->has_cas ? LIST_PUT : LIST_DROP;
+        /* An ldrop does not look whether there is anything: it appends, or a dialect looks. */
+        return b->has_cas || (native && policy->on_missing == ON_MISSING_CREATE) ? LIST_PUT
+                                                                                 : LIST_DROP;
     case BRIDGE_TOUCH:
         return LIST_TOUCH;
     case BRIDGE_DEBUG:
@@ -155,30 +157,16 @@ static void add_second(struct call_part *c, const struct bridge_request *b)
     }
 }
 
-/* An empty list is a missing one there, and ldrop does not look whether it was either: a read in
- * front of it does. */
-static void count_first(struct call_part *c)
-{
-    struct call_more *more = call_part_more(c);
-    call_part_fill(c, &more->second, LIST_LEN, c->call.key);
-    more->second_is_first = true;
-    c->left = 2;
-}
-
-/* Did that read find nothing? */
-static bool found_nothing(const struct call_part *c)
-{
-    const struct list_call *count = c->more == NULL ? NULL : &c->more->second;
-    return count != NULL && count->verb == LIST_LEN && count->owner != NULL &&
-           (count->status == LIST_MISSING || (count->status == LIST_OK && count->number == 0));
-}
-
 /* What has to be so. */
-static const enum list_condition conditions[] = {
-    [BRIDGE_SET] = LIST_ALWAYS,         [BRIDGE_CREATE] = LIST_IF_MISSING,
-    [BRIDGE_REPLACE] = LIST_IF_PRESENT, [BRIDGE_CAS] = LIST_IF_VERSION,
-    [BRIDGE_DROP] = LIST_IF_VERSION,
-};
+static enum list_condition condition_of(const struct bridge_request *b)
+{
+    static const enum list_condition conditions[] = {
+        [BRIDGE_SET] = LIST_ALWAYS,         [BRIDGE_CREATE] = LIST_IF_MISSING,
+        [BRIDGE_REPLACE] = LIST_IF_PRESENT, [BRIDGE_CAS] = LIST_IF_VERSION,
+        [BRIDGE_DROP] = LIST_IF_PRESENT,
+    };
+    return b->has_cas ? LIST_IF_VERSION : conditions[b->verb];
+}
 
 /* The time to live: stock clients always send one, so 0 is the prefix's own. */
 static void fill_put(struct call_part *c, const struct bridge_request *b)
@@ -189,7 +177,7 @@ static void fill_put(struct call_part *c, const struct bridge_request *b)
     if (ttl_s > EXPTIME_RELATIVE_MAX_S) {
         ttl_s += w->now.wall_s;
     }
-    call->condition = conditions[b->verb];
+    call->condition = condition_of(b);
     call->expected = b->cas;
     call->has_exptime = true;
     call->exptime = b->exptime != 0 ? b->exptime : ttl_s;
@@ -216,12 +204,12 @@ static void start_single(struct pending *p)
     if (c->call.verb == LIST_PUT) {
         fill_put(c, &b);
     } else if (c->call.verb == LIST_SET) {
-        c->call.condition = conditions[b.verb];
+        c->call.condition = condition_of(&b);
         c->call.expected = b.cas;
         c->call.has_exptime = b.exptime > 0; /* 0 leaves a list the time that it has */
         c->call.exptime = b.exptime;
     } else if (b.verb == BRIDGE_DROP && c->call.policy->on_missing == ON_MISSING_CREATE) {
-        count_first(c);
+        c->call.condition = condition_of(&b);
     } else if (b.verb == BRIDGE_READ) {
         add_second(c, &b);
     } else if (b.verb == BRIDGE_TOUCH) {
@@ -234,12 +222,11 @@ static void start_single(struct pending *p)
 
 /* --- answers --- */
 
-static enum bridge_outcome outcome_of(const struct call_part *c, enum bridge_verb verb)
+static enum bridge_outcome outcome_of(const struct list_call *call, enum bridge_verb verb)
 {
-    const struct list_call *call = &c->call;
     switch (call->status) {
     case LIST_OK:
-        return verb == BRIDGE_DROP && found_nothing(c) ? BRIDGE_NOT_FOUND : BRIDGE_DONE;
+        return BRIDGE_DONE;
     case LIST_EXISTS:
         return BRIDGE_EXISTS;
     case LIST_MISSING:
@@ -251,7 +238,7 @@ static enum bridge_outcome outcome_of(const struct call_part *c, enum bridge_ver
         }
         return verb < BRIDGE_CAS ? BRIDGE_NOT_STORED : BRIDGE_NOT_FOUND;
     default:
-        return BRIDGE_NOT_STORED;
+        return verb == BRIDGE_DROP ? BRIDGE_NOT_FOUND : BRIDGE_NOT_STORED;
     }
 }
 
@@ -278,8 +265,7 @@ bool bridge_failed(struct call_part *c, char line[CALL_PART_LINE_MAX])
     const struct pending *p = c->part.pending;
     const struct list_call *call = &c->call;
     if (!list_reply_failed(call)) {
-        /* A list that is gone is gone, also if it was not counted before. */
-        if (c->more == NULL || c->more->second.owner == NULL || call->verb == LIST_DROP ||
+        if (c->more == NULL || c->more->second.owner == NULL ||
             !list_reply_failed(&c->more->second)) {
             return false;
         }
@@ -308,7 +294,7 @@ static void emit_single(struct part *part, struct chain *out)
         return;
     }
     read_request(r, &b);
-    enum bridge_outcome outcome = outcome_of(c, b.verb);
+    enum bridge_outcome outcome = outcome_of(&c->call, b.verb);
     if (bridge_is_meta(r)) {
         bridge_meta_answer(c, &b, outcome, out);
     } else if (!r->noreply) {
