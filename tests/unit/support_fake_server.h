@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A server that says what a test tells it to say, on the loopback interface, and the loop that runs
- * it beside a pool in one thread. It answers the handshake by itself.
+ * it beside a pool in one thread. It answers the handshake by itself. While there is a world, time
+ * goes on only by its turns, for libevent as well.
  */
 #ifndef SUPPORT_FAKE_SERVER_H
 #define SUPPORT_FAKE_SERVER_H
@@ -53,6 +54,8 @@ void fake_say_bytes(struct fake_server *s, const void *p, size_t len);
 void fake_forget(struct fake_server *s);
 /* Ends the connection; stops and starts listening at the same port. */
 void fake_hang_up(struct fake_server *s);
+/* The same; returns when the other side's kernel knows of the end. */
+void fake_hang_up_heard(struct fake_server *s);
 void fake_stop(struct fake_server *s);
 void fake_start(struct fake_server *s);
 
@@ -69,5 +72,7 @@ void fake_until(struct fake_world *w, const bool *flag);
 void fake_until_got(struct fake_world *w, size_t len);
 /* Turns for that time. */
 void fake_for_ms(struct fake_world *w, unsigned ms);
+/* That time passes without a turn. */
+void fake_pass_ms(unsigned ms);
 
 #endif
