@@ -51,6 +51,16 @@ def test_classic_verbs(conn):
     assert conn.cmd("delete a") == b"NOT_FOUND"
 
 
+def test_a_time_above_31_bits_is_over_at_once(conn):
+    """As memcached reads it, though a node would count on until 2106."""
+    for exptime in (2147483648, 4294967295, -1):
+        assert conn.cmd(f"set a 0 {exptime} 1\r\nx") == b"STORED"
+        assert conn.get("a") is None
+        assert conn.set("a", "x") == b"STORED"
+        assert conn.cmd(f"touch a {exptime}") == b"TOUCHED"
+        assert conn.get("a") is None
+
+
 def test_numbers(conn):
     assert conn.cmd("incr n 1") == b"NOT_FOUND"
     conn.set("n", "5")
