@@ -206,7 +206,7 @@ static const struct config_key keys[] = {
     {LISTS("max_answer_bytes", max_answer_bytes), TYPE_BYTES64, 1 * K, 16 * G, "64m", "bytes", NULL,
      "largest answer of one read; clients read longer lists in parts with lrange"},
     {LISTS("fold_memory_bytes", fold_memory_bytes), TYPE_BYTES64, 8 * K, 64 * G, "256m", "bytes", NULL,
-     "memory that one fold, merge or fill may take"},
+     "memory that one merge or fill may take, and a worker's folds of logs together"},
     {LISTS_OF(NATIVE, "announcement_grace_s", announcement_grace_s), TYPE_COUNT, 1, 604800, "300", "s", NULL,
      "age at which proxies sweep up a fold that another proxy announced and did not finish"},
     {LISTS_OF(NATIVE, "touch_interval_s", touch_interval_s), TYPE_COUNT, 0, 604800, "60", "s", NULL,

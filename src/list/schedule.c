@@ -367,7 +367,12 @@ static void translate_moved(struct list *list)
 static void grant_wish(struct engine *e, struct list *list)
 {
     enum list_wish wish = list->wish;
+    if (list->compaction == NULL && !compact_has_room(e, list)) {
+        lists_wait(&e->lists, list); /* the wish stays */
+        return;
+    }
     list->wish = WISH_NONE;
+    lists_stop_waiting(&e->lists, list);
     if (list->compaction != NULL) {
         return; /* a merge has come back to the place for short steps in the meantime */
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "list/core/engine_state.h"
 #include "list/core/inner.h"
 
 static char text[512];
@@ -436,6 +437,44 @@ static void test_a_long_log_is_compacted_first(void **state)
     tx_assert_as_told(t, false);
 }
 
+/* Lists with long logs are compacted one after the other, where together they would take more than
+ * fold_memory_bytes. */
+static void test_long_logs_are_folded_in_turns(void **state)
+{
+    static const char *const keys[] = {"a", "b", "c"};
+    struct tx_test *t = *state;
+    char head[1024] = "^1\n";
+    unsigned most = 0;
+    tx_policy(&t->tx)->log_limit_bytes = 400;
+    tx_policy(&t->tx)->fold_memory_bytes = 12 << 10;
+    for (size_t n = strlen(head); n < 900; n += 4) {
+        memcpy(head + n, "+1:p", 5);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        char key[3] = {keys[i][0], '#', '\0'};
+        assert_int_equal(tx_write_raw(t, BE_SET, key, head), BE_STORED);
+    }
+    tx_submit_three(&t->tx);
+    bool goes_on = true;
+    while (goes_on) {
+        unsigned under_way = 0;
+        goes_on = tx_step(t, &t->tx);
+        for (size_t i = 0; i < 3; i++) {
+            struct list *list = lists_find(&t->tx.rig.engine->lists, slice_of(keys[i]));
+            under_way += list != NULL && list->compaction != NULL;
+        }
+        most = under_way > most ? under_way : most;
+    }
+    assert_int_equal(t->tx.call.status, LIST_OK);
+    assert_int_equal(most, 2);
+    for (size_t i = 0; i < 3; i++) {
+        char key[3] = {keys[i][0], '#', '\0'};
+        struct item *item = store_find(&t->store, slice_of(key), t->tx.rig.now.wall_s);
+        assert_true(item != NULL && item_value(item).len < 200);
+    }
+    assert_int_equal(t->tx.rig.engine->lists.compacting_bytes, 0);
+}
+
 static void test_too_large(void **state)
 {
     struct tx_test *t = *state;
@@ -701,6 +740,7 @@ int main(void)
         tx_test(test_a_primary_that_turns_out_to_end),
         tx_test(test_all_lists_end),
         tx_test(test_a_long_log_is_compacted_first),
+        tx_test(test_long_logs_are_folded_in_turns),
         tx_test(test_too_large),
         tx_test(test_a_full_list_refuses),
         tx_test(test_a_full_list_drops),

@@ -53,6 +53,39 @@ struct block *compact_value(struct op_compact *c, struct layout *layout)
     return value;
 }
 
+/* ---- memory ---- */
+
+/* The head, what its log amounts to, and what is written of that. */
+static uint64_t expected_bytes(const struct list *list)
+{
+    uint64_t bytes = list->header_bytes + list_log_bytes(list);
+    return 2 * bytes + plan_fold_bytes(bytes);
+}
+
+static uint64_t held_bytes(const struct op_compact *c)
+{
+    return 2 * c->head->value.len + fold_bytes(&c->log.fold);
+}
+
+static void count_bytes(struct engine *e, struct op_compact *c, uint64_t bytes)
+{
+    e->lists.compacting_bytes += bytes - c->counted_bytes;
+    c->counted_bytes = bytes;
+    struct list *next = TAILQ_FIRST(&e->lists.waiting);
+    if (next != NULL && !e->is_dropped) {
+        lists_mark_ready(&e->lists, next);
+    }
+}
+
+bool compact_has_room(const struct engine *e, const struct list *list)
+{
+    const struct list *first = TAILQ_FIRST(&e->lists.waiting);
+    uint64_t others = e->lists.compacting_bytes;
+    bool turn = first == NULL || first == list;
+    return turn &&
+           (others == 0 || others + expected_bytes(list) <= list->policy->fold_memory_bytes);
+}
+
 const struct fold *compact_log(struct op_compact *c)
 {
     (void)log_fold_take(&c->log, c->head);
@@ -317,6 +350,7 @@ static void choose(struct engine *e, struct op_compact *c)
     c->plan =
         plan_choose(c->head, compact_log(c), c->op.list->policy, list_log_limit(c->op.list),
                     c->goal, about_run ? &c->run : NULL, e->now.wall_s, c->over_s, c->purge_failed);
+    count_bytes(e, c, held_bytes(c));
     if (c->is_late && c->steps == 0 && announced_lately(e, c->head)) {
         c->plan.kind = PLAN_NOTHING;
     }
@@ -503,7 +537,7 @@ static enum list_known compact_late(struct engine *e, struct op *op, struct list
 static void compact_fini(struct engine *e, struct op *op)
 {
     struct op_compact *c = (struct op_compact *)op;
-    (void)e;
+    count_bytes(e, c, 0);
     scan_stop(op, &c->scan);
     if (c->content_ready) {
         content_fini(&c->content);
@@ -530,6 +564,7 @@ static struct op_compact *create(struct engine *e, struct list *list, enum compa
     log_fold_init(&c->log);
     fold_init(&c->capped);
     list->compaction = &c->op;
+    count_bytes(e, c, expected_bytes(list));
     return c;
 }
 

@@ -8,6 +8,12 @@
  * merge leaves the first, so that logs are flipped meanwhile, and takes it again afterwards. Only
  * one of the two publishes at a time (list.publisher).
  *
+ * What a worker's compactions hold of heads and their folded logs, all together, is counted as it
+ * is allocated. An automatic one starts when that leaves room in fold_memory_bytes for what it is
+ * expected to take, or none is under way; until then its list waits, first come, first served. One
+ * that a client asks for starts at once. What a merge streams is not in it: that has a limit of its
+ * own, and takes its time.
+ *
  * The order of writes is each step's: flip.c, merge.c, purge.c. An ldrop has one more, before them
  * all: with on_missing = create it empties the list by an append of '!'.
  */
@@ -23,7 +29,10 @@
 #include "list/format/layout.h"
 #include "list/format/log_fold.h"
 
-/* For schedule.c alone; list.compaction must be NULL. Starts an automatic compaction. is_late:
+/* For schedule.c alone. Is there memory for an automatic compaction of that list, and is it the
+ * first one that waits for it? When that changes, the first one that waits is marked as ready. */
+bool compact_has_room(const struct engine *e, const struct list *list);
+/* The same; list.compaction must be NULL. Starts an automatic compaction. is_late:
  * another proxy should have compacted the list and does not seem to; when that one has announced
  * something lately, the work is left to it after all. */
 void compact_start(struct engine *e, struct list *list, bool is_late);
@@ -60,10 +69,11 @@ struct op_compact {
     bool sent;      /* what the ldrop asks for is on its way, or may have been done */
     bool withdrawn; /* the ldrop's time was over before that: nothing may be cleared */
     unsigned steps, conflicts;
-    bool dropped;     /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
-    bool foreign;     /* what stands in the head's place is no list */
-    bool was_missing; /* there was none, and that is not this compaction's doing */
-    bool was_absent;  /* the last head that was read says that there is none */
+    uint64_t counted_bytes; /* in lists.compacting_bytes */
+    bool dropped;           /* the content is gone: by the append of an ldrop, or by PLAN_CLEAR */
+    bool foreign;           /* what stands in the head's place is no list */
+    bool was_missing;       /* there was none, and that is not this compaction's doing */
+    bool was_absent;        /* the last head that was read says that there is none */
     bool did_something;
     bool asked_to_finish;    /* transactions: core/finish.h */
     struct head *head;       /* as last read */

@@ -88,11 +88,16 @@ bool plan_merge_window(const struct run *runs, size_t count, size_t *first, size
     return widest < count;
 }
 
+uint64_t plan_fold_bytes(uint64_t bytes)
+{
+    return bytes + FOLD_ENTRY_BYTES * (bytes / ENTRY_BYTES_TYPICAL);
+}
+
 /* Memory that a run takes when it lies over an older one, in a merge or a read. */
 static uint64_t overlay_bytes(const struct run *run)
 {
-    uint64_t entries = run->bytes / ENTRY_BYTES_TYPICAL;
-    return run->bytes + FOLD_ENTRY_BYTES * (run->items > entries ? run->items : entries);
+    uint64_t bytes = run->bytes + FOLD_ENTRY_BYTES * run->items;
+    return bytes > plan_fold_bytes(run->bytes) ? bytes : plan_fold_bytes(run->bytes);
 }
 
 /* What may lie over the oldest input, so that the merge fits fold_memory_bytes. */

@@ -57,6 +57,9 @@ struct plan plan_choose(const struct head *head, const struct fold *log,
                         enum compact_goal goal, const struct name *run, int64_t now_s,
                         int64_t over_s, bool purge_failed);
 
+/* Memory that the fold of so many bytes of a log takes, as expected. */
+uint64_t plan_fold_bytes(uint64_t bytes);
+
 /* Merges the run at first and all newer ones, or as many of these as the memory allows. */
 struct plan plan_merge_from(const struct head *head, const struct list_policy *policy,
                             size_t first);

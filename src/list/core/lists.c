@@ -24,6 +24,7 @@ void lists_init(struct lists *lists, const struct list_plugin *plugin, size_t li
     CHECK(lists->buckets != NULL);
     TAILQ_INIT(&lists->lru);
     TAILQ_INIT(&lists->ready);
+    TAILQ_INIT(&lists->waiting);
     TAILQ_INIT(&lists->views);
     TAILQ_INIT(&lists->ends);
     TAILQ_INIT(&lists->outlines);
@@ -66,7 +67,7 @@ static struct list **find(const struct lists *lists, struct slice key, uint64_t 
 static bool list_idle(const struct list *list)
 {
     return TAILQ_EMPTY(&list->queue) && TAILQ_EMPTY(&list->active) && list->ops == 0 &&
-           !list->is_ready && !timer_is_set(&list->append_backoff);
+           !list->is_ready && !list->is_waiting && !timer_is_set(&list->append_backoff);
 }
 
 static void forget_idle(struct lists *lists)
@@ -310,6 +311,25 @@ void lists_wish(struct lists *lists, struct list *list, enum list_wish wish, con
         list->wish_run = *run;
     }
     lists_mark_ready(lists, list);
+}
+
+void lists_wait(struct lists *lists, struct list *list)
+{
+    if (!list->is_waiting) {
+        list->is_waiting = true;
+        TAILQ_INSERT_TAIL(&lists->waiting, list, waiting);
+    }
+}
+
+void lists_stop_waiting(struct lists *lists, struct list *list)
+{
+    if (list->is_waiting) {
+        list->is_waiting = false;
+        TAILQ_REMOVE(&lists->waiting, list, waiting);
+    }
+    if (!TAILQ_EMPTY(&lists->waiting)) {
+        lists_mark_ready(lists, TAILQ_FIRST(&lists->waiting));
+    }
 }
 
 void list_note_seen(struct list *list, uint64_t size_bytes, uint64_t appended_bytes)

@@ -43,6 +43,8 @@ struct list {
     struct op *held_round;    /* one whose reads wait for a transaction (held_reads.h): changes go
                                  on in rounds of their own, reads wait for its end */
     enum list_wish wish;      /* for schedule.c */
+    bool is_waiting;          /* for memory to grant that: in lists.waiting */
+    TAILQ_ENTRY(list) waiting;
     struct op *exact;         /* the exact operation in progress, also an lpop */
     struct op *turns;         /* the batch of changes and looks in turns in progress */
     struct op *compaction;    /* the compaction in progress, unless it is merging */
@@ -145,8 +147,10 @@ struct lists {
      * when it comes by: so a use writes to no other list's memory. */
     TAILQ_HEAD(lists_lru, list) lru;
     TAILQ_HEAD(lists_ready, list) ready;
-    TAILQ_HEAD(lists_views, list) views; /* lists that have one, most recently used first */
-    TAILQ_HEAD(lists_ends, list) ends;   /* the same */
+    TAILQ_HEAD(lists_waiting, list) waiting; /* their compactions wait for others' memory */
+    uint64_t compacting_bytes;               /* what those under way take: compact/compact.h */
+    TAILQ_HEAD(lists_views, list) views;     /* lists that have one, most recently used first */
+    TAILQ_HEAD(lists_ends, list) ends;       /* the same */
     size_t ends_count;
     uint64_t view_bytes, view_limit_bytes;
     TAILQ_HEAD(lists_outlines, list) outlines; /* the same for outlines */
@@ -170,6 +174,10 @@ struct list *lists_take_ready(struct lists *lists);
  * WISH_CLEAR and WISH_HEAL, else NULL. */
 void lists_wish(struct lists *lists, struct list *list, enum list_wish wish,
                 const struct name *run);
+/* The list joins those that wait, unless it is there; or leaves them, and the next one is marked as
+ * ready. */
+void lists_wait(struct lists *lists, struct list *list);
+void lists_stop_waiting(struct lists *lists, struct list *list);
 
 /* The list's view, an empty one at first. Used last as of now. */
 struct view *lists_get_view(struct lists *lists, struct list *list);
