@@ -16,6 +16,8 @@
     FAILURE(QUEUE_FULL, BE_DOWN, ": queue full") \
     FAILURE(STALE, BE_EXISTS, ": connected anew since") \
     FAILURE(NO_CAS, BE_DOWN, ": runs without CAS (-C): start it without -C") \
+    FAILURE(NO_META, BE_REFUSED, ": memcached before 1.6.10 has no meta commands") \
+    FAILURE(NO_TIMES, BE_REFUSED, ": memcached before 1.6.10 tells no times to live") \
     FAILURE(TIMEOUT, BE_DOWN, ": timeout, not sent") \
     FAILURE(NO_NODE, BE_DOWN, "") /* a cluster's, not a node's: see cluster_deliver */ \
     FAILURE(WITHDRAWN, BE_DOWN, ": withdrawn, not sent") \

@@ -127,10 +127,11 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                  collection.len == 0 ? "" : ", collection ", SLICE_ARGS(collection));
     } else if (news) {
         log_info("backend %s: up, %s %s, item_size_max %llu, cas %s, evictions %s, "
-                 "flush_all %s",
+                 "flush_all %s%s",
                  server->config->name, server->context->wire->kind, hs->version,
                  (unsigned long long)hs->item_size_max, hs->cas_disabled ? "off" : "on",
-                 hs->evictions_disabled ? "off" : "on", hs->flush_disabled ? "off" : "on");
+                 hs->evictions_disabled ? "off" : "on", hs->flush_disabled ? "off" : "on",
+                 hs->speaks == &wire_memcached_classic ? ", no meta commands" : "");
     }
     server->down_logged = on_trial;
     server->caps.item_size_max = hs->item_size_max;
@@ -238,7 +239,8 @@ static void count_failure(struct server *server, const struct exchange *x,
                           enum exchange_failure failure)
 {
     struct metrics *metrics = server->context->metrics;
-    if (x->is_internal || failure == FAILURE_STALE || failure == FAILURE_NO_CAS) {
+    if (x->is_internal || failure == FAILURE_STALE || failure == FAILURE_NO_CAS ||
+        failure == FAILURE_NO_META || failure == FAILURE_NO_TIMES) {
         return; /* refusals that belong to normal life */
     }
     metric_inc(metrics, METRIC_backend_errors);

@@ -91,12 +91,33 @@ static void move_bytes(struct chain *to, struct chain *from, size_t len)
     }
 }
 
+/* Moves what is to be sent for the exchange behind that chain, and returns how long it is there.
+ * What was encoded for a connection that spoke otherwise is encoded anew: of a line, that is the
+ * same. */
+static size_t move_exchange(struct upstream *u, const struct exchange *x, struct chain *to,
+                            const struct wire *spoken)
+{
+    size_t len = (size_t)(x->end - x->start);
+    if (LIKELY(u->wire == spoken) || x->op.verb >= BE_LINE) {
+        move_bytes(to, &u->out, len);
+        return len;
+    }
+    char room[WIRE_FRONT_MAX];
+    struct slice tail;
+    struct slice front = u->wire->encode(&x->op, room, &tail);
+    size_t rest = x->op.value.len + tail.len;
+    chain_consume(&u->out, len - rest);
+    chain_copy_slice(to, front);
+    move_bytes(to, &u->out, rest);
+    return front.len + rest;
+}
+
 typedef enum exchange_failure failure_fn(const struct upstream *u, const struct exchange *x);
 
 /* Ends the exchanges for which failure_of names a failure, and makes a new output stream of the
- * others, which must be wholly unsent. For the moments when no connection is in the middle of that
- * stream. */
-static void requeue_unsent(struct upstream *u, failure_fn *failure_of)
+ * others, which must be wholly unsent, and were encoded for a connection that spoke so. For the
+ * moments when no connection is in the middle of that stream. */
+static void requeue_as(struct upstream *u, failure_fn *failure_of, const struct wire *spoken)
 {
     struct exchange_list all = TAILQ_HEAD_INITIALIZER(all);
     struct chain kept;
@@ -115,10 +136,9 @@ static void requeue_unsent(struct upstream *u, failure_fn *failure_of)
             continue;
         }
         CHECK(x->start >= at);
-        size_t len = (size_t)(x->end - x->start);
         chain_consume(&u->out, (size_t)(x->start - at));
-        move_bytes(&kept, &u->out, len);
         at = x->end;
+        size_t len = move_exchange(u, x, &kept, spoken);
         x->start = kept_end;
         x->end = kept_end = kept_end + len;
     }
@@ -126,6 +146,11 @@ static void requeue_unsent(struct upstream *u, failure_fn *failure_of)
     u->out = kept;
     u->out_written = 0;
     u->out_end = kept_end;
+}
+
+static void requeue_unsent(struct upstream *u, failure_fn *failure_of)
+{
+    requeue_as(u, failure_of, u->wire);
 }
 
 /* Ends the exchanges whose time is over, from the front: the deadlines are in the queue's order. */
@@ -154,6 +179,18 @@ static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
 
 /* --- submission ----------------------------------------------------------------------------- */
 
+/* Why the server, as far as it is known, cannot do it at all. */
+static enum exchange_failure unfitness(const struct upstream *u, const struct exchange *x)
+{
+    if (u->state != UPSTREAM_UP) {
+        return FAILURE_NONE;
+    }
+    if (x->needs_cas && !u->server->caps.cas_enabled) {
+        return FAILURE_NO_CAS;
+    }
+    return u->wire->lacks == NULL ? FAILURE_NONE : u->wire->lacks(&x->op);
+}
+
 static enum exchange_failure refusal(const struct upstream *u, const struct exchange *x,
                                      size_t bytes)
 {
@@ -164,8 +201,9 @@ static enum exchange_failure refusal(const struct upstream *u, const struct exch
     if (x->epoch != 0 && x->epoch != u->epoch) {
         return FAILURE_STALE;
     }
-    if (x->needs_cas && u->state == UPSTREAM_UP && !server->caps.cas_enabled) {
-        return FAILURE_NO_CAS;
+    enum exchange_failure failure = unfitness(u, x);
+    if (failure != FAILURE_NONE) {
+        return failure;
     }
     const struct pool_config *config = server->context->config;
     if (u->queued >= config->max_pending && !x->is_internal) {
@@ -317,9 +355,7 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
 static enum exchange_failure failure_before_sending(const struct upstream *u,
                                                     const struct exchange *x)
 {
-    bool cas_is_missing = x->needs_cas && !u->server->caps.cas_enabled;
-    return x->failure == FAILURE_NONE && cas_is_missing ? FAILURE_NO_CAS
-                                                        : (enum exchange_failure)x->failure;
+    return x->failure == FAILURE_NONE ? unfitness(u, x) : (enum exchange_failure)x->failure;
 }
 
 void upstream_established(struct upstream *u)
@@ -338,7 +374,9 @@ void upstream_established(struct upstream *u)
         set_favour(u, UPSTREAM_ON_TRIAL);
     }
     server_learn(server, &u->handshake, &u->address, u->favour == UPSTREAM_ON_TRIAL);
-    requeue_unsent(u, failure_before_sending);
+    const struct wire *spoken = u->wire;
+    u->wire = u->handshake.speaks != NULL ? u->handshake.speaks : spoken;
+    requeue_as(u, failure_before_sending, spoken);
     upstream_write(u);
 }
 

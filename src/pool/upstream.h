@@ -64,7 +64,8 @@ enum upstream_favour {
 
 struct upstream {
     struct server *server;
-    const struct wire *wire;
+    const struct wire *wire; /* of this connection or, before it is UP, of the last one: what is
+                                queued is encoded so */
     enum upstream_state state;
     enum upstream_favour favour;
     uint32_t timeouts;        /* in a row, without a word of the server in between */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
+#include "pool/failure.h"
 #include "proto/server/backend.h"
 #include "proto/server/scram.h"
 
@@ -60,9 +61,10 @@ struct handshake {
         COLLECTION_LACKS_SCOPE,
     } collection;
     uint32_t collection_id;
-    uint64_t manifest;  /* a newer one has a larger number; 0 = not told */
-    struct scram scram; /* the wire's */
-    char version[32];   /* as the server gives it */
+    uint64_t manifest;         /* a newer one has a larger number; 0 = not told */
+    struct scram scram;        /* the wire's */
+    char version[32];          /* as the server gives it */
+    const struct wire *speaks; /* set by the wire: how the connection goes on; NULL: as it began */
     /* The defaults of the kind where the server does not tell. */
     uint64_t item_size_max; /* bytes; 0 = not told */
     bool cas_disabled;
@@ -125,6 +127,10 @@ struct wire {
      * step but for in, and what was found out in hs. */
     enum handshake_result (*handshake)(struct handshake *hs, struct handshake_step *step);
 
+    /* Why a server cannot do the operation, so that it is not sent; else FAILURE_NONE. NULL: all of
+     * them can do all. */
+    enum exchange_failure (*lacks)(const struct be_operation *op);
+
     /* Returns the bytes in front of the operation's value, in room or in the operation's memory.
      * tail: the bytes behind the value, which live for ever. */
     struct slice (*encode)(const struct be_operation *op, char room[WIRE_FRONT_MAX],
@@ -141,8 +147,10 @@ struct wire {
     enum wire_result (*news)(struct slice bytes, struct wire_news *out);
 };
 
-/* memcached's ASCII protocol, from memcached 1.6.10 on. */
+/* memcached's ASCII protocol. Each connection begins with the first; the handshake chooses the
+ * second one for memcacheds before 1.6.10, which have no meta commands, or early ones. */
 extern const struct wire wire_memcached;
+extern const struct wire wire_memcached_classic;
 /* Couchbase's binary protocol, from Couchbase 5.0 on: its way to log in, its buckets and maps. For
  * operations, BE_MAP and BE_COLLECTION only, not for BE_LINE, its relatives and BE_STATS. */
 extern const struct wire wire_couchbase;

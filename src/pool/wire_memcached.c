@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "pool/wire.h"
+#include "proto/server/ascii_classic.h"
 #include "proto/server/ascii_format.h"
 #include "proto/server/ascii_parse.h"
 
@@ -13,15 +14,17 @@ _Static_assert(ASCII_LINE_MAX <= WIRE_FRONT_MAX,
 
 #define REQUEST "version\r\nstats settings\r\n"
 #define PROBE "mn\r\n"
-#define PROBE_ANSWER "MN"
 
 enum { STEP_START, STEP_VERSION, STEP_SETTINGS, STEP_PROBE };
 
-/* The first version with `HD` and all that the proxy asks by `mg`. */
-static const uint64_t version_needed[3] = {1, 6, 10};
+typedef uint64_t version_parts[3];
+/* The first one with all classic commands that lists need. */
+static const version_parts first_served = {1, 4, 0};
+/* The first one with `HD` and all that the proxy asks by `mg`. */
+static const version_parts first_with_meta = {1, 6, 10};
 
 /* "1.6.18_beta2" -> 1 6 18. False when there are no three numbers. */
-static bool parse_version(struct slice text, uint64_t parts[3])
+static bool parse_version(struct slice text, version_parts parts)
 {
     for (int i = 0; i < 3; i++) {
         size_t n = 0;
@@ -42,11 +45,11 @@ static bool parse_version(struct slice text, uint64_t parts[3])
     return true;
 }
 
-static bool is_old(const uint64_t parts[3])
+static bool is_before(const version_parts parts, const version_parts other)
 {
     for (int i = 0; i < 3; i++) {
-        if (parts[i] != version_needed[i]) {
-            return parts[i] < version_needed[i];
+        if (parts[i] != other[i]) {
+            return parts[i] < other[i];
         }
     }
     return false;
@@ -64,7 +67,7 @@ static enum handshake_result refuse_line(struct slice line, const char *where,
 static enum handshake_result take_version(struct handshake *hs, struct slice line,
                                           char error[HANDSHAKE_ERROR_MAX])
 {
-    uint64_t parts[3];
+    version_parts parts;
     struct slice version = line;
     /* What a memcached says to a connection above its -c, before it closes it. */
     if (slice_equal(line, SLICE_LIT("ERROR Too many open connections"))) {
@@ -76,11 +79,12 @@ static enum handshake_result take_version(struct handshake *hs, struct slice lin
     }
     (void)slice_take(&version, 8);
     ascii_line_text(version, hs->version, sizeof hs->version);
-    if (!parse_version(version, parts) || is_old(parts)) {
-        snprintf(error, HANDSHAKE_ERROR_MAX, "memcached 1.6.10 or newer is needed, it is %s",
+    if (!parse_version(version, parts) || is_before(parts, first_served)) {
+        snprintf(error, HANDSHAKE_ERROR_MAX, "memcached 1.4 or newer is needed, it is %s",
                  hs->version);
         return HANDSHAKE_REFUSED;
     }
+    hs->speaks = is_before(parts, first_with_meta) ? &wire_memcached_classic : &wire_memcached;
     hs->step = STEP_SETTINGS;
     return HANDSHAKE_MORE;
 }
@@ -123,6 +127,14 @@ static enum handshake_result take_settings_line(struct handshake *hs, struct sli
     return HANDSHAKE_MORE;
 }
 
+/* Before 1.6.10 `mn` is no command, or an early one. */
+static bool answers_probe(const struct handshake *hs, struct slice line)
+{
+    return slice_equal(line, SLICE_LIT("MN")) ||
+           (hs->speaks == &wire_memcached_classic &&
+            (slice_equal(line, SLICE_LIT("EN")) || slice_equal(line, SLICE_LIT("ERROR"))));
+}
+
 static enum handshake_result take_handshake_line(struct handshake *hs, struct slice line,
                                                  char error[HANDSHAKE_ERROR_MAX])
 {
@@ -132,8 +144,7 @@ static enum handshake_result take_handshake_line(struct handshake *hs, struct sl
     case STEP_SETTINGS:
         return take_settings_line(hs, line, error);
     default:
-        return slice_equal(line, SLICE_LIT(PROBE_ANSWER)) ? HANDSHAKE_DONE
-                                                          : refuse_line(line, " to mn", error);
+        return answers_probe(hs, line) ? HANDSHAKE_DONE : refuse_line(line, " to mn", error);
     }
 }
 
@@ -302,6 +313,56 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
     out->reply.text = NULL;
     return WIRE_ANSWER;
 }
+
+/* --- memcacheds before 1.6.10 --------------------------------------------------------------- */
+
+static enum exchange_failure lacks(const struct be_operation *op)
+{
+    bool is_line = op->verb == BE_LINE || op->verb == BE_LINE_READ;
+    return op->verb == BE_TIME             ? FAILURE_NO_TIMES
+           : is_line && op->form.meta != 0 ? FAILURE_NO_META
+                                           : FAILURE_NONE;
+}
+
+static struct slice encode_classic(const struct be_operation *op, char room[WIRE_FRONT_MAX],
+                                   struct slice *tail)
+{
+    if (!ascii_classic_reads(op->verb)) {
+        return encode(op, room, tail);
+    }
+    *tail = SLICE_NONE;
+    return slice_make(room, ascii_classic_format(op, room));
+}
+
+static enum wire_result decode_classic(const struct be_operation *op, struct slice bytes,
+                                       const struct be_caps *server, struct wire_answer *out)
+{
+    /* All reads are `get`s: whichever of them was meant, those behind it cannot be told apart. */
+    if (UNLIKELY(may_displace(bytes))) {
+        return WIRE_GARBAGE;
+    }
+    if (!ascii_classic_reads(op->verb)) {
+        return decode(op, bytes, server, out);
+    }
+    switch (ascii_classic_read(op, bytes, value_max(server), &out->reply, &out->size)) {
+    case ASCII_CLASSIC_MORE:
+        return WIRE_MORE;
+    case ASCII_CLASSIC_READ:
+        return WIRE_ANSWER;
+    case ASCII_CLASSIC_ERROR:
+        return decode_operation(op, server, out);
+    case ASCII_CLASSIC_MISFIT:
+        return WIRE_MISFIT;
+    default:
+        return WIRE_GARBAGE;
+    }
+}
+
+const struct wire wire_memcached_classic = {.kind = "memcached",
+                                            .handshake = shake_hands,
+                                            .lacks = lacks,
+                                            .encode = encode_classic,
+                                            .decode = decode_classic};
 
 const struct wire wire_memcached = {
     .kind = "memcached", .handshake = shake_hands, .encode = encode, .decode = decode};

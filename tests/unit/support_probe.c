@@ -21,6 +21,7 @@ static void on_done(struct exchange *x, const struct be_reply *reply)
     p->done = true;
     p->status = (int)reply->status;
     p->epoch = reply->epoch;
+    p->no_times = reply->status != BE_ANSWERED && reply->no_times;
     p->turn = ++turns;
     snprintf(p->line, sizeof p->line, "%.*s", SLICE_ARGS(reply->line));
     snprintf(p->text, sizeof p->text, "%s", reply->text != NULL ? reply->text : "");
@@ -37,16 +38,29 @@ enum be_verb probe_verb(const char *line)
                                                       : BE_LINE;
 }
 
-void submit(struct fake_world *w, struct probe *p, const char *line)
+static void submit_it(struct fake_world *w, struct probe *p)
 {
     p->done = false;
-    p->x.op.form = fake_line_form(line);
-    p->x.op.verb = probe_verb(line);
-    p->x.op.line = slice_of(line);
     p->x.done = on_done;
     p->x.owner = p;
     pool_submit(w->pool, SLICE_LIT("key"), &p->x);
     assert_false(p->done); /* never from within */
+}
+
+void submit(struct fake_world *w, struct probe *p, const char *line)
+{
+    p->x.op.form = fake_line_form(line);
+    p->x.op.verb = probe_verb(line);
+    p->x.op.line = slice_of(line);
+    submit_it(w, p);
+}
+
+void submit_operation(struct fake_world *w, struct probe *p, enum be_verb verb, const char *value)
+{
+    p->x.op.verb = verb;
+    p->x.op.key = SLICE_LIT("key");
+    p->x.op.value = value == NULL ? SLICE_NONE : slice_of(value);
+    submit_it(w, p);
 }
 
 void expect_answer(struct fake_world *w, struct probe *p, const char *line)

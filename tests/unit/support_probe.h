@@ -17,6 +17,7 @@ struct probe {
     struct slice value;
     struct block *block; /* a reference, when there was a value */
     uint64_t epoch;
+    bool no_times;
     char text[200];
     unsigned turn; /* order of completion */
 };
@@ -25,6 +26,8 @@ struct probe {
 enum be_verb probe_verb(const char *line);
 /* Submits the line for the key "key"; it is written by the next turn. */
 void submit(struct fake_world *w, struct probe *p, const char *line);
+/* The same for an operation; value may be NULL. */
+void submit_operation(struct fake_world *w, struct probe *p, enum be_verb verb, const char *value);
 /* Waits for that answer. */
 void expect_answer(struct fake_world *w, struct probe *p, const char *line);
 /* Waits for an end without an answer, with that status and text. */

@@ -437,8 +437,8 @@ static void other_programs_are_not_taken_for_memcached(void **state)
         const char *version;
         const char *text;
     } cases[] = {
-        {"VERSION 1.5.22\r\n", "backend fake: memcached 1.6.10 or newer is needed, it is 1.5.22"},
-        {"VERSION 1.6.9\r\n", "backend fake: memcached 1.6.10 or newer is needed, it is 1.6.9"},
+        {"VERSION 1.2.8\r\n", "backend fake: memcached 1.4 or newer is needed, it is 1.2.8"},
+        {"VERSION 1.3\r\n", "backend fake: memcached 1.4 or newer is needed, it is 1.3"},
         {"-ERR unknown command\r\n",
          "backend fake: no memcached, it answers \"-ERR unknown command\""},
     };

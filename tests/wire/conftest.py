@@ -7,6 +7,7 @@ import pytest
 
 from client_support import Agent
 from harness import Daemon, Memcached
+from old_memcached import OldMemcached
 from test_backend_support import FakeServer
 from test_dialects_support import Relay
 
@@ -43,6 +44,12 @@ def start_memcached():
 def start_fake():
     """The same for a server that misbehaves: start_fake(never_answer)."""
     yield from starting(FakeServer)
+
+
+@pytest.fixture
+def start_old(start_memcached):
+    """A function that starts a memcached of an earlier release: start_old("1.5.22")."""
+    yield from starting(lambda version, *args: OldMemcached(start_memcached(*args), version))
 
 
 @pytest.fixture

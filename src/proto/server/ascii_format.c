@@ -44,7 +44,7 @@ static char *put_delta(char *to, const struct be_operation *op)
     return put(put_number(to, op->delta), "\r\n");
 }
 
-static char *put_exptime(char *to, int32_t exptime)
+char *ascii_put_exptime(char *to, int32_t exptime)
 {
     return exptime < 0 ? put(to, "-1") : to + format_u64(to, (uint64_t)exptime);
 }
@@ -57,7 +57,7 @@ static char *put_fetch(char *to, const struct be_operation *op)
         to = put(to, " c");
     }
     if (op->verb == BE_GAT) {
-        to = put_exptime(put(to, " T"), op->exptime);
+        to = ascii_put_exptime(put(to, " T"), op->exptime);
     }
     return put(to, "\r\n");
 }
@@ -68,7 +68,7 @@ static char *put_storage(char *to, const struct be_operation *op)
     /* A negative exptime is over at once: the classic protocol's conditional delete. */
     int32_t exptime = removes ? -1 : op->exptime;
     to = put_number(to, removes ? 0 : op->flags);
-    to = put_exptime(put(to, " "), exptime);
+    to = ascii_put_exptime(put(to, " "), exptime);
     to = put_number(to, removes ? 0 : op->value.len);
     if (op->verb == BE_CAS || removes) {
         to = put_number(to, op->cas);
@@ -89,7 +89,7 @@ size_t ascii_format(const struct be_operation *op, char out[ASCII_LINE_MAX])
     } else if (op->verb == BE_FETCH || op->verb == BE_GAT) {
         to = put_fetch(to, op);
     } else if (op->verb == BE_TOUCH) {
-        to = put(put_exptime(put(to, " "), op->exptime), "\r\n");
+        to = put(ascii_put_exptime(put(to, " "), op->exptime), "\r\n");
     } else {
         to = put_storage(to, op);
     }

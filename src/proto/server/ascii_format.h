@@ -18,4 +18,7 @@
  * follow. Not for BE_LINE and what comes after it. */
 size_t ascii_format(const struct be_operation *op, char out[ASCII_LINE_MAX]);
 
+/* Writes the time as memcached takes it; returns where it ends. */
+char *ascii_put_exptime(char *to, int32_t exptime);
+
 #endif

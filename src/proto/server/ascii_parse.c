@@ -313,9 +313,7 @@ static bool starts_with_nocase(struct slice s, const char *prefix)
     return s.len >= len && strncasecmp(s.p, prefix, len) == 0;
 }
 
-/* True for the lines by which a server refuses a request. memcached did nothing then; what a
- * SERVER_ERROR of an unknown kind means for a change is decided in pool/wire_memcached.c. */
-static bool read_error(struct slice line, enum be_status *status)
+bool ascii_error_read(struct slice line, enum be_status *status)
 {
     /* The capitals of "out of memory" differ between the places that say it. */
     if (starts_with_nocase(line, "SERVER_ERROR out of memory")) {
@@ -385,7 +383,7 @@ static int read_change(enum be_verb verb, struct slice line, struct be_reply *re
 
 int ascii_reply_read(const struct be_operation *op, struct be_reply *reply)
 {
-    if (read_error(reply->line, &reply->status)) {
+    if (ascii_error_read(reply->line, &reply->status)) {
         return reply->has_value ? -1 : 0;
     }
     if (op->verb < BE_ADD || op->verb == BE_FETCH || op->verb == BE_GAT) {
@@ -557,7 +555,8 @@ static bool is_right_answer(const struct be_operation *op, struct be_reply *repl
 bool ascii_line_fits(const struct be_operation *op, struct be_reply *reply)
 {
     enum be_status status;
-    return is_right_answer(op, reply) || (!reply->has_value && read_error(reply->line, &status));
+    return is_right_answer(op, reply) ||
+           (!reply->has_value && ascii_error_read(reply->line, &status));
 }
 
 const char *ascii_line_text(struct slice line, char *out, size_t cap)

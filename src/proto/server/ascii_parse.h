@@ -40,6 +40,10 @@ MUST_CHECK enum ascii_parse_result ascii_parse(const struct be_operation *op, st
  * that request, for one because it names another key: requests and replies are out of step. */
 MUST_CHECK int ascii_reply_read(const struct be_operation *op, struct be_reply *reply);
 
+/* True for the lines by which a server refuses a request; sets status then. memcached did nothing;
+ * what a SERVER_ERROR of an unknown kind means for a change is decided in pool/wire_memcached.c. */
+MUST_CHECK bool ascii_error_read(struct slice line, enum be_status *status);
+
 /* The short way of nearly all answers to BE_FETCH and BE_LINE_GET, the most frequent requests: a
  * whole hit in memcached's own words. Fills reply as the two above do, and line with the key.
  * False: it is something else, or not all there; ask those. */

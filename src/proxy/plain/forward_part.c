@@ -180,7 +180,9 @@ void forward_part_fail(struct pending *p, const struct forward_part *f)
 bool forward_part_is_miss(const struct forward_part *f)
 {
     struct worker *w = worker_of(f->part.pending);
-    if (!f->failed || !forward_reads_miss(w)) {
+    /* A server that does not know the command is there. */
+    bool is_unknown = f->item.status == BE_REFUSED && plain_takes_lines(w);
+    if (!f->failed || is_unknown || !forward_reads_miss(w)) {
         return false;
     }
     metric_inc(&w->metrics, METRIC_down_reads);
