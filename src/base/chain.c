@@ -63,21 +63,16 @@ char *chain_reserve(struct chain *c, size_t len)
     return c->tail->data + c->tail->used;
 }
 
-void chain_commit(struct chain *c, size_t n)
+void chain_commit_piece(struct chain *c, size_t n)
 {
     if (n == 0) {
         return;
     }
-    char *p = c->tail->data + c->tail->used;
     CHECK(n <= block_room(c->tail));
+    char *p = c->tail->data + c->tail->used;
     c->tail->used += n;
     c->bytes += n;
-    struct chain_seg *open = chain_open_seg(c);
-    if (open != NULL) {
-        open->len += n;
-    } else {
-        *push_seg(c) = (struct chain_seg){block_ref(c->tail), p, n};
-    }
+    *push_seg(c) = (struct chain_seg){block_ref(c->tail), p, n};
 }
 
 void chain_copy_any(struct chain *c, const void *data, size_t len)

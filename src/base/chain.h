@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "base/block.h"
+#include "base/check.h"
 #include "base/slice.h"
 
 /* Pieces up to this many bytes are cheaper to copy than to refer to. */
@@ -87,7 +88,20 @@ void chain_move(struct chain *to, struct chain *from);
  * chain_commit says how many were filled (0 <= n <= len). Valid until the next call on the chain.
  */
 char *chain_reserve(struct chain *c, size_t len);
-void chain_commit(struct chain *c, size_t n);
+/* chain_commit, where the bytes are the first of a piece. */
+void chain_commit_piece(struct chain *c, size_t n);
+static inline void chain_commit(struct chain *c, size_t n)
+{
+    struct chain_seg *open = chain_open_seg(c);
+    if (open == NULL) {
+        chain_commit_piece(c, n);
+        return;
+    }
+    CHECK(n <= block_room(c->tail));
+    c->tail->used += n;
+    c->bytes += n;
+    open->len += n;
+}
 
 /* Fills iov with up to max of the first pieces; returns how many. Valid until the chain changes. */
 size_t chain_iov(const struct chain *c, struct iovec *iov, size_t max);

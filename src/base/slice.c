@@ -22,17 +22,14 @@ bool slice_to_u64(struct slice s, uint64_t *value)
 
 size_t format_u64(char *out, uint64_t value)
 {
-    if (value < 10) {
-        out[0] = (char)('0' + value);
-        return 1;
-    }
-    size_t n = 2;
-    for (uint64_t rest = value; rest >= 100; rest /= 10) {
+    size_t n = 1;
+    for (uint64_t rest = value; rest >= 10; rest /= 10) {
         n++;
     }
-    for (size_t i = n; i-- > 0; value /= 10) {
+    for (size_t i = n; --i > 0; value /= 10) {
         out[i] = (char)('0' + value % 10);
     }
+    out[0] = (char)('0' + value);
     return n;
 }
 

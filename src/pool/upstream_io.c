@@ -133,7 +133,7 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
     reply->caps = &server->caps;
     reply->distrust = &answer->distrust;
     u->answered = true;
-    u->is_stale = u->is_stale || answer->stale;
+    u->is_stale |= answer->stale;
     if (!x->is_internal) {
         upstream_answered(u);
     }

@@ -243,7 +243,7 @@ static bool may_displace(struct slice line)
     return slice_starts_with(line, SLICE_LIT("SERVER_ERROR out of memory writing get response"));
 }
 
-static NOINLINE enum wire_result decode_stats(struct slice bytes, struct wire_answer *out)
+static enum wire_result decode_stats(struct slice bytes, struct wire_answer *out)
 {
     struct slice rest = bytes, line;
     int rc = take_line(&rest, &line);
@@ -264,9 +264,8 @@ static NOINLINE enum wire_result decode_stats(struct slice bytes, struct wire_an
     return WIRE_PART;
 }
 
-static NOINLINE enum wire_result decode_operation(const struct be_operation *op,
-                                                  const struct be_caps *server,
-                                                  struct wire_answer *out)
+static enum wire_result decode_operation(const struct be_operation *op,
+                                         const struct be_caps *server, struct wire_answer *out)
 {
     struct be_reply *reply = &out->reply;
     *reply = (struct be_reply){
@@ -282,20 +281,17 @@ static NOINLINE enum wire_result decode_operation(const struct be_operation *op,
     return WIRE_ANSWER;
 }
 
-static enum wire_result decode(const struct be_operation *op, struct slice bytes,
-                               const struct be_caps *server, struct wire_answer *out)
+static NOINLINE enum wire_result decode_unusual(const struct be_operation *op, struct slice bytes,
+                                                const struct be_caps *server,
+                                                struct wire_answer *out)
 {
     bool is_get = op->verb == BE_LINE_GET;
-    if ((op->verb == BE_FETCH || is_get) &&
-        LIKELY(ascii_take_hit(op, bytes, value_max(server), &out->reply, &out->size))) {
-        return is_get ? WIRE_PART : WIRE_ANSWER;
-    }
-    if (UNLIKELY(op->verb == BE_STATS)) {
+    if (op->verb == BE_STATS) {
         return decode_stats(bytes, out);
     }
     enum ascii_parse_result result =
         ascii_parse(op, bytes, value_max(server), &out->reply, &out->size);
-    if (UNLIKELY(result != ASCII_PARSE_OK)) {
+    if (result != ASCII_PARSE_OK) {
         return result == ASCII_PARSE_MORE ? WIRE_MORE : WIRE_GARBAGE;
     }
     out->displaced = !is_get && may_displace(out->reply.line);
@@ -312,6 +308,15 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
     out->reply.status = BE_ANSWERED;
     out->reply.text = NULL;
     return WIRE_ANSWER;
+}
+
+static enum wire_result decode(const struct be_operation *op, struct slice bytes,
+                               const struct be_caps *server, struct wire_answer *out)
+{
+    if (LIKELY(ascii_take_usual(op, bytes, value_max(server), &out->reply, &out->size))) {
+        return op->verb == BE_LINE_GET ? WIRE_PART : WIRE_ANSWER;
+    }
+    return decode_unusual(op, bytes, server, out);
 }
 
 /* --- memcacheds before 1.6.10 --------------------------------------------------------------- */

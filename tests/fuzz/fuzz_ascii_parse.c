@@ -180,12 +180,13 @@ static void check_short_way(const struct be_operation *op, struct slice bytes, s
 {
     struct be_reply quick, slow = {0};
     size_t quick_size, slow_size;
-    if (!ascii_take_hit(op, bytes, max_value, &quick, &quick_size)) {
+    if (!ascii_take_usual(op, bytes, max_value, &quick, &quick_size)) {
         return;
     }
     CHECK(ascii_parse(op, bytes, max_value, &slow, &slow_size) == ASCII_PARSE_OK);
-    CHECK(op->verb == BE_LINE_GET || ascii_reply_read(op, &slow) == 0);
-    CHECK(quick_size == slow_size && slow.has_value && quick.has_value);
+    CHECK(op->verb >= BE_LINE || ascii_reply_read(op, &slow) == 0);
+    CHECK(op->verb != BE_LINE || ascii_line_fits(op, &slow));
+    CHECK(quick_size == slow_size && slow.has_value == quick.has_value);
     CHECK(slice_equal(quick.value, slow.value) && quick.flags == slow.flags);
     CHECK(quick.cas == slow.cas);
     CHECK(op->verb == BE_FETCH ? slow.status == BE_HIT : slice_equal(quick.line, slow.line));
@@ -200,9 +201,7 @@ static enum ascii_parse_result parse_copy(struct slice bytes, size_t max_value, 
     memmove(copy + 1, bytes.p, bytes.len);
     struct slice moved = {copy + 1, bytes.len};
     struct be_operation fetch = {.verb = BE_FETCH, .key = KEY, .asks_cas = question.asks_cas};
-    if (is_classic()) {
-        check_short_way(&question, moved, max_value);
-    }
+    check_short_way(&question, moved, max_value);
     check_short_way(&fetch, moved, max_value);
     enum ascii_parse_result result = ascii_parse(&question, moved, max_value, &reply, size);
     if (result == ASCII_PARSE_OK) {

@@ -91,7 +91,7 @@ static enum ascii_parse_result parse_pieces(const struct be_operation *op, const
     struct parsed quick;
     enum ascii_parse_result result =
         ascii_parse(op, slice_of(text), MAX_VALUE, &out->reply, &out->size);
-    if (ascii_take_hit(op, slice_of(text), MAX_VALUE, &quick.reply, &quick.size)) {
+    if (ascii_take_usual(op, slice_of(text), MAX_VALUE, &quick.reply, &quick.size)) {
         assert_int_equal(result, ASCII_PARSE_OK);
         assert_true(out->reply.has_value && quick.size == out->size);
         assert_true(slice_equal(quick.reply.line, out->reply.line));
@@ -104,6 +104,60 @@ static enum ascii_parse_result parse_pieces(const struct be_operation *op, const
 static enum ascii_parse_result parse_values(const char *text, struct parsed *out)
 {
     return parse_pieces(&a_get, text, out);
+}
+
+static void stored_is_taken_the_short_way(void **state)
+{
+    (void)state;
+    static const struct be_operation is_stored[] = {
+        {.verb = BE_APPEND},
+        {.verb = BE_CAS},
+        {.verb = BE_LINE, .form.like = BE_SET},
+    };
+    static const struct be_operation is_not[] = {
+        {.verb = BE_INCR},
+        {.verb = BE_DELETE},
+        {.verb = BE_GET},
+        {.verb = BE_FETCH, .key = {"STORED", 6}},
+        {.verb = BE_LINE_GET},
+        {.verb = BE_LINE, .form.like = BE_INCR},
+        {.verb = BE_LINE, .form.like = BE_DELETE},
+        {.verb = BE_LINE, .form.like = BE_LINE},
+        {.verb = BE_LINE, .form = {.meta = 's', .like = BE_SET}},
+        {.verb = BE_LINE_READ, .form.like = BE_SET},
+    };
+    struct parsed p;
+    const struct slice text = SLICE_LIT("STORED\r\nHD\r\n");
+    for (size_t i = 0; i < sizeof is_stored / sizeof is_stored[0]; i++) {
+        assert_true(ascii_take_usual(&is_stored[i], text, MAX_VALUE, &p.reply, &p.size));
+        assert_int_equal(p.reply.status, i < 2 ? BE_STORED : BE_ANSWERED);
+        assert_true(slice_equal(p.reply.line, SLICE_LIT("STORED")) && !p.reply.has_value);
+        assert_int_equal(p.size, 8);
+    }
+    for (size_t i = 0; i < sizeof is_not / sizeof is_not[0]; i++) {
+        assert_false(ascii_take_usual(&is_not[i], text, MAX_VALUE, &p.reply, &p.size));
+    }
+    for (size_t len = 0; len < 8; len++) {
+        assert_false(
+            ascii_take_usual(&is_stored[0], slice_make(text.p, len), MAX_VALUE, &p.reply, &p.size));
+    }
+}
+
+/* Where reading stops in the middle of one, others before it are taken all the same. */
+static void hits_are_taken_the_short_way_wherever_the_bytes_end(void **state)
+{
+    (void)state;
+    static const struct be_operation fetch = {.verb = BE_FETCH, .key = {"k", 1}};
+    const struct slice text = SLICE_LIT("VA 3 kk f7\r\n\r\na\r\nVA 3 kk f7\r\n\r\na\r\n");
+    struct parsed p;
+    for (size_t len = 0; len <= text.len; len++) {
+        char *part = malloc(len + 1);
+        memcpy(part, text.p, len);
+        bool taken = ascii_take_usual(&fetch, slice_make(part, len), MAX_VALUE, &p.reply, &p.size);
+        assert_int_equal(taken, len >= text.len / 2);
+        assert_true(!taken || (p.size == text.len / 2 && p.reply.flags == 7));
+        free(part);
+    }
 }
 
 static void answers_to_get_are_taken_in_pieces(void **state)
@@ -131,7 +185,8 @@ static void answers_to_get_are_taken_in_pieces(void **state)
         memcpy(part, whole, len);
         assert_int_equal(ascii_parse(&a_gets, slice_make(part, len), MAX_VALUE, &p.reply, &p.size),
                          ASCII_PARSE_MORE);
-        assert_false(ascii_take_hit(&a_gets, slice_make(part, len), MAX_VALUE, &p.reply, &unused));
+        assert_false(
+            ascii_take_usual(&a_gets, slice_make(part, len), MAX_VALUE, &p.reply, &unused));
         assert_int_equal(p.size, len >= 15 ? strlen(whole) : 0);
         free(part);
     }
@@ -426,6 +481,8 @@ int main(void)
         cmocka_unit_test(values_are_measured_not_searched),
         cmocka_unit_test(every_prefix_of_a_value_wants_more),
         cmocka_unit_test(what_no_memcached_says_is_garbage),
+        cmocka_unit_test(stored_is_taken_the_short_way),
+        cmocka_unit_test(hits_are_taken_the_short_way_wherever_the_bytes_end),
         cmocka_unit_test(answers_to_get_are_taken_in_pieces),
         cmocka_unit_test(what_no_get_is_answered_is_garbage),
         cmocka_unit_test(a_line_without_end_is_given_up),

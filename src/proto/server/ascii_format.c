@@ -20,13 +20,11 @@ static const struct {
     [BE_CAS] = {"cas ", NULL},
     [BE_CAS_DELETE] = {"cas ", NULL},
     [BE_DELETE] = {"delete ", "\r\n"},
-    [BE_FETCH] = {"mg ", NULL},
-    [BE_GAT] = {"mg ", NULL},
     [BE_TOUCH] = {"touch ", NULL},
     [BE_DECR] = {"decr ", NULL},
 };
 
-static char *put(char *to, const char *text)
+static inline char *put(char *to, const char *text)
 {
     size_t len = strlen(text);
     memcpy(to, text, len);
@@ -49,17 +47,19 @@ char *ascii_put_exptime(char *to, int32_t exptime)
     return exptime < 0 ? put(to, "-1") : to + format_u64(to, (uint64_t)exptime);
 }
 
-/* As short as can be: a `get` of a client is one. */
-static char *put_fetch(char *to, const struct be_operation *op)
+/* As short as can be, and with nothing looked up: a `get` of a client is one. */
+static size_t format_fetch(const struct be_operation *op, char *out)
 {
-    to = put(to, " k v f");
-    if (op->asks_cas) {
+    char *to = put(out, "mg ");
+    memcpy(to, op->key.p, op->key.len);
+    to = put(to + op->key.len, " k v f");
+    if (UNLIKELY(op->asks_cas)) {
         to = put(to, " c");
     }
-    if (op->verb == BE_GAT) {
+    if (UNLIKELY(op->verb == BE_GAT)) {
         to = ascii_put_exptime(put(to, " T"), op->exptime);
     }
-    return put(to, "\r\n");
+    return (size_t)(put(to, "\r\n") - out);
 }
 
 static char *put_storage(char *to, const struct be_operation *op)
@@ -78,16 +78,17 @@ static char *put_storage(char *to, const struct be_operation *op)
 
 size_t ascii_format(const struct be_operation *op, char out[ASCII_LINE_MAX])
 {
-    char *to = put(out, forms[op->verb].verb);
     CHECK(op->key.len > 0 && op->key.len <= KEY_BYTES_MAX);
+    if (op->verb == BE_FETCH || op->verb == BE_GAT) {
+        return format_fetch(op, out);
+    }
+    char *to = put(out, forms[op->verb].verb);
     memcpy(to, op->key.p, op->key.len);
     to += op->key.len;
     if (forms[op->verb].rest != NULL) {
         to = put(to, forms[op->verb].rest);
     } else if (op->verb == BE_INCR || op->verb == BE_DECR) {
         to = put_delta(to, op);
-    } else if (op->verb == BE_FETCH || op->verb == BE_GAT) {
-        to = put_fetch(to, op);
     } else if (op->verb == BE_TOUCH) {
         to = put(ascii_put_exptime(put(to, " "), op->exptime), "\r\n");
     } else {

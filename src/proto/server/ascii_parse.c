@@ -334,9 +334,8 @@ static const struct {
     struct slice line;
     enum be_status status;
 } words_of_change[] = {
-    {{"NOT_STORED", 10}, BE_NOT_STORED},
-    {{"EXISTS", 6}, BE_EXISTS},
-    {{"NOT_FOUND", 9}, BE_NOT_FOUND},
+    {{"STORED", 6}, BE_STORED},   {{"NOT_STORED", 10}, BE_NOT_STORED},
+    {{"EXISTS", 6}, BE_EXISTS},   {{"NOT_FOUND", 9}, BE_NOT_FOUND},
     {{"DELETED", 7}, BE_DELETED},
 };
 
@@ -363,10 +362,6 @@ static bool fits(enum be_verb verb, enum be_status status)
 static int read_change(enum be_verb verb, struct slice line, struct be_reply *reply)
 {
     bool counts = verb == BE_INCR || verb == BE_DECR;
-    if (LIKELY(line.len == 6 && memcmp(line.p, "STORED", 6) == 0)) {
-        reply->status = BE_STORED;
-        return fits(verb, BE_STORED) ? 0 : -1;
-    }
     if ((counts && slice_to_u64(line, &reply->number)) ||
         (verb == BE_TOUCH && slice_equal(line, SLICE_LIT("TOUCHED")))) {
         reply->status = BE_STORED;
@@ -392,32 +387,32 @@ int ascii_reply_read(const struct be_operation *op, struct be_reply *reply)
     return reply->has_value ? -1 : read_change(op->verb, reply->line, reply);
 }
 
-/* Takes the digits of a number of 64 bits, of which there must be some: behind them, or NULL. */
-static inline const char *take_digits(const char *p, const char *end, uint64_t *number)
+/* The short way looks for a line end once: what reads on only while it finds something else ends
+ * there at the latest. */
+
+/* Takes the digits of a number, of which there must be some: behind them, or NULL. */
+static inline const char *take_digits(const char *p, uint64_t *number)
 {
     const char *start = p;
     uint64_t n = 0;
     unsigned digit;
-    while (p < end && (digit = (unsigned)(unsigned char)*p - '0') <= 9) {
-        if (UNLIKELY(p - start >= 18)) {
-            return NULL; /* it may be too large: not worth a look here */
-        }
+    while ((digit = (unsigned)(unsigned char)*p - '0') <= 9) {
         n = n * 10 + digit;
         p++;
     }
     *number = n;
-    return p == start ? NULL : p;
+    return (size_t)(p - start) - 1 < 18 ? p : NULL; /* longer ones may be too large */
 }
 
-static inline bool has_two(const char *p, const char *end, char first, char second)
+/* " <digits>", or " <lead><digits>": behind it, or NULL. */
+static inline const char *take_word(const char *p, uint64_t *number)
 {
-    return end - p >= 2 && p[0] == first && p[1] == second;
+    return *p == ' ' ? take_digits(p + 1, number) : NULL;
 }
 
-/* " <lead><digits>": behind it, or NULL. */
-static inline const char *take_led(const char *p, const char *end, char lead, uint64_t *number)
+static inline const char *take_led(const char *p, char lead, uint64_t *number)
 {
-    return has_two(p, end, ' ', lead) ? take_digits(p + 2, end, number) : NULL;
+    return p[0] == ' ' && p[1] == lead ? take_digits(p + 2, number) : NULL;
 }
 
 /* What a hit says in front of its line end. */
@@ -430,62 +425,90 @@ struct hit {
 static inline const char *take_meta_hit(const struct be_operation *op, const char *p,
                                         const char *end, struct hit *hit)
 {
-    size_t key_len = op->key.len;
-    if (end - p < 3 || memcmp(p, "VA ", 3) != 0 ||
-        (p = take_digits(p + 3, end, &hit->len)) == NULL || !has_two(p, end, ' ', 'k') ||
-        (size_t)(end - p) < key_len + 2 || memcmp(p + 2, op->key.p, key_len) != 0 ||
-        (p = take_led(p + 2 + key_len, end, 'f', &hit->flags)) == NULL) {
+    hit->key = op->key;
+    if (memcmp(p, "VA", 2) != 0 || (p = take_word(p + 2, &hit->len)) == NULL || p[0] != ' ' ||
+        p[1] != 'k' || (size_t)(end - p) <= hit->key.len + 2 ||
+        memcmp(p + 2, hit->key.p, hit->key.len) != 0 ||
+        (p = take_led(p + 2 + hit->key.len, 'f', &hit->flags)) == NULL) {
         return NULL;
     }
-    hit->key = op->key;
-    return op->asks_cas ? take_led(p, end, 'c', &hit->cas) : p;
-}
-
-static inline const char *take_word_of_digits(const char *p, const char *end, uint64_t *number)
-{
-    return p < end && *p == ' ' ? take_digits(p + 1, end, number) : NULL;
+    return op->asks_cas ? take_led(p, 'c', &hit->cas) : p;
 }
 
 /* "VALUE <key> <flags> <len>[ <cas>]": behind it, or NULL. */
 static inline const char *take_classic_hit(const struct be_operation *op, const char *p,
-                                           const char *end, struct hit *hit)
+                                           struct hit *hit)
 {
-    if (end - p < 6 || memcmp(p, "VALUE ", 6) != 0) {
+    if (memcmp(p, "VALUE ", 6) != 0) {
         return NULL;
     }
     const char *key = p += 6;
-    while (p < end && *p != ' ' && *p != '\n') {
+    while ((unsigned char)*p > ' ') {
         p++;
     }
     hit->key = slice_make(key, (size_t)(p - key));
-    if (hit->key.len == 0 || (p = take_word_of_digits(p, end, &hit->flags)) == NULL ||
-        (p = take_word_of_digits(p, end, &hit->len)) == NULL) {
+    if (hit->key.len == 0 || (p = take_word(p, &hit->flags)) == NULL ||
+        (p = take_word(p, &hit->len)) == NULL) {
         return NULL;
     }
-    return op->asks_cas ? take_word_of_digits(p, end, &hit->cas) : p;
+    return op->asks_cas ? take_word(p, &hit->cas) : p;
 }
 
-bool ascii_take_hit(const struct be_operation *op, struct slice bytes, size_t max_value,
-                    struct be_reply *reply, size_t *size)
+/* All that is the decoder's to fill: one by one, since compilers make a slow loop of an assignment
+ * of the whole. */
+static inline void begin_reply(struct be_reply *reply, enum be_status status, struct slice line)
+{
+    reply->status = status;
+    reply->flags = reply->expires_s = reply->code = 0;
+    reply->ttl_s = 0;
+    reply->no_times = reply->has_value = false;
+    reply->cas = reply->size_bytes = reply->number = 0;
+    reply->value = SLICE_NONE;
+    reply->text = NULL;
+    reply->line = line;
+}
+
+static bool take_hit(const struct be_operation *op, struct slice bytes, size_t max_value,
+                     struct be_reply *reply, size_t *size)
 {
     struct hit hit = {.cas = 0};
-    const char *end = bytes.p + bytes.len;
-    const char *p = op->verb == BE_LINE_GET ? take_classic_hit(op, bytes.p, end, &hit)
-                                            : take_meta_hit(op, bytes.p, end, &hit);
-    if (p == NULL || hit.flags > UINT32_MAX || hit.len > max_value ||
-        !has_two(p, end, '\r', '\n') || (size_t)(end - p) < hit.len + 4 ||
-        !has_two(p + 2 + hit.len, end, '\r', '\n')) {
+    const char *p = bytes.p, *end = p + bytes.len;
+    if (end[-1] != '\n' && memchr(p, '\n', bytes.len) == NULL) {
         return false;
     }
-    *reply = (struct be_reply){.status = BE_HIT,
-                               .ttl_s = -1,
-                               .flags = (uint32_t)hit.flags,
-                               .cas = hit.cas,
-                               .size_bytes = hit.len,
-                               .line = hit.key,
-                               .has_value = true,
-                               .value = slice_make(p + 2, (size_t)hit.len)};
+    p = op->verb == BE_LINE_GET ? take_classic_hit(op, p, &hit) : take_meta_hit(op, p, end, &hit);
+    if (p == NULL || hit.flags > UINT32_MAX || hit.len > max_value || p[0] != '\r' ||
+        p[1] != '\n' || (size_t)(end - p) < hit.len + 4 ||
+        memcmp(p + 2 + hit.len, "\r\n", 2) != 0) {
+        return false;
+    }
+    begin_reply(reply, BE_HIT, hit.key);
+    reply->ttl_s = -1;
+    reply->flags = (uint32_t)hit.flags;
+    reply->cas = hit.cas;
+    reply->size_bytes = hit.len;
+    reply->has_value = true;
+    reply->value = slice_make(p + 2, (size_t)hit.len);
     *size = (size_t)(p - bytes.p) + 4 + (size_t)hit.len;
+    return true;
+}
+
+bool ascii_take_usual(const struct be_operation *op, struct slice bytes, size_t max_value,
+                      struct be_reply *reply, size_t *size)
+{
+    if (bytes.len < 8) {
+        return false;
+    }
+    if (op->verb == BE_FETCH || op->verb == BE_LINE_GET) {
+        return take_hit(op, bytes, max_value, reply, size);
+    }
+    bool is_line = op->verb == BE_LINE;
+    if (memcmp(bytes.p, "STORED\r\n", 8) != 0 || (is_line && op->form.meta != 0) ||
+        !be_has_value(is_line ? op->form.like : op->verb)) {
+        return false;
+    }
+    begin_reply(reply, is_line ? BE_ANSWERED : BE_STORED, slice_make(bytes.p, 6));
+    *size = 8;
     return true;
 }
 

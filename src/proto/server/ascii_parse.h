@@ -44,11 +44,12 @@ MUST_CHECK int ascii_reply_read(const struct be_operation *op, struct be_reply *
  * what a SERVER_ERROR of an unknown kind means for a change is decided in pool/wire_memcached.c. */
 MUST_CHECK bool ascii_error_read(struct slice line, enum be_status *status);
 
-/* The short way of nearly all answers to BE_FETCH and BE_LINE_GET, the most frequent requests: a
- * whole hit in memcached's own words. Fills reply as the two above do, and line with the key.
- * False: it is something else, or not all there; ask those. */
-MUST_CHECK bool ascii_take_hit(const struct be_operation *op, struct slice bytes, size_t max_value,
-                               struct be_reply *reply, size_t *size);
+/* The short way of nearly all answers to the most frequent requests, in memcached's own words: a
+ * whole hit for BE_FETCH or BE_LINE_GET, and STORED for what has a value to store, be it a line.
+ * Fills reply as decoding does, and line of a hit with the key. False: it is something else, or not
+ * all there; ask those above. */
+MUST_CHECK bool ascii_take_usual(const struct be_operation *op, struct slice bytes,
+                                 size_t max_value, struct be_reply *reply, size_t *size);
 
 /* May the reply be the answer to op, a line (be_line_form), or the end of one to BE_LINE_GET?
  * Errors may always. status and number of the reply are void then. */

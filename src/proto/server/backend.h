@@ -87,6 +87,9 @@ enum be_status {
     BE_EXISTS, /* also: request.epoch is over, the request was not sent (storage rule 5) */
     BE_NOT_FOUND,
     BE_DELETED,
+    BE_ANSWERED, /* the answer to a line, whatever it says: see be_reply.line */
+
+    /* Failures. */
     BE_NO_MEMORY, /* the server said SERVER_ERROR out of memory...: it was not done */
     BE_TOO_LARGE, /* the server said SERVER_ERROR object too large...: it was not done */
     BE_REFUSED, /* the server answered another error, see text: it was not done. A change that drew
@@ -95,7 +98,6 @@ enum be_status {
                 text */
     BE_LOST, /* sent, no answer (timeout, connection lost, garbage): the outcome is unknown. See
                 text */
-    BE_ANSWERED, /* the answer to a line, whatever it says: see be_reply.line */
 };
 
 /* How many nodes of a cluster must have a change before it is answered: as Couchbase's protocol
@@ -133,16 +135,6 @@ struct be_operation {
     uint64_t delta;      /* BE_INCR, BE_DECR */
     bool asks_cas;       /* BE_FETCH, BE_GAT, BE_LINE_GET */
 
-    /* BE_LINE, BE_LINE_READ: what may answer it beside an error. Any other answer ends the
-     * connection. The slices live as long as the request. */
-    struct be_line_form {
-        char meta;         /* the second letter of a meta command, or 0 */
-        enum be_verb like; /* 0: the line is answered as this operation is, or, BE_LINE, by OK */
-        bool key_is_base64;
-        struct slice key;    /* what the answer names as its key; empty: it names none */
-        struct slice opaque; /* the same of its opaque */
-    } form;
-
     bool durable;       /* see be_request */
     bool time_optional; /* BE_GET: where the server does not tell times to live, without one */
 
@@ -158,6 +150,16 @@ struct be_operation {
     enum be_durability durability; /* of a change */
     uint16_t durability_ms;        /* how long the server may wait for it; 0: its own default */
     bool without_time;             /* BE_GET: it is known that the server does not tell it */
+
+    /* BE_LINE, BE_LINE_READ: what may answer it beside an error. Any other answer ends the
+     * connection. The slices live as long as the request. */
+    struct be_line_form {
+        char meta;         /* the second letter of a meta command, or 0 */
+        enum be_verb like; /* 0: the line is answered as this operation is, or, BE_LINE, by OK */
+        bool key_is_base64;
+        struct slice key;    /* what the answer names as its key; empty: it names none */
+        struct slice opaque; /* the same of its opaque */
+    } form;
 };
 
 struct op; /* known to the list engine alone */
@@ -227,7 +229,8 @@ struct be_reply {
                          the call */
 
     /* BE_ANSWERED, during the call. */
-    struct slice line; /* the answer's line without its line end; lives in block */
+    struct slice line; /* the answer's line without its line end; lives in block. Of an answer that
+                          is passed on as it is, the line end follows, and the value with its own */
     bool has_value;    /* a "VA" or "VALUE" line: value is its data block without its line end */
     bool *distrust; /* the submitter may set it when the line cannot be the answer to its request:
                        all else that was sent on the connection is lost then, as after garbage */

@@ -27,17 +27,9 @@ static void let_go(struct pending *p, size_t bytes)
     p->client->window.held_bytes -= bytes;
 }
 
-/* A block counts for the last of the requests that it holds. */
-static void hold_block(struct pending *p)
-{
-    struct pending *before = TAILQ_PREV(p, pending_list, link);
-    if (before != NULL && before->block == p->block) {
-        let_go(before, p->block->cap);
-    }
-    hold(p, p->block->cap);
-}
-
-static void enqueue(struct pending *p, struct client *client, const struct handler *handler)
+/* bytes: of its block. */
+static void enqueue(struct pending *p, struct client *client, const struct handler *handler,
+                    size_t bytes)
 {
     p->client = client;
     p->read_us = client->worker->now.mono_us;
@@ -46,7 +38,9 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     TAILQ_INIT(&p->parts);
     p->rest = SLICE_NONE;
     p->next = 0;
-    p->weight_bytes = p->held_bytes = 0;
+    p->weight_bytes = 0;
+    p->held_bytes = sizeof *p + bytes;
+    client->window.held_bytes += sizeof *p + bytes;
     p->all_started = false;
     p->alone = false;
     p->trailer = SLICE_NONE;
@@ -54,7 +48,6 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     p->unreachable = NULL;
     p->text = NULL;
     TAILQ_INSERT_TAIL(&client->fifo, p, link);
-    hold(p, sizeof *p);
 }
 
 struct pending *pending_add(struct client *client, const struct handler *handler,
@@ -63,10 +56,14 @@ struct pending *pending_add(struct client *client, const struct handler *handler
     struct worker *w = client->worker;
     struct pending *p = w->next_pending;
     CHECK(p != NULL && request == &p->request);
+    struct pending *before = TAILQ_LAST(&client->fifo, pending_list);
     w->next_pending = NULL;
     p->block = block_ref(block);
-    enqueue(p, client, handler);
-    hold_block(p);
+    /* A block counts for the last of the requests that it holds. */
+    if (before != NULL && before->block == block) {
+        let_go(before, block->cap);
+    }
+    enqueue(p, client, handler, block->cap);
     p->weight_bytes = request->line.len + request->data.len;
     client->window.request_bytes += p->weight_bytes;
     return p;
@@ -77,7 +74,7 @@ static struct pending *add_own(struct client *client)
 {
     struct pending *p = spare_take(&client->worker->spare_pendings);
     p->block = NULL;
-    enqueue(p, client, NULL);
+    enqueue(p, client, NULL, 0);
     p->all_started = true;
     (void)window_started(&client->window, WINDOW_NONE);
     return p;

@@ -188,12 +188,7 @@ static void emit_single(struct part *part, struct chain *out)
         emit_failure(w, f->text, out);
         return;
     }
-    chain_add(out, f->block, f->line.p, f->line.len);
-    chain_copy_slice(out, SLICE_LIT("\r\n"));
-    if (f->has_value) {
-        chain_add(out, f->block, f->value.p, f->value.len);
-        chain_copy_slice(out, SLICE_LIT("\r\n"));
-    }
+    chain_add(out, f->block, f->line.p, f->line.len + 2 + (f->has_value ? f->value.len + 2 : 0));
 }
 
 static const struct handler single_handler = {.start = start_single,

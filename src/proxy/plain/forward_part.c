@@ -29,7 +29,7 @@ static void answer(struct forward_part *f)
     part_answered(&f->part, bytes + (f->has_value ? f->value.len : 0));
 }
 
-static const char *text_of_failure(const struct be_reply *reply)
+static RARE const char *text_of_failure(const struct be_reply *reply)
 {
     switch (reply->status) {
     case BE_TOO_LARGE:
@@ -41,28 +41,31 @@ static const char *text_of_failure(const struct be_reply *reply)
     }
 }
 
+static bool is_failure(const struct be_reply *reply)
+{
+    return UNLIKELY(reply->status >= BE_NO_MEMORY) &&
+           (reply->status != BE_REFUSED || reply->code != BINARY_STATUS_NOT_A_NUMBER);
+}
+
 void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
 {
-    bool answered = reply->status == BE_ANSWERED || reply->status < BE_NO_MEMORY ||
-                    (reply->status == BE_REFUSED && reply->code == BINARY_STATUS_NOT_A_NUMBER);
-    if (f->left_by != NULL) {
+    if (UNLIKELY(f->left_by != NULL)) {
         drop_reply(f);
         return;
     }
-    f->failed = !answered;
+    f->failed = is_failure(reply);
     f->line = reply->line;
-    f->has_value = answered && reply->has_value;
+    f->has_value = !f->failed && reply->has_value;
     f->value = reply->value;
     f->block = reply->block;
-    f->text = answered ? NULL : text_of_failure(reply);
+    f->text = f->failed ? text_of_failure(reply) : NULL;
     f->item.status = reply->status;
     if (reply->status != BE_ANSWERED) {
-        f->item.code = reply->code;
         f->item.flags = reply->flags;
+        f->item.code = reply->code;
         f->item.ttl_s = reply->ttl_s;
         f->item.cas = reply->cas;
         f->item.number = reply->number;
-        f->item.size_bytes = reply->size_bytes;
     }
     answer(f);
 }
@@ -93,7 +96,7 @@ struct exchange *forward_part_exchange(struct forward_part *f, enum be_verb verb
 struct exchange *forward_part_operation(struct forward_part *f)
 {
     struct exchange *x = &f->exchange;
-    memset(&x->op, 0, sizeof x->op);
+    memset(&x->op, 0, offsetof(struct be_operation, form));
     exchange_init_line(x, BE_LINE, SLICE_NONE, BE_LINE, on_reply, f);
     return x;
 }
@@ -121,7 +124,9 @@ void forward_part_free(struct part *part)
             block_unref(&f->block);
         }
     }
-    block_unref(&f->own_key);
+    if (UNLIKELY(f->own_key != NULL)) {
+        block_unref(&f->own_key);
+    }
     spare_give(&worker_of(part->pending)->spare_exchanges, f);
 }
 

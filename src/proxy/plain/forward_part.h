@@ -13,9 +13,9 @@
 /* What the answer to an operation says, beside the value. Of a line only status, BE_ANSWERED. */
 struct item_answer {
     enum be_status status;
-    uint32_t code, flags;
+    uint32_t flags, code;
     int64_t ttl_s;
-    uint64_t cas, number, size_bytes;
+    uint64_t cas, number;
 };
 
 struct forward_part {

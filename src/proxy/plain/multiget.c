@@ -115,7 +115,7 @@ static void start_only_key(struct pending *p)
 void multiget_start_next(struct pending *p)
 {
     struct slice key;
-    CHECK(token_next(&p->rest, &key));
+    CHECK(item_next(&p->rest, &key));
     p->all_started = p->next + 1 == p->request.arg_count;
     if (p->unreachable == NULL || !is_unreachable(p, route_of(p, key))) {
         ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
@@ -243,17 +243,6 @@ static bool may_start(struct pending *p)
     return !p->all_started && window_open(&p->client->window, p->client->out.bytes);
 }
 
-/* The same where each key is an operation. */
-static void start_operations(struct pending *p)
-{
-    struct slice key;
-    do {
-        CHECK(token_next(&p->rest, &key));
-        p->all_started = p->next + 1 == p->request.arg_count;
-        ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
-    } while (may_start(p));
-}
-
 /* As many keys at once as the window takes. All are submitted before this returns, so that they are
  * in order with what the client asks for before and after them. */
 static void start_keys(struct pending *p)
@@ -261,13 +250,13 @@ static void start_keys(struct pending *p)
     struct worker *w = worker_of(p);
     struct multiget_route *used = NULL;
     if (UNLIKELY(!plain_takes_lines(w))) {
-        start_operations(p);
+        multiget_start_next(p);
         return;
     }
     do {
         struct slice keys[KEYS_AT_ONCE], rest = p->rest;
         size_t routes[KEYS_AT_ONCE], count = 0;
-        while (count < KEYS_AT_ONCE && token_next(&rest, &keys[count])) {
+        while (count < KEYS_AT_ONCE && item_next(&rest, &keys[count])) {
             count++;
         }
         p->all_started = count == 0;
