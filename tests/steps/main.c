@@ -58,15 +58,17 @@ struct one_case {
     unsigned p, q;
 };
 
-/* Where items are counted, changes are exact or blind; the slots of a ring hold numbers or none. */
-enum { BLIND_TOMBSTONE = DIALECT_COUNT, BLIND_PAIRED, BARE_RING, VARIANTS };
+/* Where items are counted, changes are exact or blind; the slots of a ring hold numbers or none;
+ * sublists are one, or four short ones that a folding merges. */
+enum { BLIND_TOMBSTONE = DIALECT_COUNT, BLIND_PAIRED, BARE_RING, SHORT_SUBLISTS, VARIANTS };
 
 static enum list_dialect dialect_of_variant(unsigned variant)
 {
-    return variant == BLIND_TOMBSTONE ? DIALECT_TOMBSTONE
-           : variant == BLIND_PAIRED  ? DIALECT_PAIRED
-           : variant == BARE_RING     ? DIALECT_RING
-                                      : (enum list_dialect)variant;
+    return variant == BLIND_TOMBSTONE  ? DIALECT_TOMBSTONE
+           : variant == BLIND_PAIRED   ? DIALECT_PAIRED
+           : variant == BARE_RING      ? DIALECT_RING
+           : variant == SHORT_SUBLISTS ? DIALECT_SUBLISTS
+                                       : (enum list_dialect)variant;
 }
 
 static struct config *make_config(unsigned variant, bool migrates)
@@ -78,7 +80,8 @@ static struct config *make_config(unsigned variant, bool migrates)
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
     policy->dialect = dialect_of_variant(variant);
-    policy->changes = variant < DIALECT_COUNT ? CHANGES_EXACT : CHANGES_BLIND;
+    bool blind = variant == BLIND_TOMBSTONE || variant == BLIND_PAIRED;
+    policy->changes = blind ? CHANGES_BLIND : CHANGES_EXACT;
     if (variant == BARE_RING) {
         snprintf(policy->slot, sizeof policy->slot, "%%v");
     }
@@ -194,9 +197,20 @@ static void check_end(struct steps_world *w, const struct one_case *c, const str
     }
 }
 
+static letters make_sublists(struct steps_world *w)
+{
+    static const struct op_spec held = {"four sublists", LIST_ADD, "abde"};
+    hand_append(w, LIST_KEY ".0", "+a");
+    hand_append(w, LIST_KEY ".1", "+b");
+    hand_append(w, LIST_KEY ".2", "+d");
+    hand_append(w, LIST_KEY ".3", "+e");
+    hand_append(w, LIST_KEY, "+0+1+2+3");
+    return applied(&held, 0);
+}
+
 static letters make_scene(struct steps_world *w, const struct one_case *c, struct config *setup)
 {
-    letters set = 0;
+    letters set = c->variant == SHORT_SUBLISTS ? make_sublists(w) : 0;
     const struct config *config = w->config;
     w->config = setup;
     for (unsigned i = 0; i < 4 && scenes[c->scene][i].name != NULL; i++) {
@@ -365,8 +379,9 @@ struct tally {
 };
 
 static const char *const variant_names[VARIANTS] = {
-    "native", "simple",   "tombstone", "signed",           "paired",        "flip",
-    "marker", "sublists", "ring",      "tombstone, blind", "paired, blind", "ring, bare"};
+    "native",        "simple",     "tombstone",      "signed", "paired",
+    "flip",          "marker",     "sublists",       "ring",   "tombstone, blind",
+    "paired, blind", "ring, bare", "sublists, short"};
 
 struct sweep {
     struct config *config, *native, *setup;
@@ -458,7 +473,9 @@ static void sweep_variant(unsigned variant, struct tally *tally)
     sweep_begin(&s, variant);
     struct one_case c = {.variant = variant};
     /* A ring has no deletions, and shows what was added twice twice. */
-    unsigned scene_count = COUNT(scenes) - (dialect_of_variant(variant) == DIALECT_RING);
+    unsigned scene_count = variant == SHORT_SUBLISTS
+                               ? 1
+                               : COUNT(scenes) - (dialect_of_variant(variant) == DIALECT_RING);
     for (c.scene = 0; c.scene < scene_count; c.scene++) {
         for (c.a = 0; c.a < COUNT(ops_a); c.a++) {
             for (c.b = 0; c.b < COUNT(ops_b); c.b++) {
@@ -487,10 +504,10 @@ static int run_one(const char *text)
 }
 
 /* Those that take longest first. */
-static const unsigned order[] = {DIALECT_RING,   BARE_RING,      DIALECT_FLIP,
-                                 DIALECT_MARKER, DIALECT_PAIRED, DIALECT_SUBLISTS,
-                                 DIALECT_SIGNED, DIALECT_SIMPLE, DIALECT_TOMBSTONE,
-                                 BLIND_PAIRED,   BLIND_TOMBSTONE};
+static const unsigned order[] = {DIALECT_RING,   BARE_RING,       DIALECT_FLIP,
+                                 DIALECT_MARKER, DIALECT_PAIRED,  DIALECT_SUBLISTS,
+                                 DIALECT_SIGNED, DIALECT_SIMPLE,  DIALECT_TOMBSTONE,
+                                 BLIND_PAIRED,   BLIND_TOMBSTONE, SHORT_SUBLISTS};
 
 /* Each in a process of its own. Returns how many of them died. */
 static unsigned run_all(unsigned jobs, struct tally *tallies)

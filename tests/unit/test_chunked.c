@@ -45,11 +45,38 @@ static void test_lset_removes_a_sublist_that_has_come(void **state)
     assert_false(engine_busy(s->rig.engine));
 }
 
+/* Two neighbours become one where they take half of sublist_limit_bytes at most, and the newest is
+ * none of them. The later one is written first. */
+static void test_lcompact_merges_short_neighbours(void **state)
+{
+    static const char *const wholes[] = {"k", "k.0", "k.1", "k.2"};
+    struct script *s = *state;
+    s->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    for (unsigned limit = 16; limit <= 20; limit += 4) {
+        const char *const values[] = {"+0+1+2", "+a+b", "+c+d+e", "+f"};
+        s->rig.config->lists[0].sublist_limit_bytes = limit;
+        script_submit(s, LIST_COMPACT, NULL, 0);
+        for (unsigned i = 0; i < 8; i++) {
+            /* Sublists that the worker knows are asked for before the index. */
+            unsigned at = limit == 16 ? i % 4 : (i + 1) % 4;
+            script_expect(s, i < 4 ? BE_GET : BE_SIZE, wholes[at], BE_HIT, values[at]);
+        }
+        if (limit == 16) {
+            script_expect_done(s, LIST_OK);
+            continue;
+        }
+        struct be_request *r = rig_take(&s->rig, BE_CAS, "k.1");
+        assert_true(slice_equal(r->value, SLICE_LIT("+a+b+c+d+e")));
+        rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         script_test(test_lset_looks_whether_a_missing_sublist_has_come),
         script_test(test_lset_removes_a_sublist_that_has_come),
+        script_test(test_lcompact_merges_short_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

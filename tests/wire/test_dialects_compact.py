@@ -39,6 +39,11 @@ FOLDED = [
      "a,d", {KEY: "+1", f"{KEY}.0": None, f"{KEY}.1": "+a+d"}),
     ("sublists", {KEY: "+0+1", f"{KEY}.0": "+a+b", f"{KEY}.1": "-b+d"},
      "a,d", {KEY: "+0+1", f"{KEY}.0": "+a", f"{KEY}.1": "+d"}),
+    # Short neighbours become one, but for the newest.
+    ("sublists", {KEY: "+0+1+2+3+4", f"{KEY}.0": "+a+b", f"{KEY}.1": "+c-b", f"{KEY}.2": "+d",
+                  f"{KEY}.3": "+e", f"{KEY}.4": "+f"}, "a,c,d,e,f",
+     {KEY: "+3+4", f"{KEY}.0": None, f"{KEY}.1": None, f"{KEY}.2": None, f"{KEY}.3": "+a+c+d+e",
+      f"{KEY}.4": "+f"}),
     ("ring", {f"{KEY}.seq": "1", f"{KEY}.1": "1 a"}, "a", {f"{KEY}.seq": "1", f"{KEY}.1": "1 a"}),
 ]
 

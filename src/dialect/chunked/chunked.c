@@ -198,7 +198,7 @@ static void note_numbers(struct chunked_list *list, const struct work *w)
 static enum look chunked_look(struct engine *e, struct work *w)
 {
     uint64_t stored = 0;
-    bool empty = false;
+    bool empty = false, merges = false;
     enum look look;
     if (w->parts[0].state == PART_THERE && !foreign_refuse_parts(e, w, 0, 1)) {
         return LOOK_FAILED;
@@ -221,10 +221,13 @@ static enum look chunked_look(struct engine *e, struct work *w)
     for (size_t i = 1; i < w->part_count; i++) {
         signed_fold(&w->items.fold, w->parts[i].value, signs_in(w));
         stored += w->parts[i].value.len;
+        merges = merges ||
+                 (i + 2 < w->part_count &&
+                  chunked_may_merge(w->op.list, w->parts[i].value.len, w->parts[i + 1].value.len));
         empty = empty || (w->parts[i].value.len == 0 && i + 1 < w->part_count);
     }
     items_settle(&w->items);
-    w->can_shrink = empty || stored > w->items.bytes + w->items.count;
+    w->can_shrink = empty || merges || stored > w->items.bytes + w->items.count;
     note_numbers(chunked_list(w->op.list), w);
     return LOOK_DONE;
 }

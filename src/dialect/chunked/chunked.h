@@ -53,6 +53,12 @@ void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, 
 /* Finds the largest number that the index lists. False: it lists none. */
 bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest);
 
+/* Would two sublists that long, neighbours and neither of them the newest, do as one? */
+static inline bool chunked_may_merge(const struct list *list, uint64_t one, uint64_t other)
+{
+    return one > 0 && other > 0 && one + other <= list_sublist_limit(list) / 2;
+}
+
 /* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */
 work_step chunked_change, chunked_set, chunked_compact;
 

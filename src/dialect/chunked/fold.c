@@ -9,6 +9,10 @@
  *       removes stays until the next round.
  *     - An empty sublist, except for the newest, is removed by CAS; then its number is taken out of
  *       the index.
+ *     - Where nothing else is left to do, two neighbours that are short become one: the later of
+ *       them gets the entries of the other in front of its own. From then on these stand in both,
+ *       as items that were added again, and the next rounds empty the older one. So no mention of
+ *       an item ever goes unless a newer one is stored.
  *
  * lset, ldrop: ADD new sublists, then write the index by CAS, which is the moment when they count;
  * then delete the old ones.
@@ -19,8 +23,9 @@
 #include "dialect/shared/foreign.h"
 
 #define TRIES_MAX 16
-/* Rounds until nothing is left to remove: a deletion goes in the round after its addition. */
-#define ROUNDS_MAX 4
+/* Rounds until nothing is left to remove: a deletion goes in the round after its addition, and each
+ * merge takes three. */
+#define ROUNDS_MAX 16
 
 /* ---- what is to stand in each sublist ---- */
 
@@ -96,6 +101,31 @@ static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay, s
     return text;
 }
 
+/* Is each sublist as it is to be, and none empty but the newest? */
+static bool is_at_rest(const struct work *w)
+{
+    bool rests = true;
+    for (size_t i = 0; rests && i < w->text_count; i++) {
+        rests = slice_equal(w->parts[i + 1].value, block_text(w->texts[i])) &&
+                (w->texts[i]->used > 0 || i + 1 == w->text_count);
+    }
+    return rests;
+}
+
+static void plan_merges(struct work *w)
+{
+    for (size_t i = 0; i + 2 < w->text_count; i++) {
+        struct block *one = w->texts[i], *other = w->texts[i + 1];
+        if (chunked_may_merge(w->op.list, one->used, other->used)) {
+            w->texts[i + 1] = block_new(one->used + other->used);
+            block_append(&w->texts[i + 1], one->data, one->used);
+            block_append(&w->texts[i + 1], other->data, other->used);
+            block_unref(&other);
+            i++;
+        }
+    }
+}
+
 /* The texts that are to replace the sublists', in w->texts. */
 static void plan_texts(struct work *w)
 {
@@ -113,6 +143,9 @@ static void plan_texts(struct work *w)
         w->texts[i] = kept_text(&plan, i, read_last, signs_in(w));
     }
     plan_fini(&plan);
+    if (is_at_rest(w)) {
+        plan_merges(w);
+    }
 }
 
 /* ---- folding ---- */
