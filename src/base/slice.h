@@ -55,6 +55,12 @@ static inline struct slice slice_take(struct slice *s, size_t n)
  */
 bool slice_to_u64(struct slice s, uint64_t *value);
 
+/* A set of letters is the sum of their bits. */
+static inline uint64_t letter_bit(char letter)
+{
+    return UINT64_C(1) << (letter & 63);
+}
+
 /* Writes value in decimal to out (at least 20 bytes of room, no NUL is written). Returns the number
  * of bytes. */
 size_t format_u64(char *out, uint64_t value);

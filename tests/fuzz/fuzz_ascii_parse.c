@@ -316,9 +316,11 @@ static struct be_operation question_of(uint8_t what)
         op.form.like = classic[form];
     } else {
         op.form.meta = metas[(form - 8) % 6];
-        op.form.key = form < 14 ? KEY : SLICE_NONE;
-        op.form.opaque = form > 9 ? SLICE_LIT("1") : SLICE_NONE;
+        op.form.key = KEY;
+        op.form.opaque = SLICE_LIT("1");
         op.form.key_is_base64 = form == 9;
+        op.form.flags = (form < 14 ? letter_bit('k') : 0) | (form > 9 ? letter_bit('O') : 0) |
+                        (form % 2 != 0 ? letter_bit('v') | letter_bit('f') : 0);
     }
     return op;
 }

@@ -290,10 +290,24 @@ static void answer_for_another(struct asked *a, struct talk *t)
     answer_truly(a, t);
 }
 
+/* As if other flags stood there; of what is not there, more than that. */
+static void answer_beside(struct asked *a, struct talk *t)
+{
+    if (is_word(a->words[0], "mg") && store_find(a->words[1]) == NULL) {
+        bytes_text(&t->out, "EN junk\r\n");
+        return;
+    }
+    if (is_word(a->words[0], "mg") && a->count > 2) {
+        size_t at = 2 + rng_below(t->rng, a->count - 2);
+        a->words[at] = rng_below(t->rng, 2) == 0 ? SLICE_LIT("v") : SLICE_LIT("q");
+    }
+    answer_truly(a, t);
+}
+
 static void lie(struct asked *a, struct talk *t)
 {
     size_t from = t->out.len;
-    switch (rng_below(t->rng, 9)) {
+    switch (rng_below(t->rng, 10)) {
     case 0:
         add_garbage(&t->out, t->rng);
         answer_truly(a, t);
@@ -312,7 +326,10 @@ static void lie(struct asked *a, struct talk *t)
     case 4: /* never, until it is given up */
         t->is_over = rng_below(t->rng, 50) != 0;
         return;
-    case 5: /* a value that is none */
+    case 5:
+        answer_beside(a, t);
+        return;
+    case 6: /* a value that is none */
         if (a->count > 1 && store_find(a->words[1]) != NULL) {
             struct bytes value = {0};
             bytes_add(&value, "?", 1);

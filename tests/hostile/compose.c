@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of all kinds. Values of plain keys p... begin with their key. */
+/* Requests of all kinds. Values of plain keys p... begin with their key. An opaque of `mg` that is
+ * no number says which of the flags v, f and t stand there besides: "O-vf". */
 #include <stdio.h>
 
 #include "hostile.h"
@@ -32,6 +33,9 @@ static const char *const requests[] = {
     "mg %p v",
     "mg %p v k f c t s",
     "mg %p k O%d v",
+    "mg %p O-vf v f",
+    "mg %p O-t t",
+    "mg %p O-",
     "mg %p v k q",
     "mg %p",
     "ms %p %u",

@@ -185,6 +185,39 @@ static struct slice word_at(struct slice line, size_t at)
     return SLICE_NONE;
 }
 
+static bool has_word(struct slice line, char letter)
+{
+    struct slice word;
+    for (size_t at = line.p[0] == 'V' ? 2 : 1; (word = word_at(line, at)).len > 0; at++) {
+        if (word.p[0] == letter) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The answer to a meta command has what its opaque says that it asks for (compose.c), and nothing
+ * else; a miss names what was asked at most. */
+static void check_flags(struct slice line)
+{
+    const char *opaque = memmem(line.p, line.len, " O-", 3);
+    bool value = slice_starts_with(line, SLICE_LIT("VA ")), hit = value;
+    hit = hit || slice_starts_with(line, SLICE_LIT("HD "));
+    if (slice_starts_with(line, SLICE_LIT("EN ")) && !strchr("kO", line.p[3])) {
+        fail("a miss says more: %.*s", SLICE_ARGS(line));
+    }
+    if (!hit || opaque == NULL) {
+        return;
+    }
+    struct slice asked = word_at(slice_make(opaque, (size_t)(line.p + line.len - opaque)), 1);
+    for (const char *flag = "vft"; *flag != '\0'; flag++) {
+        bool told = *flag == 'v' ? value : has_word(line, *flag);
+        if (told != (memchr(asked.p, *flag, asked.len) != NULL)) {
+            fail("flag %c: %.*s", *flag, SLICE_ARGS(line));
+        }
+    }
+}
+
 /* Takes a line, and its data block if it has one. Returns its length, 0 when it is not all there;
  * *end: it was MN. */
 static size_t take_answer(struct slice in, bool *end)
@@ -200,6 +233,7 @@ static size_t take_answer(struct slice in, bool *end)
     struct slice line = slice_make(in.p, len - 2), key = SLICE_NONE;
     uint64_t data;
     bool value = slice_starts_with(line, SLICE_LIT("VALUE "));
+    check_flags(line);
     if (value || slice_starts_with(line, SLICE_LIT("VA "))) {
         key = value ? word_at(line, 1) : SLICE_NONE;
         if (!slice_to_u64(word_at(line, value ? 3 : 1), &data)) {

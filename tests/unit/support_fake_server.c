@@ -261,7 +261,12 @@ struct be_line_form fake_line_form(const char *line)
                  {"decr", BE_DECR},      {"touch", BE_TOUCH},   {"replace", BE_REPLACE},
                  {"prepend", BE_PREPEND}};
     if (line[0] == 'm') {
-        return (struct be_line_form){.meta = line[1]};
+        struct be_line_form form = {.meta = line[1]};
+        const char *flag = strchr(line + 3, ' ');
+        for (; flag != NULL; flag = strchr(flag + 1, ' ')) {
+            form.flags |= letter_bit(flag[1]);
+        }
+        return form;
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (slice_starts_with(slice_of(line), slice_of(verbs[i].verb))) {

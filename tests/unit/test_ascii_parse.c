@@ -409,6 +409,8 @@ static void answers_to_other_requests_are_noticed(void **state)
         {BE_SET, "STOREDX\r\n"},
         {BE_CAS, "DELETED\r\n"},
         {BE_GET, "EN kother\r\n"},
+        {BE_GET, "EN junk\r\n"},
+        {BE_FETCH, "EN kfruit f0\r\n"},
         {BE_GET, "VA 1 kfruit c1 t1 f4294967296\r\na\r\n"},
         {BE_INCR, "STORED\r\n"},
         {BE_INCR, "NOT_STORED\r\n"},
@@ -448,30 +450,70 @@ static void lines_are_answered_as_their_verbs_are(void **state)
     assert_false(fits(&flush, "STORED\r\n"));
 }
 
+/* The form of a meta command with flags of these letters. */
+static struct be_line_form meta_form(char meta, const char *letters)
+{
+    struct be_line_form form = {.meta = meta, .key = {"fruit", 5}, .opaque = {"42", 2}};
+    for (; *letters != '\0'; letters++) {
+        form.flags |= letter_bit(*letters);
+        form.key_is_base64 = form.key_is_base64 || *letters == 'b';
+    }
+    return form;
+}
+
+static bool meta_fits(char meta, const char *letters, const char *text)
+{
+    struct be_line_form form = meta_form(meta, letters);
+    return fits(&form, text);
+}
+
 static void meta_answers_name_what_was_asked(void **state)
 {
     (void)state;
-    static const struct be_line_form
-        bare = {.meta = 'g'},
-        set = {.meta = 's'}, named = {.meta = 'g', .key = {"fruit", 5}, .opaque = {"42", 2}},
-        base64 = {.meta = 'g', .key_is_base64 = true, .key = {"ZnJ1aXQ=", 8}},
-        blank = {.meta = 'g', .key_is_base64 = true, .key = {"aGFzIGJsYW5r", 12}};
-    assert_true(fits(&bare, "VA 1 f0 t-1\r\na\r\n") && fits(&bare, "HD\r\n"));
-    assert_true(fits(&bare, "EN\r\n") && fits(&bare, "CLIENT_ERROR x\r\n"));
-    assert_false(fits(&bare, "NF\r\n") || fits(&bare, "STORED\r\n") || fits(&bare, "MN\r\n"));
-    assert_false(fits(&bare, "VA 1 kfruit\r\na\r\n") || fits(&bare, "HD O42\r\n"));
-    assert_false(fits(&bare, "VA 1 fx\r\na\r\n") || fits(&bare, "HD c18446744073709551616\r\n"));
-    assert_true(fits(&set, "HD\r\n") && fits(&set, "EX\r\n") && fits(&set, "NS c1\r\n"));
-    assert_false(fits(&set, "VA 1\r\na\r\n") || fits(&set, "EN\r\n"));
-    assert_true(fits(&named, "VA 1 O42 kfruit\r\na\r\n") && fits(&named, "EN\r\n"));
-    assert_false(fits(&named, "HD kfruit\r\n") || fits(&named, "HD O42\r\n"));
-    assert_false(fits(&named, "HD kfruit O43\r\n") || fits(&named, "HD kapple O42\r\n"));
-    assert_false(fits(&named, "EN O41\r\n"));
-    assert_true(fits(&base64, "HD kZnJ1aXQ= b\r\n") && fits(&base64, "HD kfruit b\r\n") == false);
+    struct be_line_form base64 = meta_form('g', "kb"), blank = meta_form('g', "kb"),
+                        value = meta_form('g', "kbvf");
+    base64.key = SLICE_LIT("ZnJ1aXQ=");
+    blank.key = value.key = SLICE_LIT("aGFzIGJsYW5r");
+    assert_true(meta_fits('g', "", "HD\r\n") && meta_fits('g', "", "CLIENT_ERROR x\r\n"));
+    assert_false(meta_fits('g', "", "NF\r\n") || meta_fits('g', "", "STORED\r\n"));
+    assert_false(meta_fits('g', "", "MN\r\n") || meta_fits('n', "", "HD\r\n"));
+    assert_false(meta_fits('g', "", "HD kfruit\r\n") || meta_fits('g', "", "HD O42\r\n"));
+    assert_true(meta_fits('g', "kvO", "VA 1 O42 kfruit\r\na\r\n"));
+    assert_true(meta_fits('g', "kvO", "EN\r\n") && meta_fits('g', "kvO", "EN kfruit O42\r\n"));
+    assert_false(meta_fits('g', "kO", "HD kfruit\r\n") || meta_fits('g', "kO", "HD O42\r\n"));
+    assert_false(meta_fits('g', "kO", "HD kfruit O43\r\n"));
+    assert_false(meta_fits('g', "kO", "HD kapple O42\r\n"));
+    assert_false(meta_fits('g', "kO", "EN O41\r\n") || meta_fits('g', "", "EN kfruit\r\n"));
+    assert_true(fits(&base64, "HD kZnJ1aXQ= b\r\n") && !fits(&base64, "HD kfruit b\r\n"));
     assert_true(fits(&base64, "HD kfruit\r\n")); /* it was stored as it is */
     assert_false(fits(&base64, "HD kYXBwbGU= b\r\n") || fits(&base64, "HD\r\n"));
-    assert_true(fits(&blank, "VA 0 khas blank f0 W\r\n\r\n") && fits(&blank, "HD khas blank\r\n"));
+    assert_true(fits(&value, "VA 0 khas blank f0 W\r\n\r\n") && fits(&blank, "HD khas blank\r\n"));
     assert_false(fits(&blank, "HD khas\r\n") || fits(&blank, "HD khas blanks\r\n"));
+}
+
+static void meta_answers_tell_what_was_asked(void **state)
+{
+    (void)state;
+    assert_true(meta_fits('g', "vft", "VA 1 f0 t-1\r\na\r\n"));
+    assert_true(meta_fits('g', "cfhlst", "HD f0 c2 s2 t-1 h1 l0 Z X\r\n"));
+    assert_true(meta_fits('g', "TNt", "HD t30 W\r\n"));
+    /* With a value where none was asked for, or without one. */
+    assert_false(meta_fits('g', "v", "HD\r\n") || meta_fits('g', "", "VA 1\r\na\r\n"));
+    assert_false(meta_fits('a', "v", "HD\r\n") || meta_fits('a', "", "VA 1\r\n5\r\n"));
+    /* Without what was asked for, or with what was not. */
+    assert_false(meta_fits('g', "vf", "VA 1\r\na\r\n") || meta_fits('g', "h", "HD\r\n"));
+    assert_false(meta_fits('g', "", "HD f0\r\n") || meta_fits('g', "t", "HD t1 l0\r\n"));
+    assert_false(meta_fits('g', "f", "HD fx\r\n") || meta_fits('g', "l", "HD lx\r\n"));
+    assert_false(meta_fits('g', "c", "HD c18446744073709551616\r\n"));
+    /* A miss has nothing to tell. */
+    assert_true(meta_fits('g', "vf", "EN\r\n"));
+    assert_false(meta_fits('g', "v", "EN junk\r\n") || meta_fits('g', "f", "EN f0\r\n"));
+    assert_true(meta_fits('s', "c", "HD c1\r\n") && meta_fits('s', "", "EX\r\n"));
+    assert_true(meta_fits('s', "v", "HD\r\n")); /* memcached takes it for nothing */
+    assert_true(meta_fits('s', "cO", "NS c0 O42\r\n") && meta_fits('d', "k", "NF kfruit\r\n"));
+    assert_false(meta_fits('s', "", "NS junk\r\n") || meta_fits('d', "", "NF junk\r\n"));
+    assert_false(meta_fits('s', "", "VA 1\r\na\r\n") || meta_fits('s', "", "EN\r\n"));
+    assert_true(meta_fits('a', "tcv", "VA 1 t-1 c8\r\n5\r\n") && meta_fits('a', "tc", "NF\r\n"));
 }
 
 int main(void)
@@ -494,6 +536,7 @@ int main(void)
         cmocka_unit_test(answers_to_other_requests_are_noticed),
         cmocka_unit_test(lines_are_answered_as_their_verbs_are),
         cmocka_unit_test(meta_answers_name_what_was_asked),
+        cmocka_unit_test(meta_answers_tell_what_was_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -253,10 +253,10 @@ def test_answers_that_nobody_asked_for_end_the_connection(start_daemon, start_fa
     def behave(fake, sock):
         for line, _ in fake.requests(sock):
             number = line.split()[1][3:]
-            named = b" kkey" + number if b" k " in line else b""
-            sock.sendall(b"VA %d%s f0\r\n%s\r\n" % (len(number), named, number))
+            flags = b" kkey" + number + b" f0" if b" k " in line else b""
+            sock.sendall(b"VA %d%s\r\n%s\r\n" % (len(number), flags, number))
             if fake.connections < 4:
-                sock.sendall(b"VA 5%s f0\r\nwrong\r\n" % named)
+                sock.sendall(b"VA 5%s\r\nwrong\r\n" % flags)
 
     fake = start_fake(behave)
     daemon = start_daemon([fake], config=CONFIG)
@@ -273,7 +273,7 @@ def test_answers_that_nobody_asked_for_end_the_connection(start_daemon, start_fa
                 assert error_of(fake, line) is not None
             time.sleep(0.01)
         assert right > 0
-        assert wait_until("it is good", lambda: conn.cmd("mg key7 v") == b"VA 1 f0")
+        assert wait_until("it is good", lambda: conn.cmd("mg key7 v") == b"VA 1")
 
 
 def test_errors_of_the_server_pass_through(start_daemon, start_fake):

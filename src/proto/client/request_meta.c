@@ -85,29 +85,27 @@ static bool take_flag(struct slice token, struct meta_flags *flags, struct reque
             flags->mode = *value.p;
         }
         return true;
-    case 'k':
-        out->names_key = true;
-        return true;
     case 'O':
         out->opaque = value;
         flags->opaque_long = token.len > OPAQUE_BYTES_MAX;
         return true;
     default:
-        return memchr("stcfvhulIPLx", *token.p, 12) != NULL;
+        return memchr("kstcfvhulIPLx", *token.p, 13) != NULL;
     }
 }
 
 static void take_flags(struct slice args, struct meta_flags *flags, struct request *out)
 {
-    uint64_t seen[2] = {0, 0};
+    uint64_t seen[2] = {0, 0}; /* letters are in the second */
     struct slice token;
     while (token_next(&args, &token)) {
         unsigned char letter = (unsigned char)*token.p;
-        if (letter >= 127 || (seen[letter >> 6] >> (letter & 63) & 1) != 0) {
+        if (letter >= 127 || (seen[letter >> 6] & letter_bit(*token.p)) != 0) {
             fault(flags, SLICE_LIT("CLIENT_ERROR duplicate flag\r\n"));
             return;
         }
-        seen[letter >> 6] |= UINT64_C(1) << (letter & 63);
+        seen[letter >> 6] |= letter_bit(*token.p);
+        out->meta_flags = seen[1];
         if (!take_flag(token, flags, out)) {
             fault(flags, SLICE_LIT("CLIENT_ERROR invalid flag\r\n"));
             return;
@@ -134,7 +132,7 @@ static bool take_key(const struct request_line *line, struct request *out)
     }
     out->args = rest;
     out->arg_count = count_words(rest);
-    out->names_key = false;
+    out->meta_flags = 0;
     out->opaque = SLICE_NONE;
     return true;
 }

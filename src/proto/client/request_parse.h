@@ -63,7 +63,7 @@ struct request {
     bool noreply;     /* classic noreply */
     bool quiet;       /* meta flag q */
     bool base64;      /* meta flag b: key is encoded */
-    bool names_key;   /* SHAPE_META, SHAPE_META_SET: flag k, the answer is to name the key */
+    uint64_t meta_flags; /* SHAPE_META, SHAPE_META_SET: their letters, see letter_bit */
     struct slice opaque; /* the same: what follows flag O, which the answer repeats; or empty */
     bool has_data;
     struct slice data;      /* the data block without its line end */

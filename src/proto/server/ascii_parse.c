@@ -133,13 +133,9 @@ static bool read_ttl(struct slice digits, int64_t *ttl_s)
 
 /* --- meta lines --- */
 
-/* Words of a meta line by their letters, as bits. */
-#define WORD(letter) (UINT32_C(1) << ((letter) - 'a'))
-#define WORD_CAPITAL_O (UINT32_C(1) << 31)
-
 /* What the words of a meta line say. */
 struct meta_words {
-    uint32_t seen;
+    uint64_t seen; /* their letters */
     struct slice key, opaque;
 };
 
@@ -153,8 +149,7 @@ static bool read_word(struct slice word, struct meta_words *words, struct be_rep
         break;
     case 'O':
         words->opaque = text;
-        words->seen |= WORD_CAPITAL_O;
-        return true;
+        break;
     case 'c':
         if (!slice_to_u64(text, &reply->cas)) {
             return false;
@@ -176,12 +171,16 @@ static bool read_word(struct slice word, struct meta_words *words, struct be_rep
             return false;
         }
         break;
-    case 'b':
+    case 'h':
+    case 'l':
+        if (!slice_to_u64(text, &n)) {
+            return false;
+        }
         break;
     default:
-        return true; /* flags that later versions may add unasked */
+        break;
     }
-    words->seen |= WORD(word.p[0]);
+    words->seen |= letter_bit(word.p[0]);
     return true;
 }
 
@@ -206,7 +205,7 @@ static bool read_words(struct slice text, struct slice plain, struct meta_words 
         }
         if (UNLIKELY(is_key_itself(text, plain))) {
             words->key = slice_make(text.p + 1, plain.len);
-            words->seen |= WORD('k');
+            words->seen |= letter_bit('k');
             (void)slice_take(&text, plain.len + 1);
             continue;
         }
@@ -235,7 +234,7 @@ static RARE bool same_decoded_key(struct slice said, bool said_base64, struct sl
 
 static inline bool names_key(const struct meta_words *words, struct slice asked, bool asked_base64)
 {
-    bool said_base64 = (words->seen & WORD('b')) != 0;
+    bool said_base64 = (words->seen & letter_bit('b')) != 0;
     return (said_base64 == asked_base64 && slice_equal(words->key, asked)) ||
            ((said_base64 || asked_base64) &&
             same_decoded_key(words->key, said_base64, asked, asked_base64));
@@ -258,23 +257,32 @@ static bool is_code(struct slice line, const char *code)
            (line.len == 2 || line.p[2] == ' ');
 }
 
-static uint32_t words_asked(const struct be_operation *op)
+static uint64_t letters(const char *of)
+{
+    uint64_t set = 0;
+    for (; *of != '\0'; of++) {
+        set |= letter_bit(*of);
+    }
+    return set;
+}
+
+static uint64_t words_asked(const struct be_operation *op)
 {
     switch (op->verb) {
     case BE_GET:
-        return WORD('k') | WORD('f') | WORD('c') | WORD('t');
+        return letters("kfct");
     case BE_SIZE:
-        return WORD('k') | WORD('s') | WORD('c');
+        return letters("ksc");
     case BE_TIME:
-        return WORD('k') | WORD('t') | WORD('c');
+        return letters("ktc");
     case BE_PROBE:
-        return WORD('k');
+        return letters("k");
     default:
-        return WORD('k') | WORD('f') | (op->asks_cas ? WORD('c') : 0);
+        return letters(op->asks_cas ? "kfc" : "kf");
     }
 }
 
-/* Some memcacheds name the key of a miss, too. */
+/* Some memcacheds name the key of a miss, too, and none says more. */
 static int read_miss(const struct be_operation *op, struct be_reply *reply)
 {
     struct meta_words words;
@@ -282,7 +290,8 @@ static int read_miss(const struct be_operation *op, struct be_reply *reply)
     reply->status = BE_MISS;
     return reply->line.len == 2 ||
                    (read_words(words_of(reply), SLICE_NONE, &words, &numbers) &&
-                    ((words.seen & WORD('k')) == 0 || names_key(&words, op->key, false)))
+                    (words.seen & ~letters("kb")) == 0 &&
+                    ((words.seen & letter_bit('k')) == 0 || names_key(&words, op->key, false)))
                ? 0
                : -1;
 }
@@ -300,7 +309,7 @@ static int read_mg(const struct be_operation *op, struct be_reply *reply)
     reply->ttl_s = -1;
     reply->status = BE_HIT;
     reply->size_bytes = reply->value.len;
-    uint32_t asked = words_asked(op);
+    uint64_t asked = words_asked(op);
     return read_words(words_of(reply), SLICE_NONE, &words, reply) &&
                    (words.seen & asked) == asked && names_key(&words, op->key, false)
                ? 0
@@ -531,6 +540,23 @@ static const char *codes_of(char meta)
     }
 }
 
+/* What `mg` and `ma` have found has a value if and only if that was asked for. `mg` answers all
+ * that was asked for, and nothing more but what cannot be asked for: W, X, Z and what later
+ * versions may add. Where nothing was found, the answer says no more than which request it is for;
+ * where something else failed, it may have numbers. */
+static bool tells_what_was_asked(const struct be_line_form *form, const struct be_reply *reply,
+                                 uint64_t seen, bool found)
+{
+    uint64_t numbers = letters("cfhlst");
+    if (!found) {
+        return (seen & ~letters("kbO")) == 0 ||
+               (!is_code(reply->line, "EN") && (seen & ~(letters("kbO") | numbers)) == 0);
+    }
+    bool has_right_value = reply->has_value == ((form->flags & letter_bit('v')) != 0);
+    return form->meta == 'g' ? has_right_value && ((seen ^ form->flags) & numbers) == 0
+                             : form->meta != 'a' || has_right_value;
+}
+
 /* An answer names the key and the opaque if and only if the request wants that; where nothing was
  * found, some memcacheds do not. */
 static bool meta_fits(const struct be_line_form *form, const struct be_reply *reply)
@@ -545,21 +571,24 @@ static bool meta_fits(const struct be_line_form *form, const struct be_reply *re
         return false;
     }
     if (form->meta == 'e' || form->meta == 'n') {
-        return true; /* words of other kinds */
+        return form->meta == 'e' || reply->line.len == 2; /* ME has words of other kinds */
     }
     char decoded[KEY_BYTES_MAX];
     struct slice plain = SLICE_NONE;
-    if (form->key_is_base64) {
+    uint64_t names = letters("kO");
+    if (form->key_is_base64 && (form->flags & letter_bit('k')) != 0) {
         plain = slice_make(decoded, key_decode_base64(form->key, decoded));
     }
     if (!read_words(words_of(reply), plain, &words, &numbers)) {
         return false;
     }
     bool found = reply->has_value || is_code(reply->line, "HD");
-    bool key = (words.seen & WORD('k')) != 0, opaque = (words.seen & WORD_CAPITAL_O) != 0;
-    return (key ? form->key.len > 0 && names_key(&words, form->key, form->key_is_base64)
-                : form->key.len == 0 || !found) &&
-           (opaque ? slice_equal(words.opaque, form->opaque) : form->opaque.len == 0 || !found);
+    return (words.seen & names & ~form->flags) == 0 &&
+           (!found || (form->flags & names & ~words.seen) == 0) &&
+           ((words.seen & letter_bit('k')) == 0 ||
+            names_key(&words, form->key, form->key_is_base64)) &&
+           ((words.seen & letter_bit('O')) == 0 || slice_equal(words.opaque, form->opaque)) &&
+           tells_what_was_asked(form, reply, words.seen, found);
 }
 
 static bool is_right_answer(const struct be_operation *op, struct be_reply *reply)

@@ -157,8 +157,9 @@ struct be_operation {
         char meta;         /* the second letter of a meta command, or 0 */
         enum be_verb like; /* 0: the line is answered as this operation is, or, BE_LINE, by OK */
         bool key_is_base64;
-        struct slice key;    /* what the answer names as its key; empty: it names none */
-        struct slice opaque; /* the same of its opaque */
+        uint64_t flags;      /* of a meta command: their letters, see letter_bit */
+        struct slice key;    /* what the answer names with flag k */
+        struct slice opaque; /* what it repeats with flag O */
     } form;
 };
 

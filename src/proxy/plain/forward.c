@@ -122,7 +122,8 @@ static void expect_meta(struct exchange *x, const struct request *r)
 {
     x->op.form = (struct be_line_form){.meta = r->verb->text.p[1],
                                        .key_is_base64 = r->base64,
-                                       .key = r->names_key ? r->key : SLICE_NONE,
+                                       .flags = r->meta_flags,
+                                       .key = r->key,
                                        .opaque = r->opaque};
 }
 
