@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "dialect/paired/paired.h"
 #include "dialect/shared/work.h"
 #include "list/change/forget.h"
 #include "list/change/interleaved.h"
@@ -33,6 +34,9 @@ static bool pair_carries(const struct sim_world *w, const struct message *m,
     struct slice key = flight_key(&m->flight);
     (void)format_list(&w->format, key, &part, &number);
     bool blind = work->lane == LANE_ADD || work->lane == LANE_DELETE;
+    if (!blind && m->flight.request.tag == PAIRED_TAG_BEGIN) {
+        return false;
+    }
     return blind || (call->verb != LIST_COMPACT && part == FORMAT_ADDS &&
                      ((struct sim_call *)call->owner)->applied == 0);
 }

@@ -384,30 +384,87 @@ static void test_an_addition_without_room_is_seen_by_an_lpurge(void **state)
     expect_done(t, call, LIST_OK);
 }
 
+static struct list_call *submit_to_a_pair(struct test *t, enum list_verb verb)
+{
+    static const struct slice item = {"new", 3};
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_PAIRED;
+    struct list_call *call = submit(t, 0, verb, &t->writer);
+    call->items = &item;
+    call->item_count = verb == LIST_SET;
+    return call;
+}
+
+/* NULL: the item is missing. */
+static void answer_look_at_pair(struct test *t, const char *adds, const char *deletes)
+{
+    enum be_status there = adds == NULL ? BE_MISS : BE_HIT;
+    answer_key(t, "follow-key", there, adds);
+    answer_key(t, "unfollow-key", deletes == NULL ? BE_MISS : BE_HIT, deletes);
+    rig_answer(&t->rig, take_request(t, BE_SIZE), there, adds, -1);
+}
+
+/* Adds to the deletions what the engine appends to them. */
+static void store_mark(struct test *t, char *deletes, size_t size)
+{
+    struct be_request *mark = take_request(t, BE_APPEND);
+    size_t len = strlen(deletes);
+    (void)snprintf(deletes + len, size - len, "%.*s", SLICE_ARGS(mark->value));
+    rig_answer(&t->rig, mark, BE_STORED, NULL, -1);
+}
+
 /* An ldrop may remove the item that holds the mark before these additions come: a client by hand
  * would take the mark for an item. Nothing is pending, so none is needed. */
 static void test_an_lset_of_a_pair_without_additions_leaves_no_mark(void **state)
 {
     struct test *t = *state;
-    char deletes[64];
-    t->rig.config->lists[0].migrate = MIGRATE_NO;
-    t->rig.config->lists[0].dialect = DIALECT_PAIRED;
-    struct list_call *call = submit(t, 0, LIST_SET, &t->writer);
-    static const struct slice item = {"new", 3};
-    call->items = &item;
-    call->item_count = 1;
-    answer_key(t, "follow-key", BE_HIT, "old,");
-    answer_key(t, "unfollow-key", BE_HIT, "old,");
-    rig_answer(&t->rig, take_request(t, BE_SIZE), BE_HIT, "old,", -1);
-    struct be_request *mark = take_request(t, BE_APPEND);
-    (void)snprintf(deletes, sizeof deletes, "%.*s", SLICE_ARGS(mark->value));
-    rig_answer(&t->rig, mark, BE_STORED, NULL, -1);
-    answer_key(t, "follow-key", BE_MISS, NULL); /* another proxy has folded and drops it */
-    answer_key(t, "unfollow-key", BE_HIT, deletes);
-    rig_answer(&t->rig, take_request(t, BE_SIZE), BE_MISS, NULL, -1);
+    char deletes[64] = "";
+    struct list_call *call = submit_to_a_pair(t, LIST_SET);
+    answer_look_at_pair(t, "old,", "old,");
+    store_mark(t, deletes, sizeof deletes);
+    answer_look_at_pair(t, NULL, deletes); /* another proxy has folded and drops it */
     struct be_request *add = take_request(t, BE_ADD);
     assert_true(slice_equal(add->value, SLICE_LIT("new,")));
     rig_answer(&t->rig, add, BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_OK);
+}
+
+/* Where deletions are pending a mark is needed. An ADD of it would be stored, too, when others have
+ * made, folded and removed additions meanwhile, and with them the mark. */
+static void test_additions_with_a_mark_are_written_over_an_item_that_is_there(void **state)
+{
+    struct test *t = *state;
+    char deletes[64] = "old,";
+    struct list_call *call = submit_to_a_pair(t, LIST_SET);
+    answer_look_at_pair(t, NULL, deletes);
+    store_mark(t, deletes, sizeof deletes);
+    answer_look_at_pair(t, NULL, deletes);
+    struct be_request *add = take_request(t, BE_ADD);
+    assert_int_equal(add->value.len, 0);
+    rig_answer(&t->rig, add, BE_STORED, NULL, -1);
+    answer_look_at_pair(t, "", deletes);
+    struct be_request *cas = take_request(t, BE_CAS);
+    assert_true(slice_starts_with(cas->value, SLICE_LIT("new,@")));
+    rig_answer(&t->rig, cas, BE_STORED, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_OK);
+    rig_answer(&t->rig, take_request(t, BE_CAS), BE_STORED, NULL, -1); /* cuts the deletions */
+    answer_look_at_pair(t, "new,", "");
+}
+
+/* Another proxy may have folded since, by a mark that would go with the additions: its deletions
+ * would count again. */
+static void test_an_ldrop_of_a_pair_removes_the_additions_that_it_has_read(void **state)
+{
+    struct test *t = *state;
+    struct list_call *call = submit_to_a_pair(t, LIST_DROP);
+    answer_look_at_pair(t, "old,", NULL);
+    rig_answer(&t->rig, take_request(t, BE_CAS_DELETE), BE_EXISTS, NULL, -1);
+    rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "follow-key"), BE_MISS, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    answer_key(t, "unfollow-key", BE_MISS, NULL);
+    rig_answer(&t->rig, take_request(t, BE_SIZE), BE_MISS, NULL, -1);
     (void)engine_run(t->rig.engine, t->rig.now);
     expect_done(t, call, LIST_OK);
 }
@@ -442,6 +499,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_an_lset_of_a_pair_without_additions_leaves_no_mark,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_additions_with_a_mark_are_written_over_an_item_that_is_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_an_ldrop_of_a_pair_removes_the_additions_that_it_has_read, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,9 @@
  * When two proxies fold at once, the slower one's CAS in step 2 fails; it looks again, finds the
  * other one's mark, and takes what stands behind it. A late step 3 fails, or cuts off what a
  * folding since has taken into account. lset and ldrop do step 2 with other items, or with none;
- * ldrop then removes both items, the first one before the second.
+ * ldrop then removes both items, the first one before the second, each as it was read. Additions
+ * with a mark are always written by CAS, over an empty item if there was none: an ADD could come
+ * behind another proxy's folding and ldrop, which have removed the mark.
  *
  * A look is right when the additions were the same before and after the deletions were read. In a
  * list that changes faster than that, it is enough that the additions were read before the
@@ -62,7 +64,14 @@ struct paired_work {
     bool marked;                    /* if it has */
     bool folded;                    /* step 2 is done */
     size_t cut_at;                  /* bytes of deletions that do not count any more */
-    enum paired_step { PAIR_DONE, PAIR_MARK, PAIR_ADDS, PAIR_CUT, PAIR_REMOVE } step; /* the last */
+    enum paired_step {
+        PAIR_DONE,
+        PAIR_MARK,
+        PAIR_BEGIN,
+        PAIR_ADDS,
+        PAIR_CUT,
+        PAIR_REMOVE
+    } step; /* the last */
 };
 
 static struct paired_work *paired_own(const struct work *w)
@@ -381,6 +390,23 @@ static void write_rest(struct engine *e, struct work *w, size_t at)
     block_unref(&text);
 }
 
+static void write_nothing(struct engine *e, struct work *w)
+{
+    struct block *nothing = block_new(16);
+    part_write(e, &w->op, &w->parts[ADDS], nothing, PAIRED_TAG_BEGIN);
+    block_unref(&nothing);
+}
+
+static enum progress begin_additions(struct engine *e, struct work *w, const struct op_event *event)
+{
+    struct co *co = &w->op.co;
+    CO_BEGIN(co);
+    write_nothing(e, w);
+    CO_AWAIT(co, "adding an item for the folded additions");
+    w->conflict = !work_written(e, w, event);
+    CO_END(co);
+}
+
 static enum progress append_mark(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -431,17 +457,17 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
     CO_END(co);
 }
 
-/* Removes the additions first, since no deletion counts any more. Once they are emptied, they are
- * removed only as they were read: later additions stay, and so do the deletions. */
+/* Removes the additions first, since no deletion counts any more: as they were read, or it would
+ * take away a mark that another proxy has folded by, and its deletions would count again. */
 static enum progress remove_both(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (w->parts[ADDS].state == PART_THERE) {
-        if (paired_own(w)->folded) {
-            part_remove(e, &w->op, &w->parts[ADDS], 0);
-        } else {
+        if (is_unread(w)) {
             part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
+        } else {
+            part_remove(e, &w->op, &w->parts[ADDS], 0);
         }
         CO_AWAIT(co, "removing the additions");
         bool gone = event->status == BE_DELETED || event->status == BE_NOT_FOUND;
@@ -475,6 +501,8 @@ static enum progress take_step(struct engine *e, struct work *w, const struct op
         return append_mark(e, w, event);
     case PAIR_CUT:
         return cut_deletions(e, w, event);
+    case PAIR_BEGIN:
+        return begin_additions(e, w, event);
     case PAIR_ADDS:
         return fold_additions(e, w, event);
     case PAIR_REMOVE:
@@ -489,7 +517,10 @@ static void choose_step(struct work *w)
     struct pair pair;
     read_pair(w, &pair);
     paired_own(w)->cut_at = pair.cut;
-    paired_own(w)->step = next_step(w, &pair);
+    enum paired_step step = next_step(w, &pair);
+    bool there = w->parts[ADDS].state == PART_THERE;
+    bool begins = step == PAIR_ADDS && !there && usable_mark(w, &pair).len > 0;
+    paired_own(w)->step = begins ? PAIR_BEGIN : step;
     w->conflict = false;
 }
 

@@ -4,6 +4,9 @@
 
 #include "dialect/shared/dialect.h"
 
+/* Of the write that only makes an item for additions. */
+#define PAIRED_TAG_BEGIN 1
+
 extern const struct dialect dialect_paired;
 
 #endif
