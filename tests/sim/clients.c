@@ -21,8 +21,9 @@ static enum list_verb choose_blind(struct client *client)
         static const enum list_verb refused[] = {LIST_ADDX, LIST_DELX, LIST_CREATE};
         return refused[n];
     }
-    if (n < 10 && p->drops) {
-        return n < 8 ? LIST_SET : LIST_DROP;
+    uint64_t sets = p->drops > 1 ? 100 : 8, drops = p->drops > 1 ? 100 : 2;
+    if (n < sets + drops && p->drops > 0) {
+        return n < sets ? LIST_SET : LIST_DROP;
     }
     if (p->dialect == DIALECT_RING || rng_below(&client->rng, 100) < p->growth) {
         return LIST_ADD;
@@ -56,6 +57,9 @@ static enum list_verb choose_verb(struct client *client)
     uint64_t n = rng_below(&client->rng, 100);
     if (client->proxy->world->p.only_adds) {
         return LIST_ADD;
+    }
+    if (client->proxy->world->p.in_turns && n < 75) {
+        return n < 25 ? LIST_ADD : n < 45 ? LIST_DEL : LIST_HAS;
     }
     if (n < 60) {
         return choose_change(client);
@@ -120,7 +124,8 @@ struct sim_call *call_new(struct sim_world *w, enum list_verb verb, unsigned lis
         .form = LIST_FORM_JOINED,
         .key = slice_of(call->key),
         .items = call->items,
-        .wants_version = true,
+        /* Of a ring, that takes all slots. */
+        .wants_version = w->p.dialect != DIALECT_RING || call->number % 8 == 0,
         .owner = call,
     };
     chain_init(&call->call.answer);
@@ -216,6 +221,11 @@ static void choose_range(struct client *client, struct sim_call *call)
     uint64_t items = client->proxy->world->p.items;
     call->call.from = (int64_t)rng_below(&client->rng, 2 * items + 1) - (int64_t)items;
     call->call.to = (int64_t)rng_below(&client->rng, 2 * items + 1) - (int64_t)items;
+    if (client->proxy->world->p.dialect == DIALECT_RING && call->number % 2 == 0) {
+        /* A few of the newest entries, some of which are not written yet. */
+        call->call.from = call->call.from < 0 ? 0 : call->call.from % 3;
+        call->call.to = call->call.from + (call->call.to < 0 ? -call->call.to : call->call.to) % 6;
+    }
 }
 
 void client_plan(struct client *client)

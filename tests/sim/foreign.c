@@ -172,8 +172,8 @@ static enum list_verb choose_verb(struct rng *rng)
                                            LIST_GET, LIST_HAS,  LIST_RANGE, LIST_COMPACT, LIST_STAT,
                                            LIST_LEN, LIST_ADDX, LIST_DELX};
     uint64_t n = rng_below(rng, 100);
-    if (n < 3) {
-        return n == 0 ? LIST_DROP : LIST_CREATE;
+    if (n < 6) {
+        return n < 4 ? LIST_DROP : LIST_CREATE;
     }
     enum list_verb verb = verbs[rng_below(rng, sizeof verbs / sizeof verbs[0])];
     return verb == LIST_RANGE && n % 2 == 0 ? LIST_REVRANGE : verb;

@@ -183,6 +183,8 @@ static void mix_hands(struct params *p)
                      p->dialect == DIALECT_PAIRED;
     rng_init_seed(&rng, p->seed * 49979687 + p->dialect);
     p->unclosed = delimited && rng_below(&rng, 2) == 0;
+    /* They have to meet each other's steps. */
+    p->drops += p->drops > 0 && rng_below(&rng, 4) == 0;
 }
 
 /* By an own draw, so that all other seeds stay as they were. */
@@ -342,6 +344,26 @@ static void mix_txs(struct params *p)
     }
 }
 
+/* By an own draw. */
+static void mix_turns(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 334214467);
+    if (p->dialect != DIALECT_NATIVE || p->only_adds || rng_below(&rng, 10) > 0) {
+        return;
+    }
+    p->in_turns = p->views = true;
+    p->lists = 1;
+    p->depth = 4;
+    p->items = p->items > 60 ? 60 : p->items;
+    p->growth = 0;
+    p->refuse = false; /* the list is there */
+    /* No list that expires, or has a cap, is changed in that way. */
+    p->expiry_s = p->touches = p->ttl_s = p->ttl_renew = p->faults[FAULT_EXPIRY] = 0;
+    p->max_items = p->txs = 0;
+    p->timed = p->leases = p->purges = false;
+}
+
 void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
 {
     struct rng rng;
@@ -372,6 +394,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_purges(p);
     mix_counts(p);
     mix_txs(p);
+    mix_turns(p);
 }
 
 /* ---- by name ---- */
@@ -409,6 +432,7 @@ static const struct param table[] = {
     PARAM_FROM(think_us, 1, 10000000),
     PARAM(way_us, 1000000),
     PARAM(only_adds, 1),
+    PARAM(in_turns, 1),
     PARAM(no_errors, 1),
     PARAM(far_server, 4),
     PARAM(fault_us, 100000000),
@@ -444,7 +468,7 @@ static const struct param table[] = {
     PARAM(hands, 8),
     PARAM(unclosed, 1),
     PARAM(foreign, FOREIGN_MAX),
-    PARAM(drops, 1),
+    PARAM(drops, 2),
     PARAM(compact_chance, 1000),
     PARAM(capacity, CAPACITY_MAX),
     PARAM(slot, FORMAT_SLOTS - 1),

@@ -77,6 +77,7 @@ struct params {
     uint64_t delay_us, think_us;
     uint64_t way_us;     /* what each way takes at least */
     bool only_adds;      /* clients ask for nothing but ladd */
+    bool in_turns;       /* most calls change a list and look into it in turns */
     bool no_errors;      /* each call must be answered well */
     unsigned far_server; /* its number and 1: all its delays are long; 0 = none */
     unsigned depth;      /* calls of one client under way */
@@ -101,7 +102,7 @@ struct params {
     unsigned hands;          /* clients without a proxy */
     bool unclosed;           /* they leave out the last delimiter, as they like */
     unsigned foreign;        /* lists under whose names others put values */
-    bool drops;              /* lset and ldrop are among the changes */
+    unsigned drops;          /* lset and ldrop are among the changes; 2: often */
     uint32_t compact_chance; /* as configured */
     uint32_t capacity;       /* of a ring */
     unsigned slot;           /* of a ring: which template */
