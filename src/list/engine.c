@@ -94,7 +94,7 @@ void engine_destroy(struct engine **slot)
     while (!STAILQ_EMPTY(&e->spare_requests)) {
         struct be_request *r = STAILQ_FIRST(&e->spare_requests);
         STAILQ_REMOVE_HEAD(&e->spare_requests, link);
-        free(r);
+        free(op_request_of(r));
     }
     lists_fini(&e->lists);
     timers_fini(&e->timers);
@@ -395,20 +395,21 @@ uint64_t engine_end_largest(struct engine *e, struct list_session *session, stru
 void engine_reply(struct engine *e, struct be_request *request, const struct be_reply *reply,
                   struct now now)
 {
+    const struct op_request *r = op_request_of(request);
     e->now = now;
-    if (request->expiry != NULL) {
-        expiry_reply(e, request, reply);
-    } else if (request->op == NULL) {
-        fetch_reply(e, request, reply);
-    } else if (request->list != NULL) {
-        held_reads_reply(e, request, reply);
+    if (r->expiry != NULL) {
+        expiry_reply(e, r, reply);
+    } else if (r->op == NULL) {
+        fetch_reply(e, r, reply);
+    } else if (r->list != NULL) {
+        held_reads_reply(e, r, reply);
     } else {
-        struct op_event event = {.tag = request->tag,
+        struct op_event event = {.tag = r->tag,
                                  .reply = reply,
                                  .status = reply->status,
                                  .text = reply->text,
-                                 .appended_bytes = request->appended_bytes};
-        op_deliver(e, request->op, &event);
+                                 .appended_bytes = r->appended_bytes};
+        op_deliver(e, r->op, &event);
     }
     request_free(e, &request);
 }

@@ -18,6 +18,7 @@
 #include "dialect/dialects.h"
 #include "liar.h"
 #include "list/core/cache.h"
+#include "list/core/op.h"
 #include "list/core/run_index.h"
 #include "list/engine.h"
 #include "several.h"
@@ -180,7 +181,7 @@ static void free_pending(struct world *w)
         struct be_request *r = STAILQ_FIRST(&w->pending);
         STAILQ_REMOVE_HEAD(&w->pending, link);
         block_unref(&r->block);
-        free(r);
+        free(op_request_of(r));
     }
 }
 

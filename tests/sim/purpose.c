@@ -104,7 +104,7 @@ static void find_tx(struct message *m, const struct op *op)
     }
 }
 
-static void find_purpose(struct message *m, struct op *op)
+static void find_purpose(struct message *m, struct op *op, uint64_t tag)
 {
     struct purpose *purpose = &m->purpose;
     struct list *list = op->list;
@@ -151,7 +151,7 @@ static void find_purpose(struct message *m, struct op *op)
     } else if (list->renewal == op || op->step == several_step) {
         purpose->kind = PURPOSE_COMPACT; /* nothing changes */
     } else if (list->forget == op) {
-        bool takes = m->flight.request.tag == FORGET_TAG_WRITE;
+        bool takes = tag == FORGET_TAG_WRITE;
         purpose->kind = takes ? PURPOSE_PURGE : PURPOSE_COMPACT;
         TAILQ_FOREACH(call, &list->active, active)
         {
@@ -160,7 +160,7 @@ static void find_purpose(struct message *m, struct op *op)
             }
         }
     } else if (list->put == op) {
-        bool publishes = m->flight.request.tag == PUT_TAG_PUBLISH;
+        bool publishes = tag == PUT_TAG_PUBLISH;
         purpose->kind = publishes ? PURPOSE_PUT : PURPOSE_COMPACT;
         TAILQ_FOREACH(call, &list->active, active)
         {
@@ -186,12 +186,13 @@ struct waiting {
     struct purpose purpose;
 };
 
-static void find_any(struct sim_world *w, struct message *m, struct op *op)
+static void find_any(struct sim_world *w, struct message *m, const struct op_request *request)
 {
+    struct op *op = request->op;
     if (w->p.dialect != DIALECT_NATIVE) {
         find_work(w, m, op);
     } else if (op != NULL) {
-        find_purpose(m, op);
+        find_purpose(m, op, request->tag);
     }
 }
 
@@ -228,7 +229,7 @@ void purposes_note(struct sim_proxy *p)
             x->request = r;
             TAILQ_INSERT_TAIL(&p->waiting, x, link);
             struct message m = {.proxy = p, .flight.request = *r};
-            find_any(p->world, &m, r->op);
+            find_any(p->world, &m, op_request_of(r));
             x->purpose = m.purpose;
         }
         x->seen = true;
@@ -253,7 +254,7 @@ void purpose_find(struct sim_world *w, struct message *m, const struct be_reques
         x->purpose.calls = NULL;
         waiting_free(m->proxy, x);
     } else {
-        find_any(w, m, r->op);
+        find_any(w, m, op_request_of(r));
     }
 }
 

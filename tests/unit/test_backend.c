@@ -18,17 +18,6 @@ struct outcome {
     char text[200];
 };
 
-static void on_done(void *arg, struct be_request *req, const struct be_reply *reply)
-{
-    struct outcome *o = (struct outcome *)(uintptr_t)req->tag;
-    (void)arg;
-    assert_false(o->done);
-    o->done = true;
-    o->reply = *reply;
-    snprintf(o->value, sizeof o->value, "%.*s", SLICE_ARGS(reply->value));
-    snprintf(o->text, sizeof o->text, "%s", reply->text != NULL ? reply->text : "");
-}
-
 /* Requests of one test. */
 #define REQUESTS_MAX 4
 
@@ -37,8 +26,28 @@ struct bench {
     struct backend *backend;
     struct pool *pools[1];
     struct be_request *requests[REQUESTS_MAX]; /* made by the test */
+    struct outcome *outcomes[REQUESTS_MAX];    /* of each */
     size_t request_count;
 };
+
+static struct outcome **outcome_of(struct bench *b, const struct be_request *req)
+{
+    size_t at = 0;
+    while (b->requests[at] != req) {
+        assert_true(++at < b->request_count);
+    }
+    return &b->outcomes[at];
+}
+
+static void on_done(void *arg, struct be_request *req, const struct be_reply *reply)
+{
+    struct outcome *o = *outcome_of(arg, req);
+    assert_false(o->done);
+    o->done = true;
+    o->reply = *reply;
+    snprintf(o->value, sizeof o->value, "%.*s", SLICE_ARGS(reply->value));
+    snprintf(o->text, sizeof o->text, "%s", reply->text != NULL ? reply->text : "");
+}
 
 static int setup(void **state)
 {
@@ -46,7 +55,7 @@ static int setup(void **state)
     fake_world_init(&b.world);
     fake_pool_create(&b.world);
     b.pools[0] = b.world.pool;
-    b.backend = backend_create(b.pools, 1, on_done, NULL);
+    b.backend = backend_create(b.pools, 1, on_done, &b);
     *state = &b;
     return 0;
 }
@@ -77,7 +86,7 @@ static struct be_request *make(struct bench *b, enum be_verb verb)
 static void submit(struct bench *b, struct be_request *req, struct outcome *o)
 {
     *o = (struct outcome){0};
-    req->tag = (uint64_t)(uintptr_t)o;
+    *outcome_of(b, req) = o;
     backend_submit(b->backend, req);
 }
 

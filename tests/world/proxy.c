@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "dialect/dialects.h"
+#include "list/core/op.h"
 #include "step.h"
 
 enum call_end call_end_of(const struct list_call *call)
@@ -47,7 +48,7 @@ void proxy_stop(struct proxy *p)
     TAILQ_FOREACH(f, &p->flights, link)
     {
         block_unref(&f->original->block);
-        free(f->original);
+        free(op_request_of(f->original));
         f->original = NULL;
     }
 }
@@ -67,7 +68,7 @@ struct flight *proxy_send(struct world *w, struct proxy *p, size_t size)
     f->original = r;
     f->server = (unsigned)(cluster_store(&w->cluster, be_placement(r)) - w->stores);
     f->epoch = p->epochs[f->server];
-    f->step = step_name(r->op);
+    f->step = step_name(op_request_of(r)->op);
     TAILQ_INSERT_TAIL(&p->flights, f, link);
     return f;
 }

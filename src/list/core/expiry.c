@@ -97,9 +97,9 @@ static struct be_request *request_of(struct engine *e, struct expiry *x, enum be
                                      uint64_t what)
 {
     struct be_request *r = request_new(e, x->op->list, verb);
-    r->op = x->op;
-    r->expiry = x;
-    r->tag = what;
+    op_request_of(r)->op = x->op;
+    op_request_of(r)->expiry = x;
+    op_request_of(r)->tag = what;
     x->due++;
     return r;
 }
@@ -480,7 +480,7 @@ static void take_item(const struct engine *e, struct expiry *x, const struct be_
     }
 }
 
-void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply)
+void expiry_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply)
 {
     struct expiry *x = request->expiry;
     bool written = request->tag == ASK_WRITE;

@@ -129,8 +129,8 @@ bool list_is_short_lived(const struct engine *e, const struct list *list, const 
  * writes them anew, so that they end with it, where the policy's format can say so. */
 void list_wish_for_end(struct engine *e, struct list *list, const struct life *life);
 
-/* Takes the reply to a request of this file's: one with be_request.expiry. */
-void expiry_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);
+/* Takes the reply to a request of this file's: one with op_request.expiry. */
+void expiry_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply);
 
 /* The writes that wait for the clock, one after the other: the first, or the one behind last; NULL
  * behind the last of them. For traces. */

@@ -8,10 +8,11 @@
 #define LIST_CORE_HELD_READS_H
 
 struct be_reply;
-struct be_request;
+struct op_request;
 struct engine;
 
-/* Takes the reply to a read of a head (be_request.list): hands it to its operation, or holds it. */
-void held_reads_reply(struct engine *e, struct be_request *request, const struct be_reply *reply);
+/* Takes the reply to a read of a head (op_request.list): hands it to its operation, or holds it. */
+void held_reads_reply(struct engine *e, const struct op_request *request,
+                      const struct be_reply *reply);
 
 #endif

@@ -201,15 +201,18 @@ const char *op_waiting(const struct engine *e, const struct list *list)
 
 struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb)
 {
+    struct op_request *made;
     struct be_request *r = STAILQ_FIRST(&e->spare_requests);
     if (r != NULL) {
         STAILQ_REMOVE_HEAD(&e->spare_requests, link);
         e->spare_request_count--;
+        made = op_request_of(r);
     } else {
-        r = malloc(sizeof *r + e->request_room);
-        CHECK(r != NULL);
+        made = malloc(sizeof *made + e->request_room);
+        CHECK(made != NULL);
+        r = &made->be;
     }
-    memset(r, 0, offsetof(struct be_request, key));
+    memset(made, 0, offsetof(struct op_request, be.key));
     r->verb = verb;
     r->pool_index = list->policy->pool_index;
     r->durable = be_changes(verb);
@@ -227,7 +230,7 @@ void request_free(struct engine *e, struct be_request **slot)
         STAILQ_INSERT_HEAD(&e->spare_requests, r, link);
         e->spare_request_count++;
     } else {
-        free(r);
+        free(op_request_of(r));
     }
 }
 
@@ -244,8 +247,8 @@ void op_prepare(struct op *op, struct be_request *r, struct block *value, uint64
         r->block = block_ref(value);
         r->value = slice_make(value->data, value->used);
     }
-    r->op = op;
-    r->tag = tag;
+    op_request_of(r)->op = op;
+    op_request_of(r)->tag = tag;
     r->told_unknown = &op->told_unknown;
     if (r->verb >= BE_ADD) {
         op->has_written = true;
@@ -267,7 +270,7 @@ static struct be_request *head_request_of(struct engine *e, const struct list *l
 {
     struct be_request *r = request_new(e, list, verb);
     r->key_len = r->placement_len = head_key(r->key, list_key(list));
-    r->appended_bytes = list->appended_total;
+    op_request_of(r)->appended_bytes = list->appended_total;
     return r;
 }
 
@@ -295,7 +298,8 @@ static struct be_request *head_read_of(struct engine *e, const struct list *list
 {
     struct be_request *r = head_request_of(e, list, BE_GET);
     metric_inc(e->metrics, METRIC_list_head_reads);
-    r->list = (struct list *)list; /* its operation keeps it until the answer is there */
+    /* Its operation keeps it until the answer is there. */
+    op_request_of(r)->list = (struct list *)list;
     return r;
 }
 
@@ -307,7 +311,7 @@ void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint6
 void emit_get_raw_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
 {
     struct be_request *r = head_read_of(e, list);
-    r->is_raw = true;
+    op_request_of(r)->is_raw = true;
     op_send(e, op, r, NULL, tag);
 }
 
@@ -321,7 +325,7 @@ void emit_get_again(struct engine *e, struct op *op, const struct list *list, ui
                     uint8_t rounds)
 {
     struct be_request *r = head_read_of(e, list);
-    r->rounds = rounds;
+    op_request_of(r)->rounds = rounds;
     op_prepare(op, r, NULL, tag);
     op->outstanding--; /* as one answer it counts already */
     op->due--;

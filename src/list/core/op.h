@@ -112,6 +112,25 @@ uint64_t op_backoff_end_us(struct engine *e, uint64_t unit_us, unsigned conflict
 /* The name of the step that the oldest operation on this list waits in, "" when there is none. */
 const char *op_waiting(const struct engine *e, const struct list *list);
 
+struct expiry;
+
+/* What the engine knows of a request besides. */
+struct op_request {
+    struct op *op;           /* NULL: a fetch's (list/core/fetch.h) */
+    struct list *list;       /* whose head is read, or NULL (list/core/held_reads.h) */
+    struct expiry *expiry;   /* that it belongs to, or NULL */
+    uint64_t tag;            /* of the operation; the fetch; what the expiry asks for */
+    uint64_t appended_bytes; /* what had been appended to the list by then */
+    bool is_raw;             /* the head with all that stands in it */
+    uint8_t rounds;          /* answers that were held */
+    struct be_request be;    /* last: its carrier's part is behind it */
+};
+
+static inline struct op_request *op_request_of(const struct be_request *be)
+{
+    return (struct op_request *)((uintptr_t)be - offsetof(struct op_request, be));
+}
+
 /* A zeroed request with the key's placement, from the spare ones. */
 struct be_request *request_new(struct engine *e, const struct list *list, enum be_verb verb);
 void request_free(struct engine *e, struct be_request **request);

@@ -163,10 +163,6 @@ struct be_operation {
     } form;
 };
 
-struct op; /* known to the list engine alone */
-struct expiry;
-struct list;
-
 /* A request of the list engine. Behind it in memory is room for the pool's part of it, see
  * be_request_room. */
 struct be_request {
@@ -185,15 +181,8 @@ struct be_request {
     /* Set when the submitter has said, and counted, that the outcome is unknown; or NULL. Lives
      * until the answer. */
     const bool *told_unknown;
-    uint64_t appended_bytes; /* the submitter's: what it had appended to the list by then */
-    struct op *op;           /* the submitter's */
-    struct list *list;       /* the submitter's: whose head is read */
-    bool durable;          /* a change that must outlive the failover of a node, whatever the pool's
-                              durability says. Others may be lost by one, the latest first */
-    bool is_raw;           /* the submitter's: with all that stands in it */
-    uint8_t rounds;        /* the submitter's: answers that were held */
-    struct expiry *expiry; /* the submitter's */
-    uint64_t tag;          /* the submitter's */
+    bool durable; /* a change that must outlive the failover of a node, whatever the pool's
+                     durability says. Others may be lost by one, the latest first */
     char key[KEY_BYTES_MAX + BE_ROUTE_BYTES];
 };
 STAILQ_HEAD(be_queue, be_request);
