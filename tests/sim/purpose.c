@@ -27,14 +27,15 @@ static void purpose_add(struct purpose *purpose, struct list_call *call)
 /* Pairs are folded in several steps: what lset, ldrop and exact changes do is done by the first
  * write of the additions that succeeds, and lcompact changes nothing. */
 static bool pair_carries(const struct sim_world *w, const struct message *m,
-                         const struct work *work, const struct list_call *call)
+                         const struct op_request *request, const struct list_call *call)
 {
+    const struct work *work = (const struct work *)request->op;
     enum format_part part;
     uint64_t number;
     struct slice key = flight_key(&m->flight);
     (void)format_list(&w->format, key, &part, &number);
     bool blind = work->lane == LANE_ADD || work->lane == LANE_DELETE;
-    if (!blind && m->flight.request.tag == PAIRED_TAG_BEGIN) {
+    if (!blind && request->tag == PAIRED_TAG_BEGIN) {
         return false;
     }
     return blind || (call->verb != LIST_COMPACT && part == FORMAT_ADDS &&
@@ -42,17 +43,17 @@ static bool pair_carries(const struct sim_world *w, const struct message *m,
 }
 
 /* An lcreate that has found the list is answered so, whatever becomes of the others. */
-static void find_work(const struct sim_world *w, struct message *m, struct op *op)
+static void find_work(const struct sim_world *w, struct message *m,
+                      const struct op_request *request)
 {
     struct purpose *purpose = &m->purpose;
     struct list_call *call;
     bool reads = m->flight.request.verb < BE_ADD;
     purpose->kind = reads ? PURPOSE_READ : PURPOSE_WORK;
     if (!reads) {
-        TAILQ_FOREACH(call, &((struct work *)op)->calls, link)
+        TAILQ_FOREACH(call, &((struct work *)request->op)->calls, link)
         {
-            bool carries =
-                w->p.dialect != DIALECT_PAIRED || pair_carries(w, m, (struct work *)op, call);
+            bool carries = w->p.dialect != DIALECT_PAIRED || pair_carries(w, m, request, call);
             /* An lpop that no client waits for any more takes nothing. */
             carries = carries && !(call->ghost && call->verb == LIST_POP);
             if (carries && (call->verb != LIST_CREATE || call->status == LIST_OK)) {
@@ -188,11 +189,10 @@ struct waiting {
 
 static void find_any(struct sim_world *w, struct message *m, const struct op_request *request)
 {
-    struct op *op = request->op;
     if (w->p.dialect != DIALECT_NATIVE) {
-        find_work(w, m, op);
-    } else if (op != NULL) {
-        find_purpose(m, op, request->tag);
+        find_work(w, m, request);
+    } else if (request->op != NULL) {
+        find_purpose(m, request->op, request->tag);
     }
 }
 
