@@ -5,6 +5,7 @@ without what came later. Debian has the current one only.
     old = OldMemcached(memcached, "1.5.22")
     old.version = "1.6.45"      from the next connection on it is a new one
     old.cut()                   ends all connections, in the middle of whatever they do
+    old.hangs = True            it shakes hands, and answers nothing else
     old.meta                    the meta commands that it was sent
 
 Before 1.6.0 there are no meta commands, before 1.5.3 no `gat` and `gats`, before 1.4.8 no `touch`.
@@ -12,6 +13,7 @@ From 1.6.0 to 1.6.9 `mn` is answered EN, and `ms` takes the size of its value as
 today's clients send is an error, and their value one more command."""
 
 import re
+import select
 import socket
 import threading
 
@@ -19,6 +21,7 @@ from harness import HOST, TIMEOUT_S, free_port
 
 STORES = (b"set", b"add", b"replace", b"append", b"prepend", b"cas")
 READS = (b"get", b"gets", b"gat", b"gats")
+HANDSHAKE = (b"version", b"stats")
 META = (b"mg", b"ms", b"md", b"ma", b"mn", b"me")
 
 
@@ -30,6 +33,7 @@ class OldMemcached:
     def __init__(self, memcached, version):
         self.memcached = memcached
         self.version = version
+        self.hangs = False
         self.port = free_port()
         self.lock = threading.Lock()
         self.meta = []
@@ -93,12 +97,21 @@ class Connection:
         self.answers = b""
 
     def run(self):
-        while data := self.client.recv(65536):
+        while data := self._next():
             self.asked += data
             requests = list(self._requests())
             self.server.sendall(b"".join(request for _, request, local in requests if local is None))
             for verb, _, local in requests:
+                if self.old.hangs and verb not in HANDSHAKE:
+                    while self.client.recv(65536):
+                        pass
+                    return
                 self.client.sendall(self._answer(verb) if local is None else local)
+
+    def _next(self):
+        """What the client sends; nothing once either side has ended."""
+        ready, _, _ = select.select([self.client, self.server], [], [])
+        return b"" if self.server in ready else self.client.recv(65536)
 
     def _requests(self):
         """Those that are all there: the verb, the bytes, and an answer that needs no memcached."""
@@ -120,7 +133,7 @@ class Connection:
         with self.old.lock:
             if verb in META:
                 self.old.meta.append(line)
-            if verb not in (b"version", b"stats"):
+            if verb not in HANDSHAKE:
                 self.old.lines.append(line)
 
     def _own_answer(self, verb):

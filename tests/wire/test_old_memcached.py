@@ -3,6 +3,8 @@
 
 import pytest
 
+from harness import wait_until
+
 VERSIONS = pytest.mark.parametrize("version", ["1.4.15", "1.5.22", "1.6.9"])
 NO_META = "SERVER_ERROR backend %s: memcached before 1.6.10 has no meta commands"
 
@@ -91,3 +93,19 @@ def test_a_server_that_is_another_one_after_a_restart(versions, start_old, start
             old.version = versions[versions.index(version) - 1]
             old.cut()
     assert all(line in (b"mg key", b"mg key k v f") for line in old.meta)
+
+
+@VERSIONS
+def test_a_server_that_hung_is_used_again(version, start_old, start_daemon):
+    """The probe is `mn`, which these versions do not know, or answer otherwise."""
+    old = start_old(version)
+    config = {"pool main": {"timeout_ms": 100, "eject_failures": 2, "retry_min_ms": 20, "retry_max_ms": 50}}
+    daemon = start_daemon([old], config={"proxy": {"threads": 1}, **config})
+    with daemon.conn() as conn:
+        assert conn.set("key", "value") == b"STORED"
+        old.hangs = True
+        wait_until("it is ejected", lambda: b"timed out; probing" in conn.cmd("touch key 0"))
+        old.hangs = False
+        wait_until("it is used again", lambda: conn.cmd("touch key 0") == b"TOUCHED")
+        assert conn.get("key") == b"value"
+    daemon.wait_for_log("answers requests again")
