@@ -37,6 +37,11 @@ static const char transactions[] =
     "txs=75 lists=4 items=5 growth=0 clients=6 log_limit=512 log_hard_limit=8192 "
     "item_size_max=1048576 leases=0 timed=0 max_items=0 purges=0 touches=0 ttl_s=0 ttl_renew=0 "
     "expiry_s=0 expiries=0 history=0 only_adds=0";
+/* Servers that tell no times to live; every second one in the worlds of odd seeds. What is given a
+ * time by others loses it there. */
+#define SEEDS_NO_TIMES 20
+static const char no_times[] = "no_times=1 expiry_s=0 expiries=0";
+static const char some_without_times[] = "no_times=2 expiry_s=0 expiries=0";
 /* Calls as the seed says. */
 #define OPS_DEFAULT UINT64_MAX
 #define JOBS_MAX 64
@@ -59,6 +64,7 @@ static const char usage[] =
     "  --ops N               calls of clients per seed\n"
     "  --crowd               20 proxies that add to one list of a server that is far\n"
     "  --couchbase           servers are nodes of a Couchbase cluster\n"
+    "  --no-times            servers tell no times to live\n"
     "  --transactions        most calls are transactions, which meet in few lists\n"
     "  --set \"NAME=N ...\"    another world: the names that the first line of a run shows\n"
     "  --without-calls LIST  leaves out these calls, as 3-10,17\n"
@@ -136,6 +142,10 @@ static void take_option(struct options *o, int c)
         o->changes = transactions;
         o->all_dialects = false;
         break;
+    case 'N':
+        o->changes = no_times;
+        o->all_dialects = false;
+        break;
     case 'B':
         o->couchbase = true;
         o->all_dialects = false;
@@ -167,6 +177,7 @@ static void parse(int argc, char **argv, struct options *o)
                                           {"dialect", 1, NULL, 'D'},
                                           {"crowd", 0, NULL, 'W'},
                                           {"transactions", 0, NULL, 'T'},
+                                          {"no-times", 0, NULL, 'N'},
                                           {"couchbase", 0, NULL, 'B'},
                                           {NULL, 0, NULL, 0}};
     int c;
@@ -194,7 +205,9 @@ static void choose_params(const struct options *o, uint64_t seed, struct params 
     if (o->ops != OPS_DEFAULT) {
         p->ops = o->ops;
     }
-    if (o->changes != NULL && !params_change(p, slice_of(o->changes))) {
+    bool some = o->changes == no_times && seed % 2 == 1;
+    const char *changes = some ? some_without_times : o->changes;
+    if (changes != NULL && !params_change(p, slice_of(changes))) {
         refuse("--set: not understood, or out of range");
     }
     p->without_calls = o->without_calls;
@@ -259,6 +272,7 @@ static uint64_t run_seeds(const struct options *o)
                    o->couchbase ? " --couchbase" : "",
                    o->changes == crowd          ? " --crowd"
                    : o->changes == transactions ? " --transactions"
+                   : o->changes == no_times     ? " --no-times"
                                                 : "",
                    (unsigned long long)failed_seed);
             first_failed = failed++ == 0 ? failed_seed : first_failed;
@@ -345,7 +359,10 @@ static uint64_t run_all_dialects(struct options *o, uint64_t *seeds)
         failed += run_more(o, d, more, seeds);
         o->couchbase = false;
     }
-    o->changes = o->changes == NULL ? crowd : o->changes;
+    const char *given = o->changes;
+    o->changes = given == NULL ? no_times : given;
+    failed += run_more(o, DIALECT_NATIVE, SEEDS_NO_TIMES, seeds);
+    o->changes = given == NULL ? crowd : given;
     return failed + run_more(o, DIALECT_NATIVE, SEEDS_CROWD, seeds);
 }
 

@@ -462,6 +462,7 @@ static const struct param table[] = {
     PARAM(index_bytes, 1 << 30),
     PARAM(index_checks, LOCATOR_CHECK_BITS),
     PARAM(mixed_limits, 1),
+    PARAM(no_times, 2),
     PARAM(couchbase, COUCHBASE_BLIND),
     PARAM(history, 1),
     PARAM(manual_format, 1),

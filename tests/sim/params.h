@@ -79,6 +79,7 @@ struct params {
     bool only_adds;      /* clients ask for nothing but ladd */
     bool in_turns;       /* most calls change a list and look into it in turns */
     bool no_errors;      /* each call must be answered well */
+    unsigned no_times;   /* servers that tell no times to live: 1 = all, 2 = every second one */
     unsigned far_server; /* its number and 1: all its delays are long; 0 = none */
     unsigned depth;      /* calls of one client under way */
     unsigned growth;     /* of 100 changes, how many only add: the larger, the longer the lists */

@@ -13,8 +13,8 @@ $(UNIT_BIN): $(CHECKED)/tests/sim/events.o
 COMMA         := ,
 SOAK_SEEDS    ?= 1000
 SOAK_DIALECTS := simple tombstone signed paired flip marker sublists ring
-SOAK_WORLDS   ?= --dialect,native --transactions --couchbase --couchbase,--transactions --crowd \
-                 $(SOAK_DIALECTS:%=--dialect,%) \
+SOAK_WORLDS   ?= --dialect,native --no-times --transactions --couchbase --couchbase,--transactions \
+                 --crowd $(SOAK_DIALECTS:%=--dialect,%) \
                  $(patsubst %,--couchbase$(COMMA)--dialect$(COMMA)%,$(filter-out paired,$(SOAK_DIALECTS)))
 # Without git it is the second.
 SOAK_FIRST    ?= $(shell commit=$$(git rev-parse HEAD 2>/dev/null | cut -c 1-8) && \

@@ -318,6 +318,7 @@ static void sim_init(struct sim_world *w, const struct params *params)
     }
     int64_t part = params->spread && params->wrong_clocks ? 3 : 1;
     for (unsigned s = 0; s < params->servers; s++) {
+        w->base.stores[s].no_times = params->no_times == 1 || (params->no_times == 2 && s % 2 == 0);
         w->clock_offsets_us[s] = (int64_t)rng_below(&w->rng, 1000000) + skew_s(w) / part * 1000000;
         if (params->couchbase != COUCHBASE_NOT) {
             w->clock_offsets_us[s] = 0; /* proxies count times to live by clocks of their own */

@@ -264,13 +264,18 @@ static enum be_status read_value(const struct store *store, const struct item *i
                                  const struct be_request *r, int64_t clock_s,
                                  struct be_reply *reply)
 {
+    if (store->no_times && r->verb == BE_TIME) {
+        reply->text = "backend tells no times to live";
+        return BE_REFUSED;
+    }
+    reply->no_times = store->no_times && r->verb == BE_GET;
     if (item == NULL) {
         return BE_MISS;
     }
     reply->size_bytes = item->value->used;
     reply->cas = item->cas;
     reply->ttl_s = -1;
-    if ((r->verb == BE_GET || r->verb == BE_TIME) && item->expires_s != 0) {
+    if ((r->verb == BE_GET || r->verb == BE_TIME) && item->expires_s != 0 && !store->no_times) {
         reply->ttl_s = item->expires_s - clock_s;
         reply->expires_s = store->vbuckets == NULL ? 0 : (uint32_t)item->expires_s;
     }

@@ -39,6 +39,7 @@ struct store {
     bool out_of_memory; /* nothing can be allocated for now */
     uint64_t small_max; /* larger items are refused for now, whatever caps say; 0 = none */
     bool refusing;      /* answers errors now and then, for now; the driver does that */
+    bool no_times;      /* it does not tell times to live, as memcached before 1.6.10 */
     int64_t lead_s;     /* what its clock shows, less the caller's now_s */
     /* Of a node of a cluster: journal.h. NULL: it is a memcached. */
     struct vbucket *vbuckets;
