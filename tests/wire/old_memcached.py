@@ -22,6 +22,8 @@ from harness import HOST, TIMEOUT_S, free_port
 STORES = (b"set", b"add", b"replace", b"append", b"prepend", b"cas")
 READS = (b"get", b"gets", b"gat", b"gats")
 HANDSHAKE = (b"version", b"stats")
+# What the lines of an answer begin with, but its last one.
+MORE = {b"stats": (b"STAT",), **{verb: (b"VALUE",) for verb in READS}}
 META = (b"mg", b"ms", b"md", b"ma", b"mn", b"me")
 
 
@@ -173,6 +175,5 @@ class Connection:
             words = line.split()
             if words[0] in (b"VALUE", b"VA"):
                 whole += self._take(int(words[3 if words[0] == b"VALUE" else 1]) + 2)
-            several = verb in READS and words[0] == b"VALUE" or verb == b"stats" and words[0] == b"STAT"
-            if not several:
+            if words[0] not in MORE.get(verb, ()) and not words[0].startswith(b"key="):
                 return whole
