@@ -123,8 +123,11 @@ class Inventory:
             for claim in claims:
                 if claim.section.prefix == self.section.prefix:
                     owners[claim.owner].add(name)
+            head = layout.NATIVE_HEAD.fullmatch(name)
+            if head and claims and self.worlds[0].belongs(name, self.section):
+                owners[name[:-1]].add(name)  # whatever the templates say of its name
             if not claims and self.worlds[0].belongs(name, self.section):
-                owners[name[:-1] if layout.NATIVE_HEAD.fullmatch(name) else name].add(name)
+                owners[name[:-1] if head else name].add(name)
         found = sorted(owners.items())
         return [found[at : at + BATCH // 8] for at in range(0, len(found), BATCH // 8)]
 
@@ -188,7 +191,7 @@ class Inventory:
         """What speaks against it that the list has been converted; None: nothing."""
         if self.moves(key):
             return "its move to the native layout is half done"
-        if layout.keeps_key(self.section.dialect) and self.stored.is_placed(key):
+        if layout.has_own_key(self.section) and self.stored.is_placed(key):
             return "it is stored in the old layout"
         if self.has_head(key):
             return None
@@ -275,7 +278,8 @@ class Inventory:
         found = {name: copies for name, copies in found.items() if not self.is_native(name, copies)}
         claims = {name: layout.claims_on(name, self.worlds) for name in found}
         own = {name for name in found if any(self.is_mine(c, key) for c in claims[name])}
-        if self.has_head(key) and not self.moves(key):
+        stays = layout.has_own_key(self.section) and key in found
+        if self.has_head(key) and not self.moves(key) and not stays:
             self.note(NATIVE, key)
             for name in own:
                 self.note(ORPHAN, name, f"of {shown(key)}, which is a native list")

@@ -35,6 +35,12 @@ def keeps_key(dialect):
     return dialect in ("simple", "tombstone", "signed", "sublists")
 
 
+def has_own_key(section):
+    """The same, also where a setting says so: the additions of pairs."""
+    pairs = section.dialect == "paired" and template(section, "add_name") == (b"", b"")
+    return pairs or keeps_key(section.dialect)
+
+
 def template(section, role):
     """What stands before and behind the list's key."""
     before, _, after = section.bytes(role, DEFAULTS[role]).partition(b"%s")

@@ -346,7 +346,9 @@ static int check_names(const struct list_policy *policy, const struct place *pla
 }
 
 /* What stands under the list's own key leaves no room for another item: the index of sublists, and
- * with migrate = native the record of a move. */
+ * with migrate = native the record of a move. That may take the place of an item without which
+ * there is no list: of a pair's additions, but neither of its deletions, which may be missing, nor
+ * of logs that change places. */
 static int check_own_key(const struct list_policy *policy, const struct place *place)
 {
     size_t count;
@@ -357,6 +359,7 @@ static int check_own_key(const struct list_policy *policy, const struct place *p
     for (size_t i = 0; taken != NULL && i < count; i++) {
         if (keys[i].type == TYPE_TEMPLATE && dialect_uses(policy, &keys[i]) &&
             keys[i].offset != offsetof(struct list_policy, slot_name) &&
+            keys[i].offset != offsetof(struct list_policy, add_name) &&
             strcmp((const char *)policy + keys[i].offset, "%s") == 0) {
             struct place exact = place_of(policy, place, &keys[i], NULL);
             return refuse(&exact, "%s: '%%s' alone is the name of %s; expected more beside it",

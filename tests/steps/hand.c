@@ -33,6 +33,12 @@ void hand_append(struct steps_world *w, const char *key, const char *text)
     }
 }
 
+const char *hand_adds(const struct steps_world *w)
+{
+    bool own = strcmp(w->config->lists[0].add_name, "%s") == 0;
+    return own ? LIST_KEY : "follow-" LIST_KEY;
+}
+
 static unsigned split(struct steps_world *w, const char *key, struct slice words[WORDS_MAX])
 {
     const struct item *item =
@@ -53,7 +59,7 @@ static unsigned split(struct steps_world *w, const char *key, struct slice words
 letters hand_sees(struct steps_world *w, bool *strange)
 {
     struct slice adds[WORDS_MAX], deletes[WORDS_MAX];
-    unsigned add_count = split(w, "follow-" LIST_KEY, adds);
+    unsigned add_count = split(w, hand_adds(w), adds);
     unsigned delete_count = split(w, "unfollow-" LIST_KEY, deletes);
     letters seen = 0;
     *strange = false;

@@ -59,16 +59,27 @@ struct one_case {
 };
 
 /* Where items are counted, changes are exact or blind; the slots of a ring hold numbers or none;
- * sublists are one, or four short ones that a folding merges. */
-enum { BLIND_TOMBSTONE = DIALECT_COUNT, BLIND_PAIRED, BARE_RING, SHORT_SUBLISTS, VARIANTS };
+ * sublists are one, or four short ones that a folding merges; the additions of a pair stand under
+ * the list's own key. */
+enum {
+    BLIND_TOMBSTONE = DIALECT_COUNT,
+    BLIND_PAIRED,
+    BARE_RING,
+    SHORT_SUBLISTS,
+    OWN_PAIRED,
+    OWN_BLIND_PAIRED,
+    VARIANTS
+};
 
 static enum list_dialect dialect_of_variant(unsigned variant)
 {
-    return variant == BLIND_TOMBSTONE  ? DIALECT_TOMBSTONE
-           : variant == BLIND_PAIRED   ? DIALECT_PAIRED
-           : variant == BARE_RING      ? DIALECT_RING
-           : variant == SHORT_SUBLISTS ? DIALECT_SUBLISTS
-                                       : (enum list_dialect)variant;
+    static const enum list_dialect dialects[VARIANTS] = {[BLIND_TOMBSTONE] = DIALECT_TOMBSTONE,
+                                                         [BLIND_PAIRED] = DIALECT_PAIRED,
+                                                         [BARE_RING] = DIALECT_RING,
+                                                         [SHORT_SUBLISTS] = DIALECT_SUBLISTS,
+                                                         [OWN_PAIRED] = DIALECT_PAIRED,
+                                                         [OWN_BLIND_PAIRED] = DIALECT_PAIRED};
+    return variant < DIALECT_COUNT ? (enum list_dialect)variant : dialects[variant];
 }
 
 static struct config *make_config(unsigned variant, bool migrates)
@@ -80,10 +91,14 @@ static struct config *make_config(unsigned variant, bool migrates)
     policy->announcement_grace_s = 1;
     policy->compact_chance = 0;
     policy->dialect = dialect_of_variant(variant);
-    bool blind = variant == BLIND_TOMBSTONE || variant == BLIND_PAIRED;
+    bool blind =
+        variant == BLIND_TOMBSTONE || variant == BLIND_PAIRED || variant == OWN_BLIND_PAIRED;
     policy->changes = blind ? CHANGES_BLIND : CHANGES_EXACT;
     if (variant == BARE_RING) {
         snprintf(policy->slot, sizeof policy->slot, "%%v");
+    }
+    if (variant == OWN_PAIRED || variant == OWN_BLIND_PAIRED) {
+        snprintf(policy->add_name, sizeof policy->add_name, "%%s");
     }
     policy->migrate = migrates ? MIGRATE_NATIVE : MIGRATE_NO;
     settings_finish(config);
@@ -252,7 +267,7 @@ static void watch(struct steps_world *w, letters first, struct outcome *outcome)
         WRONG(outcome, "halfway it holds %s, a client by hand sees %x%s", asked->order, by_hand,
               strange ? " and more" : "");
     }
-    hand_append(w, "follow-" LIST_KEY, "y,");
+    hand_append(w, hand_adds(w), "y,");
     hand_append(w, "unfollow-" LIST_KEY, "b,");
     asked = steps_do(w, PROXY_C, &look);
     if (answers_well(outcome, asked, false) &&
@@ -379,9 +394,11 @@ struct tally {
 };
 
 static const char *const variant_names[VARIANTS] = {
-    "native",        "simple",     "tombstone",      "signed", "paired",
-    "flip",          "marker",     "sublists",       "ring",   "tombstone, blind",
-    "paired, blind", "ring, bare", "sublists, short"};
+    "native",           "simple",          "tombstone",
+    "signed",           "paired",          "flip",
+    "marker",           "sublists",        "ring",
+    "tombstone, blind", "paired, blind",   "ring, bare",
+    "sublists, short",  "paired, own key", "paired, own key, blind"};
 
 struct sweep {
     struct config *config, *native, *setup;
@@ -504,10 +521,10 @@ static int run_one(const char *text)
 }
 
 /* Those that take longest first. */
-static const unsigned order[] = {DIALECT_RING,   BARE_RING,       DIALECT_FLIP,
-                                 DIALECT_MARKER, DIALECT_PAIRED,  DIALECT_SUBLISTS,
-                                 DIALECT_SIGNED, DIALECT_SIMPLE,  DIALECT_TOMBSTONE,
-                                 BLIND_PAIRED,   BLIND_TOMBSTONE, SHORT_SUBLISTS};
+static const unsigned order[] = {
+    DIALECT_RING,     BARE_RING,      DIALECT_FLIP,   DIALECT_MARKER,    DIALECT_PAIRED,
+    DIALECT_SUBLISTS, DIALECT_SIGNED, DIALECT_SIMPLE, DIALECT_TOMBSTONE, BLIND_PAIRED,
+    BLIND_TOMBSTONE,  SHORT_SUBLISTS, OWN_PAIRED,     OWN_BLIND_PAIRED};
 
 /* Each in a process of its own. Returns how many of them died. */
 static unsigned run_all(unsigned jobs, struct tally *tallies)
@@ -552,7 +569,7 @@ int main(int argc, char **argv)
     CHECK(tallies != MAP_FAILED);
     uint64_t failed = run_all((unsigned)jobs, tallies);
     for (unsigned v = DIALECT_SIMPLE; v < VARIANTS; v++) {
-        printf("%-16s %8llu cases\n", variant_names[v],
+        printf("%-22s %8llu cases\n", variant_names[v],
                (unsigned long long)(tallies[v].passed + tallies[v].failed));
         passed += tallies[v].passed;
         failed += tallies[v].failed;

@@ -64,6 +64,8 @@ const struct asked *steps_do(struct steps_world *w, unsigned proxy, const struct
 
 /* hand.c: appends to a stored item, or creates it. */
 void hand_append(struct steps_world *w, const char *key, const char *text);
+/* The name of a pair's additions. */
+const char *hand_adds(const struct steps_world *w);
 /* What a client by hand sees of a pair. strange: something else than a letter is among it. */
 letters hand_sees(struct steps_world *w, bool *strange);
 

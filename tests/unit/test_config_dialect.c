@@ -284,6 +284,11 @@ static void test_numbered_names_that_meet(void **state)
             ":4: [lists x]: a_name: '%s' alone is the name of the record of a list that moves; "
             "expected more beside it");
     accepted("[lists x]\ndialect = ring\nmigrate = native\nslot_name = %s\n");
+    accepted("[lists x]\ndialect = paired\nmigrate = native\nadd_name = %s\ndelete_name = un%s\n");
+    refused(
+        "[lists x]\ndialect = paired\nmigrate = native\ndelete_name = %s\n",
+        ":4: [lists x]: delete_name: '%s' alone is the name of the record of a list that moves; "
+        "expected more beside it");
 }
 
 static unsigned longest_key(const char *keys)

@@ -104,6 +104,35 @@ def test_parts_without_a_list(start_daemon, memcached):
     assert values_of(memcached, parts) == {n: v.encode() for n, v in parts.items()}
 
 
+@pytest.mark.parametrize("changes", ["exact", "blind"])
+def test_pairs_whose_additions_have_the_lists_own_key(start_daemon, memcached, changes):
+    """The record of the move takes their place, and what is read of them is in it."""
+    config = {"lists follow-": {"dialect": "paired", "add_name": "%s", "delete_name": "un%s",
+                                "changes": changes, **MOVING}}
+    daemon = start_daemon([memcached], config=config)
+    long = [f"user-{n}" for n in range(20000)]
+    put(memcached, **{"follow-a": "ann,bob,ann,eve,", "unfollow-a": "bob,ann,",
+                      "follow-b": ",".join(long) + ",", "unfollow-c": "left,"})
+    with daemon.conn() as conn:
+        assert conn.lget("follow-a") == [b"ann", b"eve"]
+        assert conn.cmd("ladd follow-a dan") == b"STORED"
+        assert conn.cmd("ldel follow-a eve") == b"DELETED"
+        assert conn.cmd("ladd follow-c new") == b"STORED"  # native, as lists are that begin here
+    done = convert([daemon], server(memcached), prefix="follow-")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 lists converted" in done.stdout
+    done = convert([daemon], server(memcached), "--dry-run", "--allow-empty", prefix="follow-")
+    assert "3 native" in done.stdout, done.stdout
+    with daemon.conn() as conn:
+        assert conn.lget("follow-a") == [b"ann", b"dan"]
+        assert conn.lget("follow-b") == [item.encode() for item in long]
+        assert conn.lget("follow-c") == [b"new"]
+        assert conn.cmd("ladd follow-a eve") == b"STORED"
+        assert conn.lget("follow-a") == [b"ann", b"dan", b"eve"]
+    gone = ("follow-a", "follow-b", "follow-c", "unfollow-a", "unfollow-b", "unfollow-c")
+    assert values_of(memcached, gone) == dict.fromkeys(gone)
+
+
 def test_items_of_another_prefix_are_no_lists(start_daemon, memcached):
     """Both stand in one file, and the names of the one begin as the keys of the other."""
     config = {

@@ -285,7 +285,6 @@ const struct dialect dialect_chunked = {
     .grammar = chunked_grammar,
     .essential = ROLE(PART_KEY) | ROLE(PART_CHUNK),
     .sublists = ROLE(PART_CHUNK),
-    .keeps_key = true,
     .reserved = signed_reserved,
     .use_elsewhere = use_elsewhere,
     .work_bytes = sizeof(struct chunked_work),

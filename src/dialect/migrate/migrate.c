@@ -157,6 +157,13 @@ static enum progress resolve_left(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
+/* May parts be left though the one under the list's own key has gone? What is written to them
+ * behind that makes no list. Those of sublists have no names then. */
+static bool leaves_parts(const struct list *list)
+{
+    return dialect_keeps_key(list) && (dialect_of(list)->essential & ROLE(PART_KEY)) == 0;
+}
+
 enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
@@ -168,7 +175,7 @@ enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_
     }
     if (!w->failed && w->moved) {
         settle(list, KEPT_NATIVE);
-    } else if (!w->failed && dialect_of(list)->keeps_key) {
+    } else if (!w->failed && dialect_keeps_key(list)) {
         settle(list, w->move->control.state == PART_THERE ? KEPT_OLD : KEPT_NATIVE);
     } else if (!w->failed) {
         CO_CALL(co, work_look(e, w, event));
@@ -177,6 +184,10 @@ enum progress migrate_resolve(struct engine *e, struct work *w, const struct op_
         } else if (w->moved) {
             CO_CALL(co, resolve_left(e, w, event));
         }
+    }
+    if (!w->failed && list->is_native && leaves_parts(list)) {
+        CO_CALL(co, migrate_clean(e, w, event));
+        w->failed = false; /* no reader asks for them */
     }
     if (w->failed) {
         fail_queue(e, w);
@@ -221,7 +232,8 @@ static enum progress delete_parts(struct engine *e, struct work *w, const struct
     for (;;) {
         while (!w->failed && w->next_part < w->part_count && w->op.due < INFLIGHT_MAX) {
             const struct part *part = &w->parts[w->next_part++];
-            if (part->role != PART_KEY && !part->bare && !part->foreign) {
+            bool own = part_has_own_key(w->op.list, part->role);
+            if (!own && !part->bare && !part->foreign) {
                 part_send(e, &w->op, part, BE_DELETE, NULL, 0);
             }
         }
@@ -389,8 +401,8 @@ static bool write_record(struct engine *e, struct work *w)
         return false;
     }
     bool single = dialect_of(w->op.list)->one_item;
-    struct part *place = dialect_of(w->op.list)->keeps_key ? &w->parts[0] : &w->move->control;
-    struct slice before = single || !dialect_of(w->op.list)->keeps_key ? SLICE_NONE : place->value;
+    struct part *place = dialect_keeps_key(w->op.list) ? &w->parts[0] : &w->move->control;
+    struct slice before = single || !dialect_keeps_key(w->op.list) ? SLICE_NONE : place->value;
     struct block *record = block_new(head->used + before.len + 80);
     record_append(&record, block_text(head), before, single ? 0 : work_version(w, false));
     part_write(e, &w->op, place, record, 0);
@@ -462,7 +474,7 @@ static enum progress check_free(struct engine *e, struct work *w, const struct o
         w->failed = w->moved = true;
     } else if (w->move->head_there) {
         work_note_text(w, "both a native list and an old one are stored: delete one of them");
-    } else if (!dialect_of(w->op.list)->keeps_key && key_there) {
+    } else if (!dialect_keeps_key(w->op.list) && key_there) {
         work_note_text(w, "%s", foreign_key);
     }
     CO_END(co);

@@ -222,15 +222,25 @@ static enum look paired_look(struct engine *e, struct work *w)
 
 /* ---- adding and deleting ---- */
 
+/* Would additions that are made anew hide a native list? */
+static bool hides_native(const struct list *list)
+{
+    return list_migrates(list) && dialect_keeps_key(list);
+}
+
 static enum progress paired_change(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     delimited_batch(w);
     w->append.target.role = w->lane == LANE_ADD ? PART_ADDS : PART_DELETES;
+    w->append.only_there = w->lane == LANE_ADD && hides_native(w->op.list);
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_TOO_LARGE) {
         work_note_no_room(w);
+    }
+    if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
+        w->failed = w->moved = true;
     }
     if (!w->failed) {
         dialect_appended(e, w->op.list, w->append.value->used);
@@ -458,13 +468,14 @@ static enum progress fold_additions(struct engine *e, struct work *w, const stru
 }
 
 /* Removes the additions first, since no deletion counts any more: as they were read, or it would
- * take away a mark that another proxy has folded by, and its deletions would count again. */
+ * take away a mark that another proxy has folded by, and its deletions would count again. What
+ * cannot be read goes whatever it is, unless the record of a move may have come in its place. */
 static enum progress remove_both(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     if (w->parts[ADDS].state == PART_THERE) {
-        if (is_unread(w)) {
+        if (is_unread(w) && !hides_native(w->op.list)) {
             part_send(e, &w->op, &w->parts[ADDS], BE_DELETE, NULL, 0);
         } else {
             part_remove(e, &w->op, &w->parts[ADDS], 0);

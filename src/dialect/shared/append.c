@@ -82,6 +82,12 @@ static bool append_looked(struct engine *e, struct work *w, const struct op_even
         return false;
     }
     part_take(&a->target, event->reply);
+    w->met_record = false;
+    work_unwrap(w, &a->target);
+    if (w->met_record) {
+        w->failed = w->moved = true;
+        return false;
+    }
     if (!foreign_refuse(e, w, &a->target)) {
         a->status = BE_REFUSED;
         return false;

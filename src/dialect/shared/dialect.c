@@ -10,6 +10,16 @@ const char dialect_not_joint[] = "a list of several items has no number that tel
                                  "it is as it was; convert it to "
                                  "the native layout";
 
+bool dialect_keeps_key(const struct list *list)
+{
+    uint32_t essential = dialect_of(list)->essential;
+    bool keeps = false;
+    for (unsigned role = PART_KEY; !keeps && essential >> role != 0; role++) {
+        keeps = (essential >> role & 1) != 0 && part_has_own_key(list, (enum part_role)role);
+    }
+    return keeps;
+}
+
 void dialect_forget(struct list *list)
 {
     const struct dialect *dialect = dialect_of(list);

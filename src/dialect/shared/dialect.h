@@ -37,8 +37,7 @@ struct dialect {
     uint32_t integers;  /* roles of parts that memcached counts by INCR */
     uint32_t essential; /* roles without which there is no list */
     uint32_t sublists;  /* roles that lstat counts as sublists */
-    bool keeps_key;     /* it stores something under the list's own key */
-    bool one_item;      /* and nothing else: it is changed by CAS, or by one append */
+    bool one_item;      /* there is no other: it is changed by CAS, or by one append */
     bool counted;       /* blind additions and deletions of an item are counted */
     bool delimited;     /* the delimiter ends each item, so no item holds it */
     bool newest_first;  /* a look finds them in that order, and may find an item twice */
@@ -154,6 +153,9 @@ static inline void *list_own(const struct list *list)
 {
     return known_of(list)->own;
 }
+
+/* Does an essential part stand under the list's own key? Then it is the first one of a look. */
+bool dialect_keeps_key(const struct list *list);
 
 /* Forgets what is remembered of the list, which has turned out to be wrong. */
 void dialect_forget(struct list *list);

@@ -77,12 +77,11 @@ static void ask_for_parts(struct engine *e, struct work *w)
     }
 }
 
-/* A record of a move holds the value that stood there before. */
-static void unwrap(struct work *w, struct part *part)
+void work_unwrap(struct work *w, struct part *part)
 {
     struct record record;
-    if (part->role == PART_KEY && list_migrates(w->op.list) && part->state == PART_THERE &&
-        record_parse(part->value, &record)) {
+    if (list_migrates(w->op.list) && part->state == PART_THERE &&
+        part_has_own_key(w->op.list, part->role) && record_parse(part->value, &record)) {
         w->met_record = true;
         part->value = record.before;
     }
@@ -143,7 +142,7 @@ static void keep_part(struct work *w, struct part *part)
     }
     if (!is_drop(w)) {
         work_note_text(w, "%s", too_large);
-    } else if (part->role != PART_KEY) {
+    } else if (!part_has_own_key(w->op.list, part->role)) {
         block_unref(&part->block);
         part->value = SLICE_NONE;
     }
@@ -165,7 +164,7 @@ static void take_part(struct engine *e, struct work *w, const struct op_event *e
         check_part(w, part, event);
     } else if (answered) {
         part_take(part, event->reply);
-        unwrap(w, part);
+        work_unwrap(w, part);
         keep_part(w, part);
     } else if (event->status == BE_LOST && w->get_tries < GET_TRIES_MAX) {
         w->get_tries++;
@@ -195,7 +194,7 @@ enum progress work_gather(struct engine *e, struct work *w, const struct op_even
 static bool is_gone(const struct work *w)
 {
     const struct dialect *dialect = dialect_of(w->op.list);
-    if (dialect->keeps_key) {
+    if (dialect_keeps_key(w->op.list)) {
         return w->parts[0].state != PART_THERE || w->met_record;
     }
     for (size_t i = 0; i < w->part_count; i++) {
@@ -302,7 +301,7 @@ uint64_t work_version(const struct work *w, bool with_key)
     }
     for (size_t i = 0; i < w->part_count; i++) {
         uint64_t cas = w->parts[i].state == PART_THERE ? w->parts[i].cas : 0;
-        if (with_key || w->parts[i].role != PART_KEY) {
+        if (with_key || !part_has_own_key(w->op.list, w->parts[i].role)) {
             version = hash_stable(slice_make((const char *)&cas, sizeof cas), version);
         }
     }

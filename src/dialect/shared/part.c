@@ -27,6 +27,11 @@ static const char *template_of(const struct list_policy *policy, enum part_role 
     return NULL;
 }
 
+bool part_has_own_key(const struct list *list, enum part_role role)
+{
+    return !part_is_numbered(role) && strcmp(template_of(list->policy, role), "%s") == 0;
+}
+
 uint8_t part_name(const struct list *list, enum part_role role, uint32_t number,
                   char out[KEY_BYTES_MAX])
 {

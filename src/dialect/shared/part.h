@@ -48,6 +48,8 @@ static inline bool part_is_numbered(enum part_role role)
  * */
 uint8_t part_name(const struct list *list, enum part_role role, uint32_t number,
                   char out[KEY_BYTES_MAX]);
+/* Is that the list's own key? */
+bool part_has_own_key(const struct list *list, enum part_role role);
 /* Forgets what was read. */
 void part_forget(struct part *part);
 /* Takes the reply to a BE_GET with BE_HIT or BE_MISS. */

@@ -130,6 +130,9 @@ void work_forget_texts(struct work *w);
 work_step work_gather;
 /* Names the parts, reads them and finds out what they amount to: items. */
 work_step work_look;
+/* A record of a move holds the value that stood there before: notes it in met_record, and takes the
+ * value. */
+void work_unwrap(struct work *w, struct part *part);
 /* Carries out append; done when the answer is known. */
 work_step work_append;
 void append_fini(struct append *append);

@@ -21,9 +21,9 @@ void single_work_fini(struct work *w);
 void single_replace_call(struct work *w, const struct list_call *call, struct list_call *ghost);
 
 #define SINGLE_TABLE \
-    .essential = ROLE(PART_KEY), .keeps_key = true, .one_item = true, .parts = single_parts, \
-    .exact = single_exact, .touch = single_touch, .purge = single_purge, .drop = dialect_drop, \
-    .compact = single_compact, .remove = single_remove, .work_bytes = sizeof(struct purge *), \
-    .work_fini = single_work_fini, .replace_call = single_replace_call
+    .essential = ROLE(PART_KEY), .one_item = true, .parts = single_parts, .exact = single_exact, \
+    .touch = single_touch, .purge = single_purge, .drop = dialect_drop, .compact = single_compact, \
+    .remove = single_remove, .work_bytes = sizeof(struct purge *), .work_fini = single_work_fini, \
+    .replace_call = single_replace_call
 
 #endif
