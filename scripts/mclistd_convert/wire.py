@@ -167,8 +167,25 @@ def meta(verb, key, more, flags):
     return b" ".join(words)
 
 
+def too_old(line):
+    """What is wrong with a memcached that answers `version` so, or None. Before 1.6.10 an `ms` is no
+    command, or an early one, and its value is read as one more."""
+    match = re.match(rb"VERSION (\d+)\.(\d+)\.(\d+)", line)
+    if match and tuple(map(int, match.groups())) < (1, 6, 10):
+        return f"memcached 1.6.10 or newer is needed, it is {shown(line[8:])}"
+    return None
+
+
 class Server(Connection):
-    """A memcached."""
+    """A memcached; raises Answer when it is too old."""
+
+    def __init__(self, address):
+        super().__init__(address)
+        self.send(b"version")
+        fault = too_old(self.line())
+        if fault:
+            self.close()
+            raise Answer(fault)
 
     def take_item(self):
         """The answer to mg: an Item, or None."""

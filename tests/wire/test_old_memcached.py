@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """memcacheds before 1.6.10: plain verbs pass through, meta commands are refused by name."""
 
+import subprocess
+
 import pytest
 
-from harness import wait_until
+from harness import ROOT, TIMEOUT_S, wait_until
 
 VERSIONS = pytest.mark.parametrize("version", ["1.4.15", "1.5.22", "1.6.9"])
 NO_META = "SERVER_ERROR backend %s: memcached before 1.6.10 has no meta commands"
@@ -109,3 +111,25 @@ def test_a_server_that_hung_is_used_again(version, start_old, start_daemon):
         wait_until("it is used again", lambda: conn.cmd("touch key 0") == b"TOUCHED")
         assert conn.get("key") == b"value"
     daemon.wait_for_log("answers requests again")
+
+
+@VERSIONS
+@pytest.mark.parametrize("command", [
+    ["lists", "--proxy", "PROXY"],
+    ["convert", "--proxy", "PROXY", "--server", "OLD", "--verify-only", "kept:"],
+    ["sweep", "OLD"],
+])
+def test_scripts_refuse_old_servers_by_name(version, command, start_old, start_daemon):
+    """They ask by meta commands; the value behind an `ms` would be read as a command there."""
+    old = start_old(version)
+    daemon = start_daemon([old], config={"lists kept:": {"dialect": "simple"}})
+    with daemon.conn() as conn:
+        assert conn.cmd("ladd l a") == conn.cmd("ladd kept:l a") == b"STORED"
+    places = {"PROXY": f"127.0.0.1:{daemon.port}", "OLD": old.address}
+    name, *options = [places.get(word, word) for word in command]
+    done = subprocess.run([ROOT / "scripts" / name, *options], capture_output=True, text=True,
+                          timeout=TIMEOUT_S)
+    assert done.returncode != 0
+    assert f"memcached 1.6.10 or newer is needed, it is {version}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert old.meta == []
