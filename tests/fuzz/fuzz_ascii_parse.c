@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "input.h"
 #include "pool/wire.h"
-#include "proto/server/ascii_parse.h"
+#include "proto/server/ascii_classic.h"
 
 #define VERBS (BE_DELETE + 1)
 
@@ -192,6 +192,50 @@ static void check_short_way(const struct be_operation *op, struct slice bytes, s
     CHECK(op->verb == BE_FETCH ? slow.status == BE_HIT : slice_equal(quick.line, slow.line));
 }
 
+/* The same as answers of a memcached without meta commands. */
+static enum ascii_classic_result check_classic(enum be_verb verb, struct slice bytes,
+                                               size_t max_value)
+{
+    struct be_operation op = {.verb = verb, .key = KEY, .asks_cas = question.asks_cas};
+    struct be_reply reply;
+    size_t size;
+    enum ascii_classic_result result = ascii_classic_read(&op, bytes, max_value, &reply, &size);
+    if (result == ASCII_CLASSIC_MORE) {
+        CHECK(size == 0 || size > bytes.len);
+    } else if (result != ASCII_CLASSIC_GARBAGE) {
+        CHECK(size > 2 && size <= bytes.len);
+        CHECK(inside(reply.line, bytes) && inside(reply.value, bytes));
+    }
+    if (result == ASCII_CLASSIC_READ) {
+        CHECK(answers(verb, reply.status) && reply.ttl_s == -1);
+        CHECK(reply.no_times == (verb == BE_GET));
+        CHECK(reply.has_value == (reply.status == BE_HIT && gives_value(verb)));
+        CHECK(reply.status == BE_MISS || slice_equal(reply.line, KEY));
+        CHECK(memcmp(bytes.p + size - 5, "END\r\n", 5) == 0);
+    }
+    return result;
+}
+
+/* Every prefix asks for more, or says what the whole says. */
+static void fuzz_classic(struct slice bytes, size_t max_value)
+{
+    for (enum be_verb verb = BE_GET; verb <= BE_GAT; verb++) {
+        if (!ascii_classic_reads(verb)) {
+            continue;
+        }
+        enum ascii_classic_result whole = check_classic(verb, bytes, max_value);
+        size_t step = bytes.len > 200 ? bytes.len / 50 : 1;
+        for (size_t len = 0; len < bytes.len; len += step) {
+            char *copy = malloc(len + 1);
+            CHECK(copy != NULL);
+            memcpy(copy, bytes.p, len);
+            enum ascii_classic_result part = check_classic(verb, slice_make(copy, len), max_value);
+            CHECK(part == ASCII_CLASSIC_MORE || part == whole);
+            free(copy);
+        }
+    }
+}
+
 /* The bytes in a block of their own, so that the sanitizer sees the first byte read beyond them. */
 static enum ascii_parse_result parse_copy(struct slice bytes, size_t max_value, size_t *size)
 {
@@ -333,6 +377,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_handshake(in.rest, (what & 2) != 0);
     } else {
         question = question_of(what);
+        if (is_classic()) {
+            fuzz_classic(in.rest, (what & 2) != 0 ? 16 : ASCII_VALUE_MAX);
+        }
         fuzz_replies(in.rest, (what & 2) != 0 ? 16 : ASCII_VALUE_MAX);
     }
     return 0;

@@ -85,10 +85,11 @@ static void add_value(struct bytes *out, struct slice key, const struct item *it
     bytes_add(out, "\r\n", 2);
 }
 
+/* Of `gat` and `gats`, a time comes first. */
 static void answer_get(const struct asked *a, struct talk *t)
 {
     bool cas = a->words[0].len == 4;
-    for (size_t i = 1; i < a->count; i++) {
+    for (size_t i = a->words[0].p[1] == 'a' ? 2 : 1; i < a->count; i++) {
         const struct item *item = store_find(a->words[i]);
         if (item != NULL) {
             add_value(&t->out, a->words[i], item, cas);
@@ -235,19 +236,28 @@ static void count(const struct asked *a, struct talk *t)
     }
 }
 
+/* Each connection may meet another release. To one without meta commands none may be sent. */
+static void answer_version(struct talk *t)
+{
+    t->is_old = rng_below(t->rng, 3) == 0;
+    bytes_text(&t->out, t->is_old ? "VERSION 1.5.22\r\n" : "VERSION 1.6.18\r\n");
+}
+
 static void answer_truly(const struct asked *a, struct talk *t)
 {
     struct slice verb = a->words[0];
+    bool is_meta = verb.len == 2 && verb.p[0] == 'm';
+    CHECK(!t->is_old || !is_meta || is_word(verb, "mn"));
     if (is_word(verb, "version")) {
-        bytes_text(&t->out, "VERSION 1.6.18\r\n");
+        answer_version(t);
     } else if (is_word(verb, "stats")) {
         bytes_text(&t->out, a->count > 1 ? "STAT item_size_max 1048576\r\nEND\r\n"
                                          : "STAT evictions 0\r\nEND\r\n");
     } else if (is_word(verb, "mn")) {
-        bytes_text(&t->out, "MN\r\n");
+        bytes_text(&t->out, t->is_old ? "ERROR\r\n" : "MN\r\n");
     } else if (is_word(verb, "flush_all")) {
         bytes_text(&t->out, "OK\r\n");
-    } else if (is_word(verb, "get") || is_word(verb, "gets")) {
+    } else if (verb.p[0] == 'g') {
         answer_get(a, t);
     } else if (is_word(verb, "mg")) {
         answer_mg(a, t);
@@ -359,6 +369,7 @@ bool ascii_answer(struct talk *t)
     bool handshake = is_word(asked.words[0], "version") || asked.words[0].len == 5;
     if (!(handshake && rng_below(t->rng, 50) != 0) && is_lie(t)) {
         lie(&asked, t);
+        t->is_old = t->is_old && !handshake; /* who knows what it has said */
     } else {
         answer_truly(&asked, t);
     }

@@ -47,6 +47,7 @@ struct talk {
     struct bytes in, out;
     struct rng *rng;
     bool is_over;
+    bool is_old; /* it has said that it is a memcached before 1.6.10 */
     uint64_t answers;
     unsigned one_in; /* so many answers are true for each that is not; 0: all are */
 };

@@ -323,7 +323,7 @@ static void accept_talk(int listener)
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
             run.talk_fds[i] = fd;
             t->in.len = t->out.len = 0;
-            t->is_over = false;
+            t->is_over = t->is_old = false;
             return;
         }
     }
