@@ -97,6 +97,11 @@ def numbers_in(section, index):
     """The sublists that an index lists; None: it is no index."""
     before = record_before(index)
     index = index if before is None else before
+    if section.text("sublist_text") == b"delimited":
+        delimiter = section.bytes("delimiter", b",")
+        if not re.fullmatch(rb"(?:[0-9]{0,10}" + re.escape(delimiter) + rb")*[0-9]{0,10}", index):
+            return None
+        return {int(number) for number in index.split(delimiter) if number}
     plus, minus = section.bytes("add_sign", b"+"), section.bytes("delete_sign", b"-")
     signs = re.escape(plus) + rb"|" + re.escape(minus)
     if not re.fullmatch(rb"(?:(?:" + signs + rb")[0-9]{1,10})*", index):

@@ -10,8 +10,8 @@ from mclistd_convert.wire import Answer, Connection, Refused, shown
 SHARED = [
     word.encode()
     for word in (
-        "dialect migrate delimiter deleted_delimiter add_sign delete_sign closed_mark add_name "
-        "delete_name a_name b_name active_name sublist_name seq_name slot_name capacity slot "
+        "dialect migrate delimiter sublist_text deleted_delimiter add_sign delete_sign closed_mark "
+        "add_name delete_name a_name b_name active_name sublist_name seq_name slot_name capacity slot "
         "counter_wraps placement on_missing"
     ).split()
 ]

@@ -55,8 +55,9 @@ static bool may_be_signed(const struct list_policy *policy)
     case DIALECT_SIGNED:
     case DIALECT_FLIP:
     case DIALECT_MARKER:
-    case DIALECT_SUBLISTS:
         return true;
+    case DIALECT_SUBLISTS:
+        return policy->sublist_text == TEXTS_SIGNED;
     default:
         return false;
     }

@@ -154,6 +154,8 @@ enum list_dialect {
 };
 /* tombstone, paired: do ladd and ldel look at the list? */
 enum list_changes { CHANGES_EXACT, CHANGES_BLIND };
+/* sublists: what the index and the sublists hold. */
+enum list_texts { TEXTS_SIGNED, TEXTS_DELIMITED };
 enum list_migrate { MIGRATE_NO, MIGRATE_NATIVE };
 /* May an append begin with a delimiter, which those of the manual's recipes do not, so that nothing
  * is lost? */
@@ -204,6 +206,7 @@ struct list_policy {
     enum list_migrate migrate;
     enum list_compatible compatible;
     enum list_changes changes;
+    enum list_texts sublist_text;
     enum list_bridge bridge;
     struct flag_set bridge_flags_in; /* of values that are taken for text */
     uint32_t bridge_flags_out;       /* of answers */

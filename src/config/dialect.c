@@ -62,6 +62,12 @@ static struct place place_of(const struct list_policy *policy, const struct plac
     return exact;
 }
 
+static unsigned stored_by(const struct list_policy *policy)
+{
+    bool delimited = policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
+    return stores[policy->dialect] | (delimited ? STORES_DELIMITER : 0);
+}
+
 static const char *word_of(const struct list_policy *policy)
 {
     return key_of("dialect")->words[policy->dialect];
@@ -210,7 +216,7 @@ static int check_bytes(const struct list_policy *policy, const struct place *pla
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
-    if (policy->delimiter < 0 && (stores[policy->dialect] & STORES_DELIMITER) != 0) {
+    if (policy->delimiter < 0 && (stored_by(policy) & STORES_DELIMITER) != 0) {
         return refuse_byte(policy, place, key_of("delimiter"), "does not do: it is stored with");
     }
     for (size_t i = 0; i < count; i++) {

@@ -48,6 +48,7 @@ static const char *const ttl_renew_words[] = {"never", "change", "read", NULL};
 static const char *const compatibilities[] = {"safe", "strict", NULL};
 static const char *const migrations[] = {"no", "native", NULL};
 static const char *const changes_words[] = {"exact", "blind", NULL};
+static const char *const texts[] = {"signed", "delimited", NULL};
 static const char *const bridges[] = {"no", "yes", "signed", NULL};
 
 /* clang-format off */
@@ -248,6 +249,8 @@ static const struct config_key keys[] = {
      "client by hand can lose; marks of foldings stay"},
     {LISTS_OF(BIT(TOMBSTONE) | BIT(PAIRED), "changes", changes), TYPE_WORD, 0, 0, "exact", "", changes_words,
      "exact: ladd and ldel read the list and write it whole; blind: they append, as clients by hand do, and items are counted"},
+    {LISTS_OF(BIT(SUBLISTS), "sublist_text", sublist_text), TYPE_WORD, 0, 0, "signed", "", texts,
+     "signed: the index and the sublists hold +a-b; delimited: a,b, with the delimiter, and nothing of what was deleted"},
     {LISTS_OF(BIT(TOMBSTONE), "deleted_delimiter", deleted_delimiter), TYPE_BYTE, 0, 1, "|", "", NULL,
      "between the deleted items and the added ones"},
     {LISTS_OF(SIGNED, "add_sign", add_sign), TYPE_BYTE, 0, 0, "+", "", NULL,

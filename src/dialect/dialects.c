@@ -16,14 +16,20 @@ static const struct dialect *const table[DIALECT_COUNT] = {
     [DIALECT_SUBLISTS] = &dialect_chunked,      [DIALECT_RING] = &dialect_ring,
 };
 
+static const struct dialect *table_of(const struct list_policy *policy)
+{
+    bool delimited = policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
+    return delimited ? &dialect_chunked_delimited : table[policy->dialect];
+}
+
 static const char *refusal(const struct list_call *call, char text[LIST_ERROR_MAX])
 {
-    return dialect_refusal(table[call->policy->dialect], call, text);
+    return dialect_refusal(table_of(call->policy), call, text);
 }
 
 static const char *joint_refusal(const struct list_policy *policy, struct slice key)
 {
-    if (!table[policy->dialect]->one_item) {
+    if (!table_of(policy)->one_item) {
         return dialect_not_joint;
     }
     return key.len > policy->key_bytes_max ? "a key is too long for the dialect of its list" : NULL;
@@ -31,19 +37,19 @@ static const char *joint_refusal(const struct list_policy *policy, struct slice 
 
 static size_t list_bytes(const struct list_policy *policy)
 {
-    return sizeof(struct known) + table[policy->dialect]->list_bytes;
+    return sizeof(struct known) + table_of(policy)->list_bytes;
 }
 
 static void list_init(struct list *list)
 {
     struct known *known = known_of(list);
-    known->dialect = table[list->policy->dialect];
+    known->dialect = table_of(list->policy);
     known->migration = list->policy->migrate == MIGRATE_NATIVE ? &migration_native : NULL;
 }
 
 bool dialects_one_item(const struct list_policy *policy)
 {
-    const struct dialect *dialect = table[policy->dialect];
+    const struct dialect *dialect = table_of(policy);
     return dialect == NULL || dialect->one_item;
 }
 

@@ -60,7 +60,7 @@ struct one_case {
 
 /* Where items are counted, changes are exact or blind; the slots of a ring hold numbers or none;
  * sublists are one, or four short ones that a folding merges; the additions of a pair stand under
- * the list's own key. */
+ * the list's own key; sublists have signs or delimiters. */
 enum {
     BLIND_TOMBSTONE = DIALECT_COUNT,
     BLIND_PAIRED,
@@ -68,8 +68,15 @@ enum {
     SHORT_SUBLISTS,
     OWN_PAIRED,
     OWN_BLIND_PAIRED,
+    COMMA_SUBLISTS,
+    SHORT_COMMA_SUBLISTS,
     VARIANTS
 };
+
+static bool is_short(unsigned variant)
+{
+    return variant == SHORT_SUBLISTS || variant == SHORT_COMMA_SUBLISTS;
+}
 
 static enum list_dialect dialect_of_variant(unsigned variant)
 {
@@ -78,7 +85,9 @@ static enum list_dialect dialect_of_variant(unsigned variant)
                                                          [BARE_RING] = DIALECT_RING,
                                                          [SHORT_SUBLISTS] = DIALECT_SUBLISTS,
                                                          [OWN_PAIRED] = DIALECT_PAIRED,
-                                                         [OWN_BLIND_PAIRED] = DIALECT_PAIRED};
+                                                         [OWN_BLIND_PAIRED] = DIALECT_PAIRED,
+                                                         [COMMA_SUBLISTS] = DIALECT_SUBLISTS,
+                                                         [SHORT_COMMA_SUBLISTS] = DIALECT_SUBLISTS};
     return variant < DIALECT_COUNT ? (enum list_dialect)variant : dialects[variant];
 }
 
@@ -96,6 +105,9 @@ static struct config *make_config(unsigned variant, bool migrates)
     policy->changes = blind ? CHANGES_BLIND : CHANGES_EXACT;
     if (variant == BARE_RING) {
         snprintf(policy->slot, sizeof policy->slot, "%%v");
+    }
+    if (variant == COMMA_SUBLISTS || variant == SHORT_COMMA_SUBLISTS) {
+        policy->sublist_text = TEXTS_DELIMITED;
     }
     if (variant == OWN_PAIRED || variant == OWN_BLIND_PAIRED) {
         snprintf(policy->add_name, sizeof policy->add_name, "%%s");
@@ -215,17 +227,20 @@ static void check_end(struct steps_world *w, const struct one_case *c, const str
 static letters make_sublists(struct steps_world *w)
 {
     static const struct op_spec held = {"four sublists", LIST_ADD, "abde"};
-    hand_append(w, LIST_KEY ".0", "+a");
-    hand_append(w, LIST_KEY ".1", "+b");
-    hand_append(w, LIST_KEY ".2", "+d");
-    hand_append(w, LIST_KEY ".3", "+e");
-    hand_append(w, LIST_KEY, "+0+1+2+3");
+    static const char *const names[] = {LIST_KEY ".0", LIST_KEY ".1", LIST_KEY ".2", LIST_KEY ".3",
+                                        LIST_KEY};
+    static const char *const texts[2][5] = {{"+a", "+b", "+d", "+e", "+0+1+2+3"},
+                                            {"a,", "b", "d,a,", "e", "0,1,2,3"}};
+    bool delimited = w->config->lists[0].sublist_text == TEXTS_DELIMITED;
+    for (unsigned i = 0; i < COUNT(names); i++) {
+        hand_append(w, names[i], texts[delimited][i]);
+    }
     return applied(&held, 0);
 }
 
 static letters make_scene(struct steps_world *w, const struct one_case *c, struct config *setup)
 {
-    letters set = c->variant == SHORT_SUBLISTS ? make_sublists(w) : 0;
+    letters set = is_short(c->variant) ? make_sublists(w) : 0;
     const struct config *config = w->config;
     w->config = setup;
     for (unsigned i = 0; i < 4 && scenes[c->scene][i].name != NULL; i++) {
@@ -393,12 +408,23 @@ struct tally {
     uint64_t shown; /* of this group */
 };
 
-static const char *const variant_names[VARIANTS] = {
-    "native",           "simple",          "tombstone",
-    "signed",           "paired",          "flip",
-    "marker",           "sublists",        "ring",
-    "tombstone, blind", "paired, blind",   "ring, bare",
-    "sublists, short",  "paired, own key", "paired, own key, blind"};
+static const char *const variant_names[VARIANTS] = {"native",
+                                                    "simple",
+                                                    "tombstone",
+                                                    "signed",
+                                                    "paired",
+                                                    "flip",
+                                                    "marker",
+                                                    "sublists",
+                                                    "ring",
+                                                    "tombstone, blind",
+                                                    "paired, blind",
+                                                    "ring, bare",
+                                                    "sublists, short",
+                                                    "paired, own key",
+                                                    "paired, own key, blind",
+                                                    "sublists, commas",
+                                                    "sublists, short commas"};
 
 struct sweep {
     struct config *config, *native, *setup;
@@ -490,9 +516,8 @@ static void sweep_variant(unsigned variant, struct tally *tally)
     sweep_begin(&s, variant);
     struct one_case c = {.variant = variant};
     /* A ring has no deletions, and shows what was added twice twice. */
-    unsigned scene_count = variant == SHORT_SUBLISTS
-                               ? 1
-                               : COUNT(scenes) - (dialect_of_variant(variant) == DIALECT_RING);
+    unsigned scene_count =
+        is_short(variant) ? 1 : COUNT(scenes) - (dialect_of_variant(variant) == DIALECT_RING);
     for (c.scene = 0; c.scene < scene_count; c.scene++) {
         for (c.a = 0; c.a < COUNT(ops_a); c.a++) {
             for (c.b = 0; c.b < COUNT(ops_b); c.b++) {
@@ -522,9 +547,10 @@ static int run_one(const char *text)
 
 /* Those that take longest first. */
 static const unsigned order[] = {
-    DIALECT_RING,     BARE_RING,      DIALECT_FLIP,   DIALECT_MARKER,    DIALECT_PAIRED,
-    DIALECT_SUBLISTS, DIALECT_SIGNED, DIALECT_SIMPLE, DIALECT_TOMBSTONE, BLIND_PAIRED,
-    BLIND_TOMBSTONE,  SHORT_SUBLISTS, OWN_PAIRED,     OWN_BLIND_PAIRED};
+    DIALECT_RING,      BARE_RING,        DIALECT_FLIP,    DIALECT_MARKER,
+    DIALECT_PAIRED,    DIALECT_SUBLISTS, DIALECT_SIGNED,  DIALECT_SIMPLE,
+    DIALECT_TOMBSTONE, BLIND_PAIRED,     BLIND_TOMBSTONE, SHORT_SUBLISTS,
+    OWN_PAIRED,        OWN_BLIND_PAIRED, COMMA_SUBLISTS,  SHORT_COMMA_SUBLISTS};
 
 /* Each in a process of its own. Returns how many of them died. */
 static unsigned run_all(unsigned jobs, struct tally *tallies)

@@ -291,6 +291,21 @@ static void test_numbered_names_that_meet(void **state)
         "expected more beside it");
 }
 
+static void test_sublists_with_delimiters(void **state)
+{
+    (void)state;
+    accepted("[lists x]\ndialect = sublists\nsublist_text = delimited\ndelimiter = |\n");
+    refused("[lists x]\ndialect = sublists\nsublist_text = delimited\ndelimiter = none\n",
+            ":4: [lists x]: delimiter: 'none' does not do: it is stored with dialect = sublists");
+    refused(
+        "[lists x]\ndialect = signed\nsublist_text = delimited\n",
+        ":3: [lists x]: sublist_text: dialect = signed does not use it; expected with sublists");
+    refused(
+        "[lists x]\ndialect = sublists\nsublist_text = delimited\nbridge = signed\n",
+        ":2: [lists x]: bridge = signed: additions and deletions are no single step in lists of "
+        "this dialect; expected bridge = yes");
+}
+
 static unsigned longest_key(const char *keys)
 {
     char ini[1024];
@@ -377,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_signs_among_numbers),
         cmocka_unit_test(test_names_that_meet),
         cmocka_unit_test(test_numbered_names_that_meet),
+        cmocka_unit_test(test_sublists_with_delimiters),
         cmocka_unit_test(test_room_for_keys),
         cmocka_unit_test(test_only_what_is_used_is_printed),
     };

@@ -4,6 +4,7 @@
  * add a further one when it has become too long.
  */
 #include "dialect/chunked/chunked.h"
+#include "dialect/shared/closing.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
 
@@ -80,7 +81,7 @@ static bool may_begin_with(const struct work *w, const struct be_reply *reply)
 static void send_index(struct engine *e, struct work *w)
 {
     struct block *value = block_new(16);
-    chunked_append_number(&value, ENTRY_ADD, (uint32_t)chunked_own(w)->next, signs_in(w));
+    chunked_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)chunked_own(w)->next);
     part_send(e, &w->op, &(struct part){.role = PART_KEY},
               chunked_own(w)->index_there ? BE_APPEND : BE_ADD, value, 0);
     block_unref(&value);
@@ -135,9 +136,14 @@ static bool take_newest(struct engine *e, struct work *w, const struct op_event 
 
 static void name_next(struct engine *e, struct work *w)
 {
-    struct block *value = block_new(chunked_own(w)->index.value.len + 16);
-    block_append(&value, chunked_own(w)->index.value.p, chunked_own(w)->index.value.len);
-    chunked_append_number(&value, ENTRY_ADD, (uint32_t)chunked_own(w)->next, signs_in(w));
+    struct slice index = chunked_own(w)->index.value;
+    char delimiter = (char)w->op.list->policy->delimiter;
+    struct block *value = block_new(index.len + 16);
+    block_append(&value, index.p, index.len);
+    if (closing_is_open(w->op.list, index)) {
+        block_append(&value, &delimiter, 1);
+    }
+    chunked_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)chunked_own(w)->next);
     part_write(e, &w->op, &chunked_own(w)->index, value, 0);
     block_unref(&value);
 }
@@ -294,7 +300,11 @@ enum progress chunked_change(struct engine *e, struct work *w, const struct op_e
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    signed_batch(w);
+    if (chunked_is_delimited(w->op.list)) {
+        delimited_batch(w);
+    } else {
+        signed_batch(w);
+    }
     /* Deletions create a missing newest sublist as well: older ones may hold the items. */
     chunked_own(w)->adds = w->append.create != NULL;
     if (!chunked_own(w)->adds) {

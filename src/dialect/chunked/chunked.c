@@ -8,6 +8,9 @@
  * sublist. When a sublist has become too long: ADD the next, then write the index with its number
  * by CAS. See change.c; for folding and lset fold.c.
  *
+ * With delimiters in place of signs (sublist_text) both hold what is in the list, and nothing of
+ * what was deleted: delete.c.
+ *
  * Not guaranteed: a read sees no single instant, since it reads the sublists one by one. Beside two
  * foldings in quick succession it may see an item that was deleted.
  */
@@ -16,6 +19,40 @@
 #include <stdlib.h>
 
 #include "dialect/shared/foreign.h"
+
+/* ---- texts ---- */
+
+bool chunked_next(const struct list *list, struct slice *rest, enum entry_op *op,
+                  struct slice *item)
+{
+    if (!chunked_is_delimited(list)) {
+        return signed_next(rest, signs_of(list->policy), op, item);
+    }
+    *op = ENTRY_ADD;
+    return text_next(rest, (char)list->policy->delimiter, item);
+}
+
+void chunked_fold(const struct list *list, struct fold *fold, struct slice text)
+{
+    struct slice item;
+    if (!chunked_is_delimited(list)) {
+        signed_fold(fold, text, signs_of(list->policy));
+        return;
+    }
+    while (text_next(&text, (char)list->policy->delimiter, &item)) {
+        fold_apply(fold, ENTRY_ADD, item);
+    }
+}
+
+void chunked_append(const struct list *list, struct block **b, enum entry_op op, struct slice item)
+{
+    if (!chunked_is_delimited(list)) {
+        signed_append(b, op, item, signs_of(list->policy));
+        return;
+    }
+    CHECK(op == ENTRY_ADD);
+    text_append(b, item, (char)list->policy->delimiter);
+}
 
 /* Reads a number as an index has it. False: it is no number, too large, or not in the form that the
  * proxy writes ("007"). */
@@ -38,7 +75,7 @@ bool chunked_newest(const struct list *list, struct slice index, uint32_t *newes
     struct slice item;
     bool found = false;
     fold_init(&fold);
-    signed_fold(&fold, index, signs_of(list->policy));
+    chunked_fold(list, &fold, index);
     while (fold_next(&fold, true, &at, &op, &item)) {
         if (chunked_number(item, &number) && (!found || number > *newest)) {
             *newest = number;
@@ -49,11 +86,12 @@ bool chunked_newest(const struct list *list, struct slice index, uint32_t *newes
     return found;
 }
 
-void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs)
+void chunked_append_number(const struct list *list, struct block **b, enum entry_op op,
+                           uint32_t number)
 {
     char digits[24];
     size_t len = format_u64(digits, number);
-    signed_append(b, op, slice_make(digits, len), signs);
+    chunked_append(list, b, op, slice_make(digits, len));
 }
 
 /* ---- looking ---- */
@@ -109,7 +147,7 @@ static bool list_parts(struct work *w)
     struct slice item;
     size_t before = w->part_count;
     fold_init(&index);
-    signed_fold(&index, w->parts[0].value, signs_in(w));
+    chunked_fold(w->op.list, &index, w->parts[0].value);
     while (fold_next(&index, true, &at, &op, &item)) {
         if (chunked_number(item, &number)) {
             struct part *part = find_part(w, before, number);
@@ -219,7 +257,7 @@ static enum look chunked_look(struct engine *e, struct work *w)
         return look;
     }
     for (size_t i = 1; i < w->part_count; i++) {
-        signed_fold(&w->items.fold, w->parts[i].value, signs_in(w));
+        chunked_fold(w->op.list, &w->items.fold, w->parts[i].value);
         stored += w->parts[i].value.len;
         merges = merges ||
                  (i + 2 < w->part_count &&
@@ -242,14 +280,12 @@ static const char *number_rule(const struct grammar *g, struct slice item)
 
 static const char *chunked_grammar(const struct grammar *g, const struct part *part)
 {
-    switch (part->role) {
-    case PART_KEY:
-        return grammar_signed(g, g->value, number_rule);
-    case PART_CHUNK:
-        return grammar_signed(g, g->value, grammar_item);
-    default:
+    bool delimited = chunked_is_delimited(g->list);
+    grammar_item_rule *rule = part->role == PART_KEY ? number_rule : grammar_item;
+    if (part->role != PART_KEY && part->role != PART_CHUNK) {
         return NULL;
     }
+    return delimited ? grammar_delimited(g, g->value, rule) : grammar_signed(g, g->value, rule);
 }
 
 static const char *use_elsewhere(const struct list *list, const struct part *part)
@@ -278,26 +314,26 @@ static void chunked_fini(struct work *w)
     part_forget(&chunked_own(w)->index);
 }
 
+/* The look proves only those parts that the index names. In an ldrop numbers go on, since late
+ * writers may still write to the old ones. */
+#define CHUNKED_TABLE \
+    .name = "sublists", .unsupported_reason = dialect_not_exact, .grammar = chunked_grammar, \
+    .essential = ROLE(PART_KEY) | ROLE(PART_CHUNK), .sublists = ROLE(PART_CHUNK), \
+    .use_elsewhere = use_elsewhere, .work_bytes = sizeof(struct chunked_work), \
+    .work_fini = chunked_fini, .list_bytes = sizeof(struct chunked_list), \
+    .forget = chunked_forget, .parts = chunked_parts, .look = chunked_look, .look_proves = true, \
+    .change = chunked_change, .set = chunked_set, .drop = chunked_set, .compact = chunked_compact, \
+    .before_convert = owner_check, .late_parts = late_parts
+
 const struct dialect dialect_chunked = {
-    .name = "sublists",
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
-    .unsupported_reason = dialect_not_exact,
-    .grammar = chunked_grammar,
-    .essential = ROLE(PART_KEY) | ROLE(PART_CHUNK),
-    .sublists = ROLE(PART_CHUNK),
     .reserved = signed_reserved,
-    .use_elsewhere = use_elsewhere,
-    .work_bytes = sizeof(struct chunked_work),
-    .work_fini = chunked_fini,
-    .list_bytes = sizeof(struct chunked_list),
-    .forget = chunked_forget,
-    .parts = chunked_parts,
-    .look = chunked_look,
-    .look_proves = true, /* it proves only those that the index names */
-    .change = chunked_change,
-    .set = chunked_set,
-    .drop = chunked_set, /* the numbers go on, since late writers may still write to the old ones */
-    .compact = chunked_compact,
-    .before_convert = owner_check,
-    .late_parts = late_parts,
+    CHUNKED_TABLE,
+};
+
+const struct dialect dialect_chunked_delimited = {
+    .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_EXACT, DIALECT_LANES_SEVERAL},
+    .delimited = true,
+    .exact = chunked_delete,
+    CHUNKED_TABLE,
 };

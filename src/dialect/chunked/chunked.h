@@ -7,7 +7,19 @@
 
 #include "dialect/shared/dialect.h"
 
-extern const struct dialect dialect_chunked;
+extern const struct dialect dialect_chunked, dialect_chunked_delimited;
+
+/* Have the list's texts delimiters in place of signs? */
+static inline bool chunked_is_delimited(const struct list *list)
+{
+    return list->policy->sublist_text == TEXTS_DELIMITED;
+}
+/* An index or a sublist, whichever of the two it is: takes the next item, applies all of them, or
+ * appends one. There are no deletions between delimiters. */
+bool chunked_next(const struct list *list, struct slice *rest, enum entry_op *op,
+                  struct slice *item);
+void chunked_fold(const struct list *list, struct fold *fold, struct slice text);
+void chunked_append(const struct list *list, struct block **b, enum entry_op op, struct slice item);
 
 /* What a worker remembers of the list: the numbers of its first sublist and its last. */
 struct chunked_list {
@@ -31,6 +43,7 @@ struct chunked_work {
     bool adds;        /* the calls add items: they make a list where there is none */
     bool drops;       /* it is an ldrop */
     bool index_there, rolled, wrote_last;
+    bool strikes;          /* a round of a folding has found sublists gone: see fold_round */
     uint64_t next;         /* the number of the sublist that is added */
     bool added, orphan;    /* this operation added it; no index names it, and it holds something */
     struct part not_named; /* the sublist that was added and is to be removed again */
@@ -48,19 +61,22 @@ static inline struct chunked_work *chunked_own(const struct work *w)
 #define CHUNK_NUMBER_MAX 4294967295u
 
 /* Appends an entry to an index. */
-void chunked_append_number(struct block **b, enum entry_op op, uint32_t number, struct signs signs);
+void chunked_append_number(const struct list *list, struct block **b, enum entry_op op,
+                           uint32_t number);
 
 /* Finds the largest number that the index lists. False: it lists none. */
 bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest);
 
-/* Would two sublists that long, neighbours and neither of them the newest, do as one? */
+/* Would two sublists that long, neighbours and neither of them the newest, do as one? Not without
+ * signs: delete.c. */
 static inline bool chunked_may_merge(const struct list *list, uint64_t one, uint64_t other)
 {
-    return one > 0 && other > 0 && one + other <= list_sublist_limit(list) / 2;
+    return !chunked_is_delimited(list) && one > 0 && other > 0 &&
+           one + other <= list_sublist_limit(list) / 2;
 }
 
 /* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */
-work_step chunked_change, chunked_set, chunked_compact;
+work_step chunked_change, chunked_delete, chunked_set, chunked_compact;
 
 /* owner.c. Can the item under the list's key be a sublist of another list, by its name? Inner: does
  * the index of such a list name it? Ends with failed if so, or if an index cannot be read. */

@@ -8,7 +8,7 @@
  *     - A deletion goes when no older sublist adds the item. So one whose addition this round
  *       removes stays until the next round.
  *     - An empty sublist, except for the newest, is removed by CAS; then its number is taken out of
- *       the index.
+ *       the index: by an append, or, between delimiters, by CAS at the end of the round.
  *     - Where nothing else is left to do, two neighbours that are short become one: the later of
  *       them gets the entries of the other in front of its own. From then on these stand in both,
  *       as items that were added again, and the next rounds empty the older one. So no mention of
@@ -45,7 +45,7 @@ static void plan_init(struct plan *plan, const struct work *w)
     CHECK(plan->own != NULL && plan->add_below != NULL);
     for (size_t i = 0; i < plan->count; i++) {
         fold_init(&plan->own[i]);
-        signed_fold(&plan->own[i], w->parts[i + 1].value, signs_in(w));
+        chunked_fold(w->op.list, &plan->own[i], w->parts[i + 1].value);
     }
     fold_init(&plan->adds);
     fold_init(&plan->later);
@@ -63,7 +63,7 @@ static void plan_fini(struct plan *plan)
     fold_fini(&plan->later);
 }
 
-static void note_below(struct plan *plan, size_t i, struct slice text, struct signs signs)
+static void note_below(struct plan *plan, size_t i, struct slice text, const struct list *list)
 {
     const struct fold *own = &plan->own[i];
     enum entry_op op;
@@ -73,7 +73,7 @@ static void note_below(struct plan *plan, size_t i, struct slice text, struct si
     for (uint32_t at = 0; at < own->count; at++) {
         plan->add_below[i][at] = fold_outcome(&plan->adds, own->items[at].item) != 0;
     }
-    while (signed_next(&text, signs, &op, &item)) {
+    while (chunked_next(list, &text, &op, &item)) {
         if (op == ENTRY_ADD) {
             fold_apply(&plan->adds, ENTRY_ADD, item);
         }
@@ -82,7 +82,8 @@ static void note_below(struct plan *plan, size_t i, struct slice text, struct si
 
 /* What is to stand in that sublist; the ones behind it were asked for before. deletes_stay: older
  * ones may have got entries since they were read, though this one was read later. */
-static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay, struct signs signs)
+static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay,
+                               const struct list *list)
 {
     struct fold *own = &plan->own[i];
     struct block *text = block_new(64);
@@ -93,9 +94,9 @@ static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay, s
         }
         fold_apply(&plan->later, ENTRY_ADD, item->item);
         if (item->outcome != ENTRY_DEL) {
-            signed_append(&text, ENTRY_ADD, item->item, signs);
+            chunked_append(list, &text, ENTRY_ADD, item->item);
         } else if (plan->add_below[i][at] || deletes_stay) {
-            signed_append(&text, ENTRY_DEL, item->item, signs);
+            chunked_append(list, &text, ENTRY_DEL, item->item);
         }
     }
     return text;
@@ -136,11 +137,11 @@ static void plan_texts(struct work *w)
     CHECK(w->texts != NULL);
     w->text_count = plan.count;
     for (size_t i = 0; i < plan.count; i++) {
-        note_below(&plan, i, w->parts[i + 1].value, signs_in(w));
+        note_below(&plan, i, w->parts[i + 1].value, w->op.list);
     }
     for (size_t i = plan.count; i-- > 0;) {
         bool read_last = i > 0 && i + 1 == plan.count && !chunked_own(w)->checked_all;
-        w->texts[i] = kept_text(&plan, i, read_last, signs_in(w));
+        w->texts[i] = kept_text(&plan, i, read_last, w->op.list);
     }
     plan_fini(&plan);
     if (is_at_rest(w)) {
@@ -177,9 +178,27 @@ static bool is_gone(const struct work *w, size_t i)
 static void strike_number(struct engine *e, struct work *w, uint32_t number)
 {
     struct block *value = block_new(16);
-    chunked_append_number(&value, ENTRY_DEL, number, signs_in(w));
+    chunked_append_number(w->op.list, &value, ENTRY_DEL, number);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
     block_unref(&value);
+}
+
+static struct block *index_text(const struct work *w)
+{
+    struct block *text = block_new(64);
+    for (size_t i = 1; i < w->part_count; i++) {
+        if (w->parts[i].listed) {
+            chunked_append_number(w->op.list, &text, ENTRY_ADD, w->parts[i].number);
+        }
+    }
+    return text;
+}
+
+static void send_index(struct engine *e, struct work *w)
+{
+    struct block *text = index_text(w);
+    part_write(e, &w->op, &w->parts[0], text, 0);
+    block_unref(&text);
 }
 
 /* One round over all sublists. Ends with conflict or failed, or wrote_any. */
@@ -188,7 +207,7 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     plan_texts(w);
-    w->wrote_any = false;
+    w->wrote_any = chunked_own(w)->strikes = false;
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
         chunked_own(w)->wrote_last = write_sublist(e, w, w->next_part);
         if (chunked_own(w)->wrote_last) {
@@ -199,7 +218,10 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
         if (w->conflict || w->failed) {
             break;
         }
-        if (is_gone(w, w->next_part)) {
+        if (is_gone(w, w->next_part) && chunked_is_delimited(w->op.list)) {
+            w->parts[w->next_part].listed = false;
+            chunked_own(w)->strikes = true;
+        } else if (is_gone(w, w->next_part)) {
             strike_number(e, w, w->parts[w->next_part].number);
             CO_AWAIT(co, "taking a sublist out of the index");
             if (event->status != BE_STORED && event->status != BE_NOT_STORED) {
@@ -209,16 +231,13 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
             w->wrote_any = true;
         }
     }
-    CO_END(co);
-}
-
-static struct block *index_text(const struct work *w)
-{
-    struct block *text = block_new(64);
-    for (size_t i = 1; i < w->part_count; i++) {
-        chunked_append_number(&text, ENTRY_ADD, w->parts[i].number, signs_in(w));
+    if (chunked_own(w)->strikes && !w->conflict && !w->failed) {
+        send_index(e, w);
+        CO_AWAIT(co, "taking sublists out of the index");
+        w->conflict = !work_written(e, w, event);
+        w->wrote_any = true;
     }
-    return text;
+    CO_END(co);
 }
 
 /* Folds the index, which is a log, too. False: it is as short as can be; or it would become empty,
@@ -294,7 +313,7 @@ static void set_texts(struct work *w)
         if (w->text_count == 0 || w->texts[w->text_count - 1]->used + item.len + 1 > limit) {
             w->texts[w->text_count++] = block_new(1024);
         }
-        signed_append(&w->texts[w->text_count - 1], ENTRY_ADD, item, signs_in(w));
+        chunked_append(w->op.list, &w->texts[w->text_count - 1], ENTRY_ADD, item);
     }
     if (w->text_count == 0) {
         w->texts[w->text_count++] = block_new(16);
@@ -316,7 +335,7 @@ static void write_new_index(struct engine *e, struct work *w)
 {
     struct block *text = block_new(64);
     for (size_t i = 0; i < w->text_count; i++) {
-        chunked_append_number(&text, ENTRY_ADD, chunked_own(w)->newest + (uint32_t)i, signs_in(w));
+        chunked_append_number(w->op.list, &text, ENTRY_ADD, chunked_own(w)->newest + (uint32_t)i);
     }
     part_write(e, &w->op, &w->parts[0], text, 0);
     block_unref(&text);

@@ -52,7 +52,7 @@ static bool lists_number(const struct list *list, struct slice index, uint64_t n
         index = record.before;
     }
     fold_init(&fold);
-    signed_fold(&fold, index, signs_of(list->policy));
+    chunked_fold(list, &fold, index);
     while (!found && fold_next(&fold, true, &at, &op, &item)) {
         found = slice_to_u64(item, &listed) && listed == number;
     }
