@@ -54,7 +54,7 @@ def test_lists_are_what_the_model_says(version, start_old, start_daemon):
 @pytest.mark.parametrize("placement", ["head", "spread"])
 def test_lists_on_old_and_new_servers(placement, start_old, start_memcached, start_daemon):
     servers = [start_old("1.5.22"), start_memcached(), start_old("1.6.9")]
-    keys = [f"key{n}" for n in range(8)]
+    keys = [f"key{n}" for n in range(40)]  # so that each server has some, wherever it listens
     with start_daemon(servers, config={"lists": {**TINY, "placement": placement}}).conn() as conn:
         converse_at_random(conn, 2, keys)
     for old in (servers[0], servers[2]):
