@@ -19,6 +19,8 @@ struct plain_list {
 /* When an operation is to be carried out, and by whom. */
 struct moment {
     int64_t invoked, at, completed;
+    int64_t clear_at; /* an ldrop empties the list first; 0: it does not */
+    bool cleared;     /* it did */
     uint32_t process, list;
     enum history_verb verb;
     bool unknown;
@@ -27,6 +29,7 @@ struct moment {
 struct deed {
     int64_t at;
     uint32_t moment;
+    bool clears;
 };
 
 struct generator {
@@ -142,7 +145,7 @@ static void do_operation(struct generator *g, const struct moment *m, struct his
     if (op->verb >= HISTORY_LGET && op->verb <= HISTORY_LRANGE) {
         do_read(g, l, op, items);
     } else if (op->verb == HISTORY_LDROP || op->verb == HISTORY_LCOMPACT) {
-        bool there = !g->o->refuse || l->exists;
+        bool there = !g->o->refuse || l->exists || m->cleared;
         if (!g->o->refuse && op->verb == HISTORY_LDROP && l->count == 0) {
             there = below(g, 2) == 0; /* as a bridge's delete, which tells */
         }
@@ -234,6 +237,9 @@ static void plan_moment(struct generator *g, struct moment *m, int64_t *free_at)
     m->verb = choose_verb(g);
     m->unknown = below(g, 1000) < g->o->unknown_permille;
     *free_at = m->completed;
+    if (m->verb == HISTORY_LDROP && g->o->refuse && !m->unknown && below(g, 3) == 0) {
+        m->clear_at = m->invoked + (int64_t)below(g, (uint64_t)(m->at - m->invoked) + 1);
+    }
     if (m->unknown) {
         m->at = below(g, 2) == 0 ? NEVER_DONE : m->at + (int64_t)below(g, (uint64_t)span * 8);
         m->completed = below(g, 2) == 0 ? HISTORY_NEVER : m->completed;
@@ -246,7 +252,10 @@ static int compare_deeds(const void *a, const void *b)
     if (x->at != y->at) {
         return x->at < y->at ? -1 : 1;
     }
-    return x->moment < y->moment ? -1 : x->moment > y->moment;
+    if (x->moment != y->moment) {
+        return x->moment < y->moment ? -1 : 1;
+    }
+    return (int)y->clears - (int)x->clears;
 }
 
 static void make_names(struct generator *g)
@@ -262,13 +271,23 @@ static void make_names(struct generator *g)
 /* Carries out what was planned, in the order of the moments. */
 static void carry_out_all(struct generator *g)
 {
-    struct deed *deeds = history_alloc(g->o->operations, sizeof *deeds);
+    struct deed *deeds = history_alloc((size_t)g->o->operations * 2, sizeof *deeds);
+    size_t count = 0;
     for (uint32_t i = 0; i < g->o->operations; i++) {
-        deeds[i] = (struct deed){g->moments[i].at, i};
+        deeds[count++] = (struct deed){g->moments[i].at, i, false};
+        if (g->moments[i].clear_at != 0) {
+            deeds[count++] = (struct deed){g->moments[i].clear_at, i, true};
+        }
     }
-    qsort(deeds, g->o->operations, sizeof *deeds, compare_deeds);
-    for (uint32_t i = 0; i < g->o->operations; i++) {
-        carry_out(g, &g->moments[deeds[i].moment]);
+    qsort(deeds, count, sizeof *deeds, compare_deeds);
+    for (size_t i = 0; i < count; i++) {
+        struct moment *m = &g->moments[deeds[i].moment];
+        if (!deeds[i].clears) {
+            carry_out(g, m);
+        } else if (g->lists[m->list].count > 0) {
+            g->lists[m->list].count = 0;
+            m->cleared = true;
+        }
     }
     free(deeds);
 }

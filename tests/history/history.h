@@ -46,6 +46,9 @@
  *                   beside its clients, as an ldrop for a server's restart
  *
  * With on_missing=create an ldrop that is answered "missing" is a delete that found no item.
+ *
+ * With on_missing=refuse an ldrop may empty the list before it removes it, as docs/list-format.md
+ * says. So may one of unknown outcome; after its COMPLETED it takes effect once more at most.
  */
 #ifndef HISTORY_HISTORY_H
 #define HISTORY_HISTORY_H

@@ -55,8 +55,8 @@ static void events_init(struct search *s)
 
 static bool alike(const struct step *a, const struct step *b)
 {
-    return a->kind == b->kind && a->item_count == b->item_count && a->count_min == b->count_min &&
-           a->count_max == b->count_max &&
+    return a->kind == b->kind && a->may_clear == b->may_clear && a->item_count == b->item_count &&
+           a->count_min == b->count_min && a->count_max == b->count_max &&
            (a->item_count == 0 ||
             memcmp(a->items, b->items, a->item_count * sizeof *a->items) == 0);
 }
@@ -92,6 +92,7 @@ static void search_init(struct search *s, const struct problem *p,
     s->ring_prev = history_alloc(n + 2, sizeof *s->ring_prev);
     s->ring_next = history_alloc(n + 2, sizeof *s->ring_next);
     s->under_way = history_alloc(n, sizeof *s->under_way);
+    s->cleared = history_alloc(n, sizeof *s->cleared);
     s->free_bit = history_alloc(n, sizeof *s->free_bit);
     s->twin = history_alloc(n, sizeof *s->twin);
     for (size_t i = 0; i < n; i++) {
@@ -121,6 +122,7 @@ static void search_fini(struct search *s)
     free(s->used);
     free(s->twin);
     free(s->free_bit);
+    free(s->cleared);
     free(s->under_way);
     free(s->ring_next);
     free(s->ring_prev);
@@ -264,6 +266,9 @@ static void offer_all(struct search *s, uint32_t due)
     FOR_RING(s, RING_CHANGES(s), i)
     {
         const struct step *step = &s->p->steps[i];
+        if (step_may_clear(s, i)) {
+            offer(s, CHOOSE_CLEAR, i);
+        }
         bool twin_first = s->twin[i] != NO_STEP && s->under_way[s->twin[i]];
         if (i != due && !twin_first && (!chained || shares_mark(s, step)) && step_possible(s, i) &&
             (!step->optional || step_effective(s, i))) {
@@ -344,6 +349,8 @@ static bool make_choice(struct search *s, struct choice choice)
     bool allowed = true;
     if (choice.kind == CHOOSE_EXPIRE) {
         step_expire(s, choice.step);
+    } else if (choice.kind == CHOOSE_CLEAR) {
+        allowed = step_clear(s, choice.step);
     } else {
         allowed = step_take(s, choice.step);
     }

@@ -51,7 +51,10 @@ static enum history_outcome outcome_of(const struct sim_call *call)
     case LIST_SERVER_ERROR:
         break;
     }
-    return strstr(call->call.error, "damaged") != NULL ? HISTORY_DAMAGED : HISTORY_ERROR;
+    if (strstr(call->call.error, "damaged") != NULL) {
+        return HISTORY_DAMAGED;
+    }
+    return strstr(call->call.error, "list emptied") != NULL ? HISTORY_UNKNOWN : HISTORY_ERROR;
 }
 
 static void add(struct history *history, const struct history_op *op)

@@ -252,9 +252,10 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
         call_finish(e, c->op.list, call, LIST_OK);
     } else if (c->result == STEP_CONFLICT || c->error[0] == '\0') {
         metric_inc(e->metrics, METRIC_list_busy);
-        call_fail(e, c->op.list, call, "busy");
+        call_fail(e, c->op.list, call, c->dropped ? "busy: list emptied, but not removed" : "busy");
     } else {
-        call_fail(e, c->op.list, call, "%s", c->error);
+        call_fail(e, c->op.list, call, "%s%s",
+                  c->dropped && !c->foreign ? "list emptied, then: " : "", c->error);
     }
 }
 
@@ -392,7 +393,8 @@ static void note_missing(struct engine *e, struct op_compact *c)
     }
 }
 
-/* A list is cleared once: what is added from here on stays. */
+/* A list is cleared once: what is added from here on stays. (Not so in an ldrop with on_missing =
+ * refuse that leaves an empty list: it goes on until the head is gone.) */
 static void note_cleared(struct engine *e, struct op_compact *c)
 {
     if (c->plan.kind != PLAN_CLEAR || c->result != STEP_DONE) {
@@ -516,13 +518,20 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
 static enum list_known compact_late(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_compact *c = (struct op_compact *)op;
+    bool refuse = op->list->policy->on_missing == ON_MISSING_REFUSE;
     c->call = NULL;
     if (call->verb == LIST_COMPACT) {
         c->until_us = e->now.mono_us;
         return KNOWN_NOTHING;
     }
-    c->withdrawn = !c->dropped;
-    return c->dropped ? KNOWN_DONE : c->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+    c->withdrawn = refuse || !c->dropped;
+    if (c->dropped && refuse && c->plan.kind == PLAN_REMOVE) {
+        return KNOWN_UNKNOWN; /* emptied; whether the head is removed, the answer under way says */
+    }
+    if (c->dropped) {
+        return refuse || c->foreign ? KNOWN_EMPTIED : KNOWN_DONE;
+    }
+    return c->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
 }
 
 static void compact_fini(struct engine *e, struct op *op)
