@@ -151,14 +151,14 @@ static void check_renewal(struct sim_world *w, unsigned list)
         item->expires_s == 0) {
         return;
     }
-    if (w->p.ttl_s > 4 * DAY_S) {
+    if (w->p.format > 1 && w->p.ttl_s > 4 * DAY_S) {
         /* So late that the sublists would end before it when it is renewed. */
         sim_let_pass(w, (uint64_t)w->p.ttl_s / 7 * 1000000);
     } else {
         item->expires_s = w->clocks_s[server] + w->p.ttl_s / 2;
         oracle_note_life(&w->oracle, list, world_now(&w->base).wall_s);
     }
-    if (w->p.long_ms > 0) {
+    if (w->p.format > 1 && w->p.long_ms > 0) {
         /* The merges that it takes need longer than compactions have which no client waits for. */
         (void)ask_again(w, choose_compactor(w), LIST_COMPACT, list);
     }

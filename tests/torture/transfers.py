@@ -34,7 +34,11 @@ ERRORS = (b"SERVER_ERROR ",)
 
 
 def config_of(number):
-    return config(number)
+    sections = config(number)
+    return {
+        name: {**section, "format": 4} if name.startswith("lists") else section
+        for name, section in sections.items()
+    }
 
 
 def account(bank, number):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests of lists that are missing though they have a head (on_missing = refuse).
+ * For tests of lists that are missing though they have a head (on_missing = refuse, format = 2).
  */
 #ifndef SUPPORT_ABSENT_H
 #define SUPPORT_ABSENT_H
@@ -21,6 +21,7 @@ static inline int refuse_setup(void **state)
     (void)script_setup(state);
     struct script *s = *state;
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
+    s->rig.config->lists[0].format = 2;
     return 0;
 }
 

@@ -224,6 +224,7 @@ static void test_clear_in_the_log_fills(void **state)
 static void test_clear_in_the_log_fills_a_capped_list(void **state)
 {
     struct script *s = *state;
+    s->rig.config->lists[0].format = 3;
     s->rig.config->lists[0].max_items = 2;
     for (int i = 0; i < 2; i++) {
         script_submit(s, LIST_LEN, NULL, 0);
@@ -247,6 +248,7 @@ static void test_clear_in_the_log_fills_a_capped_list(void **state)
 static void test_exact_change_of_a_cleared_head_waits_for_the_cap(void **state)
 {
     struct script *s = *state;
+    s->rig.config->lists[0].format = 3;
     s->rig.config->lists[0].max_items = 2;
     s->rig.config->lists[0].cap = CAP_REFUSE;
     script_submit(s, LIST_ADDX, &item, 1);

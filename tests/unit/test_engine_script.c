@@ -90,8 +90,9 @@ static void test_drop_that_was_overtaken_found_nothing(void **state)
     script_expect_done(s, LIST_MISSING);
 }
 
-/* What is left of a list that has been dropped is tidied up behind the answer. */
-static void test_drop_under_refuse_is_one_cas(void **state)
+/* The list is empty and still there when the backend goes away: the error must not sound as if
+ * nothing had been done. */
+static void test_drop_that_came_half_way_says_so(void **state)
 {
     struct script *s = *state;
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
@@ -100,7 +101,8 @@ static void test_drop_under_refuse_is_one_cas(void **state)
     script_expect(s, BE_GET, "k#", BE_HIT, "^1 " FIRST_RUN ".1:18:1\n+1:a");
     script_expect(s, BE_CAS, "k#", BE_STORED, NULL);
     script_expect(s, BE_GET, "k#", BE_DOWN, NULL);
-    script_expect_done(s, LIST_OK);
+    script_expect_done(s, LIST_SERVER_ERROR);
+    assert_non_null(strstr(s->call.error, "list emptied, then: "));
 }
 
 /* The newer run alone outgrows the memory allowed: its deletions are not all known, so nothing may
@@ -518,7 +520,7 @@ int main(void)
         script_test(test_flip_that_meets_what_is_no_list_leaves_it_alone),
         script_test(test_flip_that_meets_another_list_withdraws),
         script_test(test_drop_that_was_overtaken_found_nothing),
-        script_test(test_drop_under_refuse_is_one_cas),
+        script_test(test_drop_that_came_half_way_says_so),
         script_test(test_create_does_not_guess_when_memory_is_short),
         script_test(test_announcement_is_withdrawn_when_the_head_cannot_be_read),
         script_test(test_read_does_not_guess_when_memory_is_short),

@@ -164,7 +164,7 @@ static const struct plan_case cases[] = {
     {"^1\n" RESIDUE, COMPACT_AUTO, false, PLAN_NOTHING, 0, 0},
     {"^1\n" RESIDUE, COMPACT_FULL, false, PLAN_NOTHING, 0, 0},
     {"^1\n" RESIDUE, COMPACT_DROP, false, PLAN_NOTHING, 0, 0},
-    {"^1\n" RESIDUE, COMPACT_DROP, true, PLAN_CLEAR, 0, 0},
+    {"^1\n" RESIDUE, COMPACT_DROP, true, PLAN_NOTHING, 0, 0}, /* format = 1: it cannot say so */
     {"^1\n" RESIDUE "+1:a", COMPACT_DROP, true, PLAN_CLEAR, 0, 0},
     {"^1\n" RESIDUE "+1:a", COMPACT_CLEAR, false, PLAN_CLEAR, 0, 0},
     {"^1\n" RESIDUE, COMPACT_TIDY, false, PLAN_NOTHING, 0, 0},
@@ -263,33 +263,36 @@ static void test_windows_of_runs(void **state)
     }
 }
 
-/* The head of a primary has to stay: an ldrop makes it one of a missing list, once; without
- * on_missing = refuse it is left empty. */
+/* The head of a primary has to stay: with a format that can say so, an ldrop makes it one of a
+ * missing list, once; without on_missing = refuse it is left empty. */
 static void test_ldrop_of_a_primary_leaves_its_head(void **state)
 {
     (void)state;
     static const struct {
         const char *head;
+        uint32_t format;
         enum compact_goal goal;
         bool refuse;
         enum plan_kind kind;
     } rows[] = {
-        {"^1\n" RESIDUE "+1:a", COMPACT_DROP, true, PLAN_CLEAR},
-        {"^1" RUN_A "\n" RESIDUE, COMPACT_DROP, true, PLAN_CLEAR},
-        {"^1\n" RESIDUE, COMPACT_DROP, true, PLAN_CLEAR},
-        {"^1\n" RESIDUE, COMPACT_CLEAR, true, PLAN_CLEAR},
-        {"^1 ?0.0\n" RESIDUE, COMPACT_DROP, true, PLAN_NOTHING},
-        {"^1 ?7.1010\n" RESIDUE, COMPACT_DROP, true, PLAN_CLEAR},
-        {"^1 ?7.1010\n" RESIDUE DONE, COMPACT_DROP, true, PLAN_REMOVE},
-        {"^1\n" RESIDUE DONE, COMPACT_DROP, true, PLAN_REMOVE},
-        {"^1\n" RESIDUE "!0:", COMPACT_DROP, false, PLAN_FOLD},
-        {"^1\n" RESIDUE, COMPACT_DROP, false, PLAN_NOTHING},
+        {"^1\n" RESIDUE "+1:a", 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1" RUN_A "\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1\n" RESIDUE, 4, COMPACT_CLEAR, true, PLAN_CLEAR},
+        {"^1 ?0.0\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_NOTHING},
+        {"^1 ?7.1010\n" RESIDUE, 4, COMPACT_DROP, true, PLAN_CLEAR},
+        {"^1 ?7.1010\n" RESIDUE DONE, 4, COMPACT_DROP, true, PLAN_REMOVE},
+        {"^1\n" RESIDUE DONE, 4, COMPACT_DROP, true, PLAN_REMOVE},
+        {"^1\n" RESIDUE "!0:", 4, COMPACT_DROP, false, PLAN_FOLD},
+        {"^1\n" RESIDUE, 4, COMPACT_DROP, false, PLAN_NOTHING},
+        {"^1\n" RESIDUE, 1, COMPACT_CLEAR, true, PLAN_NOTHING},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct list_policy policy = {
             .log_limit_bytes = 100,
             .fold_memory_bytes = UINT64_MAX,
             .announcement_grace_s = 60,
+            .format = rows[i].format,
             .on_missing = rows[i].refuse ? ON_MISSING_REFUSE : ON_MISSING_CREATE,
         };
         struct head *head = head_of(slice_of(rows[i].head));

@@ -38,7 +38,7 @@ enum plan_kind {
  * empty until its head is removed. */
 static inline bool plan_leaves_absent(const struct list_policy *policy)
 {
-    return policy->on_missing == ON_MISSING_REFUSE;
+    return policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2;
 }
 
 struct plan {
