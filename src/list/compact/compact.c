@@ -246,7 +246,7 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
     bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
     if (c->was_missing || (finished && compact_is_absent(c) && !c->dropped)) {
         call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
-    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !c->foreign)) {
+    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
         /* A dropped list is empty from the append on; what is left of it is tidied up sooner or
          * later. */
         call_finish(e, c->op.list, call, LIST_OK);
