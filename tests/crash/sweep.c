@@ -73,7 +73,8 @@ static void add_metrics(struct tally *tally)
     }
 }
 
-/* One that fails is the last of its row: it has come to no rest, so none tells where the row ends. */
+/* One that fails is the last of its row: it has come to no rest, so none tells where the row ends.
+ */
 static enum case_result run(struct sweep *s, const struct crash_case *c)
 {
     uint64_t number = case_number(c);
