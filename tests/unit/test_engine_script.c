@@ -511,9 +511,25 @@ static void test_short_copy_begins_anew(void **state)
     assert_int_equal(s->call.number, 1);
 }
 
+/* A compaction takes the sublists of a long list while they tell whether it holds an item: its next
+ * head is asked. */
+static void test_copy_of_a_list_that_turns_out_empty(void **state)
+{
+    struct script *s = *state;
+    s->call.source = SLICE_LIT("s");
+    s->call.source_policy = &s->rig.config->lists[0];
+    s->call.condition = LIST_IF_MISSING;
+    script_submit(s, LIST_COPY, NULL, 0);
+    script_expect(s, BE_GET, "s#", BE_HIT, "^1 " FIRST_RUN ".1:100000:1\n-1:a");
+    script_expect(s, BE_GET, "s#" FIRST_RUN ".0", BE_MISS, NULL);
+    script_expect(s, BE_GET, "s#", BE_HIT, "^1\n-1:a");
+    script_expect_done(s, LIST_MISSING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        script_test(test_copy_of_a_list_that_turns_out_empty),
         script_test(test_drop_clears_only_once),
         script_test(test_change_of_what_is_no_list_is_refused),
         script_test(test_change_of_a_known_list_does_not_look),

@@ -424,7 +424,10 @@ static bool must_look_into_source(const struct op_put *p)
 static void take_source(struct op_put *p)
 {
     const struct presence *there = &p->presence;
-    if (there->scan.state == SCAN_END && !there->content.too_large && !presence_found(there)) {
+    if (there->scan.state == SCAN_MISSING && p->names + 1 < NAMES_MAX) {
+        p->copy.stream.state = STREAM_AGAIN; /* its runs are others by now */
+    } else if (there->scan.state == SCAN_END && !there->content.too_large &&
+               !presence_found(there)) {
         p->copy.stream.state = STREAM_MISSING;
     }
 }
