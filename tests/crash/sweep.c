@@ -84,15 +84,18 @@ static enum case_result run(struct sweep *s, const struct crash_case *c)
     }
     s->tally->current = number;
     enum case_result result = case_run(&world, &s->scene, c, false);
-    bool failed = result == CASE_DONE && world.base.failed;
-    if (result == CASE_DONE && s->counting) {
+    if (result != CASE_DONE) {
+        return result;
+    }
+    if (s->counting) {
         add_metrics(s->tally);
-        s->tally->passed[c->family] += !failed;
+        if (world.base.failed) {
+            report_failure(s->tally, number, world.base.violation, s->shown_max);
+        } else {
+            s->tally->passed[c->family]++;
+        }
     }
-    if (failed && s->counting) {
-        report_failure(s->tally, number, world.base.violation, s->shown_max);
-    }
-    return failed ? CASE_NONE : result;
+    return world.base.failed ? CASE_NONE : CASE_DONE;
 }
 
 /* ---- which cases there are ---- */
