@@ -57,7 +57,7 @@ static bool may_be_signed(const struct list_policy *policy)
     case DIALECT_MARKER:
         return true;
     case DIALECT_SUBLISTS:
-        return policy->sublist_text == TEXTS_SIGNED;
+        return !list_policy_delimits_sublists(policy);
     default:
         return false;
     }

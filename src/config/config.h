@@ -233,6 +233,12 @@ struct list_policy {
     uint32_t given_line[CONFIG_KEYS_MAX]; /* for this prefix; 0 = inherited */
 };
 
+/* Are its lists sublists with delimiters in place of signs? */
+static inline bool list_policy_delimits_sublists(const struct list_policy *policy)
+{
+    return policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
+}
+
 struct config {
     char path[CONFIG_NAME_MAX + 1]; /* the file read last, "" = none; for error texts */
     struct endpoint listen[CONFIG_LISTEN_MAX];

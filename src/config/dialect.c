@@ -64,8 +64,8 @@ static struct place place_of(const struct list_policy *policy, const struct plac
 
 static unsigned stored_by(const struct list_policy *policy)
 {
-    bool delimited = policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
-    return stores[policy->dialect] | (delimited ? STORES_DELIMITER : 0);
+    unsigned more = list_policy_delimits_sublists(policy) ? STORES_DELIMITER : 0;
+    return stores[policy->dialect] | more;
 }
 
 static const char *word_of(const struct list_policy *policy)

@@ -18,8 +18,8 @@ static const struct dialect *const table[DIALECT_COUNT] = {
 
 static const struct dialect *table_of(const struct list_policy *policy)
 {
-    bool delimited = policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
-    return delimited ? &dialect_chunked_delimited : table[policy->dialect];
+    return list_policy_delimits_sublists(policy) ? &dialect_chunked_delimited
+                                                 : table[policy->dialect];
 }
 
 static const char *refusal(const struct list_call *call, char text[LIST_ERROR_MAX])

@@ -12,7 +12,7 @@ extern const struct dialect dialect_chunked, dialect_chunked_delimited;
 /* Have the list's texts delimiters in place of signs? */
 static inline bool chunked_is_delimited(const struct list *list)
 {
-    return list->policy->sublist_text == TEXTS_DELIMITED;
+    return list_policy_delimits_sublists(list->policy);
 }
 /* An index or a sublist, whichever of the two it is: takes the next item, applies all of them, or
  * appends one. There are no deletions between delimiters. */

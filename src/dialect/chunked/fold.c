@@ -431,8 +431,7 @@ enum progress chunked_set(struct engine *e, struct work *w, const struct op_even
         }
         CO_CALL(co, work_look(e, w, event));
         w->conflict = false;
-        if (work_drops_nothing(w)) {
-            work_finish_first(e, w, LIST_NOT_STORED);
+        if (work_drops_nothing(e, w)) {
             CO_RETURN(co);
         }
         if (!w->failed && !nothing_to_drop(w)) {

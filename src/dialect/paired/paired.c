@@ -544,9 +544,8 @@ static enum progress take_steps(struct engine *e, struct work *w, const struct o
     paired_own(w)->step = PAIR_CUT;
     for (w->tries = w->rounds = 0; w->tries < TRIES_MAX && w->rounds < ROUNDS_MAX; w->rounds++) {
         CO_CALL(co, work_look(e, w, event));
-        if (!paired_own(w)->folded && work_drops_nothing(w)) {
+        if (!paired_own(w)->folded && work_drops_nothing(e, w)) {
             paired_own(w)->step = PAIR_DONE;
-            work_finish_first(e, w, LIST_NOT_STORED);
             CO_RETURN(co);
         }
         if (w->failed) {

@@ -108,7 +108,7 @@ bool work_is_asked(const struct work *w, enum list_verb verb)
     return call != NULL && call->verb == verb;
 }
 
-bool work_drops_nothing(const struct work *w)
+bool work_drops_nothing(struct engine *e, struct work *w)
 {
     const struct list_call *call = TAILQ_FIRST(&w->calls);
     bool asks = work_is_asked(w, LIST_DROP) && call->condition == LIST_IF_PRESENT;
@@ -121,6 +121,7 @@ bool work_drops_nothing(const struct work *w)
             return false;
         }
     }
+    work_finish_first(e, w, LIST_NOT_STORED);
     return true;
 }
 

@@ -209,8 +209,7 @@ enum progress dialect_drop(struct engine *e, struct work *w, const struct op_eve
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     CO_CALL(co, work_look(e, w, event));
-    if (work_drops_nothing(w)) {
-        work_finish_first(e, w, LIST_NOT_STORED);
+    if (work_drops_nothing(e, w)) {
         CO_RETURN(co);
     }
     if (!w->failed && list_migrates(w->op.list) && dialect_of(w->op.list)->remove != NULL) {

@@ -480,23 +480,29 @@ static void take_item(const struct engine *e, struct expiry *x, const struct be_
     }
 }
 
-void expiry_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply)
+static void take_reply(struct engine *e, struct expiry *x, uint64_t what,
+                       const struct be_reply *reply)
 {
-    struct expiry *x = request->expiry;
-    bool written = request->tag == ASK_WRITE;
+    bool written = what == ASK_WRITE;
     bool answered = reply->status == BE_HIT || reply->status == BE_MISS;
-    if (x->op->finished) {
-        answered = true; /* nothing is taken: its list may be forgotten by now */
-    } else if (written) {
+    if (written) {
         answered = reply->status == BE_STORED || reply->status == BE_NOT_STORED ||
                    reply->status == BE_EXISTS || reply->status == BE_NOT_FOUND;
-    } else if (answered && request->tag == ASK_ITEM) {
+    } else if (answered && what == ASK_ITEM) {
         take_item(e, x, reply);
     } else if (answered) {
-        take_clock(&x->clocks[request->tag - ASK_CLOCK], reply);
+        take_clock(&x->clocks[what - ASK_CLOCK], reply);
     }
     if (!answered) {
         take_failure(x, !written, reply);
+    }
+}
+
+void expiry_reply(struct engine *e, const struct op_request *request, const struct be_reply *reply)
+{
+    struct expiry *x = request->expiry;
+    if (!x->op->finished) { /* else its list may be forgotten by now */
+        take_reply(e, x, request->tag, reply);
     }
     if (--x->due == 0) {
         decide(e, x);
