@@ -316,6 +316,21 @@ def compact(conn, key):
     return conn.stats(f"lstat {key}")
 
 
+def converse_at_random(conn, seed, keys, rounds, requests, universe):
+    """So many requests of one list a round, and some transactions; then one of the lists is compacted.
+    All lists are as the model says."""
+    rng, model = random.Random(seed), Model()
+    for _ in range(rounds):
+        pairs = [random_request(rng, model, rng.choice(keys), universe) for _ in range(requests)]
+        pairs += [random_transaction(rng, model, keys, universe) for _ in range(10)]
+        converse(conn, pairs)
+        key = rng.choice(keys)
+        compact(conn, key)
+        assert conn.lget(key) == model.items(key)
+    for key in keys:
+        assert conn.lget(key) == model.items(key)
+
+
 def assert_compact(conn, key, memcacheds):
     """After lcompact: one run or none; and nothing to be tidied up, here and in the backends, at the
     latest when the grace of a fold that was given up is over."""

@@ -8,7 +8,7 @@ import pytest
 
 from couchbase_support import Cluster, documents
 from harness import ROOT, SLOW
-from model import TINY, Model, compact, converse, random_request, random_transaction
+from model import TINY, Model, converse, converse_at_random, random_transaction
 
 DURABILITIES = pytest.mark.parametrize("durability", ["none", "majority"])
 
@@ -39,19 +39,12 @@ def sections(cluster, folder, durability="none", **lists):
 def test_random_requests_give_what_the_model_says(cluster, start_daemon, tmp_path, durability,
                                                   cache_bytes):
     config = sections(cluster, tmp_path, durability, cache_bytes=cache_bytes)
-    rng, model, keys = random.Random(durability), Model(), ["one", "two", "three"]
+    keys = ["one", "two", "three"]
     with start_daemon(config=config).conn() as conn:
-        for _ in range(8):
-            pairs = [random_request(rng, model, rng.choice(keys), universe=200) for _ in range(120)]
-            pairs += [random_transaction(rng, model, keys, universe=200) for _ in range(10)]
-            converse(conn, pairs)
-            key = rng.choice(keys)
-            compact(conn, key)
-            assert conn.lget(key) == model.items(key)
+        converse_at_random(conn, durability, keys, rounds=8, requests=120, universe=200)
         stats = conn.stats()
         assert int(stats["list_flips"]) > 10 and int(stats["list_merges"]) > 0
         for key in keys:
-            assert conn.lget(key) == model.items(key)
             assert conn.cmd(f"ldrop {key}") == b"DELETED"
     assert stored(cluster) == []
 
@@ -109,15 +102,8 @@ def test_servers_that_do_not_tell_times_to_live(cluster, start_daemon, tmp_path)
     name, and nothing is done."""
     cluster.unknown = {0xA0}  # GET_META
     cluster.features -= {0x10, 0x11}
-    rng, model, keys = random.Random(3), Model(), ["one", "two"]
     with start_daemon(config=sections(cluster, tmp_path)).conn() as conn:
-        for _ in range(4):
-            pairs = [random_request(rng, model, rng.choice(keys), universe=200) for _ in range(120)]
-            pairs += [random_transaction(rng, model, keys, universe=200) for _ in range(10)]
-            converse(conn, pairs)
-            compact(conn, rng.choice(keys))
-        for key in keys:
-            assert conn.lget(key) == model.items(key)
+        converse_at_random(conn, 3, ["one", "two"], rounds=4, requests=120, universe=200)
         assert conn.cmd("lset l a b") == b"STORED"
         for request in ("ltouch l 100", "lput l 1 100\r\nc", "lput missing 1 100\r\nc"):
             answer = conn.cmd(request)

@@ -7,16 +7,7 @@ import time
 import pytest
 
 from harness import wait_until
-from model import (
-    TINY,
-    Load,
-    Model,
-    assert_compact,
-    compact,
-    converse,
-    random_request,
-    random_transaction,
-)
+from model import TINY, Load, assert_compact, compact, converse_at_random
 from test_dialects_support import DIALECTS
 
 NEWEST = {**TINY, "format": 4}
@@ -27,23 +18,11 @@ NO_TIMES = (
 )
 
 
-def converse_at_random(conn, seed, keys, rounds=6):
-    rng, model = random.Random(seed), Model()
-    for _ in range(rounds):
-        pairs = [random_request(rng, model, rng.choice(keys), universe=300) for _ in range(150)]
-        pairs += [random_transaction(rng, model, keys, universe=300) for _ in range(10)]
-        converse(conn, pairs)
-        compact(conn, rng.choice(keys))
-    for key in keys:
-        assert conn.lget(key) == model.items(key)
-    return model
-
-
 @VERSIONS
 def test_lists_are_what_the_model_says(version, start_old, start_daemon):
     old, keys = start_old(version), ["one", "two", "three"]
     with start_daemon([old], config={"lists": NEWEST}).conn() as conn:
-        converse_at_random(conn, 1, keys)
+        converse_at_random(conn, 1, keys, rounds=6, requests=150, universe=300)
         stats = conn.stats()
         assert int(stats["list_flips"]) > 20 and int(stats["list_merges"]) > 3
         for key in keys:
@@ -57,7 +36,7 @@ def test_lists_on_old_and_new_servers(placement, start_old, start_memcached, sta
     servers = [start_old("1.5.22"), start_memcached(), start_old("1.6.9")]
     keys = [f"key{n}" for n in range(40)]  # so that each server has some, wherever it listens
     with start_daemon(servers, config={"lists": {**NEWEST, "placement": placement}}).conn() as conn:
-        converse_at_random(conn, 2, keys)
+        converse_at_random(conn, 2, keys, rounds=6, requests=150, universe=300)
     for old in (servers[0], servers[2]):
         assert old.lines != [] and old.meta == []
 
