@@ -55,7 +55,7 @@ static struct list_call *submit_key(struct test *t, size_t number, enum list_ver
     call->policy = &t->rig.config->lists[0];
     call->session = session;
     call->items = &item;
-    call->item_count = verb == LIST_ADD;
+    call->item_count = verb == LIST_ADD || verb == LIST_DEL;
     engine_submit(t->rig.engine, call, t->rig.now);
     return call;
 }
@@ -469,6 +469,74 @@ static void test_an_ldrop_of_a_pair_removes_the_additions_that_it_has_read(void 
     expect_done(t, call, LIST_OK);
 }
 
+/* Other writers append between each of its looks and the CAS behind that. */
+static unsigned tries_of_a_deletion(struct test *t, uint64_t deadline_us)
+{
+    struct list_call *call = &t->calls[0], *done;
+    call->deadline_us = deadline_us;
+    (void)submit(t, 0, LIST_DEL, &t->writer);
+    unsigned tries = 0;
+    while ((done = engine_take_done(t->rig.engine)) == NULL) {
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "key"), BE_HIT, "other,item,", -1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_CAS, "key"), BE_EXISTS, NULL, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+        tries++;
+    }
+    assert_ptr_equal(done, call);
+    assert_int_equal(call->status, LIST_SERVER_ERROR);
+    assert_string_equal(call->error, "busy, nothing done: other writers were faster each time");
+    return tries;
+}
+
+static void test_a_deletion_tries_for_as_long_as_its_client_waits(void **state)
+{
+    struct test *t = *state;
+    struct list_policy *policy = &t->rig.config->lists[0];
+    policy->migrate = MIGRATE_NO;
+    policy->dialect = DIALECT_SIMPLE;
+    assert_int_equal(tries_of_a_deletion(t, 0), 64);
+    assert_true(tries_of_a_deletion(t, t->rig.now.mono_us + 10000000) > 1000);
+}
+
+/* What two looks at once see of a list that is folded twice meanwhile: the first log as it was
+ * before the folding, the second with what it has taken of that, and the pointer at the first. */
+static void answer_torn_look(struct test *t, struct be_request *requests[3])
+{
+    struct slice late = SLICE_LIT("+late");
+    char second[128];
+    (void)snprintf(second, sizeof second, "+@0:%016x-@0:%016x+one+two+@5:%016llx-@5:%016llx", 1, 1,
+                   (unsigned long long)hash_stable(late, hash_stable(late, 0)),
+                   (unsigned long long)hash_stable(late, hash_stable(late, 0)));
+    const char *const values[] = {late.p, second, "key.a"};
+    for (size_t i = 0; i < 3; i++) {
+        rig_answer(&t->rig, requests[i], BE_HIT, values[i], -1);
+    }
+    (void)engine_run(t->rig.engine, t->rig.now);
+}
+
+static void take_look(struct test *t, struct be_request *requests[3])
+{
+    static const char *const keys[] = {"key.a", "key.b", "key.active"};
+    for (size_t i = 0; i < 3; i++) {
+        requests[i] = rig_take(&t->rig, BE_GET, keys[i]);
+    }
+}
+
+static void test_a_look_is_not_proved_by_one_beside_it(void **state)
+{
+    struct test *t = *state;
+    struct be_request *first[3], *second[3];
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_FLIP;
+    (void)submit(t, 0, LIST_COMPACT, &t->writer);
+    take_look(t, first);
+    (void)submit(t, 1, LIST_GET, &t->reader);
+    take_look(t, second);
+    answer_torn_look(t, first);
+    answer_torn_look(t, second);
+    assert_null(engine_take_done(t->rig.engine));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +571,10 @@ int main(void)
             test_additions_with_a_mark_are_written_over_an_item_that_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_an_ldrop_of_a_pair_removes_the_additions_that_it_has_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_deletion_tries_for_as_long_as_its_client_waits,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_look_is_not_proved_by_one_beside_it, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

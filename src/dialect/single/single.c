@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lists in one item, changed by read, decide, CAS. At a conflict, another client has written: the
- * operation reads again after a pause, which grows slowly, and ends with "busy" at last. Pauses
- * help against others that try the same; against clients that append all the time only further
- * tries do.
+ * operation reads again after a pause, which grows slowly, and ends with "busy" shortly before its
+ * deadline. Pauses help against others that try the same; against clients that append all the time
+ * only further tries do.
  */
 #include "dialect/single/single.h"
 
@@ -14,7 +14,8 @@
 #include "dialect/shared/foreign.h"
 #include "list/core/answer.h"
 
-#define TRIES_MAX 64
+/* It tries so often at least, however near the deadline is, and where there is none. */
+#define TRIES_MIN 64
 /* The pause is twice as long after so many tries, and at most 2^6 times the first one. */
 #define TRIES_PER_STEP 4
 #define STEPS_MAX 6
@@ -187,12 +188,26 @@ static uint64_t pause_us(struct engine *e, const struct work *w)
     return 1 + rng_below(e->rng, WORK_BACKOFF_US << steps);
 }
 
+/* Other writers' appends need no look, so they may be faster any number of times: the operation
+ * tries for as long as its client waits. */
+static bool tries_again(const struct engine *e, const struct work *w)
+{
+    const struct list_call *call = TAILQ_FIRST(&w->calls);
+    uint64_t pause_max_us = WORK_BACKOFF_US << STEPS_MAX;
+    return w->tries < TRIES_MIN ||
+           (call != NULL && call->deadline_us > e->now.mono_us + pause_max_us);
+}
+
 static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
                                    send_write *send, const char *waiting)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    for (w->tries = 0; w->tries < TRIES_MAX; w->tries++) {
+    for (w->tries = 0;; w->tries++) {
+        if (w->tries > 0 && !tries_again(e, w)) {
+            work_note_busy(e, w);
+            break;
+        }
         if (w->tries > 0) {
             CO_SLEEP(&w->op, co, "backing off after a conflict", e->now.mono_us + pause_us(e, w));
         }
@@ -205,9 +220,6 @@ static enum progress write_as_read(struct engine *e, struct work *w, const struc
             w->wrote_any = !w->failed;
             break;
         }
-    }
-    if (w->tries == TRIES_MAX) {
-        work_note_busy(e, w);
     }
     if (w->failed) {
         work_fail(e, w, w->error);

@@ -13,8 +13,7 @@
 
 static void mark_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_A, 0);
-    (void)work_add_part(w, PART_B, 0);
+    two_logs_begin_look(w);
 }
 
 /* Which of two logs that are both open, or both closed, is active? A copy that is not finished does

@@ -14,8 +14,7 @@
 
 static void pointer_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_A, 0);
-    (void)work_add_part(w, PART_B, 0);
+    two_logs_begin_look(w);
     (void)work_add_part(w, PART_ACTIVE, 0);
 }
 

@@ -308,9 +308,9 @@ static bool is_torn(struct work *w)
 
 /* Logs come and go under the same names. A log that was read before it was removed, or after it was
  * emptied, must not be taken for the one that is active since. So the active log's number, and the
- * pointer's CAS number, must be those that the look before saw: then they did not change in
- * between.
- */
+ * pointer's CAS number, must be those that a look saw which ended before this one began: then they
+ * did not change in between. A look that ended in the meantime may have read the pointer as late as
+ * this one, and shows nothing. */
 static bool is_same_life(struct work *w)
 {
     struct two_logs_list *list = two_logs_list(w->op.list);
@@ -319,9 +319,15 @@ static bool is_same_life(struct work *w)
         uint64_t cas = wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
         life = hash_stable(slice_make((const char *)&cas, sizeof cas), life);
     }
-    bool same = life == list->life;
     list->life = life;
-    return same;
+    return life == two_logs_own(w)->life_before;
+}
+
+void two_logs_begin_look(struct work *w)
+{
+    (void)work_add_part(w, PART_A, 0);
+    (void)work_add_part(w, PART_B, 0);
+    two_logs_own(w)->life_before = two_logs_list(w->op.list)->life;
 }
 
 void two_logs_forget(struct list *list)

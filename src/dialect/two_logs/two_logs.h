@@ -29,7 +29,7 @@ extern const struct dialect dialect_two_logs_pointer, dialect_two_logs_mark;
 struct two_logs_list {
     int active;            /* the log that takes changes, from 1; 0: not known */
     uint64_t settled_note; /* see settled in two_logs.c */
-    uint64_t life;         /* of the active log, as the last look saw it */
+    uint64_t life;         /* of the active log, as the look saw it that ended last */
 };
 static inline struct two_logs_list *two_logs_list(const struct list *list)
 {
@@ -49,6 +49,7 @@ struct two_logs {
     int copy;       /* while copying and draining: the log whose note is about the other one */
     uint64_t taken; /* bytes of the other one that it has */
     size_t note_start, note_end; /* where it says so */
+    uint64_t life_before;        /* the list's life when this look began */
     uint64_t seen_note;          /* of the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
@@ -88,7 +89,9 @@ struct slice two_logs_tail(const struct work *w);
 /* The text behind the marks that say that the log is closed. */
 struct slice two_logs_behind_marks(const struct list *list, struct slice text);
 
-/* The look: two_logs_own(w)->active is set by the caller. */
+/* A look begins: adds the two logs to the parts. */
+void two_logs_begin_look(struct work *w);
+/* The look's end: two_logs_own(w)->active is set by the caller. */
 enum look two_logs_look(struct engine *e, struct work *w);
 
 /* Folds, or puts the call's items in place of what is there: ends with failed, or done. */
