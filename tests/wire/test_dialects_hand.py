@@ -3,6 +3,7 @@
 other does, over plain sockets and with pymemcache."""
 
 import threading
+import time
 
 import pytest
 
@@ -323,7 +324,8 @@ def test_hand_helpers_fold_as_the_manual_says():
 
 
 def test_deletions_get_through_among_four_writers_by_hand(memcached, start_daemon):
-    """Each append of theirs makes a CAS of the proxy fail; so does each of its own other workers."""
+    """Each append of theirs makes a CAS of the proxy fail; so does each of its own other workers.
+    They pause: without that, nothing says that the proxy ever finds a moment between two of them."""
     config = {**settings("simple", **NEVER), "proxy": {"threads": 2, "deadline_ms": 20000}}
     daemon = start_daemon([memcached], config=config)
     key, stop = "topic-X", threading.Event()
@@ -332,6 +334,7 @@ def test_deletions_get_through_among_four_writers_by_hand(memcached, start_daemo
         with Hand(memcached.port) as hand:
             while not stop.is_set():
                 hand.add("simple", key, f"h{number}")
+                time.sleep(0.002)
 
     with Hand(memcached.port) as hand, daemon.conn() as conn, daemon.conn() as other:
         for n in range(25):
