@@ -4,6 +4,7 @@
  */
 #include "oracle.h"
 #include "pops.h"
+#include "tags.h"
 
 static void __attribute__((noreturn)) wrong_effect(const struct sim_call *call, const char *what)
 {
@@ -76,6 +77,7 @@ void oracle_apply_exact(struct oracle *o, bool exists, struct ids *items, struct
     if (call->refused) {
         return;
     }
+    tags_added_exactly(o, call, items);
     if (items->max > 0) {
         apply_capped(items, call);
         return;

@@ -154,7 +154,7 @@ void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_vers
         call->applied_version = o->list[call->list].count - 1;
         call->made_version = made_version;
     }
-    tags_added(o, call, made_version);
+    tags_added(o, call);
     if (call->call.verb == LIST_DROP) {
         return;
     }

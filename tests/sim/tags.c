@@ -39,21 +39,30 @@ void tags_executed(struct oracle *o, const struct be_request *r, enum be_status 
     }
 }
 
-void tags_added(struct oracle *o, const struct sim_call *call, bool made_version)
+static void note_added(struct oracle *o, const struct sim_call *call, uint16_t id)
+{
+    o->tags->added_at[call->list][id] = ++o->moment;
+}
+
+void tags_added(struct oracle *o, const struct sim_call *call)
 {
     const struct list_call *c = &call->call;
-    const struct model_list *l = &o->list[call->list];
     bool adds =
         c->verb == LIST_ADD || c->verb == LIST_SET || c->verb == LIST_PUT || c->verb == LIST_CREATE;
-    bool exact = c->verb == LIST_ADDX && (made_version || call->recent) && l->count > 1;
-    if (o->tags == NULL || (!adds && !exact)) {
-        return;
+    for (size_t i = 0; o->tags != NULL && adds && i < c->item_count; i++) {
+        if (!list_call_deletes(c, i)) {
+            note_added(o, call, call->ids[i]);
+        }
     }
-    for (size_t i = 0; i < c->item_count; i++) {
-        bool was_in =
-            exact && !call->recent && ids_has(&l->versions[l->count - 2].items, call->ids[i]);
-        if (!was_in && !list_call_deletes(c, i)) {
-            o->tags->added_at[call->list][call->ids[i]] = ++o->moment;
+}
+
+void tags_added_exactly(struct oracle *o, const struct sim_call *call, const struct ids *before)
+{
+    const struct list_call *c = &call->call;
+    for (size_t i = 0; o->tags != NULL && c->verb == LIST_ADDX && i < c->item_count; i++) {
+        bool written = call->recent || !ids_has(before, call->ids[i]);
+        if (written && !list_call_deletes(c, i)) {
+            note_added(o, call, call->ids[i]);
         }
     }
 }

@@ -24,8 +24,12 @@ bool tags_is_plain(const struct params *p, const struct be_request *request);
 /* A server has executed a request for a plain item. */
 void tags_executed(struct oracle *o, const struct be_request *request, enum be_status status);
 
-/* The call has added its items; those of an laddx that were there already were not written. */
-void tags_added(struct oracle *o, const struct sim_call *call, bool made_version);
+/* The call has added its items, unless it is an laddx. */
+void tags_added(struct oracle *o, const struct sim_call *call);
+/* An laddx takes effect. before: what the list holds just before it, behind the changes that the
+ * same request carries in front of it: an ldelx may have taken off what the laddx adds again. What
+ * is in there is not written. */
+void tags_added_exactly(struct oracle *o, const struct sim_call *call, const struct ids *before);
 /* A transaction that was committed has added it to that list. */
 void tags_committed(struct oracle *o, unsigned list, uint16_t id);
 /* Its client has been told so. */
