@@ -19,8 +19,8 @@ struct plain_list {
 /* When an operation is to be carried out, and by whom. */
 struct moment {
     int64_t invoked, at, completed;
-    int64_t clear_at; /* an ldrop empties the list first; 0: it does not */
-    bool cleared;     /* it did */
+    int64_t clear_at;            /* an ldrop empties the list first; 0: it does not */
+    uint64_t hint, hint_cleared; /* 0: it did not */
     uint32_t process, list;
     enum history_verb verb;
     bool unknown;
@@ -145,7 +145,7 @@ static void do_operation(struct generator *g, const struct moment *m, struct his
     if (op->verb >= HISTORY_LGET && op->verb <= HISTORY_LRANGE) {
         do_read(g, l, op, items);
     } else if (op->verb == HISTORY_LDROP || op->verb == HISTORY_LCOMPACT) {
-        bool there = !g->o->refuse || l->exists || m->cleared;
+        bool there = !g->o->refuse || l->exists || m->hint_cleared != 0;
         if (!g->o->refuse && op->verb == HISTORY_LDROP && l->count == 0) {
             there = below(g, 2) == 0; /* as a bridge's delete, which tells */
         }
@@ -196,11 +196,14 @@ static void carry_out(struct generator *g, const struct moment *m)
         op->to = op->from + (int64_t)below(g, 6);
         op->to = op->from < 0 && op->to >= 0 ? -1 : op->to;
     }
+    bool gone = m->verb == HISTORY_LDROP && !g->lists[m->list].exists;
     if (m->at != NEVER_DONE) {
         do_operation(g, m, op, items);
     }
-    if (g->o->hints && m->at != NEVER_DONE && op->outcome == HISTORY_OK) {
-        op->hint = HISTORY_HINT_NOTHING + g->out->count;
+    if (g->o->hints) {
+        bool done = m->at != NEVER_DONE && op->outcome == HISTORY_OK && !(gone && m->unknown);
+        op->hint = done ? m->hint : 0;
+        op->hint_emptied = m->hint_cleared;
     }
     if (m->unknown) {
         op->outcome = HISTORY_UNKNOWN;
@@ -237,7 +240,7 @@ static void plan_moment(struct generator *g, struct moment *m, int64_t *free_at)
     m->verb = choose_verb(g);
     m->unknown = below(g, 1000) < g->o->unknown_permille;
     *free_at = m->completed;
-    if (m->verb == HISTORY_LDROP && g->o->refuse && !m->unknown && below(g, 3) == 0) {
+    if (m->verb == HISTORY_LDROP && g->o->refuse && below(g, 3) == 0) {
         m->clear_at = m->invoked + (int64_t)below(g, (uint64_t)(m->at - m->invoked) + 1);
     }
     if (m->unknown) {
@@ -282,11 +285,13 @@ static void carry_out_all(struct generator *g)
     qsort(deeds, count, sizeof *deeds, compare_deeds);
     for (size_t i = 0; i < count; i++) {
         struct moment *m = &g->moments[deeds[i].moment];
+        uint64_t hint = HISTORY_HINT_NOTHING + 1 + i;
         if (!deeds[i].clears) {
+            m->hint = hint;
             carry_out(g, m);
         } else if (g->lists[m->list].count > 0) {
             g->lists[m->list].count = 0;
-            m->cleared = true;
+            m->hint_cleared = hint;
         }
     }
     free(deeds);

@@ -108,6 +108,8 @@ struct history_op {
      * against all answers like any other and only tried first: a wrong hint costs time, never the
      * verdict. 0: it was never done, or nothing is known. Not kept in files. */
     uint64_t hint;
+    uint64_t hint_emptied; /* ldrop with on_missing = refuse: the same of emptying the list, where
+                              the hint is of removing it; 0: it did not, or both were one */
 };
 
 struct history_options {

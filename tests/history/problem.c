@@ -290,6 +290,7 @@ static void put_record(struct projector *pr, const struct view *view, uint32_t n
         .completed = lasting ? INT64_MAX : r->completed,
         .optional = unanswered || r->invoked <= view->cut_to,
         .hint = r->hint,
+        .hint_emptied = r->hint_emptied,
         .record = number,
     };
     if (unanswered) {
@@ -309,6 +310,7 @@ static void put_record(struct projector *pr, const struct view *view, uint32_t n
         clears.hint = 0;
         clears.completed = r->completed < view->until ? r->completed : view->until;
         put(pr, &clears);
+        step.hint_emptied = 0;
     }
     put(pr, &step);
 }

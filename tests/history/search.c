@@ -483,14 +483,25 @@ void search_result_fini(struct search_result *r)
 
 /* --- an order that is believed --- */
 
+/* Is the step, by its hints, to empty the list first? */
+static bool is_to_empty(const struct search *s, uint32_t i)
+{
+    return s->p->steps[i].hint_emptied != 0 && !s->cleared[i];
+}
+
+static uint64_t hint_now(const struct search *s, uint32_t i)
+{
+    return is_to_empty(s, i) ? s->p->steps[i].hint_emptied : s->p->steps[i].hint;
+}
+
 /* The change under way with the smallest hint, or NO_STEP. */
 static uint32_t next_by_hint(const struct search *s)
 {
     uint32_t next = NO_STEP;
     FOR_RING(s, RING_CHANGES(s), i)
     {
-        uint64_t hint = s->p->steps[i].hint;
-        if (hint > HISTORY_HINT_NOTHING && (next == NO_STEP || hint < s->p->steps[next].hint)) {
+        uint64_t hint = hint_now(s, i);
+        if (hint > HISTORY_HINT_NOTHING && (next == NO_STEP || hint < hint_now(s, next))) {
             next = i;
         }
     }
@@ -501,11 +512,14 @@ static uint32_t next_by_hint(const struct search *s)
 static bool replay_due(struct search *s)
 {
     uint32_t due = s->events[s->event].step;
-    if (s->p->steps[due].optional && s->p->steps[due].hint == 0) {
+    if (s->p->steps[due].optional && hint_now(s, due) == 0) {
         step_expire(s, due);
         return true;
     }
     uint32_t next = next_by_hint(s);
+    if (next != NO_STEP && is_to_empty(s, next)) {
+        return step_may_clear(s, next) && make_choice(s, (struct choice){CHOOSE_CLEAR, next});
+    }
     return next != NO_STEP && step_possible(s, next) &&
            make_choice(s, (struct choice){CHOOSE_EFFECT, next});
 }

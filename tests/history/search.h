@@ -56,6 +56,7 @@ struct step {
     int64_t from, to;
     int64_t invoked, completed; /* completed = INT64_MAX: at no certain time */
     uint64_t hint;              /* for search_replay; 0: none */
+    uint64_t hint_emptied;      /* the same, of emptying the list before that */
     uint32_t record;            /* the caller's */
 };
 

@@ -286,7 +286,7 @@ bool step_clear(struct search *s, uint32_t i)
 {
     if (s->p->steps[i].kind == STEP_REMOVE && s->p->steps[i].optional) {
         leave(s, i, TRAIL_EFFECT);
-    } else if (s->p->steps[i].kind == STEP_REMOVE && !s->cleared[i]) {
+    } else if ((s->p->steps[i].kind == STEP_REMOVE || s->replays) && !s->cleared[i]) {
         s->cleared[i] = true;
         hash128_add(&s->under_way_hash, hash_of_cleared(i));
         note(s, TRAIL_CLEARED, i, 0);

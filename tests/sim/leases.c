@@ -29,7 +29,7 @@ void leases_forget(struct oracle *o, unsigned list)
     }
 }
 
-static void pend(struct absence *a, const struct sim_call *call)
+static void pend(struct absence *a, struct sim_call *call)
 {
     for (size_t i = 0; i < call->call.item_count; i++) {
         if (a->pending_count == a->pending_cap) {
@@ -38,7 +38,7 @@ static void pend(struct absence *a, const struct sim_call *call)
             CHECK(a->pending != NULL);
         }
         a->pending[a->pending_count++] =
-            (struct pending){call->ids[i], list_call_deletes(&call->call, i), call->recent,
+            (struct pending){call, call->ids[i], list_call_deletes(&call->call, i), call->recent,
                              call->call.verb == LIST_ADDT ? call->call.until_s : 0};
     }
 }
@@ -53,6 +53,16 @@ void leases_lay(const struct absence *a, struct ids *items)
         if (!p->deletes && !ids_has(items, p->id)) {
             ids_push_timed(items, p->id, p->until_s);
         }
+    }
+}
+
+void leases_fill(struct oracle *o, unsigned list, struct ids *items)
+{
+    const struct absence *a = &o->list[list].absence;
+    leases_lay(a, items);
+    for (size_t i = 0; i < a->pending_count; i++) {
+        a->pending[i].call->laid_version = o->list[list].count;
+        a->pending[i].call->laid_order = (uint32_t)i;
     }
 }
 

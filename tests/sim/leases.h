@@ -13,6 +13,7 @@ struct sim_call;
 
 /* An addition or deletion that was appended while the list was missing. */
 struct pending {
+    struct sim_call *call;
     uint16_t id;
     bool deletes, recent;
     uint32_t until_s; /* of an item with a time; else 0 */
@@ -39,6 +40,8 @@ void leases_fini(struct absence *a);
 void leases_forget(struct oracle *o, unsigned list);
 /* Lays what was appended over what fills the list. */
 void leases_lay(const struct absence *a, struct ids *items);
+/* The same, by a write that makes a version. */
+void leases_fill(struct oracle *o, unsigned list, struct ids *items);
 /* Blind changes have come to the head of a missing list. */
 void leases_append(struct oracle *o, unsigned list, const struct purpose *purpose, bool *exists,
                    struct ids *items);

@@ -153,9 +153,12 @@ void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_vers
     if (first) {
         call->applied_version = o->list[call->list].count - 1;
         call->made_version = made_version;
+        call->applied_at = ++o->moment;
     }
     tags_added(o, call);
     if (call->call.verb == LIST_DROP) {
+        bool removed = made_version && !oracle_now(o, call->list)->exists;
+        call->removed_version = removed ? o->list[call->list].count - 1 : call->removed_version;
         return;
     }
     if (call->applied > 1 + call->lost) {
@@ -234,7 +237,7 @@ static void fill(struct oracle *o, unsigned list, struct ids *items)
 {
     uint32_t max = items->max;
     items->max = 0; /* what was appended counts by what it amounts to, and is cut then */
-    leases_lay(&o->list[list].absence, items);
+    leases_fill(o, list, items);
     items->max = max;
     while (max > 0 && items->count > max) {
         (void)ids_remove(items, items->ids[items->refuses ? items->count - 1 : 0]);

@@ -58,15 +58,18 @@ struct sim_call {
     int64_t from_s, to_s;        /* its proxy's clock, when it was asked and when answered */
     bool tidy_seen;              /* there was a moment without anything for an lcompact to do */
     uint64_t start_damage;
-    unsigned applied;  /* how often it took effect */
-    unsigned clears;   /* LIST_DROP: how often it dropped items */
-    bool made_version; /* the request that carried it changed the content */
-    bool pends;        /* it was appended to a list that was missing */
-    unsigned lost;     /* so many of these a failover has lost */
+    unsigned applied;                  /* how often it took effect */
+    unsigned clears;                   /* LIST_DROP: how often it dropped items */
+    bool made_version;                 /* the request that carried it changed the content */
+    bool pends;                        /* it was appended to a list that was missing */
+    uint32_t laid_version, laid_order; /* ... and laid behind what filled it; 0: never */
+    unsigned lost;                     /* so many of these a failover has lost */
     uint32_t applied_version;
-    uint64_t expected; /* exact ones: the number at that moment */
-    uint64_t more;     /* the same: and up to so many more, where items were over about then, or
-                          several contents fit what was stored */
+    uint64_t applied_at;
+    uint32_t removed_version; /* LIST_DROP: the one without a list that it made; 0: none */
+    uint64_t expected;        /* exact ones: the number at that moment */
+    uint64_t more; /* the same: and up to so many more, where items were over about then, or
+                      several contents fit what was stored */
 
     /* Judged from outside. */
     uint64_t settled_us; /* of unknown outcome: its last request has arrived by then */

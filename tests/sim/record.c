@@ -66,16 +66,37 @@ static void add(struct history *history, const struct history_op *op)
 }
 
 /* The order in which changes took effect: by the version that they made or, behind that, found; and
- * together, in the order in which they were asked for. */
-static uint64_t hint_of_version(uint32_t version, bool made, uint64_t asked)
+ * of those in one order. */
+static uint64_t hint_of_version(uint32_t version, bool made, uint64_t order)
 {
-    return (2 * (uint64_t)version + (made ? 1 : 2)) << 32 | asked;
+    return (2 * (uint64_t)version + (made ? 1 : 2)) << 32 | order;
 }
 
-static uint64_t hint_of_call(const struct sim_call *call)
+static uint64_t hint_applied(const struct sim_call *call)
 {
-    if (call->applied > 0) {
-        return hint_of_version(call->applied_version, call->made_version, call->asked);
+    return hint_of_version(call->applied_version, call->made_version, call->applied_at);
+}
+
+/* With on_missing = refuse an ldrop empties the list, and removes it later: by then its proxy may
+ * have crashed, or another call may have removed it. */
+static uint64_t hint_of_emptying(const struct sim_world *w, const struct sim_call *call)
+{
+    bool first = call->clears > 0 && call->removed_version != call->applied_version;
+    return w->p.refuse && first ? hint_applied(call) : 0;
+}
+
+static uint64_t hint_of_call(const struct sim_world *w, const struct sim_call *call)
+{
+    if (w->p.refuse && call->call.verb == LIST_DROP) {
+        if (call->removed_version != 0) {
+            return hint_of_version(call->removed_version, true, call->applied_at);
+        }
+    } else if (call->pends) {
+        return call->laid_version == 0
+                   ? 0
+                   : hint_of_version(call->laid_version, false, call->laid_order);
+    } else if (call->applied > 0) {
+        return hint_applied(call);
     }
     return call_unknown(call) ? 0 : HISTORY_HINT_NOTHING;
 }
@@ -135,7 +156,8 @@ static void record_call(struct history *history, const struct sim_world *w,
         .count = c->verb == LIST_STAT ? c->stat.items : c->number,
         .answer = answer,
         .answer_count = call->answer.count,
-        .hint = hint_of_call(call),
+        .hint = hint_of_call(w, call),
+        .hint_emptied = hint_of_emptying(w, call),
     };
     for (uint32_t i = 0; i < call->answer.count; i++) {
         answer[i] = item_text(call->answer.ids[back ? call->answer.count - 1 - i : i]);
