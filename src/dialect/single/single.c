@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Lists in one item, changed by read, decide, CAS. At a conflict, another client has written: the
- * operation reads again after a pause, which grows slowly, and ends with "busy" shortly before its
- * deadline. Pauses help against others that try the same; against clients that append all the time
- * only further tries do.
+ * operation reads again after a pause, which grows slowly, and ends with "busy" some time before
+ * its deadline. Pauses help against others that try the same; against clients that append all the
+ * time only further tries do.
  */
 #include "dialect/single/single.h"
 
@@ -189,13 +189,16 @@ static uint64_t pause_us(struct engine *e, const struct work *w)
 }
 
 /* Other writers' appends need no look, so they may be faster any number of times: the operation
- * tries for as long as its client waits. */
+ * tries for most of the time that its client grants. What it tries then is answered before that is
+ * over. An lcompact has more time than that is worth. */
 static bool tries_again(const struct engine *e, const struct work *w)
 {
     const struct list_call *call = TAILQ_FIRST(&w->calls);
-    uint64_t pause_max_us = WORK_BACKOFF_US << STEPS_MAX;
-    return w->tries < TRIES_MIN ||
-           (call != NULL && call->deadline_us > e->now.mono_us + pause_max_us);
+    if (w->tries < TRIES_MIN) {
+        return true;
+    }
+    return call != NULL && !list_verb_has(call->verb, LIST_LONG) &&
+           call->deadline_us > e->now.mono_us + call->time_us / 4;
 }
 
 static enum progress write_as_read(struct engine *e, struct work *w, const struct op_event *event,
