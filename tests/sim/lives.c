@@ -5,6 +5,7 @@
  */
 #include "base/array.h"
 #include "list/core/expiry.h"
+#include "txs.h"
 #include "world.h"
 
 /* Between a look at the server's clock and the write that follows lie the stalls of servers. */
@@ -213,6 +214,9 @@ static bool begins_well(const struct sim_world *w, const struct message *m, int6
     if (m->purpose.kind == PURPOSE_COMPACT) {
         /* An lput announces in a head of its own. */
         return at_s == 0 || is_from_now(w, m, at_s, w->p.ttl_s);
+    }
+    if (m->was_absent && txs_is_primary(&w->oracle, (unsigned)m->list)) {
+        return at_s == 0; /* a list that others ask for what was decided does not expire */
     }
     if (w->p.ttl_s > 0) {
         return is_from_now(w, m, at_s, w->p.ttl_s);

@@ -98,6 +98,18 @@ bool txs_is_open(const struct oracle *o, unsigned list)
     return false;
 }
 
+bool txs_is_primary(const struct oracle *o, unsigned list)
+{
+    const struct tail *tail = o->txs == NULL ? NULL : &o->txs->tails[list];
+    for (size_t i = 0; tail != NULL && i < tail->there_count; i++) {
+        const struct tx *tx = tail->there[i];
+        if (tx->parts[0].list == list && tx->fate == COMMITTED && !tx->done) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A new version of the list, of that moment, if its content is another one or if it may be read
  * again, or not any more. */
 static void renew(struct oracle *o, unsigned list, uint64_t at)

@@ -59,6 +59,8 @@ void txs_changed(struct oracle *o, unsigned list, const struct purpose *purpose,
 void txs_lost(struct oracle *o, unsigned list, int64_t now_s);
 /* Does the list hold an intent that is not decided? */
 bool txs_is_open(const struct oracle *o, unsigned list);
+/* Does its log decide for other lists, of which some may not know it yet? */
+bool txs_is_primary(const struct oracle *o, unsigned list);
 /* Of a call that was committed: the items that it has moved, in order. */
 const struct ids *txs_moved(const struct sim_call *call);
 /* Do all its lists know that it is committed? Those that were lost count. */

@@ -189,6 +189,26 @@ static void test_lset_fills(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* It gets the time of a new list, but for one that other lists ask for what was decided. */
+static void test_filled_primary_does_not_expire(void **state)
+{
+#define DECIDES "?35:" NAME ".1700000000 2 k other &15:" NAME " c"
+    struct script *s = *state;
+    s->rig.config->lists[0].format = 4;
+    s->rig.config->lists[0].ttl_s = 600;
+    script_submit(s, LIST_SET, &item, 1);
+    show_head(s, LEASED, 90);
+    expect_write(s, BE_CAS, "^1\n!0:+1:x", 600, BE_STORED);
+    script_expect_done(s, LIST_OK);
+    script_submit(s, LIST_LEN, NULL, 0);
+    show_head(s, "^1 ?0.0\n" DECIDES, -1);
+    script_expect_done(s, LIST_MISSING);
+    script_submit(s, LIST_SET, &item, 1);
+    show_head(s, "^1 ?0.0\n" DECIDES, -1);
+    expect_write(s, BE_CAS, "^1\n" DECIDES "!0:+1:x", 0, BE_STORED);
+    script_expect_done(s, LIST_OK);
+}
+
 /* What was appended stands behind the items. */
 static void test_lcreate_fills(void **state)
 {
@@ -556,6 +576,7 @@ int main(void)
         refuse_test(test_compaction_of_what_is_left_finds_nothing),
         refuse_test(test_others_see_what_was_appended),
         refuse_test(test_lset_fills),
+        refuse_test(test_filled_primary_does_not_expire),
         refuse_test(test_lcreate_fills),
         refuse_test(test_clear_in_the_log_fills),
         refuse_test(test_clear_in_the_log_fills_a_capped_list),
