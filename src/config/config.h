@@ -174,9 +174,6 @@ struct flag_set {
     uint32_t flags[CONFIG_FLAGS_MAX];
 };
 
-/* The newest format of lists that this release writes, and the default where no other proxy is. */
-#define LIST_FORMAT_NEWEST 4
-
 /* How the lists under one key prefix are kept. */
 struct list_policy {
     char prefix[CONFIG_NAME_MAX + 1]; /* "" = all others */
@@ -205,7 +202,6 @@ struct list_policy {
     enum on_missing on_missing;
     enum on_damaged on_damaged;
     enum placement placement;
-    uint32_t format; /* the newest in which heads are written: 1 to LIST_FORMAT_NEWEST */
     enum list_dialect dialect;
     enum list_migrate migrate;
     enum list_compatible compatible;

@@ -36,17 +36,6 @@ static void inherit(struct config *config)
     }
 }
 
-/* No proxy of an older release works on the lists of an embedded memcached. */
-static void choose_format(struct config *config)
-{
-    size_t count;
-    const struct config_key *keys = config_keys(&count);
-    const struct config_key *format = config_key_find(SECTION_LISTS, SLICE_LIT("format"));
-    if (config->pool_count == 0 && config->lists[0].given_line[format - keys] == 0) {
-        config->lists[0].format = LIST_FORMAT_NEWEST;
-    }
-}
-
 static int longer_prefix_first(const void *a, const void *b)
 {
     const struct list_policy *left = a;
@@ -311,11 +300,6 @@ static int check_cap(const struct list_policy *policy, const struct place *place
     if (policy->dialect != DIALECT_NATIVE || policy->max_items == 0) {
         return 0;
     }
-    if (policy->format < 3) {
-        return refuse(&exact,
-                      "max_items needs format = 3: set it once all proxies are of a release "
-                      "that reads it");
-    }
     if (policy->max_items * entry_bytes > room) {
         return refuse_cap(policy, &exact);
     }
@@ -361,7 +345,6 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
 
 int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
 {
-    choose_format(config);
     inherit(config);
     qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
     for (size_t i = 0; i < config->pool_count; i++) {

@@ -194,8 +194,6 @@ static const struct config_key keys[] = {
      "a list that has lost a sublist: error: reads answer an error; miss: the list is dropped and reads miss"},
     {LISTS_OF(NATIVE, "placement", placement), TYPE_WORD, 0, 0, "head", "", placements,
      "head: sublists live on the server of their list; spread: each where its own name belongs"},
-    {LISTS_OF(NATIVE, "format", format), TYPE_COUNT, 1, LIST_FORMAT_NEWEST, "1", "", NULL,
-     "the newest format in which the proxy writes lists: 2, 3 or 4 once every proxy of the fleet can read it; with the embedded memcached 4"},
     {LISTS("log_limit_bytes", log_limit_bytes), TYPE_BYTES, 256, 450000, "16k", "bytes", NULL,
      "size of a list's log at which a proxy folds it into sublists (native) or looks whether to compact the list"},
     {LISTS("log_hard_limit_bytes", log_hard_limit_bytes), TYPE_BYTES, 512, 900000, "128k", "bytes", NULL,

@@ -122,11 +122,6 @@ static bool give_time(struct engine *e, struct list_call *call)
                       "laddt works on lists of dialect native only: no other has items "
                       "with a time of their own");
     }
-    if (call->policy->format < 3) {
-        return reject(e, call,
-                      "laddt needs format = 3: set it once all proxies are of a release "
-                      "that reads it");
-    }
     if (call->policy->max_items != 0) {
         return reject(e, call,
                       "laddt: the list has max_items, and items of such a list have no time of "

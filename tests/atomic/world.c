@@ -98,7 +98,6 @@ void atomic_begin(struct atomic_world *w, unsigned servers, const char *contents
         world_init(&w->base, servers, false, 1 << 20);
         w->base.driver = &driver;
         w->config = settings_create(512, 8192, 512);
-        w->config->lists[0].format = 4;
         w->config->lists[0].announcement_grace_s = GRACE_S;
         settings_finish(w->config);
     }

@@ -13,7 +13,7 @@ SHAPES = ((50, 1), (8, 32))
 
 
 def both(arena):
-    settings = {"lists": {"format": 4}}
+    settings = {"lists": {}}
     return arena.bucket(settings), arena.mclistd(arena.memcacheds(), lists=settings)
 
 

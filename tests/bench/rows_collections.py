@@ -11,10 +11,9 @@ from measure import settle, together
 from rows import MEMBER, MEMBER_BYTES, Row, check_exact, member, must
 from sides import cpu_s, resp_template, template_bytes
 
-FORMAT_3 = {"format": 3}
 PAGE = 10  # items
 VISITORS_MAX = 30
-VISITS = {"lists visit:": {**FORMAT_3, "max_items": VISITORS_MAX, "order": "recent"}}
+VISITS = {"lists visit:": {"max_items": VISITORS_MAX, "order": "recent"}}
 ONLINE_S = 60
 
 
@@ -236,7 +235,7 @@ def capped_rows(sizes):
 
 
 def nobody_online(arena, _row):
-    return pair(arena, {"lists": FORMAT_3})
+    return pair(arena, {"lists": {}})
 
 
 def empty_online(side):
@@ -395,12 +394,11 @@ def algebra_rows(sizes):
 
 # --- several lists in one step -----------------------------------------------------------------
 
-FORMAT_4 = {"lists": {"format": 4}}
 SHORT = 100  # members of a list
 
 
 def several(arena, _row):
-    return pair(arena, FORMAT_4)
+    return pair(arena, {"lists": {}})
 
 
 def transaction(side, *commands):

@@ -35,7 +35,8 @@ static void check_named(struct crash_world *w)
             bool over = item->expires_s != 0 && item->expires_s <= now_s;
             bool other = key.p[key.len - 1] == '#' || clock_key_is(key);
             if (!over && item->value->used > 0 && !other &&
-                !model_head_names(&w->base.cluster, slice_of(LIST_KEY), now_s, key)) {
+                !model_head_names(&w->base.cluster, slice_of(LIST_KEY), now_s, key) &&
+                !model_removed_head_names(&w->base.cluster, slice_of(LIST_KEY), key)) {
                 world_violation(&w->base, "%.*s is left over: no head names it", SLICE_ARGS(key));
             }
         }

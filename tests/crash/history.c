@@ -279,19 +279,13 @@ static bool does_set(const struct history *h, const struct history_call *call, s
     return c->status != LIST_MISSING;
 }
 
-/* emptied: this call has cleared the list before (on_missing = refuse does it in two steps). An
- * error that says so is about what came after. */
-static bool does_drop(const struct history *h, const struct history_call *call, bool emptied,
-                      struct listing *now)
+static bool does_drop(const struct history *h, const struct history_call *call, struct listing *now)
 {
     const struct list_call *c = &call->call;
     if (c->status == LIST_MISSING) {
         return h->refuse && !now->exists;
     }
-    if (c->status == LIST_SERVER_ERROR && call->end == CALL_DONE) {
-        return emptied;
-    }
-    if (h->refuse && !now->exists && !emptied) {
+    if (h->refuse && !now->exists) {
         return false;
     }
     now->exists = false;
@@ -382,8 +376,7 @@ static bool reads(const struct history *h, const struct history_call *call,
     return same_items(&wanted, &call->answer) && missing == (c->status == LIST_MISSING);
 }
 
-static bool does(const struct history *h, const struct history_call *call, bool emptied,
-                 struct listing *now)
+static bool does(const struct history *h, const struct history_call *call, struct listing *now)
 {
     const struct list_call *c = &call->call;
     switch (c->verb) {
@@ -399,7 +392,7 @@ static bool does(const struct history *h, const struct history_call *call, bool 
     case LIST_CREATE:
         return does_set(h, call, now);
     case LIST_DROP:
-        return does_drop(h, call, emptied, now);
+        return does_drop(h, call, now);
     case LIST_COMPACT:
         return !h->refuse || (c->status == LIST_MISSING) == !now->exists;
     default:
@@ -433,8 +426,7 @@ static uint32_t over_before(const struct search *s, unsigned next)
     return over & s->all;
 }
 
-static bool explain(const struct search *s, const struct listing *now, uint32_t done,
-                    uint32_t emptied)
+static bool explain(const struct search *s, const struct listing *now, uint32_t done)
 {
     const struct history *h = s->h;
     if (((s->all & ~done) & ~s->optional) == 0 && same_items(now, s->last) &&
@@ -451,17 +443,8 @@ static bool explain(const struct search *s, const struct listing *now, uint32_t 
             continue;
         }
         struct listing then = *now;
-        if (does(h, &h->calls[i], (emptied & bit) != 0, &then) &&
-            explain(s, &then, done | bit | skipped, emptied)) {
+        if (does(h, &h->calls[i], &then) && explain(s, &then, done | bit | skipped)) {
             return true;
-        }
-        if (h->refuse && h->calls[i].call.verb == LIST_DROP && now->exists &&
-            (now->count > 0 || (emptied & bit) == 0)) {
-            then = *now;
-            then.count = 0;
-            if (explain(s, &then, done | skipped, emptied | bit)) {
-                return true;
-            }
         }
     }
     return false;
@@ -481,7 +464,7 @@ bool history_explains(const struct history *h, const struct listing *last)
         s.all |= 1u << i;
         s.optional |= open ? 1u << i : 0;
     }
-    return explain(&s, &h->first, 0, 0);
+    return explain(&s, &h->first, 0);
 }
 
 /* ---- texts ---- */

@@ -68,7 +68,6 @@ struct audit {
     size_t log_count;
     struct audit_name *names;
     size_t name_count, name_cap;
-    bool gives_times; /* sublists of a list that expires expire, too: format = 2 and later */
     bool met_changed; /* the last lookup met a sublist with two values */
 };
 

@@ -165,8 +165,6 @@ static void world_init(struct world *w, const uint8_t *data, size_t size)
     w->policy->log_hard_limit_bytes = b & 1 ? 1024 : 320;
     w->policy->sublist_limit_bytes = b & 2 ? 512 : 64;
     w->policy->max_item_bytes = 70;
-    w->policy->format = b & 8 ? LIST_FORMAT_NEWEST : 1;
-    w->audit.gives_times = w->policy->format >= 2;
     w->policy->fold_memory_bytes = b & 4 ? 8192 : 1 << 20;
     w->policy->max_answer_bytes = b & 8 ? 64 : 1 << 20;
     w->policy->announcement_grace_s = 300;

@@ -14,8 +14,6 @@ struct brute {
     const struct history_op *ops;
     unsigned count;
     bool done[BRUTE_OPS_MAX];
-    bool emptied[BRUTE_OPS_MAX]; /* by this ldrop, before it takes effect */
-    bool begun[BRUTE_OPS_MAX];   /* the same, also by one of unknown outcome */
 };
 
 /* --- a plain list --- */
@@ -73,7 +71,7 @@ static enum history_outcome do_change(const struct brute *b, unsigned i, struct 
     if (missing && (op->verb == HISTORY_LADD || op->verb == HISTORY_LADDX)) {
         return HISTORY_NOT_STORED;
     }
-    if (missing && op->verb != HISTORY_LSET && op->verb != HISTORY_LCREATE && !b->emptied[i]) {
+    if (missing && op->verb != HISTORY_LSET && op->verb != HISTORY_LCREATE) {
         return HISTORY_MISSING;
     }
     if (!b->refuse && op->verb == HISTORY_LDROP && op->outcome == HISTORY_MISSING) {
@@ -153,7 +151,7 @@ static bool may_begin(const struct brute *b, unsigned i)
 static bool in_time(const struct brute *b, unsigned i)
 {
     for (unsigned n = 0; n < b->count; n++) {
-        if ((b->done[n] || b->begun[n]) && b->ops[n].invoked > b->ops[i].completed) {
+        if (b->done[n] && b->ops[n].invoked > b->ops[i].completed) {
             return false;
         }
     }
@@ -185,36 +183,6 @@ static bool try_step(struct brute *b, unsigned i, const struct content *before)
     return found;
 }
 
-/* An ldrop empties the list, and does (last: and takes no other effect) or does not end by that. */
-static bool try_empty(struct brute *b, unsigned i, const struct content *before, bool last)
-{
-    struct content after = *before;
-    bool emptied = b->emptied[i], begun = b->begun[i];
-    after.count = 0;
-    b->begun[i] = true;
-    b->emptied[i] = emptied || answered(&b->ops[i]);
-    b->done[i] = b->done[i] || last;
-    bool found = search(b, &after);
-    b->emptied[i] = emptied;
-    b->begun[i] = begun;
-    b->done[i] = b->done[i] && !last;
-    return found;
-}
-
-static bool try_drop(struct brute *b, unsigned i, const struct content *before)
-{
-    const struct history_op *op = &b->ops[i];
-    bool unknown = op->outcome == HISTORY_UNKNOWN;
-    if (op->verb != HISTORY_LDROP || !b->refuse || !before->exists || before->count == 0 ||
-        (!unknown && (op->outcome != HISTORY_OK || b->done[i]))) {
-        return false;
-    }
-    if (in_time(b, i) && try_empty(b, i, before, false)) {
-        return true;
-    }
-    return unknown && !b->done[i] && try_empty(b, i, before, true);
-}
-
 static bool search(struct brute *b, const struct content *before)
 {
     bool all = true;
@@ -228,9 +196,6 @@ static bool search(struct brute *b, const struct content *before)
         const struct history_op *op = &b->ops[i];
         if (!matters(op) || !may_begin(b, i)) {
             continue;
-        }
-        if (try_drop(b, i, before)) {
-            return true;
         }
         if (!b->done[i] && (op->outcome == HISTORY_UNKNOWN || in_time(b, i)) &&
             try_step(b, i, before)) {

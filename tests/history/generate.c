@@ -19,8 +19,7 @@ struct plain_list {
 /* When an operation is to be carried out, and by whom. */
 struct moment {
     int64_t invoked, at, completed;
-    int64_t clear_at;            /* an ldrop empties the list first; 0: it does not */
-    uint64_t hint, hint_cleared; /* 0: it did not */
+    uint64_t hint;
     uint32_t process, list;
     enum history_verb verb;
     bool unknown;
@@ -29,7 +28,6 @@ struct moment {
 struct deed {
     int64_t at;
     uint32_t moment;
-    bool clears;
 };
 
 struct generator {
@@ -145,7 +143,7 @@ static void do_operation(struct generator *g, const struct moment *m, struct his
     if (op->verb >= HISTORY_LGET && op->verb <= HISTORY_LRANGE) {
         do_read(g, l, op, items);
     } else if (op->verb == HISTORY_LDROP || op->verb == HISTORY_LCOMPACT) {
-        bool there = !g->o->refuse || l->exists || m->hint_cleared != 0;
+        bool there = !g->o->refuse || l->exists;
         if (!g->o->refuse && op->verb == HISTORY_LDROP && l->count == 0) {
             there = below(g, 2) == 0; /* as a bridge's delete, which tells */
         }
@@ -203,7 +201,6 @@ static void carry_out(struct generator *g, const struct moment *m)
     if (g->o->hints) {
         bool done = m->at != NEVER_DONE && op->outcome == HISTORY_OK && !(gone && m->unknown);
         op->hint = done ? m->hint : 0;
-        op->hint_emptied = m->hint_cleared;
     }
     if (m->unknown) {
         op->outcome = HISTORY_UNKNOWN;
@@ -240,9 +237,6 @@ static void plan_moment(struct generator *g, struct moment *m, int64_t *free_at)
     m->verb = choose_verb(g);
     m->unknown = below(g, 1000) < g->o->unknown_permille;
     *free_at = m->completed;
-    if (m->verb == HISTORY_LDROP && g->o->refuse && below(g, 3) == 0) {
-        m->clear_at = m->invoked + (int64_t)below(g, (uint64_t)(m->at - m->invoked) + 1);
-    }
     if (m->unknown) {
         m->at = below(g, 2) == 0 ? NEVER_DONE : m->at + (int64_t)below(g, (uint64_t)span * 8);
         m->completed = below(g, 2) == 0 ? HISTORY_NEVER : m->completed;
@@ -255,10 +249,7 @@ static int compare_deeds(const void *a, const void *b)
     if (x->at != y->at) {
         return x->at < y->at ? -1 : 1;
     }
-    if (x->moment != y->moment) {
-        return x->moment < y->moment ? -1 : 1;
-    }
-    return (int)y->clears - (int)x->clears;
+    return x->moment < y->moment ? -1 : x->moment > y->moment;
 }
 
 static void make_names(struct generator *g)
@@ -274,25 +265,15 @@ static void make_names(struct generator *g)
 /* Carries out what was planned, in the order of the moments. */
 static void carry_out_all(struct generator *g)
 {
-    struct deed *deeds = history_alloc((size_t)g->o->operations * 2, sizeof *deeds);
-    size_t count = 0;
+    struct deed *deeds = history_alloc(g->o->operations, sizeof *deeds);
     for (uint32_t i = 0; i < g->o->operations; i++) {
-        deeds[count++] = (struct deed){g->moments[i].at, i, false};
-        if (g->moments[i].clear_at != 0) {
-            deeds[count++] = (struct deed){g->moments[i].clear_at, i, true};
-        }
+        deeds[i] = (struct deed){g->moments[i].at, i};
     }
-    qsort(deeds, count, sizeof *deeds, compare_deeds);
-    for (size_t i = 0; i < count; i++) {
+    qsort(deeds, g->o->operations, sizeof *deeds, compare_deeds);
+    for (uint32_t i = 0; i < g->o->operations; i++) {
         struct moment *m = &g->moments[deeds[i].moment];
-        uint64_t hint = HISTORY_HINT_NOTHING + 1 + i;
-        if (!deeds[i].clears) {
-            m->hint = hint;
-            carry_out(g, m);
-        } else if (g->lists[m->list].count > 0) {
-            g->lists[m->list].count = 0;
-            m->hint_cleared = hint;
-        }
+        m->hint = HISTORY_HINT_NOTHING + 1 + i;
+        carry_out(g, m);
     }
     free(deeds);
 }

@@ -169,7 +169,6 @@ const char *history_add(struct history *h, const struct history_op *op)
         .invoked = op->invoked,
         .completed = op->completed,
         .hint = op->hint,
-        .hint_emptied = op->hint_emptied,
         .count = op->outcome == HISTORY_OK ? op->count : 0,
     };
     if (is_read(op->verb) && op->outcome == HISTORY_MAYBE) {
@@ -209,7 +208,6 @@ struct history_op record_op(const struct history *h, const struct record *r, str
         .invoked = r->invoked,
         .completed = r->completed,
         .hint = r->hint,
-        .hint_emptied = r->hint_emptied,
         .count = r->count,
         .answer = b->answer,
         .answer_count = r->answer_count,

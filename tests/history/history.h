@@ -46,9 +46,6 @@
  *                   beside its clients, as an ldrop for a server's restart
  *
  * With on_missing=create an ldrop that is answered "missing" is a delete that found no item.
- *
- * With on_missing=refuse an ldrop may empty the list before it removes it, as docs/list-format.md
- * says. So may one of unknown outcome; after its COMPLETED it takes effect once more at most.
  */
 #ifndef HISTORY_HISTORY_H
 #define HISTORY_HISTORY_H
@@ -108,8 +105,6 @@ struct history_op {
      * against all answers like any other and only tried first: a wrong hint costs time, never the
      * verdict. 0: it was never done, or nothing is known. Not kept in files. */
     uint64_t hint;
-    uint64_t hint_emptied; /* ldrop with on_missing = refuse: the same of emptying the list, where
-                              the hint is of removing it; 0: it did not, or both were one */
 };
 
 struct history_options {

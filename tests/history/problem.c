@@ -218,7 +218,6 @@ static void step_of_record(struct projector *pr, const struct view *view, const 
         step->exists = EXISTS_YES;
     } else if (r->verb == HISTORY_LDROP) {
         step->kind = STEP_REMOVE;
-        step->may_clear = pr->history->refuse && r->outcome != HISTORY_MAYBE;
     } else if (r->verb == HISTORY_LSET || r->verb == HISTORY_LCREATE) {
         step->kind = r->verb == HISTORY_LSET ? STEP_SET : STEP_CREATE;
         step->items = project(pr, view, r->items, r->item_count, &step->item_count, &repeated);
@@ -263,7 +262,7 @@ static void put(struct projector *pr, const struct step *step)
 
 static bool is_change(const struct step *step)
 {
-    return step->kind <= STEP_CLEARS;
+    return step->kind <= STEP_REMOVE;
 }
 
 /* Is the record left out of the view as a whole? */
@@ -290,7 +289,6 @@ static void put_record(struct projector *pr, const struct view *view, uint32_t n
         .completed = lasting ? INT64_MAX : r->completed,
         .optional = unanswered || r->invoked <= view->cut_to,
         .hint = r->hint,
-        .hint_emptied = r->hint_emptied,
         .record = number,
     };
     if (unanswered) {
@@ -302,15 +300,6 @@ static void put_record(struct projector *pr, const struct view *view, uint32_t n
     step_of_record(pr, view, &copy, &step);
     if (says_nothing(pr->history, view, &step) || (step.optional && !is_change(&step))) {
         return;
-    }
-    if (step.optional && step.may_clear) {
-        /* Several times while it is under way, once later. */
-        struct step clears = step;
-        clears.kind = STEP_CLEARS;
-        clears.hint = 0;
-        clears.completed = r->completed < view->until ? r->completed : view->until;
-        put(pr, &clears);
-        step.hint_emptied = 0;
     }
     put(pr, &step);
 }

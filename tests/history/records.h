@@ -18,7 +18,7 @@ struct record {
     uint32_t item_count, answer_count;
     const uint32_t *items, *answer;
     int64_t from, to, invoked, completed;
-    uint64_t count, hint, hint_emptied;
+    uint64_t count, hint;
 };
 
 /* Texts and their numbers, counted from 0. */

@@ -112,7 +112,7 @@ static void put_slice(struct checker *c, const struct evidence *e, const struct 
     const struct step **steps = history_alloc(p->step_count, sizeof *steps);
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->step_count; i++) {
-        if (p->steps[i].kind != STEP_CLEARS && is_kept(c, e, p->steps[i].record)) {
+        if (is_kept(c, e, p->steps[i].record)) {
             steps[count++] = &p->steps[i];
         }
     }

@@ -55,8 +55,8 @@ static void events_init(struct search *s)
 
 static bool alike(const struct step *a, const struct step *b)
 {
-    return a->kind == b->kind && a->may_clear == b->may_clear && a->item_count == b->item_count &&
-           a->count_min == b->count_min && a->count_max == b->count_max &&
+    return a->kind == b->kind && a->item_count == b->item_count && a->count_min == b->count_min &&
+           a->count_max == b->count_max &&
            (a->item_count == 0 ||
             memcmp(a->items, b->items, a->item_count * sizeof *a->items) == 0);
 }
@@ -92,7 +92,6 @@ static void search_init(struct search *s, const struct problem *p,
     s->ring_prev = history_alloc(n + 2, sizeof *s->ring_prev);
     s->ring_next = history_alloc(n + 2, sizeof *s->ring_next);
     s->under_way = history_alloc(n, sizeof *s->under_way);
-    s->cleared = history_alloc(n, sizeof *s->cleared);
     s->free_bit = history_alloc(n, sizeof *s->free_bit);
     s->twin = history_alloc(n, sizeof *s->twin);
     for (size_t i = 0; i < n; i++) {
@@ -122,7 +121,6 @@ static void search_fini(struct search *s)
     free(s->used);
     free(s->twin);
     free(s->free_bit);
-    free(s->cleared);
     free(s->under_way);
     free(s->ring_next);
     free(s->ring_prev);
@@ -266,9 +264,6 @@ static void offer_all(struct search *s, uint32_t due)
     FOR_RING(s, RING_CHANGES(s), i)
     {
         const struct step *step = &s->p->steps[i];
-        if (step_may_clear(s, i)) {
-            offer(s, CHOOSE_CLEAR, i);
-        }
         bool twin_first = s->twin[i] != NO_STEP && s->under_way[s->twin[i]];
         if (i != due && !twin_first && (!chained || shares_mark(s, step)) && step_possible(s, i) &&
             (!step->optional || step_effective(s, i))) {
@@ -349,8 +344,6 @@ static bool make_choice(struct search *s, struct choice choice)
     bool allowed = true;
     if (choice.kind == CHOOSE_EXPIRE) {
         step_expire(s, choice.step);
-    } else if (choice.kind == CHOOSE_CLEAR) {
-        allowed = step_clear(s, choice.step);
     } else {
         allowed = step_take(s, choice.step);
     }
@@ -483,25 +476,14 @@ void search_result_fini(struct search_result *r)
 
 /* --- an order that is believed --- */
 
-/* Is the step, by its hints, to empty the list first? */
-static bool is_to_empty(const struct search *s, uint32_t i)
-{
-    return s->p->steps[i].hint_emptied != 0 && !s->cleared[i];
-}
-
-static uint64_t hint_now(const struct search *s, uint32_t i)
-{
-    return is_to_empty(s, i) ? s->p->steps[i].hint_emptied : s->p->steps[i].hint;
-}
-
 /* The change under way with the smallest hint, or NO_STEP. */
 static uint32_t next_by_hint(const struct search *s)
 {
     uint32_t next = NO_STEP;
     FOR_RING(s, RING_CHANGES(s), i)
     {
-        uint64_t hint = hint_now(s, i);
-        if (hint > HISTORY_HINT_NOTHING && (next == NO_STEP || hint < hint_now(s, next))) {
+        uint64_t hint = s->p->steps[i].hint;
+        if (hint > HISTORY_HINT_NOTHING && (next == NO_STEP || hint < s->p->steps[next].hint)) {
             next = i;
         }
     }
@@ -512,14 +494,11 @@ static uint32_t next_by_hint(const struct search *s)
 static bool replay_due(struct search *s)
 {
     uint32_t due = s->events[s->event].step;
-    if (s->p->steps[due].optional && hint_now(s, due) == 0) {
+    if (s->p->steps[due].optional && s->p->steps[due].hint == 0) {
         step_expire(s, due);
         return true;
     }
     uint32_t next = next_by_hint(s);
-    if (next != NO_STEP && is_to_empty(s, next)) {
-        return step_may_clear(s, next) && make_choice(s, (struct choice){CHOOSE_CLEAR, next});
-    }
     return next != NO_STEP && step_possible(s, next) &&
            make_choice(s, (struct choice){CHOOSE_EFFECT, next});
 }

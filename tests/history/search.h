@@ -30,7 +30,6 @@ enum step_kind {
     STEP_SET,    /* replaces all */
     STEP_CREATE, /* as STEP_SET, if there is no list */
     STEP_REMOVE, /* ldrop */
-    STEP_CLEARS, /* does nothing itself; see may_clear */
     /* These change nothing. */
     STEP_CHECK, /* exists only */
     STEP_READ,  /* all items */
@@ -48,15 +47,12 @@ struct step {
     enum step_kind kind;
     enum step_exists exists; /* with on_missing = refuse: the list is there, or not */
     bool optional;           /* done, or never */
-    bool may_clear; /* ldrop with on_missing = refuse: may empty the list while it is under way; an
-                       optional one instead of removing it */
     uint32_t count_min, count_max;
     const uint32_t *items; /* of changes and STEP_HAS: all different */
     uint32_t item_count, seen_count;
     int64_t from, to;
     int64_t invoked, completed; /* completed = INT64_MAX: at no certain time */
     uint64_t hint;              /* for search_replay; 0: none */
-    uint64_t hint_emptied;      /* the same, of emptying the list before that */
     uint32_t record;            /* the caller's */
 };
 

@@ -30,10 +30,9 @@ enum trail_kind {
     TRAIL_PUSH,
     TRAIL_CUT,
     TRAIL_EXISTS,
-    TRAIL_CALL,    /* a step is under way */
-    TRAIL_EFFECT,  /* it has taken effect */
-    TRAIL_EXPIRE,  /* it is over without */
-    TRAIL_CLEARED, /* an ldrop has emptied the list */
+    TRAIL_CALL,   /* a step is under way */
+    TRAIL_EFFECT, /* it has taken effect */
+    TRAIL_EXPIRE, /* it is over without */
 };
 
 struct trail_entry {
@@ -48,7 +47,7 @@ struct step_index {
     uint32_t *steps;
 };
 
-enum choice_kind { CHOOSE_EFFECT, CHOOSE_CLEAR, CHOOSE_EXPIRE };
+enum choice_kind { CHOOSE_EFFECT, CHOOSE_EXPIRE };
 
 struct choice {
     enum choice_kind kind;
@@ -77,7 +76,7 @@ struct search {
     /* Under way and without effect so far: two rings, whose heads are nodes step_count and
      * step_count + 1. */
     uint32_t *ring_prev, *ring_next;
-    bool *under_way, *cleared;
+    bool *under_way;
     struct hash128 under_way_hash; /* of those that are not free */
     /* Optional steps that may take effect at any later time: their bit in used, or NO_STEP. */
     uint32_t *free_bit;
@@ -110,13 +109,13 @@ struct search {
 
 static inline bool changes(const struct step *step)
 {
-    return step->kind <= STEP_CLEARS;
+    return step->kind <= STEP_REMOVE;
 }
 
 /* May it remove any item, for the purposes of looking ahead? */
 static inline bool wipes(const struct step *step)
 {
-    return step->kind == STEP_SET || step->kind == STEP_REMOVE || step->kind == STEP_CLEARS;
+    return step->kind == STEP_SET || step->kind == STEP_REMOVE;
 }
 
 static inline uint32_t ring_of(const struct search *s, const struct step *step)
@@ -138,12 +137,10 @@ static inline uint32_t ring_of(const struct search *s, const struct step *step)
 bool step_possible(struct search *s, uint32_t step);
 /* Would a change that is possible change anything? */
 bool step_effective(struct search *s, uint32_t step);
-bool step_may_clear(const struct search *s, uint32_t step);
 void step_call(struct search *s, uint32_t step);
 /* Takes effect. False when the content is then one that steps to come rule out; it has taken effect
  * all the same. */
 bool step_take(struct search *s, uint32_t step);
-bool step_clear(struct search *s, uint32_t step);
 void step_expire(struct search *s, uint32_t step);
 /* What is right now and cannot do harm takes effect by itself: this step, or all. */
 void step_settle(struct search *s, uint32_t step);

@@ -96,9 +96,7 @@ bool step_possible(struct search *s, uint32_t i)
     case STEP_CREATE:
         return s->p->refuse ? !s->exists : s->content.count == 0;
     case STEP_REMOVE:
-        /* Having emptied it, an ldrop is content to find that another operation has removed it. */
-        return !s->p->refuse || s->exists || s->cleared[i];
-    case STEP_CLEARS:
+        return !s->p->refuse || s->exists;
     case STEP_NEVER:
         return false;
     case STEP_CHECK:
@@ -139,17 +137,6 @@ bool step_effective(struct search *s, uint32_t i)
     }
 }
 
-bool step_may_clear(const struct search *s, uint32_t i)
-{
-    const struct step *step = &s->p->steps[i];
-    if (!step->may_clear || !s->exists) {
-        return false;
-    }
-    /* With only some of the items in view, there may be others to take out. */
-    bool others = s->p->partial && step->kind == STEP_REMOVE && !step->optional && !s->cleared[i];
-    return s->content.count > 0 || others;
-}
-
 /* --- taking effect --- */
 
 static void push(struct search *s, uint32_t item)
@@ -183,11 +170,6 @@ static void empty(struct search *s)
 static struct hash128 hash_of_step(uint32_t i)
 {
     return hash128_of((uint64_t)1 << 63 | i);
-}
-
-static struct hash128 hash_of_cleared(uint32_t i)
-{
-    return hash128_of((uint64_t)3 << 62 | i);
 }
 
 static void ring_leave(struct search *s, uint32_t i)
@@ -282,19 +264,6 @@ bool step_take(struct search *s, uint32_t i)
     }
 }
 
-bool step_clear(struct search *s, uint32_t i)
-{
-    if (s->p->steps[i].kind == STEP_REMOVE && s->p->steps[i].optional) {
-        leave(s, i, TRAIL_EFFECT);
-    } else if ((s->p->steps[i].kind == STEP_REMOVE || s->replays) && !s->cleared[i]) {
-        s->cleared[i] = true;
-        hash128_add(&s->under_way_hash, hash_of_cleared(i));
-        note(s, TRAIL_CLEARED, i, 0);
-    }
-    empty(s);
-    return owed_allows_all(s);
-}
-
 /* Is it a change that can do nothing any more? */
 static bool is_idle(struct search *s, uint32_t i)
 {
@@ -369,10 +338,6 @@ static void undo_entry(struct search *s, const struct trail_entry *t)
         break;
     case TRAIL_EXPIRE:
         ring_return(s, t->step);
-        break;
-    case TRAIL_CLEARED:
-        s->cleared[t->step] = false;
-        hash128_sub(&s->under_way_hash, hash_of_cleared(t->step));
         break;
     }
 }

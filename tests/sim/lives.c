@@ -109,8 +109,7 @@ static bool is_from_now(const struct sim_world *w, const struct message *m, int6
 {
     int64_t late_s = w->clocks_s[m->flight.server] + left_s - at_s;
     /* So is what a put gives a list whose sublists end. */
-    bool looked =
-        left_s > EXPTIME_RELATIVE_MAX_S || (w->p.format > 1 && m->purpose.kind == PURPOSE_PUT);
+    bool looked = left_s > EXPTIME_RELATIVE_MAX_S || m->purpose.kind == PURPOSE_PUT;
     return late_s == 0 || (looked && late_s > 0 && late_s < LOOK_AGE_MAX_S);
 }
 
@@ -118,7 +117,7 @@ static bool is_from_now(const struct sim_world *w, const struct message *m, int6
 static bool may_be_renewed(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     /* With sublists that end it goes as far as they live at first. */
-    bool less = w->p.format > 1 && at_s < w->clocks_s[m->flight.server] + w->p.ttl_s;
+    bool less = at_s < w->clocks_s[m->flight.server] + w->p.ttl_s;
     if (w->p.ttl_renew == TTL_RENEW_NEVER || !(less || is_from_now(w, m, at_s, w->p.ttl_s))) {
         return false;
     }
@@ -134,7 +133,7 @@ static bool may_be_renewed(const struct sim_world *w, const struct message *m, i
 static bool must_be_renewed(const struct sim_world *w, const struct message *m, int64_t at_s)
 {
     int64_t end_s = w->clocks_s[m->flight.server] + w->p.ttl_s - LOOK_AGE_MAX_S;
-    bool cut = w->p.format > 1; /* it goes as far as the sublists live */
+    bool cut = w->p.dialect == DIALECT_NATIVE; /* it goes as far as the sublists live */
     if (w->p.ttl_renew == TTL_RENEW_NEVER || m->end_count != 1 || w->p.touches > 0 || cut) {
         return false;
     }
@@ -175,7 +174,7 @@ static void check_given(const struct sim_world *w, const struct message *m,
     int64_t end_s = end_of(w, m, touch->exptime);
     /* Where sublists end, the seconds are counted from a look at the clock on. */
     int64_t early_s = end_s - (at_s < 0 ? w->clocks_s[m->flight.server] : at_s);
-    bool looked = w->p.format > 1 && end_s > 0 && early_s >= 0 && early_s < LOOK_AGE_MAX_S &&
+    bool looked = end_s > 0 && early_s >= 0 && early_s < LOOK_AGE_MAX_S &&
                   touch->exptime <= EXPTIME_RELATIVE_MAX_S;
     if (at_s != end_s && !looked) {
         sim_violation("%.*s was to expire at %lld by a client's EXPTIME, and does at %lld",
@@ -322,7 +321,7 @@ void lives_touch(struct sim_world *w, unsigned server, struct slice key)
     int64_t end_s = exptime == 0                       ? 0
                     : exptime > EXPTIME_RELATIVE_MAX_S ? exptime
                                                        : clock_s + exptime;
-    if (w->p.format > 1 && item->expires_s != 0 && (end_s == 0 || end_s > item->expires_s)) {
+    if (item->expires_s != 0 && (end_s == 0 || end_s > item->expires_s)) {
         return; /* its sublists may end before: see check_touched() */
     }
     item->ends_s[item->end_count++] = item->expires_s;
@@ -345,5 +344,5 @@ bool lives_end(const struct params *p)
 
 bool lives_all_end(const struct params *p)
 {
-    return p->format > 1 && p->touches == 0 && p->ttl_s > 0;
+    return p->touches == 0 && p->ttl_s > 0;
 }

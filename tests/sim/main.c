@@ -29,12 +29,12 @@ static const char crowd[] =
     "think_us=2 deadline_us=2000000 long_ms=0 lists=1 items=4000 servers=1 log_limit=16384 "
     "log_hard_limit=131072 sublist_limit=131072 item_size_max=1048576 cache_bytes=1048576 "
     "fold_memory=0 answer_limit=0 session_limit=0 grace_s=100 touch_interval_s=0 expiry_s=0 "
-    "touches=0 ttl_s=0 format=1 leases=0 timed=0 max_items=0 "
+    "touches=0 ttl_s=0 leases=0 timed=0 max_items=0 "
     "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 refuse=0 spread=0 "
     "history=0 views=1 view_limit=0 foreign=0 joints=0 purges=0";
 /* Transactions that meet in few lists of few items, in the worlds of all seeds. */
 static const char transactions[] =
-    "txs=75 format=4 lists=4 items=5 growth=0 clients=6 log_limit=512 log_hard_limit=8192 "
+    "txs=75 lists=4 items=5 growth=0 clients=6 log_limit=512 log_hard_limit=8192 "
     "item_size_max=1048576 leases=0 timed=0 max_items=0 purges=0 touches=0 ttl_s=0 ttl_renew=0 "
     "expiry_s=0 expiries=0 history=0 only_adds=0";
 /* Servers that tell no times to live; every second one in the worlds of odd seeds. What is given a

@@ -222,12 +222,10 @@ static void mix_leases(struct params *p)
 {
     struct rng rng;
     rng_init_seed(&rng, p->seed * 49979687);
-    p->format = 1 + (unsigned)rng_below(&rng, 2);
     if (p->dialect != DIALECT_NATIVE || rng_below(&rng, 4) > 0) {
         return;
     }
     p->leases = p->refuse = true;
-    p->format = 2;
     p->touches = 0;
     p->ttl_s = p->ttl_renew = 0;
     p->faults[FAULT_EXPIRY] = 0;
@@ -280,7 +278,6 @@ static void mix_timed(struct params *p)
     if (!p->timed) {
         return;
     }
-    p->format = 3;
     p->history = false; /* its checker knows no times */
     if (rng_below(&rng, 2) == 0) {
         p->think_us = 10000u << rng_below(&rng, 5); /* so that minutes pass */
@@ -296,7 +293,6 @@ static void mix_caps(struct params *p)
     if (p->dialect != DIALECT_NATIVE || p->timed || rng_below(&rng, 3) > 0) {
         return;
     }
-    p->format = 3;
     p->max_items = sizes[rng_below(&rng, 4)];
     p->cap_refuses = rng_below(&rng, 3) == 0;
     p->cap_mix = (unsigned)rng_below(&rng, 3);
@@ -336,7 +332,6 @@ static void mix_txs(struct params *p)
     if (rng_below(&rng, 2) > 0 || apart) {
         return;
     }
-    p->format = 4;
     p->txs = rng_below(&rng, 2) == 0 ? 5 : 60;
     p->lists = 2 + (unsigned)rng_below(&rng, 4);
     p->expiry_s = 0;                             /* such a list is no primary */
@@ -450,7 +445,6 @@ static const struct param table[] = {
     PARAM(spread, 1),
     PARAM(miss_damaged, 1),
     PARAM(expiry_s, 100000000),
-    PARAM_FROM(format, 1, 4),
     PARAM(recent, 1),
     PARAM(joints, 1),
     PARAM(txs, 100),

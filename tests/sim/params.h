@@ -60,7 +60,6 @@ struct params {
     uint32_t grace_s, touch_interval_s;
     bool refuse, spread, miss_damaged;
     uint32_t expiry_s; /* a client gives every list so long to live, which must stay; 0 = no */
-    unsigned format;   /* of heads */
     unsigned txs;      /* of 100 calls, how many change several lists in one step */
     bool joints;       /* clients ask for several lists at one instant */
     bool recent;       /* order = recent; with mixed_limits for every second proxy only */

@@ -51,10 +51,7 @@ static enum history_outcome outcome_of(const struct sim_call *call)
     case LIST_SERVER_ERROR:
         break;
     }
-    if (strstr(call->call.error, "damaged") != NULL) {
-        return HISTORY_DAMAGED;
-    }
-    return strstr(call->call.error, "list emptied") != NULL ? HISTORY_UNKNOWN : HISTORY_ERROR;
+    return strstr(call->call.error, "damaged") != NULL ? HISTORY_DAMAGED : HISTORY_ERROR;
 }
 
 static void add(struct history *history, const struct history_op *op)
@@ -75,14 +72,6 @@ static uint64_t hint_of_version(uint32_t version, bool made, uint64_t order)
 static uint64_t hint_applied(const struct sim_call *call)
 {
     return hint_of_version(call->applied_version, call->made_version, call->applied_at);
-}
-
-/* With on_missing = refuse an ldrop empties the list, and removes it later: by then its proxy may
- * have crashed, or another call may have removed it. */
-static uint64_t hint_of_emptying(const struct sim_world *w, const struct sim_call *call)
-{
-    bool first = call->clears > 0 && call->removed_version != call->applied_version;
-    return w->p.refuse && first ? hint_applied(call) : 0;
 }
 
 static uint64_t hint_of_call(const struct sim_world *w, const struct sim_call *call)
@@ -157,7 +146,6 @@ static void record_call(struct history *history, const struct sim_world *w,
         .answer = answer,
         .answer_count = call->answer.count,
         .hint = hint_of_call(w, call),
-        .hint_emptied = hint_of_emptying(w, call),
     };
     for (uint32_t i = 0; i < call->answer.count; i++) {
         answer[i] = item_text(call->answer.ids[back ? call->answer.count - 1 - i : i]);

@@ -84,7 +84,6 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy)
     }
     policy->announcement_grace_s = p->grace_s;
     policy->touch_interval_s = p->touch_interval_s;
-    policy->format = p->format;
     policy->ttl_s = p->ttl_s;
     policy->ttl_renew = (enum ttl_renew)p->ttl_renew;
     policy->order = p->recent && factor == 1 ? ORDER_RECENT : ORDER_ADDED;
@@ -330,7 +329,7 @@ static void sim_init(struct sim_world *w, const struct params *params)
     w->oracle.miss_damaged = params->miss_damaged;
     w->oracle.may_lose = sim_loses(w);
     w->oracle.may_expire = lives_end(params);
-    w->oracle.drops_absent = params->refuse && params->format >= 2;
+    w->oracle.drops_absent = params->refuse;
     w->oracle.wrong_clocks = params->wrong_clocks;
     w->oracle.clock_skew_s = (int64_t)params->clock_skew_s;
     if (params->purges) {

@@ -34,11 +34,7 @@ ERRORS = (b"SERVER_ERROR ",)
 
 
 def config_of(number):
-    sections = config(number)
-    return {
-        name: {**section, "format": 4} if name.startswith("lists") else section
-        for name, section in sections.items()
-    }
+    return config(number)
 
 
 def account(bank, number):

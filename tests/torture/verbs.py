@@ -143,14 +143,12 @@ def draw_list_request(rng):
 
 
 class Outcome(typing.NamedTuple):
-    word: str  # as in the history, or "emptied"
+    word: str  # as in the history
     answer: tuple = ()
     error: str = ""  # the text that was answered, without what differs from time to time
 
 
 OUTCOME_WORDS = {b"NOT_STORED": "not_stored", b"NOT_FOUND": "missing"}
-# An ldrop that has done the first of its two steps, and not the second.
-EMPTIED = b"list emptied, "
 
 
 def error_text(line):
@@ -167,8 +165,6 @@ def error_outcome(line, request):
         word = "damaged"
     elif b"outcome unknown" in line and request.changes():
         word = "unknown"
-    elif EMPTIED in line:
-        word = "emptied"
     else:
         word = "error"
     return Outcome(word, error=text)
@@ -252,8 +248,6 @@ def record(history, request, invoked_ns, completed_ns, process, outcomes):
         outcome = outcomes[number]
         verb, words, word = request.verb, request.words, outcome.word
         answer = outcome.answer
-        if word == "emptied":
-            verb, words, word = "lset", (), "ok"
         if request.form == "lrevrange":
             # As the lrange that counts from the other end.
             words = tuple(b"%d" % (-1 - int(position)) for position in reversed(words))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * For tests of lists that are missing though they have a head (on_missing = refuse, format = 2).
+ * For tests of lists that are missing though they have a head (on_missing = refuse).
  */
 #ifndef SUPPORT_ABSENT_H
 #define SUPPORT_ABSENT_H
@@ -10,6 +10,7 @@
 #include "support_engine.h"
 
 #define NAME "aaaaaaaaaaaaa"
+#define OTHER "bbbbbbbbbbbbb"
 /* The rig's clock shows 1700000000. */
 #define LEASED "^1 ?77.1700000030\n"
 #define OVER "^1 ?77.1699999999\n"
@@ -21,7 +22,6 @@ static inline int refuse_setup(void **state)
     (void)script_setup(state);
     struct script *s = *state;
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
-    s->rig.config->lists[0].format = 2;
     return 0;
 }
 

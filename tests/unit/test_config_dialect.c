@@ -150,10 +150,10 @@ static void test_words_that_do_not_go_together(void **state)
             ":5: [lists x]: order = recent: dialect = simple keeps items in their places; expected "
             "order = added until migrate = native is over");
     accepted("[lists]\norder = recent\n[lists x]\ndialect = simple\n");
-    accepted("[lists x]\ndialect = ring\nmigrate = native\norder = recent\nformat = 3\n"
+    accepted("[lists x]\ndialect = ring\nmigrate = native\norder = recent\n"
              "capacity = 30\nmax_items = 30\n");
-    refused("[lists x]\ndialect = ring\nmigrate = native\nformat = 3\nmax_items = 30\n",
-            ":5: [lists x]: max_items (30) is less than capacity (100), and entries would go; "
+    refused("[lists x]\ndialect = ring\nmigrate = native\nmax_items = 30\n",
+            ":4: [lists x]: max_items (30) is less than capacity (100), and entries would go; "
             "expected as much until migrate = native is over");
     refused("[lists x]\ndialect = ring\nslot = %n %v\ncounter_wraps = yes\n",
             ":3: [lists x]: slot = %n %v: numbers of a counter that is set back tell nothing; "
@@ -161,20 +161,17 @@ static void test_words_that_do_not_go_together(void **state)
     refused("[lists x]\ndialect = ring\nslot = %v,%t\n",
             ":3: [lists x]: slot = %v,%t holds the delimiter of lget; expected another delimiter");
     accepted("[lists x]\ndialect = ring\nslot = %v,%t\ndelimiter = none\n");
-    refused("[lists x]\nformat = 2\nmax_items = 30\n",
-            ":3: [lists x]: max_items needs format = 3: set it once all proxies are of a release "
-            "that reads it");
-    refused("[lists x]\nformat = 3\nmax_items = 32\n",
-            ":3: [lists x]: max_items (32) items of max_item_bytes (1024) and 16 more must fit a "
+    refused("[lists x]\nmax_items = 32\n",
+            ":2: [lists x]: max_items (32) items of max_item_bytes (1024) and 16 more must fit a "
             "quarter of log_hard_limit_bytes (131072); expected max_items = 31, or "
             "max_item_bytes = 1008, or log_hard_limit_bytes = 133120");
-    accepted("[lists x]\nformat = 3\nmax_items = 31\n");
-    accepted("[lists x]\nformat = 3\nmax_items = 32\nmax_item_bytes = 1008\n");
-    accepted("[lists x]\nformat = 3\nmax_items = 32\nlog_hard_limit_bytes = 133120\n");
-    refused("[lists x]\nformat = 3\nmax_items = 5000\n",
-            ":3: [lists x]: max_items (5000) items of max_item_bytes (1024) and 16 more must fit a "
+    accepted("[lists x]\nmax_items = 31\n");
+    accepted("[lists x]\nmax_items = 32\nmax_item_bytes = 1008\n");
+    accepted("[lists x]\nmax_items = 32\nlog_hard_limit_bytes = 133120\n");
+    refused("[lists x]\nmax_items = 5000\n",
+            ":2: [lists x]: max_items (5000) items of max_item_bytes (1024) and 16 more must fit a "
             "quarter of log_hard_limit_bytes (131072); expected max_items = 31");
-    accepted("[lists]\nformat = 3\nmax_items = 30\n[lists x]\ndialect = simple\n");
+    accepted("[lists]\nmax_items = 30\n[lists x]\ndialect = simple\n");
     refused("[lists x]\ndialect = simple\nmigrate = native\nmax_items = 3\n",
             ":4: [lists x]: max_items: dialect = simple has lists of any length; expected "
             "max_items = 0 until migrate = native is over");

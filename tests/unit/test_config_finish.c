@@ -59,34 +59,6 @@ static void test_embedded(void **state)
             ": [proxy]: pool: there is no [pool b]; expected the NAME of a [pool NAME]");
 }
 
-static void expect_formats(const char *text, uint32_t all, uint32_t of_prefix)
-{
-    struct config *config = config_create();
-    assert_int_equal(config_load_bytes(config, text, strlen(text)), 0);
-    char error[CONFIG_ERROR_MAX];
-    for (int i = 0; i < 2; i++) { /* main adds the embedded memcached's pool, and checks again */
-        assert_int_equal(config_finish(config, error), 0);
-        assert_int_equal(config_list_policy(config, SLICE_LIT("x"))->format, all);
-        assert_int_equal(config_list_policy(config, SLICE_LIT("p-x"))->format, of_prefix);
-        if (config->pool_count == 0) {
-            assert_int_equal(config_add_pool(config, "embedded", "127.0.0.1:1", error), 0);
-        }
-    }
-    config_destroy(&config);
-}
-
-/* Where other proxies may be, the operator says what they can read. */
-static void test_the_newest_format_is_the_default_for_the_embedded_memcached_alone(void **state)
-{
-    (void)state;
-    expect_formats("[lists p-]\n" POOL, 1, 1);
-    expect_formats("[lists p-]\n", 4, 4);
-    expect_formats("[lists]\nformat = 1\n[lists p-]\n", 1, 1);
-    expect_formats("[lists p-]\nformat = 1\n", 4, 1);
-    expect_formats("[lists]\nformat = 2\n[lists p-]\n" POOL, 2, 2);
-    expect_formats("[lists p-]\nformat = 3\n" POOL, 1, 3);
-}
-
 static void test_pools(void **state)
 {
     (void)state;
@@ -216,7 +188,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_proxy),
         cmocka_unit_test(test_embedded),
-        cmocka_unit_test(test_the_newest_format_is_the_default_for_the_embedded_memcached_alone),
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_inherited),

@@ -215,8 +215,6 @@ static void test_conf_loads(void **state)
     assert_int_equal(config_list_policy(whole, SLICE_LIT("ring-1"))->dialect, DIALECT_RING);
     whole->list_count = whole->pool_count = 1;
     free(whole->pools[1].servers);
-    assert_int_equal(as_is->lists[0].format, 4); /* as there is no pool */
-    as_is->lists[0].format = 1;
     assert_int_equal(config_add_pool(as_is, "main", "10.0.0.1:11211, 10.0.0.2:11211", error), 0);
     struct collected left = {.len = 0};
     struct collected right = {.len = 0};

@@ -300,6 +300,7 @@ static void a_flip_sees_the_announcement_that_waited_for_the_clock(void **state)
     snprintf(head, sizeof head, "%.*s", SLICE_ARGS(cas->value));
     answer(s, cas, BE_STORED, NULL, -1);
     answer(s, expect(s, BE_GET, "k#"), BE_HIT, head, 7);
+    answer_look(s, expect_look(s), FIRST_LEFT_S, 7, SECOND_LEFT_S);
     struct be_request *sublist = engine_take_request(s->rig.engine);
     assert_non_null(sublist);
     assert_int_equal(sublist->verb, BE_ADD);

@@ -121,10 +121,6 @@ static void test_lease_is_refused_by_name(void **state)
     script_expect_done(s, LIST_CLIENT_ERROR);
     assert_non_null(strstr(s->call.error, "dialect native only"));
     policy->dialect = DIALECT_NATIVE;
-    policy->format = 1;
-    ask_lease(s, 10);
-    script_expect_done(s, LIST_CLIENT_ERROR);
-    assert_non_null(strstr(s->call.error, "format = 2"));
     policy->on_missing = ON_MISSING_CREATE;
     ask_lease(s, 10);
     script_expect_done(s, LIST_CLIENT_ERROR);

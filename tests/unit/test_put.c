@@ -181,7 +181,6 @@ static void expect_published(struct script *s, int32_t exptime, const char *mark
 
 static void submit_ending(struct script *s, bool has_exptime, int64_t exptime)
 {
-    s->rig.config->lists[0].format = 2;
     s->call.has_exptime = has_exptime;
     s->call.exptime = exptime;
     submit(s);
@@ -240,7 +239,6 @@ static void test_sublists_of_a_list_without_a_time_have_none(void **state)
 {
     struct script *s = *state;
     char head[200];
-    s->rig.config->lists[0].format = 2;
     submit(s);
     struct be_request *add = announce(s, head);
     assert_int_equal(add->exptime, 0);

@@ -389,7 +389,6 @@ static void test_a_blind_change_of_a_missing_list_waits(void **state)
     s->rig.config->transaction_patience_ms = 0;
     struct slice item = SLICE_LIT("x");
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
-    s->rig.config->lists[0].format = 4;
     script_submit(s, LIST_ADD, &item, 1);
     script_expect(s, BE_GET, "k#", BE_HIT, "^1 ?0.0\n" INTENT(T));
     script_expect(s, BE_GET, "k#", BE_HIT, "^1 ?0.0\n" INTENT(T));

@@ -103,7 +103,6 @@ static void test_a_dropped_primary_keeps_its_head(void **state)
     script_expect_done(s, LIST_OK);
     /* Where a missing list is no empty one, it is missing. */
     s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
-    s->rig.config->lists[0].format = 4;
     script_submit(s, LIST_DROP, NULL, 0);
     expect_not_finished(s, "^1\n" RESIDUE "+1:a");
     script_expect(s, BE_GET, "k#", BE_HIT, "^1\n" RESIDUE "+1:a");

@@ -9,7 +9,6 @@ static void party_init(struct party *p)
 {
     *p = (struct party){0};
     rig_init(&p->rig);
-    p->rig.config->lists[0].format = 4;
 }
 
 struct list_policy *tx_policy(struct party *p)

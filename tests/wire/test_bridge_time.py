@@ -201,7 +201,6 @@ def test_what_dialects_cannot_do_at_once(conn):
     assert conn.cmd("md s-x C5") == b"CLIENT_ERROR md of this list has no flag C (bridge)"
 
 
-@pytest.mark.config(**{"lists r-": {"format": 2}})
 @pytest.mark.parametrize("key", ("b-x", "r-x"))
 def test_large_values(conn, key):
     """As large as max_value_bytes, which no log could take."""

@@ -7,9 +7,9 @@ import pytest
 
 from model import Model, converse, head_of, random_request
 
-FIVE = {"format": 3, "max_items": 5, "max_item_bytes": 100}
+FIVE = {"max_items": 5, "max_item_bytes": 100}
 REFUSE = {**FIVE, "cap": "refuse"}
-THREE = {**FIVE, "format": 4, "max_items": 3}
+THREE = {**FIVE, "max_items": 3}
 
 
 def put(conn, verb, key, data, *more):
@@ -104,7 +104,7 @@ def test_stores_of_what_several_lists_amount_to(conn, memcached):
 
 
 @pytest.mark.parametrize("cap", ["drop_oldest", "refuse"])
-@pytest.mark.config(lists={"format": 3, "max_items": 31}, **{"lists refuse:": {"cap": "refuse"}})
+@pytest.mark.config(lists={"max_items": 31}, **{"lists refuse:": {"cap": "refuse"}})
 def test_a_list_as_long_as_settings_allow_takes_every_change(conn, cap):
     """As many of the longest items as the bound of log_hard_limit_bytes lets max_items be."""
     key = f"{cap}:k"
@@ -159,7 +159,7 @@ def test_items_of_a_capped_list_have_no_time_of_their_own(conn):
 
 def test_proxies_whose_files_disagree(start_daemon, memcached):
     """Each sets its cap at its first change; what an older cap has dropped does not come back."""
-    plain = start_daemon([memcached], config={"lists": {"format": 3}})
+    plain = start_daemon([memcached], config={"lists": {}})
     five = start_daemon([memcached], config={"lists": FIVE})
     three = start_daemon([memcached], config={"lists": {**FIVE, "max_items": 3}})
     with plain.conn() as a, five.conn() as b, three.conn() as c:
@@ -181,7 +181,7 @@ def test_proxies_whose_files_disagree(start_daemon, memcached):
 
 
 def test_a_longer_list_gets_no_cap_that_refuses(start_daemon, memcached):
-    plain = start_daemon([memcached], config={"lists": {"format": 3}})
+    plain = start_daemon([memcached], config={"lists": {}})
     five = start_daemon([memcached], config={"lists": REFUSE})
     with plain.conn() as a, five.conn() as b:
         assert a.cmd("ladd k 1 2 3 4 5 6 7") == b"STORED"
@@ -194,7 +194,7 @@ def test_a_longer_list_gets_no_cap_that_refuses(start_daemon, memcached):
 
 
 def test_a_list_with_items_that_expire_gets_no_cap(start_daemon, memcached):
-    plain = start_daemon([memcached], config={"lists": {"format": 3}})
+    plain = start_daemon([memcached], config={"lists": {}})
     five = start_daemon([memcached], config={"lists": FIVE})
     with plain.conn() as a, five.conn() as b:
         assert a.cmd("laddt k 1000 t") == b"STORED"

@@ -187,7 +187,7 @@ def test_a_whole_list_of_hostile_items_is_one_step(address):
     assert cli(address, "lgetb", "evil", code=1) == b""
 
 
-@pytest.mark.config(proxy={"pool": "main"}, **{"lists f-": {"on_missing": "refuse", "format": 2}})
+@pytest.mark.config(proxy={"pool": "main"}, **{"lists f-": {"on_missing": "refuse"}})
 def test_a_list_is_filled_once(address):
     token = cli(address, "llease", "f-1", "30").decode().strip()
     assert cli(address, "llease", "f-1", "30", code=1) == b"NOT_STORED\n"
@@ -198,7 +198,7 @@ def test_a_list_is_filled_once(address):
     assert cli(address, "ltouch", "f-1", "0") == b"TOUCHED\n"
 
 
-@pytest.mark.config(lists={"format": 4, "delimiter": "none"})
+@pytest.mark.config(lists={"delimiter": "none"})
 def test_changes_of_several_lists_are_typed_in_one_line(address):
     assert cli(address, "ltx", "ladd", "a", "x", ";", "ladd", "b", "two words", "y") == b"STORED\n"
     assert cli(address, "lgetb", "b") == b"two words\ny\n"

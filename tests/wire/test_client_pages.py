@@ -38,7 +38,7 @@ def test_the_overview_names_every_page_and_holds_no_code():
     assert not re.search(r"^```(?!ini$|$)", text, re.MULTILINE)
 
 
-@pytest.mark.config(lists={"format": 4}, **{"lists followers:": {"bridge": True}})
+@pytest.mark.config(lists={}, **{"lists followers:": {"bridge": True}})
 @pytest.mark.parametrize(
     "page, name", PROGRAMS, ids=[f"{page.language}-{name}" for page, name in PROGRAMS]
 )

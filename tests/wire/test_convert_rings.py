@@ -8,7 +8,7 @@ from test_convert_support import convert, names_stored, sections
 
 KEY = "topic-X"
 VISITS = {f"topic-X.{n % 256}": f"{1000 + n} {1700000000 + n}" for n in range(1, 301)}
-CAPPED = {"max_items": 256, "order": "recent", "format": 3, "max_item_bytes": 100}
+CAPPED = {"max_items": 256, "order": "recent", "max_item_bytes": 100}
 
 
 def stored(counter):

@@ -115,7 +115,7 @@ def test_between_pools_delimiters_and_times(start_daemon, memcacheds):
             assert not head.garbage and not head.burning and b"~" not in head.log
 
 
-@pytest.mark.config(lists={**SHORT, "on_missing": "refuse", "format": 2})
+@pytest.mark.config(lists={**SHORT, "on_missing": "refuse"})
 def test_an_empty_list_is_copied_where_it_is_not_a_missing_one(conn):
     assert conn.cmd("lcopy src dst") == b"NOT_FOUND"
     assert conn.cmd("lset src") == b"STORED"

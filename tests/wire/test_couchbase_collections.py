@@ -35,7 +35,7 @@ def test_two_pools_in_two_collections_of_a_bucket(cluster, start_daemon, tmp_pat
         "proxy": {"allow_flush_all": "no", "pool": "plain"},
         "pool plain": documents(cluster, tmp_path),
         "pool carts": documents(cluster, tmp_path, **SHOP),
-        "lists": {"pool": "carts", "format": 4},
+        "lists": {"pool": "carts"},
     }
     with start_daemon(config=config).conn() as conn:
         assert conn.set("apple", "red") == b"STORED"

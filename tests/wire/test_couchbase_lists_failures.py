@@ -23,7 +23,7 @@ def start(start_daemon, tmp_path):
         return start_daemon(config={
             "proxy": {"allow_flush_all": "no", "threads": 1},
             "pool documents": documents(cluster, tmp_path, **{"timeout_ms": int(3000 * SLOW), **(pool or {})}),
-            "lists": {**TINY, "format": 4, **lists},
+            "lists": {**TINY, **lists},
         })
     return start
 

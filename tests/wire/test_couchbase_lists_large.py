@@ -30,7 +30,7 @@ def sections(cluster, folder, durability="none", **lists):
         "proxy": {"allow_flush_all": "no"},
         "pool documents": documents(cluster, folder, durability=durability,
                                     timeout_ms=int(3000 * SLOW)),
-        "lists": {"pool": "documents", **TINY, "format": 4, **lists},
+        "lists": {"pool": "documents", **TINY, **lists},
     }
 
 

@@ -210,7 +210,7 @@ def test_a_counter_that_begins_again_by_hand(memcached, start_daemon):
 
 
 def test_entries_move_to_a_capped_list_with_their_times(memcached, start_daemon):
-    config = visitors(8, migrate="native", max_items=8, order="recent", format=3)
+    config = visitors(8, migrate="native", max_items=8, order="recent")
     daemon = start_daemon([memcached], config=config)
     with Visits(memcached.port, 8, False) as hand, daemon.conn() as conn:
         for n in range(1, 13):

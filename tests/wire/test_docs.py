@@ -73,7 +73,7 @@ def check_session(conn, text):
         del lines[: len(answer)]
 
 
-@pytest.mark.config(lists={"format": 4}, **{"lists fans-": {"bridge": "yes"}})
+@pytest.mark.config(lists={}, **{"lists fans-": {"bridge": "yes"}})
 @pytest.mark.parametrize("name", ["README.md", "docs/getting-started.md", "docs/verbs.md", "docs/transactions.md"])
 def test_sessions_of_a_document(conn, name):
     assert sessions(name)

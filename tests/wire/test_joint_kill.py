@@ -9,7 +9,7 @@ import pytest
 from harness import in_threads, pause_process
 
 SHORT = {"log_limit_bytes": 512, "log_hard_limit_bytes": 8192, "sublist_limit_bytes": 1024}
-SHORT.update({"max_item_bytes": 100, "announcement_grace_s": 1, "format": 3})
+SHORT.update({"max_item_bytes": 100, "announcement_grace_s": 1})
 STEPS = 800
 ITEMS = 40
 

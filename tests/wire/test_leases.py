@@ -7,7 +7,7 @@ import pytest
 
 from harness import in_threads, wait_until
 
-REFUSE = {"on_missing": "refuse", "format": 2}
+REFUSE = {"on_missing": "refuse"}
 ITEMS = [b"apple", b"pear"]
 CLIENTS = 200
 
@@ -164,8 +164,7 @@ def test_the_head_of_a_lease_goes_by_itself(conn, memcached):
 @pytest.mark.parametrize(
     "lists, text",
     [
-        ({"on_missing": "refuse", "format": 1}, b"format = 2"),
-        ({"format": 2}, b"on_missing = refuse"),
+        ({}, b"on_missing = refuse"),
         ({"dialect": "simple"}, b"dialect native only"),
         ({**REFUSE, "lease_max_s": 9}, b"1 to 9 (lease_max_s)"),
     ],

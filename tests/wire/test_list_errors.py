@@ -223,7 +223,7 @@ def test_one_key_of_several_refused_stands_in_place_of_end(conn):
 def test_what_is_no_list_is_left_alone(conn, memcached):
     """Another program's value under the head's name is never changed, however it looks."""
     with memcached.conn() as backend:
-        for value in (b"garbage", b"", b"^2\n", b"^1", b"^1 run\n", b"^1\n+1:a?1:b", b"^1\n+9:a"):
+        for value in (b"garbage", b"", b"^2x\n", b"^1", b"^1 run\n", b"^1\n+1:a?1:b", b"^1\n+9:a"):
             backend.set("l#", value)
             reads = ("lget l", "llen l", "lhas l a", "lstat l", "lrange l 0 -1")
             blind = ("ladd l a", "ldel l a", "lset l a", "laddq l a", "ldrop l")
@@ -231,6 +231,17 @@ def test_what_is_no_list_is_left_alone(conn, memcached):
                 text = b"SERVER_ERROR l# holds no list that this version can read"
                 assert conn.cmd(verb) == text, value
             assert backend.get("l#") == value
+
+
+def test_a_list_of_a_later_release_is_called_that(conn, memcached, daemon):
+    text = b"l# is of format 20: a later release wrote it"
+    with memcached.conn() as backend:
+        for value in (b"^20\n", b"^20 <whatever>\n+1:a"):
+            backend.set("l#", value)
+            for verb in ("lget l", "laddx l a", "lcreate l a", "lcompact l", "ldrop l", "lcopy l m"):
+                assert conn.cmd(verb) == b"SERVER_ERROR " + text
+            assert backend.get("l#") == value
+        daemon.wait_for_log(text.decode())
 
 
 def test_ldrop_of_what_is_no_list_says_so(conn, memcached, daemon):

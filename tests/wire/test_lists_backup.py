@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from mclistd_lists.backup_file import Export  # noqa: E402  (the path comes first)
 
 BYTES = bytes(range(256))
-LEAST = {"lists": {"format": 3}}
+LEAST = {"lists": {}}
 
 
 def command(daemon, *args):
@@ -89,7 +89,7 @@ def test_new_fills_only_what_is_missing(conn):
 
 @pytest.mark.parametrize("delimiter", [",", "none"])
 def test_round_trip(pair, tmp_path, delimiter):
-    config = {"lists": {"format": 3, "delimiter": delimiter}}
+    config = {"lists": {"delimiter": delimiter}}
     first, second = pair(config)
     rng = random.Random(7)
     expected = {}
@@ -136,7 +136,7 @@ def test_what_is_there_stays_or_is_replaced(pair, tmp_path):
 
 
 def test_empty_lists_are_lists(pair, tmp_path):
-    first, second = pair({"lists": {"format": 3, "on_missing": "refuse"}})
+    first, second = pair({"lists": {"on_missing": "refuse"}})
     with first.conn() as conn, second.conn() as other:
         assert conn.cmd("lset empty") == b"STORED"
         assert put(conn, "full", [b"a"]) == b"STORED"
@@ -150,8 +150,8 @@ def test_empty_lists_are_lists(pair, tmp_path):
 
 @pytest.mark.parametrize("on_missing", ["create", "refuse"])
 def test_large_and_timed_lists(pair, tmp_path, on_missing):
-    small = {"proxy": {"max_value_bytes": "4k"}, "lists": {"format": 3, "on_missing": on_missing}}
-    first, second = pair({"lists": {"format": 3, "on_missing": on_missing}}, small)
+    small = {"proxy": {"max_value_bytes": "4k"}, "lists": {"on_missing": on_missing}}
+    first, second = pair({"lists": {"on_missing": on_missing}}, small)
     large = [b"item %d" % n if n % 5 == 0 else b"item-%d" % n for n in range(20000)]
     with first.conn() as conn, second.conn() as other:
         put(conn, "large", large, 5000)
@@ -176,7 +176,7 @@ def test_large_and_timed_lists(pair, tmp_path, on_missing):
 
 
 def test_a_list_above_max_answer_bytes(pair, tmp_path):
-    config = {"lists": {"format": 3, "max_answer_bytes": "4k"}}
+    config = {"lists": {"max_answer_bytes": "4k"}}
     first, second = pair(config)
     items = [b"item-%d" % n for n in range(3000)]
     with first.conn() as conn, second.conn() as other:
@@ -223,7 +223,7 @@ def test_a_torn_file_is_refused(pair, tmp_path):
 
 
 def test_killed_and_continued(pair, tmp_path):
-    config = {"proxy": {"max_value_bytes": "2k"}, "lists": {"format": 3}}
+    config = {"proxy": {"max_value_bytes": "2k"}, "lists": {}}
     first, second = pair(LEAST, config)
     expected = {f"l{n}": [b"%d.%d" % (n, i) for i in range(1 if n % 4 else 2000)] for n in range(40)}
     with first.conn() as conn:

@@ -21,7 +21,6 @@ TINY = {
     "log_limit_bytes": 256,
     "log_hard_limit_bytes": 4096,
     "sublist_limit_bytes": 512,
-    "format": 3,
 }
 RUN = "aaaaaaaaaaaaa"
 

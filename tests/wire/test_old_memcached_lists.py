@@ -10,7 +10,6 @@ from harness import wait_until
 from model import TINY, Load, assert_compact, compact, converse_at_random
 from test_dialects_support import DIALECTS
 
-NEWEST = {**TINY, "format": 4}
 VERSIONS = pytest.mark.parametrize("version", ["1.4.15", "1.5.22", "1.6.9"])
 NO_TIMES = (
     "SERVER_ERROR backend %s: memcached before 1.6.10 tells no times to live when asked for its clock, "
@@ -21,7 +20,7 @@ NO_TIMES = (
 @VERSIONS
 def test_lists_are_what_the_model_says(version, start_old, start_daemon):
     old, keys = start_old(version), ["one", "two", "three"]
-    with start_daemon([old], config={"lists": NEWEST}).conn() as conn:
+    with start_daemon([old], config={"lists": TINY}).conn() as conn:
         converse_at_random(conn, 1, keys, rounds=6, requests=150, universe=300)
         stats = conn.stats()
         assert int(stats["list_flips"]) > 20 and int(stats["list_merges"]) > 3
@@ -35,7 +34,7 @@ def test_lists_are_what_the_model_says(version, start_old, start_daemon):
 def test_lists_on_old_and_new_servers(placement, start_old, start_memcached, start_daemon):
     servers = [start_old("1.5.22"), start_memcached(), start_old("1.6.9")]
     keys = [f"key{n}" for n in range(40)]  # so that each server has some, wherever it listens
-    with start_daemon(servers, config={"lists": {**NEWEST, "placement": placement}}).conn() as conn:
+    with start_daemon(servers, config={"lists": {**TINY, "placement": placement}}).conn() as conn:
         converse_at_random(conn, 2, keys, rounds=6, requests=150, universe=300)
     for old in (servers[0], servers[2]):
         assert old.lines != [] and old.meta == []
@@ -45,7 +44,7 @@ def test_lists_on_old_and_new_servers(placement, start_old, start_memcached, sta
 def test_what_needs_times_is_refused_by_name(version, start_old, start_daemon):
     old = start_old(version)
     refused = (NO_TIMES % old.address).encode()
-    config = {"lists for-a-while:": {"ttl_s": 100}, "lists filled:": {"on_missing": "refuse", "format": 2}}
+    config = {"lists for-a-while:": {"ttl_s": 100}, "lists filled:": {"on_missing": "refuse"}}
     with start_daemon([old], config=config).conn() as conn:
         assert conn.cmd("lset l a b") == b"STORED"
         for request in ("ltouch l 100", "lput l 1 100\r\nc", "lput missing 1 100\r\nc", "llease filled:l 10",

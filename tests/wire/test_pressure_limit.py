@@ -30,7 +30,7 @@ def small(limit_mib, **proxy):
             "view_bytes": "1m",
             **proxy,
         },
-        "lists": {"cache_bytes": "1m", "max_answer_bytes": "8m", "format": 4},
+        "lists": {"cache_bytes": "1m", "max_answer_bytes": "8m"},
     }
 
 

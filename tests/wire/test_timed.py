@@ -5,9 +5,8 @@ import pytest
 
 from harness import wait_until
 
-TIMED = {"format": 3}
 
-timed = pytest.mark.config(lists=TIMED)
+timed = pytest.mark.config(lists={})
 
 
 def lttl(conn, item, key="k"):
@@ -81,7 +80,7 @@ def test_the_same_behind_a_compaction(conn):
     assert lttl(conn, "d") > 900
 
 
-@pytest.mark.config(lists=TIMED | {"log_limit_bytes": 1024, "max_item_bytes": 100, "sublist_limit_bytes": 1024})
+@pytest.mark.config(lists={"log_limit_bytes": 1024, "max_item_bytes": 100, "sublist_limit_bytes": 1024})
 def test_a_long_list_of_which_some_end(conn):
     """Runs, views and counts: the head does not change when an item leaves."""
     for i in range(200):
@@ -144,14 +143,6 @@ def test_refused(conn, line, answer):
     assert conn.cmd("ladd k b") == b"STORED"
 
 
-@pytest.mark.config(lists={"format": 2})
-def test_needs_a_format_that_all_proxies_read(conn):
-    assert conn.cmd("laddt k 5 a") == (
-        b"CLIENT_ERROR laddt needs format = 3: set it once all proxies are of a release that reads it"
-    )
-    assert conn.cmd("laddtb k 5 1", b"a").startswith(b"CLIENT_ERROR laddt needs format = 3")
-
-
 @pytest.mark.config(lists={"dialect": "tombstone"})
 def test_dialects_have_no_times(conn):
     assert conn.cmd("laddt k 5 a").startswith(b"CLIENT_ERROR laddt works on lists of dialect native only")
@@ -161,7 +152,7 @@ def test_dialects_have_no_times(conn):
     )
 
 
-@pytest.mark.config(lists=TIMED | {"on_missing": "refuse"})
+@pytest.mark.config(lists={"on_missing": "refuse"})
 def test_missing_lists_that_refuse(conn):
     assert conn.cmd("laddt k 5 a") == b"NOT_STORED"
     conn.cmd("lcreate k")

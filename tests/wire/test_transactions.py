@@ -20,7 +20,7 @@ from model import (
 )
 from test_list_packets import ONE_THREAD, send_packets
 
-pytestmark = pytest.mark.config(lists={"format": 4})
+pytestmark = pytest.mark.config(lists={})
 KEYS = ["one", "two", "three"]
 
 
@@ -180,7 +180,7 @@ def mixed_pairs(rng, model, keys, count):
 @pytest.mark.parametrize("lists", [{}, TINY, {"placement": "spread"}, {**TINY, "placement": "spread"}])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_pipelines(start_daemon, memcacheds, lists, seed):
-    daemon = start_daemon(memcacheds, config={"lists": {"format": 4, **lists}})
+    daemon = start_daemon(memcacheds, config={"lists": {**lists}})
     rng, model = random.Random(seed), Model()
     with daemon.conn() as conn:
         for _ in range(8):
@@ -203,8 +203,8 @@ def test_lists_in_different_pools(start_daemon, memcacheds):
     first, second = memcacheds
     config = {
         "pool far": {"servers": f"127.0.0.1:{second.port}"},
-        "lists far:": {"pool": "far", "format": 4},
-        "lists": {"format": 4},
+        "lists far:": {"pool": "far"},
+        "lists": {},
     }
     daemon = start_daemon([first], config=config)
     rng, model = random.Random(4), Model()

@@ -7,7 +7,7 @@ import pytest
 from harness import wait_until
 from model import transaction_block
 
-LISTS = {"format": 4, "announcement_grace_s": 1}
+LISTS = {"announcement_grace_s": 1}
 REQUESTS = {
     "two": (
         "ltx",

@@ -6,7 +6,7 @@ import pytest
 
 from test_list_packets import ONE_THREAD, send_packets
 
-pytestmark = pytest.mark.config(lists={"format": 4})
+pytestmark = pytest.mark.config(lists={})
 WORDS = "it begins with none of ladd, laddb, ldel, ldelb, lset, lrequire, lrequireb, lrefuse, lrefuseb"
 
 
@@ -153,14 +153,6 @@ def test_refused_ones_in_a_pipeline(conn):
     request = f"ltx {len(BAD)}\r\n{BAD}\r\n"
     conn.send("ladd l a\r\n", request, "ladd l b\r\n", request, "llen l\r\nllen untouched\r\n")
     assert conn.lines(6) == [b"STORED", BAD_ANSWER, b"STORED", BAD_ANSWER, b"2", b"0"]
-
-
-@pytest.mark.config(lists={"format": 3})
-def test_an_old_format_is_refused_by_name(conn):
-    text = "needs format = 4: set it once all proxies are of a release that reads it"
-    refused(conn, ltx(conn, "ladd untouched a"), f"CLIENT_ERROR ltx: line 1: a transaction {text}")
-    refused(conn, conn.cmd("lmove untouched other a"), f"CLIENT_ERROR lmove {text}")
-    refused(conn, conn.cmd("lpopto untouched other 1"), f"CLIENT_ERROR lpopto {text}")
 
 
 @pytest.mark.config(**{"lists simple:": {"dialect": "simple"}})

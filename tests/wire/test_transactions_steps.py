@@ -7,7 +7,7 @@ import pytest
 from harness import in_threads
 from test_transactions import ltx
 
-CONFIG = {"proxy": {"deadline_ms": 700, "threads": 1}, "lists": {"format": 4}}
+CONFIG = {"proxy": {"deadline_ms": 700, "threads": 1}, "lists": {}}
 # What the proxy sends for a transaction of two lists: an intent to each, a commit to each, done.
 CHANGES = 5
 COMMIT = 2

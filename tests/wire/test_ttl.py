@@ -138,7 +138,7 @@ def test_dialects_of_several_items(start_daemon, memcached, dialect):
 # ---- sublists ----
 
 HOUR_S = 3600
-ENDING = {"lists": {**TINY, "format": 2}}
+ENDING = {"lists": {**TINY}}
 
 
 class Sublists:
@@ -185,7 +185,7 @@ def backend(memcached):
         yield conn
 
 
-@pytest.mark.config(**{"lists": {**TINY, "format": 2, "ttl_s": 1000}})
+@pytest.mark.config(**{"lists": {**TINY, "ttl_s": 1000}})
 def test_sublists_end_behind_their_list(conn, backend):
     fill(conn, "l")
     left_s = ttl(conn, "l")
@@ -197,14 +197,8 @@ def test_sublists_end_behind_their_list(conn, backend):
     assert Sublists(backend, "l").end()
 
 
-@pytest.mark.config(**{"lists": {**TINY, "format": 1, "ttl_s": 1000}})
-def test_sublists_of_the_first_format_live_for_ever(conn, backend):
-    fill(conn, "l")
-    assert Sublists(backend, "l").last()
-
-
 @pytest.mark.memcacheds(2)
-@pytest.mark.config(**{"lists": {**TINY, "format": 2, "placement": "spread", "ttl_s": 1000}})
+@pytest.mark.config(**{"lists": {**TINY, "placement": "spread", "ttl_s": 1000}})
 def test_sublists_on_other_servers_end_as_well(conn, memcacheds):
     fill(conn, "l", 200)
     ends = set()

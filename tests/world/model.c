@@ -505,20 +505,44 @@ const char *model_lives(const struct cluster *cluster, struct slice list_key, in
     return wrong;
 }
 
-bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
-                      struct slice sublist)
+/* The name in the key of a sublist of that list. */
+static struct slice name_of_sublist(struct slice list_key, struct slice sublist)
 {
-    const struct item *item = find_head(cluster, list_key, now_s);
     const char *dot = memrchr(sublist.p, '.', sublist.len);
-    if (item == NULL || dot == NULL) {
-        return false;
-    }
-    struct slice name =
-        slice_make(sublist.p + list_key.len + 1, (size_t)(dot - sublist.p) - list_key.len - 1);
+    size_t front = list_key.len + 1;
+    return dot == NULL ? SLICE_NONE
+                       : slice_make(sublist.p + front, (size_t)(dot - sublist.p) - front);
+}
+
+static bool value_names(struct slice value, struct slice name)
+{
     struct ref_head head;
-    bool named = ref_head_read(&head, item_value(item)) &&
+    bool named = ref_head_read(&head, value) && name.len > 0 &&
                  (ref_find(&head.runs, name) != NULL || ref_find(&head.garbage, name) != NULL ||
                   ref_find(&head.announcements, name) != NULL);
     ref_head_fini(&head);
     return named;
+}
+
+bool model_head_names(const struct cluster *cluster, struct slice list_key, int64_t now_s,
+                      struct slice sublist)
+{
+    const struct item *item = find_head(cluster, list_key, now_s);
+    return item != NULL && value_names(item_value(item), name_of_sublist(list_key, sublist));
+}
+
+bool model_removed_head_names(const struct cluster *cluster, struct slice list_key,
+                              struct slice sublist)
+{
+    struct slice name = name_of_sublist(list_key, sublist);
+    for (size_t i = 0; i < cluster->count; i++) {
+        const struct item *head = cluster->stores[i].removed_heads;
+        for (; head != NULL; head = head->next) {
+            struct slice key = slice_make(head->key, (size_t)head->key_len - 1);
+            if (slice_equal(key, list_key) && value_names(item_value(head), name)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }

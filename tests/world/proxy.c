@@ -12,11 +12,7 @@ enum call_end call_end_of(const struct list_call *call)
     if (call->status != LIST_SERVER_ERROR && call->status != LIST_CLIENT_ERROR) {
         return CALL_DONE;
     }
-    if (strstr(call->error, "unknown") != NULL) {
-        return CALL_UNKNOWN;
-    }
-    /* An ldrop that says so has emptied the list, and failed behind that. */
-    return strstr(call->error, "emptied") != NULL ? CALL_DONE : CALL_REFUSED;
+    return strstr(call->error, "unknown") != NULL ? CALL_UNKNOWN : CALL_REFUSED;
 }
 
 void proxy_connect(struct world *w, struct proxy *p, unsigned server)

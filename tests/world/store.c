@@ -26,13 +26,23 @@ static struct item **find(struct store *store, struct slice key)
     return at;
 }
 
-static void remove_at(struct store *store, struct item **at)
+static struct item *take_at(struct store *store, struct item **at)
 {
     struct item *item = *at;
     *at = item->next;
     TAILQ_REMOVE(&store->items, item, link);
+    return item;
+}
+
+static void item_free(struct item *item)
+{
     block_unref(&item->value);
     free(item);
+}
+
+static void remove_at(struct store *store, struct item **at)
+{
+    item_free(take_at(store, at));
 }
 
 void store_clear(struct store *store)
@@ -52,6 +62,11 @@ void store_restart(struct store *store)
 void store_fini(struct store *store)
 {
     store_restart(store);
+    while (store->removed_heads != NULL) {
+        struct item *head = store->removed_heads;
+        store->removed_heads = head->next;
+        item_free(head);
+    }
     journal_fini(store);
 }
 
@@ -296,8 +311,18 @@ static enum be_status remove_value(struct store *store, const struct be_request 
     if (r->verb == BE_CAS_DELETE && (*at)->cas != r->cas) {
         return BE_EXISTS;
     }
-    remove_at(store, at);
-    return r->verb == BE_CAS_DELETE ? BE_STORED : BE_DELETED;
+    if (r->verb != BE_CAS_DELETE) {
+        remove_at(store, at);
+        return BE_DELETED;
+    }
+    struct item *item = take_at(store, at);
+    if (item->key[item->key_len - 1] == '#') {
+        item->next = store->removed_heads;
+        store->removed_heads = item;
+    } else {
+        item_free(item);
+    }
+    return BE_STORED;
 }
 
 static void execute(struct store *store, const struct be_request *r, int64_t now_s,

@@ -33,6 +33,8 @@ struct vbucket;
 struct store {
     struct item *buckets[STORE_BUCKETS];
     TAILQ_HEAD(, item) items; /* all, in the order in which they were made */
+    /* Heads that a CAS-guarded delete has removed: by their next. */
+    struct item *removed_heads;
     uint64_t last_cas;
     uint64_t incarnation; /* counts restarts */
     struct be_caps caps;

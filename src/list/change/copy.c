@@ -20,11 +20,6 @@ static void put_item(struct stream *s, const struct entry *entry)
             s->error, LIST_ERROR_MAX,
             "lcopy: an item holds the delimiter of the list that it would be in, nothing done");
         s->state = STREAM_REFUSED;
-    } else if (entry->op == ENTRY_TIMED && to->format < 3) {
-        snprintf(s->error, LIST_ERROR_MAX,
-                 "lcopy: an item has a time of its own, and that needs format = 3, nothing done: "
-                 "set it once all proxies are of a release that reads it");
-        s->state = STREAM_REFUSED;
     } else if (entry->op == ENTRY_TIMED && to->max_items != 0) {
         snprintf(s->error, LIST_ERROR_MAX,
                  "lcopy: an item has a time of its own, and the list that it would be in has "

@@ -33,9 +33,7 @@ const char *lease_refusal(const struct list_policy *policy)
     if (policy->on_missing != ON_MISSING_REFUSE) {
         return "llease needs on_missing = refuse: with create a missing list is an empty one";
     }
-    return policy->format < 2 ? "llease needs format = 2: set it once all proxies are of a release "
-                                "that reads it"
-                              : NULL;
+    return NULL;
 }
 
 void lease_emit_end(struct engine *e, struct op *op, const struct head *absent, uint64_t tag)

@@ -79,24 +79,9 @@ static uint64_t long_bytes(const struct op_put *p)
     return put_copies(p) ? stream_bytes(&p->copy.stream) : p->item_bytes;
 }
 
-static bool may_announce(struct engine *e, struct op_put *p)
-{
-    const struct list_policy *policy = p->op.list->policy;
-    if (p->head != NULL || policy->on_missing == ON_MISSING_CREATE || policy->format >= 2) {
-        return true;
-    }
-    char text[LIST_ERROR_MAX];
-    snprintf(text, sizeof text,
-             "needs format = 2: the list is missing, and its %llu bytes are more than one item "
-             "takes (%llu). Nothing done",
-             (unsigned long long)p->item_bytes, (unsigned long long)list_log_limit(p->op.list) / 2);
-    put_fail(e, p, text);
-    return false;
-}
-
 static bool wants_end(const struct op_put *p)
 {
-    if (p->call == NULL || p->op.list->policy->format < 2) {
+    if (p->call == NULL) {
         return false;
     }
     struct life life = put_life(p);
@@ -141,9 +126,6 @@ enum progress put_begin_step(struct engine *e, struct op_put *p, const struct op
     block_unref(&p->left);
     p->at = 0;
     p->whole = false;
-    if (!may_announce(e, p)) {
-        CO_RETURN(co);
-    }
     if (p->head == NULL) {
         emit_announcing_head(e, p);
         CO_AWAIT(co, "making a head to announce in");

@@ -48,7 +48,7 @@ void round_add_write(struct op_round *round, struct list_call *call)
     }
     append_call(&round->batch, call);
     const struct list_policy *policy = call->policy;
-    bool may_be_absent = policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2;
+    bool may_be_absent = policy->on_missing == ON_MISSING_REFUSE;
     round->sets = round->sets || (call->verb == LIST_SET && may_be_absent);
     call_enter(&round->op, &round->writes, call);
     round->op.list->round_writes = true;

@@ -50,7 +50,7 @@ static void take_head(struct engine *e, struct stream *s, const struct op_event 
     } else if (event->status != BE_HIT) {
         op_error_text(event, s->error);
     } else if (event->head == NULL) {
-        list_report_foreign(e, s->from, s->error);
+        list_report_foreign(e, s->from, event->reply, s->error);
     } else {
         CHECK(event->head->open_count == 0);
         s->head = head_ref(event->head);

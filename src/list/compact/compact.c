@@ -227,15 +227,6 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
     return c->call != NULL || (c->conflicts < AUTO_CONFLICTS_MAX && !list_is_far(c->op.list));
 }
 
-typedef enum progress plan_step(struct engine *e, struct op_compact *c,
-                                const struct op_event *event);
-
-static plan_step *const plan_steps[] = {
-    [PLAN_FOLD] = fold_step,     [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
-    [PLAN_MERGE] = merge_step,   [PLAN_PURGE] = purge_step, [PLAN_PURGE_FIRST] = purge_step,
-    [PLAN_REMOVE] = remove_step, [PLAN_CAP] = cap_step,
-};
-
 static void finish_call(struct engine *e, struct op_compact *c, bool finished)
 {
     struct list_call *call = c->call;
@@ -246,18 +237,40 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
     bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
     if (c->was_missing || (finished && compact_is_absent(c) && !c->dropped)) {
         call_finish(e, c->op.list, call, refuse ? LIST_MISSING : LIST_OK);
-    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !refuse && !c->foreign)) {
+    } else if (finished || (c->goal == COMPACT_DROP && c->dropped && !c->foreign)) {
         /* A dropped list is empty from the append on; what is left of it is tidied up sooner or
          * later. */
         call_finish(e, c->op.list, call, LIST_OK);
     } else if (c->result == STEP_CONFLICT || c->error[0] == '\0') {
         metric_inc(e->metrics, METRIC_list_busy);
-        call_fail(e, c->op.list, call, c->dropped ? "busy: list emptied, but not removed" : "busy");
+        call_fail(e, c->op.list, call, "busy");
     } else {
-        call_fail(e, c->op.list, call, "%s%s",
-                  c->dropped && !c->foreign ? "list emptied, then: " : "", c->error);
+        call_fail(e, c->op.list, call, "%s", c->error);
     }
 }
+
+/* The call does not wait for what the head named. */
+static enum progress remove_whole_step(struct engine *e, struct op_compact *c,
+                                       const struct op_event *event)
+{
+    struct co *co = &c->op.co;
+    CO_BEGIN(co);
+    CO_CALL(co, remove_step(e, c, event));
+    if (c->result == STEP_DONE) {
+        finish_call(e, c, true);
+        CO_CALL(co, purge_behind_step(e, c, event));
+    }
+    CO_END(co);
+}
+
+typedef enum progress plan_step(struct engine *e, struct op_compact *c,
+                                const struct op_event *event);
+
+static plan_step *const plan_steps[] = {
+    [PLAN_FOLD] = fold_step,           [PLAN_CLEAR] = fold_step,  [PLAN_FLIP] = flip_step,
+    [PLAN_MERGE] = merge_step,         [PLAN_PURGE] = purge_step, [PLAN_PURGE_FIRST] = purge_step,
+    [PLAN_REMOVE] = remove_whole_step, [PLAN_CAP] = cap_step,
+};
 
 static void emit_drop(struct engine *e, struct op_compact *c)
 {
@@ -381,7 +394,8 @@ static enum progress let_finish_step(struct engine *e, struct op_compact *c)
     CO_END(co);
 }
 
-/* The list is missing; the head read last says whether it was before. What is left is for later. */
+/* Its head stays, and says that the list is missing; the head read last says whether it was before.
+ * What is left is for later. */
 static void note_missing(struct engine *e, struct op_compact *c)
 {
     struct list_call *call = c->call;
@@ -393,8 +407,7 @@ static void note_missing(struct engine *e, struct op_compact *c)
     }
 }
 
-/* A list is cleared once: what is added from here on stays. (Not so in an ldrop with on_missing =
- * refuse that leaves an empty list: it goes on until the head is gone.) */
+/* A list is cleared once: what is added from here on stays. */
 static void note_cleared(struct engine *e, struct op_compact *c)
 {
     if (c->plan.kind != PLAN_CLEAR || c->result != STEP_DONE) {
@@ -518,20 +531,13 @@ static enum progress compact_step(struct engine *e, struct op *op, const struct 
 static enum list_known compact_late(struct engine *e, struct op *op, struct list_call *call)
 {
     struct op_compact *c = (struct op_compact *)op;
-    bool refuse = op->list->policy->on_missing == ON_MISSING_REFUSE;
     c->call = NULL;
     if (call->verb == LIST_COMPACT) {
         c->until_us = e->now.mono_us;
         return KNOWN_NOTHING;
     }
-    c->withdrawn = refuse || !c->dropped;
-    if (c->dropped && refuse && c->plan.kind == PLAN_REMOVE) {
-        return KNOWN_UNKNOWN; /* emptied; whether the head is removed, the answer under way says */
-    }
-    if (c->dropped) {
-        return refuse || c->foreign ? KNOWN_EMPTIED : KNOWN_DONE;
-    }
-    return c->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
+    c->withdrawn = !c->dropped;
+    return c->dropped ? KNOWN_DONE : c->sent ? KNOWN_UNKNOWN : KNOWN_NOTHING;
 }
 
 static void compact_fini(struct engine *e, struct op *op)

@@ -130,6 +130,9 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 /* Folds the log in place, or drops all content (PLAN_CLEAR). */
 enum progress fold_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 enum progress remove_step(struct engine *e, struct op_compact *c, const struct op_event *event);
+/* Behind it, for a list that is gone: deletes all that the head named. */
+enum progress purge_behind_step(struct engine *e, struct op_compact *c,
+                                const struct op_event *event);
 
 /* cap.c: gives the head the cap that the file says. */
 enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Until when sublists live (format = 2). A list that expires has sublists that do so, too, some
+ * Until when sublists live. A list that expires has sublists that do so, too, some
  * time behind its head: the header names a second D until which each of them lives at least, and
  * the head does not live longer. Sublists are written once, with their time. No touch changes it: a
  * touch that arrives late could shorten what another proxy has lengthened meanwhile. A list that is
@@ -42,9 +42,6 @@ static struct life life_with_run(const struct op_compact *c, int64_t ttl_s)
 static bool wants_end(const struct engine *e, const struct op_compact *c, bool others)
 {
     const struct list *list = c->op.list;
-    if (list->policy->format < 2) {
-        return false;
-    }
     if (others && !c->extends) {
         return c->head->marks.sublists_until_s != 0; /* else those of the others have none */
     }

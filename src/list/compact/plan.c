@@ -253,19 +253,22 @@ static struct plan plan_heal(const struct plan_input *in, const struct name *run
                                     : (struct plan){.kind = PLAN_NOTHING};
 }
 
+/* Where an empty list is not a missing one, content and head go in one step, and behind it what the
+ * head named: a head that stayed to name it would take changes that no reader sees. Only what a
+ * primary keeps of its transactions has to stay in a head. */
 static struct plan plan_clear(const struct plan_input *in, const struct name *run)
 {
-    bool names_nothing = in->head->run_count == 0 && in->head->garbage_count == 0 &&
-                         !in->facts.has_announcements && in->head->residue == NULL;
-    if (run != NULL && find_run(in, run) == in->head->run_count) {
+    const struct head *head = in->head;
+    bool refuse = in->policy->on_missing == ON_MISSING_REFUSE;
+    bool names_nothing =
+        head->run_count == 0 && head->garbage_count == 0 && !in->facts.has_announcements;
+    if (run != NULL && find_run(in, run) == head->run_count) {
         return (struct plan){.kind = PLAN_NOTHING}; /* what was damaged has gone by other ways */
     }
-    if (run == NULL && names_nothing) {
-        return (struct plan){.kind = PLAN_REMOVE}; /* content and head go in one step */
+    if (head->residue == NULL && (refuse || (run == NULL && names_nothing))) {
+        return (struct plan){.kind = PLAN_REMOVE};
     }
-    /* An empty list whose head has to stay is there until the head says that it is missing. */
-    bool stays = run == NULL && plan_leaves_absent(in->policy) && in->head->residue != NULL;
-    bool holds = in->facts.has_ops || in->head->run_count > 0 || stays;
+    bool holds = in->facts.has_ops || head->run_count > 0 || refuse;
     return (struct plan){.kind = holds ? PLAN_CLEAR : PLAN_NOTHING};
 }
 
@@ -276,12 +279,11 @@ static struct plan plan_absent(const struct plan_input *in, bool drops)
     const struct head *head = in->head;
     const struct log_facts *facts = &in->facts;
     size_t limit = in->log_limit_bytes;
-    bool names_nothing =
-        head->garbage_count == 0 && !facts->has_announcements && head->residue == NULL;
+    bool names_nothing = head->garbage_count == 0 && !facts->has_announcements;
     bool wins = facts->op_bytes != facts->folded_bytes || facts->is_spent;
     struct plan plan = {.kind = PLAN_NOTHING};
-    if (names_nothing && in->policy->migrate == MIGRATE_NO &&
-        (drops || absent_may_go(head, in->now_s))) {
+    bool may_go = head->residue == NULL && in->policy->migrate == MIGRATE_NO;
+    if (may_go && (drops || (names_nothing && absent_may_go(head, in->now_s)))) {
         plan.kind = PLAN_REMOVE;
     } else if (drops && (facts->has_ops || facts->has_announcements || head->marks.lease != 0)) {
         plan.kind = PLAN_CLEAR;

@@ -30,15 +30,15 @@ enum plan_kind {
     PLAN_PURGE_FIRST, /* the same before anything else, since these names are about to fill the
                          head */
     PLAN_CAP,         /* the head gets the cap that the file says (cap.c) */
-    PLAN_REMOVE,      /* the head names nothing, and holds nothing that is to stay: remove it. Of a
+    PLAN_REMOVE,      /* the head holds nothing that is to stay: remove it, and what it names. Of a
                          list that is missing, it says no more than that */
 };
 
-/* Is a list that is dropped or given up missing at once, by what its head says? Otherwise it is
- * empty until its head is removed. */
+/* Where a list that is dropped or given up leaves a head, does that say that the list is missing?
+ * Otherwise the list is empty until its head is removed. */
 static inline bool plan_leaves_absent(const struct list_policy *policy)
 {
-    return policy->on_missing == ON_MISSING_REFUSE && policy->format >= 2;
+    return policy->on_missing == ON_MISSING_REFUSE;
 }
 
 struct plan {

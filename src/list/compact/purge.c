@@ -8,7 +8,8 @@
  * dead proxies become garbage by the same CAS, to be burnt next time.
  *
  * Fold. ONE CAS: the log replaced by what it amounts to. Clear. ONE CAS: all content dropped, runs
- * become garbage. Remove. ONE CAS-guarded delete of a head that names nothing.
+ * become garbage. Remove. ONE CAS-guarded delete of the head; then DELETE, or burn, of what it
+ * named. A proxy that dies in between leaves that to scripts/sweep.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,17 +30,21 @@
  * the first ones. */
 #define BURN_AHEAD 8192u
 #define DELETE_AHEAD 65536u
+/* What a removed head named is known to this operation alone: it tries so often, with pauses that
+ * begin with this one and grow. */
+#define BEHIND_TRIES_MAX 4
+#define BEHIND_PAUSE_US 10000u
 /* A name is found free, and taken, and free again only when others tidy up at the same moment. */
 #define BURN_TRIES_MAX 4
 
 /* Deletions first: they make room. */
-static void sort_garbage(struct op_compact *c)
+static void sort_garbage(struct op_compact *c, const struct garbage *garbage)
 {
     size_t n = 0;
     for (int burn = 0; burn <= 1; burn++) {
-        for (size_t i = 0; i < c->head->garbage_count; i++) {
-            if (c->head->garbage[i].burn == (burn == 1)) {
-                c->garbage[n++] = c->head->garbage[i];
+        for (size_t i = 0; i < c->garbage_count; i++) {
+            if (garbage[i].burn == (burn == 1)) {
+                c->garbage[n++] = garbage[i];
             }
         }
     }
@@ -63,16 +68,16 @@ static void begin_garbage(struct op_compact *c, size_t at)
     }
 }
 
-static void copy_garbage(struct op_compact *c)
+static void copy_garbage(struct op_compact *c, const struct garbage *garbage, size_t count)
 {
     free(c->garbage);
     free(c->garbage_failed);
-    c->garbage_count = c->head->garbage_count;
+    c->garbage_count = count;
     c->garbage = malloc((c->garbage_count + 1) * sizeof *c->garbage);
     c->garbage_failed = calloc(c->garbage_count + 1, sizeof *c->garbage_failed);
     CHECK(c->garbage != NULL && c->garbage_failed != NULL);
     c->garbage_cut = false;
-    sort_garbage(c);
+    sort_garbage(c, garbage);
     begin_garbage(c, 0);
 }
 
@@ -216,7 +221,7 @@ enum progress purge_step(struct engine *e, struct op_compact *c, const struct op
 {
     struct co *co = &c->op.co;
     CO_BEGIN(co);
-    copy_garbage(c);
+    copy_garbage(c, c->head->garbage, c->head->garbage_count);
     while (delete_more(e, c)) {
         CO_AWAIT(co, "deleting old sublists");
         take_dropped(e, c, event);
@@ -294,12 +299,13 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
     }
     c->sent = c->drops;
     emit_cas_delete(e, &c->op, c->head, TAG_CAS);
-    CO_AWAIT(co, "removing the empty head");
+    CO_AWAIT(co, "removing the head");
     c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
     c->sent = c->drops && event->status == BE_LOST;
     if (event->status == BE_STORED || event->status == BE_NOT_FOUND) {
         metric_inc(e->metrics, METRIC_list_removes);
         list_note_size(c->op.list, 0);
+        c->op.list->has_head = false;
         /* Another proxy removed it: an ldrop that did nothing itself found nothing. */
         c->was_missing = event->status == BE_NOT_FOUND && compact_found_nothing(c);
         c->result = STEP_DONE;
@@ -309,5 +315,53 @@ enum progress remove_step(struct engine *e, struct op_compact *c, const struct o
         op_error_text(event, c->error);
     }
     op_stop_publishing(e, &c->op);
+    CO_END(co);
+}
+
+/* All that the head names. */
+static void copy_names(struct engine *e, struct op_compact *c)
+{
+    struct carry carry = {.now_s = e->now.wall_s, .grace_s = GRACE_NONE};
+    struct layout layout;
+    layout_init(&layout, c->head);
+    layout_drop_runs(&layout, 0, layout.run_count);
+    metric_add(e->metrics, METRIC_list_sweeps,
+               layout_carry(&layout, c->head->announcements, &carry));
+    copy_garbage(c, layout.garbage, layout.garbage_count);
+    layout_fini(&layout);
+}
+
+/* Takes away what was deleted. False: nothing is left. */
+static bool keep_failed(struct op_compact *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->garbage_count; i++) {
+        if (c->garbage_failed[i] || i >= c->garbage_at) {
+            c->garbage_failed[n] = false;
+            c->garbage[n++] = c->garbage[i];
+        }
+    }
+    c->garbage_count = n;
+    begin_garbage(c, 0);
+    return n > 0;
+}
+
+enum progress purge_behind_step(struct engine *e, struct op_compact *c,
+                                const struct op_event *event)
+{
+    struct co *co = &c->op.co;
+    CO_BEGIN(co);
+    copy_names(e, c);
+    for (c->tries = 0; c->tries < BEHIND_TRIES_MAX; c->tries++) {
+        while (delete_more(e, c)) {
+            CO_AWAIT(co, "deleting the sublists of a list that is gone");
+            take_dropped(e, c, event);
+        }
+        if (!keep_failed(c)) {
+            break;
+        }
+        CO_SLEEP(&c->op, co, "waiting before sublists are deleted again",
+                 op_backoff_end_us(e, BEHIND_PAUSE_US, c->tries));
+    }
     CO_END(co);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/core/damage.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "list/core/engine_state.h"
@@ -23,11 +24,18 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
     }
 }
 
-void list_report_foreign(struct engine *e, const struct list *list, char error[LIST_ERROR_MAX])
+void list_report_foreign(struct engine *e, const struct list *list, const struct be_reply *reply,
+                         char error[LIST_ERROR_MAX])
 {
+    uint64_t format = head_later_format(reply);
     char key[128], more[LOG_MORE_MAX];
-    snprintf(error, LIST_ERROR_MAX, "%s# holds no list that this version can read",
-             slice_escape(list_key(list), key, sizeof key));
+    (void)slice_escape(list_key(list), key, sizeof key);
+    if (format != 0) {
+        snprintf(error, LIST_ERROR_MAX, "%s# is of format %" PRIu64 ": a later release wrote it",
+                 key, format);
+    } else {
+        snprintf(error, LIST_ERROR_MAX, "%s# holds no list that this version can read", key);
+    }
     metric_inc(e->metrics, METRIC_list_foreign);
     if (log_limit_pass(&e->foreign_log, e->now.wall_s, "events", more)) {
         log_warn("%s%s", error, more);

@@ -17,6 +17,7 @@ void list_report_damage(struct engine *e, struct list *list, const struct name_r
 
 /* For an operation that has read under the head's name what this program takes for no list. Counts
  * and logs it, and writes the text behind SERVER_ERROR to error. */
-void list_report_foreign(struct engine *e, const struct list *list, char error[LIST_ERROR_MAX]);
+void list_report_foreign(struct engine *e, const struct list *list, const struct be_reply *reply,
+                         char error[LIST_ERROR_MAX]);
 
 #endif

@@ -84,9 +84,6 @@ static const char *text_of(const struct list_call *call, enum list_known known)
     if (call->verb == LIST_COMPACT && known != KNOWN_UNKNOWN) {
         return "deadline over: the list is not compact yet";
     }
-    if (known == KNOWN_EMPTIED) {
-        return "deadline over: list emptied, but not removed";
-    }
     return known == KNOWN_UNKNOWN ? "deadline over, outcome unknown"
                                   : "deadline over, nothing done";
 }

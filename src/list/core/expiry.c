@@ -284,7 +284,7 @@ bool list_is_short_lived(const struct engine *e, const struct list *list, const 
         return head->run_count > 0 && until_s != 0 && wanted_s > until_s;
     }
     if (until_s == 0) {
-        return head->ttl_s >= 0 && list->policy->format >= 2;
+        return head->ttl_s >= 0;
     }
     int64_t lead_s = list->knows_clock ? list->clock_lead_s : e->clock_lead_s;
     struct life life = life_renewed(list->policy, head->ttl_s);
@@ -294,7 +294,7 @@ bool list_is_short_lived(const struct engine *e, const struct list *list, const 
 
 void list_wish_for_end(struct engine *e, struct list *list, const struct life *life)
 {
-    if (list->policy->format >= 2 && life_ends(life)) {
+    if (life_ends(life)) {
         lists_wish(&e->lists, list, WISH_COMPACT, NULL);
     }
 }

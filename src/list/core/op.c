@@ -550,7 +550,7 @@ enum head_result op_take_head_of(struct engine *e, struct list *list, const stru
         return GOT_ERROR;
     }
     if (event->head == NULL) {
-        list_report_foreign(e, list, error);
+        list_report_foreign(e, list, event->reply, error);
         return GOT_ERROR;
     }
     *head = head_ref(event->head);

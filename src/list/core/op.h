@@ -25,7 +25,6 @@ struct life;
 enum list_known {
     KNOWN_NOTHING, /* it was not done and never will be */
     KNOWN_UNKNOWN, /* it was done, or will be, or never is */
-    KNOWN_EMPTIED, /* ldrop: the list is empty, but not removed */
     KNOWN_DONE,
     KNOWN_TOLD, /* the call's error says it */
 };

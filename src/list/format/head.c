@@ -7,7 +7,26 @@
 #include "list/format/intent.h"
 #include "list/format/sublist.h"
 
+/* The format of lists, by its number. */
+#define FORMAT 1
 #define VERSION_TEXT "^1"
+
+uint64_t head_later_format(const struct be_reply *reply)
+{
+    struct slice rest = reply->value;
+    uint64_t format;
+    if (!head_may_be(reply)) {
+        return 0;
+    }
+    (void)slice_take(&rest, 1);
+    size_t digits = 0;
+    while (digits < rest.len && rest.p[digits] >= '0' && rest.p[digits] <= '9') {
+        digits++;
+    }
+    bool ends = digits < rest.len && (rest.p[digits] == ' ' || rest.p[digits] == '\n');
+    bool later = slice_to_u64(slice_make(rest.p, digits), &format) && format > FORMAT;
+    return ends && later ? format : 0;
+}
 
 /* Could a run be like that? Any client may write a head, so its counts are held against each other:
  * docs/list-format.md, "What counts can be". */

@@ -130,6 +130,9 @@ MUST_CHECK enum head_status head_read_state(const struct be_reply *reply, struct
 /* Of a primary whose log holds no intent of that name: does the log show that the commit came when
  * the intent was gone already, so that it has done nothing? False: it does not tell. */
 bool head_commit_came_late(const struct be_reply *reply, const struct name *name);
+/* The number of the format that a value names which head_read does not take, if it is that of a
+ * later release; 0: it names none. */
+uint64_t head_later_format(const struct be_reply *reply);
 /* May the value of a BE_HIT that head_read does not take be a head of a later version? What begins
  * otherwise is something else that took the place of a head that has gone, and its intents with it.
  */

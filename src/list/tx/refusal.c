@@ -6,9 +6,6 @@
 #include "list/core/item_fault.h"
 #include "list/format/intent.h"
 
-/* The first format whose readers know what a transaction writes. */
-#define TX_FORMAT_MIN 4
-
 _Static_assert(TX_LISTS_MAX == INTENT_KEYS_MAX, "an intent names all lists");
 
 void tx_size_text(enum list_verb verb, uint64_t bytes, uint64_t most, char text[LIST_ERROR_MAX])
@@ -27,12 +24,6 @@ const char *tx_list_refusal(const char *word, const struct list_policy *policy,
                  "%s works on lists of dialect native only: others cannot hold what a transaction "
                  "writes",
                  word);
-        return text;
-    }
-    if (policy->format < TX_FORMAT_MIN) {
-        snprintf(text, LIST_ERROR_MAX,
-                 "%s needs format = %d: set it once all proxies are of a release that reads it",
-                 word, TX_FORMAT_MIN);
         return text;
     }
     return NULL;

@@ -1,62 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/protect.h"
 
-#include "list/format/name.h"
-
-/* What a verb does to the items that it names. */
-enum access {
-    ACCESS_READS,
-    ACCESS_TOUCHES, /* their time to live */
-    ACCESS_WRITES,
-};
+#include "list/core/plain.h"
 
 /* mg: N makes an item where none is, T sets the time to live. */
-static enum access meta_get_access(const struct request *r)
+static bool meta_get_changes(const struct request *r)
 {
-    enum access access = ACCESS_READS;
     struct slice args = r->args, flag;
     while (token_next(&args, &flag)) {
-        if (flag.p[0] == 'N') {
-            return ACCESS_WRITES;
+        if (flag.p[0] == 'N' || flag.p[0] == 'T') {
+            return true;
         }
-        access = flag.p[0] == 'T' ? ACCESS_TOUCHES : access;
     }
-    return access;
+    return false;
 }
 
-static enum access access_of(const struct request *r)
+/* Does the verb change the items that it names, or their time to live? */
+static bool changes_items(const struct request *r)
 {
     switch (r->verb->verb) {
     case VERB_MG:
-        return meta_get_access(r);
-    case VERB_GAT:
-    case VERB_GATS:
-    case VERB_TOUCH:
-        return ACCESS_TOUCHES;
+        return meta_get_changes(r);
     case VERB_GET:
     case VERB_GETS:
     case VERB_ME:
-        return ACCESS_READS;
-    default:
-        return ACCESS_WRITES;
-    }
-}
-
-/* Where sublists end, no touch takes a head beyond them: ltouch does. */
-static enum access access_refused(const struct list_policy *policy, bool head)
-{
-    return head && policy->format < 2 ? ACCESS_WRITES : ACCESS_TOUCHES;
-}
-
-static bool protects(const struct config *config, struct slice key, enum access access)
-{
-    struct slice list_key;
-    bool head;
-    if (access < ACCESS_TOUCHES || !plain_is_protected(config, key)) {
         return false;
+    default:
+        return true;
     }
-    return !list_item_key(key, &list_key, &head) ||
-           access >= access_refused(config_list_policy(config, list_key), head);
 }
 
 bool protect_forbids(const struct config *config, const struct request *r)
@@ -65,15 +36,18 @@ bool protect_forbids(const struct config *config, const struct request *r)
     if (r->verb->shape == SHAPE_GAT) {
         struct slice keys = r->args, key;
         while (item_next(&keys, &key)) {
-            if (protects(config, key, ACCESS_TOUCHES)) {
+            if (plain_is_protected(config, key)) {
                 return true;
             }
         }
+        return false;
+    }
+    if (!changes_items(r)) {
         return false;
     }
     struct slice key = r->key;
     if (r->base64) {
         key = slice_make(decoded, key_decode_base64(r->key, decoded));
     }
-    return protects(config, key, access_of(r));
+    return plain_is_protected(config, key);
 }
