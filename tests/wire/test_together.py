@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""docs/together.md, cell by cell: which verbs work on which lists, what goes with what in a file, and
+what a list under a lease answers."""
+
+import itertools
+import re
+import subprocess
+
+import pytest
+
+from couchbase_support import Cluster, documents
+from harness import ROOT, write_ini
+from test_dialects_support import DIALECTS
+
+# What the section of a kind of lists says.
+DIALECT_KINDS = {**{name: {"dialect": name} for name in DIALECTS},
+                 "migrate": {"dialect": "signed", "migrate": "native"}}
+KINDS = {
+    "native": {},
+    "max_items": {"max_items": 9},
+    "ttl_s": {"ttl_s": 1000},
+    "refuse": {"on_missing": "refuse"},
+    "recent": {"order": "recent"},
+    "none": {"delimiter": "none"},
+    "bridge": {"bridge": True},
+    "spread": {"placement": "spread"},
+    "bucket": {"pool": "documents"},
+    "old": {"pool": "old"},
+    **DIALECT_KINDS,
+}
+SETTINGS = {
+    "max_items": {"max_items": 9},
+    "ttl_s": {"ttl_s": 100},
+    "ttl_renew": {"ttl_renew": "change"},
+    "on_missing = refuse": {"on_missing": "refuse"},
+    "on_damaged = miss": {"on_damaged": "miss"},
+    "order = recent": {"order": "recent"},
+    "delimiter = none": {"delimiter": "none"},
+    "placement = spread": {"placement": "spread"},
+    "bridge = yes": {"bridge": "yes"},
+    "bridge = signed": {"bridge": "signed"},
+    "type = couchbase": {"pool": "documents"},
+}
+# The request, and how its answer begins. {k}: the list, which holds a, b and c; {m}: a missing one of
+# its kind, {o}: another one of its kind, {n}: a native one. {block}: the bytes of BLOCK; likewise LINES.
+VERBS = {
+    "ladd": ("ladd {k} d", "STORED"),
+    "ldel": ("ldel {k} a", "DELETED"),
+    "lset": ("lset {k} x y", "STORED"),
+    "lcreate": ("lcreate {m} x y", "STORED"),
+    "laddx": ("laddx {k} c d", "1$"),
+    "ldelx": ("ldelx {k} c d", "1$"),
+    "lpop": ("lpopb {k} 2", "ITEM {k} 1"),
+    "laddt": ("laddt {k} 100 d", "STORED"),
+    "lput": ("lputb {k} {block}", "STORED"),
+    "lput EXPTIME": ("lputb {k} {block} 100", "STORED"),
+    "lcopy to a native list": ("lcopy {k} {n}", "3$"),
+    "lcopy from a native list": ("lcopy {n} {k}", "3$"),
+    "ltouch": ("ltouch {k} 100", "TOUCHED"),
+    "lttl": ("lttl {k}", "(-1|1000|99.)$"),
+    "llease": ("llease {m} 5", "[0-9]+$"),
+    "lget": ("lget {k}", "VALUE {k} 0 5"),
+    "lhas": ("lhas {k} a z", "VALUE {k} 0 1"),
+    "llen": ("llen {k}", "3$"),
+    "lrange": ("lrange {k} 0 1", "VALUE {k} 0 3"),
+    "lrandom": ("lrandomb {k} 1", "ITEM {k} 1"),
+    "lafter": ("lafter {k} a 1", "VALUE {k} 0 1"),
+    "lgetx": ("lgetx {n} {k}", "VALUE"),
+    "linter": ("linter {n} {k}", "VALUE {n} 0 5"),
+    "linterstore": ("linterstore {k} {n} {k}", "3$"),
+    "ltx": ("ltx {lines}", "STORED"),
+    "lmove": ("lmove {k} {o} a", "1$"),
+    "lpopto": ("lpoptob {k} {o} 1", "ITEM {o} 1"),
+    "lpurge": ("lpurge {k}", "3$"),
+    "lcompact": ("lcompact {k}", "OK"),
+    "lstat": ("lstat {k}", "STAT"),
+    "ldrop": ("ldrop {k}", "DELETED"),
+    "lconvert": ("lconvert {k}", "3$"),
+}
+BLOCK = "ITEM {k} 1\r\nx\r\nITEM {k} 1\r\ny\r\n"
+LINES = "lrequire {k} a\r\nldel {k} a\r\nladd {o} a\r\n"
+DOCUMENT = (ROOT / "docs/together.md").read_text()
+REFUSALS = dict(re.findall(r"^- \*\*(\w)\*\*: `\.\.\. (.*) \.\.\.`$", DOCUMENT, re.M))
+
+
+def tables():
+    """[({column: cell} by row, columns)] of the document."""
+    found = []
+    for text in re.findall(r"^\|.*\n\|-.*\n(?:\|.*\n)+", DOCUMENT, re.M):
+        head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+        found.append(({row[0]: dict(zip(head[1:], row[1:])) for row in rows}, head[1:]))
+    return found
+
+
+NATIVE, OF_DIALECTS, IN_FILES, UNDER_LEASE, TIMES = tables()
+
+
+def talk(conn, request, body=None):
+    """All lines of the answer."""
+    conn.send(request, "\r\n", *([] if body is None else [body, "\r\n"]), "mn\r\n")
+    lines = []
+    while (line := conn.line().decode()) != "MN":
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def ask(conn, verb, key, missing=None):
+    """The answer, and whether it is that of a list that holds a, b and c."""
+    request, good = VERBS[verb]
+    names = {"k": key, "m": missing or key + "-missing", "o": key + "-other", "n": "native-" + key}
+    bodies = {"block": BLOCK.format(**names), "lines": LINES.format(**names)}
+    body = next((text for name, text in bodies.items() if f"{{{name}}}" in request), None)
+    sizes = {name: len(text) for name, text in bodies.items()}
+    text = talk(conn, request.format(**names, **sizes), body)
+    return text, re.match(good.format(**names), text) is not None
+
+
+def fill(conn, *keys):
+    for key in keys:
+        if key.startswith("migrate-"):  # as old code wrote it: what a proxy makes there is native
+            assert talk(conn, f"set {key} 0 0 6", "+a+b+c") == "STORED"
+        elif talk(conn, f"ladd {key} a b c") == "NOT_STORED":
+            assert talk(conn, f"lcreate {key} a b c") == "STORED"
+
+
+def key_of(kind, verb):
+    return f"{kind}-{re.sub('[^a-z]', '', verb.lower())}"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(nodes=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def everything(cluster, start_memcached, start_old, start_daemon, tmp_path):
+    """A daemon that has lists of all kinds."""
+    config = {"proxy": {"allow_flush_all": "no"},
+              "pool documents": documents(cluster, tmp_path),
+              "pool old": {"servers": [f"127.0.0.1:{start_old('1.5.22').port}"]},
+              **{f"lists {kind}-": settings for kind, settings in KINDS.items()}}
+    return start_daemon([start_memcached() for _ in range(2)], config=config)
+
+
+def test_the_tables_have_all_rows_and_columns():
+    assert NATIVE[1] + OF_DIALECTS[1] == list(KINDS)
+    assert list(NATIVE[0]) == list(OF_DIALECTS[0]) == list(VERBS)
+    assert (list(IN_FILES[0]), IN_FILES[1]) == (list(SETTINGS), list(DIALECT_KINDS))
+    assert sorted(verb for row in UNDER_LEASE[0] for verb in row.split(", ")) == sorted(
+        verb for verb in VERBS if verb not in ("lgetx", "lconvert"))
+    used = {cell for table, _ in (NATIVE, OF_DIALECTS, IN_FILES) for row in table.values() for cell in row.values()}
+    assert used - {"+"} == set(REFUSALS) - {"q"}
+
+
+@pytest.mark.parametrize("table", [NATIVE, OF_DIALECTS], ids=["native", "dialects"])
+def test_verbs_on_lists(everything, table):
+    rows, kinds = table
+    with everything.conn() as conn:
+        for verb, kind in itertools.product(rows, kinds):
+            key, cell = key_of(kind, verb), rows[verb][kind]
+            fill(conn, key, key + "-other", "native-" + key)
+            before = talk(conn, f"lgetb {key}")
+            text, good = ask(conn, verb, key)
+            where = f"{verb} on {kind}: {cell}, {text}"
+            if cell == "+":
+                assert good, where
+            else:
+                assert re.match("(CLIENT|SERVER)_ERROR ", text) and REFUSALS[cell] in text, where
+                assert talk(conn, f"lgetb {key}") == before, where
+
+
+def refusal_of(folder, settings):
+    """What the daemon says of a section with these; None: nothing."""
+    (folder / "password").write_text("x\n")
+    sections = {"proxy": {"listen": "127.0.0.1:11311"}, "pool main": {"servers": ["127.0.0.1:11211"]},
+                "pool documents": {"type": "couchbase", "servers": ["127.0.0.1:11210"], "bucket": "b",
+                                   "username": "u", "password_file": folder / "password"},
+                "lists x-": settings}
+    file = write_ini(folder / "mclistd.ini", sections)
+    done = subprocess.run([ROOT / "build/mclistd", "-t", "-c", file], capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr
+
+
+def test_settings_of_one_section(tmp_path):
+    rows, kinds = IN_FILES
+    cells = {(setting, kind): rows[setting][kind] for setting in rows for kind in kinds}
+    for a, b in itertools.combinations(SETTINGS, 2):
+        bridges = {a, b} & {"bridge = yes", "bridge = signed"}
+        cells[a, b] = "q" if bridges and "delimiter = none" in (a, b) else "+"
+    for (a, b), cell in cells.items():
+        said = refusal_of(tmp_path, {**SETTINGS[a], **{**SETTINGS, **KINDS, "ttl_s": {"ttl_s": 100}}[b]})
+        where = f"{a} with {b}: {cell}, {said}"
+        assert said is None if cell == "+" else said is not None and REFUSALS[cell] in said, where
+
+
+def test_a_list_under_a_lease(everything):
+    answers = {verb: row["answer"].strip("`") for words, row in UNDER_LEASE[0].items() for verb in words.split(", ")}
+    effects = {verb: row["and"] for words, row in UNDER_LEASE[0].items() for verb in words.split(", ")}
+    with everything.conn() as conn:
+        for verb, answer in answers.items():
+            key = key_of("refuse-leased", verb)
+            token = talk(conn, f"llease {key} 30")
+            fill(conn, key + "-other", "native-" + key)
+            assert ask(conn, verb, key, missing=key)[0] == answer, verb
+            late = talk(conn, f"lput {key} 3 0 {token}", "a,x")
+            assert late == ("EXISTS" if "ends the lease" in effects[verb] else "STORED"), verb
+            if "behind the fill" in effects[verb]:
+                assert talk(conn, f"lget {key}").splitlines()[1] == ("x" if verb == "ldel" else "a,x,d"), verb
+
+
+def test_items_with_a_time(everything):
+    with everything.conn() as conn:
+        for words, row in TIMES[0].items():
+            for verb in words.split(", "):
+                key = key_of("native-timed", verb)
+                fill(conn, key + "-other")
+                assert talk(conn, f"laddt {key} 500 a x d") == "STORED"
+                if verb == "linterstore":
+                    assert talk(conn, f"linterstore {key}-made {key} {key}") == "3"
+                else:
+                    ask(conn, verb, key)
+                where, item = {"lcopy to a native list": ("native-" + key, "a"), "lmove": (key + "-other", "a"),
+                               "lpopto": (key + "-other", "a"), "ladd": (key, "d"), "laddt": (key, "d"),
+                               "lcompact": (key, "a"), "linterstore": (key + "-made", "a")}.get(verb, (key, "x"))
+                left = talk(conn, f"lttl {where} {item}")
+                expected = {"anew": "(100|99)$", "ends": "-1$", "stays": "(500|49.)$"}
+                kept = next(pattern for word, pattern in expected.items() if word in row["the item's time"])
+                assert re.match(kept, left), (verb, left)
