@@ -44,8 +44,8 @@ struct endpoint {
 struct server_config {
     struct endpoint endpoint;
     uint32_t weight; /* 1 and up */
-    /* POOL_COUCHBASE: http:// tells the cluster's map over HTTP, couchbases:// wants TLS. */
-    enum server_scheme { SCHEME_NONE, SCHEME_HTTP, SCHEME_COUCHBASE, SCHEME_COUCHBASES } scheme;
+    /* POOL_COUCHBASE: couchbases:// wants TLS. */
+    enum server_scheme { SCHEME_NONE, SCHEME_COUCHBASE, SCHEME_COUCHBASES } scheme;
     bool by_srv;                /* its SRV records, where there are any, name the servers */
     bool port_given;            /* else it is the default of the pool's type */
     char name[SERVER_NAME_MAX]; /* as errors and stats print it: host:port, [v6]:port, unix:PATH,

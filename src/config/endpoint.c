@@ -218,8 +218,7 @@ static int refuse_port_as_weight(struct slice address, uint64_t weight,
                        shown, weight, shown, weight, endpoint_format(endpoint, name), weight);
 }
 
-static const struct slice schemes[] = {[SCHEME_HTTP] = SLICE_LIT("http://"),
-                                       [SCHEME_COUCHBASE] = SLICE_LIT("couchbase://"),
+static const struct slice schemes[] = {[SCHEME_COUCHBASE] = SLICE_LIT("couchbase://"),
                                        [SCHEME_COUCHBASES] = SLICE_LIT("couchbases://")};
 
 void server_set_name(struct server_config *server)
@@ -240,8 +239,14 @@ void server_set_name(struct server_config *server)
 static int take_scheme(struct slice *address, struct server_config *server,
                        char error[CONFIG_ERROR_MAX])
 {
+    char shown[SHOWN_MAX];
     server->scheme = SCHEME_NONE;
-    for (enum server_scheme i = SCHEME_HTTP; i <= SCHEME_COUCHBASES; i++) {
+    if (slice_starts_with(*address, SLICE_LIT("http://")) ||
+        slice_starts_with(*address, SLICE_LIT("https://"))) {
+        return config_fail(error, "'%s' is an address for HTTP; expected that of the data port",
+                           text_show(*address, shown, sizeof shown));
+    }
+    for (enum server_scheme i = SCHEME_COUCHBASE; i <= SCHEME_COUCHBASES; i++) {
         if (slice_starts_with(*address, schemes[i])) {
             server->scheme = i;
             (void)slice_take(address, schemes[i].len);
@@ -249,8 +254,7 @@ static int take_scheme(struct slice *address, struct server_config *server,
     }
     bool more = memchr(address->p, '/', address->len) != NULL ||
                 memchr(address->p, '?', address->len) != NULL;
-    if (server->scheme >= SCHEME_COUCHBASE && more) {
-        char shown[SHOWN_MAX];
+    if (server->scheme != SCHEME_NONE && more) {
         return config_fail(error,
                            "'%s' is more than host or host:port; expected bucket and others "
                            "as keys of their own",

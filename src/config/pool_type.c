@@ -143,30 +143,7 @@ static int take_schemes(struct pool_config *pool, const struct place *place)
                           server->endpoint.host, server->endpoint.host);
         }
         server->by_srv =
-            server->scheme >= SCHEME_COUCHBASE && !server->port_given && pool->server_count == 1;
-    }
-    return 0;
-}
-
-/* HTTP shows the password, as a login without SCRAM does. */
-static int check_scheme(const struct pool_config *pool, const struct server_config *server,
-                        const struct place *place)
-{
-    if (pool->type != POOL_COUCHBASE) {
-        return refuse(place, "%s is no address of a memcached; expected with type = couchbase",
-                      server->name);
-    }
-    if (server->scheme != SCHEME_HTTP) {
-        return 0;
-    }
-    if (pool->tls) {
-        return refuse(place, "%s with tls = yes, which HTTP here does not have; expected tls = no",
-                      server->name);
-    }
-    if (!pool->plain_login && pool->password_file[0] != '\0') {
-        return refuse(place,
-                      "%s would be told the password as it is; expected plain_login = yes with it",
-                      server->name);
+            server->scheme != SCHEME_NONE && !server->port_given && pool->server_count == 1;
     }
     return 0;
 }
@@ -176,18 +153,17 @@ static int check_schemes(const struct pool_config *pool, const struct place *pla
     struct place exact = place_of(pool, place, "servers");
     for (size_t i = 0; i < pool->server_count; i++) {
         const struct server_config *server = &pool->servers[i];
-        if (server->scheme != SCHEME_NONE && check_scheme(pool, server, &exact) != 0) {
-            return -1;
+        if (server->scheme != SCHEME_NONE && pool->type != POOL_COUCHBASE) {
+            return refuse(&exact, "%s is no address of a memcached; expected with type = couchbase",
+                          server->name);
         }
     }
     return 0;
 }
 
-static uint16_t default_port(const struct pool_config *pool, const struct server_config *server)
+static uint16_t default_port(const struct pool_config *pool)
 {
-    return server->scheme == SCHEME_HTTP ? COUCHBASE_HTTP_PORT
-           : pool->tls                   ? COUCHBASE_TLS_PORT
-                                         : COUCHBASE_PORT;
+    return pool->tls ? COUCHBASE_TLS_PORT : COUCHBASE_PORT;
 }
 
 /* Nodes to begin with: the cluster itself says where keys are. */
@@ -205,7 +181,7 @@ static int complete_servers(struct pool_config *pool, const struct place *place)
                           server->name);
         }
         if (!server->port_given) {
-            server->endpoint.port = default_port(pool, server);
+            server->endpoint.port = default_port(pool);
             server_set_name(server);
         }
         for (size_t j = 0; j < i; j++) {

@@ -127,7 +127,7 @@ static const struct config_key keys[] = {
     {POOL("type", type), TYPE_WORD, 0, 0, "memcached", "", types,
      "what the servers are: memcacheds, or the nodes of a Couchbase cluster"},
     {POOL("servers", servers), TYPE_SERVERS, 0, 0, NULL, "", NULL,
-     "up to 100 servers, comma-separated; may be repeated. memcacheds: host:port WEIGHT, without a port: 11211; couchbase: nodes to ask for the others, without a port: 11210, couchbase://host or couchbases://host as for Couchbase's own clients, or http://host:8091 where HTTP tells them"},
+     "up to 100 servers, comma-separated; may be repeated. memcacheds: host:port WEIGHT, without a port: 11211; couchbase: nodes to ask for the others, without a port: 11210, or couchbase://host or couchbases://host as for Couchbase's own clients"},
     {MEMCACHED("distribution", distribution), TYPE_WORD, 0, 0, "ketama_weighted", "", distributions,
      "how keys are spread over the servers: ketama_weighted, ketama or modula"},
     {MEMCACHED("hash", hash), TYPE_WORD, 0, 0, "default", "", hashes,

@@ -7,7 +7,6 @@
 
 #include "pool/cluster_collection.h"
 #include "pool/cluster_waits.h"
-#include "pool/map_source.h"
 #include "pool/shard.h"
 #include "proto/server/binary.h"
 
@@ -560,8 +559,6 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
         cluster_destroy(&c);
         return NULL;
     }
-    c->source = map_source_create(c);
-    c->login.map_elsewhere = c->source != NULL;
     return c;
 }
 
@@ -574,7 +571,6 @@ void cluster_shutdown(struct cluster *c)
             upstream_shutdown(&node->server.upstreams[i]);
         }
     }
-    map_source_destroy(&c->source);
     cluster_end_those_over(c, &c->early);
     while (!TAILQ_EMPTY(&c->holds)) {
         (void)tend_hold(c, TAILQ_FIRST(&c->holds));

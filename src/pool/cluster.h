@@ -27,8 +27,6 @@
 #include "pool/server.h"
 #include "proto/server/cluster_map.h"
 
-struct map_source;
-
 /* A server, which is its first member. */
 struct node {
     struct server server;
@@ -98,7 +96,6 @@ struct cluster {
     struct node *last_asked;
     struct node *news_from;            /* that has a newer map, and was not asked yet; or NULL */
     bool awaits_seeds;                 /* the resolver has not told yet which there are */
-    struct map_source *source;         /* that tells the map over HTTP, or NULL */
     struct cluster_map *map;           /* NULL: none yet */
     size_t without_node;               /* vBuckets of the map that no node has */
     size_t told_without_node;          /* as the log says */

@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "pool/cluster_collection.h"
-#include "pool/map_source.h"
 #include "pool/srv.h"
 #include "proto/server/binary.h"
 
@@ -157,7 +156,7 @@ int cluster_add_seeds(struct cluster *c, char error[CONFIG_ERROR_MAX])
     c->awaits_seeds = true;
     for (size_t i = 0; i < config->server_count; i++) {
         const struct server_config *server = &config->servers[i];
-        if (server->scheme != SCHEME_HTTP && add_seeds_of(c, server, error) < 0) {
+        if (add_seeds_of(c, server, error) < 0) {
             return -1;
         }
     }
@@ -195,12 +194,9 @@ void cluster_relocate(struct cluster *c)
     {
         server_relocate(&node->server);
     }
-    if (c->awaits_seeds && c->source == NULL) {
+    if (c->awaits_seeds) {
         c->ask_us = now_us(c);
         cluster_set_timer(c, c->ask_us);
-    }
-    if (c->source != NULL) {
-        map_source_relocate(c->source);
     }
 }
 
@@ -479,7 +475,7 @@ static struct cluster_view view_from(const struct cluster *c, const struct serve
     bool guess = network == NETWORK_AUTO && (c->map == NULL || !cluster_has_contact(c));
     return (struct cluster_view){.tls = c->context->tls != NULL,
                                  .host = slice_of(from->endpoint.host),
-                                 .port = from->scheme == SCHEME_HTTP ? 0 : from->endpoint.port,
+                                 .port = from->endpoint.port,
                                  .address = slice_of(address),
                                  .guess_network = guess,
                                  .network = network == NETWORK_EXTERNAL ? SLICE_LIT("external")
@@ -608,9 +604,6 @@ static void ask(struct cluster *c)
 void cluster_want_map(struct cluster *c)
 {
     uint64_t at_us = c->asked_us + ASK_PAUSE_US;
-    if (c->source != NULL) {
-        map_source_want(c->source);
-    }
     if (at_us < c->ask_us) {
         c->ask_us = at_us;
         cluster_set_timer(c, at_us);

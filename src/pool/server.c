@@ -173,8 +173,7 @@ static const char *port_hint(const struct server *server)
     }
     switch (server->config->endpoint.port) {
     case COUCHBASE_HTTP_PORT:
-        return "; 8091 is Couchbase's port for HTTP: name the data port, 11210, or "
-               "http://HOST:8091";
+        return "; 8091 is Couchbase's port for HTTP: name the data port, 11210";
     case COUCHBASE_HTTPS_PORT:
         return "; 18091 is Couchbase's port for HTTPS: name the data port, 11207";
     default:

@@ -32,7 +32,6 @@ struct wire_login {
     struct slice password;
     struct slice collection;   /* "SCOPE.COLLECTION", up to 503 bytes; empty: the default one */
     bool plain;                /* the password itself may be sent, where SCRAM does not do */
-    bool map_elsewhere;        /* a server need not tell the map */
     bool durable;              /* changes ask for durability: a node must have it */
     struct scram_cache *cache; /* of all connections with this login */
 };

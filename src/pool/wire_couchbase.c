@@ -333,18 +333,17 @@ static enum handshake_result take_collection(struct handshake *hs, struct handsh
 static enum handshake_result take_map(struct handshake *hs, struct handshake_step *step,
                                       const struct binary_packet *answer)
 {
-    bool told = answer->status == BINARY_STATUS_SUCCESS && answer->value.len > 0;
-    if (!told && !hs->login->map_elsewhere) {
-        return answer->status == BINARY_STATUS_UNKNOWN_COMMAND ||
-                       answer->status == BINARY_STATUS_NOT_SUPPORTED
-                   ? refuse(
-                         step,
-                         "it does not tell its map over the data port: name a server of a bucket "
-                         "of type Couchbase or Ephemeral as http://HOST:8091",
-                         "")
-                   : refuse_status(hs, step, answer);
+    if (answer->status == BINARY_STATUS_UNKNOWN_COMMAND ||
+        answer->status == BINARY_STATUS_NOT_SUPPORTED) {
+        return refuse(step,
+                      "it does not tell its map over the data port: expected a bucket of type "
+                      "Couchbase or Ephemeral, of Couchbase 5.0 or later",
+                      "");
     }
-    step->map = told ? answer->value : SLICE_NONE;
+    if (answer->status != BINARY_STATUS_SUCCESS || answer->value.len == 0) {
+        return refuse_status(hs, step, answer);
+    }
+    step->map = answer->value;
     hs->item_size_max = VALUE_MAX;
     return HANDSHAKE_DONE;
 }
@@ -415,7 +414,7 @@ static enum handshake_result shake_hands(struct handshake *hs, struct handshake_
     if (result != BINARY_MORE) {
         bool is_http = slice_starts_with(step->in, SLICE_LIT("HTTP/"));
         return refuse(step,
-                      is_http ? "it speaks HTTP: name its data port, 11210, or http://HOST:8091"
+                      is_http ? "it speaks HTTP: name its data port, 11210"
                               : "no Couchbase node, its answer is not of the binary protocol",
                       "");
     }

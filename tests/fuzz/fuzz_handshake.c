@@ -64,7 +64,7 @@ static size_t take_step(struct handshake *hs, struct handshake_step *step, struc
     } else if (*result == HANDSHAKE_DONE) {
         CHECK(step->map.len == 0 ||
               (step->map.p >= moved.p && step->map.p + step->map.len <= moved.p + taken));
-        CHECK(step->map.len > 0 || hs->login->map_elsewhere);
+        CHECK(step->map.len > 0);
     } else {
         CHECK(step->need == 0 || step->need > step->in.len);
         CHECK(step->need <= BINARY_HEADER_BYTES + CLUSTER_MAP_BYTES_MAX);
@@ -84,7 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                .password = SLICE_LIT("pencil"),
                                .plain = (options & 1) != 0,
                                .durable = (options & 2) != 0,
-                               .map_elsewhere = (options & 4) != 0,
                                .collection =
                                    (options & 8) != 0 ? SLICE_LIT("shop.carts") : SLICE_NONE,
                                .cache = &cache};

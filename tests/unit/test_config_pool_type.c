@@ -121,30 +121,15 @@ static void test_servers_of_a_cluster(void **state)
             ":6: [pool docs]: 'a:11210' is named twice; expected each server once");
 }
 
-static void test_maps_over_http(void **state)
+static void test_the_port_for_http_is_refused(void **state)
 {
     (void)state;
-    struct config *c = good(DOCUMENTS "servers = http://a, http://b:1, a, http://[::1]\n"
-                                      "plain_login = yes\n");
-    const struct pool_config *pool = &c->pools[0];
-    assert_string_equal(pool->servers[0].name, "http://a:8091");
-    assert_string_equal(pool->servers[1].name, "http://b:1");
-    assert_string_equal(pool->servers[2].name, "a:11210");
-    assert_string_equal(pool->servers[3].name, "http://[::1]:8091");
-    assert_true(pool->servers[0].scheme == SCHEME_HTTP && pool->servers[2].scheme == SCHEME_NONE);
-    assert_string_equal(pool->servers[1].endpoint.host, "b");
-    config_destroy(&c);
-    refused(DOCUMENTS "servers = http://a\n",
-            ":6: [pool docs]: http://a:8091 would be told the password as it is; expected "
-            "plain_login = yes with it");
-    refused(DOCUMENTS "servers = http://a\nplain_login = yes\ntls = yes\n",
-            ":6: [pool docs]: http://a:8091 with tls = yes, which HTTP here does not have; "
-            "expected tls = no");
-    refused("[pool m]\nservers = http://a\n",
-            ":2: [pool m]: http://a:11211 is no address of a memcached; expected with type = "
+    refused(DOCUMENTS "servers = http://a:8091\n",
+            ":6: servers: 'http://a:8091' is an address for HTTP; expected that of the "
+            "data port");
+    refused("[pool m]\nservers = couchbase://a\n",
+            ":2: [pool m]: couchbase://a:11211 is no address of a memcached; expected with type = "
             "couchbase");
-    refused(DOCUMENTS "servers = http://a, http://a:8091\nplain_login = yes\n",
-            ":6: [pool docs]: 'http://a:8091' is named twice; expected each server once");
 }
 
 static void test_connection_strings(void **state)
@@ -290,7 +275,7 @@ int main(void)
         cmocka_unit_test(test_what_must_be_given),
         cmocka_unit_test(test_collections),
         cmocka_unit_test(test_servers_of_a_cluster),
-        cmocka_unit_test(test_maps_over_http),
+        cmocka_unit_test(test_the_port_for_http_is_refused),
         cmocka_unit_test(test_connection_strings),
         cmocka_unit_test(test_certificates),
         cmocka_unit_test(test_what_other_sections_ask_for),

@@ -184,17 +184,3 @@ bool scram_verify(const struct scram *s, struct slice server_final)
            decode_base64(text, signature, sizeof signature) == (int)bytes &&
            CRYPTO_memcmp(signature, s->signature, bytes) == 0;
 }
-
-/* --- HTTP --------------------------------------------------------------------------------------
- */
-
-void login_basic(struct slice user, struct slice password, char out[LOGIN_BASIC_MAX])
-{
-    char both[SCRAM_USER_MAX + 1 + LOGIN_PASSWORD_MAX];
-    CHECK(user.len <= SCRAM_USER_MAX && password.len <= LOGIN_PASSWORD_MAX);
-    memcpy(both, user.p, user.len);
-    both[user.len] = ':';
-    memcpy(both + user.len + 1, password.p, password.len);
-    memcpy(out, "Basic ", 6);
-    EVP_EncodeBlock((uint8_t *)out + 6, (const uint8_t *)both, (int)(user.len + 1 + password.len));
-}

@@ -74,10 +74,4 @@ MUST_CHECK size_t scram_proof(struct scram *s, struct slice password, struct sli
 /* True when the server's last message proves that it knows the password. */
 MUST_CHECK bool scram_verify(const struct scram *s, struct slice server_final);
 
-#define LOGIN_PASSWORD_MAX 255
-#define LOGIN_BASIC_MAX ((SCRAM_USER_MAX + LOGIN_PASSWORD_MAX + 3) / 3 * 4 + 7)
-/* Writes what HTTP wants of a login (RFC 7617), which shows the password, with a NUL. user: up to
- * SCRAM_USER_MAX bytes; password: up to LOGIN_PASSWORD_MAX. */
-void login_basic(struct slice user, struct slice password, char out[LOGIN_BASIC_MAX]);
-
 #endif
