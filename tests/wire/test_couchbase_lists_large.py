@@ -114,6 +114,19 @@ def test_servers_that_do_not_tell_times_to_live(cluster, start_daemon, tmp_path)
         assert conn.cmd("lttl l") == b"-1"
 
 
+@pytest.mark.parametrize("on_missing", ["create", "refuse"])
+def test_a_change_whose_decider_is_gone_without_times_to_live(cluster, start_daemon, tmp_path, on_missing):
+    """The head that proves that it is gone is made without asking for times."""
+    cluster.unknown = {0xA0}  # GET_META
+    lists = {"on_missing": on_missing, "protect_lists": False}
+    with start_daemon(config={**sections(cluster, tmp_path), "lists": lists}).conn() as conn:
+        undecided = "^1\n+3:eve?43:nhmjd2vmc6qaa.1795229331 2 alice bob +3:bob"
+        assert conn.set("bob#", undecided) == b"STORED"
+        assert conn.lget("bob") == [b"eve"]
+        assert conn.cmd("laddx bob zoe") == b"1"
+        assert conn.cmd("lcreate alice") == b"STORED"
+
+
 @pytest.mark.parametrize("command", [
     ["lists", "--proxy", "PROXY"],
     ["convert", "--proxy", "PROXY", "--verify-only", "old:"],
