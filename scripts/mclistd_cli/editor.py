@@ -27,6 +27,7 @@ KEYS_SHOWN = 20
 STATS = {
     "settings": "every setting in force",
     "backends": "the servers, each with its counters",
+    "where": "on which server the proxy looks for a key",
     "reset": "sets the counters to zero",
 }
 

@@ -100,9 +100,13 @@ class Options:
 
     def command(self, table):
         """(address, words): the address may be left out before a verb."""
-        if self.words and (table.find(self.words[0]) or self.words[0] == "help"):
+        verbs = [table.find(word) is not None or word == "help" for word in self.words[:2]]
+        if not self.words or verbs[0]:
             return None, self.words
-        return (self.words[0], self.words[1:]) if self.words else (None, [])
+        hint = table.suggestion(self.words[0])
+        if verbs[1:] == [False] and hint:
+            raise UsageError(f"{self.words[0]} is neither a verb nor an address before one ({hint})")
+        return self.words[0], self.words[1:]
 
 
 def is_terminal():

@@ -37,7 +37,7 @@ me KEY: what the server knows about an item
 mn: answers MN when everything before it is answered
 version: the version of the proxy
 verbosity LEVEL: no effect
-stats [NAME]: counters of the proxy; settings, backends, reset
+stats [NAME]: counters of the proxy; NAME is settings, backends, where or reset
 flush_all: removes all items of all servers, lists included
 quit: ends the prompt
 slabs ...: not through a proxy

@@ -167,9 +167,11 @@ def meta(verb, key, more, flags):
     return b" ".join(words)
 
 
-def too_old(line):
+def version_fault(line):
     """What is wrong with a memcached that answers `version` so, or None. Before 1.6.10 an `ms` is no
     command, or an early one, and its value is read as one more."""
+    if b"-mclistd-" in line:
+        return "a proxy answers there, mclistd; expected a memcached"
     match = re.match(rb"VERSION (\d+)\.(\d+)\.(\d+)", line)
     if match and tuple(map(int, match.groups())) < (1, 6, 10):
         return f"memcached 1.6.10 or newer is needed, it is {shown(line[8:])}"
@@ -177,12 +179,12 @@ def too_old(line):
 
 
 class Server(Connection):
-    """A memcached; raises Answer when it is too old."""
+    """A memcached; raises Answer when it is another server, or too old."""
 
     def __init__(self, address):
         super().__init__(address)
         self.send(b"version")
-        fault = too_old(self.line())
+        fault = version_fault(self.line())
         if fault:
             self.close()
             raise Answer(fault)

@@ -15,7 +15,7 @@ from test_scripts import list_words
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from mclistd_cli import verbs, words  # noqa: E402  (the path comes first)
+from mclistd_cli import main, verbs, words  # noqa: E402  (the path comes first)
 
 HOSTILE = [
     b"hello world", b"two\r\nflush_all", b"x\nladd evil 1", b"\x00\x01\xff", b" ", b"$'", b"'\"\\",
@@ -112,6 +112,20 @@ def test_one_command_and_its_exit_code(address):
 def test_no_proxy_has_an_exit_code_of_its_own():
     text = fault(f"127.0.0.1:{free_port()}", "lget", "x", code=3)
     assert "does not answer: Connection refused" in text
+
+
+def test_a_misspelt_verb_is_not_looked_up_as_an_address():
+    for typed, hint in [(["lgte", "x"], "(did you mean lget?)"),
+                        (["LGET", "x"], "(verbs are lower-case: lget)"),
+                        (["SADD", "x", "y"], "here: ladd KEY ITEM...)")]:
+        text = fault(*typed)
+        assert f"{typed[0]} is neither a verb nor an address before one" in text
+        assert hint in text
+
+
+def test_a_host_may_have_a_name_like_a_verb():
+    for typed in (["lgte", "lget", "x"], ["lgte", "help"], ["lgte"], ["somewhere", "lgte"]):
+        assert main.Options(typed).command(verbs.Table()) == (typed[0], typed[1:])
 
 
 def test_wrong_options():

@@ -353,3 +353,9 @@ def test_a_memcached_is_no_proxy(memcached):
     done = lists(f"--proxy={memcached.address}")
     assert done.returncode == 2
     assert done.stderr == f"lists: {memcached.address}: a memcached answers there; expected a proxy, mclistd\n"
+
+
+def test_a_proxy_is_no_memcached(daemon):
+    done = lists(f"127.0.0.1:{daemon.port}")
+    assert done.returncode == 2
+    assert f"127.0.0.1:{daemon.port}: a proxy answers there, mclistd; expected a memcached" in done.stderr
