@@ -41,8 +41,7 @@ struct run_times {
 /* Of no items at all. */
 #define RUN_TIMES_NONE ((struct run_times){.latest_s = ENTRY_UNTIL_MIN_S})
 
-/* What a header says besides runs and garbage. Only proxies with format = 2 or more write such
- * fields; all read them, and carry them from one head to the next. */
+/* What a header says besides runs and garbage. Proxies carry it from one head to the next. */
 struct head_marks {
     struct run_times times;   /* "%EARLIEST.LATEST", of all items of the runs; without that field
                                  none is over */
