@@ -352,6 +352,7 @@ enum progress purge_behind_step(struct engine *e, struct op_compact *c,
     struct co *co = &c->op.co;
     CO_BEGIN(co);
     copy_names(e, c);
+    c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
     for (c->tries = 0; c->tries < BEHIND_TRIES_MAX; c->tries++) {
         while (delete_more(e, c)) {
             CO_AWAIT(co, "deleting the sublists of a list that is gone");
