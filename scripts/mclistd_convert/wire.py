@@ -171,7 +171,7 @@ def version_fault(line):
     """What is wrong with a memcached that answers `version` so, or None. Before 1.6.10 an `ms` is no
     command, or an early one, and its value is read as one more."""
     if b"-mclistd-" in line:
-        return "a proxy answers there, mclistd; expected a memcached"
+        return "a proxy answers there, mclistd, and no memcached"
     match = re.match(rb"VERSION (\d+)\.(\d+)\.(\d+)", line)
     if match and tuple(map(int, match.groups())) < (1, 6, 10):
         return f"memcached 1.6.10 or newer is needed, it is {shown(line[8:])}"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <string.h>
 
 #include "pool/wire.h"
 #include "proto/server/ascii_classic.h"
@@ -79,6 +80,11 @@ static enum handshake_result take_version(struct handshake *hs, struct slice lin
     }
     (void)slice_take(&version, 8);
     ascii_line_text(version, hs->version, sizeof hs->version);
+    /* As PROXY_VERSION. It may be this proxy itself, whose requests would go round in a circle. */
+    if (strstr(hs->version, "-mclistd-") != NULL) {
+        snprintf(error, HANDSHAKE_ERROR_MAX, "a proxy answers there, mclistd, and no memcached");
+        return HANDSHAKE_REFUSED;
+    }
     if (!parse_version(version, parts) || is_before(parts, first_served)) {
         snprintf(error, HANDSHAKE_ERROR_MAX, "memcached 1.4 or newer is needed, it is %s",
                  hs->version);

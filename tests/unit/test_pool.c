@@ -439,6 +439,8 @@ static void other_programs_are_not_taken_for_memcached(void **state)
     } cases[] = {
         {"VERSION 1.2.8\r\n", "backend fake: memcached 1.4 or newer is needed, it is 1.2.8"},
         {"VERSION 1.3\r\n", "backend fake: memcached 1.4 or newer is needed, it is 1.3"},
+        {"VERSION 1.6.0-mclistd-0.1.0\r\n",
+         "backend fake: a proxy answers there, mclistd, and no memcached"},
         {"-ERR unknown command\r\n",
          "backend fake: no memcached, it answers \"-ERR unknown command\""},
     };

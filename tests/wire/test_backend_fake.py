@@ -169,6 +169,15 @@ def test_what_is_no_memcached_is_said_to_be_none(start_daemon, start_fake, answe
     daemon.wait_for_log(" error ")
 
 
+def test_a_proxy_is_no_server(start_daemon, daemon):
+    """A server of its own pool, say, where it listens on 0.0.0.0: requests would go in a circle."""
+    other = start_daemon([f"127.0.0.1:{daemon.port}"], config=CONFIG)
+    with other.conn() as conn:
+        for request in ("get key", "ladd key a"):
+            assert b"a proxy answers there, mclistd, and no memcached" in conn.cmd(request)
+    other.wait_for_log(" error ")
+
+
 CHANGES = [
     "set key 0 0 1\r\nx",
     "append key 0 0 1\r\nx",

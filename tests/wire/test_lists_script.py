@@ -358,4 +358,4 @@ def test_a_memcached_is_no_proxy(memcached):
 def test_a_proxy_is_no_memcached(daemon):
     done = lists(f"127.0.0.1:{daemon.port}")
     assert done.returncode == 2
-    assert f"127.0.0.1:{daemon.port}: a proxy answers there, mclistd; expected a memcached" in done.stderr
+    assert f"127.0.0.1:{daemon.port}: a proxy answers there, mclistd, and no memcached" in done.stderr

@@ -376,7 +376,7 @@ def test_sweep_refuses_what_makes_no_sense():
 def test_sweep_refuses_a_proxy(daemon):
     done = run("sweep", f"127.0.0.1:{daemon.port}")
     assert done.returncode == 1
-    assert "a proxy answers there, mclistd; expected a memcached: left out\n" in done.stderr
+    assert "a proxy answers there, mclistd, and no memcached: left out\n" in done.stderr
 
 
 # --- the docs --------------------------------------------------------------------------------------
