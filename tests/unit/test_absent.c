@@ -519,6 +519,17 @@ static void test_drop_whose_outcome_is_unknown_deletes_nothing(void **state)
     assert_false(engine_busy(s->rig.engine));
 }
 
+/* Another client has removed the head: what it named is for that one to delete. */
+static void test_drop_of_a_list_that_is_gone_by_now(void **state)
+{
+    struct script *s = *state;
+    script_submit(s, LIST_DROP, NULL, 0);
+    show_head(s, "^1 " NAME ".1:18:1\n+1:x", -1);
+    script_expect(s, BE_CAS_DELETE, "k#", BE_NOT_FOUND, NULL);
+    script_expect_done(s, LIST_MISSING);
+    assert_false(engine_busy(s->rig.engine));
+}
+
 /* A list that was filled between the look and the write is dropped like any other. */
 static void test_drop_of_a_list_that_was_filled_meanwhile(void **state)
 {
@@ -597,6 +608,7 @@ int main(void)
         refuse_test(test_drop_takes_the_lease_from_a_head_with_names),
         refuse_test(test_drop_leaves_no_empty_list),
         refuse_test(test_drop_whose_outcome_is_unknown_deletes_nothing),
+        refuse_test(test_drop_of_a_list_that_is_gone_by_now),
         refuse_test(test_drop_of_a_list_that_was_filled_meanwhile),
         refuse_test(test_idle_head_is_removed),
         refuse_test(test_dead_announcement_is_swept),

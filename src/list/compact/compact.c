@@ -249,7 +249,8 @@ static void finish_call(struct engine *e, struct op_compact *c, bool finished)
     }
 }
 
-/* The call does not wait for what the head named. */
+/* The call does not wait for what the head named. Where the head was gone already, the proxy that
+ * removed it deletes that. */
 static enum progress remove_whole_step(struct engine *e, struct op_compact *c,
                                        const struct op_event *event)
 {
@@ -258,7 +259,9 @@ static enum progress remove_whole_step(struct engine *e, struct op_compact *c,
     CO_CALL(co, remove_step(e, c, event));
     if (c->result == STEP_DONE) {
         finish_call(e, c, true);
-        CO_CALL(co, purge_behind_step(e, c, event));
+        if (event->status == BE_STORED) {
+            CO_CALL(co, purge_behind_step(e, c, event));
+        }
     }
     CO_END(co);
 }
