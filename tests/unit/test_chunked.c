@@ -71,12 +71,79 @@ static void test_lcompact_merges_short_neighbours(void **state)
     }
 }
 
+/* An lset has put another index in its place since it was read: only what that names counts. */
+static void test_a_look_forgets_the_index_that_was_replaced(void **state)
+{
+    struct script *s = *state;
+    s->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    script_submit(s, LIST_LEN, NULL, 0);
+    script_expect(s, BE_GET, "k", BE_HIT, "+0");
+    script_expect(s, BE_GET, "k.0", BE_HIT, "+a+b");
+    struct be_reply changed = {.status = BE_HIT, .cas = 8, .epoch = 1, .ttl_s = -1};
+    engine_reply(s->rig.engine, rig_take(&s->rig, BE_SIZE, "k"), &changed, s->rig.now);
+    script_expect(s, BE_GET, "k", BE_HIT, "+5");
+    script_expect(s, BE_GET, "k.5", BE_HIT, "+c");
+    script_expect(s, BE_GET, "k", BE_HIT, "+5");
+    script_expect(s, BE_GET, "k.5", BE_HIT, "+c");
+    script_expect(s, BE_SIZE, "k", BE_HIT, "+5");
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 1);
+}
+
+static void expect_from(struct script *s, const struct be_caps *server, enum be_verb verb,
+                        const char *key, const char *value, uint64_t cas)
+{
+    struct be_reply reply = {.status = value == NULL ? BE_MISS : BE_HIT,
+                             .cas = cas,
+                             .epoch = 1,
+                             .ttl_s = -1,
+                             .caps = server};
+    struct be_request *request = rig_take(&s->rig, verb, key);
+    if (value != NULL) {
+        reply.value = slice_of(value);
+        reply.block = block_new(reply.value.len);
+        block_append(&reply.block, reply.value.p, reply.value.len);
+        reply.value.p = reply.block->data;
+    }
+    engine_reply(s->rig.engine, request, &reply, s->rig.now);
+    block_unref(&reply.block);
+}
+
+/* An item was added again, to a sublist that was read before that, and left the older one, which
+ * was removed then. Their servers answer in whatever order. */
+static void test_a_look_that_finds_the_oldest_removed_looks_at_the_next_again(void **state)
+{
+    static const struct be_caps one = {0}, other = {0};
+    struct script *s = *state;
+    s->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    script_submit(s, LIST_LEN, NULL, 0);
+    expect_from(s, &one, BE_GET, "k", "+0+1", 1);
+    expect_from(s, &one, BE_GET, "k.0", "+a", 2);
+    expect_from(s, &other, BE_GET, "k.1", "+b", 3);
+    expect_from(s, &one, BE_SIZE, "k", "+0+1", 1);
+    expect_from(s, &other, BE_SIZE, "k.1", "+b", 3);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+    script_submit(s, LIST_LEN, NULL, 0);
+    expect_from(s, &one, BE_GET, "k.0", NULL, 0);
+    expect_from(s, &other, BE_GET, "k.1", "+b", 3);
+    expect_from(s, &one, BE_GET, "k", "+0+1-0", 4);
+    expect_from(s, &other, BE_SIZE, "k.1", "+b+a", 5);
+    expect_from(s, &one, BE_SIZE, "k", "+0+1-0", 4);
+    expect_from(s, &other, BE_GET, "k.1", "+b+a", 5);
+    expect_from(s, &one, BE_SIZE, "k", "+0+1-0", 4);
+    script_expect_done(s, LIST_OK);
+    assert_int_equal(s->call.number, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         script_test(test_lset_looks_whether_a_missing_sublist_has_come),
         script_test(test_lset_removes_a_sublist_that_has_come),
         script_test(test_lcompact_merges_short_neighbours),
+        script_test(test_a_look_forgets_the_index_that_was_replaced),
+        script_test(test_a_look_that_finds_the_oldest_removed_looks_at_the_next_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

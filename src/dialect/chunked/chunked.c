@@ -102,6 +102,7 @@ static void chunked_parts(struct work *w)
     const struct chunked_list *list = chunked_list(w->op.list);
     (void)work_add_part(w, PART_KEY, 0);
     chunked_own(w)->checks = 0;
+    chunked_own(w)->had_older = false;
     chunked_own(w)->in_order = list->newest_known;
     if (list->newest_known) {
         w->first_part = 1; /* the index last, see chunked_look */
@@ -138,7 +139,8 @@ static void sort_parts(struct work *w)
     w->next_part = 1;
 }
 
-/* Names the sublists that the index lists. False: some of them are still to be read. */
+/* Names the sublists that the index lists, as it was read last. False: some of them are still to be
+ * read. */
 static bool list_parts(struct work *w)
 {
     struct fold index;
@@ -146,6 +148,9 @@ static bool list_parts(struct work *w)
     char op;
     struct slice item;
     size_t before = w->part_count;
+    for (size_t i = 1; i < before; i++) {
+        w->parts[i].listed = false;
+    }
     fold_init(&index);
     chunked_fold(w->op.list, &index, w->parts[0].value);
     while (fold_next(&index, true, &at, &op, &item)) {
@@ -175,6 +180,9 @@ static bool drop_unlisted(struct work *w)
             w->parts[kept++] = w->parts[i];
         } else {
             empty = empty && w->parts[i].value.len == 0;
+            chunked_own(w)->had_older = chunked_own(w)->had_older || kept == 1;
+            chunked_own(w)->in_order =
+                chunked_own(w)->in_order && w->parts[i].server == w->parts[0].server;
             part_forget(&w->parts[i]);
         }
     }
@@ -184,14 +192,15 @@ static bool drop_unlisted(struct work *w)
 
 /* An item that was added again moves to a newer sublist, and then leaves the older one. If the
  * newer one were read before the older one, a read could find the item in neither. So the older
- * ones are read first, and the index last. A look that cannot be sure of this order checks all
- * parts again until at most the newest has changed; then it reads that one again, and the index
- * must still be the same. Folding also relies on what older sublists do not hold, so it always
- * checks. False: there is something to check, or to read again. */
+ * ones are read first, and the index last; also those that are gone by now. A look that cannot be
+ * sure of this order checks all parts again that items may have come to, until at most the newest
+ * has changed; then it reads that one again, and the index must still be the same. Folding also
+ * relies on what older sublists do not hold, so it always checks. False: there is something to
+ * check, or to read again. */
 static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
-    bool folds = w->lane != LANE_READ;
+    bool folds = w->lane != LANE_READ, from_first = folds || chunked_own(w)->had_older;
     bool all = chunked_own(w)->checks == 0 || w->changed_older;
     *look = LOOK_MORE;
     if ((!folds && chunked_own(w)->in_order && work_read_in_order(e, w)) ||
@@ -203,7 +212,7 @@ static bool is_sound(struct engine *e, struct work *w, enum look *look)
         return false;
     }
     for (size_t i = 0; i < w->part_count; i++) {
-        w->parts[i].check = i == 0 || (all && (folds || i > 1));
+        w->parts[i].check = i == 0 || (all && (from_first || i > 1));
     }
     chunked_own(w)->checked_all = all;
     w->changed_older = w->changed_last = false;

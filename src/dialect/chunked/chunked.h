@@ -39,6 +39,7 @@ struct chunked_work {
     uint64_t missed;    /* the sublist that was missing, from 1; 0: none */
     unsigned checks;
     bool in_order;    /* the parts were asked for once, oldest first */
+    bool had_older;   /* among them was a sublist older than all that the index lists */
     bool checked_all; /* at last all of them, and not the index alone */
     bool adds;        /* the calls add items: they make a list where there is none */
     bool drops;       /* it is an ldrop */
