@@ -71,6 +71,27 @@ static void test_lcompact_merges_short_neighbours(void **state)
     }
 }
 
+/* Another proxy may still write k.1 as k.0 and k.1 were before what k.2 deletes had left k.0. It
+ * cannot once k.1 is written; k.0 is too long for that. */
+static void test_a_deletion_goes_behind_what_may_be_merged(void **state)
+{
+    static const char *const wholes[] = {"k", "k.0", "k.1", "k.2"};
+    static const char *const values[] = {"+0+1+2", "+aaaa+bbbb", "+c", "-x+d"};
+    struct script *s = *state;
+    s->rig.config->lists[0].dialect = DIALECT_SUBLISTS;
+    s->rig.config->lists[0].sublist_limit_bytes = 16;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        script_expect(s, i < 4 ? BE_GET : BE_SIZE, wholes[i % 4], BE_HIT, values[i % 4]);
+    }
+    struct be_request *r = rig_take(&s->rig, BE_CAS, "k.1");
+    assert_true(slice_equal(r->value, SLICE_LIT("+c")));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+    r = rig_take(&s->rig, BE_CAS, "k.2");
+    assert_true(slice_equal(r->value, SLICE_LIT("+d")));
+    rig_answer(&s->rig, r, BE_STORED, NULL, -1);
+}
+
 /* An lset has put another index in its place since it was read: only what that names counts. */
 static void test_a_look_forgets_the_index_that_was_replaced(void **state)
 {
@@ -142,6 +163,7 @@ int main(void)
         script_test(test_lset_looks_whether_a_missing_sublist_has_come),
         script_test(test_lset_removes_a_sublist_that_has_come),
         script_test(test_lcompact_merges_short_neighbours),
+        script_test(test_a_deletion_goes_behind_what_may_be_merged),
         script_test(test_a_look_forgets_the_index_that_was_replaced),
         script_test(test_a_look_that_finds_the_oldest_removed_looks_at_the_next_again),
     };

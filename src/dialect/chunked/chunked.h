@@ -45,6 +45,7 @@ struct chunked_work {
     bool drops;       /* it is an ldrop */
     bool index_there, rolled, wrote_last;
     bool strikes;          /* a round of a folding has found sublists gone: see fold_round */
+    size_t forgets;        /* the last part that loses a deletion for good in it; 0: none */
     uint64_t next;         /* the number of the sublist that is added */
     bool added, orphan;    /* this operation added it; no index names it, and it holds something */
     struct part not_named; /* the sublist that was added and is to be removed again */
@@ -74,6 +75,12 @@ static inline bool chunked_may_merge(const struct list *list, uint64_t one, uint
 {
     return !chunked_is_delimited(list) && one > 0 && other > 0 &&
            one + other <= list_sublist_limit(list) / 2;
+}
+
+/* May another proxy be about to put one in front of a sublist that long? */
+static inline bool chunked_may_be_merged(const struct list *list, uint64_t bytes)
+{
+    return chunked_may_merge(list, 1, bytes);
 }
 
 /* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */

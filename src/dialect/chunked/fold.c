@@ -6,7 +6,9 @@
  *     - Only the newest mention of an item stays. So an item that was added again moves to the end:
  *       the older mention may already be gone when a repeated one would have to go for its sake.
  *     - A deletion goes when no older sublist adds the item. So one whose addition this round
- *       removes stays until the next round.
+ *       removes stays until the next round. Another proxy may be about to merge what an older
+ *       sublist held before that: so those that it may write are written first, as they are, and
+ *       its CAS fails.
  *     - An empty sublist, except for the newest, is removed by CAS; then its number is taken out of
  *       the index: by an append, or, between delimiters, by CAS at the end of the round.
  *     - Where nothing else is left to do, two neighbours that are short become one: the later of
@@ -35,6 +37,7 @@ struct plan {
     unsigned char **add_below; /* of each item of each fold: does an older sublist add it? */
     struct fold adds;          /* of the sublists before the current one */
     struct fold later;         /* what those behind it mention */
+    size_t forgets;            /* see chunked_work */
 };
 
 static void plan_init(struct plan *plan, const struct work *w)
@@ -97,6 +100,8 @@ static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay,
             chunked_append(list, &text, ENTRY_ADD, item->item);
         } else if (plan->add_below[i][at] || deletes_stay) {
             chunked_append(list, &text, ENTRY_DEL, item->item);
+        } else if (plan->forgets == 0) {
+            plan->forgets = i + 1;
         }
     }
     return text;
@@ -143,6 +148,7 @@ static void plan_texts(struct work *w)
         bool read_last = i > 0 && i + 1 == plan.count && !chunked_own(w)->checked_all;
         w->texts[i] = kept_text(&plan, i, read_last, w->op.list);
     }
+    chunked_own(w)->forgets = plan.forgets;
     plan_fini(&plan);
     if (is_at_rest(w)) {
         plan_merges(w);
@@ -156,7 +162,9 @@ static bool write_sublist(struct engine *e, struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
     struct block *text = w->texts[i - 1];
-    if (!slice_equal(part->value, block_text(text))) {
+    bool holds_back =
+        i < chunked_own(w)->forgets && chunked_may_be_merged(w->op.list, part->value.len);
+    if (holds_back || !slice_equal(part->value, block_text(text))) {
         part_write(e, &w->op, part, text, 0);
         return true;
     }
