@@ -26,19 +26,29 @@ void decoded_fini(struct decoded *c)
 
 /* ---- items between delimiters ---- */
 
+/* Passes over empty ones. False at the end. */
+static bool next_delimited(struct slice *rest, struct slice *item)
+{
+    *item = SLICE_NONE;
+    while (rest->len > 0 && item->len == 0) {
+        const char *end = memchr(rest->p, ',', rest->len);
+        *item = slice_take(rest, end == NULL ? rest->len : (size_t)(end - rest->p));
+        if (end != NULL) {
+            (void)slice_take(rest, 1);
+        }
+    }
+    return item->len > 0;
+}
+
 static void take_delimited(struct slice text, struct ids *out, struct decoded *c)
 {
-    while (text.len > 0) {
-        const char *end = memchr(text.p, ',', text.len);
-        struct slice item = slice_take(&text, end == NULL ? text.len : (size_t)(end - text.p));
-        uint16_t id = 0;
-        if (end != NULL) {
-            (void)slice_take(&text, 1);
-        }
-        if (item.len > 0 && !item_of_name(item, &id)) {
-            c->malformed = "an unknown item";
-        } else if (item.len > 0) {
+    struct slice item;
+    uint16_t id = 0;
+    while (next_delimited(&text, &item)) {
+        if (item_of_name(item, &id)) {
             ids_push(out, id);
+        } else {
+            c->malformed = "an unknown item";
         }
     }
 }
@@ -86,6 +96,10 @@ static void decode_tombstone(const struct format *f, struct slice value, struct 
 
 bool signed_take(const struct format *f, struct slice *rest, char *sign, struct slice *item)
 {
+    if (f->delimited) {
+        *sign = f->plus;
+        return next_delimited(rest, item);
+    }
     if (rest->len == 0) {
         return false;
     }
@@ -392,6 +406,20 @@ bool index_newest(const struct format *f, struct slice index, uint64_t *newest)
     }
     *newest = numbers.at[numbers.count - 1];
     return true;
+}
+
+bool index_next(const struct format *f, struct slice index, uint64_t *number)
+{
+    static struct numbers numbers;
+    uint32_t i = 0;
+    if (!take_index(f, index, &numbers)) {
+        return false;
+    }
+    while (i < numbers.count && numbers.at[i] < *number) {
+        i++;
+    }
+    *number = i < numbers.count ? numbers.at[i] : *number;
+    return i < numbers.count;
 }
 
 static void decode_sublists(const struct format *f, unsigned list, int64_t now_s, struct decoded *c)

@@ -9,15 +9,20 @@
 
 enum kind { ARRAY, OBJECT, WORD, NUMBER, FLAGGED, CONTROL, LONG, KINDS };
 
+static bool is_delimited(const struct sim_world *w)
+{
+    return w->p.dialect == DIALECT_SIMPLE || w->p.dialect == DIALECT_TOMBSTONE ||
+           w->p.dialect == DIALECT_PAIRED || w->p.delimited;
+}
+
 /* A value of the list's own format, but for what stands in place of its item. */
 static void put_own(const struct foreign_list *f, struct slice item, struct block **b)
 {
     const struct sim_world *w = f->world;
     const struct format *format = &w->format;
-    bool sign = w->p.dialect == DIALECT_SIGNED || w->p.dialect == DIALECT_SUBLISTS ||
-                f->part == FORMAT_A || f->part == FORMAT_B;
-    bool delimiter = w->p.dialect == DIALECT_SIMPLE || w->p.dialect == DIALECT_TOMBSTONE ||
-                     w->p.dialect == DIALECT_PAIRED;
+    bool delimiter = is_delimited(w);
+    bool sign = !delimiter && (w->p.dialect == DIALECT_SIGNED || w->p.dialect == DIALECT_SUBLISTS ||
+                               f->part == FORMAT_A || f->part == FORMAT_B);
     if (w->p.dialect == DIALECT_NATIVE) {
         block_append(b, "^1", 2);
     } else if (sign) {
@@ -65,13 +70,10 @@ struct block *foreign_value(struct foreign_list *f, uint32_t *flags)
     struct block *b = block_new(64);
     *flags = 0;
     memset(item, '9', sizeof item);
-    bool delimited = f->world->p.dialect == DIALECT_SIMPLE ||
-                     f->world->p.dialect == DIALECT_TOMBSTONE ||
-                     f->world->p.dialect == DIALECT_PAIRED;
     if (kind == NUMBER && f->part == FORMAT_SEQ) {
         kind = WORD;
     }
-    if ((kind == NUMBER || kind == WORD) && delimited) {
+    if ((kind == NUMBER || kind == WORD) && is_delimited(f->world)) {
         kind = OBJECT; /* a word is a list of one item there */
     }
     /* Where a slot holds the item alone, any text is one; where it holds numbers, most are of other

@@ -48,6 +48,7 @@ void format_init(struct format *f, const struct params *p, const struct cluster 
         .numbered = p->slot < FORMAT_SLOTS_NUMBERED,
         .timed = strstr(slot_templates[p->slot], "%t") != NULL,
         .blind = p->blind,
+        .delimited = p->delimited,
         .cluster = cluster,
     };
 }
@@ -76,6 +77,7 @@ void format_configure(const struct format *f, struct list_policy *policy)
     policy->counter_wraps = f->counter_wraps;
     snprintf(policy->slot, sizeof policy->slot, "%s", slot_templates[f->slot]);
     policy->changes = f->blind ? CHANGES_BLIND : CHANGES_EXACT;
+    policy->sublist_text = f->delimited ? TEXTS_DELIMITED : TEXTS_SIGNED;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         snprintf((char *)policy + fields[i].offset, CONFIG_NAME_MAX + 1, "%s",
                  f->names[fields[i].part]);

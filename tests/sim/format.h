@@ -37,6 +37,7 @@ struct format {
     bool numbered, timed; /* a ring's entries hold their numbers, and times */
     unsigned slot;        /* the template of a ring's entries */
     bool blind;           /* proxies change counted items without a look */
+    bool delimited;       /* sublists, and the index, have delimiters in place of signs */
     const struct cluster *cluster;
 };
 
@@ -90,10 +91,12 @@ bool entry_take_time(const struct format *format, struct slice *shown);
 /* Writes an entry; returns its length. */
 size_t entry_make(const struct format *format, uint64_t number, struct slice item, int64_t now_s,
                   char *out, size_t cap);
-/* Logs with signs: "+item-item". */
+/* Logs with signs: "+item-item". With delimiters: as if each item were added. */
 bool signed_take(const struct format *format, struct slice *rest, char *sign, struct slice *item);
-/* An index "+0+1": false when it names no sublist; else the largest that it names. */
+/* An index "+0+1", or "0,1,": false when it names no sublist; else the largest that it names. */
 bool index_newest(const struct format *format, struct slice index, uint64_t *newest);
+/* The smallest from *number on. False: there is none. */
+bool index_next(const struct format *format, struct slice index, uint64_t *number);
 
 const char *dialect_name(enum list_dialect dialect);
 /* False: there is none of that name. */

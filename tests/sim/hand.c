@@ -126,6 +126,22 @@ static struct block *with_signs(const struct hand *h)
     return b;
 }
 
+/* The call's additions as the list's logs have them. */
+static struct block *additions(struct hand *h, bool begins)
+{
+    return h->world->format.delimited ? delimited(h, begins, false) : with_signs(h);
+}
+
+static bool is_named(const struct hand *h, struct slice item)
+{
+    for (size_t i = 0; i < h->call->call.item_count; i++) {
+        if (slice_equal(item, h->call->items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What was read, without the call's items. */
 static struct block *without_items(struct hand *h)
 {
@@ -135,14 +151,10 @@ static struct block *without_items(struct hand *h)
     while (rest.len > 0) {
         const char *end = memchr(rest.p, ',', rest.len);
         struct slice item = slice_take(&rest, end == NULL ? rest.len : (size_t)(end - rest.p));
-        bool goes = item.len == 0;
         if (end != NULL) {
             (void)slice_take(&rest, 1);
         }
-        for (size_t i = 0; i < h->call->call.item_count; i++) {
-            goes = goes || slice_equal(item, h->call->items[i]);
-        }
-        if (!goes) {
+        if (item.len > 0 && !is_named(h, item)) {
             block_append(&b, item.p, item.len);
             put(&b, ',');
         }
@@ -246,8 +258,13 @@ static enum outcome append_to_newest(struct hand *h)
     }
     if (h->step == 5) {
         struct block *index = block_new(2);
-        put(&index, f->plus);
+        if (!f->delimited) {
+            put(&index, f->plus);
+        }
         put(&index, '0');
+        if (f->delimited && !leaves_open(h)) {
+            put(&index, ',');
+        }
         status = ask(h, BE_ADD, FORMAT_KEY, 0, index, true, NULL);
         block_unref(&index);
         h->call->abandoned = status != BE_STORED;
@@ -265,8 +282,8 @@ static enum outcome append_to_newest(struct hand *h)
         h->call->abandoned = !same;
         return same ? HAND_DONE : HAND_GOES_ON;
     }
-    struct block *items = with_signs(h);
     bool adds = h->step == 2 || h->step == 3;
+    struct block *items = additions(h, adds);
     status = ask(h, adds ? BE_ADD : BE_APPEND, FORMAT_SUBLIST, h->found, items, true, NULL);
     block_unref(&items);
     if (status == BE_STORED) {
@@ -278,6 +295,44 @@ static enum outcome append_to_newest(struct hand *h)
     /* There, but not in an index: 3, then 4. In it, but not there: looked at again first. */
     h->step = h->step == 3 ? 4 : h->step == 1 && h->tries > 4 ? 2 : 0;
     return status == BE_NOT_STORED ? HAND_GOES_ON : HAND_FAILED;
+}
+
+/* Does what was read hold one of the call's items? */
+static bool holds_items(const struct hand *h)
+{
+    struct slice item, rest = value_of(h);
+    bool holds = false;
+    char sign;
+    while (signed_take(&h->world->format, &rest, &sign, &item)) {
+        holds = holds || is_named(h, item);
+    }
+    return holds;
+}
+
+/* Takes the items out of each sublist that holds them, oldest first. */
+static enum outcome delete_from_sublists(struct hand *h)
+{
+    if (h->step == 0) {
+        h->step = 1;
+        bool more = look(h, FORMAT_KEY, 0) == BE_HIT &&
+                    index_next(&h->world->format, value_of(h), &h->found);
+        h->call->abandoned = more && h->call->abandoned;
+        return more ? HAND_GOES_ON : HAND_DONE;
+    }
+    if (h->step == 1) {
+        bool holds = look(h, FORMAT_SUBLIST, h->found) == BE_HIT && holds_items(h);
+        h->step = holds ? 2 : 0;
+        h->found += !holds;
+        h->tries = holds ? h->tries : 0;
+        return HAND_GOES_ON;
+    }
+    struct block *less = without_items(h);
+    enum be_status status = ask(h, BE_CAS, FORMAT_SUBLIST, h->found, less, true, NULL);
+    block_unref(&less);
+    h->step = 1;
+    h->call->abandoned = h->call->abandoned || status == BE_STORED; /* until all is done */
+    return status == BE_STORED || status == BE_EXISTS || status == BE_NOT_FOUND ? HAND_GOES_ON
+                                                                                : HAND_FAILED;
 }
 
 /* The counter of a ring, by a number of laps. */
@@ -362,7 +417,7 @@ static enum outcome act(struct hand *h)
         return append(h, 0, BE_APPEND, adds ? FORMAT_ADDS : FORMAT_DELETES, 0,
                       delimited(h, false, false), delimited(h, true, false));
     case DIALECT_SUBLISTS:
-        return append_to_newest(h);
+        return adds || !h->world->format.delimited ? append_to_newest(h) : delete_from_sublists(h);
     case DIALECT_RING:
         return enter(h);
     default:
@@ -400,8 +455,16 @@ static void begin(struct hand *h)
     w->all_calls = call;
     h->call = call;
     h->step = h->tries = 0;
+    h->found = 0;
     oracle_submitted(&w->oracle, call, world_now(&w->base).wall_s);
     trace_call(w, call);
+}
+
+/* Has it written to a sublist that no index may name? Who names it later makes the change count,
+ * also behind an ldrop that has found no list. */
+static bool left_unnamed(const struct hand *h)
+{
+    return h->world->p.dialect == DIALECT_SUBLISTS && (h->step == 5 || h->step == 6);
 }
 
 static void end(struct hand *h, enum outcome outcome)
@@ -409,7 +472,8 @@ static void end(struct hand *h, enum outcome outcome)
     struct sim_world *w = h->world;
     struct sim_call *call = h->call;
     call->done = true;
-    call->settled_us = 0; /* it waits for each answer */
+    /* It waits for each answer. */
+    call->settled_us = call->abandoned && left_unnamed(h) ? UINT64_MAX : 0;
     if (outcome == HAND_FAILED && !call->abandoned) {
         call->call.status = LIST_SERVER_ERROR;
         snprintf(call->call.error, sizeof call->call.error, "by hand, nothing done");

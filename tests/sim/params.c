@@ -175,12 +175,20 @@ static void mix_dialect(struct params *p, struct rng *rng)
                  p->hands == 0;
 }
 
+/* By an own draw. */
+static void mix_texts(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 472882027);
+    p->delimited = p->dialect == DIALECT_SUBLISTS && rng_below(&rng, 3) == 0;
+}
+
 /* By an own draw, so that all other seeds stay as they were. */
 static void mix_hands(struct params *p)
 {
     struct rng rng;
     bool delimited = p->dialect == DIALECT_SIMPLE || p->dialect == DIALECT_TOMBSTONE ||
-                     p->dialect == DIALECT_PAIRED;
+                     p->dialect == DIALECT_PAIRED || p->delimited;
     rng_init_seed(&rng, p->seed * 49979687 + p->dialect);
     p->unclosed = delimited && rng_below(&rng, 2) == 0;
     /* They have to meet each other's steps. */
@@ -382,6 +390,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     if (dialect != DIALECT_NATIVE) {
         mix_dialect(p, &rng);
     }
+    mix_texts(p);
     mix_hands(p);
     mix_foreign(p);
     mix_lives(p);
@@ -475,6 +484,7 @@ static const struct param table[] = {
     PARAM(slot, FORMAT_SLOTS - 1),
     PARAM(counter_wraps, 1),
     PARAM(blind, 1),
+    PARAM(delimited, 1),
     PARAM(strict, 1),
     FAULT("evictions", FAULT_EVICTION),
     FAULT("expiries", FAULT_EXPIRY),

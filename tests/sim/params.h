@@ -108,8 +108,9 @@ struct params {
     uint32_t capacity;       /* of a ring */
     unsigned slot;           /* of a ring: which template */
     bool counter_wraps;
-    bool blind;  /* tombstone, paired: changes = blind */
-    bool strict; /* deleted items must not come back, though the dialect may let them */
+    bool blind;     /* tombstone, paired: changes = blind */
+    bool delimited; /* sublists: sublist_text = delimited */
+    bool strict;    /* deleted items must not come back, though the dialect may let them */
     /* What is left out, counted from 1: to find out what matters for a violation. */
     struct ranges without_calls, without_faults;
 };
