@@ -2,6 +2,7 @@
 """The node's side of SCRAM (RFC 5802, RFC 7677) and PLAIN."""
 
 import base64
+import functools
 import hashlib
 import hmac
 import os
@@ -12,6 +13,11 @@ CONTINUE, REFUSED = 0x21, 0x20
 
 def _attributes(message):
     return dict(part.split("=", 1) for part in message.split(",") if "=" in part)
+
+
+@functools.lru_cache(maxsize=64)
+def _salted(hash_, password, salt, iterations):
+    return hashlib.pbkdf2_hmac(hash_, password, salt, iterations)
 
 
 class Login:
@@ -37,7 +43,9 @@ class Login:
         said = _attributes(self.first)
         self.name = said["n"].replace("=2C", ",").replace("=3D", "=")
         self.nonce = said["r"] + base64.b64encode(os.urandom(15)).decode()
-        self.salt = os.urandom(16)
+        # It is kept with the password, and all nodes have the same.
+        kept_with = f"{self.hash} {self.user} {self.password}"
+        self.salt = hashlib.sha256(kept_with.encode()).digest()[:16]
         salt = base64.b64encode(self.salt).decode()
         self.challenge = f"r={self.nonce},s={salt},i={self.iterations}"
         return CONTINUE, self.challenge.encode()
@@ -45,7 +53,7 @@ class Login:
     def step(self, message):
         final, _, proof = message.decode().rpartition(",p=")
         password = os.urandom(8) if self.lies else self.password.encode()
-        salted = hashlib.pbkdf2_hmac(self.hash, password, self.salt, self.iterations)
+        salted = _salted(self.hash, password, self.salt, self.iterations)
         said = f"{self.first},{self.challenge},{final}"
         client_key = self._hmac(salted, "Client Key")
         stored_key = hashlib.new(self.hash, client_key).digest()
