@@ -91,7 +91,7 @@ JOBS      := -j$(shell nproc 2>/dev/null || echo 2)
 # Sanitizer reports must end the program with a code that nothing else uses.
 export ASAN_OPTIONS  ?= exitcode=66:detect_leaks=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
-export TSAN_OPTIONS  ?= exitcode=66:halt_on_error=1
+export TSAN_OPTIONS  ?= exitcode=66:halt_on_error=1:atexit_sleep_ms=50
 # The thread sanitizer of older compilers does not survive large address randomisation.
 RUNNER := $(if $(findstring thread,$(SAN)),$(shell setarch -R true 2>/dev/null && echo setarch -R))
 

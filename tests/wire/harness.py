@@ -331,7 +331,7 @@ class Daemon:
         self.env = {**os.environ, **(env or {})}
         self.env.setdefault("ASAN_OPTIONS", "exitcode=66:detect_leaks=1")
         self.env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
-        self.env.setdefault("TSAN_OPTIONS", "exitcode=66:halt_on_error=1")
+        self.env.setdefault("TSAN_OPTIONS", "exitcode=66:halt_on_error=1:atexit_sleep_ms=50")
         self.port = free_port()
         listen = f"{HOST}:{self.port}"
         self.sections = {"proxy": {"listen": listen, "threads": 2, "allow_flush_all": True}}
