@@ -265,8 +265,7 @@ static struct sim_call *submit(struct asker *a, struct foreign_list *f, enum lis
     of->last_call = call->number;
     call->asked = ++w->foreign.moment;
     call->slot_counted = f->part == FORMAT_SLOT && counts_slot(f);
-    call->next = w->all_calls;
-    w->all_calls = call;
+    sim_add_call(w, call);
     w->calls_pending++;
     trace_call(w, call);
     call_set_deadline(w, call);

@@ -451,8 +451,7 @@ static void begin(struct hand *h)
         free(call);
         return;
     }
-    call->next = w->all_calls;
-    w->all_calls = call;
+    sim_add_call(w, call);
     h->call = call;
     h->step = h->tries = 0;
     h->found = 0;

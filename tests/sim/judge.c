@@ -250,6 +250,7 @@ static bool matches_by_item(const struct oracle *o, const struct sim_call *call,
 {
     enum { WITH = 1, WITHOUT = 2 };
     static uint8_t seen[ITEMS_MAX];
+    static bool in[ITEMS_MAX];
     const struct list_call *c = &call->call;
     uint64_t least = 0, most = 0;
     bool good = true;
@@ -257,9 +258,13 @@ static bool matches_by_item(const struct oracle *o, const struct sim_call *call,
         seen[id] = o->list[call->list].deleted_at[id] >= call->asked ? WITHOUT : 0;
     }
     for (uint32_t v = from; v <= call->done_version; v++) {
+        const struct ids *items = &o->list[call->list].versions[v].items;
+        memset(in, 0, sizeof in);
+        for (uint32_t i = 0; i < items->count; i++) {
+            in[items->ids[i]] = true;
+        }
         for (unsigned id = 0; id < ITEMS_MAX; id++) {
-            bool in = ids_has(&o->list[call->list].versions[v].items, (uint16_t)id);
-            seen[id] |= in ? WITH : WITHOUT;
+            seen[id] |= in[id] ? WITH : WITHOUT;
         }
     }
     for (unsigned id = 0; id < ITEMS_MAX; id++) {
@@ -267,8 +272,8 @@ static bool matches_by_item(const struct oracle *o, const struct sim_call *call,
         for (size_t i = 0; c->verb == LIST_HAS && i < c->item_count; i++) {
             asked = asked || call->ids[i] == id;
         }
-        bool in = ids_has(&call->answer, (uint16_t)id);
-        good = good && (!in || (seen[id] & WITH)) && (in || !asked || (seen[id] & WITHOUT));
+        bool told = ids_has(&call->answer, (uint16_t)id);
+        good = good && (!told || (seen[id] & WITH)) && (told || !asked || (seen[id] & WITHOUT));
         least += seen[id] == WITH;
         most += (seen[id] & WITH) != 0;
     }

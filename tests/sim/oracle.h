@@ -76,7 +76,7 @@ struct sim_call {
     TAILQ_ENTRY(sim_call) under_way;
 
     TAILQ_ENTRY(sim_call) link;
-    struct sim_call *next;
+    struct sim_call *next, *next_unsettled;
 };
 
 /* What a request to a head is meant to do, found out when it was sent. */

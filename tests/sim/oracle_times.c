@@ -48,9 +48,9 @@ bool oracle_same(const struct oracle *o, const struct ids *stored, const struct 
 {
     struct ids kept[2] = {{0}, {0}};
     bool same = true;
-    for (uint32_t i = 0; i < stored->count && same; i++) {
-        same =
-            ids_has(must, stored->ids[i]) && ids_until(must, stored->ids[i]) == stored->untils[i];
+    for (uint32_t i = 0, at = 0; i < stored->count && same; i++, at++) {
+        at = ids_find(must, stored->ids[i], at);
+        same = at < must->count && must->untils[at] == stored->untils[i];
     }
     ids_copy_at(&kept[0], stored, oracle_over_s(o, now_s));
     ids_copy_at(&kept[1], must, oracle_over_s(o, now_s));

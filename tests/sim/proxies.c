@@ -224,12 +224,26 @@ void message_arrives_late(struct sim_world *w, const struct message *m, uint64_t
         p->last_arrival_us = at_us;
     }
     /* It may be of a call that has ended by now. */
-    for (struct sim_call *call = w->all_calls; call != NULL; call = call->next) {
+    struct sim_call *call, **place = &w->unsettled_calls;
+    while ((call = *place) != NULL) {
+        if (call->settled_us < w->base.now_us && (call->done || call->abandoned)) {
+            *place = call->next_unsettled;
+            continue;
+        }
         if (call->proxy == p->number && call->settled_us >= w->base.now_us &&
             call->settled_us < at_us) {
             call->settled_us = at_us;
         }
+        place = &call->next_unsettled;
     }
+}
+
+void sim_add_call(struct sim_world *w, struct sim_call *call)
+{
+    call->next = w->all_calls;
+    w->all_calls = call;
+    call->next_unsettled = w->unsettled_calls;
+    w->unsettled_calls = call;
 }
 
 /* Does it wait for a server that is stalled, or behind what does? */
@@ -476,8 +490,7 @@ void sim_proxy_submit(struct sim_proxy *p, struct sim_call *call)
     struct sim_world *w = p->world;
     w->calls_pending++;
     p->clients[call->session % CLIENTS_MAX].pending++;
-    call->next = w->all_calls;
-    w->all_calls = call;
+    sim_add_call(w, call);
     oracle_submitted(&w->oracle, call, world_now(&w->base).wall_s);
     trace_call(w, call);
     (void)client_takes(&p->clients[call->session % CLIENTS_MAX], 0);

@@ -134,7 +134,8 @@ struct sim_world {
     bool quiet;        /* no more calls and faults */
     uint64_t quiet_us; /* since when */
     struct sim_call *all_calls;
-    struct metrics metrics; /* of crashed engines, added up */
+    struct sim_call *unsettled_calls; /* with some that have been settled meanwhile */
+    struct metrics metrics;           /* of crashed engines, added up */
 };
 
 /* The world's time as that proxy's clocks have it. */
@@ -219,6 +220,7 @@ void sim_proxy_turn(struct sim_proxy *proxy);
 /* Has that done at that moment. */
 void proxy_wake_at(struct sim_proxy *proxy, uint64_t at_us);
 void sim_proxy_submit(struct sim_proxy *proxy, struct sim_call *call);
+void sim_add_call(struct sim_world *w, struct sim_call *call);
 void message_send(struct sim_world *w, struct message *m);
 /* The server carries it out. */
 void message_execute(struct sim_world *w, struct message *m);

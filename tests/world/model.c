@@ -34,11 +34,8 @@ void ids_push_timed(struct ids *items, uint16_t id, uint32_t until_s)
 
 uint32_t ids_until(const struct ids *items, uint16_t id)
 {
-    uint32_t until_s = 0;
-    for (uint32_t i = 0; i < items->count; i++) {
-        until_s = items->ids[i] == id ? items->untils[i] : until_s;
-    }
-    return until_s;
+    uint32_t at = ids_find(items, id, 0);
+    return at < items->count ? items->untils[at] : 0;
 }
 
 void ids_copy_at(struct ids *to, const struct ids *from, int64_t now_s)
@@ -66,14 +63,24 @@ bool ids_equal(const struct ids *a, const struct ids *b)
                               memcmp(a->untils, b->untils, a->count * sizeof *a->untils) == 0));
 }
 
-bool ids_has(const struct ids *items, uint16_t id)
+uint32_t ids_find(const struct ids *items, uint16_t id, uint32_t from)
 {
-    for (uint32_t i = 0; i < items->count; i++) {
+    for (uint32_t i = from; i < items->count; i++) {
         if (items->ids[i] == id) {
-            return true;
+            return i;
         }
     }
-    return false;
+    for (uint32_t i = 0; i < from && i < items->count; i++) {
+        if (items->ids[i] == id) {
+            return i;
+        }
+    }
+    return items->count;
+}
+
+bool ids_has(const struct ids *items, uint16_t id)
+{
+    return ids_find(items, id, 0) < items->count;
 }
 
 void ids_clear(struct ids *items)

@@ -25,6 +25,8 @@ void ids_fini(struct ids *items);
 void ids_copy(struct ids *to, const struct ids *from);
 bool ids_equal(const struct ids *a, const struct ids *b);
 bool ids_has(const struct ids *items, uint16_t id);
+/* Where it is; it is looked for from that place on, and then before it. items->count: nowhere. */
+uint32_t ids_find(const struct ids *items, uint16_t id, uint32_t from);
 void ids_clear(struct ids *items);
 /* Puts it at the end, whatever is there already. */
 void ids_push(struct ids *items, uint16_t id);
