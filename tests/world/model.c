@@ -165,8 +165,8 @@ struct store *cluster_store(const struct cluster *cluster, struct slice placemen
 
 /* Replaying entries: an item's place is the step at which it was added. */
 struct replay {
-    uint32_t place[ITEMS_MAX]; /* step + 1, 0 = absent */
-    uint32_t until[ITEMS_MAX];
+    uint32_t place[ITEMS_MAX];   /* step + 1, 0 = absent */
+    uint32_t until[ITEMS_MAX];   /* of those that have a place */
     const struct ref_head *head; /* of runs: it says when their items are over; else NULL */
     uint16_t *steps;
     uint32_t step_count, step_cap;
@@ -176,6 +176,22 @@ struct replay {
     uint64_t live;
     uint32_t oldest; /* no step before it counts */
 };
+
+static void forget_places(struct replay *r)
+{
+    for (uint32_t i = 0; i < r->step_count; i++) {
+        r->place[r->steps[i]] = 0;
+    }
+}
+
+static void replay_begin(struct replay *r, struct stored *out)
+{
+    forget_places(r);
+    r->head = NULL;
+    r->step_count = r->oldest = 0;
+    r->live = r->max = 0;
+    r->out = out;
+}
 
 static void drop_oldest(struct replay *r)
 {
@@ -203,8 +219,7 @@ static bool replay_op(struct replay *r, char op, uint64_t until, struct slice by
 {
     uint16_t id = 0;
     if (op == '!') {
-        memset(r->place, 0, sizeof r->place);
-        memset(r->until, 0, sizeof r->until);
+        forget_places(r);
         r->live = 0;
         r->out->cleared = true;
         return bytes.len == 0;
@@ -428,12 +443,7 @@ void model_lay_log(const struct cluster *cluster, struct slice list_key, int64_t
     struct stored out = {0};
     struct ref_head head;
     CHECK(item != NULL && ref_head_read(&head, item_value(item)));
-    memset(replay.place, 0, sizeof replay.place);
-    memset(replay.until, 0, sizeof replay.until);
-    replay.head = NULL;
-    replay.step_count = replay.oldest = 0;
-    replay.live = replay.max = 0;
-    replay.out = &out;
+    replay_begin(&replay, &out);
     for (uint32_t i = 0; i < items->count; i++) {
         add_at_end(&replay, items->ids[i], items->untils[i]);
     }
@@ -452,12 +462,7 @@ void model_decode(const struct cluster *cluster, struct slice list_key, int64_t 
     if (head == NULL) {
         return;
     }
-    memset(replay.place, 0, sizeof replay.place);
-    memset(replay.until, 0, sizeof replay.until);
-    replay.head = NULL;
-    replay.step_count = replay.oldest = 0;
-    replay.live = replay.max = 0;
-    replay.out = out;
+    replay_begin(&replay, out);
     out->malformed = !replay_head(&replay, cluster, list_key, item_value(head), now_s);
     take_items(&replay, items);
 }
