@@ -537,6 +537,29 @@ static void test_a_look_is_not_proved_by_one_beside_it(void **state)
     assert_null(engine_take_done(t->rig.engine));
 }
 
+/* The second log seems to have been emptied since the first took it in, and to hold late entries.
+ * It may have been read before that, and these be the old ones. */
+static void test_what_came_to_an_emptied_log_is_looked_at_twice(void **state)
+{
+    struct test *t = *state;
+    struct be_request *look[3];
+    const char *const values[] = {
+        "+@0:0000000000000001-@0:0000000000000001+one+@99:0000000000000002-@99:0000000000000002",
+        "+late", "key.a"};
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_FLIP;
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    for (unsigned number = 1; number <= 3; number++) {
+        assert_null(engine_take_done(t->rig.engine));
+        take_look(t, look);
+        for (size_t i = 0; i < 3; i++) {
+            rig_answer(&t->rig, look[i], BE_HIT, values[i], -1);
+        }
+        (void)engine_run(t->rig.engine, t->rig.now);
+    }
+    expect_done(t, call, LIST_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +597,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_deletion_tries_for_as_long_as_its_client_waits,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_look_is_not_proved_by_one_beside_it, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_came_to_an_emptied_log_is_looked_at_twice, setup,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,7 @@ static bool wants_pointer(const struct work *w)
 /* How many looks in a row must find the same before it is believed. The parts are read one by one:
  * an active log that holds nothing may have been read before it was written, and the other one
  * after it was emptied or removed. Two logs without notes about each other may have been read while
- * a proxy wrote them. */
+ * a proxy wrote them. What seems to have come to an emptied log may be what it held before. */
 static unsigned looks_needed(const struct work *w)
 {
     bool flip = two_logs_have_pointer(w->op.list);
@@ -286,7 +286,8 @@ static unsigned looks_needed(const struct work *w)
     if (!holds && (!flip || !wants_pointer(w) || two_logs_own(w)->state == TWO_LOGS_UNKNOWN)) {
         return 3;
     }
-    bool unsure = two_logs_own(w)->state == TWO_LOGS_UNKNOWN ||
+    bool all_late = two_logs_own(w)->state == TWO_LOGS_DRAINING && two_logs_own(w)->taken == 0;
+    bool unsure = two_logs_own(w)->state == TWO_LOGS_UNKNOWN || all_late ||
                   two_logs_closed(w, two_logs_own(w)->active) ||
                   (two_logs_own(w)->state == TWO_LOGS_REST &&
                    two_logs_list(w->op.list)->active != two_logs_own(w)->active + 1);
