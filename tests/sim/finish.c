@@ -21,7 +21,7 @@ static bool is_left_to_sweep(struct sim_world *w, struct slice list, struct slic
     const unsigned *faults = w->p.faults;
     unsigned fatal = faults[FAULT_SHORTAGE] + faults[FAULT_STALL] + faults[FAULT_FAILOVER] +
                      faults[FAULT_MOVE] + faults[FAULT_LOSS] + faults[FAULT_CRASH];
-    return fatal > 0 && model_removed_head_names(&w->base.cluster, list, key);
+    return fatal > 0 && w->p.refuse && model_removed_head_names(&w->base.cluster, list, key);
 }
 
 static void check_named(void *arg, const struct item *item)

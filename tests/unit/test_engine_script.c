@@ -161,6 +161,25 @@ static void test_flip_that_meets_another_list_withdraws(void **state)
     script_expect_done(s, LIST_OK);
 }
 
+/* The list was dropped before the announcement came, and another client has the lease to fill it:
+ * no run is written for a list that is missing. */
+static void test_flip_that_meets_a_lease_withdraws(void **state)
+{
+    struct script *s = *state;
+    char head[160];
+    s->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
+    s->rig.config->lists[0].log_limit_bytes = 32;
+    script_submit(s, LIST_COMPACT, NULL, 0);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1\n+1:a+1:b+1:c+1:d+1:e+1:f+1:g+1:h+1:i+1:j");
+    struct be_request *append = rig_take(&s->rig, BE_APPEND, "k#");
+    snprintf(head, sizeof head, "^1 ?7.1700000100\n%.*s", SLICE_ARGS(append->value));
+    answer(s, append, BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, head);
+    script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
+    script_expect(s, BE_GET, "k#", BE_HIT, "^1 ?7.1700000100\n");
+    script_expect_done(s, LIST_MISSING);
+}
+
 /* A run is announced, but what stands in the head then cannot be read: the announcement is taken
  * back at once, by an append. It would take room in the log until its grace is over. */
 static void test_announcement_is_withdrawn_when_the_head_cannot_be_read(void **state)
@@ -535,6 +554,7 @@ int main(void)
         script_test(test_drop_that_was_overtaken_found_nothing),
         script_test(test_drop_under_refuse_is_one_step),
         script_test(test_create_does_not_guess_when_memory_is_short),
+        script_test(test_flip_that_meets_a_lease_withdraws),
         script_test(test_announcement_is_withdrawn_when_the_head_cannot_be_read),
         script_test(test_read_does_not_guess_when_memory_is_short),
         script_test(test_names_are_burnt_without_taking_away_what_is_burnt),

@@ -132,6 +132,7 @@ static const struct plan_case cases[] = {
     {"^1 ?7.1010\n+1:a" YOUNG, COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
     {"^1 ?7.1010 -" NAME_A ".1\n", COMPACT_DROP, true, PLAN_REMOVE, 0, 0},
     {"^1 ?7.1010\n", COMPACT_TIDY, true, PLAN_NOTHING, 0, 0},
+    {"^1\n", COMPACT_TIDY, true, PLAN_NOTHING, 0, 0}, /* made since, by another client */
     {"^1 ?7.1010\n" YOUNG, COMPACT_TIDY, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1010\n", COMPACT_HEAL, true, PLAN_NOTHING, 0, 0},
     {"^1 ?7.1000\n+1:a", COMPACT_AUTO, true, PLAN_REMOVE, 0, 0},
