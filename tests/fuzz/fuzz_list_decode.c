@@ -291,8 +291,8 @@ static void check_plans(const struct head *head, const struct ref_head *ref, int
                             goal >= COMPACT_CLEAR ? run : NULL, now_s, now_s - CLOCK_SKEW_S, false);
             CHECK(plan.kind != PLAN_MERGE ||
                   (plan.count >= 1 && plan.first + plan.count <= head->run_count));
-            bool names_nothing = ref->runs.count == 0 && ref->garbage.count == 0 &&
-                                 ref->announcements.count == 0;
+            bool names_nothing =
+                ref->runs.count == 0 && ref->garbage.count == 0 && ref->announcements.count == 0;
             bool drops = policies[p].on_missing == ON_MISSING_REFUSE &&
                          (goal == COMPACT_DROP || goal == COMPACT_CLEAR);
             CHECK(plan.kind != PLAN_REMOVE || names_nothing || drops);
