@@ -241,16 +241,21 @@ static void serve(struct sim_world *w, struct message *m)
     events_plan(&w->events, at_us, EVENT_SERVED, m, 0);
 }
 
+bool nodes_waits(struct sim_world *w, struct message *m)
+{
+    struct service *s = service_of(&w->nodes, m);
+    if (m->is_served || s == NULL || s->at_work == NULL) {
+        return false;
+    }
+    TAILQ_INSERT_TAIL(&s->waiting, m, queued);
+    return true;
+}
+
 bool nodes_arrive(struct sim_world *w, struct message *m)
 {
     struct nodes *n = &w->nodes;
-    struct service *s = service_of(n, m);
     if (m->is_served) {
         return false;
-    }
-    if (s != NULL && s->at_work != NULL) {
-        TAILQ_INSERT_TAIL(&s->waiting, m, queued);
-        return true;
     }
     if (is_refused(w, m)) {
         trace(&w->base, "p%u s%u refuses %.*s for now", m->proxy->number, m->flight.server,

@@ -55,7 +55,9 @@ bool nodes_keep(struct sim_world *w, struct message *m);
 /* EVENT_RELEASE: what is held of a vBucket may go out. which: as in its event. */
 void nodes_release(struct sim_proxy *p, uint64_t which);
 
-/* A request has arrived. Returns whether it waits, or is refused for now: m->refused. */
+/* A request has arrived. Returns whether it waits for another one of its connection. */
+bool nodes_waits(struct sim_world *w, struct message *m);
+/* It has its turn. Returns whether it takes its time; m->refused: it is refused for now. */
 bool nodes_arrive(struct sim_world *w, struct message *m);
 /* EVENT_SERVED: what it was waiting for is over. */
 void nodes_served(struct sim_world *w, struct message *m);

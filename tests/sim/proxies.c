@@ -265,6 +265,10 @@ void message_arrive(struct sim_world *w, struct message *m)
 {
     struct store *store = &w->base.stores[m->flight.server];
     struct connection *c = &m->proxy->connections[m->flight.server];
+    /* Also where the node stalls: what is at work is ahead of it. */
+    if (w->p.couchbase != COUCHBASE_NOT && nodes_waits(w, m)) {
+        return;
+    }
     if (held_up(w, m)) {
         return;
     }
