@@ -237,7 +237,7 @@ def test_tries_are_bounded_and_pauses_grow(start_daemon, start_fake, dialect, va
     daemon = start_daemon([start_fake(behave)], config=settings(dialect, compact_chance=0))
     with daemon.conn() as conn:
         first, last = [], []
-        for round_number in range(1, 3 if dialect in ONE_ITEM else 5):
+        for round_number in range(1, 5):
             behave.times.clear()
             line = conn.cmd(request_text)
             assert line.startswith(b"SERVER_ERROR busy"), line
