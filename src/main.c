@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "config/config.h"
 #include "config/options.h"
 #include "embedded/embedded.h"
@@ -28,10 +29,6 @@
 #include "proxy/listen/listen_set.h"
 #include "proxy/preview.h"
 #include "proxy/proxy.h"
-
-#ifndef MCLISTD_VERSION
-#define MCLISTD_VERSION "unknown"
-#endif
 
 /* How long the end of the daemon waits for a log that is not read. */
 #define LOG_FLUSH_MS 1000

@@ -7,10 +7,7 @@
 
 #include "base/log.h"
 #include "base/slice.h"
-
-#ifndef MCLISTD_VERSION
-#define MCLISTD_VERSION "unknown"
-#endif
+#include "base/version.h"
 
 static const char help_text[] =
     "usage: mclistd [options]\n"

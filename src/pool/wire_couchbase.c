@@ -13,6 +13,7 @@
  */
 #include <stdio.h>
 
+#include "base/version.h"
 #include "pool/wire.h"
 #include "proto/server/binary.h"
 #include "proto/server/cluster_map.h"

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/version.h"
 #include "pool/wire.h"
 #include "proto/server/ascii_classic.h"
 #include "proto/server/ascii_format.h"
@@ -80,8 +81,8 @@ static enum handshake_result take_version(struct handshake *hs, struct slice lin
     }
     (void)slice_take(&version, 8);
     ascii_line_text(version, hs->version, sizeof hs->version);
-    /* As PROXY_VERSION. It may be this proxy itself, whose requests would go round in a circle. */
-    if (strstr(hs->version, "-mclistd-") != NULL) {
+    /* It may be this proxy itself, whose requests would go round in a circle. */
+    if (strstr(hs->version, PROXY_MARK) != NULL) {
         snprintf(error, HANDSHAKE_ERROR_MAX, "a proxy answers there, mclistd, and no memcached");
         return HANDSHAKE_REFUSED;
     }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/version.h"
 #include "proxy/bridge/bridge.h"
 #include "proxy/lists/request.h"
 #include "proxy/plain/forward.h"

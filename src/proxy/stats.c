@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/version.h"
 #include "list/core/cache.h"
 #include "list/core/run_index.h"
 #include "list/core/metrics.h"

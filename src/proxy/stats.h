@@ -8,12 +8,6 @@
 #include "base/chain.h"
 #include "base/slice.h"
 
-/* As `version` answers it. libmemcached rejects a major number below 1 and takes a suffix. */
-#ifndef MCLISTD_VERSION
-#define MCLISTD_VERSION "0"
-#endif
-#define PROXY_VERSION "1.6.0-mclistd-" MCLISTD_VERSION
-
 struct worker;
 
 /* Appends the whole answer of `stats ARGS` (empty: the counters) to out. Returns an empty slice, or

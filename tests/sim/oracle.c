@@ -323,7 +323,7 @@ static void expect(struct oracle *o, unsigned list, const struct purpose *purpos
         }
         note_clear(o, purpose, items);
         ids_clear(items);
-        *exists = before->exists && !o->drops_absent;
+        *exists = before->exists && !o->refuse;
         leases_forget(o, list);
     } else if (request->verb == BE_CAS_DELETE) {
         expect_removal(o, list, purpose, before->exists, now_s, items);

@@ -175,7 +175,6 @@ struct oracle {
     bool miss_damaged; /* on_damaged = miss */
     bool may_lose;     /* evictions or restarts happen */
     bool may_expire;   /* lists expire */
-    bool drops_absent; /* a list that is cleared is missing from then on */
     bool wrong_clocks; /* of proxies; else they differ by so much at most */
     int64_t clock_skew_s;
     uint64_t log_hard_limit, item_size_max; /* the least of any proxy, of any server */

@@ -331,7 +331,6 @@ static void sim_init(struct sim_world *w, const struct params *params)
     w->oracle.miss_damaged = params->miss_damaged;
     w->oracle.may_lose = sim_loses(w);
     w->oracle.may_expire = lives_end(params);
-    w->oracle.drops_absent = params->refuse;
     w->oracle.wrong_clocks = params->wrong_clocks;
     w->oracle.clock_skew_s = (int64_t)params->clock_skew_s;
     if (params->purges) {

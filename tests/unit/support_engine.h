@@ -42,7 +42,9 @@ void script_submit(struct script *s, enum list_verb verb, const struct slice *it
 /* rig_take and rig_answer, for an item without expiry. */
 void script_expect(struct script *s, enum be_verb verb, const char *key, enum be_status status,
                    const char *value);
-/* The engine must send nothing more: the call is done, and has ended so. */
+/* The call is done, and has ended so; the engine may go on behind it. */
+void script_expect_answer(struct script *s, enum list_status status);
+/* The same, and the engine must send nothing more. */
 void script_expect_done(struct script *s, enum list_status status);
 
 #endif

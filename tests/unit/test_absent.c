@@ -229,9 +229,7 @@ static void test_clear_in_the_log_fills(void **state)
     struct script *s = *state;
     script_submit(s, LIST_LEN, NULL, 0);
     show_head(s, LEASED "+1:y!0:+1:x", 90);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_OK);
+    script_expect_answer(s, LIST_OK);
     assert_int_equal(s->call.number, 1);
     show_head(s, LEASED "+1:y!0:+1:x", 90);
     show_head(s, LEASED "+1:y!0:+1:x", 90);
@@ -247,9 +245,7 @@ static void test_clear_in_the_log_fills_a_capped_list(void **state)
     for (int i = 0; i < 2; i++) {
         script_submit(s, LIST_LEN, NULL, 0);
         show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
-        (void)engine_run(s->rig.engine, s->rig.now);
-        assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-        assert_int_equal(s->call.status, LIST_OK);
+        script_expect_answer(s, LIST_OK);
         show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
         show_head(s, LEASED "+1:y!0:+1:x+1:y+1:z", 90);
         expect_write(s, BE_CAS, "^1 #2.drop\n+1:y+1:z", 0, BE_STORED);
@@ -310,9 +306,7 @@ static void test_put_with_another_token_does_nothing(void **state)
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         put(s, LIST_IF_LEASED, tokens[i]);
         show_head(s, heads[i], -1);
-        (void)engine_run(s->rig.engine, s->rig.now);
-        assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-        assert_int_equal(s->call.status, LIST_EXISTS);
+        script_expect_answer(s, LIST_EXISTS);
     }
     show_head(s, heads[3], -1); /* it is to be written anew */
     assert_int_equal(metric_get(&s->rig.metrics, METRIC_list_fills_late), 4);
@@ -372,9 +366,7 @@ static void test_long_put_keeps_the_head(void **state)
     rig_answer(&s->rig, request, BE_STORED, NULL, -1);
     /* A drop in the meantime: the announcement has gone, and with it the token. */
     show_head(s, "^1 ?0.0\n", -1);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_EXISTS);
+    script_expect_answer(s, LIST_EXISTS);
 }
 
 /* An lset of a worker that has not noticed: it looks behind it, and has the head written anew. */
@@ -387,9 +379,7 @@ static void test_lset_does_not_keep_the_time_of_a_lease(void **state)
     script_submit(s, LIST_SET, &item, 1);
     script_expect(s, BE_APPEND, "k#", BE_STORED, NULL);
     show_head(s, LEASED "!0:+1:x", 90);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_OK);
+    script_expect_answer(s, LIST_OK);
     show_head(s, LEASED "!0:+1:x", 90);
     show_head(s, LEASED "!0:+1:x", 90);
     expect_write(s, BE_CAS, "^1\n+1:x", 0, BE_STORED);
@@ -480,9 +470,7 @@ static void test_drop_takes_the_lease_from_a_head_with_names(void **state)
     script_submit(s, LIST_DROP, NULL, 0);
     show_head(s, LEASED "+1:x" YOUNG, -1);
     script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_MISSING);
+    script_expect_answer(s, LIST_MISSING);
     script_expect(s, BE_ADD, "k#" NAME ".0", BE_STORED, NULL);
     (void)engine_run(s->rig.engine, s->rig.now);
     assert_false(engine_busy(s->rig.engine));
@@ -496,9 +484,7 @@ static void test_drop_leaves_no_empty_list(void **state)
     script_submit(s, LIST_DROP, NULL, 0);
     show_head(s, "^1 " NAME ".1:18:1 -" OTHER ".1\n+1:x", -1);
     script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_OK);
+    script_expect_answer(s, LIST_OK);
     script_expect(s, BE_DELETE, "k#" OTHER ".0", BE_DELETED, NULL);
     script_expect(s, BE_DELETE, "k#" NAME ".0", BE_DOWN, NULL);
     script_expect(s, BE_DELETE, "k#" NAME ".0", BE_LOST, NULL);
@@ -507,27 +493,29 @@ static void test_drop_leaves_no_empty_list(void **state)
     assert_false(engine_busy(s->rig.engine));
 }
 
+/* A drop that deletes nothing: its request to remove the head is answered so, and the call so. */
+static void drop_and_delete_nothing(struct script *s, enum be_status removal,
+                                    enum list_status status)
+{
+    script_submit(s, LIST_DROP, NULL, 0);
+    show_head(s, "^1 " NAME ".1:18:1\n+1:x", -1);
+    script_expect(s, BE_CAS_DELETE, "k#", removal, NULL);
+    script_expect_done(s, status);
+    assert_false(engine_busy(s->rig.engine));
+}
+
 /* It was removed or not: what it names may be in use. */
 static void test_drop_whose_outcome_is_unknown_deletes_nothing(void **state)
 {
     struct script *s = *state;
-    script_submit(s, LIST_DROP, NULL, 0);
-    show_head(s, "^1 " NAME ".1:18:1\n+1:x", -1);
-    script_expect(s, BE_CAS_DELETE, "k#", BE_LOST, NULL);
-    script_expect_done(s, LIST_SERVER_ERROR);
+    drop_and_delete_nothing(s, BE_LOST, LIST_SERVER_ERROR);
     assert_non_null(strstr(s->call.error, "outcome unknown"));
-    assert_false(engine_busy(s->rig.engine));
 }
 
 /* Another client has removed the head: what it named is for that one to delete. */
 static void test_drop_of_a_list_that_is_gone_by_now(void **state)
 {
-    struct script *s = *state;
-    script_submit(s, LIST_DROP, NULL, 0);
-    show_head(s, "^1 " NAME ".1:18:1\n+1:x", -1);
-    script_expect(s, BE_CAS_DELETE, "k#", BE_NOT_FOUND, NULL);
-    script_expect_done(s, LIST_MISSING);
-    assert_false(engine_busy(s->rig.engine));
+    drop_and_delete_nothing(*state, BE_NOT_FOUND, LIST_MISSING);
 }
 
 /* A list that was filled between the look and the write is dropped like any other. */
@@ -548,9 +536,7 @@ static void expect_read_then_remove(struct script *s, const char *head)
 {
     script_submit(s, LIST_LEN, NULL, 0);
     show_head(s, head, -1);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_MISSING);
+    script_expect_answer(s, LIST_MISSING);
     show_head(s, head, -1);
     script_expect(s, BE_CAS_DELETE, "k#", BE_STORED, NULL);
 }

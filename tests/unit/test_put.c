@@ -63,9 +63,7 @@ static void write_run(struct script *s, char *head)
 
 static void expect_exists(struct script *s)
 {
-    (void)engine_run(s->rig.engine, s->rig.now);
-    assert_ptr_equal(engine_take_done(s->rig.engine), &s->call);
-    assert_int_equal(s->call.status, LIST_EXISTS);
+    script_expect_answer(s, LIST_EXISTS);
 }
 
 static void test_the_announcement_is_no_change(void **state)

@@ -4,12 +4,12 @@ what a list under a lease answers."""
 
 import itertools
 import re
-import subprocess
 
 import pytest
 
 from couchbase_support import Cluster, documents
 from harness import ROOT, write_ini
+from test_config_cli import run
 from test_dialects_support import DIALECTS
 
 # What the section of a kind of lists says.
@@ -178,8 +178,8 @@ def refusal_of(folder, settings):
                                    "username": "u", "password_file": folder / "password"},
                 "lists x-": settings}
     file = write_ini(folder / "mclistd.ini", sections)
-    done = subprocess.run([ROOT / "build/mclistd", "-t", "-c", file], capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else done.stderr
+    code, _, said = run("-t", "-c", file)
+    return None if code == 0 else said
 
 
 def test_settings_of_one_section(tmp_path):

@@ -206,14 +206,8 @@ static enum progress write_as_read(struct engine *e, struct work *w, const struc
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    for (w->tries = 0;; w->tries++) {
-        if (w->tries > 0 && !tries_again(e, w)) {
-            work_note_busy(e, w);
-            break;
-        }
-        if (w->tries > 0) {
-            CO_SLEEP(&w->op, co, "backing off after a conflict", e->now.mono_us + pause_us(e, w));
-        }
+    w->tries = 0;
+    for (;;) {
         CO_CALL(co, work_look(e, w, event));
         if (w->failed || !send(e, w)) {
             break;
@@ -223,6 +217,12 @@ static enum progress write_as_read(struct engine *e, struct work *w, const struc
             w->wrote_any = !w->failed;
             break;
         }
+        w->tries++;
+        if (!tries_again(e, w)) {
+            work_note_busy(e, w);
+            break;
+        }
+        CO_SLEEP(&w->op, co, "backing off after a conflict", e->now.mono_us + pause_us(e, w));
     }
     if (w->failed) {
         work_fail(e, w, w->error);

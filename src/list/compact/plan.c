@@ -307,12 +307,12 @@ static struct plan choose(const struct head *head, const struct fold *log,
                             .now_s = now_s,
                             .over_s = over_s};
     struct plan plan = {.kind = PLAN_NOTHING};
-    in.absent = policy->on_missing == ON_MISSING_REFUSE && head_is_absent(head);
+    bool refuse = policy->on_missing == ON_MISSING_REFUSE;
+    in.absent = refuse && head_is_absent(head);
     bool drops = goal == COMPACT_DROP || (goal == COMPACT_CLEAR && run == NULL);
     /* A drop does not wait for other proxies: young announcements are swept as well. Where it
      * leaves a missing list, what is there behind it is another list. */
-    bool gone = in.absent || plan_leaves_absent(policy);
-    in.dropping = gone ? drops : drops || goal == COMPACT_CLEAR || goal == COMPACT_TIDY;
+    in.dropping = drops || (!refuse && (goal == COMPACT_CLEAR || goal == COMPACT_TIDY));
     in.facts = look_at_log(head, log, now_s, over_s,
                            in.dropping ? GRACE_NONE : policy->announcement_grace_s);
     bool tidies = goal == COMPACT_AUTO || goal == COMPACT_FULL;
@@ -334,8 +334,7 @@ static struct plan choose(const struct head *head, const struct fold *log,
         plan = plan_full(&in);
     } else if (goal == COMPACT_HEAL) {
         plan = plan_heal(&in, run);
-    } else if (goal == COMPACT_CLEAR ||
-               (goal == COMPACT_DROP && policy->on_missing == ON_MISSING_REFUSE)) {
+    } else if (goal == COMPACT_CLEAR || (goal == COMPACT_DROP && refuse)) {
         plan = plan_clear(&in, run);
     } else if (cleared_below) {
         plan.kind = PLAN_FOLD;

@@ -34,13 +34,6 @@ enum plan_kind {
                          list that is missing, it says no more than that */
 };
 
-/* Where a list that is dropped or given up leaves a head, does that say that the list is missing?
- * Otherwise the list is empty until its head is removed. */
-static inline bool plan_leaves_absent(const struct list_policy *policy)
-{
-    return policy->on_missing == ON_MISSING_REFUSE;
-}
-
 struct plan {
     enum plan_kind kind;
     size_t first, count;

@@ -171,9 +171,9 @@ static void take_dropped(struct engine *e, struct op_compact *c, const struct op
 static struct block *build_purged(struct engine *e, struct op_compact *c)
 {
     /* Where the list is missing already, what another client has begun to fill stays. */
-    bool gone = compact_is_absent(c) || plan_leaves_absent(c->op.list->policy);
-    bool dropping =
-        c->goal == COMPACT_DROP || (!gone && (c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY));
+    bool refuse = c->op.list->policy->on_missing == ON_MISSING_REFUSE;
+    bool dropping = c->goal == COMPACT_DROP ||
+                    (!refuse && (c->goal == COMPACT_CLEAR || c->goal == COMPACT_TIDY));
     struct carry carry = {
         .now_s = e->now.wall_s,
         .grace_s = dropping ? GRACE_NONE : (int64_t)c->op.list->policy->announcement_grace_s,
@@ -262,7 +262,7 @@ static struct block *build_folded(struct engine *e, struct op_compact *c)
     layout_init(&layout, c->head);
     if (c->plan.kind == PLAN_CLEAR) {
         layout_drop_runs(&layout, 0, layout.run_count);
-        if (compact_is_absent(c) || plan_leaves_absent(policy)) {
+        if (policy->on_missing == ON_MISSING_REFUSE) {
             /* Empty would be a list that is there. Nothing that was begun before is to fill it. */
             layout_make_absent(&layout);
             carry.grace_s = GRACE_NONE;

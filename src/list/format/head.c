@@ -19,12 +19,8 @@ uint64_t head_later_format(const struct be_reply *reply)
         return 0;
     }
     (void)slice_take(&rest, 1);
-    size_t digits = 0;
-    while (digits < rest.len && rest.p[digits] >= '0' && rest.p[digits] <= '9') {
-        digits++;
-    }
-    bool ends = digits < rest.len && (rest.p[digits] == ' ' || rest.p[digits] == '\n');
-    bool later = slice_to_u64(slice_make(rest.p, digits), &format) && format > FORMAT;
+    bool later = number_take(&rest, &format) && format > FORMAT;
+    bool ends = rest.len > 0 && (rest.p[0] == ' ' || rest.p[0] == '\n');
     return ends && later ? format : 0;
 }
 
