@@ -25,28 +25,6 @@ static struct place place_of(const struct list_policy *policy, const struct plac
     return exact;
 }
 
-bool bridge_uses(const struct list_policy *policy, const struct config_key *key)
-{
-    bool own = slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_in")) ||
-               slice_equal(slice_of(key->name), SLICE_LIT("bridge_flags_out")) ||
-               slice_equal(slice_of(key->name), SLICE_LIT("bridge_last_delimiter"));
-    return !own || policy->prefix_len == 0 || policy->bridge != BRIDGE_NO;
-}
-
-static int check_without(const struct list_policy *policy, const struct place *place)
-{
-    size_t count;
-    const struct config_key *keys = config_keys(&count);
-    for (size_t i = 0; i < count; i++) {
-        if (policy->given_line[i] != 0 && !bridge_uses(policy, &keys[i])) {
-            struct place exact = place_of(policy, place, keys[i].name);
-            return refuse(&exact, "%s: bridge = no does not use it; expected with bridge = yes",
-                          keys[i].name);
-        }
-    }
-    return 0;
-}
-
 /* append's +a-b is one change only where additions and deletions go the same way. */
 static bool may_be_signed(const struct list_policy *policy)
 {
@@ -66,7 +44,7 @@ static bool may_be_signed(const struct list_policy *policy)
 int bridge_check(const struct list_policy *policy, const struct place *place)
 {
     if (policy->bridge == BRIDGE_NO) {
-        return check_without(policy, place);
+        return 0;
     }
     if (policy->prefix_len == 0) {
         struct place exact = place_of(policy, place, "bridge");

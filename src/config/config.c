@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config/bridge.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
+#include "config/need.h"
 #include "config/pool_type.h"
 #include "config/store.h"
 #include "config/text.h"
@@ -251,7 +251,7 @@ static bool is_used(const struct printed *printed, const struct config_key *key)
         return pool_type_uses(printed->section, key);
     }
     return printed->kind != SECTION_LISTS ||
-           (dialect_uses(printed->section, key) && bridge_uses(printed->section, key));
+           (dialect_uses(printed->section, key) && need_is_met(printed->section, key));
 }
 
 static void print_section(const struct printed *printed, config_printer *print, void *arg)

@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "config/dialect.h"
 #include "config/endpoint.h"
+#include "config/need.h"
 #include "config/pool_type.h"
 #include "config/suggest.h"
 #include "config/text.h"
@@ -272,10 +273,15 @@ static struct place place_of_key(const struct list_policy *policy, const struct 
 static int refuse_cap(const struct list_policy *policy, const struct place *place)
 {
     enum { HARD_LIMIT_MAX = 900000 }; /* as config/table.c has it */
-    char item[48] = "", limit[64] = "";
+    char items[80], item[48] = "", limit[64] = "";
     uint64_t entry_bytes = policy->max_item_bytes + ENTRY_BYTES;
     uint64_t room = policy->log_hard_limit_bytes / 4;
     uint64_t each = room / policy->max_items, all = 4 * policy->max_items * entry_bytes;
+    (void)snprintf(items, sizeof items, "max_items = %" PRIu64, room / entry_bytes);
+    if (room < entry_bytes) { /* 0 would be any number */
+        (void)snprintf(items, sizeof items, "max_items = 1 and max_item_bytes = %" PRIu64,
+                       room - ENTRY_BYTES);
+    }
     if (each > ENTRY_BYTES) {
         (void)snprintf(item, sizeof item, ", or max_item_bytes = %" PRIu64, each - ENTRY_BYTES);
     }
@@ -285,9 +291,9 @@ static int refuse_cap(const struct list_policy *policy, const struct place *plac
     return refuse(place,
                   "max_items (%" PRIu32 ") items of max_item_bytes (%" PRIu32
                   ") and %d more must fit a quarter of log_hard_limit_bytes (%" PRIu32
-                  "); expected max_items = %" PRIu64 "%s%s",
+                  "); expected %s%s%s",
                   policy->max_items, policy->max_item_bytes, ENTRY_BYTES,
-                  policy->log_hard_limit_bytes, room / entry_bytes, item, limit);
+                  policy->log_hard_limit_bytes, items, item, limit);
 }
 
 /* A capped list is all in its head. A fold waits until the log is at least twice as long as what is
@@ -322,8 +328,8 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
         return refuse_pool(config, &place, policy->pool_name);
     }
     if (pool_type_finish_lists(config, policy, &place) != 0 || dialect_check(policy, &place) != 0 ||
-        bridge_check(policy, &place) != 0 || check_list_sizes(policy, &place) != 0 ||
-        check_cap(policy, &place) != 0) {
+        bridge_check(policy, &place) != 0 || need_check(config, policy, &place) != 0 ||
+        check_list_sizes(policy, &place) != 0 || check_cap(policy, &place) != 0) {
         return -1;
     }
     if (policy->max_answer_bytes > config->client_hard_bytes) {

@@ -141,8 +141,15 @@ static void test_words_that_do_not_go_together(void **state)
             "with dialect = flip");
     accepted("[lists x]\ndialect = flip\non_missing = create\n[lists]\non_missing = refuse\n");
     refused("[lists x]\ndialect = simple\norder = recent\n",
-            ":3: [lists x]: order: dialect = simple does not use it; expected with native, or with "
-            "migrate = native");
+            ":3: [lists x]: order: dialect = simple does not use it; expected with native");
+    refused("[lists x]\ndialect = simple\nmax_items = 3\n",
+            ":3: [lists x]: max_items: dialect = simple does not use it; expected with native");
+    refused("[lists x]\ndialect = ring\nmax_items = 3\n",
+            ":3: [lists x]: max_items: dialect = ring does not use it; expected with native, or "
+            "with migrate = native");
+    refused("[lists x]\ndialect = simple\non_damaged = miss\n",
+            ":3: [lists x]: on_damaged: dialect = simple does not use it; expected with native, or "
+            "with migrate = native");
     refused("[lists x]\ndialect = simple\norder = recent\nmigrate = native\n",
             ":3: [lists x]: order = recent: dialect = simple keeps items in their places; expected "
             "order = added until migrate = native is over");
@@ -171,6 +178,12 @@ static void test_words_that_do_not_go_together(void **state)
     refused("[lists x]\nmax_items = 5000\n",
             ":2: [lists x]: max_items (5000) items of max_item_bytes (1024) and 16 more must fit a "
             "quarter of log_hard_limit_bytes (131072); expected max_items = 31");
+    refused(
+        "[lists x]\nmax_items = 3000\nmax_item_bytes = 40000\nlog_limit_bytes = 64k\n",
+        ":2: [lists x]: max_items (3000) items of max_item_bytes (40000) and 16 more must fit a "
+        "quarter of log_hard_limit_bytes (131072); expected max_items = 1 and max_item_bytes = "
+        "32752");
+    accepted("[lists x]\nmax_items = 1\nmax_item_bytes = 32752\nlog_limit_bytes = 64k\n");
     accepted("[lists]\nmax_items = 30\n[lists x]\ndialect = simple\n");
     refused("[lists x]\ndialect = simple\nmigrate = native\nmax_items = 3\n",
             ":4: [lists x]: max_items: dialect = simple has lists of any length; expected "

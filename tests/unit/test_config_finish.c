@@ -109,6 +109,50 @@ static void test_lists(void **state)
             "(4096), or laddb cannot send such an item");
 }
 
+static void test_keys_that_need_another(void **state)
+{
+    (void)state;
+    refused("[lists]\ncap = refuse\n",
+            ":2: [lists]: cap: max_items = 0 does not use it; expected with max_items above 0");
+    refused("[lists x]\ncap = drop_oldest\n[lists y]\nmax_items = 3\n",
+            ":2: [lists x]: cap: max_items = 0 does not use it; expected with max_items above 0");
+    refused("[lists]\nttl_renew = read\n[lists y]\nmax_items = 3\n",
+            ":2: [lists]: ttl_renew: ttl_s = 0 does not use it; expected with ttl_s above 0");
+    refused("[lists]\nttl_s = 5\n[lists x]\nttl_s = 0\nttl_renew = change\n",
+            ":5: [lists x]: ttl_renew: ttl_s = 0 does not use it; expected with ttl_s above 0");
+    refused("[lists]\nbridge_flags_out = 1\n",
+            ":2: [lists]: bridge_flags_out: bridge = no does not use it; expected with bridge = "
+            "yes");
+    accepted("[lists]\ncap = refuse\n[lists x]\nmax_items = 3\n");
+    accepted("[lists x]\ncap = refuse\n[lists]\nmax_items = 3\n");
+    accepted("[lists]\nttl_renew = read\n[lists x]\nttl_s = 3\n");
+    /* As all settings are printed. */
+    accepted("[lists]\ncap = drop_oldest\nttl_renew = never\nbridge_flags_in = 0, 16\n"
+             "bridge_last_delimiter = no\n");
+}
+
+static void keep_setting(void *arg, const char *section, const char *key, const char *value,
+                         const char *from)
+{
+    bool *seen = arg;
+    (void)value, (void)from;
+    seen[0] = seen[0] || (strcmp(section, "lists x") == 0 && strcmp(key, "ttl_renew") == 0);
+    seen[1] = seen[1] || (strcmp(section, "lists x") == 0 && strcmp(key, "cap") == 0);
+}
+
+/* Else the settings as they are printed would be no configuration. */
+static void test_needs_of_what_is_printed(void **state)
+{
+    (void)state;
+    bool seen[2] = {false, false};
+    struct config *c = good("[lists]\ncap = refuse\nttl_renew = read\n[lists x]\nttl_s = 3\n"
+                            "[lists y]\nmax_items = 3\n");
+    config_print(c, keep_setting, seen);
+    assert_true(seen[0]);
+    assert_false(seen[1]);
+    config_destroy(&c);
+}
+
 /* The combination counts, wherever its halves come from. */
 static void test_inherited(void **state)
 {
@@ -190,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_embedded),
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_keys_that_need_another),
+        cmocka_unit_test(test_needs_of_what_is_printed),
         cmocka_unit_test(test_inherited),
         cmocka_unit_test(test_tiny_limits),
         cmocka_unit_test(test_pools_added_later),

@@ -31,7 +31,7 @@ KINDS = {
 SETTINGS = {
     "max_items": {"max_items": 9},
     "ttl_s": {"ttl_s": 100},
-    "ttl_renew": {"ttl_renew": "change"},
+    "ttl_renew": {"ttl_s": 100, "ttl_renew": "change"},
     "on_missing = refuse": {"on_missing": "refuse"},
     "on_damaged = miss": {"on_damaged": "miss"},
     "order = recent": {"order": "recent"},
