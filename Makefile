@@ -159,11 +159,23 @@ $(B)/checked/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) $(ALL_CPPFLAGS) -DMCLISTD_SLOW_CHECKS $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# Rewritten only when the compiler or a flag changes: then all objects are built again.
+# A header that the daemon needs, and Debian's package that has it.
+HEADERS := event2/event.h:libevent-dev libmemcached/memcached.h:libmemcached-dev \
+	ini.h:libinih-dev openssl/ssl.h:libssl-dev json-c/json.h:libjson-c-dev
+
+# Rewritten only when the compiler or a flag changes: then all objects are built again, and it is
+# seen whether all headers are there.
 FLAGS_NOW := $(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS))
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
+	@echo '$(FLAGS_NOW)' | cmp -s - $@ || { \
+	missing=; for header in $(HEADERS); do \
+	echo "#include <$${header%:*}>" | $(CC) $(ALL_CPPFLAGS) -E -x c - >/dev/null 2>&1 || \
+	missing="$$missing $${header#*:}"; done; \
+	[ -z "$$missing" ] || { command -v $(firstword $(CC)) >/dev/null || \
+	missing=" $(firstword $(CC)) (build-essential)"; \
+	echo "missing:$$missing; scripts/install-deps --run installs what is needed" >&2; exit 1; }; \
+	echo '$(FLAGS_NOW)' > $@; }
 .PHONY: FORCE
 FORCE:
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The files that are read and written. Names in them are percent-encoded, values base64, so a file
-is lines of ASCII whatever the keys are (the state, and a file of keys, have the keys as they are).
+is lines of ASCII whatever the keys are (the state has the keys as they are).
 
 State:      "lists of PREFIX converted:", then a key per line
 Inventory:  "mclistd inventory 1 PREFIX DIALECT TIME", then a line per list or item:
@@ -16,6 +16,7 @@ Backup:     "mclistd backup 1 PREFIX DIALECT TIME", then per list:
 import base64
 import contextlib
 import os
+import re
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from mclistd_convert.wire import Item, Refused, shown
 
 quote = urllib.parse.quote_from_bytes
 unquote = urllib.parse.unquote_to_bytes
+BARE_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def read_file(path):
@@ -35,6 +37,15 @@ def read_file(path):
             return file.read()
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from None
+
+
+def keys_of_lines(path, text):
+    """A key per line, percent-encoded, each once, in their order."""
+    lines = [line.rstrip(b"\r") for line in text.split(b"\n")]
+    for number, line in enumerate(lines, 1):
+        if BARE_PERCENT.search(line):
+            raise Refused(f"{path}:{number}: {shown(line)}: expected keys percent-encoded, with %25 for each %")
+    return list(dict.fromkeys(unquote(line) for line in lines if line))
 
 
 class KeyFile:
@@ -57,7 +68,7 @@ class KeyFile:
             self.keys = rest.split(b"\n")[:-1]
             self.says_converted = True
         else:
-            self.keys = [line.rstrip(b"\r") for line in text.split(b"\n")]
+            self.keys = keys_of_lines(path, text)
         self.keys = list(dict.fromkeys(key for key in self.keys if key))
 
     def take_inventory(self, text, prefix):

@@ -72,8 +72,8 @@ def make_parser():
         help="a memcached of the pool; repeat it for each; without --keys the script looks for "
         "lists in them")
     add("--keys", metavar="FILE",
-        help="the lists' keys, one per line, or a state file, an inventory or a backup; "
-        "-: standard input")
+        help="the lists' keys, one per line, percent-encoded, or a state file, an inventory or a "
+        "backup; -: standard input")
     add("--state", metavar="FILE", help="the lists that are done; made if it is not there, continued if it is")
     add("--inventory", metavar="FILE", help="write down what there is before anything is changed")
     add("--backup", metavar="FILE", help="save the items of each list before it is converted; "

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from mclistd_convert.files import Log, read_file
+from mclistd_convert.files import Log, keys_of_lines, read_file
 from mclistd_convert.run import Pool, Progress
 from mclistd_convert.settings import ask
 from mclistd_convert.wire import LIST_KEY, Connection, Refused, shown
@@ -49,10 +49,7 @@ def wanted(options):
 
 
 def keys_from(path):
-    """Of a file of keys, each once, in their order."""
-    text = read_file(None if path == "-" else path)
-    keys = [files.unquote(line.rstrip(b"\r")) for line in text.split(b"\n")]
-    return [key for key in dict.fromkeys(keys) if key]
+    return keys_of_lines(path, read_file(None if path == "-" else path))
 
 
 class Work:

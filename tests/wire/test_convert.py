@@ -177,6 +177,36 @@ def test_script_says_which_memcached_may_leave_out_items(start_daemon, memcached
     assert "1 of 1 lists converted" in done.stdout
 
 
+def test_script_takes_keys_percent_encoded(start_daemon, memcached, tmp_path):
+    """As scripts/lists does, so that one file does for both. Bytes above 127 may stand as they are."""
+    daemon = start_daemon([memcached], config=sections("simple"))
+    keys = [b"topic-%41", b"topic-100%", b"topic-\x80\xff", "topic-ü".encode()]
+    with memcached.conn() as conn:
+        for key in keys:
+            assert conn.cmd(b"set %s 0 0 6" % key, b"apple,") == b"STORED"
+    file = tmp_path / "keys"
+    file.write_bytes(b"topic-%2541\ntopic-100%25\r\n\ntopic-\x80\xff\ntopic-%C3%bc\n")
+    done = convert([daemon], f"--keys={file}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 hold exactly" in done.stdout
+    with daemon.conn() as conn:
+        for key in keys:
+            assert conn.cmd(b"llen " + key) == b"1"
+            assert conn.cmd(b"lconvert " + key) == b"1"
+    export = [sys.executable, ROOT / "scripts/lists", f"--proxy=127.0.0.1:{daemon.port}",
+              f"--export={tmp_path / 'export'}", f"--keys={file}"]
+    done = subprocess.run(export, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "export").read_text().count("\nlist ") == 4
+    file.write_bytes(b"topic-%41\ntopic-100%\n")
+    fault = f"{file}:2: topic-100%: expected keys percent-encoded, with %25 for each %\n"
+    done = convert([daemon], f"--keys={file}")
+    assert (done.returncode, done.stderr) == (2, f"convert: {fault}")
+    done = subprocess.run([*export[:-2], f"--export={tmp_path / 'other'}", export[-1]],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"lists: {fault}")
+
+
 @pytest.mark.parametrize("late", ["lgets 0", "lgets 1", "lgets 2", "lconvert 0"])
 def test_script_asks_again_who_has_waited_too_long(memcached, late):
     """A large list takes longer than deadline_ms, and what waits for it is answered so."""

@@ -66,3 +66,19 @@ def test_the_unit_refuses_a_memcached_of_its_own(tmp_path):
         assert run.returncode == 78
         assert run.stderr == ("mclistd: no memcached is named; expected a [pool NAME] with servers in "
                               "the configuration, or -s\n")
+
+
+def test_make_names_the_packages_that_are_missing(tmp_path):
+    """A compiler that knows no headers but the system's own stands for a machine without them."""
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\nexec gcc -nostdinc \"$@\"\n")
+    compiler.chmod(0o755)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    for program, named in [(compiler, "libevent-dev libmemcached-dev libinih-dev libssl-dev libjson-c-dev"),
+                           (tmp_path / "no-cc", f"{tmp_path}/no-cc (build-essential)")]:
+        run = subprocess.run(["make", f"CC={program}", f"B={tmp_path}/build"], cwd=ROOT, env=env,
+                             capture_output=True, text=True)
+        assert run.returncode != 0
+        line = f"missing: {named}; scripts/install-deps --run installs what is needed"
+        assert line in run.stderr.split("\n"), run.stderr
+        assert "fatal error" not in run.stderr
