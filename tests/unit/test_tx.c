@@ -59,8 +59,29 @@ static void test_the_primary_is_lost_when_it_is_decided(void **state)
     assert_int_equal(t->tx.call.status, LIST_SERVER_ERROR);
     assert_string_equal(
         t->tx.call.error,
-        "outcome unknown: the first list was lost before all others had the change");
+        "outcome unknown: the first list was lost, or another proxy or a sweep finished it");
     assert_false(tx_has(t, "b", tx_y));
+}
+
+static void finish_and_fold(struct tx_test *t)
+{
+    assert_int_equal(tx_write_raw(t, BE_SET, "a#", "^1\n+1:p+1:x"), BE_STORED);
+    assert_int_equal(tx_write_raw(t, BE_SET, "b#", "^1\n+1:q+1:y"), BE_STORED);
+}
+
+/* Neither list was lost, and no answer may say so. */
+static void test_others_finish_it_and_fold_it_away(void **state)
+{
+    struct tx_test *t = *state;
+    tx_make_lists(t);
+    t->hook_at = 8;
+    t->hook = finish_and_fold;
+    tx_submit_two(&t->tx);
+    tx_run(t, &t->tx);
+    assert_int_equal(t->tx.call.status, LIST_SERVER_ERROR);
+    assert_string_equal(t->tx.call.error,
+                        "outcome unknown: committed, and a list was lost, or another proxy or a "
+                        "sweep finished it");
 }
 
 typedef void scenario(struct party *p);
@@ -558,6 +579,7 @@ int main(void)
         tx_test(test_two_lists),
         tx_test(test_order_of_requests),
         tx_test(test_the_primary_is_lost_when_it_is_decided),
+        tx_test(test_others_finish_it_and_fold_it_away),
         tx_test(test_faults_two_lists),
         tx_test(test_faults_three_lists),
         tx_test(test_faults_missing_lists),

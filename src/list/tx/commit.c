@@ -31,12 +31,6 @@ static void send_commit(struct engine *e, struct op_tx *o)
     block_unref(&value);
 }
 
-static void fail_lost_primary(struct op_tx *o)
-{
-    tx_fail(o, TX_UNKNOWN,
-            "outcome unknown: the first list was lost before all others had the change");
-}
-
 /* Is it known that the server has not done the write, and never will? */
 static bool is_not_done(const struct tx_part *part)
 {
@@ -96,7 +90,9 @@ enum progress tx_commit_step(struct engine *e, struct op_tx *o, const struct op_
     } else if (o->state == TX_GOING) {
         tx_fail(o, TX_UNKNOWN, "outcome unknown: the first list's server did not answer");
     } else if (o->state == TX_UNKNOWN) {
-        fail_lost_primary(o);
+        tx_fail(
+            o, TX_UNKNOWN,
+            "outcome unknown: the first list was lost, or another proxy or a sweep finished it");
     }
     CO_END(co);
 }
@@ -136,7 +132,8 @@ static void take_commits(struct op_tx *o)
          * time. */
         o->confirms = o->confirms || part->state == INTENT_GONE;
         if (part->state == INTENT_ABORTED) {
-            fail_lost_primary(o);
+            tx_fail(o, TX_UNKNOWN,
+                    "outcome unknown: the first list was lost before all others had the change");
         }
     }
 }
@@ -152,7 +149,10 @@ static void take_confirmation(struct op_tx *o)
     if (tx_part_is_unknown(tx_primary(o))) {
         fail_unpublished(o);
     } else if (tx_primary(o)->state != INTENT_COMMITTED) {
-        tx_fail(o, TX_UNKNOWN, "outcome unknown: a list was lost before all others had the change");
+        /* No head says which of the two. */
+        tx_fail(o, TX_UNKNOWN,
+                "outcome unknown: committed, and a list was lost, or another proxy or a sweep "
+                "finished it");
     }
 }
 
