@@ -18,6 +18,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "admin/admin.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "config/config.h"
@@ -41,6 +42,7 @@ struct mclistd {
     struct event_base *base;
     struct embedded *embedded;
     struct proxy *proxy;
+    struct admin *admin;
     struct os_user user;
     struct event *signals[SIGNAL_COUNT];
     pthread_t drainer;
@@ -124,7 +126,8 @@ static int check_names(struct mclistd *m)
     }
     if (os_user_find(m->config, &m->user, error) != 0) {
         code = EX_NOUSER;
-    } else if (listen_set_check_group(m->config, error) != 0) {
+    } else if (listen_set_check_group(m->config->socket_group, error) != 0 ||
+               listen_set_check_group(m->config->admin.socket_group, error) != 0) {
         code = EX_UNAVAILABLE;
     }
     if (code != EX_OK) {
@@ -246,6 +249,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     }
     if (number == SIGTERM) {
         log_info("SIGTERM: finishing requests, for %u ms at most", m->config->drain_timeout_ms);
+        admin_drain(m->admin);
         begin_drain(m);
         return;
     }
@@ -351,6 +355,15 @@ static int start_proxy(struct mclistd *m)
     return EX_OK;
 }
 
+static int start_admin(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    if (admin_start(m->config, m->proxy, &m->admin, error) != 0) {
+        return fail_start(m, EX_UNAVAILABLE, error);
+    }
+    return EX_OK;
+}
+
 /* Adds to a text of cap bytes of which n are used; what does not fit is cut. Returns the new n. */
 static size_t add_text(char *out, size_t cap, size_t n, const char *before, const char *text)
 {
@@ -367,6 +380,9 @@ static void log_start(const struct mclistd *m)
     }
     log_info("mclistd " MCLISTD_VERSION " listens on %s, %u thread%s", names, m->config->threads,
              m->config->threads == 1 ? "" : "s");
+    for (size_t i = 0; i < admin_listen_count(m->admin); i++) {
+        log_info("metrics and status page: %s", admin_listen_name(m->admin, i));
+    }
     if (geteuid() == 0) {
         log_warn("runs as root, which it does not need: name a user with -u, or `user =` in "
                  "[proxy]");
@@ -391,7 +407,7 @@ static int start(struct mclistd *m)
 {
     int (*const steps[])(struct mclistd *) = {start_log,     prepare_descriptors, find_user,
                                               start_signals, start_embedded,      start_proxy,
-                                              become_user};
+                                              start_admin,   become_user};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         int code = steps[i](m);
         if (code != EX_OK) {
@@ -404,6 +420,7 @@ static int start(struct mclistd *m)
 
 static void stop(struct mclistd *m)
 {
+    admin_stop(&m->admin);
     if (m->proxy != NULL) {
         proxy_stop(&m->proxy);
     }

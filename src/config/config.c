@@ -38,6 +38,7 @@ struct config *config_create(void)
     config->lists = calloc(CONFIG_LISTS_MAX, sizeof *config->lists);
     CHECK(config->pools != NULL && config->lists != NULL);
     set_defaults(SECTION_PROXY, config);
+    set_defaults(SECTION_ADMIN, &config->admin);
     set_defaults(SECTION_LISTS, &config->lists[0]);
     config->list_count = 1;
     return config;
@@ -179,7 +180,7 @@ int config_set(struct config *config, const char *key, const char *value,
     char why[CONFIG_ERROR_MAX];
     config->given_line[place] = CONFIG_GIVEN_BY_OPTION;
     if (known->type == TYPE_LISTEN) {
-        config->listen_count = 0;
+        config->listen.count = 0;
     }
     if (value_parse(known, config, text_trim(slice_of(value)), why) != 0) {
         return config_fail(error, "%s: %s", key, why);
@@ -192,19 +193,20 @@ int config_set_listen(struct config *config, const char *addresses, uint16_t por
 {
     config->given_line[key_place(SECTION_PROXY, "listen")] = CONFIG_GIVEN_BY_OPTION;
     if (addresses != NULL) {
-        config->listen_count = 0;
-        return listen_list_add(config, slice_of(addresses), port == 0 ? PROXY_PORT : port, error);
+        config->listen.count = 0;
+        return listen_list_add(&config->listen, slice_of(addresses), port == 0 ? PROXY_PORT : port,
+                               error);
     }
     /* Added one by one, so that addresses which become equal are found. */
     struct config old = *config;
-    config->listen_count = 0;
-    for (size_t i = 0; i < old.listen_count; i++) {
+    config->listen.count = 0;
+    for (size_t i = 0; i < old.listen.count; i++) {
         char name[ENDPOINT_TEXT_MAX];
-        if (port != 0 && old.listen[i].port != 0) {
-            old.listen[i].port = port;
+        if (port != 0 && old.listen.at[i].port != 0) {
+            old.listen.at[i].port = port;
         }
-        endpoint_format(&old.listen[i], name);
-        if (listen_list_add(config, slice_of(name), 0, error) != 0) {
+        endpoint_format(&old.listen.at[i], name);
+        if (listen_list_add(&config->listen, slice_of(name), 0, error) != 0) {
             return -1;
         }
     }
@@ -277,6 +279,9 @@ void config_print(const struct config *config, config_printer *print, void *arg)
     char prefix[4 * CONFIG_NAME_MAX + 1];
     struct printed proxy = {SECTION_PROXY, config, "proxy", config->given_line, config->given_line};
     print_section(&proxy, print, arg);
+    const struct admin_config *own = &config->admin;
+    struct printed admin = {SECTION_ADMIN, own, "admin", own->given_line, own->given_line};
+    print_section(&admin, print, arg);
     for (size_t i = 0; i < config->pool_count; i++) {
         const struct pool_config *pool = &config->pools[i];
         struct printed printed = {SECTION_POOL, pool, name, pool->given_line, pool->given_line};

@@ -41,6 +41,11 @@ struct endpoint {
     uint16_t port;                  /* 0 = host is a path */
 };
 
+struct endpoint_list {
+    struct endpoint at[CONFIG_LISTEN_MAX];
+    size_t count;
+};
+
 struct server_config {
     struct endpoint endpoint;
     uint32_t weight; /* 1 and up */
@@ -235,10 +240,19 @@ static inline bool list_policy_delimits_sublists(const struct list_policy *polic
     return policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
 }
 
+/* Where operators look at the proxy: src/admin. */
+struct admin_config {
+    struct endpoint_list listen; /* none: there is no such place */
+    uint32_t max_connections;
+    uint32_t timeout_ms;                    /* of a request, from its connection to its answer */
+    int socket_mode;                        /* of unix sockets; -1 = as the umask says */
+    char socket_group[CONFIG_NAME_MAX + 1]; /* "" = the group of the process */
+    uint32_t given_line[CONFIG_KEYS_MAX];
+};
+
 struct config {
     char path[CONFIG_NAME_MAX + 1]; /* the file read last, "" = none; for error texts */
-    struct endpoint listen[CONFIG_LISTEN_MAX];
-    size_t listen_count;
+    struct endpoint_list listen;
     uint32_t threads;
     uint32_t max_connections;      /* of clients, all workers together */
     uint32_t reserved_connections; /* beyond these, for `stats` from this machine */
@@ -278,6 +292,8 @@ struct config {
     uint32_t pool_index;
 
     uint32_t given_line[CONFIG_KEYS_MAX]; /* of [proxy] */
+
+    struct admin_config admin;
 
     struct pool_config *pools;
     size_t pool_count;         /* 0 = the embedded memcached is wanted: main adds its pool with

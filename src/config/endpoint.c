@@ -163,7 +163,7 @@ static bool same_endpoint(const struct endpoint *a, const struct endpoint *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-int listen_list_add(struct config *config, struct slice text, uint16_t default_port,
+int listen_list_add(struct endpoint_list *list, struct slice text, uint16_t default_port,
                     char error[CONFIG_ERROR_MAX])
 {
     struct slice item;
@@ -174,16 +174,16 @@ int listen_list_add(struct config *config, struct slice text, uint16_t default_p
         if (endpoint_parse(item, default_port, &endpoint, error) != 0) {
             return -1;
         }
-        for (size_t i = 0; i < config->listen_count; i++) {
-            if (same_endpoint(&config->listen[i], &endpoint)) {
+        for (size_t i = 0; i < list->count; i++) {
+            if (same_endpoint(&list->at[i], &endpoint)) {
                 return config_fail(error, "'%s' is named twice; expected each address once",
                                    endpoint_format(&endpoint, name));
             }
         }
-        if (config->listen_count == CONFIG_LISTEN_MAX) {
+        if (list->count == CONFIG_LISTEN_MAX) {
             return config_fail(error, "too many addresses; expected at most %d", CONFIG_LISTEN_MAX);
         }
-        config->listen[config->listen_count++] = endpoint;
+        list->at[list->count++] = endpoint;
     }
     return 0;
 }

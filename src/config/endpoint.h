@@ -15,10 +15,11 @@
 #define COUCHBASE_HTTP_PORT 8091
 #define COUCHBASE_HTTPS_PORT 18091
 #define PROXY_PORT 11220
+#define ADMIN_PORT 11221
 
-/* Adds the comma-separated addresses to config->listen. default_port 0 = each needs one of its own.
+/* Adds the comma-separated addresses to the list. default_port 0 = each needs one of its own.
  * Returns 0, or -1 with what is wrong and what was expected in error. */
-MUST_CHECK int listen_list_add(struct config *config, struct slice text, uint16_t default_port,
+MUST_CHECK int listen_list_add(struct endpoint_list *list, struct slice text, uint16_t default_port,
                                char error[CONFIG_ERROR_MAX]);
 
 /* Adds "host:port weight, ..." to the pool's servers. Returns 0, or -1 with what is wrong and what

@@ -72,20 +72,50 @@ static int refuse_pool(const struct config *config, const struct place *place, c
     return refuse(place, "pool: there is no [pool %s]; expected the NAME of a [pool NAME]", name);
 }
 
+/* The pool that has a server of that name, or NULL. */
+static const struct pool_config *pool_of_server(const struct config *config, const char *name)
+{
+    for (size_t p = 0; p < config->pool_count; p++) {
+        for (size_t s = 0; s < config->pools[p].server_count; s++) {
+            if (strcmp(config->pools[p].servers[s].name, name) == 0) {
+                return &config->pools[p];
+            }
+        }
+    }
+    return NULL;
+}
+
 static int check_listen(struct config *config, const struct place *place)
 {
-    for (size_t i = 0; i < config->listen_count; i++) {
+    for (size_t i = 0; i < config->listen.count; i++) {
         char name[ENDPOINT_TEXT_MAX];
-        endpoint_format(&config->listen[i], name);
-        for (size_t p = 0; p < config->pool_count; p++) {
-            for (size_t s = 0; s < config->pools[p].server_count; s++) {
-                if (strcmp(config->pools[p].servers[s].name, name) == 0) {
-                    return refuse(place,
-                                  "listen %s is a server of pool %s too; the proxy would be its "
-                                  "own client",
-                                  name, config->pools[p].name);
-                }
+        const struct pool_config *pool =
+            pool_of_server(config, endpoint_format(&config->listen.at[i], name));
+        if (pool != NULL) {
+            return refuse(place,
+                          "listen %s is a server of pool %s too; the proxy would be its own client",
+                          name, pool->name);
+        }
+    }
+    return 0;
+}
+
+static int check_admin(struct config *config, char *error)
+{
+    struct place place = {config, 0, "[admin]", error};
+    for (size_t i = 0; i < config->admin.listen.count; i++) {
+        char name[ENDPOINT_TEXT_MAX], other[ENDPOINT_TEXT_MAX];
+        endpoint_format(&config->admin.listen.at[i], name);
+        for (size_t k = 0; k < config->listen.count; k++) {
+            if (strcmp(name, endpoint_format(&config->listen.at[k], other)) == 0) {
+                return refuse(&place, "listen %s is where clients connect; expected another one",
+                              name);
             }
+        }
+        const struct pool_config *pool = pool_of_server(config, name);
+        if (pool != NULL) {
+            return refuse(&place, "listen %s is a server of pool %s; expected another one", name,
+                          pool->name);
         }
     }
     return 0;
@@ -172,7 +202,7 @@ static int check_proxy(struct config *config, char *error)
     if (config->pool_count == 0 && check_embedded(config, &place) != 0) {
         return -1;
     }
-    return check_listen(config, &place);
+    return check_listen(config, &place) != 0 ? -1 : check_admin(config, error);
 }
 
 static int check_pool(const struct config *config, struct pool_config *pool, char *error)

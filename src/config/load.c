@@ -29,10 +29,10 @@ struct load {
 
     bool in_section;
     enum config_section kind;
-    void *section;        /* what keys are stored in */
-    uint32_t *given_line; /* the section's */
-    char shown[300];      /* the section as written, for error texts */
-    uint32_t proxy_line;  /* where [proxy] begins, 0 = not met */
+    void *section;                   /* what keys are stored in */
+    uint32_t *given_line;            /* the section's */
+    char shown[300];                 /* the section as written, for error texts */
+    uint32_t proxy_line, admin_line; /* where [proxy] and [admin] begin, 0 = not met */
 };
 
 static int fail_line(struct load *load, const char *why)
@@ -59,14 +59,15 @@ static int fail_again(struct load *load, uint32_t first_line)
     return fail_line(load, why);
 }
 
-static int begin_proxy(struct load *load)
+/* A section that a file has once; *line: where. */
+static int begin_only(struct load *load, uint32_t *line, void *section, uint32_t *given_line)
 {
-    if (load->proxy_line != 0) {
-        return fail_again(load, load->proxy_line);
+    if (*line != 0) {
+        return fail_again(load, *line);
     }
-    load->proxy_line = load->line;
-    load->section = load->config;
-    load->given_line = load->config->given_line;
+    *line = load->line;
+    load->section = section;
+    load->given_line = given_line;
     return 0;
 }
 
@@ -108,7 +109,8 @@ static int begin_lists(struct load *load, struct slice prefix)
 /* text is what stands between the brackets. */
 static int begin_section(struct load *load, struct slice text)
 {
-    static const char expected[] = "expected [proxy], [pool NAME], [lists] or [lists PREFIX]";
+    static const char expected[] =
+        "expected [proxy], [admin], [pool NAME], [lists] or [lists PREFIX]";
     char why[CONFIG_ERROR_MAX];
     char name[256];
     struct slice all = text_trim(text);
@@ -123,7 +125,12 @@ static int begin_section(struct load *load, struct slice text)
     load->in_section = true;
     if (slice_equal(kind, SLICE_LIT("proxy")) && rest.len == 0) {
         load->kind = SECTION_PROXY;
-        return begin_proxy(load);
+        return begin_only(load, &load->proxy_line, load->config, load->config->given_line);
+    }
+    if (slice_equal(kind, SLICE_LIT("admin")) && rest.len == 0) {
+        struct admin_config *admin = &load->config->admin;
+        load->kind = SECTION_ADMIN;
+        return begin_only(load, &load->admin_line, admin, admin->given_line);
     }
     if (slice_equal(kind, SLICE_LIT("pool"))) {
         load->kind = SECTION_POOL;
@@ -133,7 +140,7 @@ static int begin_section(struct load *load, struct slice text)
         load->kind = SECTION_LISTS;
         return begin_lists(load, rest);
     }
-    static const char *const kinds[] = {"proxy", "pool", "lists", NULL};
+    static const char *const kinds[] = {"proxy", "admin", "pool", "lists", NULL};
     const char *near = suggest(kind, kinds);
     char hint[32] = "";
     if (near != NULL) {
@@ -165,12 +172,17 @@ static int fail_unknown(struct load *load, struct slice name)
     size_t count;
     const struct config_key *keys = config_keys(&count);
     text_show(name, shown, sizeof shown);
+    size_t n = (size_t)snprintf(why, sizeof why, "not a key of %s; expected", load->shown);
+    bool elsewhere = false;
     for (size_t i = 0; i < count; i++) {
         if (slice_equal(slice_of(keys[i].name), name)) {
-            (void)config_fail(why, "not a key of %s; expected in %s", load->shown,
-                              config_section_name(keys[i].section));
-            return fail_key(load, shown, why);
+            n += (size_t)snprintf(why + n, sizeof why - n, " %s %s", elsewhere ? "or" : "in",
+                                  config_section_name(keys[i].section));
+            elsewhere = true;
         }
+    }
+    if (elsewhere) {
+        return fail_key(load, shown, why);
     }
     const char *names[CONFIG_KEYS_MAX + 1] = {NULL};
     size_t known = 0;
@@ -184,7 +196,6 @@ static int fail_unknown(struct load *load, struct slice name)
         (void)config_fail(why, "not a key of %s; did you mean %s?", load->shown, near);
         return fail_key(load, shown, why);
     }
-    size_t n = (size_t)snprintf(why, sizeof why, "not a key of %s; expected", load->shown);
     for (size_t i = 0; i < known && n < sizeof why; i++) {
         n += (size_t)snprintf(why + n, sizeof why - n, " %s", names[i]);
     }
@@ -213,7 +224,7 @@ static int set_key(struct load *load, const char *name, const char *value)
         return fail_key(load, name, "given twice; expected once in a section");
     }
     if (load->given_line[at] == CONFIG_GIVEN_NOT && key->type == TYPE_LISTEN) {
-        load->config->listen_count = 0; /* the first one replaces the default */
+        value_clear_listen(key, load->section); /* the first one replaces the default */
     }
     load->given_line[at] = load->line;
     if (value_parse(key, load->section, text_trim(slice_of(value)), why) != 0) {

@@ -16,6 +16,7 @@
 #define COMPACTED (SIGNED | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
 
 #define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field), 0, 0
+#define ADMIN(name, field) SECTION_ADMIN, name, offsetof(struct admin_config, field), 0, 0
 #define POOL_OF(types, name, field) \
     SECTION_POOL, name, offsetof(struct pool_config, field), 0, (types)
 #define POOL(name, field) POOL_OF(TYPES_ALL, name, field)
@@ -123,6 +124,17 @@ static const struct config_key keys[] = {
      "memory of the embedded memcached, which the daemon starts when no pool is configured"},
     {PROXY("embedded_memcached", embedded_memcached), TYPE_TEXT, 0, 0, "memcached", "", NULL,
      "the program of the embedded memcached: a name found in PATH, or a path"},
+
+    {ADMIN("listen", listen), TYPE_LISTEN, 0, 1, "", "", NULL,
+     "where metrics and the status page are, comma-separated; without a port: 11221; may be repeated; empty: nowhere"},
+    {ADMIN("max_connections", max_connections), TYPE_COUNT, 1, 1000, "32", "", NULL,
+     "connections to these at the same time, beside those of clients"},
+    {ADMIN("timeout_ms", timeout_ms), TYPE_COUNT, 100, 600000, "10000", "ms", NULL,
+     "longest time from a connection to the end of its answer"},
+    {ADMIN("socket_mode", socket_mode), TYPE_MODE, 0, 0, "0600", "", NULL,
+     "permissions of these unix sockets, which say who may connect; empty: as the umask says"},
+    {ADMIN("socket_group", socket_group), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the group of these unix sockets; empty: that of the process"},
 
     {POOL("type", type), TYPE_WORD, 0, 0, "memcached", "", types,
      "what the servers are: memcacheds, or the nodes of a Couchbase cluster"},
@@ -306,7 +318,7 @@ const struct config_key *config_key_find(enum config_section section, struct sli
 
 const char *config_section_name(enum config_section section)
 {
-    static const char *const names[] = {"[proxy]", "[pool NAME]", "[lists]"};
+    static const char *const names[] = {"[proxy]", "[admin]", "[pool NAME]", "[lists]"};
     return names[section];
 }
 

@@ -12,7 +12,7 @@
 #include "base/slice.h"
 #include "config/config.h"
 
-enum config_section { SECTION_PROXY, SECTION_POOL, SECTION_LISTS };
+enum config_section { SECTION_PROXY, SECTION_ADMIN, SECTION_POOL, SECTION_LISTS };
 
 enum config_type {
     TYPE_COUNT,     /* uint32_t */
@@ -34,7 +34,7 @@ enum config_type {
 struct config_key {
     enum config_section section;
     const char *name;
-    size_t offset;     /* in struct config, pool_config or list_policy */
+    size_t offset;     /* in the struct of the section */
     uint32_t dialects; /* of SECTION_LISTS: who uses it, one bit for each enum list_dialect */
     uint32_t types;    /* of SECTION_POOL: the same, one bit for each enum pool_type */
     enum config_type type;
@@ -54,7 +54,7 @@ struct config_key {
 const struct config_key *config_keys(size_t *count);
 /* The key of that name, or NULL. */
 const struct config_key *config_key_find(enum config_section section, struct slice name);
-/* "[proxy]", "[pool NAME]" or "[lists]". */
+/* "[proxy]", "[admin]", "[pool NAME]" or "[lists]". */
 const char *config_section_name(enum config_section section);
 
 /* Room for what config_dialects_text writes. */

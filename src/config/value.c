@@ -354,6 +354,20 @@ static int parse_mode(const struct config_key *key, void *section, struct slice 
     return 0;
 }
 
+static int parse_listen(const struct config_key *key, void *section, struct slice text, char *error)
+{
+    if (text.len == 0 && key->max == 1) {
+        return 0;
+    }
+    uint16_t port = key->section == SECTION_ADMIN ? ADMIN_PORT : PROXY_PORT;
+    return listen_list_add(field(key, section), text, port, error);
+}
+
+void value_clear_listen(const struct config_key *key, void *section)
+{
+    ((struct endpoint_list *)field(key, section))->count = 0;
+}
+
 int value_parse(const struct config_key *key, void *section, struct slice text,
                 char error[CONFIG_ERROR_MAX])
 {
@@ -391,7 +405,7 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
     case TYPE_FLAGS:
         return parse_flags(key, section, text, error);
     case TYPE_LISTEN:
-        return listen_list_add(section, text, PROXY_PORT, error);
+        return parse_listen(key, section, text, error);
     case TYPE_SERVERS:
         return server_list_add(section, text, error);
     }
@@ -399,17 +413,17 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
     return -1;
 }
 
-static char *format_listen(const struct config *config)
+static char *format_listen(const struct endpoint_list *list)
 {
-    size_t cap = config->listen_count * (ENDPOINT_TEXT_MAX + 2) + 1;
+    size_t cap = list->count * (ENDPOINT_TEXT_MAX + 2) + 1;
     char *out = malloc(cap);
     size_t n = 0;
     CHECK(out != NULL);
     out[0] = '\0';
-    for (size_t i = 0; i < config->listen_count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         char name[ENDPOINT_TEXT_MAX];
         n += (size_t)snprintf(out + n, cap - n, "%s%s", i == 0 ? "" : ", ",
-                              endpoint_format(&config->listen[i], name));
+                              endpoint_format(&list->at[i], name));
     }
     return out;
 }
@@ -511,7 +525,7 @@ char *value_format(const struct config_key *key, const void *section)
     case TYPE_FLAGS:
         return format_flags(from);
     case TYPE_LISTEN:
-        return format_listen(section);
+        return format_listen(field_const(key, section));
     case TYPE_SERVERS:
         return format_servers(section);
     }

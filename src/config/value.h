@@ -8,7 +8,9 @@
 #include "config/config.h"
 #include "config/table.h"
 
-/* Parses text into key's field of section (a struct config, pool_config or list_policy). Addresses
+/* Drops the addresses of a TYPE_LISTEN. */
+void value_clear_listen(const struct config_key *key, void *section);
+/* Parses text into key's field of section (the struct of its kind). Addresses
  * are added to those already there. Returns 0, or -1 with "what is wrong; expected ..." in error;
  * then the field may have changed. */
 MUST_CHECK int value_parse(const struct config_key *key, void *section, struct slice text,

@@ -23,6 +23,9 @@
 #define CLUSTER_NODES 32
 /* Of a bucket, in each worker: what tells the map over HTTP. */
 #define CLUSTER_DESCRIPTORS 1
+/* Of the admin listener: its event loop (two), its wake-up, and one that is accepted before an
+ * older one is closed. */
+#define ADMIN_DESCRIPTORS 4
 /* A listening address may be a name with an IPv4 and an IPv6 address. */
 #define ADDRESS_SOCKETS 2
 
@@ -46,18 +49,26 @@ static uint64_t of_pool(const struct pool_config *pool, size_t cluster_nodes)
            (is_cluster ? CLUSTER_DESCRIPTORS : 0);
 }
 
+static uint64_t of_admin(const struct admin_config *admin)
+{
+    return admin->listen.count == 0 ? 0
+                                    : ADMIN_DESCRIPTORS + admin->max_connections +
+                                          (uint64_t)admin->listen.count * ADDRESS_SOCKETS;
+}
+
 /* Descriptors that the daemon needs besides those of its clients: connections to all servers, and
  * to so many nodes of each bucket at least, listening sockets, event loops, log, name look-ups. */
 static uint64_t descriptors_reserved(const struct config *config, size_t cluster_nodes)
 {
-    uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen_count * ADDRESS_SOCKETS;
+    uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen.count * ADDRESS_SOCKETS;
     for (size_t i = 0; i < config->pool_count; i++) {
         each += of_pool(&config->pools[i], cluster_nodes);
     }
     if (config->pool_count == 0) {
         each++; /* to the embedded memcached */
     }
-    return PROCESS_DESCRIPTORS + config->reserved_connections + config->threads * (each + 1);
+    return PROCESS_DESCRIPTORS + of_admin(&config->admin) + config->reserved_connections +
+           config->threads * (each + 1);
 }
 
 /* Returns the limit in force afterwards: wanted, or as near to it as the system lets us. */

@@ -51,9 +51,9 @@ static void wait_for_names(const struct config *config, struct resolver *resolve
 static void print_listen(const struct config *config, FILE *out)
 {
     fprintf(out, "listens on ");
-    for (size_t i = 0; i < config->listen_count; i++) {
+    for (size_t i = 0; i < config->listen.count; i++) {
         char name[ENDPOINT_TEXT_MAX];
-        fprintf(out, "%s%s", i == 0 ? "" : ", ", endpoint_format(&config->listen[i], name));
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", endpoint_format(&config->listen.at[i], name));
     }
     fprintf(out, ", %u thread%s\n", config->threads, config->threads == 1 ? "" : "s");
     fprintf(out, "logs to %s\n", config->log_file[0] == '\0' ? "standard error" : config->log_file);

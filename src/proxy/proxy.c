@@ -88,7 +88,8 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     block_limit_spare(spare_bytes_max(config));
     create_caches(s);
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
-    s->listen = listen_set_open(config, config->threads, error);
+    struct socket_rights rights = {config->socket_mode, config->socket_group};
+    s->listen = listen_set_open(&config->listen, &rights, config->threads, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);
@@ -143,6 +144,11 @@ void proxy_stop(struct proxy **slot)
     run_indexes_destroy(&s->indexes);
     block_thread_fini();
     free(p);
+}
+
+struct shared *proxy_shared(struct proxy *p)
+{
+    return &p->shared;
 }
 
 size_t proxy_listen_count(const struct proxy *p)

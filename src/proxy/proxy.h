@@ -16,6 +16,7 @@
 #include "config/config.h"
 
 struct proxy;
+struct shared;
 
 /* Binds every listen address and starts config's worker threads. config must outlive the proxy.
  * Returns the proxy, owned by the caller until proxy_stop, or NULL with a one-line text in error;
@@ -30,6 +31,9 @@ void proxy_drain(struct proxy *proxy);
 /* Closes every connection, ends the threads, removes unix sockets, frees everything, sets *proxy to
  * NULL. */
 void proxy_stop(struct proxy **proxy);
+
+/* What its workers share, for proxy/figures.h; valid as long as the proxy. */
+struct shared *proxy_shared(struct proxy *proxy);
 
 /* What main logs after the start: the addresses in use, as "127.0.0.1:11211", "[::1]:11211" or
  * "unix:PATH"; a host name may stand for several. Valid as long as the proxy. */

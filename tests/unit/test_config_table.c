@@ -98,7 +98,8 @@ static bool is_commented_setting(const char *line)
 /* The place of "#key =" in its section of the file, or NULL. Sections that override come last. */
 static const char *find_setting(const char *conf, const struct config_key *key)
 {
-    static const char *const headings[] = {"\n[proxy]\n", "\n#[pool main]\n", "\n[lists]\n"};
+    static const char *const headings[] = {"\n[proxy]\n", "\n[admin]\n", "\n#[pool main]\n",
+                                           "\n[lists]\n"};
     char setting[128];
     const char *section = strstr(conf, headings[key->section]);
     (void)snprintf(setting, sizeof setting, "\n#%s =", key->name);

@@ -226,20 +226,20 @@ static int lock_folder(const char *path)
     return -1;
 }
 
-int listen_set_check_group(const struct config *config, char error[CONFIG_ERROR_MAX])
+int listen_set_check_group(const char *group, char error[CONFIG_ERROR_MAX])
 {
-    if (config->socket_group[0] == '\0' || getgrnam(config->socket_group) != NULL) {
+    if (group[0] == '\0' || getgrnam(group) != NULL) {
         return 0;
     }
-    snprintf(error, CONFIG_ERROR_MAX, "socket_group: there is no group %s", config->socket_group);
+    snprintf(error, CONFIG_ERROR_MAX, "socket_group: there is no group %s", group);
     return -1;
 }
 
 /* Who may connect: socket_group and socket_mode. Returns NULL, or what went wrong. */
-static const char *give_file(const struct config *config, const char *path)
+static const char *give_file(const struct socket_rights *rights, const char *path)
 {
-    if (config->socket_group[0] != '\0') {
-        const struct group *group = getgrnam(config->socket_group);
+    if (rights->group[0] != '\0') {
+        const struct group *group = getgrnam(rights->group);
         if (group == NULL) {
             return "there is no such socket_group";
         }
@@ -247,14 +247,14 @@ static const char *give_file(const struct config *config, const char *path)
             return "socket_group: this user may not give a file to that group";
         }
     }
-    if (config->socket_mode >= 0 && chmod(path, (mode_t)config->socket_mode) != 0) {
+    if (rights->mode >= 0 && chmod(path, (mode_t)rights->mode) != 0) {
         return strerror(errno);
     }
     return NULL;
 }
 
 /* Returns a listening socket at address, or -1 with the reason in *reason. */
-static int listen_unix(const struct config *config, const struct sockaddr_un *address,
+static int listen_unix(const struct socket_rights *rights, const struct sockaddr_un *address,
                        const char **reason)
 {
     struct stat st;
@@ -269,7 +269,7 @@ static int listen_unix(const struct config *config, const struct sockaddr_un *ad
         *reason = strerror(errno);
     } else {
         /* Before it listens: no client connects that the mode would keep out. */
-        *reason = give_file(config, path);
+        *reason = give_file(rights, path);
         if (*reason == NULL && listen(fd, LISTEN_BACKLOG) == 0) {
             return fd;
         }
@@ -282,8 +282,8 @@ static int listen_unix(const struct config *config, const struct sockaddr_un *ad
     return -1;
 }
 
-static int open_unix(struct listen_set *set, const struct config *config, const struct endpoint *e,
-                     char error[CONFIG_ERROR_MAX])
+static int open_unix(struct listen_set *set, const struct socket_rights *rights,
+                     const struct endpoint *e, char error[CONFIG_ERROR_MAX])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(e->host) >= sizeof address.sun_path) {
@@ -295,7 +295,7 @@ static int open_unix(struct listen_set *set, const struct config *config, const 
     memcpy(address.sun_path, e->host, strlen(e->host));
     const char *reason;
     int lock_fd = lock_folder(e->host);
-    int fd = listen_unix(config, &address, &reason);
+    int fd = listen_unix(rights, &address, &reason);
     if (lock_fd >= 0) {
         close(lock_fd); /* and with it the lock */
     }
@@ -315,15 +315,16 @@ static int open_unix(struct listen_set *set, const struct config *config, const 
     return 0;
 }
 
-struct listen_set *listen_set_open(const struct config *config, size_t workers,
+struct listen_set *listen_set_open(const struct endpoint_list *list,
+                                   const struct socket_rights *rights, size_t workers,
                                    char error[CONFIG_ERROR_MAX])
 {
     struct listen_set *set = calloc(1, sizeof *set);
     CHECK(set != NULL);
     set->workers = workers;
-    for (size_t i = 0; i < config->listen_count; i++) {
-        const struct endpoint *e = &config->listen[i];
-        int rc = e->port == 0 ? open_unix(set, config, e, error) : open_tcp_endpoint(set, e, error);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct endpoint *e = &list->at[i];
+        int rc = e->port == 0 ? open_unix(set, rights, e, error) : open_tcp_endpoint(set, e, error);
         if (rc != 0) {
             listen_set_close(&set);
             return NULL;

@@ -17,13 +17,21 @@
 
 struct listen_set;
 
-/* Binds all of config's addresses for that many workers and listens. An address that another
+/* Who may connect to unix sockets. */
+struct socket_rights {
+    int mode;          /* -1: as the umask says */
+    const char *group; /* "": that of the process */
+};
+
+/* Binds all of these addresses for that many workers and listens. An address that another
  * process listens on, also one that starts at this moment, is an error. Returns the set, owned by
  * the caller until listen_set_close, or NULL with a text in error. */
-MUST_CHECK struct listen_set *listen_set_open(const struct config *config, size_t workers,
+MUST_CHECK struct listen_set *listen_set_open(const struct endpoint_list *list,
+                                              const struct socket_rights *rights, size_t workers,
                                               char error[CONFIG_ERROR_MAX]);
-/* Looks config's socket_group up. Returns 0, or -1 with a text in error: there is none. */
-MUST_CHECK int listen_set_check_group(const struct config *config, char error[CONFIG_ERROR_MAX]);
+/* Looks a socket_group up, which may be empty. Returns 0, or -1 with a text in error: there is
+ * none. */
+MUST_CHECK int listen_set_check_group(const char *group, char error[CONFIG_ERROR_MAX]);
 /* Closes what is still open, removes unix sockets that are still ours and frees the set. The
  * workers' threads must be over. NULL is fine. */
 void listen_set_close(struct listen_set **set);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin/admin.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "admin/exposition.h"
+#include "admin/history.h"
+#include "admin/http.h"
+#include "admin/page.h"
+#include "base/log.h"
+#include "proxy/figures.h"
+#include "proxy/proxy.h"
+#include "proxy/shared.h"
+
+struct admin {
+    const struct config *config;
+    struct shared *shared; /* the proxy's */
+    struct listen_set *listen;
+    struct event_base *base;
+    struct http *http;
+    struct history history;
+    struct event second;
+    int stop_fd; /* eventfd; -1 */
+    struct event stop;
+    pthread_t thread;
+    bool started;
+    atomic_bool draining;
+};
+
+/* --- answers --- */
+
+static bool is_up(const struct server_stats *stats)
+{
+    return strcmp(server_state(stats), "up") == 0;
+}
+
+/* Is there a server that works in each pool? Says of which there is none. */
+static bool check_pools(const struct shared *shared, struct evbuffer *out)
+{
+    const struct config *config = shared->config;
+    struct server_stats *stats = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *stats);
+    bool ready = true;
+    CHECK(stats != NULL);
+    for (size_t p = 0; p < config->pool_count; p++) {
+        size_t up = 0, count = figures_of_servers(shared, p, stats);
+        for (size_t i = 0; i < count; i++) {
+            up += is_up(&stats[i]);
+        }
+        if (up == 0) {
+            evbuffer_add_printf(out, "not ready: pool %s: none of %zu servers is up\n",
+                                config->pools[p].name, count);
+            ready = false;
+        }
+    }
+    free(stats);
+    return ready;
+}
+
+static void answer_ready(struct admin *a, struct http_answer *answer)
+{
+    if (atomic_load(&a->draining)) {
+        evbuffer_add_printf(answer->body, "not ready: it ends\n");
+        answer->status = 503;
+    } else if (!check_pools(a->shared, answer->body)) {
+        answer->status = 503;
+    } else {
+        evbuffer_add_printf(answer->body, "ready\n");
+    }
+}
+
+struct printed_config {
+    struct evbuffer *out;
+    char section[5 * CONFIG_NAME_MAX]; /* of the line before */
+};
+
+/* As a file has it, so that it can be read again. */
+static void print_setting(void *arg, const char *section, const char *key, const char *value,
+                          const char *origin)
+{
+    struct printed_config *p = arg;
+    if (strcmp(section, p->section) != 0) {
+        evbuffer_add_printf(p->out, "%s[%s]\n", p->section[0] == '\0' ? "" : "\n", section);
+        (void)snprintf(p->section, sizeof p->section, "%s", section);
+    }
+    evbuffer_add_printf(p->out, "%s = %s", key, value);
+    evbuffer_add_printf(p->out, "%s%s\n", origin[0] == '\0' ? "" : "  # ", origin);
+}
+
+static void answer_config(struct admin *a, struct http_answer *answer)
+{
+    struct printed_config printed = {.out = answer->body};
+    if (a->config->path[0] != '\0') {
+        evbuffer_add_printf(answer->body, "# %s\n", a->config->path);
+    }
+    config_print(a->config, print_setting, &printed);
+}
+
+static void answer_metrics(struct admin *a, const struct http_request *request,
+                           struct http_answer *answer)
+{
+    static const char open[] = "application/openmetrics-text";
+    bool is_open = memmem(request->accept.p, request->accept.len, open, sizeof open - 1) != NULL;
+    answer->type = is_open ? EXPOSITION_TYPE_OPEN : EXPOSITION_TYPE;
+    exposition_print(a->shared, is_open, answer->body);
+}
+
+static void answer(void *arg, const struct http_request *request, struct http_answer *answer)
+{
+    struct admin *a = arg;
+    struct slice path = request->path;
+    if (slice_equal(path, SLICE_LIT("/")) || slice_equal(path, SLICE_LIT("/status"))) {
+        answer->type = PAGE_TYPE;
+        page_print(a->shared, &a->history, answer->body);
+    } else if (slice_equal(path, SLICE_LIT("/metrics"))) {
+        answer_metrics(a, request, answer);
+    } else if (slice_equal(path, SLICE_LIT("/live"))) {
+        evbuffer_add_printf(answer->body, "live\n");
+    } else if (slice_equal(path, SLICE_LIT("/ready"))) {
+        answer_ready(a, answer);
+    } else if (slice_equal(path, SLICE_LIT("/config"))) {
+        answer_config(a, answer);
+    } else {
+        answer->status = 404;
+        evbuffer_add_printf(answer->body,
+                            "there are /, /status, /metrics, /live, /ready and /config\n");
+    }
+}
+
+/* --- the thread --- */
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+    struct admin *a = arg;
+    (void)fd;
+    (void)what;
+    history_sample(&a->history, a->shared);
+}
+
+static void on_stop(evutil_socket_t fd, short what, void *arg)
+{
+    struct admin *a = arg;
+    (void)fd;
+    (void)what;
+    (void)event_base_loopbreak(a->base);
+}
+
+static void *work(void *arg)
+{
+    struct admin *a = arg;
+    (void)event_base_dispatch(a->base);
+    return NULL;
+}
+
+/* Returns 0 or an errno. */
+static int start_thread(struct admin *a)
+{
+    struct timeval second = {1, 0};
+    a->base = event_base_new();
+    a->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (a->base == NULL || a->stop_fd < 0) {
+        return errno;
+    }
+    event_assign(&a->second, a->base, -1, EV_PERSIST, on_second, a);
+    event_add(&a->second, &second);
+    event_assign(&a->stop, a->base, a->stop_fd, EV_READ, on_stop, a);
+    event_add(&a->stop, NULL);
+    history_sample(&a->history, a->shared);
+    a->http = http_start(a->base, a->listen, &a->config->admin, answer, a);
+    int rc = pthread_create(&a->thread, NULL, work, a);
+    a->started = rc == 0;
+    return rc;
+}
+
+int admin_start(const struct config *config, struct proxy *proxy, struct admin **out,
+                char error[CONFIG_ERROR_MAX])
+{
+    const struct admin_config *own = &config->admin;
+    struct socket_rights rights = {own->socket_mode, own->socket_group};
+    *out = NULL;
+    if (own->listen.count == 0) {
+        return 0;
+    }
+    struct admin *a = calloc(1, sizeof *a);
+    CHECK(a != NULL);
+    a->config = config;
+    a->shared = proxy_shared(proxy);
+    a->stop_fd = -1;
+    a->listen = listen_set_open(&own->listen, &rights, 1, error);
+    int rc = a->listen == NULL ? 0 : start_thread(a);
+    if (rc != 0) {
+        (void)snprintf(error, CONFIG_ERROR_MAX, "cannot start the admin thread: %s", strerror(rc));
+    }
+    if (!a->started) {
+        admin_stop(&a);
+        return -1;
+    }
+    *out = a;
+    return 0;
+}
+
+void admin_drain(struct admin *a)
+{
+    if (a != NULL) {
+        atomic_store(&a->draining, true);
+    }
+}
+
+void admin_stop(struct admin **slot)
+{
+    struct admin *a = *slot;
+    uint64_t one = 1;
+    *slot = NULL;
+    if (a == NULL) {
+        return;
+    }
+    if (a->started && write(a->stop_fd, &one, sizeof one) == (ssize_t)sizeof one) {
+        pthread_join(a->thread, NULL);
+    }
+    if (a->http != NULL) {
+        http_stop(&a->http);
+        event_del(&a->second);
+        event_del(&a->stop);
+    }
+    if (a->base != NULL) {
+        event_base_free(a->base);
+    }
+    if (a->stop_fd >= 0) {
+        close(a->stop_fd);
+    }
+    listen_set_close(&a->listen);
+    free(a);
+}
+
+size_t admin_listen_count(const struct admin *a)
+{
+    return a == NULL ? 0 : listen_set_count(a->listen);
+}
+
+const char *admin_listen_name(const struct admin *a, size_t i)
+{
+    return listen_set_name(a->listen, i);
+}

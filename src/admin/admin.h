@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The admin listener: metrics, health, configuration and a status page over HTTP, for operators and
+ * their tools (`[admin] listen`). It runs in a thread of its own, so that it answers however busy
+ * the workers are; it only looks, and changes nothing.
+ *
+ *     /          the status page (also /status)     /live     200 while the process runs
+ *     /metrics   Prometheus, OpenMetrics            /ready    200 while requests can be served
+ *     /config    each setting in force
+ */
+#ifndef ADMIN_ADMIN_H
+#define ADMIN_ADMIN_H
+
+#include "base/check.h"
+#include "config/config.h"
+
+struct admin;
+struct proxy;
+
+/* Listens where config says, and starts the thread. *admin stays NULL where it says nothing. config
+ * and proxy must outlive it. Returns 0, or -1 with a text in error. */
+MUST_CHECK int admin_start(const struct config *config, struct proxy *proxy, struct admin **admin,
+                           char error[CONFIG_ERROR_MAX]);
+/* From now on the proxy is not ready: it ends. Thread-safe. NULL is fine. */
+void admin_drain(struct admin *admin);
+/* NULL is fine. */
+void admin_stop(struct admin **admin);
+
+/* Where it listens, as proxy_listen_name has it. 0: nowhere. NULL is fine. */
+size_t admin_listen_count(const struct admin *admin);
+const char *admin_listen_name(const struct admin *admin, size_t i);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin/exposition.h"
+
+#include <event2/buffer.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/version.h"
+#include "proxy/figures.h"
+#include "proxy/shared.h"
+
+struct exposition {
+    struct evbuffer *out;
+    bool is_open;
+};
+
+/* Prometheus wants units in names, and _total behind those of counters, where `stats` has
+ * memcached's names. NULL: it has them by itself, or they mean nothing there. */
+static const char *metric_name_of(const char *name)
+{
+    static const struct {
+        const char *name, *shown;
+    } others[] = {
+        {"pid", NULL},
+        {"time", NULL},
+        {"pointer_size", NULL},
+        {"uptime", "uptime_seconds"},
+        {"rusage_user", "cpu_user_seconds"},
+        {"rusage_system", "cpu_system_seconds"},
+        {"total_connections", "connections"},
+        {"transaction_age", "transaction_age_seconds"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(others[i].name, name) == 0) {
+            return others[i].shown;
+        }
+    }
+    return name;
+}
+
+static void begin_family(const struct exposition *x, const char *name, const char *help,
+                         bool counts)
+{
+    const char *suffix = counts && !x->is_open ? "_total" : "";
+    evbuffer_add_printf(x->out, "# HELP mclistd_%s%s %s\n# TYPE mclistd_%s%s %s\n", name, suffix,
+                        help, name, suffix, counts ? "counter" : "gauge");
+}
+
+static void show_figure(void *arg, const struct figure *f)
+{
+    const struct exposition *x = arg;
+    const char *name = metric_name_of(f->name);
+    if (f->kind == FIGURE_TEXT || name == NULL) {
+        return;
+    }
+    begin_family(x, name, f->help, f->kind != FIGURE_LEVEL);
+    if (f->kind == FIGURE_CPU_US) {
+        evbuffer_add_printf(x->out, "mclistd_%s_total %" PRIu64 ".%06" PRIu64 "\n", name,
+                            f->value / 1000000, f->value % 1000000);
+    } else {
+        evbuffer_add_printf(x->out, "mclistd_%s%s %" PRIu64 "\n", name,
+                            f->kind == FIGURE_COUNT ? "_total" : "", f->value);
+    }
+}
+
+/* --- servers --- */
+
+/* A server of a pool. */
+struct row {
+    const char *pool;
+    struct server_stats stats;
+};
+
+static struct row *collect_rows(const struct shared *shared, size_t *count)
+{
+    const struct config *config = shared->config;
+    struct server_stats *stats = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *stats);
+    struct row *rows = NULL;
+    CHECK(stats != NULL);
+    *count = 0;
+    for (size_t p = 0; p < config->pool_count; p++) {
+        size_t n = figures_of_servers(shared, p, stats);
+        rows = realloc(rows, (*count + n + 1) * sizeof *rows);
+        CHECK(rows != NULL);
+        for (size_t i = 0; i < n; i++) {
+            rows[(*count)++] = (struct row){config->pools[p].name, stats[i]};
+        }
+    }
+    free(stats);
+    return rows;
+}
+
+/* Names of servers come from the file, or from a cluster's nodes. */
+static void add_label(struct evbuffer *out, const char *name, const char *value)
+{
+    evbuffer_add_printf(out, "%s=\"", name);
+    for (const char *p = value; *p != '\0'; p++) {
+        if (*p == '\\' || *p == '"' || *p == '\n') {
+            evbuffer_add_printf(out, "\\%c", *p == '\n' ? 'n' : *p);
+        } else {
+            evbuffer_add(out, p, 1);
+        }
+    }
+    evbuffer_add(out, "\"", 1);
+}
+
+static void add_row(struct evbuffer *out, const char *name, const char *suffix,
+                    const struct row *row, uint64_t value)
+{
+    evbuffer_add_printf(out, "mclistd_%s%s{", name, suffix);
+    add_label(out, "pool", row->pool);
+    evbuffer_add(out, ",", 1);
+    add_label(out, "server", row->stats.name);
+    evbuffer_add_printf(out, "} %" PRIu64 "\n", value);
+}
+
+static const struct {
+    const char *name, *help;
+    size_t offset;
+    bool counts;
+} columns[] = {
+#define COLUMN(field, counts, help) \
+    { \
+        "pool_server_" #field, help, offsetof(struct server_stats, field), counts \
+    }
+    COLUMN(requests, true, "requests sent to the server"),
+    COLUMN(errors, true, "of these, those that ended without an answer"),
+    COLUMN(timeouts, true, "of these, ended because timeout_ms was over"),
+    COLUMN(ejections, true, "connections given up because of eject_failures"),
+    COLUMN(connects, true, "connections established"),
+    COLUMN(connect_failures, true, "attempts to connect that failed"),
+    COLUMN(pending, false, "requests that wait for an answer now"),
+    COLUMN(evictions, true, "items that the server has evicted, by its own count"),
+#undef COLUMN
+};
+
+static void show_servers(struct shared *shared, const struct exposition *x)
+{
+    size_t count;
+    struct row *rows = collect_rows(shared, &count);
+    begin_family(x, "pool_server_up", "1: a connection works; 0: none does", false);
+    for (size_t i = 0; i < count; i++) {
+        add_row(x->out, "pool_server_up", "", &rows[i],
+                strcmp(server_state(&rows[i].stats), "up") == 0);
+    }
+    for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++) {
+        begin_family(x, columns[c].name, columns[c].help, columns[c].counts);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&rows[i].stats + columns[c].offset, sizeof value);
+            add_row(x->out, columns[c].name, columns[c].counts ? "_total" : "", &rows[i], value);
+        }
+    }
+    free(rows);
+}
+
+void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
+{
+    struct exposition x = {out, is_open};
+    begin_family(&x, "build_info", "always 1; the label is the version", false);
+    evbuffer_add_printf(out, "mclistd_build_info{");
+    add_label(out, "version", MCLISTD_VERSION);
+    evbuffer_add_printf(out, "} 1\n");
+    figures_print(shared, show_figure, &x);
+    show_servers(shared, &x);
+    if (is_open) {
+        evbuffer_add_printf(out, "# EOF\n");
+    }
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/figures.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/version.h"
+#include "list/core/cache.h"
+#include "list/core/metrics.h"
+#include "list/core/run_index.h"
+#include "proxy/shared.h"
+#include "proxy/worker.h"
+
+/* --- counters --- */
+
+/* In the order in which they are printed. */
+static const struct metric_table *const tables[] = {&proxy_metrics, &pool_metrics, &backend_metrics,
+                                                    &list_metrics};
+_Static_assert((int)BACKEND_METRIC_END <= (int)LIST_METRIC_BEFORE + 1 &&
+                   (int)LIST_METRIC_END <= (int)POOL_METRIC_BEFORE + 1 &&
+                   (int)POOL_METRIC_END <= (int)PROXY_METRIC_BEFORE + 1 &&
+                   (int)PROXY_METRIC_END <= METRIC_MAX,
+               "two tables of counters have numbers in common");
+
+static uint64_t metric_sum(const struct shared *shared, unsigned which)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        sum += metric_get(&shared->workers[i]->metrics, which);
+    }
+    return sum;
+}
+
+/* Of the oldest transaction under way; workers note the second in which theirs has begun. */
+static uint64_t transaction_age_s(const struct shared *shared, int64_t now_s)
+{
+    uint64_t age_s = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        int64_t begun_s = (int64_t)metric_get(&shared->workers[i]->metrics, METRIC_transaction_age);
+        if (begun_s != 0 && begun_s < now_s && (uint64_t)(now_s - begun_s) > age_s) {
+            age_s = (uint64_t)(now_s - begun_s);
+        }
+    }
+    return age_s;
+}
+
+/* Each worker has read the cluster's map by itself; the one that sees most is right, or will be. */
+static uint64_t metric_max(const struct shared *shared, unsigned which)
+{
+    uint64_t max = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        uint64_t one = metric_get(&shared->workers[i]->metrics, which);
+        max = one > max ? one : max;
+    }
+    return max;
+}
+
+uint64_t figure_value(struct shared *shared, unsigned which)
+{
+    if (which == METRIC_transaction_age) {
+        return transaction_age_s(shared, clock_now().wall_s);
+    }
+    if (which == METRIC_cluster_vbuckets || which == METRIC_cluster_vbuckets_without_node) {
+        return metric_max(shared, which);
+    }
+    return metric_sum(shared, which) - atomic_load(&shared->baseline[which]);
+}
+
+/* A level, not a count. */
+static bool is_level(unsigned which)
+{
+    return which == METRIC_transaction_age || which == METRIC_cluster_vbuckets ||
+           which == METRIC_cluster_vbuckets_without_node || which == METRIC_curr_connections ||
+           which == METRIC_transactions_waiting || which == METRIC_transactions_pending ||
+           which == METRIC_transactions_committed;
+}
+
+void figures_reset(struct shared *shared)
+{
+    for (unsigned m = 0; m < METRIC_MAX; m++) {
+        if (!is_level(m)) {
+            atomic_store(&shared->baseline[m], metric_sum(shared, m));
+        }
+    }
+}
+
+/* --- all of them --- */
+
+struct printing {
+    figure_printer *print;
+    void *arg;
+};
+
+static void show(const struct printing *p, enum figure_kind kind, const char *name,
+                 const char *help, uint64_t value)
+{
+    struct figure figure = {kind, name, help, value, ""};
+    p->print(p->arg, &figure);
+}
+
+static void show_text(const struct printing *p, const char *name, const char *help,
+                      const char *text)
+{
+    struct figure figure = {FIGURE_TEXT, name, help, 0, text};
+    p->print(p->arg, &figure);
+}
+
+static uint64_t time_us(const struct timeval *time)
+{
+    return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+static void show_process(struct shared *shared, const struct printing *p)
+{
+    struct now now = clock_now();
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    show(p, FIGURE_LEVEL, "pid", "the process", (uint64_t)getpid());
+    show(p, FIGURE_LEVEL, "uptime", "seconds since the start",
+         (now.mono_us - shared->started_us) / 1000000);
+    show(p, FIGURE_LEVEL, "time", "seconds since 1970", (uint64_t)now.wall_s);
+    show_text(p, "version", "of the proxy", PROXY_VERSION);
+    show_text(p, "libevent", "its version", event_get_version());
+    show(p, FIGURE_LEVEL, "pointer_size", "bits of a pointer", 8 * sizeof(void *));
+    show(p, FIGURE_CPU_US, "rusage_user", "processor time of the process",
+         time_us(&usage.ru_utime));
+    show(p, FIGURE_CPU_US, "rusage_system", "processor time of the system for the process",
+         time_us(&usage.ru_stime));
+    show(p, FIGURE_LEVEL, "max_connections", "clients that may be connected at the same time",
+         shared->config->max_connections);
+    show(p, FIGURE_LEVEL, "threads", "workers", shared->worker_count);
+    show(p, FIGURE_COUNT, "log_lines_dropped", "lines of the log that were lost", log_dropped());
+}
+
+static void show_counters(struct shared *shared, const struct printing *p)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        for (unsigned i = 0; i < tables[t]->count; i++) {
+            unsigned which = tables[t]->first + i;
+            const struct metric_row *row = &tables[t]->rows[i];
+            show(p, is_level(which) ? FIGURE_LEVEL : FIGURE_COUNT, row->name, row->help,
+                 figure_value(shared, which));
+        }
+    }
+}
+
+/* Policies may share a cache; each counts once. */
+static void show_caches(const struct shared *shared, const struct printing *p)
+{
+    struct cache_stats sum = {0};
+    for (size_t i = 0; i < shared->config->list_count; i++) {
+        if (i > 0 && shared->caches[i] == shared->caches[0]) {
+            continue;
+        }
+        struct cache_stats one;
+        cache_get_stats(shared->caches[i], &one);
+        sum.bytes += one.bytes;
+        sum.limit_bytes += one.limit_bytes;
+        sum.sublists += one.sublists;
+    }
+    show(p, FIGURE_LEVEL, "cache_bytes", "memory of cached sublists", sum.bytes);
+    show(p, FIGURE_LEVEL, "cache_limit_bytes", "what it may be", sum.limit_bytes);
+    show(p, FIGURE_LEVEL, "cache_sublists", "sublists in the cache", sum.sublists);
+}
+
+static void show_indexes(const struct shared *shared, const struct printing *p)
+{
+    struct run_indexes_stats stats;
+    run_indexes_get_stats(shared->indexes, &stats);
+    show(p, FIGURE_LEVEL, "index_bytes", "memory of indexes of large lists", stats.bytes);
+    show(p, FIGURE_LEVEL, "index_limit_bytes", "what it may be", stats.limit_bytes);
+    show(p, FIGURE_LEVEL, "index_runs", "runs that have an index", stats.runs);
+}
+
+void figures_print(struct shared *shared, figure_printer *print, void *arg)
+{
+    const struct printing p = {print, arg};
+    show_process(shared, &p);
+    show_counters(shared, &p);
+    show(&p, FIGURE_LEVEL, "memory_bytes", "memory of requests and answers of all clients",
+         memory_held());
+    show(&p, FIGURE_LEVEL, "memory_limit_bytes", "what it may be",
+         shared->config->memory_limit_bytes);
+    show_caches(shared, &p);
+    show_indexes(shared, &p);
+}
+
+/* --- servers --- */
+
+/* The best that any worker sees: one that works shows that the server does. A worker that has
+ * ejected the server shows that it hangs, whatever connections the others still have. */
+static int state_rank(const char *state)
+{
+    static const char *const ranks[] = {"idle", "down", "ejected", "connecting", "up"};
+    int rank = -1;
+    for (int i = 0; i < (int)(sizeof ranks / sizeof ranks[0]); i++) {
+        if (strcmp(state, ranks[i]) == 0) {
+            rank = i;
+        }
+    }
+    return rank;
+}
+
+static void add_server(struct server_stats *sum, const struct server_stats *one)
+{
+    if (state_rank(one->state) > state_rank(sum->state)) {
+        memcpy(sum->state, one->state, sizeof sum->state);
+    }
+    sum->is_ejected = sum->is_ejected || one->is_ejected;
+    if (sum->version[0] == '\0') {
+        memcpy(sum->version, one->version, sizeof sum->version);
+    }
+    if (sum->address[0] == '\0') {
+        memcpy(sum->address, one->address, sizeof sum->address);
+    }
+    sum->requests += one->requests;
+    sum->errors += one->errors;
+    sum->timeouts += one->timeouts;
+    sum->ejections += one->ejections;
+    sum->connects += one->connects;
+    sum->connect_failures += one->connect_failures;
+    sum->pending += one->pending;
+    /* The server's own count, which each worker has asked for. */
+    if (one->evictions > sum->evictions) {
+        sum->evictions = one->evictions;
+    }
+}
+
+const char *server_state(const struct server_stats *stats)
+{
+    return stats->is_ejected ? "ejected" : stats->state;
+}
+
+/* Those of all workers, by their names: a worker may not have heard yet of a node that another one
+ * has in its map. */
+size_t figures_of_servers(const struct shared *shared, size_t pool_index,
+                          struct server_stats sum[2 * POOL_SERVERS_MAX])
+{
+    struct server_stats *one = sum + POOL_SERVERS_MAX;
+    size_t count = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        size_t n = pool_stats(shared->workers[i]->pools[pool_index], one, POOL_SERVERS_MAX);
+        for (size_t s = 0; s < n; s++) {
+            size_t at = s < count && strcmp(sum[s].name, one[s].name) == 0 ? s : 0;
+            while (at < count && strcmp(sum[at].name, one[s].name) != 0) {
+                at++;
+            }
+            if (at < count) {
+                add_server(&sum[at], &one[s]);
+            } else if (count < POOL_SERVERS_MAX) {
+                sum[count++] = one[s];
+            }
+        }
+    }
+    return count;
+}

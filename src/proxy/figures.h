@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the proxy knows of itself in numbers: of all workers together, and of each server. `stats`
+ * and the admin listener show the same ones. Any thread may ask while workers run.
+ */
+#ifndef PROXY_FIGURES_H
+#define PROXY_FIGURES_H
+
+#include "pool/pool.h"
+
+struct shared;
+
+enum figure_kind {
+    FIGURE_TEXT,
+    FIGURE_LEVEL,  /* as it is now, or a setting */
+    FIGURE_COUNT,  /* grows until `stats reset` */
+    FIGURE_CPU_US, /* the same, never reset, in microseconds */
+};
+
+struct figure {
+    enum figure_kind kind;
+    const char *name; /* as `stats` has it; lives for ever */
+    const char *help; /* what it is; lives for ever */
+    uint64_t value;
+    const char *text; /* of FIGURE_TEXT; valid during the call */
+};
+
+typedef void figure_printer(void *arg, const struct figure *figure);
+
+/* Calls print for each, in the order of `stats`. */
+void figures_print(struct shared *shared, figure_printer *print, void *arg);
+/* The value of a counter or level, of all workers, as figures_print has it. which: METRIC_... */
+uint64_t figure_value(struct shared *shared, unsigned which);
+/* Counts begin again with 0. */
+void figures_reset(struct shared *shared);
+
+/* The servers of a pool as all workers see them. A Couchbase cluster's are those of its map.
+ * Returns how many of POOL_SERVERS_MAX were filled; out has room for twice as many. */
+size_t figures_of_servers(const struct shared *shared, size_t pool_index,
+                          struct server_stats out[2 * POOL_SERVERS_MAX]);
+/* "up", "connecting", "ejected", "down" or "idle"; lives as long as stats. */
+const char *server_state(const struct server_stats *stats);
+
+#endif
