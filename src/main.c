@@ -272,6 +272,7 @@ static int fail_start(const struct mclistd *m, int code, const char *text)
 static int start_log(struct mclistd *m)
 {
     const char *path = m->config->log_file[0] == '\0' ? NULL : m->config->log_file;
+    log_set_format(m->config->log_format);
     if (log_open(path, m->config->log_level) != 0) {
         return refuse_log_file(path);
     }

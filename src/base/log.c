@@ -18,12 +18,17 @@
 /* A line longer than this is cut: keys are escaped and limited, so only a foreign error text could
  * be longer. */
 #define LINE_MAX_BYTES 1024
+/* Time, level and blanks in front of the text, and the line's end. */
+#define LINE_MARGIN_BYTES 33
+/* Of a byte of text in JSON. */
+#define ESCAPED_BYTES_MAX 6
 
 static struct {
     _Atomic int fd;
     _Atomic int level;
+    _Atomic int format;
     char *path;
-} sink = {.fd = STDERR_FILENO, .level = LOG_INFO_LEVEL};
+} sink = {.fd = STDERR_FILENO, .level = LOG_INFO_LEVEL, .format = LOG_TEXT};
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -121,34 +126,91 @@ enum log_level log_get_level(void)
     return (enum log_level)atomic_load_explicit(&sink.level, memory_order_relaxed);
 }
 
-void log_write(enum log_level level, const char *format, ...)
+void log_set_format(enum log_format format)
 {
-    if (level > log_get_level()) {
-        return;
-    }
-    char line[LINE_MAX_BYTES];
-    struct timespec ts;
-    struct tm tm;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    gmtime_r(&ts.tv_sec, &tm);
-    size_t n = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &tm);
-    n += (size_t)snprintf(line + n, sizeof line - n, ".%03ldZ %-5s ", ts.tv_nsec / 1000000,
-                          level_names[level]);
-    va_list args;
-    va_start(args, format);
-    int body = vsnprintf(line + n, sizeof line - n - 1, format, args);
-    va_end(args);
-    size_t room = sizeof line - n - 2;
-    n += body < 0 ? 0 : (size_t)body > room ? room : (size_t)body;
-    line[n++] = '\n';
+    atomic_store(&sink.format, (int)format);
+}
+
+/* One write per line: lines of several threads never mix. A full disk must not stop the proxy. */
+static void write_line(const char *line, size_t n)
+{
     if (log_ring_started()) {
         log_ring_put(line, n);
         return;
     }
-    /* One write per line: lines of several threads never mix. A full disk must not stop the proxy.
-     */
     ssize_t ignored = write(atomic_load_explicit(&sink.fd, memory_order_relaxed), line, n);
     (void)ignored;
+}
+
+/* How many bytes of a character of UTF-8 begin here, or 0 where it is none. */
+static size_t character_bytes(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t n = p[0] < 0x80                    ? 1
+               : p[0] >= 0xc2 && p[0] < 0xe0  ? 2
+               : p[0] >= 0xe0 && p[0] < 0xf0  ? 3
+               : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
+                                              : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool is_long = p[0] == 0xe0 ? p[1] < 0xa0 : p[0] == 0xf0 && p[1] < 0x90;
+    bool is_beyond = p[0] == 0xed ? p[1] >= 0xa0 : p[0] == 0xf4 && p[1] >= 0x90;
+    return n > 1 && (is_long || is_beyond) ? 0 : n;
+}
+
+/* Writes text as it stands within the quotes of JSON; a byte that is no character becomes the one
+ * of its number. Returns the end. */
+static char *escape_json(const char *text, char *out)
+{
+    while (*text != '\0') {
+        size_t n = character_bytes(text);
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\') {
+            *out++ = '\\';
+        } else if (n == 0 || byte < 0x20 || byte == 0x7f) {
+            out += sprintf(out, "\\u%04x", byte);
+            text++;
+            continue;
+        }
+        memcpy(out, text, n);
+        out += n;
+        text += n;
+    }
+    return out;
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
+    char line[LINE_MAX_BYTES * ESCAPED_BYTES_MAX + 128], time[32];
+    char text[LINE_MAX_BYTES - LINE_MARGIN_BYTES];
+    struct timespec ts;
+    struct tm tm;
+    if (level > log_get_level()) {
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &ts);
+    gmtime_r(&ts.tv_sec, &tm);
+    size_t n = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(time + n, sizeof time - n, ".%03ldZ", ts.tv_nsec / 1000000);
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(text, sizeof text, format, args) < 0) {
+        text[0] = '\0';
+    }
+    va_end(args);
+    if (atomic_load_explicit(&sink.format, memory_order_relaxed) == LOG_JSON) {
+        char *end = line + sprintf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"pid\":%d,\"text\":\"",
+                                   time, level_names[level], (int)getpid());
+        end = escape_json(text, end);
+        memcpy(end, "\"}\n", 3);
+        write_line(line, (size_t)(end + 3 - line));
+    } else {
+        write_line(line, (size_t)snprintf(line, sizeof line, "%s %-5s %s\n", time,
+                                          level_names[level], text));
+    }
 }
 
 bool log_limit_pass(struct log_limit *limit, int64_t wall_s, const char *events,

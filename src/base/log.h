@@ -15,6 +15,8 @@
 #include "base/check.h"
 
 enum log_level { LOG_ERROR_LEVEL, LOG_WARN_LEVEL, LOG_INFO_LEVEL, LOG_DEBUG_LEVEL };
+/* JSON: an object for each line, with the members time, level, pid and text. */
+enum log_format { LOG_TEXT, LOG_JSON };
 
 /* Sends lines up to level to path (NULL: standard error). Returns 0, or -1 with errno when path
  * cannot be opened. */
@@ -37,6 +39,8 @@ void log_flush(uint32_t timeout_ms);
 /* Lines dropped since the start. */
 uint64_t log_dropped(void);
 enum log_level log_get_level(void);
+/* How lines look from now on. */
+void log_set_format(enum log_format format);
 
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -286,6 +286,7 @@ struct config {
     uint32_t embedded_memory_mb;
     char embedded_memcached[CONFIG_NAME_MAX + 1]; /* program to start when no pool is configured */
     enum log_level log_level;
+    enum log_format log_format;
     uint32_t log_buffer_bytes;           /* lines that wait for the thread that writes them */
     char log_file[CONFIG_NAME_MAX + 1];  /* "" = standard error */
     char pool_name[CONFIG_NAME_MAX + 1]; /* the pool that plain keys go to; "" = the first */

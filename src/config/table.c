@@ -28,6 +28,7 @@
 
 /* Positions follow the enums of config.h and base/log.h. */
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const types[] = {"memcached", "couchbase", NULL};
 static const char *const durabilities[] = {"none", "majority", "majority_persist",
                                            "persist_majority", NULL};
@@ -110,6 +111,8 @@ static const struct config_key keys[] = {
      "memory for the indexes of lists too large for view_bytes, 4.3 bytes per item and 13 while one is made; 0: none"},
     {PROXY("log_level", log_level), TYPE_WORD, 0, 0, "info", "", log_levels,
      "how much is logged: error, warn, info or debug"},
+    {PROXY("log_format", log_format), TYPE_WORD, 0, 0, "text", "", log_formats,
+     "how a line of the log looks: text, or json: an object with time, level, pid and text"},
     {PROXY("log_file", log_file), TYPE_TEXT, 0, 1, "", "", NULL,
      "the file that the log goes to; empty: standard error. SIGHUP reopens it"},
     {PROXY("log_buffer_bytes", log_buffer_bytes), TYPE_BYTES, 4 * K, 1 * G, "256k", "bytes", NULL,

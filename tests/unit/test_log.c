@@ -189,6 +189,40 @@ static void test_one_event_per_second_passes_the_limit(void **state)
     assert_true(log_limit_pass(&limit, 10, "clients", more));
 }
 
+static void test_a_line_of_json_is_escaped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } lines[] = {
+        {"backend a:1 failed", "backend a:1 failed"},
+        {"a \"b\" \\ c", "a \\\"b\\\" \\\\ c"},
+        {"tab\tline\nbell\a\x7f", "tab\\u0009line\\u000abell\\u0007\\u007f"},
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
+        /* Cut short, too long, a surrogate, beyond the last character, no first byte. */
+        {"\xc3", "\\u00c3"},
+        {"\xc0\xaf", "\\u00c0\\u00af"},
+        {"\xed\xa0\x80", "\\u00ed\\u00a0\\u0080"},
+        {"\xf4\x90\x80\x80", "\\u00f4\\u0090\\u0080\\u0080"},
+        {"\x80x", "\\u0080x"},
+    };
+    log_set_format(LOG_JSON);
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char end[128];
+        empty();
+        log_warn("%s", lines[i].text);
+        slurp(path);
+        snprintf(end, sizeof end, "Z\",\"level\":\"warn\",\"pid\":%d,\"text\":\"%s\"}\n",
+                 (int)getpid(), lines[i].shown);
+        assert_memory_equal(text, "{\"time\":\"20", 11);
+        assert_string_equal(text + 11 + 21, end);
+    }
+    empty();
+    log_error("%01000000d", 7);
+    assert_true(slurp(path) < 1200);
+    log_set_format(LOG_TEXT);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -212,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line_has_time_level_and_text),
+        cmocka_unit_test(test_a_line_of_json_is_escaped),
         cmocka_unit_test(test_only_levels_asked_for_are_written),
         cmocka_unit_test(test_a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(test_after_a_move_lines_go_to_the_new_file),

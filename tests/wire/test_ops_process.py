@@ -2,6 +2,7 @@
 """The daemon as a process: signals, log file, limits on clients, sockets it listens on."""
 
 import contextlib
+import json
 import os
 import pathlib
 import resource
@@ -436,3 +437,13 @@ def test_descriptors_running_out(memcached, start_daemon):
         for client in clients:
             assert client.get("key") == b"x"
             client.close()
+
+
+def test_each_line_of_a_json_log_is_an_object(start_daemon, memcached):
+    daemon = start_daemon([memcached], config={"proxy": {"log_format": "json"}})
+    with daemon.conn() as conn:
+        conn.cmd("set k 0 0 1", "v")
+    daemon.stop()
+    lines = [json.loads(line) for line in daemon.log().splitlines()]
+    assert {tuple(line) for line in lines} == {("time", "level", "pid", "text")}
+    assert lines[-1]["text"] == "ended" and lines[-1]["pid"] == daemon.process.pid
