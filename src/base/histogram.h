@@ -54,8 +54,8 @@ static inline void histogram_add(struct histogram *h, uint64_t us)
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *from);
 /* Takes what is in from away: what has come since it was made. */
 void histogram_sum_take(struct histogram_sum *sum, const struct histogram_sum *from);
-/* The time that the part q of all is not longer than, in us: 0.5 is the median. The upper end of its
- * bucket. 0 where nothing was counted. */
+/* The time that the part q of all is not longer than, in us: 0.5 is the median. The upper end of
+ * its bucket. 0 where nothing was counted. */
 uint64_t histogram_sum_quantile(const struct histogram_sum *sum, double q);
 /* How many took less than 2^bit us; bit: HISTOGRAM_SUB_BITS to HISTOGRAM_TOP_BIT. */
 uint64_t histogram_sum_below(const struct histogram_sum *sum, unsigned bit);

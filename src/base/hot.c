@@ -86,7 +86,8 @@ void hot_sum_add(struct hot_sum *sum, struct hot *from)
 
 static int more_first(const void *a, const void *b)
 {
-    uint64_t left = ((const struct hot_name *)a)->count, right = ((const struct hot_name *)b)->count;
+    uint64_t left = ((const struct hot_name *)a)->count,
+             right = ((const struct hot_name *)b)->count;
     return left > right ? -1 : left < right;
 }
 

@@ -171,7 +171,7 @@ static char *escape_json(const char *text, char *out)
         if (byte == '"' || byte == '\\') {
             *out++ = '\\';
         } else if (n == 0 || byte < 0x20 || byte == 0x7f) {
-            out += sprintf(out, "\\u%04x", byte);
+            out += snprintf(out, ESCAPED_BYTES_MAX + 1, "\\u%04x", byte);
             text++;
             continue;
         }
@@ -202,9 +202,10 @@ void log_write(enum log_level level, const char *format, ...)
     }
     va_end(args);
     if (atomic_load_explicit(&sink.format, memory_order_relaxed) == LOG_JSON) {
-        char *end = line + sprintf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"pid\":%d,\"text\":\"",
-                                   time, level_names[level], (int)getpid());
-        end = escape_json(text, end);
+        int n_head =
+            snprintf(line, sizeof line, "{\"time\":\"%s\",\"level\":\"%s\",\"pid\":%d,\"text\":\"",
+                     time, level_names[level], (int)getpid());
+        char *end = escape_json(text, line + n_head);
         memcpy(end, "\"}\n", 3);
         write_line(line, (size_t)(end + 3 - line));
     } else {
