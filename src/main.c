@@ -25,6 +25,7 @@
 #include "config/options.h"
 #include "embedded/embedded.h"
 #include "os/descriptors.h"
+#include "os/notify.h"
 #include "os/prompt.h"
 #include "os/user.h"
 #include "proxy/listen/listen_set.h"
@@ -247,6 +248,7 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     if (m->draining) {
         end_at_once(m);
     }
+    notify_send("STOPPING=1");
     if (number == SIGTERM) {
         log_info("SIGTERM: finishing requests, for %u ms at most", m->config->drain_timeout_ms);
         admin_drain(m->admin);
@@ -448,6 +450,7 @@ int main(int argc, char **argv)
 {
     struct mclistd m = {0};
     descriptors_fill_standard();
+    notify_init();
     int code = options_parse(argc, argv, &m.options);
     if (code != EX_OK) {
         return code < 0 ? EX_OK : code;
@@ -462,6 +465,7 @@ int main(int argc, char **argv)
     } else if (code == EX_OK) {
         code = start(&m);
         if (code == EX_OK) {
+            notify_send("READY=1");
             block_signals(false);
             (void)event_base_dispatch(m.base);
             log_info("ended");

@@ -447,3 +447,22 @@ def test_each_line_of_a_json_log_is_an_object(start_daemon, memcached):
     lines = [json.loads(line) for line in daemon.log().splitlines()]
     assert {tuple(line) for line in lines} == {("time", "level", "pid", "text")}
     assert lines[-1]["text"] == "ended" and lines[-1]["pid"] == daemon.process.pid
+
+
+@pytest.mark.parametrize("is_abstract", [False, True], ids=["file", "abstract"])
+def test_service_manager_is_told(start_daemon, memcached, tmp_path, is_abstract):
+    name = f"@{tmp_path}/notify" if is_abstract else f"{tmp_path}/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name.replace("@", "\0", 1))
+        manager.settimeout(TIMEOUT_S)
+        daemon = start_daemon([memcached], env={"NOTIFY_SOCKET": name})
+        assert manager.recv(1000) == b"READY=1"
+        daemon.stop()
+        assert manager.recv(1000) == b"STOPPING=1"
+
+
+def test_a_service_manager_that_is_gone_harms_nothing(start_daemon, memcached, tmp_path):
+    daemon = start_daemon([memcached], env={"NOTIFY_SOCKET": f"{tmp_path}/nowhere"})
+    with daemon.conn() as conn:
+        assert conn.cmd("mn") == b"MN"
+    daemon.wait_for_log("the service manager cannot be told: No such file or directory")
