@@ -259,9 +259,17 @@ format: ## clang-format all C files in place
 COMMANDS := convert sweep lists cli
 PARTS    := convert lists cli
 LIBDIR   := $(PREFIX)/lib/mclistd
+MANDIR   ?= $(PREFIX)/share/man
+MAN      := mclistd-cli.1 mclistd.ini.5 mclist.7 mclistd.8 $(patsubst %,mclistd-%.8,convert lists sweep)
+# Manual pages need Debian's lowdown; without it they are left out.
+WITH_MAN := $(shell command -v lowdown >/dev/null && echo man)
+
+.PHONY: man
+man: all ## manual pages from the documents: build/man
+	scripts/make-man "$(RUNNER) $(abspath $(BIN))" $(VERSION) $(B)/man
 
 .PHONY: install
-install: all ## install under DESTDIR and PREFIX; never overwrites a configuration
+install: all $(WITH_MAN) ## install under DESTDIR and PREFIX; never overwrites a configuration
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mclistd
 	install -d $(PARTS:%=$(DESTDIR)$(LIBDIR)/mclistd_%)
 	install -m 755 $(COMMANDS:%=scripts/%) $(DESTDIR)$(LIBDIR)
@@ -269,6 +277,8 @@ install: all ## install under DESTDIR and PREFIX; never overwrites a configurati
 	install -m 644 scripts/mclistd_lists/*.py $(DESTDIR)$(LIBDIR)/mclistd_lists
 	install -m 644 scripts/mclistd_cli/*.py docs/verbs.md $(DESTDIR)$(LIBDIR)/mclistd_cli
 	for c in $(COMMANDS); do ln -sf ../lib/mclistd/$$c $(DESTDIR)$(PREFIX)/bin/mclistd-$$c; done
+	$(if $(WITH_MAN),for p in $(MAN); do \
+	    install -D -m 644 $(B)/man/$$p $(DESTDIR)$(MANDIR)/man$${p##*.}/$$p; done)
 	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \
 	    install -D -m 644 conf/mclistd.ini $(DESTDIR)$(SYSCONFDIR)/mclistd.ini
 	install -d $(DESTDIR)$(UNITDIR)
@@ -281,6 +291,7 @@ uninstall: ## remove what install put there, but not the configuration
 	rm -f $(DESTDIR)$(PREFIX)/bin/mclistd $(COMMANDS:%=$(DESTDIR)$(PREFIX)/bin/mclistd-%)
 	rm -rf $(DESTDIR)$(LIBDIR)
 	rm -f $(DESTDIR)$(UNITDIR)/mclistd.service
+	rm -f $(foreach p,$(MAN),$(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(p)))/$(p))
 
 .PHONY: clean
 clean: ## remove build/
