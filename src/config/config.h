@@ -30,6 +30,9 @@
 /* Longest name of an item: memcached's limit, and Couchbase's in a collection. */
 #define CONFIG_ITEM_NAME_MAX 250
 #define CONFIG_COLLECTION_NAME_MAX 246
+/* What memcached needs of an item's size (-I) besides the value: header, key, CAS, slab rounding.
+ */
+#define CONFIG_ITEM_REST_BYTES 1024
 /* Room for an address as text: host:port, [v6]:port or unix:PATH. */
 #define ENDPOINT_TEXT_MAX (CONFIG_NAME_MAX + 16)
 #define SERVER_NAME_MAX (ENDPOINT_TEXT_MAX + 16)
@@ -122,7 +125,8 @@ struct pool_config {
     enum pool_durability durability;
     uint32_t durable_timeout_ms; /* from the submission of a durable change to its answer */
     enum pool_network network;
-    uint32_t line; /* where the section begins in the file; 0 = not from a file */
+    uint64_t item_bytes_wanted; /* of a server's -I, by the limits of lists in it; 0 = any */
+    uint32_t line;              /* where the section begins in the file; 0 = not from a file */
     uint32_t given_line[CONFIG_KEYS_MAX];
 };
 

@@ -379,11 +379,27 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
     return 0;
 }
 
+/* Of heads the log may take half: see lists.c. */
+static void want_item_bytes(struct config *config, const struct list_policy *policy)
+{
+    if (config->pool_count == 0 ||
+        (policy->dialect != DIALECT_NATIVE && policy->migrate != MIGRATE_NATIVE)) {
+        return;
+    }
+    uint64_t *wanted = &config->pools[policy->pool_index].item_bytes_wanted;
+    uint64_t head = 2 * (uint64_t)policy->log_hard_limit_bytes;
+    uint64_t value = head > policy->sublist_limit_bytes ? head : policy->sublist_limit_bytes;
+    if (*wanted < value + CONFIG_ITEM_REST_BYTES) {
+        *wanted = value + CONFIG_ITEM_REST_BYTES;
+    }
+}
+
 int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
 {
     inherit(config);
     qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
     for (size_t i = 0; i < config->pool_count; i++) {
+        config->pools[i].item_bytes_wanted = 0;
         if (check_pool(config, &config->pools[i], error) != 0) {
             return -1;
         }
@@ -399,6 +415,7 @@ int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
         if (check_lists(config, &config->lists[i], error) != 0) {
             return -1;
         }
+        want_item_bytes(config, &config->lists[i]);
     }
     return 0;
 }

@@ -344,7 +344,10 @@ const char *schedule_late(const struct list *list, const struct list_call *call,
     if (call->room_bytes > 0 || (kind == LIST_KIND_BLIND && !capped_is_exact(call) &&
                                  round_call_bytes(call) > list_log_room(list))) {
         *metric = METRIC_list_log_full;
-        return "list log full, nothing done: compaction is behind, try again";
+        return list->cap.max != 0 && list->folded_bytes > list_log_hard_limit(list) / 2
+                   ? "list log full, nothing done: max_items is too much for "
+                     "log_hard_limit_bytes, or for the server's -I"
+                   : "list log full, nothing done: compaction is behind, try again";
     }
     return NULL;
 }

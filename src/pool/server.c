@@ -133,6 +133,12 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                  hs->evictions_disabled ? "off" : "on", hs->flush_disabled ? "off" : "on",
                  hs->speaks == &wire_memcached_classic ? ", no meta commands" : "");
     }
+    uint64_t wanted = server->context->config->item_bytes_wanted;
+    if (news && server->context->watch && hs->item_size_max != 0 && hs->item_size_max < wanted) {
+        log_warn("backend %s: its item_size_max (-I) cuts log_hard_limit_bytes or "
+                 "sublist_limit_bytes of lists, which want %llu: start it with a larger -I",
+                 server->config->name, (unsigned long long)wanted);
+    }
     server->down_logged = on_trial;
     server->caps.item_size_max = hs->item_size_max;
     server->caps.cas_enabled = !hs->cas_disabled;

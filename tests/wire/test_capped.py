@@ -233,3 +233,18 @@ def test_random_requests_give_what_the_model_says(conn, seed):
         assert conn.lget("k") == model.items("k")
     assert int(conn.stats()["list_folds"]) > 10
     assert int(conn.stats()["list_flips"]) == 0
+
+
+@pytest.mark.memcacheds(1, "-I", "2k", "-o", "slab_chunk_max=1024")
+@pytest.mark.config(proxy={"deadline_ms": 300}, lists={"max_items": 31})
+def test_an_item_size_that_is_too_small_for_the_items_is_named(daemon, conn):
+    """No compaction helps there, and "try again" would mislead."""
+    daemon.wait_for_log(r"its item_size_max \(-I\) cuts log_hard_limit_bytes .* want 263168: start it")
+    answers = [conn.cmd(f"ladd l {n}" + "x" * 50) for n in range(31)]
+    assert answers[0] == b"STORED"
+    assert answers[-1] == (b"SERVER_ERROR list log full, nothing done: max_items is too much for "
+                           b"log_hard_limit_bytes, or for the server's -I")
+    stored = [n for n, answer in enumerate(answers) if answer == b"STORED"]
+    assert conn.lget("l") == [b"%d" % n + b"x" * 50 for n in stored]
+    daemon.stop()
+    assert daemon.log().count("item_size_max (-I) cuts") == 1

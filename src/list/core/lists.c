@@ -359,9 +359,6 @@ uint64_t list_log_bytes(const struct list *list)
     return size > list->header_bytes ? size - list->header_bytes : 0;
 }
 
-/* Room that memcached needs in an item besides the value: header, key, CAS, slab rounding. */
-#define ITEM_OVERHEAD_BYTES 1024
-
 /* The longest value that the head's server stores, as far as known. */
 static uint64_t list_value_max(const struct list *list)
 {
@@ -372,7 +369,7 @@ static uint64_t list_value_max(const struct list *list)
         return UINT64_MAX;
     }
     max = max < ITEM_SIZE_LEAST ? ITEM_SIZE_LEAST : max;
-    return max > 2 * ITEM_OVERHEAD_BYTES ? max - ITEM_OVERHEAD_BYTES : max / 2;
+    return max > 2 * CONFIG_ITEM_REST_BYTES ? max - CONFIG_ITEM_REST_BYTES : max / 2;
 }
 
 uint64_t list_log_hard_limit(const struct list *list)
