@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -227,14 +228,26 @@ static void end_at_once(struct mclistd *m)
     _exit(EX_OK);
 }
 
+/* The operator may have removed the old file, so standard error gets it too, if that takes it
+ * without a wait. */
+static void tell_no_log(const char *path, const char *reason)
+{
+    struct pollfd standard = {.fd = STDERR_FILENO, .events = POLLOUT};
+    log_error("log file %s cannot be opened anew: %s; the old one stays in use", path, reason);
+    if (poll(&standard, 1, 0) == 1 && (standard.revents & POLLOUT) != 0) {
+        fprintf(stderr,
+                "mclistd: log file %s cannot be opened anew: %s; the old one stays in use\n", path,
+                reason);
+    }
+}
+
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
     struct mclistd *m = arg;
     (void)what;
     if (number == SIGHUP) {
         if (log_reopen() != 0) {
-            log_error("log file %s cannot be opened anew: %s; the old one stays in use",
-                      m->config->log_file, strerror(errno));
+            tell_no_log(m->config->log_file, strerror(errno));
         } else {
             log_info("log opened anew");
         }

@@ -59,6 +59,7 @@ struct worker {
     struct client_list unsent;
     struct client_list graveyard;
     struct client_list reserved; /* those of client/reserve.h, oldest first */
+    struct log_limit full_limit; /* of clients that are refused: max_connections */
 
     /* The state of modules. */
     struct listener *listener;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/client/reserve.h"
 
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -39,6 +40,16 @@ static bool is_local(int fd)
     }
 }
 
+void reserve_note_refused(struct worker *w)
+{
+    char more[LOG_MORE_MAX];
+    metric_inc(&w->metrics, METRIC_rejected_connections);
+    if (log_limit_pass(&w->full_limit, w->now.wall_s, "clients", more)) {
+        log_warn("a client is refused: max_connections (%" PRIu32 ") is reached%s",
+                 w->config->max_connections, more);
+    }
+}
+
 uint32_t reserve_others(const struct worker *w, uint32_t open)
 {
     uint32_t reserved = atomic_load(&w->shared->reserved);
@@ -59,6 +70,7 @@ bool reserve_has_place(struct worker *w, int fd, uint32_t open)
     if (oldest == NULL) {
         return open < places + config->threads; /* one for each worker at least */
     }
+    reserve_note_refused(w);
     client_close(oldest);
     return true;
 }
@@ -95,7 +107,7 @@ bool reserve_admits(struct client *c, const struct request *r)
         reserve_leave(c);
         return true;
     }
-    metric_inc(&w->metrics, METRIC_rejected_connections);
+    reserve_note_refused(w);
     pending_answer_fixed(c, RESERVE_TOO_MANY);
     client_stop(c);
     return false;

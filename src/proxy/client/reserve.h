@@ -14,6 +14,9 @@
 
 void reserve_init(struct worker *worker);
 
+/* Counts a client that finds no place, and logs it. */
+void reserve_note_refused(struct worker *worker);
+
 /* Of so many connections, those that are not in reserve. */
 uint32_t reserve_others(const struct worker *worker, uint32_t open);
 /* May the socket that was just accepted have a place of the reserve? open: how many connections

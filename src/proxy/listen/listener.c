@@ -35,19 +35,15 @@ struct acceptor {
 
 struct listener {
     struct event timer; /* accepting pauses while descriptors are used up */
-    struct log_limit limit, full_limit;
+    struct log_limit limit;
     size_t count;
     struct acceptor acceptors[];
 };
 
 static void refuse_client(struct worker *w, int fd)
 {
-    char sink[256], more[LOG_MORE_MAX];
-    metric_inc(&w->metrics, METRIC_rejected_connections);
-    if (log_limit_pass(&w->listener->full_limit, w->now.wall_s, "clients", more)) {
-        log_warn("a client is refused: max_connections (%" PRIu32 ") is reached%s",
-                 w->config->max_connections, more);
-    }
+    char sink[256];
+    reserve_note_refused(w);
     (void)send(fd, RESERVE_TOO_MANY.p, RESERVE_TOO_MANY.len, MSG_NOSIGNAL);
     /* A close with unread input would take the text back. */
     (void)recv(fd, sink, sizeof sink, MSG_DONTWAIT);
