@@ -276,3 +276,17 @@ def test_ltouch_under_load(start_daemon, memcached, backend):
         assert len(conn.lget("l")) == 400
         assert 600000 < ttl(conn, "l") <= 700000
         conn.close()
+
+
+@pytest.mark.config(**ENDING)
+def test_sublists_of_a_list_that_lives_as_long_as_memcached_can_tell_are_written_once(conn, backend):
+    """They cannot outlive it, so they have no end: that no read is to find wrong."""
+    fill(conn, "l")
+    assert conn.cmd("ltouch l 2147483647") == b"TOUCHED"
+    assert conn.cmd("lcompact l") == b"OK"
+    assert Sublists(backend, "l").last()
+    merges = conn.stats()["list_merges"]
+    for _ in range(20):
+        assert conn.llen("l") == 100
+        assert conn.cmd("lcompact l") == b"OK"
+    assert conn.stats()["list_merges"] == merges

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "list/core/engine_state.h"
+#include "list/core/write_run.h"
 
 /* Looks at the clock: one for a missing item, one for a second that ends in between, and some for
  * items that were touched. */
@@ -283,13 +284,14 @@ bool list_is_short_lived(const struct engine *e, const struct list *list, const 
     if (head->run_count == 0 || wanted_s != 0) {
         return head->run_count > 0 && until_s != 0 && wanted_s > until_s;
     }
-    if (until_s == 0) {
-        return head->ttl_s >= 0;
-    }
-    int64_t lead_s = list->knows_clock ? list->clock_lead_s : e->clock_lead_s;
+    int64_t now_s = e->now.wall_s + (list->knows_clock ? list->clock_lead_s : e->clock_lead_s);
     struct life life = life_renewed(list->policy, head->ttl_s);
     int64_t left_s = life_is_due(list->policy, head->ttl_s) ? life.least_s : head->ttl_s;
-    return left_s < 0 || e->now.wall_s + lead_s + left_s + MARGIN_S > until_s;
+    if (until_s == 0) {
+        /* Those of a list that lives as long as memcached can tell live for ever. */
+        return head->ttl_s >= 0 && sublists_until_s(now_s, now_s + left_s + MARGIN_S) != 0;
+    }
+    return left_s < 0 || now_s + left_s + MARGIN_S > until_s;
 }
 
 void list_wish_for_end(struct engine *e, struct list *list, const struct life *life)
