@@ -59,7 +59,7 @@ static void test_the_primary_is_lost_when_it_is_decided(void **state)
     assert_int_equal(t->tx.call.status, LIST_SERVER_ERROR);
     assert_string_equal(
         t->tx.call.error,
-        "outcome unknown: the first list was lost, or another proxy or a sweep finished it");
+        "outcome unknown: the first list was lost, or another proxy or a sweep settled it");
     assert_false(tx_has(t, "b", tx_y));
 }
 

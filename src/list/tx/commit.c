@@ -90,9 +90,8 @@ enum progress tx_commit_step(struct engine *e, struct op_tx *o, const struct op_
     } else if (o->state == TX_GOING) {
         tx_fail(o, TX_UNKNOWN, "outcome unknown: the first list's server did not answer");
     } else if (o->state == TX_UNKNOWN) {
-        tx_fail(
-            o, TX_UNKNOWN,
-            "outcome unknown: the first list was lost, or another proxy or a sweep finished it");
+        tx_fail(o, TX_UNKNOWN,
+                "outcome unknown: the first list was lost, or another proxy or a sweep settled it");
     }
     CO_END(co);
 }
