@@ -260,9 +260,13 @@ COMMANDS := convert sweep lists cli
 PARTS    := convert lists cli
 LIBDIR   := $(PREFIX)/lib/mclistd
 MANDIR   ?= $(PREFIX)/share/man
+COMPLETE := $(PREFIX)/share/bash-completion/completions
 MAN      := mclistd-cli.1 mclistd.ini.5 mclist.7 mclistd.8 $(patsubst %,mclistd-%.8,convert lists sweep)
 # Manual pages need Debian's lowdown; without it they are left out.
 WITH_MAN := $(shell command -v lowdown >/dev/null && echo man)
+
+# The user of the unit, if there is one; without a name systemd makes one up at each start.
+UNIT_USER ?=
 
 .PHONY: man
 man: all ## manual pages from the documents: build/man
@@ -281,8 +285,11 @@ install: all $(WITH_MAN) ## install under DESTDIR and PREFIX; never overwrites a
 	    install -D -m 644 $(B)/man/$$p $(DESTDIR)$(MANDIR)/man$${p##*.}/$$p; done)
 	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \
 	    install -D -m 644 conf/mclistd.ini $(DESTDIR)$(SYSCONFDIR)/mclistd.ini
+	install -D -m 644 conf/mclistd.bash-completion $(DESTDIR)$(COMPLETE)/mclistd
+	ln -sf mclistd $(DESTDIR)$(COMPLETE)/mclistd-cli
 	install -d $(DESTDIR)$(UNITDIR)
 	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/mclistd.ini|$(SYSCONFDIR)/mclistd.ini|' \
+	    $(if $(UNIT_USER),-e 's|^DynamicUser=yes|User=$(UNIT_USER)|') \
 	    conf/mclistd.service > $(DESTDIR)$(UNITDIR)/mclistd.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/mclistd.service
 
@@ -291,7 +298,21 @@ uninstall: ## remove what install put there, but not the configuration
 	rm -f $(DESTDIR)$(PREFIX)/bin/mclistd $(COMMANDS:%=$(DESTDIR)$(PREFIX)/bin/mclistd-%)
 	rm -rf $(DESTDIR)$(LIBDIR)
 	rm -f $(DESTDIR)$(UNITDIR)/mclistd.service
+	rm -f $(DESTDIR)$(COMPLETE)/mclistd $(DESTDIR)$(COMPLETE)/mclistd-cli
 	rm -f $(foreach p,$(MAN),$(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(p)))/$(p))
+
+# dpkg-buildpackage wants debian/ beside the sources: a copy has it there. Nothing of this make's
+# variables reaches the one within.
+DEB_TREE := $(B)/deb/mclistd-$(VERSION)
+
+.PHONY: deb
+deb: ## a package for Debian: build/deb/*.deb (scripts/install-deps --deb has what it needs)
+	rm -rf $(B)/deb
+	mkdir -p $(DEB_TREE)
+	cp -a LICENSE Makefile README.md conf docs scripts src $(DEB_TREE)
+	cp -a conf/debian $(DEB_TREE)/debian
+	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u B -u SAN -u PREFIX -u DESTDIR \
+	    -u CFLAGS -u WERROR dpkg-buildpackage -b -us -uc
 
 .PHONY: clean
 clean: ## remove build/

@@ -20,15 +20,17 @@ FILES = [
     "usr/lib/mclistd/mclistd_convert/main.py",
     "usr/lib/mclistd/mclistd_lists/main.py",
     "usr/bin/mclistd",
+    "usr/share/bash-completion/completions/mclistd",
+    "usr/share/bash-completion/completions/mclistd-cli",
     "usr/lib/systemd/system/mclistd.service",
 ]
 
 
-def make(target, root):
+def make(target, root, *variables):
     """The daemon is there already; `all` would build it again with other flags."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     subprocess.run(["make", "-s", "-o", "all", target, f"BIN={DAEMON}", "PREFIX=/usr",
-                    "UNITDIR=/usr/lib/systemd/system", f"DESTDIR={root}"],
+                    "UNITDIR=/usr/lib/systemd/system", f"DESTDIR={root}", *variables],
                    cwd=ROOT, env=env, check=True, capture_output=True)
 
 
@@ -66,6 +68,12 @@ def test_the_unit_refuses_a_memcached_of_its_own(tmp_path):
         assert run.returncode == 78
         assert run.stderr == ("mclistd: no memcached is named; expected a [pool NAME] with servers in "
                               "the configuration, or -s\n")
+
+
+def test_the_units_user_may_be_named(tmp_path):
+    make("install", tmp_path, "UNIT_USER=mclistd")
+    unit = (tmp_path / "usr/lib/systemd/system/mclistd.service").read_text().splitlines()
+    assert "User=mclistd" in unit and "DynamicUser=yes" not in unit
 
 
 def test_make_names_the_packages_that_are_missing(tmp_path):
