@@ -155,6 +155,45 @@ static void show_servers(struct shared *shared, const struct exposition *x)
     free(rows);
 }
 
+/* --- times --- */
+
+/* The bounds of Prometheus' buckets are every other power of two: from 64 us to 67 s. */
+#define BOUND_FIRST 6
+#define BOUND_STEP 2
+
+static void show_histogram(struct evbuffer *out, const char *name, const char *class,
+                           const struct histogram_sum *sum)
+{
+    for (unsigned bit = BOUND_FIRST; bit <= HISTOGRAM_TOP_BIT; bit += BOUND_STEP) {
+        evbuffer_add_printf(out, "mclistd_%s_bucket{class=\"%s\",le=\"%.6f\"} %" PRIu64 "\n", name,
+                            class, (double)(UINT64_C(1) << bit) / 1e6,
+                            histogram_sum_below(sum, bit));
+    }
+    evbuffer_add_printf(out,
+                        "mclistd_%s_bucket{class=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
+                        "mclistd_%s_sum{class=\"%s\"} %.6f\n"
+                        "mclistd_%s_count{class=\"%s\"} %" PRIu64 "\n",
+                        name, class, sum->count, name, class, (double)sum->sum_us / 1e6, name,
+                        class, sum->count);
+}
+
+static void show_times(struct shared *shared, const struct exposition *x)
+{
+    static const char name[] = "request_seconds";
+    struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
+    CHECK(sums != NULL);
+    figures_of_requests(shared, sums);
+    evbuffer_add_printf(
+        x->out,
+        "# HELP mclistd_%s time from a request to its answer, by the counter of its "
+        "class\n# TYPE mclistd_%s histogram\n",
+        name, name);
+    for (size_t c = 0; c < TIMING_CLASSES; c++) {
+        show_histogram(x->out, name, figure_class_name(c), &sums[c]);
+    }
+    free(sums);
+}
+
 void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
 {
     struct exposition x = {out, is_open};
@@ -163,6 +202,7 @@ void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
     add_label(out, "version", MCLISTD_VERSION);
     evbuffer_add_printf(out, "} 1\n");
     figures_print(shared, show_figure, &x);
+    show_times(shared, &x);
     show_servers(shared, &x);
     if (is_open) {
         evbuffer_add_printf(out, "# EOF\n");

@@ -25,6 +25,9 @@
 #define PLOT_HEIGHT 80
 /* Rates in words are means of so many seconds. */
 #define MEAN_SECONDS 10
+/* Rows of their tables. */
+#define HOT_SHOWN 15
+#define SLOW_SHOWN 15
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -46,7 +49,8 @@ static const char style[] =
     "margin:1rem 0}\n"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:1rem;"
     "min-width:0}\n"
-    ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;"
+    ".key{white-space:normal;overflow-wrap:anywhere}.wide{overflow-x:auto}table{border-collapse:"
+    "collapse;width:100%;"
     "font-variant-numeric:tabular-nums}\n"
     "th,td{padding:.25rem .6rem .25rem 0;text-align:right;white-space:nowrap}"
     "th{font-weight:500;color:var(--soft)}td:first-child,th:first-child{text-align:left}\n"
@@ -199,6 +203,96 @@ static void show_servers(struct shared *shared, struct evbuffer *out)
     free(stats);
 }
 
+/* --- times, keys --- */
+
+/* 87 us, 1.2 ms, 3.0 s */
+static const char *short_time(uint64_t us, char out[32])
+{
+    if (us < 1000) {
+        (void)snprintf(out, 32, "%" PRIu64 " µs", us);
+    } else if (us < 1000000) {
+        (void)snprintf(out, 32, "%.1f ms", (double)us / 1000);
+    } else {
+        (void)snprintf(out, 32, "%.1f s", (double)us / 1000000);
+    }
+    return out;
+}
+
+static void show_latency(struct shared *shared, struct evbuffer *out)
+{
+    static const double parts[] = {0.5, 0.9, 0.99, 0.999, 1};
+    char text[32];
+    struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
+    CHECK(sums != NULL);
+    figures_of_requests(shared, sums);
+    put(out, "<section class=\"card wide\" id=\"latency\"><h2>Time to the answer</h2><table>\n"
+             "<tr><th>requests</th><th>count</th><th>half within</th><th>90%</th><th>99%</th>"
+             "<th>99.9%</th><th>all</th></tr>\n");
+    for (size_t c = 0; c < TIMING_CLASSES; c++) {
+        if (sums[c].count == 0) {
+            continue;
+        }
+        evbuffer_add_printf(out, "<tr><td>%s</td><td>%" PRIu64 "</td>", figure_class_name(c),
+                            sums[c].count);
+        for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+            evbuffer_add_printf(out, "<td>%s</td>",
+                                short_time(histogram_sum_quantile(&sums[c], parts[i]), text));
+        }
+        put(out, "</tr>\n");
+    }
+    put(out, "</table></section>\n");
+    free(sums);
+}
+
+/* A key may hold any byte. */
+static void put_key(struct evbuffer *out, struct slice key)
+{
+    char shown[4 * HOT_NAME_BYTES + 1];
+    put_text(out, slice_escape(key, shown, sizeof shown));
+}
+
+static void show_hot(const struct shared *shared, struct evbuffer *out)
+{
+    struct hot_sum keys = figures_of_keys(shared);
+    put(out, "<section class=\"card\" id=\"hot\"><h2>Keys asked for most</h2>\n"
+             "<table><tr><th>key</th><th>share of requests</th></tr>\n");
+    for (size_t i = 0; i < keys.count && i < HOT_SHOWN; i++) {
+        put(out, "<tr><td class=\"key\">");
+        put_key(out, slice_make(keys.names[i].bytes, keys.names[i].len));
+        evbuffer_add_printf(out, "</td><td>%.1f%%</td></tr>\n",
+                            100.0 * (double)keys.names[i].count / (double)keys.total);
+    }
+    put(out, "</table><p class=\"soft\">one request in 31 is looked at; the last minutes</p>"
+             "</section>\n");
+    hot_sum_fini(&keys);
+}
+
+static void show_slow(const struct shared *shared, struct evbuffer *out)
+{
+    char text[32];
+    struct slow_request *last = calloc(SLOW_KEPT, sizeof *last);
+    CHECK(last != NULL);
+    size_t count = slow_log_read(shared->slow, last);
+    int64_t now_s = clock_now().wall_s;
+    put(out, "<section class=\"card\" id=\"slow\"><h2>Slow requests</h2>\n<table>"
+             "<tr><th>request</th><th>took</th><th>waited</th><th>ago</th></tr>\n");
+    for (size_t i = 0; i < count && i < SLOW_SHOWN; i++) {
+        put(out, "<tr title=\"client ");
+        put_text(out, last[i].peer);
+        evbuffer_add_printf(out, "\"><td class=\"key\">%s ", last[i].verb);
+        put_key(out, slice_make(last[i].key, last[i].key_len));
+        evbuffer_add_printf(out, "</td><td>%s</td>", short_time(last[i].us, text));
+        evbuffer_add_printf(out, "<td>%s</td><td>%" PRId64 " s</td></tr>\n",
+                            short_time(last[i].waited_us, text), now_s - last[i].wall_s);
+    }
+    evbuffer_add_printf(out,
+                        "</table><p class=\"soft\">those that took %" PRIu32
+                        " ms or longer (slow_ms); waited: for earlier ones of the same "
+                        "client</p></section>\n",
+                        shared->config->slow_ms);
+    free(last);
+}
+
 /* --- plots --- */
 
 struct series {
@@ -317,6 +411,11 @@ void page_print(struct shared *shared, const struct history *history, struct evb
     show_alarms(shared, history, out);
     show_plots(history, out);
     show_servers(shared, out);
+    show_latency(shared, out);
+    put(out, "<div class=\"grid\">\n");
+    show_hot(shared, out);
+    show_slow(shared, out);
+    put(out, "</div>\n");
     put(out, "<section class=\"card\" id=\"figures\"><h2>All figures that are not 0</h2><div>\n");
     figures_print(shared, show_figure, out);
     put(out, "</div></section>\n<footer class=\"soft\"><p>Also here: "

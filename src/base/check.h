@@ -15,6 +15,7 @@
 /* A function kept out of its callers, so that what is frequent there stays short; RARE: and seldom
  * called. */
 #define NOINLINE __attribute__((noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define RARE __attribute__((noinline, cold))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)

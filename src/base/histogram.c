@@ -11,14 +11,19 @@ static uint64_t end_of(size_t bucket)
     return group == 0 ? bucket + 1 : eighths << (group - 1);
 }
 
+static uint64_t middle_of(size_t bucket)
+{
+    return bucket == 0 ? 0 : (end_of(bucket - 1) + end_of(bucket) - 1) / 2;
+}
+
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *from)
 {
     for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         uint64_t n = atomic_load_explicit(&from->counts[i], memory_order_relaxed);
         sum->counts[i] += n;
         sum->count += n;
+        sum->sum_us += n * middle_of(i);
     }
-    sum->sum_us += atomic_load_explicit(&from->sum_us, memory_order_relaxed);
 }
 
 void histogram_sum_take(struct histogram_sum *sum, const struct histogram_sum *from)

@@ -18,14 +18,13 @@
 
 struct histogram {
     _Atomic uint64_t counts[HISTOGRAM_BUCKETS];
-    _Atomic uint64_t sum_us;
 };
 
 /* A copy that one thread has for itself, of one or several added up. */
 struct histogram_sum {
     uint64_t counts[HISTOGRAM_BUCKETS];
-    uint64_t sum_us;
-    uint64_t count; /* of all buckets */
+    uint64_t count;  /* of all buckets */
+    uint64_t sum_us; /* of all times, each taken for the middle of its bucket */
 };
 
 static inline size_t histogram_bucket(uint64_t us)
@@ -45,9 +44,7 @@ static inline void histogram_add(struct histogram *h, uint64_t us)
 {
     _Atomic uint64_t *count = &h->counts[histogram_bucket(us)];
     uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
-    uint64_t sum_us = atomic_load_explicit(&h->sum_us, memory_order_relaxed);
     atomic_store_explicit(count, n + 1, memory_order_relaxed);
-    atomic_store_explicit(&h->sum_us, sum_us + us, memory_order_relaxed);
 }
 
 /* Adds what is in from. */

@@ -47,12 +47,14 @@ void hot_fini(struct hot *hot);
 /* Counts a name, by the second now_s. */
 void hot_count(struct hot *hot, struct slice name, int64_t now_s);
 
-static inline void hot_see(struct hot *hot, struct slice name, int64_t now_s)
+/* Is it the turn of one that is to be counted? */
+static inline bool hot_is_next(struct hot *hot)
 {
-    if (UNLIKELY(hot->next-- == 0)) {
-        hot->next = HOT_SAMPLE - 1;
-        hot_count(hot, name, now_s);
+    if (LIKELY(hot->next-- != 0)) {
+        return false;
     }
+    hot->next = HOT_SAMPLE - 1;
+    return true;
 }
 
 /* Those that several have counted, added up. */

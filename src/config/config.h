@@ -275,6 +275,7 @@ struct config {
     uint32_t drain_timeout_ms;
     uint32_t deadline_ms;             /* of a request, from its reading to its answer */
     uint32_t long_timeout_ms;         /* the same of long calls, and of compactions */
+    uint32_t slow_ms;                 /* from when on a request is noted as slow; 0 = none is */
     uint32_t transaction_patience_ms; /* before an undecided change of several lists is pushed */
     uint32_t max_transaction_lines;   /* of the block of an ltx */
     uint32_t tracked_lists;           /* lists per worker whose log size is remembered */

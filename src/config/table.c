@@ -81,6 +81,8 @@ static const struct config_key keys[] = {
      "longest time from a request to its answer, whatever it waits for; with a pool of type couchbase it is twice durable_timeout_ms where the section does not name it"},
     {PROXY("long_timeout_ms", long_timeout_ms), TYPE_COUNT, 1, 86400000, "60000", "ms", NULL,
      "the same for lput, lcopy, long contents of lset and lcreate, lpurge, ltouch, lcompact and lconvert; also the longest time of a compaction"},
+    {PROXY("slow_ms", slow_ms), TYPE_COUNT, 0, 3600000, "500", "ms", NULL,
+     "a request that takes this long is noted in the log and in `stats slow`; 0: none is"},
     {PROXY("transaction_patience_ms", transaction_patience_ms), TYPE_COUNT, 0, 60000, "20", "ms", NULL,
      "how long a read waits for a change of several lists that is under way in its list, before it has that change given up"},
     {PROXY("allow_flush_all", allow_flush_all), TYPE_WORD, 0, 0, "embedded", "", flush_all_words,

@@ -80,8 +80,48 @@ static bool is_level(unsigned which)
            which == METRIC_transactions_committed;
 }
 
+static void sum_requests(const struct shared *shared, struct histogram_sum out[TIMING_CLASSES])
+{
+    memset(out, 0, TIMING_CLASSES * sizeof *out);
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        for (size_t c = 0; c < TIMING_CLASSES; c++) {
+            histogram_sum_add(&out[c], &shared->workers[i]->timing.requests[c]);
+        }
+    }
+}
+
+void figures_of_requests(struct shared *shared, struct histogram_sum out[TIMING_CLASSES])
+{
+    struct timing_baseline *b = shared->timing_baseline;
+    pthread_mutex_lock(&b->lock);
+    sum_requests(shared, out);
+    for (size_t c = 0; c < TIMING_CLASSES; c++) {
+        histogram_sum_take(&out[c], &b->requests[c]);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+const char *figure_class_name(size_t class)
+{
+    return metric_name(&proxy_metrics, METRIC_cmd_get + (unsigned)class);
+}
+
+struct hot_sum figures_of_keys(const struct shared *shared)
+{
+    struct hot_sum sum = {.count = 0};
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        hot_sum_add(&sum, &shared->workers[i]->timing.keys);
+    }
+    hot_sum_sort(&sum);
+    return sum;
+}
+
 void figures_reset(struct shared *shared)
 {
+    struct timing_baseline *b = shared->timing_baseline;
+    pthread_mutex_lock(&b->lock);
+    sum_requests(shared, b->requests);
+    pthread_mutex_unlock(&b->lock);
     for (unsigned m = 0; m < METRIC_MAX; m++) {
         if (!is_level(m)) {
             atomic_store(&shared->baseline[m], metric_sum(shared, m));

@@ -7,6 +7,7 @@
 #define PROXY_FIGURES_H
 
 #include "pool/pool.h"
+#include "proxy/core/timing.h"
 
 struct shared;
 
@@ -33,6 +34,14 @@ void figures_print(struct shared *shared, figure_printer *print, void *arg);
 uint64_t figure_value(struct shared *shared, unsigned which);
 /* Counts begin again with 0. */
 void figures_reset(struct shared *shared);
+
+/* How long requests took since the start or the last `stats reset`, by the counter of their class:
+ * METRIC_cmd_get and those behind it. */
+void figures_of_requests(struct shared *shared, struct histogram_sum out[TIMING_CLASSES]);
+/* The counter's name; it lives for ever. */
+const char *figure_class_name(size_t class);
+/* The keys that are asked for most, sorted; the caller's until hot_sum_fini. */
+struct hot_sum figures_of_keys(const struct shared *shared);
 
 /* The servers of a pool as all workers see them. A Couchbase cluster's are those of its map.
  * Returns how many of POOL_SERVERS_MAX were filled; out has room for twice as many. */

@@ -19,6 +19,7 @@
     METRIC(cmd_list_exact, "list verbs that read and decide: laddx, lpop") \
     METRIC(cmd_list_tx, "list verbs that change several lists in one step") \
     METRIC(cmd_list_read, "list verbs that read, per list") \
+    METRIC(slow_requests, "requests that took slow_ms or longer") \
     METRIC(protected_writes, "plain writes to items of lists, refused (protect_lists)") \
     METRIC(get_hits, "keys found by pass-through reads") \
     METRIC(get_misses, "keys not found by pass-through reads") \

@@ -14,6 +14,7 @@
 #include "list/core/run_index.h"
 #include "pool/placement.h"
 #include "pool/resolver.h"
+#include "proxy/core/timing.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/shared.h"
 #include "proxy/spare.h"
@@ -87,6 +88,8 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     memory_init();
     block_limit_spare(spare_bytes_max(config));
     create_caches(s);
+    s->slow = slow_log_create();
+    s->timing_baseline = timing_baseline_create();
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
     struct socket_rights rights = {config->socket_mode, config->socket_group};
     s->listen = listen_set_open(&config->listen, &rights, config->threads, error);
@@ -142,6 +145,8 @@ void proxy_stop(struct proxy **slot)
     listen_set_close(&s->listen);
     destroy_caches(s);
     run_indexes_destroy(&s->indexes);
+    slow_log_destroy(&s->slow);
+    timing_baseline_destroy(&s->timing_baseline);
     block_thread_fini();
     free(p);
 }

@@ -13,6 +13,8 @@ struct cache;
 struct config;
 struct listen_set;
 struct resolver;
+struct slow_log;
+struct timing_baseline;
 struct worker;
 
 struct shared {
@@ -23,6 +25,8 @@ struct shared {
     struct run_indexes *indexes;
     struct listen_set *listen;
     struct resolver *resolver;
+    struct slow_log *slow;
+    struct timing_baseline *timing_baseline;
     uint64_t started_us; /* on the clock that nothing sets back */
     _Atomic uint32_t connections;
     _Atomic uint32_t reserved;             /* of these, those in reserve: proxy/client/reserve.h */

@@ -16,6 +16,8 @@
 
 /* Longer lines are cut; the longest values are paths of the configuration. */
 #define LINE_BYTES 1024
+/* Keys that `stats hot` shows. */
+#define HOT_SHOWN 20
 
 static void line(struct chain *out, const char *format, ...) PRINTF_LIKE(2, 3);
 static void line(struct chain *out, const char *format, ...)
@@ -130,6 +132,62 @@ static bool is_empty_group(struct slice group)
     return false;
 }
 
+/* --- times --- */
+
+static void show_times(const char *name, const struct histogram_sum *sum, struct chain *out)
+{
+    static const struct {
+        const char *name;
+        double part;
+    } parts[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}};
+    line(out, "%s:count %" PRIu64, name, sum->count);
+    line(out, "%s:mean_us %" PRIu64, name, sum->count == 0 ? 0 : sum->sum_us / sum->count);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        line(out, "%s:%s_us %" PRIu64, name, parts[i].name,
+             histogram_sum_quantile(sum, parts[i].part));
+    }
+}
+
+static void show_latency(struct shared *shared, struct chain *out)
+{
+    struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
+    CHECK(sums != NULL);
+    figures_of_requests(shared, sums);
+    for (size_t c = 0; c < TIMING_CLASSES; c++) {
+        if (sums[c].count > 0) {
+            show_times(figure_class_name(c), &sums[c], out);
+        }
+    }
+    free(sums);
+}
+
+static void show_hot(const struct shared *shared, struct chain *out)
+{
+    char shown[4 * HOT_NAME_BYTES + 1];
+    struct hot_sum keys = figures_of_keys(shared);
+    for (size_t i = 0; i < keys.count && i < HOT_SHOWN; i++) {
+        struct slice name = slice_make(keys.names[i].bytes, keys.names[i].len);
+        line(out, "%s %.1f%%", slice_escape(name, shown, sizeof shown),
+             100.0 * (double)keys.names[i].count / (double)keys.total);
+    }
+    hot_sum_fini(&keys);
+}
+
+static void show_slow(const struct shared *shared, struct chain *out)
+{
+    char shown[4 * SLOW_KEY_BYTES + 1];
+    struct slow_request *last = calloc(SLOW_KEPT, sizeof *last);
+    CHECK(last != NULL);
+    size_t count = slow_log_read(shared->slow, last);
+    for (size_t i = 0; i < count; i++) {
+        const struct slow_request *r = &last[i];
+        line(out, "%zu time %" PRId64 " us %" PRIu64 " waited_us %" PRIu64 " %s %s client %s", i,
+             r->wall_s, r->us, r->waited_us, r->verb,
+             slice_escape(slice_make(r->key, r->key_len), shown, sizeof shown), r->peer);
+    }
+    free(last);
+}
+
 /* --- where keys are --- */
 
 static const struct pool_config *pool_named(const struct config *config, struct slice name)
@@ -184,6 +242,12 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
         figures_print(w->shared, show_figure, out);
     } else if (slice_equal(group, SLICE_LIT("backends"))) {
         show_backends(w, out);
+    } else if (slice_equal(group, SLICE_LIT("latency"))) {
+        show_latency(w->shared, out);
+    } else if (slice_equal(group, SLICE_LIT("hot"))) {
+        show_hot(w->shared, out);
+    } else if (slice_equal(group, SLICE_LIT("slow"))) {
+        show_slow(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("settings"))) {
         config_print(w->config, show_setting, out);
     } else if (slice_equal(group, SLICE_LIT("where"))) {

@@ -56,6 +56,7 @@ static struct thread *thread_of(struct worker *w)
 char *worker_scratch(struct worker *w, size_t len)
 {
     if (len > w->scratch_cap) {
+        timing_fini(&w->timing);
         free(w->scratch);
         w->scratch_cap = len * 2;
         w->scratch = malloc(w->scratch_cap);
@@ -261,6 +262,8 @@ struct worker *worker_create(struct shared *shared, size_t index, char error[CON
     w->config = shared->config;
     w->index = index;
     w->now = clock_now();
+    timing_init(&w->timing);
+    w->slow_us = w->config->slow_ms == 0 ? UINT64_MAX : (uint64_t)w->config->slow_ms * 1000;
     t->engine_next_us = t->timer_us = UINT64_MAX;
     TAILQ_INIT(&w->clients);
     TAILQ_INIT(&w->touched);

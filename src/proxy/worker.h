@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "proxy/core/timing.h"
 #include "proxy/metrics.h"
 #include "proxy/spare.h"
 
@@ -67,6 +68,8 @@ struct worker {
     struct request_clock *request_clock;
     struct lingerers *lingerers;
     struct pressure *pressure;
+    struct timing timing;
+    uint64_t slow_us; /* from when on a request is slow; UINT64_MAX: none is */
     struct multiget *multiget;
     bool late_watches_all;   /* also requests of one exchange */
     uint64_t pressure_bytes; /* held by all, above which */

@@ -9,6 +9,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import time
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
@@ -187,6 +188,55 @@ def test_names_are_text_and_not_markup(start_daemon, tmp_path):
     assert "&lt;script&gt;alert(1)&lt;" in admin.text("/")
     assert any(labels and dict(labels).get("server", "").endswith("<script>alert(1)<")
                for _, labels in admin.samples())
+
+
+def test_times_are_told_by_class(admin):
+    with admin.daemon.conn() as conn:
+        for n in range(40):
+            conn.get(f"k{n}")
+        conn.cmd("ladd fruit apple")
+        times = conn.stats("stats latency")
+        assert times["cmd_get:count"] == "40" and times["cmd_list_write:count"] == "1"
+        assert 0 < int(times["cmd_get:p50_us"]) <= int(times["cmd_get:max_us"])
+        samples = admin.samples()
+        bucket = "mclistd_request_seconds_bucket"
+        assert samples[bucket, (("class", "cmd_get"), ("le", "+Inf"))] == 40
+        buckets = [value for (name, labels), value in samples.items()
+                   if name == bucket and ("class", "cmd_get") in labels]
+        assert buckets == sorted(buckets) and len(buckets) > 8
+        assert ">cmd_get</td><td>40</td>" in admin.text("/")
+        assert conn.cmd("stats reset") == b"RESET"
+        assert "cmd_list_write:count" not in conn.stats("stats latency")
+
+
+def test_slow_requests_have_names(start_daemon, memcached):
+    admin = Admin(start_daemon, [memcached], proxy={"slow_ms": 100})
+    with admin.daemon.conn() as conn, admin.daemon.conn() as other:
+        assert conn.cmd("mn") == b"MN"
+        memcached.pause()
+        conn.send("get <b>slow\r\n")
+        time.sleep(0.2)
+        memcached.resume()
+        assert conn.line() == b"END"
+        (slow,) = other.stats("stats slow").values()
+        told = re.fullmatch(r"time \d+ us (\d+) waited_us 0 get <b>slow client 127.0.0.1 port \d+",
+                            slow)
+        assert told and int(told[1]) >= 100000
+        assert other.stats()["slow_requests"] == "1"
+    assert "get &lt;b&gt;slow</td>" in admin.text("/")
+    admin.daemon.wait_for_log(r"slow: get <b>slow of client 127.0.0.1 port \d+ took \d+ ms, 0 of them")
+
+
+def test_hot_keys_have_names(admin):
+    with admin.daemon.conn() as conn:
+        for _ in range(20):
+            conn.send(*("get rare%d hot<i> hot<i> hot<i>\r\n" % n for n in range(100)))
+            for _ in range(100):
+                assert conn.line() == b"END"
+        hot = conn.stats("stats hot")
+    name, share = next(iter(hot.items()))
+    assert name == "hot<i>" and 50 < float(share.rstrip("%")) < 90
+    assert "<td class=\"key\">hot&lt;i&gt;</td>" in admin.text("/")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "reload"])

@@ -317,8 +317,9 @@ void bridge_single(struct client *client, const struct request *r, struct block 
 {
     struct bridge_request b;
     read_request(r, &b);
-    metric_inc(&client->worker->metrics, metric_of(r));
-    if (!bridge_refuses(client, r, policy, &b)) {
-        (void)pending_add(client, &single_handler, r, block);
+    if (bridge_refuses(client, r, policy, &b)) {
+        metric_inc(&client->worker->metrics, metric_of(r));
+    } else {
+        pending_count(pending_add(client, &single_handler, r, block), metric_of(r), 1);
     }
 }

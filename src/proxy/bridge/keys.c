@@ -98,9 +98,9 @@ static const struct handler gat_handler = {.start = start_key,
 
 void bridge_keys(struct client *client, const struct request *r, struct block *block)
 {
-    metric_add(&client->worker->metrics, METRIC_cmd_get, r->arg_count);
     bool is_gat = r->verb->shape == SHAPE_GAT;
     struct pending *p = pending_add(client, is_gat ? &gat_handler : &get_handler, r, block);
+    pending_count(p, METRIC_cmd_get, r->arg_count);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
     late_watch(p);

@@ -251,7 +251,11 @@ static inline bool is_held_up(const struct client *c, const struct pending *last
 static inline bool start_part(struct client *c)
 {
     struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
-    if (last == NULL || last->all_started || is_held_up(c, last)) {
+    if (last == NULL || last->all_started) {
+        return false;
+    }
+    if (is_held_up(c, last)) {
+        last->held_us = c->worker->now.mono_us;
         return false;
     }
     last->handler->start(last);

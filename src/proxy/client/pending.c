@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/client/pending.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proxy/client/client.h"
 #include "proxy/client/late.h"
+#include "proxy/core/timing.h"
+#include "proxy/shared.h"
 #include "proxy/worker.h"
 
 struct request *pending_room(struct worker *w)
@@ -33,6 +38,7 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
 {
     p->client = client;
     p->read_us = client->worker->now.mono_us;
+    p->held_us = 0;
     p->due_us = 0;
     p->handler = handler;
     TAILQ_INIT(&p->parts);
@@ -48,6 +54,20 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     p->unreachable = NULL;
     p->text = NULL;
     TAILQ_INSERT_TAIL(&client->fifo, p, link);
+}
+
+/* All keys of one request, since it was chosen for many: so each key counts as often as others. */
+RARE static void count_keys(struct worker *w, const struct request *r)
+{
+    bool has_many = r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT ||
+                    r->verb->shape == SHAPE_LIST_KEYS || r->verb->shape == SHAPE_LIST_LISTS;
+    struct slice rest = r->args, key;
+    if (!has_many && r->key.len > 0) {
+        hot_count(&w->timing.keys, r->key, w->now.wall_s);
+    }
+    for (size_t i = 0; has_many && i < HOT_NAMES && token_next(&rest, &key); i++) {
+        hot_count(&w->timing.keys, key, w->now.wall_s);
+    }
 }
 
 struct pending *pending_add(struct client *client, const struct handler *handler,
@@ -66,7 +86,16 @@ struct pending *pending_add(struct client *client, const struct handler *handler
     enqueue(p, client, handler, block->cap);
     p->weight_bytes = request->line.len + request->data.len;
     client->window.request_bytes += p->weight_bytes;
+    if (UNLIKELY(hot_is_next(&w->timing.keys))) {
+        count_keys(w, request);
+    }
     return p;
+}
+
+void pending_count(struct pending *p, enum proxy_metric which, uint64_t n)
+{
+    p->counted = which;
+    metric_add(&p->client->worker->metrics, which, n);
 }
 
 /* Queues an answer of the proxy itself. */
@@ -76,6 +105,7 @@ static struct pending *add_own(struct client *client)
     p->block = NULL;
     enqueue(p, client, NULL, 0);
     p->all_started = true;
+    p->counted = 0;
     (void)window_started(&client->window, WINDOW_NONE);
     return p;
 }
@@ -144,7 +174,7 @@ static void part_free(struct part *part)
 }
 
 /* What stands behind the answers of the parts. */
-static void emit_trailer(struct pending *p, struct chain *out)
+static ALWAYS_INLINE void emit_trailer(struct pending *p, struct chain *out)
 {
     if (p->failure != NULL) {
         chain_copy_slice(out, slice_of(p->failure));
@@ -172,8 +202,57 @@ static void emit_own(struct pending *p)
     window_emitted(&client->window);
 }
 
+/* The request took slow_ms or longer. */
+RARE static void note_slow(const struct pending *p, uint64_t us)
+{
+    struct worker *w = p->client->worker;
+    const struct request *r = &p->request;
+    struct slow_request slow = {.wall_s = w->now.wall_s, .us = us};
+    char shown[4 * SLOW_KEY_BYTES + 1], more[LOG_MORE_MAX];
+    slow.waited_us = p->held_us == 0 ? 0 : p->held_us - p->read_us;
+    slow.key_len = (uint8_t)(r->key.len < SLOW_KEY_BYTES ? r->key.len : SLOW_KEY_BYTES);
+    memcpy(slow.key, r->key.p, slow.key_len);
+    (void)snprintf(slow.verb, sizeof slow.verb, "%.*s", (int)r->verb->text.len, r->verb->text.p);
+    (void)client_peer(p->client, slow.peer, sizeof slow.peer);
+    slow_log_add(w->shared->slow, &slow);
+    metric_inc(&w->metrics, METRIC_slow_requests);
+    if (log_limit_pass(&w->timing.slow_limit, w->now.wall_s, "requests", more)) {
+        log_warn("slow: %s %s of client %s took %" PRIu64 " ms, %" PRIu64
+                 " of them until its turn came (slow_ms)%s",
+                 slow.verb, slice_escape(slice_make(slow.key, slow.key_len), shown, sizeof shown),
+                 slow.peer, us / 1000, slow.waited_us / 1000, more);
+    }
+}
+
+/* One that took another time than the one before. */
+RARE static void note_other_time(const struct pending *p, uint64_t us)
+{
+    struct worker *w = p->client->worker;
+    if (p->counted == 0) {
+        return;
+    }
+    struct histogram *h = &w->timing.requests[p->counted - METRIC_cmd_get];
+    if (us >= w->slow_us) {
+        histogram_add(h, us);
+        note_slow(p, us);
+    } else {
+        timing_add(&w->timing, p->counted, us);
+    }
+}
+
+/* Its answer is whole. Of a pipeline many take the same time to the microsecond, since a worker
+ * reads its clock once in a turn. */
+static inline void note_time(const struct pending *p)
+{
+    struct worker *w = p->client->worker;
+    uint64_t us = w->now.mono_us - p->read_us;
+    if (!timing_add_again(&w->timing, p->counted, us)) {
+        note_other_time(p, us);
+    }
+}
+
 /* Moves to the output whatever is answered and in turn. */
-static inline void emit_ready(struct client *client)
+static ALWAYS_INLINE void emit_ready(struct client *client)
 {
     struct pending *p;
     while ((p = TAILQ_FIRST(&client->fifo)) != NULL) {
@@ -190,6 +269,7 @@ static inline void emit_ready(struct client *client)
         } else if (!p->request.noreply) {
             emit_trailer(p, &client->out);
         }
+        note_time(p);
         pending_free(p);
     }
 }

@@ -22,6 +22,7 @@
 #include "base/slice.h"
 #include "proto/client/request_parse.h"
 #include "proxy/client/window.h"
+#include "proxy/metrics.h"
 
 struct client;
 struct part;
@@ -66,10 +67,12 @@ TAILQ_HEAD(part_list, part);
 struct pending {
     TAILQ_ENTRY(pending) link; /* client.fifo */
     struct client *client;
-    uint64_t read_us;              /* when it was read */
-    TAILQ_ENTRY(pending) watch;    /* late.h */
-    uint64_t due_us;               /* 0: it is not watched */
-    bool told_unknown;             /* at its deadline: that the outcome is */
+    uint64_t read_us;           /* when it was read */
+    uint64_t held_us;           /* when it was last seen to wait for its turn; 0: never */
+    unsigned counted;           /* METRIC_cmd_...: as what it counts; 0: an answer of the proxy */
+    TAILQ_ENTRY(pending) watch; /* late.h */
+    uint64_t due_us;            /* 0: it is not watched */
+    bool told_unknown;          /* at its deadline: that the outcome is */
     const struct handler *handler; /* NULL: an answer of the proxy itself */
     struct request request;        /* slices point into block */
     struct block *block;           /* holds a reference */
@@ -93,10 +96,13 @@ TAILQ_HEAD(pending_list, pending);
 
 /* Where the worker's next request is parsed to; what was there before is lost. */
 struct request *pending_room(struct worker *worker);
-/* Puts the request at the end of the client's queue: it is the one from pending_room, and block is
- * where its slices point. client_pump starts its parts. Never NULL. */
+/* Puts the request at the end of the client's queue, to be counted by pending_count: it is the one
+ * from pending_room, and block is where its slices point. client_pump starts its parts. Never NULL.
+ */
 struct pending *pending_add(struct client *client, const struct handler *handler,
                             const struct request *request, struct block *block);
+/* It counts n times as METRIC_cmd_..., and takes its time as one of these. */
+void pending_count(struct pending *pending, enum proxy_metric which, uint64_t n);
 /* The request takes so many bytes more than its line and data, until it is over. */
 void pending_weigh(struct pending *pending, size_t bytes);
 /* Fills a new part, which takes so many bytes with what it is embedded in, and counts it in the

@@ -254,5 +254,5 @@ void list_request_start(struct client *client, const struct request *r, struct b
     p->alone = r->verb->shape == SHAPE_LIST_PAIR || shape_has_lists(r->verb->shape) ||
                list_verb_kind(verbs[r->verb->verb]) == LIST_KIND_TX || r->verb->verb == VERB_lpurge;
     p->trailer = list_reply_trailer(r->verb->verb);
-    metric_add(&client->worker->metrics, call_part_metric(verbs[r->verb->verb]), lists);
+    pending_count(p, call_part_metric(verbs[r->verb->verb]), lists);
 }

@@ -241,15 +241,17 @@ void forward_remove(struct client *client, const struct request *r, struct block
         refuse_protected(client, r);
         return;
     }
-    metric_inc(&client->worker->metrics,
-               r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta);
+    enum proxy_metric counted = r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta;
     if (!plain_takes_lines(client->worker)) {
         /* Couchbase keeps the old value. */
+        metric_inc(&client->worker->metrics, counted);
         metric_inc(&client->worker->metrics, METRIC_server_errors);
         pending_answer_fixed(client, reply);
         return;
     }
-    pending_add(client, &remove_handler, r, block)->trailer = reply;
+    struct pending *p = pending_add(client, &remove_handler, r, block);
+    p->trailer = reply;
+    pending_count(p, counted, 1);
 }
 
 /* --- flush_all --- */
@@ -295,8 +297,8 @@ static const struct handler flush_handler = {.start = start_flush,
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply)
 {
-    metric_inc(&client->worker->metrics, METRIC_cmd_other);
     struct pending *p = pending_add(client, &flush_handler, request, block);
+    pending_count(p, METRIC_cmd_other, 1);
     p->request.noreply = noreply;
     p->trailer = SLICE_LIT("OK\r\n");
     late_watch(p);
@@ -304,7 +306,7 @@ void forward_flush_all(struct client *client, const struct request *request, str
 
 void forward_request(struct client *client, const struct request *r, struct block *block)
 {
-    struct metrics *m = &client->worker->metrics;
+    enum proxy_metric counted = METRIC_cmd_other;
     if (r->verb->shape == SHAPE_KEYS) {
         multiget_request(client, r, block);
         return;
@@ -318,21 +320,21 @@ void forward_request(struct client *client, const struct request *r, struct bloc
         multiget_request(client, r, block);
         return;
     case SHAPE_STORE:
-        metric_inc(m, METRIC_cmd_set);
+        counted = METRIC_cmd_set;
         break;
     case SHAPE_META:
     case SHAPE_META_SET:
-        metric_inc(m, METRIC_cmd_meta);
+        counted = METRIC_cmd_meta;
         break;
     default:
-        metric_inc(m, METRIC_cmd_other);
         break;
     }
     if (UNLIKELY(!plain_takes_lines(client->worker))) {
-        operation_request(client, r, block);
+        operation_request(client, r, block, counted);
         return;
     }
     struct pending *p = pending_add(client, &single_handler, r, block);
+    pending_count(p, counted, 1);
     if (client->worker->late_watches_all) {
         late_watch(p);
     }

@@ -349,8 +349,8 @@ static const struct handler *handler_of(const struct request *r)
 
 void multiget_request(struct client *client, const struct request *r, struct block *block)
 {
-    metric_add(&client->worker->metrics, METRIC_cmd_get, r->arg_count);
     struct pending *p = pending_add(client, handler_of(r), r, block);
+    pending_count(p, METRIC_cmd_get, r->arg_count);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
     if (r->arg_count > 1 || client->worker->late_watches_all) {

@@ -186,14 +186,17 @@ static RARE void refuse(struct client *client, const struct request *r, char fla
     chain_fini(&text);
 }
 
-void operation_request(struct client *client, const struct request *r, struct block *block)
+void operation_request(struct client *client, const struct request *r, struct block *block,
+                       enum proxy_metric counted)
 {
     char refused = is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
     if (UNLIKELY(refused != 0 || r->verb->verb == VERB_ME)) {
+        metric_inc(&client->worker->metrics, counted);
         refuse(client, r, refused);
         return;
     }
     struct pending *p = pending_add(client, &handler, r, block);
+    pending_count(p, counted, 1);
     if (client->worker->late_watches_all) {
         late_watch(p);
     }

@@ -13,8 +13,9 @@
 #include "proto/client/request_parse.h"
 #include "proxy/plain/forward_part.h"
 
-/* Queues a request of one key that is no get or gat. Counts it. */
-void operation_request(struct client *client, const struct request *request, struct block *block);
+/* Queues a request of one key that is no get or gat, and counts it as METRIC_cmd_.... */
+void operation_request(struct client *client, const struct request *request, struct block *block,
+                       enum proxy_metric counted);
 
 /* The operation that a classic verb of one key is, get and its like aside. */
 enum be_verb operation_verb(enum verb verb);
