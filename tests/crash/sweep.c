@@ -272,6 +272,7 @@ void group_run(struct group group, struct tally *tally, uint64_t died, uint64_t 
         return;
     }
     scene_init(&s.scene, &policies[group.policy], &scenes[group.scene]);
+    memset(&world.seen, 0, sizeof world.seen);
     for (unsigned family = 0; family < FAMILIES; family++) {
         /* What was evicted is healed by who has it in the cache. */
         struct crash_case c = {

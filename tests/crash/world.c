@@ -23,6 +23,10 @@ static void check_stored(struct crash_world *w, char name, const struct flight *
     static struct ids items;
     struct stored stored;
     struct world *base = &w->base;
+    uint64_t hash = world_hash(base);
+    if (seen_has(&w->seen.whole, hash)) {
+        return;
+    }
     model_decode(&base->cluster, slice_of(LIST_KEY), world_now(base).wall_s, &items, &stored);
     const char *verb = be_verb_name(f->request.verb);
     if (stored.malformed) {
@@ -30,6 +34,8 @@ static void check_stored(struct crash_world *w, char name, const struct flight *
     } else if (stored.sublist_missing && !is_evicted(w->scene, stored.missing)) {
         world_violation(base, "after %s of %c (%s) the head names %s, which is not stored", verb,
                         name, f->step, stored.missing);
+    } else {
+        seen_add(&w->seen.whole, hash);
     }
 }
 
@@ -43,20 +49,19 @@ static void trace_listing(const struct crash_world *w, const char *what,
     }
 }
 
-void case_observe(struct crash_world *w)
+void case_observe(struct crash_world *w, struct listing *listing)
 {
     static struct ids items;
     struct stored stored;
-    struct listing listing;
     struct world *base = &w->base;
     model_decode(&base->cluster, slice_of(LIST_KEY), world_now(base).wall_s, &items, &stored);
     if (stored.malformed || stored.sublist_missing ||
-        !listing_of_items(&listing, &items, stored.exists)) {
+        !listing_of_items(listing, &items, stored.exists)) {
         world_violation(base, "what is stored cannot be read");
         return;
     }
-    history_observe(&w->history, &listing);
-    trace_listing(w, "stored:", &listing);
+    history_observe(&w->history, listing);
+    trace_listing(w, "stored:", listing);
 }
 
 /* ---- calls ---- */

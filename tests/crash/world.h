@@ -6,6 +6,7 @@
 #ifndef CRASH_WORLD_H
 #define CRASH_WORLD_H
 
+#include "../world/seen.h"
 #include "../world/stepped.h"
 #include "history.h"
 #include "scene.h"
@@ -34,11 +35,18 @@ struct crash_proxy {
     struct step taken[STEPS_MAX];
 };
 
+/* What other cases of the scene have come to already, and was right. */
+struct crash_seen {
+    struct seen whole;    /* well-formed, and all there */
+    struct seen finishes; /* a last compaction tidies it, and leaves the items as they are */
+};
+
 struct crash_world {
     struct world base;
     const struct scene *scene;
     struct crash_proxy proxies[PROXIES];
     struct history history;
+    struct crash_seen seen;
     bool known; /* what happens now is a case of its own: nothing is checked */
 };
 
@@ -78,8 +86,8 @@ void case_refuse(struct crash_world *w, unsigned proxy, enum be_status status);
 void case_step_without_memory(struct crash_world *w, unsigned proxy);
 void case_all_out_of_memory(struct crash_world *w, bool out_of_memory);
 
-/* Reads what is stored into the history. */
-void case_observe(struct crash_world *w);
+/* Reads what is stored into the history, and into *listing. */
+void case_observe(struct crash_world *w, struct listing *listing);
 
 /* finish.c: all proxies are at rest or gone. Checks what is stored, lets the grace time pass,
  * compacts by a proxy that has seen nothing, checks again. */

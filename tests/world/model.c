@@ -160,7 +160,9 @@ bool item_of_name(struct slice name, uint16_t *id)
 
 struct store *cluster_store(const struct cluster *cluster, struct slice placement)
 {
-    return &cluster->stores[hash_bytes(placement.p, placement.len, 3) % cluster->count];
+    return cluster->count == 1
+               ? cluster->stores
+               : &cluster->stores[hash_bytes(placement.p, placement.len, 3) % cluster->count];
 }
 
 /* Replaying entries: an item's place is the step at which it was added. */
