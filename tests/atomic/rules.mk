@@ -12,3 +12,5 @@ $(B)/atomic: $(ATOMIC_OBJ) $(SIM_LIB)
 .PHONY: atomic
 atomic: $(B)/atomic ## every step of transactions crashed, and met by readers, writers and others
 	$(RUNNER) $(B)/atomic --jobs $(JOBS:-j%=%)
+
+programs: $(B)/atomic

@@ -25,12 +25,14 @@ $(B)/documents: $(DOCUMENTS_OBJ)
 .PHONY: bench
 bench: $(BIN) $(B)/load $(B)/documents ## speed and memory beside other programs; 15 minutes (BENCH="get")
 	scripts/install-deps --bench
-	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/check-load $(B)/load
-	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/run --build $(B) --seconds $(BENCH_S) \
+	$(PYTHON) tests/bench/check-load $(B)/load
+	$(PYTHON) tests/bench/run --build $(B) --seconds $(BENCH_S) \
 	    $(BENCH_ARGS) $(BENCH)
 
 .PHONY: bench-smoke
 bench-smoke: $(BIN) $(B)/load $(B)/documents ## does each row of the benchmark run? Almost nothing is measured
 	scripts/install-deps --bench
-	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/check-load $(B)/load
-	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench/run --build $(B) --smoke $(BENCH_ARGS) $(BENCH)
+	$(PYTHON) tests/bench/check-load $(B)/load
+	$(PYTHON) tests/bench/run --build $(B) --smoke $(BENCH_ARGS) $(BENCH)
+
+programs: $(B)/load $(B)/documents

@@ -3,4 +3,4 @@
 
 .PHONY: cluster
 cluster: ## tests of the fake Couchbase cluster: documents beside memcached's, maps, failover
-	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/cluster
+	$(PYTHON) -m pytest -q -p no:cacheprovider tests/cluster

@@ -12,3 +12,5 @@ $(B)/crash: $(CRASH_OBJ) $(SIM_LIB)
 .PHONY: crash
 crash: $(B)/crash ## every step of every list operation crashed, failed and interleaved in turn
 	$(RUNNER) $(B)/crash --jobs $(JOBS:-j%=%)
+
+programs: $(B)/crash

@@ -12,3 +12,5 @@ $(B)/steps: $(STEPS_OBJ) $(SIM_LIB)
 .PHONY: steps
 steps: $(B)/steps ## every step of what is done with lists of dialects, as make crash
 	$(RUNNER) $(B)/steps --jobs $(JOBS:-j%=%)
+
+programs: $(B)/steps

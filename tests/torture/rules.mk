@@ -15,5 +15,7 @@ $(RELAY_BIN): $(B)/obj/tests/torture/relay.o
 
 .PHONY: torture
 torture: all $(RELAY_BIN) $(B)/check-history ## kills, pauses, cut links under load (TORTURE_S=60)
-	MCLISTD="$${MCLISTD:-$(BIN)}" MCLISTD_RUNNER="$(RUNNER)" PYTHONDONTWRITEBYTECODE=1 \
+	MCLISTD="$${MCLISTD:-$(BIN)}" MCLISTD_RUNNER="$(RUNNER)" \
 	    $(PYTHON) tests/torture/torture --build $(B) --seconds $(TORTURE_S) $(TORTURE_ARGS)
+
+programs: $(RELAY_BIN) $(B)/check-history

@@ -19,6 +19,21 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "memcacheds(count, *args): servers and their options")
     config.addinivalue_line("markers", "config(**sections): settings laid over the default ones")
     config.addinivalue_line("markers", "slow: more than a second or two; not in `make check`")
+    config.addinivalue_line("markers", "thorough: much for what it shows, or a test once more, with"
+                                       " other values or in another world; not in `make check`")
+    config.addinivalue_line("markers", "release: little happens in the daemon, so that no sanitizer"
+                                       " sees more of it: only with the release build")
+
+
+def pytest_collection_modifyitems(items):
+    """Of a test with parameters the first set of them shows most: the others are thorough."""
+    seen = set()
+    for item in items:
+        if hasattr(item, "callspec"):
+            test = (item.path, item.cls, item.originalname)
+            if test in seen:
+                item.add_marker(pytest.mark.thorough)
+            seen.add(test)
 
 
 def starting(kind):

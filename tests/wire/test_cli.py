@@ -13,6 +13,8 @@ from harness import ROOT, TIMEOUT_S, free_port
 from test_cli_support import CLI
 from test_scripts import list_words
 
+pytestmark = pytest.mark.release
+
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from mclistd_cli import main, verbs, words  # noqa: E402  (the path comes first)
@@ -164,6 +166,7 @@ def test_the_protocol_s_own_form_of_set_is_not_taken_for_words(address):
 
 
 @pytest.mark.config(lists={"delimiter": "none"})
+@pytest.mark.thorough
 def test_hostile_items_are_items(address):
     """Each goes to the list as it is, comes back as it is, and is never a command."""
     cli(address, "set", "witness", "here")

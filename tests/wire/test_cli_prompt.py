@@ -19,6 +19,8 @@ from harness import ROOT, TIMEOUT_S, free_port, wait_until
 from test_cli_support import (CLI, Terminal, check_prompt_session, children_of, is_alive,
                               prompt_sessions, without_toolkit)  # fmt: skip
 
+pytestmark = pytest.mark.release
+
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from mclistd_cli import editor as editor_module, history, verbs  # noqa: E402  (the path comes first)

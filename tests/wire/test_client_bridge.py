@@ -9,7 +9,7 @@ import pytest
 from client_support import BINARY_ONLY, CLIENTS, NO_APPEND, rows_of
 from harness import in_threads
 
-pytestmark = pytest.mark.config(**{"lists followers:": {"bridge": True}})
+pytestmark = [pytest.mark.release, pytest.mark.config(**{"lists followers:": {"bridge": True}})]
 SPEAKERS = [client for client in CLIENTS if client not in BINARY_ONLY]
 WRITERS = [client for client in SPEAKERS if client not in NO_APPEND]
 KEY = "followers:ann"

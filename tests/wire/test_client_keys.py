@@ -9,6 +9,8 @@ import pytest
 from client_support import BINARY_ONLY, CLIENTS, NEWER, rows_of
 from harness import ROOT, wait_until
 
+pytestmark = pytest.mark.release
+
 KEYS = [f"user:{number}" for number in range(60)]
 
 # What the table calls a setting -> what the agent does; the default stands for itself.

@@ -11,6 +11,8 @@ import pytest
 from client_support import AGENTS, FENCES, PAGES, run, skip_unless_there
 from harness import ROOT
 
+pytestmark = pytest.mark.release
+
 PROGRAMS = [(page, name) for page in PAGES for name in page.outputs]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from harness import as_bytes
 
-pytestmark = pytest.mark.memcacheds(2)
+pytestmark = [pytest.mark.release, pytest.mark.memcacheds(2)]
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from test_convert_support import (
     store,
 )
 
+pytestmark = pytest.mark.release
+
 KEY = "topic-X"
 ITEMS = ["apple", "pear", "plum"]
 EVERYWHERE = pytest.mark.parametrize("dialect", DIALECTS)

@@ -16,6 +16,8 @@ from test_convert_support import (
     stored,
 )
 
+pytestmark = pytest.mark.release
+
 KEY = "topic-X"
 MOVING = {"migrate": "native"}
 

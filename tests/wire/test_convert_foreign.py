@@ -6,6 +6,8 @@ import pytest
 from test_convert_data import put, server, values_of
 from test_convert_support import convert, sections, store
 
+pytestmark = pytest.mark.release
+
 FOREIGN = {
     "simple": ['{"a":[1,2]}', 'a:2:{i:0;s:1:"a";i:1;s:1:"b";}'],
     "tombstone": ['{"a":[1,2]}'],

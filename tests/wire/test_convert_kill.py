@@ -12,6 +12,8 @@ import pytest
 from harness import ROOT
 from test_convert_support import Lister, convert, names_stored, sections
 
+pytestmark = pytest.mark.release
+
 LISTS = [f"topic-{n}" for n in range(40)]
 ITEMS_EACH = 40
 KILLS = 6

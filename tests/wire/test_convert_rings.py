@@ -6,6 +6,8 @@ import pytest
 from test_convert_data import put, server, values_of
 from test_convert_support import convert, names_stored, sections
 
+pytestmark = pytest.mark.release
+
 KEY = "topic-X"
 VISITS = {f"topic-X.{n % 256}": f"{1000 + n} {1700000000 + n}" for n in range(1, 301)}
 CAPPED = {"max_items": 256, "order": "recent", "max_item_bytes": 100}

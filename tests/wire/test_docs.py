@@ -13,6 +13,8 @@ import pytest
 from harness import ROOT, wait_until
 from test_config_cli import run
 
+pytestmark = pytest.mark.release
+
 SESSION = re.compile(
     r"^```\n((?:\$ nc [^\n]*\n)?(?:get|set|l[a-z]+) [^\n]*\n.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -15,6 +15,8 @@ from harness import ROOT, TIMEOUT_S, free_port, in_threads, wait_until
 from test_cli_prompt import TRY
 from test_cli_support import Terminal, prompt_sessions, without_toolkit
 
+pytestmark = pytest.mark.release
+
 NAME = "docs/followers-page.md"
 TEXT = (ROOT / NAME).read_text(encoding="utf-8")
 CLICKS = 200  # of the thousand of the document

@@ -5,7 +5,11 @@ import os
 import shlex
 import subprocess
 
+import pytest
+
 from harness import ROOT
+
+pytestmark = pytest.mark.release
 
 DAEMON = os.path.abspath(os.environ.get("MCLISTD", ROOT / "build/mclistd"))
 RUNNER = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))

@@ -14,6 +14,8 @@ import pytest
 
 from harness import ROOT, wait_until
 
+pytestmark = pytest.mark.release
+
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from mclistd_lists.backup_file import Export  # noqa: E402  (the path comes first)
@@ -188,6 +190,7 @@ def test_a_list_above_max_answer_bytes(pair, tmp_path):
         assert other.lget("large") if False else other.cmd("lcopy large copy") == b"3000"
 
 
+@pytest.mark.thorough
 def test_a_torn_file_is_refused(pair, tmp_path):
     first, second = pair()
     with first.conn() as conn:
@@ -222,6 +225,7 @@ def test_a_torn_file_is_refused(pair, tmp_path):
         assert file.read_bytes() == text
 
 
+@pytest.mark.thorough
 def test_killed_and_continued(pair, tmp_path):
     config = {"proxy": {"max_value_bytes": "2k"}, "lists": {}}
     first, second = pair(LEAST, config)

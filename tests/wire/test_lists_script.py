@@ -16,6 +16,8 @@ from model import dump, head_of
 from test_convert_support import Lister, store
 from test_dialects_support import DIALECTS
 
+pytestmark = pytest.mark.release
+
 TINY = {
     "max_item_bytes": 64,
     "log_limit_bytes": 256,
@@ -330,6 +332,7 @@ def test_what_it_reads_does_not_count_as_use(conn, daemon, memcached):
         assert direct.cmd("mg list# h") == b"HD h0"
 
 
+@pytest.mark.thorough
 def test_options_that_are_refused():
     for args, text in [
         ((), "expected --proxy or memcacheds"),

@@ -120,6 +120,7 @@ def test_without_a_cache(proxies, memcacheds):
         load.judge_leftovers(conn, memcacheds)
 
 
+@pytest.mark.thorough
 def test_many_lists(proxies, memcacheds):
     daemons = proxies(3)
     keys = [b"list-%d" % n for n in range(40)]

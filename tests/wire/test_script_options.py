@@ -7,6 +7,8 @@ import pytest
 
 from harness import ROOT
 
+pytestmark = pytest.mark.release
+
 
 SCRIPTS = ["check-layers", "check-style", "fetch-memcached-new", "fetch-node-clients", "with-memcached"]
 OF_TESTS = ["bench/check-load", "cluster/member", "fuzz/choose", "fuzz/run"]

@@ -14,6 +14,8 @@ import pytest
 from harness import ROOT, TIMEOUT_S, Conn, free_port, wait_until
 from test_convert_support import Lister
 
+pytestmark = pytest.mark.release
+
 TINY = {
     "max_item_bytes": 64,
     "log_limit_bytes": 256,

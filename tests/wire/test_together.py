@@ -182,6 +182,7 @@ def refusal_of(folder, settings):
     return None if code == 0 else said
 
 
+@pytest.mark.thorough
 def test_settings_of_one_section(tmp_path):
     rows, kinds = IN_FILES
     cells = {(setting, kind): rows[setting][kind] for setting in rows for kind in kinds}

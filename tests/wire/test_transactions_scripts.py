@@ -11,6 +11,8 @@ from harness import Conn, wait_until
 from test_lists_script import found, lists
 from test_scripts import run_well
 
+pytestmark = pytest.mark.release
+
 NAME = "abcdefghijklm"
 OTHER = "zzzzzzzzzzzzz"
 OLD_S = 1700000000
