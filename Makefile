@@ -11,9 +11,17 @@
 #   DIRS="base"     only these folders of src, as long as others do not compile
 #   PYTEST_ARGS=    more options for the wire tests
 #   WIRE_TESTS=     only these, as for pytest: tests/wire/test_x.py::test_y
+#   COMMIT=x        what -V says of the sources, where git cannot tell
 #   V=1             show every command in full
 
 VERSION := 0.1.0
+
+# The last commit that changed the program; a commit of something else links nothing anew.
+ifeq ($(origin COMMIT),undefined)
+COMMIT := $(or $(shell test -e .git && commit=$$(git log -1 --format=%h --abbrev=12 -- src Makefile \
+	2>/dev/null) && echo "$$commit$$(git status --porcelain -- src Makefile | sed -n '1s/.*/-changed/p')"), \
+	unknown)
+endif
 
 B      ?= build
 PREFIX ?= /usr/local
@@ -136,6 +144,15 @@ $(OBJ) $(MAIN_OBJ): DAEMON_CFLAGS = $(LTO)
 
 $(BIN): $(OBJ) $(MAIN_OBJ)
 	$(call say,LINK)$(CC) $(ALL_CFLAGS) $(LTO) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# What -V says is compiled for the daemon alone, when it changes.
+BUILT := -DMCLISTD_COMMIT='"$(COMMIT)"' $(if $(LTO),-DMCLISTD_LTO) \
+	$(if $(SAN),-DMCLISTD_SANITIZERS='"$(SAN)"')
+$(B)/obj/src/base/version.o: private ALL_CPPFLAGS += $(BUILT)
+$(B)/obj/src/base/version.o: $(B)/commit
+$(B)/commit: FORCE
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
 # One program for all unit tests: the main() of each file goes by the file's name, and run.c calls it.
 UNIT_FLAGS = -Dmain=$(notdir $*)_main $(call accepted,-Wno-missing-prototypes)
@@ -315,7 +332,7 @@ deb: ## a package for Debian: build/deb/*.deb (scripts/install-deps --deb has wh
 	cp -a LICENSE Makefile README.md conf docs scripts src $(DEB_TREE)
 	cp -a conf/debian $(DEB_TREE)/debian
 	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u B -u SAN -u PREFIX -u DESTDIR \
-	    -u CFLAGS -u WERROR dpkg-buildpackage -b -us -uc
+	    -u CFLAGS -u WERROR COMMIT=$(COMMIT) dpkg-buildpackage -b -us -uc
 
 .PHONY: clean
 clean: ## remove build/

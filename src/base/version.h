@@ -14,4 +14,8 @@
 #define PROXY_MARK "-mclistd-"
 #define PROXY_VERSION "1.6.0" PROXY_MARK MCLISTD_VERSION
 
+/* What -V prints: lines with the version, the commit and how the daemon was built. No time and no
+ * path: equal sources give equal text. */
+extern const char version_text[];
+
 #endif

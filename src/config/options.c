@@ -27,7 +27,7 @@ static const char help_text[] =
     "  -T, --threads N      run N workers\n"
     "  -u, --user NAME      become this user when started as root\n"
     "  -v                   log more\n"
-    "  -V, --version        print the version and end\n"
+    "  -V, --version        print version, commit and build, and end\n"
     "  -h, --help           print this and end\n";
 
 static int usage_error(const char *text)
@@ -138,7 +138,7 @@ int options_parse(int argc, char **argv, struct options *options)
             options->more_log++;
             break;
         case 'V':
-            printf("mclistd " MCLISTD_VERSION "\n");
+            printf("%s", version_text);
             return -1;
         case 'h':
             printf("%s", help_text);

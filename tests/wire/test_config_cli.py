@@ -64,7 +64,8 @@ def test_version_and_help():
     for flag in ("-V", "--version"):
         code, out, err = run(flag)
         assert (code, err) == (0, "")
-        assert re.fullmatch(r"mclistd \d+\.\d+\.\d+\n", out)
+        assert re.fullmatch(r"mclistd \d+\.\d+\.\d+\ncommit (unknown|[0-9a-f]{12}(-changed)?)\n"
+                            r"built by (gcc|.*[cC]lang) .*\n", out)
     for flag in ("-h", "--help"):
         code, out, err = run(flag)
         assert (code, err) == (0, "")

@@ -3,6 +3,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -78,6 +79,36 @@ def test_the_units_user_may_be_named(tmp_path):
     make("install", tmp_path, "UNIT_USER=mclistd")
     unit = (tmp_path / "usr/lib/systemd/system/mclistd.service").read_text().splitlines()
     assert "User=mclistd" in unit and "DynamicUser=yes" not in unit
+
+
+def test_the_daemon_says_its_commit(tmp_path):
+    """Outside of a checkout none; what is compiled does not depend on the folder it lies in."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "GIT"))}
+
+    def compiled(folder):
+        subprocess.run(["make", "-s", "B=b", "LTO=", "CFLAGS=-O2", "b/obj/src/base/version.o"], cwd=folder,
+                       env=env, check=True, capture_output=True)
+        return (folder / "b/obj/src/base/version.o").read_bytes()
+
+    def git(*words):
+        command = ["git", "-c", "user.name=me", "-c", "user.email=me@localhost", *words]
+        return subprocess.run(command, cwd=first, check=True, capture_output=True, text=True).stdout
+
+    first, second = tmp_path / "first", tmp_path / "longer/second"
+    for folder in (first, second):
+        shutil.copytree(ROOT / "src/base", folder / "src/base")
+        shutil.copy(ROOT / "Makefile", folder)
+    assert b"\ncommit unknown\nbuilt by " in compiled(first)
+    assert compiled(first) == compiled(second)
+    git("init", "-q")
+    git("add", "src", "Makefile")
+    git("commit", "-qm", "all")
+    commit = git("log", "-1", "--format=%h", "--abbrev=12").strip().encode()
+    assert b"\ncommit " + commit + b"\n" in compiled(first)
+    (first / "README.md").write_text("of no matter\n")
+    assert b"\ncommit " + commit + b"\n" in compiled(first)
+    (first / "src/base/version.c").open("a").write("/* changed */\n")
+    assert b"\ncommit " + commit + b"-changed\n" in compiled(first)
 
 
 def test_make_names_the_packages_that_are_missing(tmp_path):
