@@ -16,11 +16,13 @@
 
 VERSION := 0.1.0
 
-# The last commit that changed the program; a commit of something else links nothing anew.
+# The last commit that changed the program; a commit of something else links nothing anew. Root asks
+# as the owner does: `sudo make install` builds nothing anew either.
 ifeq ($(origin COMMIT),undefined)
-COMMIT := $(or $(shell test -e .git && commit=$$(git log -1 --format=%h --abbrev=12 -- src Makefile \
-	2>/dev/null) && echo "$$commit$$(git status --porcelain -- src Makefile | sed -n '1s/.*/-changed/p')"), \
-	unknown)
+GIT = git --no-optional-locks -c safe.directory='*'
+COMMIT := $(or $(shell test -e .git && \
+	commit=$$($(GIT) log -1 --format=%h --abbrev=12 -- src Makefile 2>/dev/null) && \
+	echo "$$commit$$($(GIT) status --porcelain -- src Makefile | sed -n '1s/.*/-changed/p')"),unknown)
 endif
 
 B      ?= build
@@ -283,17 +285,18 @@ MANDIR   ?= $(PREFIX)/share/man
 COMPLETE := $(PREFIX)/share/bash-completion/completions
 MAN      := mclistd-cli.1 mclistd.ini.5 mclist.7 mclistd.8 $(patsubst %,mclistd-%.8,convert lists sweep)
 # Manual pages need Debian's lowdown; without it they are left out.
-WITH_MAN := $(shell command -v lowdown >/dev/null && echo man)
+MAKE_MAN  = scripts/make-man "$(RUNNER) $(abspath $(BIN))" $(VERSION)
+WITH_MAN := $(shell command -v lowdown >/dev/null && echo yes)
 
 # The user of the unit, if there is one; without a name systemd makes one up at each start.
 UNIT_USER ?=
 
 .PHONY: man
 man: all ## manual pages from the documents: build/man
-	scripts/make-man "$(RUNNER) $(abspath $(BIN))" $(VERSION) $(B)/man
+	$(MAKE_MAN) $(B)/man
 
 .PHONY: install
-install: all $(WITH_MAN) ## install under DESTDIR and PREFIX; never overwrites a configuration
+install: all ## install under DESTDIR and PREFIX; never overwrites a configuration
 	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/bin/mclistd
 	install -d $(PARTS:%=$(DESTDIR)$(LIBDIR)/mclistd_%)
 	install -m 755 $(COMMANDS:%=scripts/%) $(DESTDIR)$(LIBDIR)
@@ -301,8 +304,8 @@ install: all $(WITH_MAN) ## install under DESTDIR and PREFIX; never overwrites a
 	install -m 644 scripts/mclistd_lists/*.py $(DESTDIR)$(LIBDIR)/mclistd_lists
 	install -m 644 scripts/mclistd_cli/*.py docs/verbs.md $(DESTDIR)$(LIBDIR)/mclistd_cli
 	for c in $(COMMANDS); do ln -sf ../lib/mclistd/$$c $(DESTDIR)$(PREFIX)/bin/mclistd-$$c; done
-	$(if $(WITH_MAN),for p in $(MAN); do \
-	    install -D -m 644 $(B)/man/$$p $(DESTDIR)$(MANDIR)/man$${p##*.}/$$p; done)
+	$(if $(WITH_MAN),set -e; pages=$$(mktemp -d); $(MAKE_MAN) $$pages; for p in $(MAN); do \
+	    install -D -m 644 $$pages/$$p $(DESTDIR)$(MANDIR)/man$${p##*.}/$$p; done; rm -r $$pages)
 	test -e $(DESTDIR)$(SYSCONFDIR)/mclistd.ini || \
 	    install -D -m 644 conf/mclistd.ini $(DESTDIR)$(SYSCONFDIR)/mclistd.ini
 	install -D -m 644 conf/mclistd.bash-completion $(DESTDIR)$(COMPLETE)/mclistd
