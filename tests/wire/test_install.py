@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+import pytest
+
 from harness import ROOT
 
 pytestmark = pytest.mark.release
@@ -81,6 +83,7 @@ def test_the_units_user_may_be_named(tmp_path):
     assert "User=mclistd" in unit and "DynamicUser=yes" not in unit
 
 
+@pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 def test_the_daemon_says_its_commit(tmp_path):
     """Outside of a checkout none; what is compiled does not depend on the folder it lies in."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "GIT"))}
