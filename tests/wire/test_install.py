@@ -8,8 +8,6 @@ import subprocess
 
 import pytest
 
-import pytest
-
 from harness import ROOT
 
 pytestmark = pytest.mark.release
