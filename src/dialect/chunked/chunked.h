@@ -14,8 +14,8 @@ static inline bool chunked_is_delimited(const struct list *list)
 {
     return list_policy_delimits_sublists(list->policy);
 }
-/* An index or a sublist, whichever of the two it is: takes the next item, applies all of them, or
- * appends one. There are no deletions between delimiters. */
+/* texts.c. An index or a sublist, whichever of the two it is: takes the next item, applies all of
+ * them, or appends one. There are no deletions between delimiters. */
 bool chunked_next(const struct list *list, struct slice *rest, enum entry_op *op,
                   struct slice *item);
 void chunked_fold(const struct list *list, struct fold *fold, struct slice text);
@@ -62,6 +62,9 @@ static inline struct chunked_work *chunked_own(const struct work *w)
  * up to ten digits. */
 #define CHUNK_NUMBER_MAX 4294967295u
 
+/* Reads a number as an index has it. False: it is no number, too large, or not in the form that the
+ * proxy writes ("007"). */
+bool chunked_number(struct slice text, uint32_t *number);
 /* Appends an entry to an index. */
 void chunked_append_number(const struct list *list, struct block **b, enum entry_op op,
                            uint32_t number);
