@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "proxy/figures.h"
 #include "proxy/proxy.h"
-#include "proxy/shared.h"
+#include "proxy/core/shared.h"
 
 struct admin {
     const struct config *config;

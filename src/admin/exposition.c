@@ -8,7 +8,7 @@
 
 #include "base/version.h"
 #include "proxy/figures.h"
-#include "proxy/shared.h"
+#include "proxy/core/shared.h"
 
 struct exposition {
     struct evbuffer *out;

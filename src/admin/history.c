@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "list/core/metrics.h"
-#include "pool/metrics.h"
+#include "pool/link/metrics.h"
 #include "proxy/figures.h"
-#include "proxy/metrics.h"
+#include "proxy/core/metrics.h"
 
 static uint64_t cpu_us(void)
 {

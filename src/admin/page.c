@@ -13,10 +13,10 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "list/core/metrics.h"
-#include "pool/metrics.h"
+#include "pool/link/metrics.h"
 #include "proxy/figures.h"
-#include "proxy/metrics.h"
-#include "proxy/shared.h"
+#include "proxy/core/metrics.h"
+#include "proxy/core/shared.h"
 
 /* How often a browser loads the page again. */
 #define REFRESH_S 5

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/table.h"
-#include "pool/address.h"
+#include "pool/locate/address.h"
 
 /* For each name that is wanted, so many lines of a server are read at most. */
 #define LINES_PER_NAME 100

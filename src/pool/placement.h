@@ -16,8 +16,8 @@
 
 #include "base/slice.h"
 #include "config/config.h"
-#include "pool/resolver.h"
-#include "pool/shard.h"
+#include "pool/locate/resolver.h"
+#include "pool/locate/shard.h"
 
 struct placement_found {
     uint64_t names;   /* items of lists that the servers have named */

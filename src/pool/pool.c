@@ -10,12 +10,11 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "pool/cluster.h"
-#include "pool/context.h"
-#include "pool/server.h"
-#include "pool/shard.h"
-#include "pool/upstream.h"
-#include "pool/wire.h"
+#include "pool/couchbase/cluster.h"
+#include "pool/couchbase/wire_couchbase.h"
+#include "pool/link/connections.h"
+#include "pool/locate/shard.h"
+#include "pool/memcached/wire_memcached.h"
 
 /* How often servers are asked for their evictions. */
 #define WATCH_INTERVAL_S 30
@@ -45,7 +44,7 @@ static void on_watch_timer(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     context_woke(&pool->context);
     for (size_t i = 0; pool->context.watch && i < pool->server_count; i++) {
-        server_watch(&pool->servers[i]);
+        connections_watch(&pool->servers[i]);
     }
     pool_flush(pool);
 }
@@ -77,7 +76,7 @@ static void on_resolved(evutil_socket_t fd, short what, void *arg)
         return;
     }
     for (size_t i = 0; i < pool->server_count; i++) {
-        server_relocate(&pool->servers[i]);
+        connections_relocate(&pool->servers[i]);
     }
     if (pool->context.cluster != NULL) {
         cluster_relocate(pool->context.cluster);
@@ -134,8 +133,8 @@ static int create_servers(struct pool *pool, struct resolver *resolver,
     pool->servers = calloc(config->server_count, sizeof *pool->servers);
     CHECK(pool->servers != NULL);
     for (size_t i = 0; i < config->server_count; i++) {
-        if (server_init(&pool->servers[i], &pool->context, &config->servers[i], resolver, error) <
-            0) {
+        if (connections_init(&pool->servers[i], &pool->context, &config->servers[i], resolver,
+                             error) < 0) {
             return -1;
         }
         pool->server_count++;
@@ -166,11 +165,7 @@ void pool_connect(struct pool *pool)
         cluster_connect(pool->context.cluster);
     }
     for (size_t i = 0; i < pool->server_count; i++) {
-        for (uint32_t j = 0; j < pool->servers[i].upstream_count; j++) {
-            if (pool->servers[i].upstreams[j].state == UPSTREAM_IDLE) {
-                upstream_attempt(&pool->servers[i].upstreams[j]);
-            }
-        }
+        connections_begin(&pool->servers[i]);
     }
 }
 
@@ -185,9 +180,7 @@ void pool_destroy(struct pool **slot)
     context->closing = true;
     unwatch_resolver(pool);
     for (size_t i = 0; i < pool->server_count; i++) {
-        for (uint32_t j = 0; j < pool->servers[i].upstream_count; j++) {
-            upstream_shutdown(&pool->servers[i].upstreams[j]);
-        }
+        connections_shutdown(&pool->servers[i]);
     }
     do {
         if (context->cluster != NULL) {
@@ -197,7 +190,7 @@ void pool_destroy(struct pool **slot)
     } while (!TAILQ_EMPTY(&context->finished) ||
              (context->cluster != NULL && cluster_deliver(context->cluster)));
     for (size_t i = 0; i < pool->server_count; i++) {
-        server_fini(&pool->servers[i]);
+        connections_fini(&pool->servers[i]);
     }
     cluster_destroy(&context->cluster);
     CHECK(context->busy == 0);
@@ -208,13 +201,19 @@ void pool_destroy(struct pool **slot)
     free(pool);
 }
 
-static inline void submit(struct pool *pool, struct upstream *u, struct exchange *x)
+/* server: that gets it, or NULL. */
+static inline void begin(struct pool *pool, struct exchange *x, struct server *server)
 {
-    x->server = u->server;
+    x->server = server;
     x->is_internal = false;
     x->failure = FAILURE_NONE;
     x->changes = be_changes(x->op.verb);
     pool->context.busy++;
+}
+
+static inline void submit(struct pool *pool, struct upstream *u, struct exchange *x)
+{
+    begin(pool, x, u->server);
     upstream_submit(u, x);
 }
 
@@ -223,25 +222,16 @@ bool pool_withdraw(struct exchange *x)
     return x->server == NULL ? cluster_withdraw(x) : server_withdraw(x->server, x);
 }
 
-/* A key's vBucket is its own: where lists are kept elsewhere, placement_key is the key itself. */
-static void submit_to_cluster(struct pool *pool, struct exchange *x)
-{
-    x->server = NULL;
-    x->is_internal = false;
-    x->failure = FAILURE_NONE;
-    x->changes = be_changes(x->op.verb);
-    pool->context.busy++;
-    cluster_submit(pool->context.cluster, x);
-}
-
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *x)
 {
     if (pool->context.cluster != NULL) {
-        submit_to_cluster(pool, x);
+        /* A key's vBucket is its own: where lists are kept elsewhere, that is the key itself. */
+        begin(pool, x, NULL);
+        cluster_submit(pool->context.cluster, x);
         return;
     }
     struct server *server = &pool->servers[shard_index(pool->shard, placement_key)];
-    submit(pool, server_upstream(server, placement_key), x);
+    submit(pool, connections_of_key(server, placement_key), x);
 }
 
 /* All servers have equally many connections. */
@@ -256,7 +246,7 @@ void pool_routes(const struct pool *pool, const struct slice *placement_keys, si
     shard_indexes(pool->shard, placement_keys, count, routes);
     for (size_t i = 0; connections_each(pool) > 1 && i < count; i++) {
         struct server *server = &pool->servers[routes[i]];
-        const struct upstream *u = server_upstream(server, placement_keys[i]);
+        const struct upstream *u = connections_of_key(server, placement_keys[i]);
         routes[i] = routes[i] * connections_each(pool) + (size_t)(u - server->upstreams);
     }
 }

@@ -5,10 +5,10 @@
 
 #include "base/version.h"
 #include "proxy/bridge/bridge.h"
+#include "proxy/core/worker.h"
 #include "proxy/lists/request.h"
 #include "proxy/plain/forward.h"
 #include "proxy/stats.h"
-#include "proxy/worker.h"
 
 /* Words of a SHAPE_PLAIN request that are looked at. */
 #define WORDS_MAX 4
@@ -101,10 +101,10 @@ static void do_flush_all(struct client *client, const struct request *request, s
     } else if (words.count == 1 && !parse_delay(words.word[0], &delayed)) {
         refuse(client, words.noreply, SLICE_LIT("CLIENT_ERROR invalid exptime argument\r\n"));
     } else if (pool != NULL) {
-        char text[CONFIG_NAME_MAX + 64];
-        int len = snprintf(text, sizeof text,
-                           "CLIENT_ERROR flush_all: pool %s is of type couchbase\r\n", pool->name);
-        refuse(client, words.noreply, slice_make(text, (size_t)len));
+        char line[CONFIG_NAME_MAX + 64];
+        snprintf(line, sizeof line, "CLIENT_ERROR flush_all: pool %s is of type couchbase",
+                 pool->name);
+        pending_refuse(client, words.noreply, line);
     } else if (client->worker->config->allow_flush_all != FLUSH_ALL_YES) {
         refuse(client, words.noreply,
                SLICE_LIT("CLIENT_ERROR flush_all is disabled in the configuration "
@@ -159,7 +159,7 @@ static RARE void do_plain(struct client *client, const struct request *request, 
     }
 }
 
-void dispatch(struct client *client, const struct request *request, struct block *block)
+static void take(struct client *client, const struct request *request, struct block *block)
 {
     enum verb_shape shape = request->verb->shape;
     if (shape == SHAPE_PLAIN) {
@@ -173,3 +173,13 @@ void dispatch(struct client *client, const struct request *request, struct block
         }
     }
 }
+
+static void take_large(struct client *client, const struct request *request, struct block *block,
+                       struct slice reply)
+{
+    if (!bridge_take_large(client, request)) {
+        forward_remove(client, request, block, reply);
+    }
+}
+
+const struct client_handlers dispatch_handlers = {.take = take, .remove = take_large};

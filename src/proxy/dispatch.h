@@ -8,7 +8,6 @@
 #include "proto/client/request_parse.h"
 #include "proxy/client/client.h"
 
-/* Answers the request at once or puts it in the client's queue. Its slices point into block. */
-void dispatch(struct client *client, const struct request *request, struct block *block);
+extern const struct client_handlers dispatch_handlers;
 
 #endif

@@ -13,8 +13,8 @@
 #include "list/core/cache.h"
 #include "list/core/metrics.h"
 #include "list/core/run_index.h"
-#include "proxy/shared.h"
-#include "proxy/worker.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
 
 /* --- counters --- */
 

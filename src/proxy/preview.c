@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "config/table.h"
 #include "config/value.h"
+#include "pool/locate/resolver.h"
 #include "pool/placement.h"
-#include "pool/resolver.h"
 
 /* Have all names been looked up? */
 static bool all_decided(const struct config *config, struct resolver *resolver)

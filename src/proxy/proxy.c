@@ -8,17 +8,18 @@
 #include <time.h>
 
 #include "base/block.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "list/core/cache.h"
 #include "list/core/run_index.h"
+#include "pool/locate/resolver.h"
 #include "pool/placement.h"
-#include "pool/resolver.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/spare.h"
 #include "proxy/core/timing.h"
 #include "proxy/listen/listen_set.h"
-#include "proxy/shared.h"
-#include "proxy/spare.h"
-#include "proxy/worker.h"
+#include "proxy/thread.h"
 
 /* How often proxy_drain looks whether the workers are done. */
 #define DRAIN_POLL_MS 5
@@ -58,14 +59,14 @@ static int start_workers(struct shared *s, char error[CONFIG_ERROR_MAX])
     CHECK(s->workers != NULL);
     /* All are there before the first one runs, since stats looks at all. */
     while (s->worker_count < count) {
-        struct worker *w = worker_create(s, s->worker_count, error);
+        struct worker *w = thread_create(s, s->worker_count, error);
         if (w == NULL) {
             return -1;
         }
         s->workers[s->worker_count++] = w;
     }
     for (size_t i = 0; i < count; i++) {
-        int rc = worker_start(s->workers[i]);
+        int rc = thread_start(s->workers[i]);
         if (rc != 0) {
             snprintf(error, CONFIG_ERROR_MAX, "cannot start a thread: %s", strerror(rc));
             return -1;
@@ -105,7 +106,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
 static bool all_drained(const struct shared *s)
 {
     for (size_t i = 0; i < s->worker_count; i++) {
-        if (!worker_is_drained(s->workers[i])) {
+        if (!thread_is_drained(s->workers[i])) {
             return false;
         }
     }
@@ -116,7 +117,7 @@ void proxy_drain(struct proxy *p)
 {
     struct shared *s = &p->shared;
     for (size_t i = 0; i < s->worker_count; i++) {
-        worker_order(s->workers[i], WORKER_DRAIN);
+        thread_order(s->workers[i], THREAD_DRAIN);
     }
     uint64_t end_us = clock_now().mono_us + (uint64_t)s->config->drain_timeout_ms * 1000;
     while (!all_drained(s) && clock_now().mono_us < end_us) {
@@ -132,13 +133,13 @@ void proxy_stop(struct proxy **slot)
     struct shared *s = &p->shared;
     placement_stop(&p->placement);
     for (size_t i = 0; i < s->worker_count; i++) {
-        worker_order(s->workers[i], WORKER_STOP);
+        thread_order(s->workers[i], THREAD_STOP);
     }
     for (size_t i = 0; i < s->worker_count; i++) {
-        worker_join(s->workers[i]);
+        thread_join(s->workers[i]);
     }
     for (size_t i = 0; i < s->worker_count; i++) {
-        worker_destroy(&s->workers[i]);
+        thread_destroy(&s->workers[i]);
     }
     free(s->workers);
     resolver_destroy(&s->resolver);

@@ -11,8 +11,8 @@
 #include "pool/pool.h"
 #include "proto/client/request_parse.h"
 #include "proxy/figures.h"
-#include "proxy/shared.h"
-#include "proxy/worker.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
 
 /* Longer lines are cut; the longest values are paths of the configuration. */
 #define LINE_BYTES 1024

@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "input.h"
-#include "pool/wire.h"
+#include "pool/memcached/wire_memcached.h"
 #include "proto/server/ascii_classic.h"
 
 #define VERBS (BE_DELETE + 1)

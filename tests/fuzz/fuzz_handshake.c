@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "input.h"
-#include "pool/wire.h"
+#include "pool/couchbase/wire_couchbase.h"
 #include "proto/server/binary.h"
 #include "proto/server/cluster_map.h"
 

@@ -225,7 +225,7 @@ static void check_bridge(const struct request *r)
     struct item_block block;
     struct slice item;
     bool whole;
-    if (bridge_is_meta(r)) {
+    if (request_is_meta(r)) {
         bridge_meta_read(r, &bridge);
         CHECK(bridge.verb <= BRIDGE_NONE && (bridge.verb != BRIDGE_CAS || bridge.has_cas));
     }

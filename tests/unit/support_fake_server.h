@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "config/config.h"
-#include "pool/metrics.h"
+#include "pool/link/metrics.h"
 #include "pool/pool.h"
 
 struct event_base;

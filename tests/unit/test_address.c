@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "pool/address.h"
+#include "pool/locate/address.h"
 
 static struct address read_address(const char *host)
 {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/locate/shard.h"
 #include "pool/pool.h"
-#include "pool/shard.h"
 #include "proto/server/binary.h"
 #include "support_fake_cluster.h"
 

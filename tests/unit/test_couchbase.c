@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/shard.h"
-#include "pool/wire.h"
+#include "pool/couchbase/wire_couchbase.h"
+#include "pool/locate/shard.h"
 #include "proto/server/binary.h"
 #include "proto/server/cluster_map.h"
 #include "support_fake_cluster.h"

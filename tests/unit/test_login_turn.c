@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "pool/login_turn.h"
+#include "pool/link/login_turn.h"
 
 static void one_connection_at_a_time(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "proxy/metrics.h"
+#include "proxy/core/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "list/core/metrics.h"
-#include "pool/metrics.h"
+#include "pool/link/metrics.h"
 
 static const struct metric_table *const tables[] = {&backend_metrics, &list_metrics, &pool_metrics,
                                                     &proxy_metrics};

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "pool/shard.h"
+#include "pool/locate/shard.h"
 
 #define KEYS 11
 

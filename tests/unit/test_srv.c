@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "pool/srv.h"
+#include "pool/locate/srv.h"
 
 #define NAME "_couchbase._tcp.db.example.com"
 #define NAME_BYTES \

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pool/wire.h"
+#include "pool/couchbase/wire_couchbase.h"
 #include "proto/server/binary.h"
 
 /* The example of RFC 7677, whose user is "user" and whose password is "pencil". */

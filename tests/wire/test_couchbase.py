@@ -114,6 +114,10 @@ def test_what_there_is_not(conn):
     assert conn.cmd("ma a T0") == b"CLIENT_ERROR flag T of ma" + no
     assert conn.cmd("me a") == b"CLIENT_ERROR me" + no
     assert conn.cmd("flush_all") == b"CLIENT_ERROR flush_all" + no
+    # Behind others, such an answer waits for its turn.
+    conn.send("get a\r\nflush_all\r\nme a\r\nget a b c d\r\n")
+    refused = [b"CLIENT_ERROR flush_all" + no, b"CLIENT_ERROR me" + no]
+    assert conn.lines(4) == [b"END", *refused, b"END"]
     assert conn.cmd("mn") == b"MN"
 
 

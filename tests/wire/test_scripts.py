@@ -444,7 +444,7 @@ def test_docs_have_every_error_text_of_the_engine():
 
 def test_docs_have_every_way_in_which_a_server_fails():
     docs = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
-    table = (ROOT / "src/pool/failure.h").read_text(encoding="utf-8")
+    table = (ROOT / "src/pool/link/failure.h").read_text(encoding="utf-8")
     texts = re.findall(r'^    FAILURE\(\w+, \w+, "([^"]+)"\)', table, re.MULTILINE)
     # No client sees these: a stale request counts as a conflict, and one that was withdrawn was
     # answered at its deadline.
@@ -598,3 +598,29 @@ def test_layers_are_held(tmp_path):
         "src/list/core/op.h:7: op_first is not defined in src/list/core",
         "src/list/core/op.h:14: op_next is not defined in src/list/core",
     ]
+
+
+# Each file calls the next one; the last calls the first by a macro and an inline function.
+CIRCLE_H = (
+    "void step_a(void);\nvoid step_b(void);\nvoid step_c(void);\nvoid step_d(void);\n"
+    "void step_e(void);\nvoid step_f(void);\n"
+    "static inline void again(void)\n{\n    step_a();\n}\n#define AGAIN() again()\n"
+)
+
+
+@pytest.mark.parametrize("letters, is_told", [("abcd", False), ("abcdef", True)])
+def test_files_that_call_each_other_are_few(tmp_path, letters, is_told):
+    folder = tmp_path / "src/base"
+    folder.mkdir(parents=True)
+    for name, after in zip(letters, [*letters[1:], ""]):
+        call = f"step_{after}()" if after else "AGAIN()"
+        text = f'#include "base/circle.h"\nvoid step_{name}(void)\n{{\n    {call};\n}}\n'
+        (folder / f"{name}.c").write_text(text)
+    declared = [f"void step_{name}(void);\n" for name in "abcdef" if name not in letters]
+    (folder / "circle.h").write_text("".join(
+        line + "\n" for line in CIRCLE_H.splitlines() if line + "\n" not in declared))
+    done = run("check-layers", tmp_path)
+    assert done.returncode == is_told, done.stdout + done.stderr
+    others = ", ".join(f"src/base/{name}.c" for name in letters[1:])
+    told = f"src/base/a.c:1: {len(letters)} files call each other in a circle: with {others}"
+    assert done.stdout.splitlines() == [told] * is_told

@@ -102,6 +102,18 @@ struct parse_result {
 struct parse_result request_parse(struct slice input, size_t scanned,
                                   const struct request_limits *limits, struct request *out);
 
+/* Is it a meta command? */
+static inline bool request_is_meta(const struct request *r)
+{
+    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
+}
+
+/* Is a get one that asks for CAS numbers? */
+static inline bool request_wants_cas(const struct request *r)
+{
+    return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
+}
+
 /* Takes the next blank-separated token from *args; false when there is none. */
 static inline bool token_next(struct slice *args, struct slice *token)
 {

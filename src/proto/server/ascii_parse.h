@@ -41,7 +41,8 @@ MUST_CHECK enum ascii_parse_result ascii_parse(const struct be_operation *op, st
 MUST_CHECK int ascii_reply_read(const struct be_operation *op, struct be_reply *reply);
 
 /* True for the lines by which a server refuses a request; sets status then. memcached did nothing;
- * what a SERVER_ERROR of an unknown kind means for a change is decided in pool/wire_memcached.c. */
+ * what a SERVER_ERROR of an unknown kind means for a change is decided in
+ * pool/memcached/wire_memcached.c. */
 MUST_CHECK bool ascii_error_read(struct slice line, enum be_status *status);
 
 /* The short way of nearly all answers to the most frequent requests, in memcached's own words: a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the proxy asks of the servers that store items, and what they answer. The list engine speaks
- * only this vocabulary. pool/wire.h turns it into bytes for each kind of server; the simulator's
- * store answers it without any.
+ * only this vocabulary. pool/link/wire.h turns it into bytes for each kind of server; the
+ * simulator's store answers it without any.
  */
 #ifndef PROTO_SERVER_BACKEND_H
 #define PROTO_SERVER_BACKEND_H

@@ -10,8 +10,8 @@
  *                    <--  v=SIGNATURE
  *     scram_verify
  *
- * Besides pool/tls.h the only user of OpenSSL. Names and passwords are used as they are, without
- * SASLprep.
+ * Besides pool/link/tls.h the only user of OpenSSL. Names and passwords are used as they are,
+ * without SASLprep.
  */
 #ifndef PROTO_SERVER_SCRAM_H
 #define PROTO_SERVER_SCRAM_H

@@ -1,37 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/bridge/bridge.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "proxy/bridge/part.h"
-#include "proxy/plain/protect.h"
-
-const struct list_policy *bridge_policy(const struct config *config, struct slice key)
-{
-    const struct list_policy *policy = config_prefix_policy(config, key);
-    return policy->bridge == BRIDGE_NO || protect_is_item(config, key) ? NULL : policy;
-}
-
-void bridge_refuse(struct client *client, const struct request *r, const char *format, ...)
-{
-    char line[CONFIG_ERROR_MAX];
-    struct chain text;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    bool ours = line[0] == 'S';
-    metric_inc(&client->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
-    if (r->noreply) {
-        return;
-    }
-    chain_init(&text);
-    chain_copy_slice(&text, slice_of(line));
-    chain_copy_slice(&text, SLICE_LIT("\r\n"));
-    pending_answer_text(client, &text);
-    chain_fini(&text);
-}
 
 /* Has the request been refused for a key that no list can have? */
 static bool refuses_key(struct client *client, const struct request *r, struct slice key)

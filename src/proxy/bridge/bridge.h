@@ -16,7 +16,7 @@
 
 #include "proto/client/request_parse.h"
 #include "proxy/client/client.h"
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* Takes a request of memcached's own verbs that names a list: queues or answers it. False: it names
  * none. */

@@ -30,7 +30,7 @@ static void classic_read(const struct request *r, struct bridge_request *out)
 
 static void read_request(const struct request *r, struct bridge_request *out)
 {
-    if (bridge_is_meta(r)) {
+    if (request_is_meta(r)) {
         bridge_meta_read(r, out);
     } else {
         classic_read(r, out);
@@ -130,20 +130,6 @@ static struct slice key_of(struct call_part *c, const struct request *r)
     size_t len = key_decode_base64(r->key, decoded);
     CHECK(len <= LIST_KEY_BYTES_MAX); /* list_key_fault */
     return slice_make(memcpy(call_part_more(c)->key, decoded, len), len);
-}
-
-/* A touch changes the version, so the one that is answered is that behind it; but a list that it
- * lets expire is shown once more, as memcached does it. */
-void bridge_add_touch(struct call_part *c, int64_t exptime)
-{
-    int64_t now_s = c->part.pending->client->worker->now.wall_s;
-    bool ends = exptime < 0 || (exptime > EXPTIME_RELATIVE_MAX_S && exptime <= now_s);
-    struct call_more *more = call_part_more(c);
-    call_part_fill(c, &more->second, LIST_TOUCH, c->call.key);
-    more->second.has_exptime = true;
-    more->second.exptime = exptime;
-    more->second_is_first = !ends;
-    c->left = 2;
 }
 
 /* Of mg. With both T and t what is shown follows from T. */
@@ -259,29 +245,6 @@ static struct slice classic_answer(enum bridge_verb verb, enum bridge_outcome ou
                                   : SLICE_LIT("STORED\r\n");
 }
 
-bool bridge_failed(struct call_part *c, char line[CALL_PART_LINE_MAX])
-{
-    char own[32], text[CALL_PART_LINE_MAX];
-    const struct pending *p = c->part.pending;
-    const struct list_call *call = &c->call;
-    if (!list_reply_failed(call)) {
-        if (c->more == NULL || c->more->second.owner == NULL ||
-            !list_reply_failed(&c->more->second)) {
-            return false;
-        }
-        call = &c->more->second;
-    }
-    call_part_failure(p->client->worker, call, line);
-    /* What a dialect refuses it calls by the list's verb; the client knows its own. */
-    int len = snprintf(own, sizeof own, "CLIENT_ERROR %s: ", list_verb_word(call->verb));
-    if (strncmp(line, own, (size_t)len) == 0) {
-        snprintf(text, sizeof text, "CLIENT_ERROR %.*s: %s", SLICE_ARGS(p->request.verb->text),
-                 line + len);
-        memcpy(line, text, sizeof text);
-    }
-    return true;
-}
-
 static void emit_single(struct part *part, struct chain *out)
 {
     struct call_part *c = call_part_of(part);
@@ -295,19 +258,18 @@ static void emit_single(struct part *part, struct chain *out)
     }
     read_request(r, &b);
     enum bridge_outcome outcome = outcome_of(&c->call, b.verb);
-    if (bridge_is_meta(r)) {
+    if (request_is_meta(r)) {
         bridge_meta_answer(c, &b, outcome, out);
     } else if (!r->noreply) {
         chain_copy_slice(out, classic_answer(b.verb, outcome));
     }
 }
 
-static const struct handler single_handler = {
-    .start = start_single, .park = call_part_park, .emit = emit_single, .free = call_part_free};
+static const struct handler single_handler = {.start = start_single, .emit = emit_single};
 
 static enum proxy_metric metric_of(const struct request *r)
 {
-    return bridge_is_meta(r)               ? METRIC_cmd_meta
+    return request_is_meta(r)              ? METRIC_cmd_meta
            : r->verb->shape == SHAPE_STORE ? METRIC_cmd_set
                                            : METRIC_cmd_other;
 }

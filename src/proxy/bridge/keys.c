@@ -3,7 +3,7 @@
  * get, gets, gat, gats with a list among the keys: each key is a part, a call or an exchange.
  */
 #include "proxy/bridge/part.h"
-#include "proxy/client/late.h"
+#include "proxy/client/deadline.h"
 #include "proxy/lists/reply.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/multiget.h"
@@ -11,11 +11,6 @@
 static bool is_list(const struct part *part)
 {
     return part->kind == WINDOW_LIST;
-}
-
-static bool wants_cas(const struct request *r)
-{
-    return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
 }
 
 static void start_key(struct pending *p)
@@ -30,7 +25,7 @@ static void start_key(struct pending *p)
     p->all_started = p->next + 1 == p->request.arg_count;
     struct call_part *c = call_part_new(p, key);
     call_part_fill(c, &c->call, LIST_GET, key);
-    c->call.wants_version = wants_cas(&p->request);
+    c->call.wants_version = request_wants_cas(&p->request);
     if (p->request.verb->shape == SHAPE_GAT) {
         bridge_add_touch(c, p->request.exptime);
     }
@@ -48,15 +43,10 @@ static void emit_list(struct call_part *c, struct chain *out)
     } else if (c->call.status == LIST_OK) {
         metric_inc(m, METRIC_get_hits);
         bridge_complete(c);
-        list_reply_value(&c->call, bridge_flags(c), wants_cas(&p->request), out);
+        list_reply_value(&c->call, bridge_flags(c), request_wants_cas(&p->request), out);
     } else {
         metric_inc(m, METRIC_get_misses);
     }
-}
-
-static void park(struct part *part)
-{
-    is_list(part) ? call_part_park(part) : forward_part_park(part);
 }
 
 static void emit(struct part *part, struct chain *out)
@@ -68,18 +58,10 @@ static void emit(struct part *part, struct chain *out)
     }
 }
 
-static void free_part(struct part *part)
-{
-    is_list(part) ? call_part_free(part) : forward_part_free(part);
-}
-
 /* Lists are not asked for again: their answers are bounded otherwise (list/core/session.h). */
 static const struct handler get_handler = {.start = start_key,
-                                           .park = park,
                                            .restart = multiget_restart,
                                            .emit = emit,
-                                           .free = free_part,
-                                           .abandon = forward_part_abandon,
                                            .timeout_text = forward_read_timeout_text};
 
 /* The answer of one may be lost, and the others have new times all the same. */
@@ -89,12 +71,8 @@ static const char *gat_timeout_text(const struct pending *p)
     return "deadline over, outcome unknown";
 }
 
-static const struct handler gat_handler = {.start = start_key,
-                                           .park = park,
-                                           .emit = emit,
-                                           .free = free_part,
-                                           .abandon = forward_part_abandon,
-                                           .timeout_text = gat_timeout_text};
+static const struct handler gat_handler = {
+    .start = start_key, .emit = emit, .timeout_text = gat_timeout_text};
 
 void bridge_keys(struct client *client, const struct request *r, struct block *block)
 {
@@ -103,5 +81,5 @@ void bridge_keys(struct client *client, const struct request *r, struct block *b
     pending_count(p, METRIC_cmd_get, r->arg_count);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
-    late_watch(p);
+    deadline_watch(p, true);
 }

@@ -102,11 +102,6 @@ void bridge_meta_read(const struct request *request, struct bridge_request *out)
 void bridge_meta_answer(struct call_part *part, const struct bridge_request *b,
                         enum bridge_outcome outcome, struct chain *out);
 
-static inline bool bridge_is_meta(const struct request *r)
-{
-    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
-}
-
 /* The flags of answers. */
 static inline uint32_t bridge_flags(const struct call_part *c)
 {

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/client/client.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "proxy/bridge/bridge.h"
-#include "proxy/client/linger.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
 #include "proxy/client/stranger.h"
-#include "proxy/dispatch.h"
-#include "proxy/lists/call_part.h"
-#include "proxy/plain/forward.h"
-#include "proxy/shared.h"
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* A line of unknown length goes on in a new block when less than this is left in the old one. */
 #define ROOM_MIN (BLOCK_BYTES / 4)
@@ -30,7 +22,6 @@
 
 static void on_readable(evutil_socket_t fd, short what, void *arg);
 static void on_writable(evutil_socket_t fd, short what, void *arg);
-static void end(struct client *c, void (*let_go)(struct worker *w, int fd));
 
 struct client *client_create(struct worker *worker, int fd)
 {
@@ -53,44 +44,6 @@ struct client *client_create(struct worker *worker, int fd)
     return c;
 }
 
-void client_touch(struct client *c)
-{
-    if (!c->touched && !client_is_closed(c)) {
-        c->touched = true;
-        TAILQ_INSERT_TAIL(&c->worker->touched, c, touched_link);
-    }
-}
-
-static void advance(struct client *c, enum client_life life)
-{
-    if (c->life < life) {
-        c->life = life;
-    }
-}
-
-void client_stop(struct client *c)
-{
-    advance(c, CLIENT_STOPPED);
-}
-
-static void want_write(struct client *c)
-{
-    if (!c->unsent && !client_is_closed(c)) {
-        c->unsent = true;
-        TAILQ_INSERT_TAIL(&c->worker->unsent, c, write_link);
-    }
-}
-
-void client_answered(struct client *c)
-{
-    bool only_output = c->parsed && TAILQ_EMPTY(&c->fifo);
-    if (only_output && !window_backlogged(&c->window, c->out.bytes)) {
-        want_write(c);
-    } else {
-        client_touch(c);
-    }
-}
-
 /* The peer did something: it goes to the end of the line of those that may be kicked for idling. */
 static void mark_active(struct client *c)
 {
@@ -100,14 +53,6 @@ static void mark_active(struct client *c)
         TAILQ_REMOVE(&w->clients, c, link);
         TAILQ_INSERT_TAIL(&w->clients, c, link);
     }
-}
-
-bool client_is_idle(const struct client *c, uint64_t since_us)
-{
-    /* With parts in flight it is us who keep the client waiting; with a full socket it is the
-     * client: its reads may be deferred for it. */
-    bool waits_for_client = c->window.unanswered == 0 || c->writing;
-    return !client_is_closed(c) && waits_for_client && c->active_us <= since_us;
 }
 
 /* --- input --- */
@@ -218,22 +163,17 @@ void client_finish(struct client *c)
     if (client_is_closed(c)) {
         return;
     }
-    advance(c, CLIENT_READ);
+    client_advance(c, CLIENT_READ);
     set_reading(c, false);
     client_touch(c);
 }
 
-void client_refuse_rest(struct client *c, struct slice text)
-{
-    if (c->swallow == 0) {
-        metric_inc(&c->worker->metrics, METRIC_client_errors);
-        pending_answer_fixed(c, text);
-    }
-    client_stop(c);
-    client_touch(c);
-}
-
 /* --- parsing and starting --- */
+
+static inline struct pending *last_request(const struct client *c)
+{
+    return TAILQ_LAST(&c->fifo, pending_list);
+}
 
 static void count_refusal(struct client *c, struct slice reply)
 {
@@ -241,16 +181,15 @@ static void count_refusal(struct client *c, struct slice reply)
     metric_inc(&c->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
 }
 
-/* Must all that is under way be answered before anything else starts? */
+/* Must all that is under way be answered before anything else starts? last: of the requests. */
 static inline bool is_held_up(const struct client *c, const struct pending *last)
 {
     return last != NULL && UNLIKELY(last->alone) && c->window.unanswered > 0;
 }
 
 /* Starts the next part of the last request. Returns false when there is none to start. */
-static inline bool start_part(struct client *c)
+static inline bool start_part(struct client *c, struct pending *last)
 {
-    struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
     if (last == NULL || last->all_started) {
         return false;
     }
@@ -271,10 +210,8 @@ static RARE void refuse(struct client *c, const struct request *request,
         client_stop(c);
     }
     if (result->removes) {
-        if (!bridge_take_large(c, request)) {
-            forward_remove(c, request, c->in, result->reply);
-            (void)start_part(c);
-        }
+        c->worker->handlers->remove(c, request, c->in, result->reply);
+        (void)start_part(c, last_request(c));
         return;
     }
     if (result->stranger != STRANGER_NONE) {
@@ -329,8 +266,8 @@ static inline bool parse_one(struct client *c)
         if (UNLIKELY(c->is_reserved) && !reserve_admits(c, request)) {
             return true;
         }
-        dispatch(c, request, c->in);
-        (void)start_part(c);
+        c->worker->handlers->take(c, request, c->in);
+        (void)start_part(c, last_request(c));
     } else {
         refuse(c, request, &result, input);
     }
@@ -340,13 +277,13 @@ static inline bool parse_one(struct client *c)
 /* The output is read, but everything else waits for a part whose answer was dropped. */
 static bool blocked_front_may_go(const struct client *c)
 {
-    return pending_front_waits(c) && window_drained(&c->window, c->out.bytes);
+    return client_front_waits(c) && window_drained(&c->window, c->out.bytes);
 }
 
 /* What the window and memory say of requests that are still in the input. */
-static bool may_take_request(const struct client *c)
+static inline bool may_take_request(const struct client *c, const struct pending *last)
 {
-    return window_admits(&c->window) && !is_held_up(c, TAILQ_LAST(&c->fifo, pending_list)) &&
+    return window_admits(&c->window) && !is_held_up(c, last) &&
            (!c->worker->pressed || (c->window.unanswered == 0 && c->out.bytes == 0));
 }
 
@@ -356,29 +293,9 @@ static bool may_go_on(struct client *c)
     if (blocked_front_may_go(c)) {
         return true;
     }
-    const struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
+    const struct pending *last = last_request(c);
     bool begun = c->postponed > 0 || (last != NULL && !last->all_started && !is_held_up(c, last));
-    return window_open(&c->window, c->out.bytes) && (begun || may_take_request(c));
-}
-
-/* Tells the engine how much the client has still to take. Without requests there is no call that
- * this could matter to. */
-static void update_session(struct client *c)
-{
-    if (TAILQ_EMPTY(&c->fifo)) {
-        return;
-    }
-    struct list_session *session = &c->session;
-    const struct part *first = pending_first(c);
-    bool first_may_go =
-        first != NULL && !client_is_closed(c) && window_drained(&c->window, c->out.bytes);
-    session->unread_bytes = c->out.bytes + c->window.parked_bytes;
-    session->first = first_may_go ? call_part_call(first) : NULL;
-    session->gone = client_is_closed(c);
-    if (session_has_deferred(session) || (session->gone && session->joint != NULL)) {
-        engine_session_changed(c->worker->engine, session);
-        c->worker->engine_dirty = true;
-    }
+    return window_open(&c->window, c->out.bytes) && (begun || may_take_request(c, last));
 }
 
 void client_pump(struct client *c)
@@ -388,11 +305,13 @@ void client_pump(struct client *c)
     }
     bool open;
     while ((open = window_open(&c->window, c->out.bytes)) || blocked_front_may_go(c)) {
+        struct pending *last = last_request(c);
         if (c->postponed > 0) {
             pending_restart(c);
-        } else if (start_part(c)) {
+        } else if (start_part(c, last)) {
             continue;
-        } else if (c->life >= CLIENT_STOPPED || !(open = may_take_request(c)) || !parse_one(c)) {
+        } else if (c->life >= CLIENT_STOPPED || !(open = may_take_request(c, last)) ||
+                   !parse_one(c)) {
             break;
         }
     }
@@ -408,9 +327,9 @@ void client_pump(struct client *c)
     }
     drop_empty_input(c);
     set_reading(c, open && c->life == CLIENT_OPEN);
-    update_session(c);
+    client_update_session(c);
     if (c->out.bytes + c->window.parked_bytes > 0 || c->life > CLIENT_OPEN) {
-        want_write(c);
+        client_want_write(c);
     }
 }
 
@@ -480,7 +399,7 @@ void client_write(struct client *c)
     }
     if (c->out.bytes < bytes) {
         /* Also with nothing held yet: a read under way may ask for room when its head is there. */
-        update_session(c);
+        client_update_session(c);
     }
     if (c->out.bytes + c->window.parked_bytes > c->worker->config->client_hard_bytes) {
         drop_slow(c);
@@ -492,7 +411,7 @@ void client_write(struct client *c)
     }
     if (c->parsed) {
         if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
-            end(c, c->life == CLIENT_READ ? linger_close : linger_start);
+            c->life == CLIENT_READ ? client_close(c) : client_dismiss(c);
         }
     } else if (may_go_on(c)) {
         client_touch(c);
@@ -507,81 +426,5 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     worker_woke(c->worker);
     c->writing = false;
     c->took_us = c->worker->now.mono_us;
-    want_write(c);
-}
-
-/* --- the end --- */
-
-/* let_go: closes the socket. */
-static void end(struct client *c, void (*let_go)(struct worker *w, int fd))
-{
-    struct worker *w = c->worker;
-    if (client_is_closed(c)) {
-        return;
-    }
-    advance(c, CLIENT_CLOSED);
-    event_del(&c->read_event);
-    event_del(&c->write_event);
-    let_go(w, c->fd);
-    c->fd = -1;
-    chain_fini(&c->out);
-    block_unref(&c->in);
-    request_clock_stop(c);
-    reserve_leave(c);
-    pending_drop_answered(c);
-    update_session(c);
-    client_bury(c);
-}
-
-void client_close(struct client *c)
-{
-    end(c, linger_close);
-}
-
-void client_dismiss(struct client *c)
-{
-    end(c, linger_start);
-}
-
-void client_bury(struct client *c)
-{
-    if (c->life == CLIENT_CLOSED && TAILQ_EMPTY(&c->fifo)) {
-        struct worker *w = c->worker;
-        advance(c, CLIENT_BURIED);
-        pressure_buried(c);
-        TAILQ_REMOVE(&w->clients, c, link);
-        if (c->touched) {
-            TAILQ_REMOVE(&w->touched, c, touched_link);
-        }
-        if (c->unsent) {
-            TAILQ_REMOVE(&w->unsent, c, write_link);
-        }
-        TAILQ_INSERT_TAIL(&w->graveyard, c, link);
-    }
-}
-
-void client_destroy(struct client **slot)
-{
-    struct client *c = *slot;
-    *slot = NULL;
-    CHECK(c->life == CLIENT_BURIED && TAILQ_EMPTY(&c->fifo));
-    TAILQ_REMOVE(&c->worker->graveyard, c, link);
-    free(c);
-}
-
-const char *client_peer(const struct client *c, char *out, size_t cap)
-{
-    struct sockaddr_storage address;
-    socklen_t len = sizeof address;
-    char host[INET6_ADDRSTRLEN + 1];
-    char port[8];
-    if (getpeername(c->fd, (struct sockaddr *)&address, &len) != 0 ||
-        address.ss_family == AF_UNIX ||
-        getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        snprintf(out, cap, "on a unix socket");
-    } else {
-        snprintf(out, cap, "%s port %s", host, port);
-    }
-    return out;
+    client_want_write(c);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client's connection.
+ * A client's connection. Files: client.c moves bytes and starts requests; client_end.c ends
+ * clients; client_state.c keeps the lists that they stand in.
  *
  *     socket -> in (block) -> request_parse -> dispatch -> fifo (pending.h)
  *     socket <- out (chain) <--------------------------------- in its order
@@ -20,7 +21,15 @@
 #include "proxy/client/pending.h"
 #include "proxy/client/window.h"
 
-struct worker;
+/* What is done with the requests of clients. */
+struct client_handlers {
+    /* Answers the request at once or puts it in the client's queue. Its slices point into block. */
+    void (*take)(struct client *client, const struct request *request, struct block *block);
+    /* The same of a request that would replace an item by a value that is too large; reply is what
+     * the parser has refused it with: static, empty for noreply. */
+    void (*remove)(struct client *client, const struct request *request, struct block *block,
+                   struct slice reply);
+};
 
 /* A client's life goes down this list, and may skip lines. */
 enum client_life {
@@ -79,7 +88,9 @@ struct client *client_create(struct worker *worker, int fd);
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);
-/* The same after an answer: when all that is left is to write it, that is asked for. */
+/* The same for client_write. */
+void client_want_write(struct client *client);
+/* After an answer: when all that is left is to write it, that is asked for, else client_pump. */
 void client_answered(struct client *client);
 
 /* Emits what is due, parses and starts what the window allows. */
@@ -89,13 +100,10 @@ void client_write(struct client *client);
 
 /* No more reading; closes as soon as what was asked is answered. */
 void client_finish(struct client *client);
-/* Nor is what was read parsed any more. */
-void client_stop(struct client *client);
 
-/* The rest of the request that is arriving will not be heard: it is answered with the text, which
- * is static, unless it was refused already; then the client is closed as by client_finish. */
-void client_refuse_rest(struct client *client, struct slice text);
-
+/* Tells the engine how much the client has still to take. Without requests there is no call that
+ * this could matter to. */
+void client_update_session(struct client *client);
 /* Closes at once. The struct lives on until the end of the turn, and as long as parts are in
  * flight. */
 void client_close(struct client *client);
@@ -110,6 +118,29 @@ void client_destroy(struct client **client);
 static inline bool client_is_closed(const struct client *client)
 {
     return client->life >= CLIENT_CLOSED;
+}
+
+static inline void client_advance(struct client *client, enum client_life life)
+{
+    client->life = client->life < life ? life : client->life;
+}
+/* No more reading, nor is what was read parsed any more. */
+static inline void client_stop(struct client *client)
+{
+    client_advance(client, CLIENT_STOPPED);
+}
+
+/* The first part of the first request, or NULL. */
+static inline const struct part *client_first_part(const struct client *client)
+{
+    const struct pending *p = TAILQ_FIRST(&client->fifo);
+    return p == NULL ? NULL : TAILQ_FIRST(&p->parts);
+}
+/* Does everything wait for a postponed part, since it is the first of all? */
+static inline bool client_front_waits(const struct client *client)
+{
+    const struct part *part = client_first_part(client);
+    return part != NULL && part->postponed;
 }
 
 /* How long the client has been waiting for nothing but its peer. */

@@ -11,8 +11,8 @@
 
 #include "base/block.h"
 #include "base/memory.h"
-#include "proxy/shared.h"
-#include "proxy/worker.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
 
 /* What is thrown away of a client's input when its socket is closed at once, ... */
 #define DISCARD_MAX ((size_t)1 << 20)

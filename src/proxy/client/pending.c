@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "proxy/client/client.h"
-#include "proxy/client/late.h"
+#include "proxy/core/shared.h"
 #include "proxy/core/timing.h"
-#include "proxy/shared.h"
-#include "proxy/worker.h"
 
 struct request *pending_room(struct worker *w)
 {
@@ -128,10 +126,18 @@ static RARE void free_extras(struct pending *p)
     }
 }
 
+void pending_unwatch(struct pending *p)
+{
+    if (p->due_us != 0) {
+        TAILQ_REMOVE(&p->client->worker->watched, p, watch);
+        p->due_us = 0;
+    }
+}
+
 static void pending_free(struct pending *p)
 {
     struct worker *w = p->client->worker;
-    late_forget(p);
+    pending_unwatch(p);
     p->client->window.request_bytes -= p->weight_bytes;
     p->client->window.held_bytes -= p->held_bytes;
     TAILQ_REMOVE(&p->client->fifo, p, link);
@@ -142,10 +148,11 @@ static void pending_free(struct pending *p)
     spare_give(&w->spare_pendings, p);
 }
 
-void part_add(struct pending *p, struct part *part, size_t bytes, struct slice key,
-              enum window_kind kind)
+void part_add(struct pending *p, struct part *part, const struct part_type *type, size_t bytes,
+              struct slice key, enum window_kind kind)
 {
     part->pending = p;
+    part->type = type;
     part->bytes = bytes;
     hold(p, bytes);
     part->key = key;
@@ -170,7 +177,7 @@ static void part_free(struct part *part)
     p->client->window.parked_bytes -= part->parked_bytes;
     let_go(p, part->bytes);
     window_emitted(&p->client->window);
-    p->handler->free(part);
+    part->type->free(part);
 }
 
 /* What stands behind the answers of the parts. */
@@ -298,7 +305,7 @@ void part_answered(struct part *part, size_t bytes)
     if (is_front(part)) {
         emit_ready(client);
     } else {
-        p->handler->park(part);
+        part->type->park(part);
         part->parked_bytes = bytes;
         client->window.parked_bytes += bytes;
     }
@@ -316,18 +323,6 @@ bool part_may_wait(const struct part *part)
     /* What is parked waits for the first part of all: that one must not wait for it. */
     return is_front(part) ? !window_drained(&client->window, client->out.bytes)
                           : window_backlogged(&client->window, client->out.bytes);
-}
-
-struct part *pending_first(const struct client *client)
-{
-    const struct pending *p = TAILQ_FIRST(&client->fifo);
-    return p == NULL ? NULL : TAILQ_FIRST(&p->parts);
-}
-
-bool pending_front_waits(const struct client *client)
-{
-    const struct part *part = pending_first(client);
-    return part != NULL && part->postponed;
 }
 
 void part_postpone(struct part *part, size_t bytes)
@@ -390,7 +385,7 @@ uint64_t pending_since_us(const struct pending *p)
 }
 
 /* Takes an unanswered part off the request. */
-static void abandon(struct part *part)
+static void abandon(struct part *part, bool told)
 {
     struct pending *p = part->pending;
     struct client *client = p->client;
@@ -402,10 +397,10 @@ static void abandon(struct part *part)
     window_emitted(&client->window);
     TAILQ_REMOVE(&p->parts, part, link);
     let_go(p, part->bytes);
-    p->handler->abandon(part);
+    part->type->abandon(part, told);
 }
 
-bool pending_expire(struct pending *p, const char *line)
+bool pending_expire(struct pending *p, const char *line, bool told)
 {
     struct client *client = p->client;
     struct part *part, *next;
@@ -415,7 +410,7 @@ bool pending_expire(struct pending *p, const char *line)
         if (!part->answered) {
             waits = true;
             if (part->kind != WINDOW_LIST) { /* the engine ends it, at the same time */
-                abandon(part);
+                abandon(part, told);
             }
         }
     }
@@ -449,6 +444,21 @@ void pending_answer_text(struct client *client, struct chain *text)
     *p->text = *text;
     chain_init(text);
     client->window.parked_bytes += text_memory(p);
+}
+
+void pending_refuse(struct client *client, bool noreply, const char *line)
+{
+    struct chain text;
+    metric_inc(&client->worker->metrics,
+               line[0] == 'S' ? METRIC_server_errors : METRIC_client_errors);
+    if (noreply) {
+        return;
+    }
+    chain_init(&text);
+    chain_copy_slice(&text, slice_of(line));
+    chain_copy_slice(&text, SLICE_LIT("\r\n"));
+    pending_answer_text(client, &text);
+    chain_fini(&text);
 }
 
 /* Drops the parts that are answered, or all of them, and the requests that are left without any. */

@@ -22,37 +22,43 @@
 #include "base/slice.h"
 #include "proto/client/request_parse.h"
 #include "proxy/client/window.h"
-#include "proxy/metrics.h"
+#include "proxy/core/worker.h"
 
 struct client;
+struct list_call;
 struct part;
 struct pending;
-struct worker;
 
 /* What one family of verbs does with its requests. */
 struct handler {
     /* Starts the next part; with the last one it sets all_started. Not called after that. */
     void (*start)(struct pending *pending);
-    /* The part's answer cannot go out yet: take references to what is only borrowed. */
-    void (*park)(struct part *part);
     /* Asks for a postponed part once more. NULL where asking twice is not the same as asking once.
      */
     void (*restart)(struct part *part);
     /* Appends the part's answer to out. */
     void (*emit)(struct part *part, struct chain *out);
+    /* What is known of the request at its deadline, behind SERVER_ERROR: of requests that
+     * deadline_watch is told of. */
+    const char *(*timeout_text)(const struct pending *pending);
+};
+
+/* What is done with a part, whatever its request is. */
+struct part_type {
+    /* The part's answer cannot go out yet: takes references to what is only borrowed. */
+    void (*park)(struct part *part);
     /* Gives back the part's memory and what it holds. It may not have been answered when the worker
      * ends. */
     void (*free)(struct part *part);
-    /* The request has ended before the part's answer: that frees the part when it comes. */
-    void (*abandon)(struct part *part);
-    /* What is known of the request then, behind SERVER_ERROR. These two: of requests that
-     * late_watch is told of. */
-    const char *(*timeout_text)(const struct pending *pending);
+    /* The request has ended before the part's answer, which frees the part when it comes. told: the
+     * client was told that the outcome is unknown. Not of WINDOW_LIST. */
+    void (*abandon)(struct part *part, bool told);
 };
 
 struct part {
     TAILQ_ENTRY(part) link; /* pending.parts */
     struct pending *pending;
+    const struct part_type *type;
     struct slice key; /* in pending.block */
     enum window_kind kind;
     size_t bytes;          /* memory */
@@ -64,15 +70,21 @@ struct part {
 };
 TAILQ_HEAD(part_list, part);
 
+/* What the part asks of the engine, or NULL when it asks something else: of WINDOW_LIST, its call
+ * stands behind it. */
+static inline const struct list_call *part_call(const struct part *part)
+{
+    return part->kind == WINDOW_LIST ? (const struct list_call *)(const void *)(part + 1) : NULL;
+}
+
 struct pending {
     TAILQ_ENTRY(pending) link; /* client.fifo */
     struct client *client;
     uint64_t read_us;           /* when it was read */
     uint64_t held_us;           /* when it was last seen to wait for its turn; 0: never */
     unsigned counted;           /* METRIC_cmd_...: as what it counts; 0: an answer of the proxy */
-    TAILQ_ENTRY(pending) watch; /* late.h */
+    TAILQ_ENTRY(pending) watch; /* worker.watched */
     uint64_t due_us;            /* 0: it is not watched */
-    bool told_unknown;          /* at its deadline: that the outcome is */
     const struct handler *handler; /* NULL: an answer of the proxy itself */
     struct request request;        /* slices point into block */
     struct block *block;           /* holds a reference */
@@ -92,7 +104,6 @@ struct pending {
     uint8_t *unreachable;
     struct chain *text; /* longer answers of the proxy itself, from malloc, or NULL */
 };
-TAILQ_HEAD(pending_list, pending);
 
 /* Where the worker's next request is parsed to; what was there before is lost. */
 struct request *pending_room(struct worker *worker);
@@ -107,8 +118,8 @@ void pending_count(struct pending *pending, enum proxy_metric which, uint64_t n)
 void pending_weigh(struct pending *pending, size_t bytes);
 /* Fills a new part, which takes so many bytes with what it is embedded in, and counts it in the
  * client's window. Call it from handler.start before the part is submitted. */
-void part_add(struct pending *pending, struct part *part, size_t bytes, struct slice key,
-              enum window_kind kind);
+void part_add(struct pending *pending, struct part *part, const struct part_type *type,
+              size_t bytes, struct slice key, enum window_kind kind);
 /* The part's answer, bytes long, has come: it is emitted or parked, or dropped when the client is
  * gone. The part may be freed by this call. */
 void part_answered(struct part *part, size_t bytes);
@@ -121,10 +132,6 @@ bool part_may_wait(const struct part *part);
 void part_postpone(struct part *part, size_t bytes);
 /* Restarts the client's first postponed part; there must be one. */
 void pending_restart(struct client *client);
-/* Does everything wait for a postponed part, since it is the first of all? */
-bool pending_front_waits(const struct client *client);
-/* The first part of the first request, or NULL. */
-struct part *pending_first(const struct client *client);
 
 /* The line replaces the request's trailer; the first failure counts. */
 void pending_note_failure(struct pending *pending, const char *line);
@@ -137,13 +144,18 @@ void pending_settle(struct client *client);
 /* From when on the request's time is counted: since it was read or, where its client has left
  * answers lying, since it has taken them. */
 uint64_t pending_since_us(const struct pending *pending);
-/* Ends the request with what is answered so far, and that line behind it. False: it has all its
- * answers already, and waits for its turn. */
-bool pending_expire(struct pending *pending, const char *line);
+/* It has no deadline, or none any more. */
+void pending_unwatch(struct pending *pending);
+/* Ends the request with what is answered so far, and that line behind it; told: which says that the
+ * outcome is unknown. False: it has all its answers already, and waits for its turn. */
+bool pending_expire(struct pending *pending, const char *line, bool told);
 
 /* Answers in turn with static text, or with text (which is emptied). */
 void pending_answer_fixed(struct client *client, struct slice text);
 void pending_answer_text(struct client *client, struct chain *text);
+/* Refuses a request with that line, without line end; noreply: with none. Counts that, as a
+ * SERVER_ERROR or an error of the client's. */
+void pending_refuse(struct client *client, bool noreply, const char *line);
 
 /* Frees everything that is not in flight; called when the client goes. */
 void pending_drop_answered(struct client *client);

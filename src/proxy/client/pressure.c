@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "proxy/client/client.h"
-#include "proxy/shared.h"
+#include "proxy/core/shared.h"
 
 /* A client that holds less has no more than a block of input, and what one small request needs. */
 #define VICTIM_BYTES_MIN (2 * BLOCK_BYTES)
@@ -149,15 +149,6 @@ static void close_client(struct client *c)
     if (c->life < CLIENT_BURIED) {
         c->doomed_bytes = c->window.held_bytes;
         atomic_fetch_add_explicit(&w->shared->doomed_bytes, c->doomed_bytes, memory_order_relaxed);
-    }
-}
-
-void pressure_buried(struct client *c)
-{
-    if (c->doomed_bytes > 0) {
-        atomic_fetch_sub_explicit(&c->worker->shared->doomed_bytes, c->doomed_bytes,
-                                  memory_order_relaxed);
-        c->doomed_bytes = 0;
     }
 }
 

@@ -20,7 +20,7 @@
 #define PROXY_CLIENT_PRESSURE_H
 
 #include "base/memory.h"
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* Does all that when it is due. */
 void pressure_act(struct worker *worker);
@@ -39,9 +39,6 @@ void pressure_make_room(struct client *client, size_t bytes);
 
 /* May so many bytes be taken for a request that can still be refused? Closes no client. */
 bool pressure_has_room(struct worker *worker, size_t bytes);
-
-/* A closed client with requests on their way is buried: what pressure waited for is freed. */
-void pressure_buried(struct client *client);
 
 /* After a turn: has memory that was freed handed back to the system, a second later, if it was a
  * lot and is not used again by then. */

@@ -4,7 +4,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* The front of the queue is looked at so often within request_timeout_ms, but no more often than
  * each second: a client is closed that much too late at most. */
@@ -26,6 +26,7 @@ static void set_timer(struct worker *w)
     w->request_clock->timer_set = event_add(&w->request_clock->timer, &delay) == 0;
 }
 
+/* The rest of its request will not be heard. */
 static void close_slow(struct client *c)
 {
     struct worker *w = c->worker;
@@ -35,8 +36,13 @@ static void close_slow(struct client *c)
         log_warn("client %s closed: its request did not arrive within request_timeout_ms (%u)%s",
                  client_peer(c, peer, sizeof peer), w->config->request_timeout_ms, more);
     }
-    client_refuse_rest(c, SLICE_LIT("CLIENT_ERROR the request did not arrive within "
-                                    "request_timeout_ms\r\n"));
+    if (c->swallow == 0) { /* else it was refused already */
+        metric_inc(&w->metrics, METRIC_client_errors);
+        pending_answer_fixed(c, SLICE_LIT("CLIENT_ERROR the request did not arrive within "
+                                          "request_timeout_ms\r\n"));
+    }
+    client_stop(c);
+    client_touch(c);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

@@ -5,8 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "proxy/shared.h"
-#include "proxy/worker.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
 
 void reserve_init(struct worker *w)
 {
@@ -56,23 +56,19 @@ uint32_t reserve_others(const struct worker *w, uint32_t open)
     return open > reserved ? open - reserved : 0;
 }
 
-bool reserve_has_place(struct worker *w, int fd, uint32_t open)
+bool reserve_has_place(const struct worker *w, int fd, uint32_t open, struct client **instead)
 {
+    *instead = NULL;
     const struct config *config = w->config;
     if (config->reserved_connections == 0 || !is_local(fd)) {
         return false;
     }
     uint32_t places = config->max_connections + config->reserved_connections;
-    struct client *oldest = TAILQ_FIRST(&w->reserved);
     if (open < places) {
         return true;
     }
-    if (oldest == NULL) {
-        return open < places + config->threads; /* one for each worker at least */
-    }
-    reserve_note_refused(w);
-    client_close(oldest);
-    return true;
+    *instead = TAILQ_FIRST(&w->reserved);
+    return *instead != NULL || open < places + config->threads; /* one for each worker at least */
 }
 
 void reserve_enter(struct client *c)

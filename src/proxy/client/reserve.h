@@ -20,9 +20,9 @@ void reserve_note_refused(struct worker *worker);
 /* Of so many connections, those that are not in reserve. */
 uint32_t reserve_others(const struct worker *worker, uint32_t open);
 /* May the socket that was just accepted have a place of the reserve? open: how many connections
- * there were before it. If all are taken, the worker's own oldest one is closed for it; a worker
- * that has none may have one more. */
-bool reserve_has_place(struct worker *worker, int fd, uint32_t open);
+ * there were before it. If all are taken, *instead is the worker's own oldest one, to be closed for
+ * it, else NULL; a worker that has none may have one more. */
+bool reserve_has_place(const struct worker *worker, int fd, uint32_t open, struct client **instead);
 /* The client, which is new, has such a place. */
 void reserve_enter(struct client *client);
 /* It is no client any more, or one as others are. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/client/stranger.h"
 
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* What is logged of each. The settings' names are those of the clients' manuals. */
 static const char *const advice[] = {

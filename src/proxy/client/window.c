@@ -41,14 +41,3 @@ void window_estimate(struct window *w, enum window_kind kind, size_t bytes)
         *estimate = ESTIMATE_MIN;
     }
 }
-
-bool window_open(struct window *w, size_t output_bytes)
-{
-    if (window_backlogged(w, output_bytes)) {
-        w->full = true;
-    } else if (output_bytes + w->parked_bytes <= w->soft_bytes / 2) {
-        w->full = false;
-    }
-    return !w->full && w->unanswered < w->max_unanswered && w->items < w->max_items &&
-           w->expected_bytes < w->soft_bytes;
-}

@@ -108,6 +108,15 @@ static inline bool window_admits(const struct window *w)
 }
 
 /* May one more request be started, with that many bytes in the output? Updates full. */
-bool window_open(struct window *w, size_t output_bytes);
+static inline bool window_open(struct window *w, size_t output_bytes)
+{
+    if (window_backlogged(w, output_bytes)) {
+        w->full = true;
+    } else if (output_bytes + w->parked_bytes <= w->soft_bytes / 2) {
+        w->full = false;
+    }
+    return !w->full && w->unanswered < w->max_unanswered && w->items < w->max_items &&
+           w->expected_bytes < w->soft_bytes;
+}
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/hot.h"
 #include "base/log.h"
 #include "base/slice.h"
-#include "proxy/metrics.h"
+#include "proxy/core/metrics.h"
 
 /* A class for each counter of requests, METRIC_cmd_get and those behind it. */
 #define TIMING_CLASSES (METRIC_cmd_list_read - METRIC_cmd_get + 1)

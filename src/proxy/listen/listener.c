@@ -16,9 +16,9 @@
 #include "proxy/client/client.h"
 #include "proxy/client/linger.h"
 #include "proxy/client/reserve.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
 #include "proxy/listen/listen_set.h"
-#include "proxy/shared.h"
-#include "proxy/worker.h"
 
 /* Connections accepted per event, so that a flood of them leaves time for those that are there. */
 #define ACCEPT_BURST 64
@@ -59,10 +59,15 @@ static void add_client(struct acceptor *a, int fd)
         open--;
     }
     bool full = reserve_others(w, open) >= w->config->max_connections;
-    if (full && !reserve_has_place(w, fd, open)) {
+    struct client *instead = NULL;
+    if (full && !reserve_has_place(w, fd, open, &instead)) {
         atomic_fetch_sub(&w->shared->connections, 1);
         refuse_client(w, fd);
         return;
+    }
+    if (instead != NULL) {
+        reserve_note_refused(w);
+        client_close(instead);
     }
     if (a->is_tcp) {
         int on = 1;

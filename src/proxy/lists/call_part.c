@@ -21,13 +21,53 @@ enum proxy_metric call_part_metric(enum list_verb verb)
                                    : METRIC_cmd_list_write;
 }
 
+static void park_part(struct part *part)
+{
+    /* Everything a call holds is its own already. */
+    (void)part;
+}
+
+static RARE void free_more(struct call_part *c)
+{
+    chain_fini(&c->more->second.answer);
+    for (size_t i = 0; i < c->more->list_count; i++) {
+        chain_fini(&c->more->lists[i].answer);
+    }
+    free(c->more->lists);
+    memory_give(c->more->changes_bytes);
+    free(c->more->changes);
+    free(c->more->ops);
+    free(c->more);
+}
+
+static void free_part(struct part *part)
+{
+    struct call_part *c = call_part_of(part);
+    struct spare_list *spare = &part->pending->client->worker->spare_calls;
+    if (spare_has_room(spare)) {
+        chain_clear(&c->call.answer); /* an empty chain for the next call */
+    } else {
+        chain_fini(&c->call.answer);
+    }
+    if (c->items != c->few) {
+        memory_give(c->items_bytes);
+        free(c->items);
+    }
+    if (UNLIKELY(c->more != NULL)) {
+        free_more(c);
+    }
+    spare_give(spare, c);
+}
+
+static const struct part_type type = {.park = park_part, .free = free_part};
+
 struct call_part *call_part_new(struct pending *p, struct slice key)
 {
     struct call_part *c = spare_take(&p->client->worker->spare_calls);
     c->items = c->few;
     c->more = NULL;
     c->left = 1;
-    part_add(p, &c->part, sizeof *c, key, WINDOW_LIST);
+    part_add(p, &c->part, &type, sizeof *c, key, WINDOW_LIST);
     return c;
 }
 
@@ -159,49 +199,11 @@ RARE bool call_part_has_room(struct worker *w, size_t items, size_t changes)
     return bytes <= BLOCK_BYTES || pressure_has_room(w, bytes);
 }
 
-void call_part_park(struct part *part)
-{
-    /* Everything a call holds is its own already. */
-    (void)part;
-}
-
 void call_part_failure(struct worker *w, const struct list_call *call,
                        char line[CALL_PART_LINE_MAX])
 {
     list_reply_failure(call, line, CALL_PART_LINE_MAX);
     metric_inc(&w->metrics, line[0] == 'C' ? METRIC_client_errors : METRIC_server_errors);
-}
-
-static RARE void free_more(struct call_part *c)
-{
-    chain_fini(&c->more->second.answer);
-    for (size_t i = 0; i < c->more->list_count; i++) {
-        chain_fini(&c->more->lists[i].answer);
-    }
-    free(c->more->lists);
-    memory_give(c->more->changes_bytes);
-    free(c->more->changes);
-    free(c->more->ops);
-    free(c->more);
-}
-
-void call_part_free(struct part *part)
-{
-    struct call_part *c = call_part_of(part);
-    struct spare_list *spare = &part->pending->client->worker->spare_calls;
-    if (spare_has_room(spare)) {
-        chain_clear(&c->call.answer); /* an empty chain for the next call */
-    } else {
-        chain_fini(&c->call.answer);
-    }
-    if (c->items != c->few) {
-        memory_give(c->items_bytes);
-        free(c->items);
-    }
-    if (UNLIKELY(c->more != NULL)) {
-        free_more(c);
-    }
-    spare_give(spare, c);
 }
 
 void call_part_done(struct list_call *call)

@@ -8,8 +8,8 @@
 #include "list/engine.h"
 #include "proto/key.h"
 #include "proxy/client/client.h"
-#include "proxy/metrics.h"
-#include "proxy/worker.h"
+#include "proxy/core/metrics.h"
+#include "proxy/core/worker.h"
 
 /* Items of a call that need no memory of their own. */
 #define FEW_ITEMS 16
@@ -27,7 +27,7 @@ struct call_more {
 };
 
 struct call_part {
-    struct part part; /* of kind WINDOW_LIST */
+    struct part part; /* of kind WINDOW_LIST; call stands behind it */
     struct list_call call;
     struct slice *items; /* few, or from malloc */
     size_t items_bytes;  /* of those from malloc */
@@ -35,6 +35,7 @@ struct call_part {
     struct call_more *more; /* from malloc, or NULL */
     unsigned left;          /* calls that are not done */
 };
+_Static_assert(offsetof(struct call_part, call) == sizeof(struct part), "see part_call");
 
 static inline struct call_part *call_part_of(struct part *part)
 {
@@ -73,24 +74,11 @@ bool call_part_has_room(struct worker *worker, size_t items, size_t changes);
 /* The counter of calls of that verb. */
 enum proxy_metric call_part_metric(enum list_verb verb);
 
-/* For handlers. */
-void call_part_park(struct part *part);
-void call_part_free(struct part *part);
 /* Counts an error, and puts its line into line (CALL_PART_LINE_MAX bytes): the request ends with
  * it. */
 #define CALL_PART_LINE_MAX (LIST_ERROR_MAX + 32)
 void call_part_failure(struct worker *worker, const struct list_call *call,
                        char line[CALL_PART_LINE_MAX]);
-
-/* What the part asks of the engine, or NULL when it asks something else. */
-static inline const struct list_call *call_part_call(const struct part *part)
-{
-    if (part->kind != WINDOW_LIST) {
-        return NULL;
-    }
-    const char *start = (const char *)part - offsetof(struct call_part, part);
-    return &((const struct call_part *)start)->call;
-}
 
 /* The engine has finished a call of a part. */
 void call_part_done(struct list_call *call);

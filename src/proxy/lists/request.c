@@ -201,11 +201,10 @@ static void emit_call(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler list_handler = {
-    .start = start_call, .park = call_part_park, .emit = emit_call, .free = call_part_free};
+static const struct handler list_handler = {.start = start_call, .emit = emit_call};
 
 /* Looks through a data block: false when the request was refused. */
-static bool block_is_good(struct client *client, const struct request *r)
+static RARE bool block_is_good(struct client *client, const struct request *r)
 {
     const struct list_policy *policy = config_list_policy(client->worker->config, r->key);
     bool good;

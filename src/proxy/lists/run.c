@@ -3,8 +3,8 @@
 
 #include "list/engine.h"
 #include "pool/pool.h"
+#include "proxy/core/worker.h"
 #include "proxy/lists/call_part.h"
-#include "proxy/worker.h"
 
 bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
 {

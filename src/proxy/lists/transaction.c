@@ -8,7 +8,7 @@
 #include "list/format/entry.h"
 #include "list/tx/refusal.h"
 #include "proto/client/tx_block.h"
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* What a block holds. */
 struct survey {
@@ -99,20 +99,6 @@ static const char *survey_block(struct survey *s, const struct config *config, s
     return why != NULL ? why : b.fault;
 }
 
-static RARE void refuse(struct client *client, const struct request *r, enum proxy_metric metric,
-                        const char *line)
-{
-    metric_inc(&client->worker->metrics, metric);
-    if (!r->noreply) {
-        struct chain text;
-        chain_init(&text);
-        chain_copy_slice(&text, slice_of(line));
-        chain_copy_slice(&text, SLICE_LIT("\r\n"));
-        pending_answer_text(client, &text);
-        chain_fini(&text);
-    }
-}
-
 bool transaction_is_good(struct client *client, const struct request *r)
 {
     struct survey s;
@@ -121,16 +107,16 @@ bool transaction_is_good(struct client *client, const struct request *r)
     const char *why = survey_block(&s, client->worker->config, r->data, &number, text);
     if (why != NULL) {
         snprintf(line, sizeof line, "CLIENT_ERROR ltx: line %zu: %s", number, why);
-        refuse(client, r, METRIC_client_errors, line);
+        pending_refuse(client, r->noreply, line);
         return false;
     }
     if (s.lines == 0) {
-        refuse(client, r, METRIC_client_errors,
-               "CLIENT_ERROR ltx: the data block is empty: it has a line for each change");
+        pending_refuse(client, r->noreply,
+                       "CLIENT_ERROR ltx: the data block is empty: it has a line for each change");
         return false;
     }
     if (!call_part_has_room(client->worker, s.items, s.lines)) {
-        refuse(client, r, METRIC_server_errors, CALL_PART_NO_ROOM_TEXT);
+        pending_refuse(client, r->noreply, CALL_PART_NO_ROOM_TEXT);
         return false;
     }
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/forward.h"
 
-#include "proxy/client/late.h"
+#include "proxy/client/deadline.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/meta.h"
 #include "proxy/plain/multiget.h"
@@ -68,16 +68,11 @@ static struct slice rebuild_meta(struct worker *w, const struct request *r)
     return slice_make(start, (size_t)(out - start));
 }
 
-static inline bool is_meta(const struct request *r)
-{
-    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
-}
-
 /* The line with its line end, as the server is to get it: where possible as it lies in the input.
  */
 static struct slice line_to_send(struct worker *w, const struct request *r)
 {
-    if (is_meta(r) && r->quiet) {
+    if (request_is_meta(r) && r->quiet) {
         return rebuild_meta(w, r);
     }
     if (r->noreply || UNLIKELY(!r->is_usual)) {
@@ -135,7 +130,7 @@ static void start_single(struct pending *p)
     struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
     struct exchange *x = forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE,
                                                line_to_send(w, r), operation_verb(r->verb->verb));
-    if (is_meta(r)) {
+    if (request_is_meta(r)) {
         expect_meta(x, r);
     }
     p->all_started = true;
@@ -162,14 +157,6 @@ static bool is_hidden(const struct request *r, const struct forward_part *f)
     return verb == VERB_MG ? miss : (verb == VERB_MS || verb == VERB_MD || verb == VERB_MA) && done;
 }
 
-static void emit_failure(struct worker *w, const char *text, struct chain *out)
-{
-    metric_inc(&w->metrics, METRIC_server_errors);
-    chain_copy_slice(out, SLICE_LIT("SERVER_ERROR "));
-    chain_copy_slice(out, slice_of(text));
-    chain_copy_slice(out, SLICE_LIT("\r\n"));
-}
-
 static void emit_single(struct part *part, struct chain *out)
 {
     struct forward_part *f = forward_of(part);
@@ -186,18 +173,14 @@ static void emit_single(struct part *part, struct chain *out)
         return;
     }
     if (f->failed) {
-        emit_failure(w, f->text, out);
+        forward_part_emit_failure(f, out);
         return;
     }
     chain_add(out, f->block, f->line.p, f->line.len + 2 + (f->has_value ? f->value.len + 2 : 0));
 }
 
-static const struct handler single_handler = {.start = start_single,
-                                              .park = forward_part_park,
-                                              .emit = emit_single,
-                                              .free = forward_part_free,
-                                              .abandon = forward_part_abandon,
-                                              .timeout_text = forward_timeout_text};
+static const struct handler single_handler = {
+    .start = start_single, .emit = emit_single, .timeout_text = forward_timeout_text};
 
 /* --- values that are too large --- */
 
@@ -229,10 +212,7 @@ static void emit_remove(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler remove_handler = {.start = start_remove,
-                                              .park = forward_part_park,
-                                              .emit = emit_remove,
-                                              .free = forward_part_free};
+static const struct handler remove_handler = {.start = start_remove, .emit = emit_remove};
 
 void forward_remove(struct client *client, const struct request *r, struct block *block,
                     struct slice reply)
@@ -287,12 +267,8 @@ static const char *flush_timeout_text(const struct pending *p)
     return "deadline over, outcome unknown";
 }
 
-static const struct handler flush_handler = {.start = start_flush,
-                                             .park = forward_part_park,
-                                             .emit = emit_flush,
-                                             .free = forward_part_free,
-                                             .abandon = forward_part_abandon,
-                                             .timeout_text = flush_timeout_text};
+static const struct handler flush_handler = {
+    .start = start_flush, .emit = emit_flush, .timeout_text = flush_timeout_text};
 
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,
                        bool noreply)
@@ -301,7 +277,7 @@ void forward_flush_all(struct client *client, const struct request *request, str
     pending_count(p, METRIC_cmd_other, 1);
     p->request.noreply = noreply;
     p->trailer = SLICE_LIT("OK\r\n");
-    late_watch(p);
+    deadline_watch(p, true);
 }
 
 void forward_request(struct client *client, const struct request *r, struct block *block)
@@ -335,9 +311,7 @@ void forward_request(struct client *client, const struct request *r, struct bloc
     }
     struct pending *p = pending_add(client, &single_handler, r, block);
     pending_count(p, counted, 1);
-    if (client->worker->late_watches_all) {
-        late_watch(p);
-    }
+    deadline_watch(p, false);
 }
 
 void forward_init(struct worker *w, size_t spare_bytes)

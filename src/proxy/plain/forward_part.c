@@ -14,7 +14,7 @@ static RARE void drop_reply(struct forward_part *f)
 {
     block_unref(&f->key_block);
     block_unref(&f->own_key);
-    spare_give(&f->left_by->spare_exchanges, f);
+    spare_give(&f->past_deadline->spare_exchanges, f);
 }
 
 /* The answer has come. One that is large may have to wait. */
@@ -49,7 +49,7 @@ static bool is_failure(const struct be_reply *reply)
 
 void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
 {
-    if (UNLIKELY(f->left_by != NULL)) {
+    if (UNLIKELY(f->past_deadline != NULL)) {
         drop_reply(f);
         return;
     }
@@ -75,14 +75,55 @@ static void on_reply(struct exchange *exchange, const struct be_reply *reply)
     forward_part_reply(exchange->owner, reply);
 }
 
+static void park_part(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    f->parked = true;
+    if (f->failed) {
+        f->text = strdup(f->text);
+        CHECK(f->text != NULL);
+        f->block = NULL;
+    } else if (f->block != NULL) {
+        block_ref(f->block);
+    }
+}
+
+static void free_part(struct part *part)
+{
+    struct forward_part *f = forward_of(part);
+    if (f->parked) {
+        if (f->failed) {
+            free((char *)(uintptr_t)f->text);
+        } else {
+            block_unref(&f->block);
+        }
+    }
+    if (UNLIKELY(f->own_key != NULL)) {
+        block_unref(&f->own_key);
+    }
+    spare_give(&worker_of(part->pending)->spare_exchanges, f);
+}
+
+static void abandon_part(struct part *part, bool told)
+{
+    struct forward_part *f = forward_of(part);
+    f->past_deadline = worker_of(part->pending);
+    f->exchange.told = told;
+    f->key_block = block_ref(part->pending->block);
+    part->pending = NULL;
+}
+
+static const struct part_type type = {
+    .park = park_part, .free = free_part, .abandon = abandon_part};
+
 struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
 {
     struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges);
     f->parked = false;
-    f->left_by = NULL;
+    f->past_deadline = NULL;
     f->own_key = NULL;
     f->next = NULL;
-    part_add(p, &f->part, sizeof *f, key, kind);
+    part_add(p, &f->part, &type, sizeof *f, key, kind);
     return f;
 }
 
@@ -99,44 +140,6 @@ struct exchange *forward_part_operation(struct forward_part *f)
     memset(&x->op, 0, offsetof(struct be_operation, form));
     exchange_init_line(x, BE_LINE, SLICE_NONE, BE_LINE, on_reply, f);
     return x;
-}
-
-void forward_part_park(struct part *part)
-{
-    struct forward_part *f = forward_of(part);
-    f->parked = true;
-    if (f->failed) {
-        f->text = strdup(f->text);
-        CHECK(f->text != NULL);
-        f->block = NULL;
-    } else if (f->block != NULL) {
-        block_ref(f->block);
-    }
-}
-
-void forward_part_free(struct part *part)
-{
-    struct forward_part *f = forward_of(part);
-    if (f->parked) {
-        if (f->failed) {
-            free((char *)(uintptr_t)f->text);
-        } else {
-            block_unref(&f->block);
-        }
-    }
-    if (UNLIKELY(f->own_key != NULL)) {
-        block_unref(&f->own_key);
-    }
-    spare_give(&worker_of(part->pending)->spare_exchanges, f);
-}
-
-void forward_part_abandon(struct part *part)
-{
-    struct forward_part *f = forward_of(part);
-    f->left_by = worker_of(part->pending);
-    f->exchange.told = part->pending->told_unknown;
-    f->key_block = block_ref(part->pending->block);
-    part->pending = NULL;
 }
 
 const char *forward_read_timeout_text(const struct pending *p)
@@ -180,6 +183,14 @@ void forward_part_fail(struct pending *p, const struct forward_part *f)
         forward_count_error(worker_of(p), slice_of(line));
     }
     pending_note_failure(p, line);
+}
+
+void forward_part_emit_failure(const struct forward_part *f, struct chain *out)
+{
+    metric_inc(&worker_of(f->part.pending)->metrics, METRIC_server_errors);
+    chain_copy_slice(out, SLICE_LIT("SERVER_ERROR "));
+    chain_copy_slice(out, slice_of(f->text));
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
 }
 
 bool forward_part_is_miss(const struct forward_part *f)

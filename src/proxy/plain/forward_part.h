@@ -8,7 +8,7 @@
 
 #include "pool/pool.h"
 #include "proxy/client/client.h"
-#include "proxy/worker.h"
+#include "proxy/core/worker.h"
 
 /* What the answer to an operation says, beside the value. Of a line only status, BE_ANSWERED. */
 struct item_answer {
@@ -28,10 +28,11 @@ struct forward_part {
     struct slice value;
     struct block *block; /* NULL: line is static */
     const char *text;
-    struct worker *left_by;    /* the request ended before its answer; else NULL */
-    struct block *key_block;   /* then: holds a reference to where the key lies */
-    struct block *own_key;     /* holds a key that was decoded, or NULL */
-    struct forward_part *next; /* of those that share an exchange */
+    struct worker *past_deadline; /* its request has ended: whose spare part it will be; else NULL
+                                   */
+    struct block *key_block;      /* then: holds a reference to where the key lies */
+    struct block *own_key;        /* holds a key that was decoded, or NULL */
+    struct forward_part *next;    /* of those that share an exchange */
     struct item_answer item;
     struct exchange exchange; /* not filled when it is shared */
 };
@@ -73,9 +74,6 @@ struct exchange *forward_part_operation(struct forward_part *part);
 void forward_part_reply(struct forward_part *part, const struct be_reply *reply);
 
 /* For handlers. */
-void forward_part_park(struct part *part);
-void forward_part_free(struct part *part);
-void forward_part_abandon(struct part *part);
 /* Of requests that change nothing, and of all others. */
 const char *forward_read_timeout_text(const struct pending *pending);
 const char *forward_timeout_text(const struct pending *pending);
@@ -84,6 +82,8 @@ const char *forward_timeout_text(const struct pending *pending);
 void forward_count_error(struct worker *worker, struct slice line);
 /* The request's answer will end with the part's error instead of its trailer. */
 void forward_part_fail(struct pending *pending, const struct forward_part *part);
+/* The part has no reply: counts that, and answers so. */
+void forward_part_emit_failure(const struct forward_part *part, struct chain *out);
 /* Are plain reads without a reply answered as misses (down_reads)? */
 static inline bool forward_reads_miss(const struct worker *w)
 {

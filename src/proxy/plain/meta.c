@@ -7,6 +7,8 @@
 
 /* Room for the longest answer without its value: a key, an opaque, numbers. */
 #define LINE_MAX_BYTES ((size_t)512)
+/* Values up to this size are copied with their line into one piece of the output. */
+#define SMALL_VALUE_MAX ((size_t)4096)
 /* Above this, an exptime is a second since 1970. */
 #define RELATIVE_MAX_S (30 * 86400)
 
@@ -319,6 +321,17 @@ void meta_emit_miss(const struct request *r, struct chain *out)
     chain_copy_slice(out, SLICE_LIT("\r\n"));
 }
 
+/* Appends the value and its line end. */
+static void emit_data(const struct forward_part *f, struct chain *out)
+{
+    if (f->value.len <= SMALL_VALUE_MAX) {
+        chain_copy_slice(out, f->value);
+    } else {
+        chain_add(out, f->block, f->value.p, f->value.len);
+    }
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
 void meta_emit(const struct forward_part *f, int64_t now_s, struct chain *out)
 {
     const struct request *r = &f->part.pending->request;
@@ -343,6 +356,6 @@ void meta_emit(const struct forward_part *f, int64_t now_s, struct chain *out)
     }
     chain_commit(out, (size_t)(end - start));
     if (value && hit) {
-        operation_emit_data(f, out);
+        emit_data(f, out);
     }
 }

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "proxy/client/late.h"
+#include "proxy/client/deadline.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/operation.h"
 
@@ -42,11 +42,6 @@ struct multiget {
     struct multiget_route routes[]; /* of the pool of plain keys */
 };
 
-static bool wants_cas(const struct request *r)
-{
-    return r->verb->verb == VERB_GETS || r->verb->verb == VERB_GATS;
-}
-
 /* --- a key by itself --- */
 
 /* Fills the part's own exchange. */
@@ -56,7 +51,7 @@ static struct exchange *exchange_of_key(struct forward_part *f)
     struct exchange *x = forward_part_operation(f);
     x->op.verb = BE_FETCH;
     x->op.key = f->part.key;
-    x->op.asks_cas = wants_cas(r);
+    x->op.asks_cas = request_wants_cas(r);
     if (r->verb->shape == SHAPE_GAT) {
         x->op.verb = BE_GAT;
         x->op.exptime = operation_exptime(r->exptime);
@@ -182,7 +177,7 @@ static void on_end(struct exchange *x, const struct be_reply *reply)
 static struct slice shared_line(struct worker *w, const struct forward_part *first, size_t bytes)
 {
     char *start = worker_scratch(w, bytes);
-    bool cas = wants_cas(&first->part.pending->request);
+    bool cas = request_wants_cas(&first->part.pending->request);
     char *out = put(start, cas ? SLICE_LIT("gets") : SLICE_LIT("get"));
     for (const struct forward_part *f = first; f != NULL; f = f->next) {
         out = put_word(out, f->part.key);
@@ -209,7 +204,7 @@ static void ask_for_route(struct worker *w, struct multiget_route *route)
     struct shared_exchange *shared = spare_take(&w->multiget->spare_shared);
     shared->exchange = (struct exchange){
         .op.verb = BE_LINE_GET, .value = on_value, .done = on_end, .owner = shared};
-    shared->exchange.op.asks_cas = wants_cas(&f->part.pending->request);
+    shared->exchange.op.asks_cas = request_wants_cas(&f->part.pending->request);
     shared->worker = w;
     shared->first = f;
     shared->exchange.op.line = shared_line(w, f, route->line_bytes);
@@ -289,7 +284,7 @@ static void emit_value(const struct forward_part *f, struct chain *out)
     char *start = chain_reserve(out, VALUE_LINE_MAX + (small ? f->value.len + 2 : 0));
     char *end = put(put(start, SLICE_LIT("VALUE ")), f->part.key);
     end = put_number(put_number(end, f->item.flags), f->value.len);
-    if (wants_cas(&f->part.pending->request)) {
+    if (request_wants_cas(&f->part.pending->request)) {
         end = put_number(end, f->item.cas);
     }
     end = put(end, SLICE_LIT("\r\n"));
@@ -324,20 +319,20 @@ void multiget_emit(struct part *part, struct chain *out)
     }
 }
 
-#define KEY_HANDLER(start_it) \
-    .start = (start_it), .park = forward_part_park, .emit = multiget_emit, \
-    .free = forward_part_free, .abandon = forward_part_abandon
-
-static const struct handler key_handler = {KEY_HANDLER(start_only_key), .restart = multiget_restart,
+static const struct handler key_handler = {.start = start_only_key,
+                                           .restart = multiget_restart,
+                                           .emit = multiget_emit,
                                            .timeout_text = forward_read_timeout_text};
 
-static const struct handler keys_handler = {KEY_HANDLER(start_keys), .restart = multiget_restart,
+static const struct handler keys_handler = {.start = start_keys,
+                                            .restart = multiget_restart,
+                                            .emit = multiget_emit,
                                             .timeout_text = forward_read_timeout_text};
 
 /* gat changes the time to live: asked again, it would miss what its first asking let expire, and so
  * would a get before it. */
-static const struct handler touch_keys_handler = {KEY_HANDLER(multiget_start_next),
-                                                  .timeout_text = forward_timeout_text};
+static const struct handler touch_keys_handler = {
+    .start = multiget_start_next, .emit = multiget_emit, .timeout_text = forward_timeout_text};
 
 static const struct handler *handler_of(const struct request *r)
 {
@@ -353,9 +348,7 @@ void multiget_request(struct client *client, const struct request *r, struct blo
     pending_count(p, METRIC_cmd_get, r->arg_count);
     p->rest = r->args;
     p->trailer = SLICE_LIT("END\r\n");
-    if (r->arg_count > 1 || client->worker->late_watches_all) {
-        late_watch(p);
-    }
+    deadline_watch(p, r->arg_count > 1);
 }
 
 void multiget_init(struct worker *w, size_t spare_bytes)

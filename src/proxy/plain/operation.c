@@ -4,17 +4,10 @@
 #include <stdio.h>
 
 #include "proto/server/binary.h"
-#include "proxy/client/late.h"
+#include "proxy/client/deadline.h"
 #include "proxy/plain/meta.h"
 
-/* Values up to this size are copied with their line into one piece of the output. */
-#define SMALL_VALUE_MAX ((size_t)4096)
 #define NOT_A_NUMBER "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
-
-static bool is_meta(const struct request *r)
-{
-    return r->verb->shape == SHAPE_META || r->verb->shape == SHAPE_META_SET;
-}
 
 /* --- requests ------------------------------------------------------------------------------------
  */
@@ -77,7 +70,7 @@ static void start(struct pending *p)
     struct exchange *x = forward_part_operation(f);
     p->all_started = true;
     set_key(f, r, &x->op);
-    if (is_meta(r)) {
+    if (request_is_meta(r)) {
         meta_fill(r, &x->op);
     } else {
         fill_classic(r, &x->op);
@@ -108,14 +101,6 @@ static struct slice classic_line(const struct forward_part *f)
     }
 }
 
-static void emit_failure(struct worker *w, const char *text, struct chain *out)
-{
-    metric_inc(&w->metrics, METRIC_server_errors);
-    chain_copy_slice(out, SLICE_LIT("SERVER_ERROR "));
-    chain_copy_slice(out, slice_of(text));
-    chain_copy_slice(out, SLICE_LIT("\r\n"));
-}
-
 static void emit_number(const struct forward_part *f, struct chain *out)
 {
     char *start = chain_reserve(out, 24);
@@ -131,7 +116,7 @@ static void emit_answer(const struct forward_part *f, struct chain *out)
     if (f->item.status == BE_REFUSED) {
         metric_inc(&worker_of(p)->metrics, METRIC_client_errors);
         chain_copy_slice(out, p->request.noreply ? SLICE_NONE : SLICE_LIT(NOT_A_NUMBER));
-    } else if (is_meta(&p->request)) {
+    } else if (request_is_meta(&p->request)) {
         meta_emit(f, worker_of(p)->now.wall_s, out);
     } else if (p->request.noreply) {
         return;
@@ -153,43 +138,30 @@ static void emit(struct part *part, struct chain *out)
     } else if (p->request.noreply) {
         metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
     } else {
-        emit_failure(worker_of(p), f->text, out);
+        forward_part_emit_failure(f, out);
     }
 }
 
-static const struct handler handler = {.start = start,
-                                       .park = forward_part_park,
-                                       .emit = emit,
-                                       .free = forward_part_free,
-                                       .abandon = forward_part_abandon,
-                                       .timeout_text = forward_timeout_text};
+static const struct handler handler = {
+    .start = start, .emit = emit, .timeout_text = forward_timeout_text};
 
 /* Says which flag, or that there is nothing for `me`. */
 static RARE void refuse(struct client *client, const struct request *r, char flag)
 {
-    char line[CONFIG_ERROR_MAX];
-    struct chain text;
+    char line[CONFIG_ERROR_MAX], which[16] = "";
     const struct worker *w = client->worker;
-    const char *pool = w->config->pools[w->config->pool_index].name;
-    if (flag == 0) {
-        snprintf(line, sizeof line, "CLIENT_ERROR %.*s: pool %s is of type couchbase\r\n",
-                 SLICE_ARGS(r->verb->text), pool);
-    } else {
-        snprintf(line, sizeof line,
-                 "CLIENT_ERROR flag %c of %.*s: pool %s is of type couchbase\r\n", flag,
-                 SLICE_ARGS(r->verb->text), pool);
+    if (flag != 0) {
+        snprintf(which, sizeof which, "flag %c of ", flag);
     }
-    metric_inc(&client->worker->metrics, METRIC_client_errors);
-    chain_init(&text);
-    chain_copy_slice(&text, slice_of(line));
-    pending_answer_text(client, &text);
-    chain_fini(&text);
+    snprintf(line, sizeof line, "CLIENT_ERROR %s%.*s: pool %s is of type couchbase", which,
+             SLICE_ARGS(r->verb->text), w->config->pools[w->config->pool_index].name);
+    pending_refuse(client, r->noreply, line);
 }
 
 void operation_request(struct client *client, const struct request *r, struct block *block,
                        enum proxy_metric counted)
 {
-    char refused = is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
+    char refused = request_is_meta(r) && r->verb->verb != VERB_ME ? meta_refused_flag(r) : 0;
     if (UNLIKELY(refused != 0 || r->verb->verb == VERB_ME)) {
         metric_inc(&client->worker->metrics, counted);
         refuse(client, r, refused);
@@ -197,17 +169,5 @@ void operation_request(struct client *client, const struct request *r, struct bl
     }
     struct pending *p = pending_add(client, &handler, r, block);
     pending_count(p, counted, 1);
-    if (client->worker->late_watches_all) {
-        late_watch(p);
-    }
-}
-
-void operation_emit_data(const struct forward_part *f, struct chain *out)
-{
-    if (f->value.len <= SMALL_VALUE_MAX) {
-        chain_copy_slice(out, f->value);
-    } else {
-        chain_add(out, f->block, f->value.p, f->value.len);
-    }
-    chain_copy_slice(out, SLICE_LIT("\r\n"));
+    deadline_watch(p, false);
 }

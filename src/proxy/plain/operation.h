@@ -26,7 +26,4 @@ static inline int32_t operation_exptime(int64_t exptime)
     return exptime < 0 ? -1 : exptime > INT32_MAX ? INT32_MAX : (int32_t)exptime;
 }
 
-/* Appends the value and its line end. */
-void operation_emit_data(const struct forward_part *part, struct chain *out);
-
 #endif

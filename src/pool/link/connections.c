@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/link/connections.h"
+
+#include <stdlib.h>
+
+int connections_init(struct server *server, struct pool_context *context,
+                     const struct server_config *config, struct resolver *resolver,
+                     char error[CONFIG_ERROR_MAX])
+{
+    uint32_t count = context->config->connections;
+    if (server_init(server, context, config, resolver, error) < 0) {
+        return -1;
+    }
+    server->upstream_count = count > 0 ? count : 1;
+    server->upstreams = calloc(server->upstream_count, sizeof *server->upstreams);
+    CHECK(server->upstreams != NULL);
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        upstream_init(&server->upstreams[i], server);
+    }
+    return 0;
+}
+
+void connections_fini(struct server *server)
+{
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        upstream_fini(&server->upstreams[i]);
+    }
+    free(server->upstreams);
+    server_fini(server);
+}
+
+void connections_begin(struct server *server)
+{
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        if (server->upstreams[i].state == UPSTREAM_IDLE) {
+            upstream_attempt(&server->upstreams[i]);
+        }
+    }
+}
+
+void connections_shutdown(struct server *server)
+{
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        upstream_shutdown(&server->upstreams[i]);
+    }
+}
+
+void connections_relocate(struct server *server)
+{
+    struct location location;
+    uint64_t version;
+    if (server->name == NULL) {
+        return;
+    }
+    bool known = resolver_peek(server->name, &location, &version) == RESOLVER_KNOWN;
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        struct upstream *u = &server->upstreams[i];
+        if (u->state == UPSTREAM_RESOLVING) {
+            upstream_attempt(u);
+        } else if (known && u->version != version && u->state != UPSTREAM_IDLE) {
+            upstream_move(u);
+        }
+    }
+}
+
+static void on_stat(struct exchange *x, const struct be_reply *reply)
+{
+    struct server *server = x->server;
+    uint64_t n;
+    if (!slice_equal(reply->line, SLICE_LIT("evictions")) || !slice_to_u64(reply->value, &n)) {
+        return;
+    }
+    uint64_t before = atomic_load_explicit(&server->evictions, memory_order_relaxed);
+    /* Fewer than before: it was restarted. */
+    if (server->evictions_known && n > before) {
+        log_warn("backend %s: evicts: %llu items since the last look; lists that lose a part are "
+                 "damaged, give it more memory",
+                 server->config->name, (unsigned long long)(n - before));
+    }
+    server->evictions_known = true;
+    atomic_store_explicit(&server->evictions, n, memory_order_relaxed);
+}
+
+static void on_watched(struct exchange *x, const struct be_reply *reply)
+{
+    (void)reply;
+    x->server->watching = false;
+}
+
+void connections_watch(struct server *server)
+{
+    struct upstream *u = &server->upstreams[0];
+    if (server->watching || u->state != UPSTREAM_UP || u->favour != UPSTREAM_TRUSTED) {
+        return;
+    }
+    server->watching = true;
+    server->watch_exchange = (struct exchange){.op.verb = BE_STATS,
+                                               .value = on_stat,
+                                               .done = on_watched,
+                                               .server = server,
+                                               .is_internal = true};
+    upstream_submit(u, &server->watch_exchange);
+}

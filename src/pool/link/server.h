@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One server of a pool: its address, what it said of itself, its connections and counters. For this
+ * folder only.
+ */
+#ifndef POOL_LINK_SERVER_H
+#define POOL_LINK_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "pool/link/context.h"
+#include "pool/link/server_stats.h"
+#include "pool/link/upstream.h"
+#include "pool/link/wire.h"
+#include "pool/locate/address.h"
+#include "pool/locate/resolver.h"
+
+#define SERVER_TEXT_MAX (SERVER_NAME_MAX + HANDSHAKE_ERROR_MAX + 16)
+
+struct server {
+    struct pool_context *context;
+    const struct server_config *config;
+    struct resolver_name *name; /* NULL: location is known from the start and never changes */
+    struct location location;   /* as found by the last server_locate, with the port */
+    uint64_t version;           /* of location; changes with its address */
+    struct be_caps caps;
+    bool caps_known;
+    bool cas_warned;
+    bool down_logged; /* the log last said that it is down; only changes are logged */
+    /* Of a server that answers, ends the connection, and so on, as often as a client makes it. */
+    struct log_limit down_limit;
+    char texts[FAILURE_COUNT][SERVER_TEXT_MAX];
+    struct upstream *upstreams;
+    uint32_t upstream_count;
+
+    struct exchange watch_exchange; /* the `stats` of connections_watch */
+    bool watching;
+    bool evictions_known;
+
+    /* For snapshots from other threads; written by the pool's worker only. */
+    _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
+    _Atomic uint64_t ejections;
+    _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT];   /* how many connections are in each state */
+    _Atomic uint32_t in_favour[UPSTREAM_FAVOUR_COUNT]; /* and how they are thought of */
+    pthread_mutex_t text_lock;                         /* for the next two */
+    char version_text[sizeof((struct handshake *)NULL)->version];
+    char address_text[ADDRESS_TEXT_MAX]; /* of the last connection, "" = none yet */
+};
+
+/* Prepares the server but for its connections (pool/link/connections.h). Returns 0, or -1 with the
+ * reason in error; then nothing is to be undone. resolver: may be NULL; then names mean nothing. */
+MUST_CHECK int server_init(struct server *server, struct pool_context *context,
+                           const struct server_config *config, struct resolver *resolver,
+                           char error[CONFIG_ERROR_MAX]);
+void server_fini(struct server *server);
+
+/* Finds out where the server is, for an attempt to connect: with RESOLVER_KNOWN that is in location
+ * and version. */
+enum resolver_answer server_locate(struct server *server);
+
+/* Takes what a handshake with that address found; logs what the operator should know. on_trial:
+ * that it is up is not logged yet. */
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address,
+                  bool on_trial);
+/* Logs that it is up again after a trial. */
+void server_recovered(struct server *server);
+/* Makes the text of FAILURE_UNFIT: the server cannot be used because of what it answered. */
+void server_set_unfit(struct server *server, const char *reason);
+/* Logs, once per outage, that the server cannot be reached or was lost. */
+void server_log_down(struct server *server, const char *what, const char *reason);
+
+/* Ends an exchange that gets no answer: counts it and queues it; done() is called in the next turn.
+ */
+void server_finish(struct server *server, struct exchange *x, enum exchange_failure failure);
+/* See pool_withdraw: as long as no connection to the server is established, its queued exchanges
+ * are wholly unsent. The next connection ends those that were withdrawn. */
+bool server_withdraw(struct server *server, struct exchange *x);
+/* Hands back all that server_finish queued so far. */
+void server_deliver_finished(struct pool_context *context);
+
+void server_snapshot(struct server *server, struct server_stats *out);
+
+/* A counter with a single writer: no bus lock. */
+static inline void server_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    uint64_t v = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, v + n, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/deadline.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct deadlines {
+    struct event timer; /* the first deadline of those watched, or earlier */
+    bool timer_set;
+};
+
+static uint64_t allowed_us(const struct worker *w)
+{
+    return (uint64_t)w->config->deadline_ms * 1000;
+}
+
+static void set_timer(struct worker *w)
+{
+    struct deadlines *d = w->deadlines;
+    const struct pending *first = TAILQ_FIRST(&w->watched);
+    if (first == NULL || d->timer_set) {
+        return;
+    }
+    uint64_t now_us = w->now.mono_us;
+    uint64_t us = first->due_us > now_us ? first->due_us - now_us : 0;
+    struct timeval delay = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    CHECK(event_add(&d->timer, &delay) == 0);
+    d->timer_set = true;
+}
+
+static void watch_since(struct pending *p, uint64_t since_us)
+{
+    struct worker *w = p->client->worker;
+    p->due_us = since_us + allowed_us(w);
+    TAILQ_INSERT_TAIL(&w->watched, p, watch);
+    set_timer(w);
+}
+
+static void expire(struct worker *w, struct pending *p)
+{
+    char line[CONFIG_ERROR_MAX];
+    bool client_took = pending_since_us(p) + allowed_us(w) > w->now.mono_us;
+    pending_unwatch(p);
+    if (client_is_closed(p->client)) {
+        return;
+    }
+    if (client_took) {
+        /* Its client kept it waiting: its time begins anew. */
+        watch_since(p, w->now.mono_us);
+        return;
+    }
+    const char *text = p->handler->timeout_text(p);
+    bool unknown = strstr(text, "unknown") != NULL;
+    snprintf(line, sizeof line, "SERVER_ERROR %s", text);
+    if (pending_expire(p, line, unknown)) {
+        metric_inc(&w->metrics, METRIC_deadlines_over);
+        metric_inc(&w->metrics, METRIC_server_errors);
+        metric_add(&w->metrics, METRIC_outcomes_unknown, unknown);
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct worker *w = arg;
+    struct pending *p;
+    (void)fd;
+    (void)what;
+    worker_woke(w);
+    w->deadlines->timer_set = false;
+    while ((p = TAILQ_FIRST(&w->watched)) != NULL && p->due_us <= w->now.mono_us) {
+        expire(w, p);
+    }
+    set_timer(w);
+}
+
+void deadline_init(struct worker *w)
+{
+    w->deadlines = calloc(1, sizeof *w->deadlines);
+    CHECK(w->deadlines != NULL);
+    TAILQ_INIT(&w->watched);
+    const struct pool_config *pool = &w->config->pools[w->config->pool_index];
+    /* What a node of a cluster refuses for now may be sent again until its time is over, and then
+     * wait for its answer as long. */
+    uint64_t ms = pool->timeout_ms;
+    if (pool->type == POOL_COUCHBASE) {
+        ms = 2 * (uint64_t)(pool->durable_timeout_ms > ms ? pool->durable_timeout_ms : ms);
+    }
+    w->watches_all = w->config->deadline_ms < ms;
+    CHECK(evtimer_assign(&w->deadlines->timer, w->base, on_timer, w) == 0);
+}
+
+void deadline_fini(struct worker *w)
+{
+    if (w->deadlines != NULL) {
+        event_del(&w->deadlines->timer);
+        free(w->deadlines);
+    }
+}
+
+void deadline_watch_this(struct pending *p)
+{
+    watch_since(p, p->read_us);
+}

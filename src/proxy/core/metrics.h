@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens between the proxy and its clients. */
+#ifndef PROXY_CORE_METRICS_H
+#define PROXY_CORE_METRICS_H
+
+#include "base/metric.h"
+
+#define PROXY_METRIC_TABLE(METRIC) \
+    METRIC(total_connections, "client connections accepted since start") \
+    METRIC(rejected_connections, "client connections refused: max_connections reached") \
+    METRIC(curr_connections, "client connections open now") \
+    METRIC(bytes_read, "bytes read from clients") \
+    METRIC(bytes_written, "bytes written to clients") \
+    METRIC(cmd_get, "keys asked for by pass-through reads") \
+    METRIC(cmd_set, "pass-through storage commands") \
+    METRIC(cmd_meta, "pass-through meta commands") \
+    METRIC(cmd_other, "other pass-through commands") \
+    METRIC(cmd_list_write, "list verbs that change, exact ones aside") \
+    METRIC(cmd_list_exact, "list verbs that read and decide: laddx, lpop") \
+    METRIC(cmd_list_tx, "list verbs that change several lists in one step") \
+    METRIC(cmd_list_read, "list verbs that read, per list") \
+    METRIC(slow_requests, "requests that took slow_ms or longer") \
+    METRIC(protected_writes, "plain writes to items of lists, refused (protect_lists)") \
+    METRIC(get_hits, "keys found by pass-through reads") \
+    METRIC(get_misses, "keys not found by pass-through reads") \
+    METRIC(down_reads, "pass-through reads answered as misses because of down_reads = miss") \
+    METRIC(client_errors, "requests answered ERROR or CLIENT_ERROR") \
+    METRIC(server_errors, "requests answered SERVER_ERROR") \
+    METRIC(client_pauses, \
+           "times a client was not read from because it had too much unread or unanswered") \
+    METRIC(clients_dropped_slow, \
+           "clients closed because they left more than the hard limit unread") \
+    METRIC(clients_dropped_memory, \
+           "clients closed because memory_limit_bytes was reached and they held most") \
+    METRIC(memory_pressure, "times that memory came near memory_limit_bytes, per worker") \
+    METRIC(request_timeouts, \
+           "clients closed because a request took longer than request_timeout_ms") \
+    METRIC(other_protocols, "clients refused because they speak binary, TLS, HTTP or Redis") \
+    METRIC(idle_kicks, "clients closed after idle_timeout_s")
+
+enum proxy_metric {
+    PROXY_METRIC_BEFORE = 87, /* the number before the first */
+#define METRIC_ENUM(name, help) METRIC_##name,
+    PROXY_METRIC_TABLE(METRIC_ENUM)
+#undef METRIC_ENUM
+        PROXY_METRIC_END
+};
+
+/* The same for `stats`. */
+extern const struct metric_table proxy_metrics;
+
+#endif

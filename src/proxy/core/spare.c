@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/core/spare.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* Each kind of spare memory, of all workers, may take this part of memory_limit_bytes, ... */
+#define SPARE_PART 64
+/* ... and no more than this in one worker. */
+#define SPARE_BYTES_MAX ((size_t)4 << 20)
+
+size_t spare_bytes_max(const struct config *config)
+{
+    uint64_t bytes = config->memory_limit_bytes / SPARE_PART / config->threads;
+    return bytes < SPARE_BYTES_MAX ? (size_t)bytes : SPARE_BYTES_MAX;
+}
+
+void spare_init(struct spare_list *list, size_t size, size_t bytes_max)
+{
+    *list = (struct spare_list){.size = size, .max = (uint32_t)(bytes_max / size)};
+}
+
+void *spare_new(struct spare_list *list)
+{
+    void *object = calloc(1, list->size);
+    CHECK(object != NULL);
+    memory_take(list->size);
+    list->made++;
+    return object;
+}
+
+void spare_free(struct spare_list *list, void *object)
+{
+    memory_give(list->size);
+    list->made--;
+    free(object);
+}
+
+void spare_fini(struct spare_list *list)
+{
+    while (list->first != NULL) {
+        spare_free(list, spare_take(list));
+    }
+}
