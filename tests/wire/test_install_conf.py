@@ -15,6 +15,8 @@ import yaml
 from harness import ROOT
 from test_admin import Admin
 
+pytestmark = pytest.mark.release
+
 CONF = ROOT / "conf"
 DAEMON = os.path.abspath(os.environ.get("MCLISTD", ROOT / "build/mclistd"))
 RUNNER = shlex.split(os.environ.get("MCLISTD_RUNNER", ""))

@@ -16,8 +16,9 @@ DAEMON = shlex.split(os.environ.get("MCLISTD_RUNNER", "")) + \
 PAGES = ["mclist.7", "mclistd-cli.1", "mclistd-convert.8", "mclistd-lists.8", "mclistd-sweep.8", "mclistd.8",
          "mclistd.ini.5"]
 
-pytestmark = pytest.mark.skipif(not shutil.which("lowdown") or not shutil.which("groff"),
-                                reason="lowdown or groff is not installed")
+pytestmark = [pytest.mark.release,
+              pytest.mark.skipif(not shutil.which("lowdown") or not shutil.which("groff"),
+                                 reason="lowdown or groff is not installed")]
 
 
 @pytest.fixture(scope="module")
