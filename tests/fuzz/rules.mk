@@ -17,7 +17,8 @@ FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
 FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
 # What is fuzzed: all that needs no sockets, how the pool speaks to servers, and what bridges read.
 FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
-	src/pool/wire_memcached.c src/pool/wire_couchbase.c src/proxy/bridge/flags.c src/proxy/bridge/text.c tests/world/store.c tests/world/journal.c tests/world/reference.c \
+	src/pool/memcached/wire_memcached.c src/pool/couchbase/wire_couchbase.c \
+	src/proxy/bridge/flags.c src/proxy/bridge/text.c tests/world/store.c tests/world/journal.c tests/world/reference.c \
 	tests/world/txlog.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)

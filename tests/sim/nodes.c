@@ -6,7 +6,7 @@
 #include "rollback.h"
 #include "world.h"
 
-/* Pauses before a request is sent again, and for how long at most: as src/pool/cluster.c. */
+/* Pauses before a request is sent again, and for how long: as src/pool/couchbase/cluster.c. */
 static const uint64_t pauses_us[] = {1000, 10000, 50000, 100000, 500000, 1000000};
 #define PAUSES (sizeof pauses_us / sizeof pauses_us[0])
 #define POOL_TIMEOUT_US 1000000

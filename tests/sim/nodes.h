@@ -7,9 +7,9 @@
  *   replicas, and between the two requests of a BE_GET all others wait. Meanwhile other connections
  *   go on.
  * - Changes of a key that a durable change is under way of are refused for now, as is all of a
- *   vBucket that moves. The proxy's pool sends those again, as src/pool/cluster.c does: later ones
- *   of the same vBucket wait behind them, those under way already may be done first, and then the
- *   older one is given up.
+ *   vBucket that moves. The proxy's pool sends those again, as src/pool/couchbase/cluster.c does:
+ *   later ones of the same vBucket wait behind them, those under way already may be done first, and
+ *   then the older one is given up.
  * - When a node fails, a replica takes over: changes that were not durable may be lost. A durable
  *   change that was under way is done or not; no answer tells.
  */
