@@ -3,6 +3,7 @@
 
 #include <event2/buffer.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,50 @@ static void show_figure(void *arg, const struct figure *f)
     }
 }
 
+/* --- times --- */
+
+/* The bounds of Prometheus' buckets are every other power of two: from 64 us to 67 s. */
+#define BOUND_FIRST 6
+#define BOUND_STEP 2
+
+/* labels: of all its samples, with a comma behind the last. */
+static void show_histogram(struct evbuffer *out, const char *name, const char *labels,
+                           const struct histogram_sum *sum)
+{
+    int bare = (int)strlen(labels) - 1;
+    for (unsigned bit = BOUND_FIRST; bit <= HISTOGRAM_TOP_BIT; bit += BOUND_STEP) {
+        evbuffer_add_printf(out, "mclistd_%s_bucket{%sle=\"%.6f\"} %" PRIu64 "\n", name, labels,
+                            (double)(UINT64_C(1) << bit) / 1e6, histogram_sum_below(sum, bit));
+    }
+    evbuffer_add_printf(out,
+                        "mclistd_%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n"
+                        "mclistd_%s_sum{%.*s} %.6f\n"
+                        "mclistd_%s_count{%.*s} %" PRIu64 "\n",
+                        name, labels, sum->count, name, bare, labels, (double)sum->sum_us / 1e6,
+                        name, bare, labels, sum->count);
+}
+
+static void begin_histogram(const struct exposition *x, const char *name, const char *help)
+{
+    evbuffer_add_printf(x->out, "# HELP mclistd_%s %s\n# TYPE mclistd_%s histogram\n", name, help,
+                        name);
+}
+
+static void show_times(struct shared *shared, const struct exposition *x)
+{
+    static const char name[] = "request_seconds";
+    char labels[64];
+    struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
+    CHECK(sums != NULL);
+    figures_of_requests(shared, sums);
+    begin_histogram(x, name, "time from a request to its answer, by the counter of its class");
+    for (size_t c = 0; c < TIMING_CLASSES; c++) {
+        (void)snprintf(labels, sizeof labels, "class=\"%s\",", figure_class_name(c));
+        show_histogram(x->out, name, labels, &sums[c]);
+    }
+    free(sums);
+}
+
 /* --- servers --- */
 
 /* A server of a pool. */
@@ -105,14 +150,29 @@ static void add_label(struct evbuffer *out, const char *name, const char *value)
     evbuffer_add(out, "\"", 1);
 }
 
+static void add_labels(struct evbuffer *out, const struct row *row)
+{
+    add_label(out, "pool", row->pool);
+    evbuffer_add(out, ",", 1);
+    add_label(out, "server", row->stats.name);
+}
+
 static void add_row(struct evbuffer *out, const char *name, const char *suffix,
                     const struct row *row, uint64_t value)
 {
     evbuffer_add_printf(out, "mclistd_%s%s{", name, suffix);
-    add_label(out, "pool", row->pool);
-    evbuffer_add(out, ",", 1);
-    add_label(out, "server", row->stats.name);
+    add_labels(out, row);
     evbuffer_add_printf(out, "} %" PRIu64 "\n", value);
+}
+
+static void add_times(struct evbuffer *out, const char *name, const struct row *row)
+{
+    struct evbuffer *labels = evbuffer_new();
+    CHECK(labels != NULL);
+    add_labels(labels, row);
+    evbuffer_add(labels, ",", 2); /* and a NUL */
+    show_histogram(out, name, (const char *)evbuffer_pullup(labels, -1), &row->stats.times);
+    evbuffer_free(labels);
 }
 
 static const struct {
@@ -152,46 +212,11 @@ static void show_servers(struct shared *shared, const struct exposition *x)
             add_row(x->out, columns[c].name, columns[c].counts ? "_total" : "", &rows[i], value);
         }
     }
+    begin_histogram(x, "pool_server_seconds", "time from a request to the server's answer");
+    for (size_t i = 0; i < count; i++) {
+        add_times(x->out, "pool_server_seconds", &rows[i]);
+    }
     free(rows);
-}
-
-/* --- times --- */
-
-/* The bounds of Prometheus' buckets are every other power of two: from 64 us to 67 s. */
-#define BOUND_FIRST 6
-#define BOUND_STEP 2
-
-static void show_histogram(struct evbuffer *out, const char *name, const char *class,
-                           const struct histogram_sum *sum)
-{
-    for (unsigned bit = BOUND_FIRST; bit <= HISTOGRAM_TOP_BIT; bit += BOUND_STEP) {
-        evbuffer_add_printf(out, "mclistd_%s_bucket{class=\"%s\",le=\"%.6f\"} %" PRIu64 "\n", name,
-                            class, (double)(UINT64_C(1) << bit) / 1e6,
-                            histogram_sum_below(sum, bit));
-    }
-    evbuffer_add_printf(out,
-                        "mclistd_%s_bucket{class=\"%s\",le=\"+Inf\"} %" PRIu64 "\n"
-                        "mclistd_%s_sum{class=\"%s\"} %.6f\n"
-                        "mclistd_%s_count{class=\"%s\"} %" PRIu64 "\n",
-                        name, class, sum->count, name, class, (double)sum->sum_us / 1e6, name,
-                        class, sum->count);
-}
-
-static void show_times(struct shared *shared, const struct exposition *x)
-{
-    static const char name[] = "request_seconds";
-    struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
-    CHECK(sums != NULL);
-    figures_of_requests(shared, sums);
-    evbuffer_add_printf(
-        x->out,
-        "# HELP mclistd_%s time from a request to its answer, by the counter of its "
-        "class\n# TYPE mclistd_%s histogram\n",
-        name, name);
-    for (size_t c = 0; c < TIMING_CLASSES; c++) {
-        show_histogram(x->out, name, figure_class_name(c), &sums[c]);
-    }
-    free(sums);
 }
 
 void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)

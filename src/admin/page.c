@@ -110,6 +110,19 @@ static const char *short_number(double value, char out[32])
     return out;
 }
 
+/* 87 us, 1.2 ms, 3.0 s */
+static const char *short_time(uint64_t us, char out[32])
+{
+    if (us < 1000) {
+        (void)snprintf(out, 32, "%" PRIu64 " µs", us);
+    } else if (us < 1000000) {
+        (void)snprintf(out, 32, "%.1f ms", (double)us / 1000);
+    } else {
+        (void)snprintf(out, 32, "%.1f s", (double)us / 1000000);
+    }
+    return out;
+}
+
 /* --- what goes wrong --- */
 
 /* Counters that should not grow, and what to do when they do: operations.md has it at length. */
@@ -169,6 +182,7 @@ static void show_alarms(struct shared *shared, const struct history *h, struct e
 
 static void show_server(const char *pool, const struct server_stats *s, struct evbuffer *out)
 {
+    char half[32], most[32];
     const char *state = server_state(s);
     const char *class = strcmp(state, "up") == 0     ? "good"
                         : strcmp(state, "idle") == 0 ? "soft"
@@ -180,9 +194,12 @@ static void show_server(const char *pool, const struct server_stats *s, struct e
     evbuffer_add_printf(out, "</td><td class=\"%s\">%s</td><td>", class, state);
     put_text(out, s->version[0] != '\0' ? s->version : "?");
     evbuffer_add_printf(out,
-                        "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64
-                        "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td></tr>\n",
-                        s->requests, s->pending, s->errors, s->timeouts, s->evictions);
+                        "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%s</td><td>%s</td>"
+                        "<td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td></tr>\n",
+                        s->requests, s->pending,
+                        short_time(histogram_sum_quantile(&s->times, 0.5), half),
+                        short_time(histogram_sum_quantile(&s->times, 0.99), most), s->errors,
+                        s->timeouts, s->evictions);
 }
 
 static void show_servers(struct shared *shared, struct evbuffer *out)
@@ -192,7 +209,8 @@ static void show_servers(struct shared *shared, struct evbuffer *out)
     CHECK(stats != NULL);
     put(out, "<section class=\"card wide\" id=\"servers\"><h2>Servers</h2><table>\n"
              "<tr><th>pool</th><th>server</th><th>state</th><th>version</th><th>requests</th>"
-             "<th>waiting</th><th>errors</th><th>time-outs</th><th>evictions</th></tr>\n");
+             "<th>waiting</th><th>half "
+             "within</th><th>99%</th><th>errors</th><th>time-outs</th><th>evictions</th></tr>\n");
     for (size_t p = 0; p < config->pool_count; p++) {
         size_t count = figures_of_servers(shared, p, stats);
         for (size_t i = 0; i < count; i++) {
@@ -204,19 +222,6 @@ static void show_servers(struct shared *shared, struct evbuffer *out)
 }
 
 /* --- times, keys --- */
-
-/* 87 us, 1.2 ms, 3.0 s */
-static const char *short_time(uint64_t us, char out[32])
-{
-    if (us < 1000) {
-        (void)snprintf(out, 32, "%" PRIu64 " µs", us);
-    } else if (us < 1000000) {
-        (void)snprintf(out, 32, "%.1f ms", (double)us / 1000);
-    } else {
-        (void)snprintf(out, 32, "%.1f s", (double)us / 1000000);
-    }
-    return out;
-}
 
 static void show_latency(struct shared *shared, struct evbuffer *out)
 {

@@ -11,6 +11,13 @@ static uint64_t end_of(size_t bucket)
     return group == 0 ? bucket + 1 : eighths << (group - 1);
 }
 
+void histogram_add(struct histogram *h, uint64_t us)
+{
+    h->last_us = us;
+    h->last = &h->counts[histogram_bucket(us)];
+    (void)histogram_add_again(h, us);
+}
+
 static uint64_t middle_of(size_t bucket)
 {
     return bucket == 0 ? 0 : (end_of(bucket - 1) + end_of(bucket) - 1) / 2;
@@ -24,6 +31,15 @@ void histogram_sum_add(struct histogram_sum *sum, const struct histogram *from)
         sum->count += n;
         sum->sum_us += n * middle_of(i);
     }
+}
+
+void histogram_sum_join(struct histogram_sum *sum, const struct histogram_sum *from)
+{
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        sum->counts[i] += from->counts[i];
+    }
+    sum->count += from->count;
+    sum->sum_us += from->sum_us;
 }
 
 void histogram_sum_take(struct histogram_sum *sum, const struct histogram_sum *from)

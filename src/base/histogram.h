@@ -8,6 +8,7 @@
 #define BASE_HISTOGRAM_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,9 @@
 
 struct histogram {
     _Atomic uint64_t counts[HISTOGRAM_BUCKETS];
+    /* The writer's own: what was added last, and where, or NULL. */
+    uint64_t last_us;
+    _Atomic uint64_t *last;
 };
 
 /* A copy that one thread has for itself, of one or several added up. */
@@ -39,16 +43,25 @@ static inline size_t histogram_bucket(uint64_t us)
     return ((top - HISTOGRAM_SUB_BITS) << HISTOGRAM_SUB_BITS) + (us >> (top - HISTOGRAM_SUB_BITS));
 }
 
-/* A plain add for the single writer: no bus lock. */
-static inline void histogram_add(struct histogram *h, uint64_t us)
+/* Adds a time. */
+void histogram_add(struct histogram *histogram, uint64_t us);
+
+/* Adds a time that is the same as the last one. False where it is another. A worker reads its clock
+ * once in a turn, so that of a pipeline many take the same time to the microsecond. */
+static inline bool histogram_add_again(struct histogram *h, uint64_t us)
 {
-    _Atomic uint64_t *count = &h->counts[histogram_bucket(us)];
-    uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
-    atomic_store_explicit(count, n + 1, memory_order_relaxed);
+    if (us != h->last_us || h->last == NULL) {
+        return false;
+    }
+    /* A plain add for the single writer: no bus lock. */
+    uint64_t n = atomic_load_explicit(h->last, memory_order_relaxed);
+    atomic_store_explicit(h->last, n + 1, memory_order_relaxed);
+    return true;
 }
 
 /* Adds what is in from. */
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *from);
+void histogram_sum_join(struct histogram_sum *sum, const struct histogram_sum *from);
 /* Takes what is in from away: what has come since it was made. */
 void histogram_sum_take(struct histogram_sum *sum, const struct histogram_sum *from);
 /* The time that the part q of all is not longer than, in us: 0.5 is the median. The upper end of

@@ -265,6 +265,7 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
     sum->connects += one->connects;
     sum->connect_failures += one->connect_failures;
     sum->pending += one->pending;
+    histogram_sum_join(&sum->times, &one->times);
     /* The server's own count, which each worker has asked for. */
     if (one->evictions > sum->evictions) {
         sum->evictions = one->evictions;

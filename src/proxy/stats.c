@@ -70,7 +70,9 @@ static void show_server(const char *prefix, const struct server_stats *s, struct
     }
 }
 
-static void show_pool(const struct shared *shared, size_t pool_index, struct chain *out)
+static void show_pool(const struct shared *shared, size_t pool_index,
+                      void (*show)(const char *, const struct server_stats *, struct chain *),
+                      struct chain *out)
 {
     struct server_stats *sum = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *sum);
     CHECK(sum != NULL);
@@ -82,7 +84,7 @@ static void show_pool(const struct shared *shared, size_t pool_index, struct cha
         bool many = config->pool_count > 1;
         snprintf(prefix, sizeof prefix, "backend:%s%s%s", sum[s].name, many ? "@" : "",
                  many ? config->pools[pool_index].name : "");
-        show_server(prefix, &sum[s], out);
+        show(prefix, &sum[s], out);
     }
     free(sum);
 }
@@ -90,7 +92,7 @@ static void show_pool(const struct shared *shared, size_t pool_index, struct cha
 static void show_backends(struct worker *w, struct chain *out)
 {
     for (size_t i = 0; i < w->config->pool_count; i++) {
-        show_pool(w->shared, i, out);
+        show_pool(w->shared, i, show_server, out);
     }
 }
 
@@ -148,6 +150,11 @@ static void show_times(const char *name, const struct histogram_sum *sum, struct
     }
 }
 
+static void show_server_times(const char *prefix, const struct server_stats *s, struct chain *out)
+{
+    show_times(prefix, &s->times, out);
+}
+
 static void show_latency(struct shared *shared, struct chain *out)
 {
     struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
@@ -159,6 +166,9 @@ static void show_latency(struct shared *shared, struct chain *out)
         }
     }
     free(sums);
+    for (size_t i = 0; i < shared->config->pool_count; i++) {
+        show_pool(shared, i, show_server_times, out);
+    }
 }
 
 static void show_hot(const struct shared *shared, struct chain *out)

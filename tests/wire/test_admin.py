@@ -190,7 +190,7 @@ def test_names_are_text_and_not_markup(start_daemon, tmp_path):
                for _, labels in admin.samples())
 
 
-def test_times_are_told_by_class(admin):
+def test_times_are_told_by_class(admin, memcached):
     with admin.daemon.conn() as conn:
         for n in range(40):
             conn.get(f"k{n}")
@@ -198,9 +198,13 @@ def test_times_are_told_by_class(admin):
         times = conn.stats("stats latency")
         assert times["cmd_get:count"] == "40" and times["cmd_list_write:count"] == "1"
         assert 0 < int(times["cmd_get:p50_us"]) <= int(times["cmd_get:max_us"])
+        server = f"backend:{memcached.address}"
+        assert int(times[f"{server}:count"]) >= 41
         samples = admin.samples()
         bucket = "mclistd_request_seconds_bucket"
         assert samples[bucket, (("class", "cmd_get"), ("le", "+Inf"))] == 40
+        labels = (("pool", "main"), ("server", memcached.address))
+        assert samples["mclistd_pool_server_seconds_count", labels] >= 41
         buckets = [value for (name, labels), value in samples.items()
                    if name == bucket and ("class", "cmd_get") in labels]
         assert buckets == sorted(buckets) and len(buckets) > 8

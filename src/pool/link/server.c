@@ -259,6 +259,7 @@ void server_snapshot(struct server *server, struct server_stats *out)
         .pending = atomic_load_explicit(&server->pending, memory_order_relaxed),
         .evictions = atomic_load_explicit(&server->evictions, memory_order_relaxed),
     };
+    histogram_sum_add(&out->times, &server->times);
     snprintf(out->name, sizeof out->name, "%s", server->config->name);
     snprintf(out->state, sizeof out->state, "%s", state_name(server));
     out->is_ejected = atomic_load(&server->in_favour[UPSTREAM_EJECTED]) > 0;

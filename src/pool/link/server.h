@@ -43,6 +43,7 @@ struct server {
     /* For snapshots from other threads; written by the pool's worker only. */
     _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
     _Atomic uint64_t ejections;
+    struct histogram times;                            /* of requests that were answered */
     _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT];   /* how many connections are in each state */
     _Atomic uint32_t in_favour[UPSTREAM_FAVOUR_COUNT]; /* and how they are thought of */
     pthread_mutex_t text_lock;                         /* for the next two */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "config/config.h"
 
 /* A snapshot for `stats backends`: written by the pool's worker, readable from any thread as long
@@ -16,6 +17,7 @@ struct server_stats {
     char version[32];
     char address[CONFIG_NAME_MAX + 16]; /* of the last connection, "" = none yet */
     uint64_t requests, errors, timeouts, ejections, connects, connect_failures, pending, evictions;
+    struct histogram_sum times; /* from a request's submission to its answer */
 };
 
 #endif

@@ -121,6 +121,15 @@ static void make_room(struct upstream *u)
     u->in_parsed = 0;
 }
 
+/* How long the exchange took, from its submission to its answer. */
+static inline void note_time(struct upstream *u, const struct exchange *x)
+{
+    uint64_t us = u->server->context->now->mono_us - x->since_us;
+    if (!histogram_add_again(&u->server->times, us)) {
+        histogram_add(&u->server->times, us);
+    }
+}
+
 /* Hands the first exchange its answer, or a part of it. Like all parsers of input it returns false
  * when the connection is over. */
 static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer *answer, bool whole)
@@ -140,6 +149,9 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
         x->value(x, reply);
     } else {
         upstream_dequeue(u, x);
+        if (!x->is_internal) {
+            note_time(u, x);
+        }
         exchange_answer(server->context, x, reply);
     }
     if (answer->distrust) {

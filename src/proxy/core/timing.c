@@ -15,11 +15,9 @@ void timing_fini(struct timing *t)
 
 void timing_add(struct timing *t, unsigned counted, uint64_t us)
 {
-    struct histogram *h = &t->requests[counted - METRIC_cmd_get];
-    histogram_add(h, us);
-    t->last_us = us;
     t->last_counted = counted;
-    t->last_bucket = &h->counts[histogram_bucket(us)];
+    t->last = &t->requests[counted - METRIC_cmd_get];
+    histogram_add(t->last, us);
 }
 
 struct timing_baseline *timing_baseline_create(void)

@@ -21,10 +21,8 @@ struct timing {
     struct histogram requests[TIMING_CLASSES];
     struct hot keys;
     struct log_limit slow_limit;
-    /* The last time that was added, and its bucket. */
-    uint64_t last_us;
-    unsigned last_counted; /* METRIC_cmd_..., or none of them */
-    _Atomic uint64_t *last_bucket;
+    unsigned last_counted;  /* of the last request that was added: METRIC_cmd_... */
+    struct histogram *last; /* and its histogram; NULL: there was none */
 };
 
 /* Adds a request that took so long, by its counter. */
@@ -33,12 +31,7 @@ void timing_add(struct timing *timing, unsigned counted, uint64_t us);
 /* The same if it is as the one before. */
 static inline bool timing_add_again(struct timing *t, unsigned counted, uint64_t us)
 {
-    if (t->last_us != us || t->last_counted != counted) {
-        return false;
-    }
-    uint64_t n = atomic_load_explicit(t->last_bucket, memory_order_relaxed);
-    atomic_store_explicit(t->last_bucket, n + 1, memory_order_relaxed);
-    return true;
+    return counted == t->last_counted && t->last != NULL && histogram_add_again(t->last, us);
 }
 
 /* Of all workers. */
