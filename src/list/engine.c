@@ -332,7 +332,7 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->due_in = NULL;
     call->given_items = NULL;
     call->given_ops = NULL;
-    call->cap_waits = 0;
+    call->waits = 0;
     call->refused = false;
     call->charged_bytes = call->wanted_bytes = call->room_bytes = 0;
     bool is_change = list_verb_changes(call->verb);

@@ -323,7 +323,7 @@ static void take_turns(struct start *start)
         pass_set_phase(&start->pass, call, change ? PHASE_CHANGED : PHASE_LOOKING);
     }
     if (turns != NULL) {
-        op_start(e, &turns->op);
+        turns_start(e, turns);
     }
 }
 

@@ -7,8 +7,8 @@
 
 #include "dialect/paired/paired.h"
 #include "dialect/shared/work.h"
+#include "list/change/cas.h"
 #include "list/change/forget.h"
-#include "list/change/interleaved.h"
 #include "list/change/put.h"
 #include "list/change/round.h"
 #include "list/compact/compact.h"
@@ -126,7 +126,7 @@ static void find_purpose(struct message *m, struct op *op, uint64_t tag)
         }
     } else if (list->turns == op) {
         purpose->kind = PURPOSE_TURNS;
-        TAILQ_FOREACH(call, &((struct op_turns *)op)->calls, link)
+        TAILQ_FOREACH(call, &((struct op_cas *)op)->calls, link)
         {
             if (call->verb != LIST_HAS) {
                 purpose_add(purpose, call);

@@ -269,10 +269,6 @@ struct work *work_create(struct engine *e, struct list *list, enum lane lane, wo
     TAILQ_INIT(&w->calls);
     TAILQ_INIT(&w->written);
     fold_init(&w->items.fold);
-    if (lane == LANE_READ) {
-        list->reader = &w->op;
-    } else {
-        list->writer = &w->op;
-    }
+    op_enter(&w->op, lane == LANE_READ ? &list->reader : &list->writer);
     return w;
 }

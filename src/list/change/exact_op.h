@@ -7,6 +7,7 @@
 #define LIST_CHANGE_EXACT_OP_H
 
 #include "base/arena.h"
+#include "list/change/cas.h"
 #include "list/change/exact.h"
 #include "list/change/presence.h"
 #include "list/content/members.h"
@@ -18,16 +19,13 @@ struct share {
 };
 
 struct op_exact {
-    struct op op;
-    struct call_queue calls;
+    struct op_cas cas;
     struct share *shares; /* of all that were added, in the order of the items */
     size_t share_count;
     struct slice *items; /* of all calls, one after the other */
     size_t item_count;
     struct arena kept; /* items of those whose time was over */
-    bool sent;         /* a write is on its way, or may have been done */
-    struct head *head;
-    bool fills; /* an lcreate, and the head says that the list is missing */
+    bool fills;        /* an lcreate, and the head says that the list is missing */
     /* It says so, and a client has the lease. Changes are refused, since nothing is known of the
      * list; but what that client has read to fill it may be older than they are, and must not come
      * to stand for them. So its lease ends before they are refused. */
@@ -35,14 +33,8 @@ struct op_exact {
     struct members members;
     struct presence presence; /* its scan is that of members as well */
     bool head_tells;          /* that the list holds items */
-    struct block *entries;    /* what the calls change */
-    unsigned tries;
-    int64_t exptime; /* of an ltouch, to be sent */
-    bool missed_any;
-    struct name missed; /* the run of which a sublist was missing last time */
-    bool is_primary;    /* of a transaction that is not done: it gets no time to live yet */
-    bool unsure;        /* reading failed: look at the head again */
-    char error[LIST_ERROR_MAX];
+    int64_t exptime;          /* of an ltouch, to be sent */
+    bool is_primary;          /* of a transaction that is not done: it gets no time to live yet */
 };
 
 /* Does the call add items? */
@@ -60,6 +52,6 @@ void exact_decide_capped(struct op_exact *x);
  * True when no call is left. */
 bool exact_awaits_cap(struct engine *e, struct op_exact *x);
 /* The call is over. The scan may go on with its items: they are kept. */
-void exact_forget(struct op_exact *x, const struct list_call *call);
+void exact_let_go(struct op_cas *cas, struct list_call *call);
 
 #endif

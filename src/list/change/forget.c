@@ -556,13 +556,12 @@ static void forget_fini(struct engine *e, struct op *op)
 
 void forget_start(struct engine *e, struct list *list, struct list_call *call)
 {
-    CHECK(list->forget == NULL);
     struct op_forget *f = op_create(e, list, sizeof *f, forget_step, forget_fini);
     f->op.late = forget_late;
     f->call = call;
     call->op = &f->op;
     f->entries = block_new(BLOCK_BYTES);
-    list->forget = &f->op;
+    op_enter(&f->op, &list->forget);
     stream_init(e, &f->stream, &f->op, list_key(list), list->policy, &sink, f, f->error);
     f->stream.with_over = true; /* other proxies' clocks may say otherwise */
     op_start(e, &f->op);

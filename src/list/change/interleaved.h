@@ -16,20 +16,9 @@
 #ifndef LIST_CHANGE_INTERLEAVED_H
 #define LIST_CHANGE_INTERLEAVED_H
 
-#include "list/content/view.h"
 #include "list/core/op.h"
 
-struct op_turns {
-    struct op op;
-    struct call_queue calls; /* in their order */
-    struct head *head;
-    struct view own;       /* of a list that has no runs, and no view */
-    struct block *entries; /* what the calls change */
-    unsigned tries;
-    bool sent; /* the changes are on their way */
-    bool over; /* the calls are answered */
-    char error[LIST_ERROR_MAX];
-};
+struct op_turns;
 
 /* May the list's calls go this way now? */
 bool turns_possible(const struct engine *e, const struct list *list);
@@ -40,8 +29,9 @@ static inline bool turns_take(enum list_verb verb)
 }
 
 /* Makes the operation and takes the list's place for it; fill it with turns_add, in the order of
- * the calls, then op_start. */
+ * the calls, then turns_start. */
 struct op_turns *turns_create(struct engine *e, struct list *list);
 void turns_add(struct op_turns *turns, struct list_call *call);
+void turns_start(struct engine *e, struct op_turns *turns);
 
 #endif

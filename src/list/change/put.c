@@ -584,14 +584,13 @@ static void put_fini(struct engine *e, struct op *op)
 
 void put_start(struct engine *e, struct list *list, struct list_call *call)
 {
-    CHECK(list->put == NULL);
     struct op_put *p = op_create(e, list, sizeof *p, put_step, put_fini);
     p->op.late = put_late;
     p->call = call;
     call->op = &p->op;
     fold_init(&p->items);
     fold_set_cap(&p->items, list_policy_cap(list->policy));
-    list->put = &p->op;
+    op_enter(&p->op, &list->put);
     if (call->verb == LIST_COPY) {
         copy_init(e, &p->copy, &p->op, call, &p->writer, &p->items, p->error);
     }

@@ -335,7 +335,7 @@ struct op_round *round_create(struct engine *e, struct list *list)
     round->op.late = round_late;
     TAILQ_INIT(&round->writes);
     TAILQ_INIT(&round->reads);
-    list->round = &round->op;
+    op_enter(&round->op, &list->round);
     list->round_writes = false;
     return round;
 }

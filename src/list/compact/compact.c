@@ -165,8 +165,7 @@ static bool enter_merge(struct op_compact *c)
     if (list->merge != NULL) {
         return false;
     }
-    list->compaction = NULL;
-    list->merge = &c->op;
+    op_enter(&c->op, &list->merge);
     return true;
 }
 
@@ -179,7 +178,7 @@ static void leave_place(struct engine *e, struct op_compact *c)
 {
     struct list *list = c->op.list;
     if (list->compaction == &c->op) {
-        list->compaction = NULL;
+        op_leave(&c->op);
         lists_mark_ready(&e->lists, list);
     }
 }
@@ -191,7 +190,7 @@ static bool take_place(struct op_compact *c)
     if (list->merge != NULL || list->compaction != NULL) {
         return false;
     }
-    list->compaction = &c->op;
+    op_enter(&c->op, &list->compaction);
     return true;
 }
 
@@ -200,13 +199,11 @@ static bool take_place(struct op_compact *c)
 static bool leave_merge(struct op_compact *c)
 {
     struct list *list = c->op.list;
-    if (list->merge == &c->op) {
-        list->merge = NULL;
-    }
+    op_leave(&c->op);
     if (list->compaction != NULL) {
         return false;
     }
-    list->compaction = &c->op;
+    op_enter(&c->op, &list->compaction);
     return true;
 }
 
@@ -565,14 +562,13 @@ static void compact_fini(struct engine *e, struct op *op)
 
 static struct op_compact *create(struct engine *e, struct list *list, enum compact_goal goal)
 {
-    CHECK(list->compaction == NULL);
     struct op_compact *c = op_create(e, list, sizeof *c, compact_step, compact_fini);
     c->goal = goal;
     c->over_s = e->now.wall_s - CLOCK_SKEW_S;
     c->until_us = e->now.mono_us + (uint64_t)e->config->long_timeout_ms * 1000;
     log_fold_init(&c->log);
     fold_init(&c->capped);
-    list->compaction = &c->op;
+    op_enter(&c->op, &list->compaction);
     count_bytes(e, c, expected_bytes(list));
     return c;
 }

@@ -18,7 +18,7 @@ void calls_await_cap(struct engine *e, struct list *list, struct call_queue *cal
     bool often = false;
     TAILQ_FOREACH(call, calls, link)
     {
-        often = often || call->cap_waits++ == WAITS_MAX;
+        often = often || call->waits++ == WAITS_MAX;
     }
     if (known && list->cap_verdict == CAP_VERDICT_TIMED) {
         calls_fail(e, list, calls,

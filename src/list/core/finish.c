@@ -228,7 +228,7 @@ static enum progress finish_step(struct engine *e, struct op *op, const struct o
     if (f->failed || f->passed_over > 0) {
         op->list->finish_after_us = e->now.mono_us + PAUSE_US + rng_below(e->rng, PAUSE_US);
     }
-    op->list->finisher = NULL;
+    op_leave(op);
     lists_mark_ready(&e->lists, op->list);
     list_consider_compaction(e, op->list, list_log_bytes(op->list));
     CO_END(co);
@@ -250,6 +250,6 @@ void finish_start(struct engine *e, struct list *list)
     }
     struct op_finish *f = op_create(e, list, sizeof *f, finish_step, finish_fini);
     f->grace_s = list->finish_grace_s;
-    list->finisher = &f->op;
+    op_enter(&f->op, &list->finisher);
     op_start(e, &f->op);
 }

@@ -41,9 +41,8 @@ static void let_changes_pass(struct engine *e, struct op *op)
 {
     struct list *list = op->list;
     op->is_held = true;
-    if (list->round == op && !list->round_writes) {
-        list->round = NULL;
-        list->held_round = op;
+    if (list->round == op && !list->round_writes && list->held_round == NULL) {
+        op_enter(op, &list->held_round);
     }
     lists_mark_ready(&e->lists, list);
 }
@@ -75,7 +74,7 @@ static enum progress settler_step(struct engine *e, struct op *op, const struct 
     struct held *held;
     CO_BEGIN(co);
     CO_CALL(co, settle_step(e, &o->settle, event));
-    op->list->settler = NULL;
+    op_leave(op);
     metric_add(e->metrics, METRIC_list_busy, o->settle.gave_up);
     while ((held = TAILQ_FIRST(&o->held)) != NULL) {
         TAILQ_REMOVE(&o->held, held, link);
@@ -120,8 +119,9 @@ static void hold_for_settling(struct engine *e, const struct op_request *request
     struct list *list = request->list;
     bool first = list->settler == NULL;
     if (first) {
-        list->settler = op_create(e, list, sizeof(struct op_settle), settler_step, settler_fini);
-        struct op_settle *o = (struct op_settle *)list->settler;
+        struct op_settle *o =
+            op_create(e, list, sizeof(struct op_settle), settler_step, settler_fini);
+        op_enter(&o->op, &list->settler);
         TAILQ_INIT(&o->held);
         settle_init(&o->settle, &o->op, list);
         settle_add_open(e, &o->settle, head);

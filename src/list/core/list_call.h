@@ -152,7 +152,7 @@ struct list_call {
     uint64_t charged_bytes;               /* the engine's */
     LIST_ENTRY(list_call) charged_link;   /* the engine's: while that is not 0 */
     uint64_t wanted_bytes; /* the engine's: what there was no room for when it was deferred */
-    unsigned cap_waits;    /* the engine's: how often it waited for the list's cap */
+    unsigned waits;        /* the engine's: how often it waited for a compaction */
     bool refused;          /* the engine's: the list's cap refuses it */
     uint64_t room_bytes;   /* the engine's: what there was no room for in the log; 0: never so */
 };

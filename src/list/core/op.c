@@ -31,6 +31,23 @@ void *op_create(struct engine *e, struct list *list, size_t size, op_step *step,
     return op;
 }
 
+void op_leave(struct op *op)
+{
+    if (op->place != NULL) {
+        CHECK(*op->place == op);
+        *op->place = NULL;
+        op->place = NULL;
+    }
+}
+
+void op_enter(struct op *op, struct op **place)
+{
+    op_leave(op);
+    CHECK(*place == NULL);
+    *place = op;
+    op->place = place;
+}
+
 static void op_free(struct engine *e, struct op *op)
 {
     TAILQ_REMOVE(&e->all_ops, op, all);
@@ -100,32 +117,8 @@ static void op_finish(struct engine *e, struct op *op)
 {
     struct list *list = op->list;
     op->fini(e, op);
-    if (list->round == op) {
-        list->round = NULL;
-        list->round_writes = false;
-    } else if (list->held_round == op) {
-        list->held_round = NULL;
-    } else if (list->exact == op) {
-        list->exact = NULL;
-    } else if (list->turns == op) {
-        list->turns = NULL;
-    } else if (list->compaction == op) {
-        list->compaction = NULL;
-    } else if (list->merge == op) {
-        list->merge = NULL;
-    } else if (list->renewal == op) {
-        list->renewal = NULL;
-    } else if (list->put == op) {
-        list->put = NULL;
-    } else if (list->forget == op) {
-        list->forget = NULL;
-    } else if (list->settler == op) {
-        list->settler = NULL;
-    } else if (list->writer == op) {
-        list->writer = NULL;
-    } else if (list->reader == op) {
-        list->reader = NULL;
-    }
+    list->round_writes = list->round_writes && list->round != op;
+    op_leave(op);
     CHECK(list->publisher != op);
     list->ops--;
     op->finished = true;

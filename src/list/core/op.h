@@ -60,6 +60,7 @@ struct op {
     op_late *late;     /* NULL: it carries no calls */
     size_t size_bytes; /* of the whole struct, as op_create allocated it */
     struct list *list;
+    struct op **place;    /* of the list's, that it has: see lists.h. NULL: none */
     struct list *reads;   /* whose sublists it reads: list, or one that is copied */
     unsigned outstanding; /* requests and fetches whose answers are to come */
     unsigned due;         /* of these, the operation's own requests */
@@ -83,6 +84,10 @@ struct op {
 /* Allocates a zeroed operation struct of size bytes that begins with a struct op, and registers it
  * with the list. */
 void *op_create(struct engine *e, struct list *list, size_t size, op_step *step, op_fini *fini);
+/* Takes a place of its list, which was free, and leaves the one that it had; leaves that. An
+ * operation that ends leaves its place. */
+void op_enter(struct op *op, struct op **place);
+void op_leave(struct op *op);
 /* Ends it where it stands, as a crash would; its calls must be others' by then. */
 void op_abort(struct engine *e, struct op *op);
 /* Steps it for the first time. The operation may be gone afterwards. */

@@ -221,7 +221,7 @@ static enum progress index_step(struct engine *e, struct op *op, const struct op
         outline_clear(outline_of(o));
         op->list->index_after_us = e->now.mono_us + RETRY_US;
     }
-    op->list->indexing = NULL;
+    op_leave(op);
     read_slowly(e, o);
     lists_count_outline(&e->lists, op->list);
     CO_END(co);
@@ -342,7 +342,7 @@ void index_start_reads(struct engine *e, struct list *list, struct call_queue *c
             o->lists = &e->lists;
             TAILQ_INIT(&o->calls);
             (void)lists_get_outline(&e->lists, list);
-            list->indexing = &o->op;
+            op_enter(&o->op, &list->indexing);
         }
         TAILQ_REMOVE(calls, call, link);
         call->head = head_ref(head);

@@ -187,7 +187,7 @@ static enum progress view_step(struct engine *e, struct op *op, const struct op_
         }
         answer_front(e, o);
     }
-    op->list->viewing = NULL;
+    op_leave(op);
     read_slowly(e, o);
     lists_count_view(&e->lists, op->list);
     CO_END(co);
@@ -225,7 +225,7 @@ static void build(struct engine *e, struct list *list, struct call_queue *calls,
         o->op.late = view_late;
         o->lists = &e->lists;
         TAILQ_INIT(&o->calls);
-        list->viewing = &o->op;
+        op_enter(&o->op, &list->viewing);
     }
     while (!TAILQ_EMPTY(calls)) {
         struct list_call *call = TAILQ_FIRST(calls);
