@@ -15,9 +15,8 @@
 
 #include "dialect/dialects.h"
 #include "list/core/engine_state.h"
-#include "list/core/inner.h"
 #include "list/core/run_index.h"
-#include "list/read/from_view.h"
+#include "list/read/question.h"
 #include "support_engine.h"
 #include "support_list.h"
 
@@ -36,7 +35,8 @@ struct index_test {
 /* It asks for as much as the test does, and stays until that is answered. */
 struct op_asker {
     struct op op;
-    struct inner *reads[2];
+    struct question questions[2];
+    bool all_asked;
 };
 
 static enum progress asker_step(struct engine *e, struct op *op, const struct op_event *event)
@@ -46,17 +46,19 @@ static enum progress asker_step(struct engine *e, struct op *op, const struct op
     (void)e;
     (void)event;
     CO_BEGIN(co);
-    while (o->reads[1] == NULL || !o->reads[0]->done || !o->reads[1]->done) {
+    while (!o->all_asked) {
         CO_AWAIT(co, "reading by an index");
     }
+    CO_CALL(co, question_step(&o->questions[0], op, "reading by an index"));
+    CO_CALL(co, question_step(&o->questions[1], op, "reading by an index"));
     CO_END(co);
 }
 
 static void asker_fini(struct engine *e, struct op *op)
 {
     struct op_asker *o = (struct op_asker *)op;
-    inner_drop(e, &o->reads[0]);
-    inner_drop(e, &o->reads[1]);
+    question_forget(e, &o->questions[0]);
+    question_forget(e, &o->questions[1]);
 }
 
 static int setup(void **state)
@@ -85,22 +87,16 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Asks by the head; an lhas is about the item, a range has all. */
-static struct inner *ask(struct index_test *t, struct op_asker *o, enum list_verb verb,
-                         const struct slice *item)
+/* Asks by the head: for the item, or for all seven. */
+static void ask(struct index_test *t, struct op_asker *o, size_t i, bool range,
+                const struct slice *item)
 {
-    struct call_queue calls;
-    struct inner *read = inner_new(t->rig.engine, &o->op, t->list, verb);
-    TAILQ_INIT(&calls);
-    read->pinned = true;
-    read->call.items = item;
-    read->call.item_count = verb == LIST_HAS;
-    read->call.from = 0;
-    read->call.to = -1;
-    TAILQ_INSERT_TAIL(&calls, &read->call, link);
-    TAILQ_INSERT_TAIL(&t->list->active, &read->call, active);
-    view_start_reads(t->rig.engine, t->list, &calls, t->head);
-    return read;
+    struct engine *e = t->rig.engine;
+    if (range) {
+        question_range(e, &o->questions[i], &o->op, t->list, t->head, true, 7, NULL);
+    } else {
+        question_items(e, &o->questions[i], &o->op, t->list, t->head, item, 1);
+    }
 }
 
 static struct be_request *next_request(struct index_test *t)
@@ -123,38 +119,42 @@ static void give_sublist(struct index_test *t, struct be_request *r)
     rig_answer(&t->rig, r, BE_HIT, first ? FIRST_SUBLIST : SECOND_SUBLIST, -1);
 }
 
-static void assert_answered(const struct inner *read)
+static void assert_answered(const struct question *q, bool range)
 {
-    assert_true(read->done);
-    assert_int_equal(read->call.status, LIST_OK);
-    assert_int_equal(read->call.number, read->call.verb == LIST_HAS ? 1 : 7);
+    assert_true(q->read->done);
+    if (range) {
+        assert_int_equal(q->read->call.status, LIST_OK);
+        assert_int_equal(q->read->call.number, 7);
+    } else {
+        assert_true(members_has(&q->members, 0));
+    }
 }
 
 /* The first one needs a sublist besides the index: the second one comes while that is fetched. */
 static void test_calls_of_one_head_that_come_meanwhile(void **state)
 {
     enum { SUBLISTS_OF_THE_INDEX = 2 };
-    static const enum list_verb verbs[] = {LIST_HAS, LIST_REVRANGE};
     static const struct slice items[] = {{"a", 1}, {"e", 1}};
     for (size_t i = 0; i < 4; i++) {
         (void)setup(state);
         struct index_test *t = *state;
         struct op_asker *o = op_create(t->rig.engine, t->list, sizeof *o, asker_step, asker_fini);
         op_start(t->rig.engine, &o->op);
-        o->reads[0] = ask(t, o, verbs[i / 2], &items[0]);
-        struct inner *second = NULL;
+        ask(t, o, 0, i / 2 == 1, &items[0]);
+        bool asked_both = false;
         struct be_request *r;
         for (unsigned n = 0; (r = next_request(t)) != NULL; n++) {
             if (n == SUBLISTS_OF_THE_INDEX) {
-                assert_false(o->reads[0]->done);
-                second = ask(t, o, verbs[i % 2], &items[1]);
+                assert_false(o->questions[0].read->done);
+                ask(t, o, 1, i % 2 == 1, &items[1]);
+                asked_both = true;
             }
             give_sublist(t, r);
         }
-        assert_non_null(second);
-        assert_answered(o->reads[0]);
-        assert_answered(second);
-        o->reads[1] = second; /* that is all that its operation has waited for */
+        assert_true(asked_both);
+        assert_answered(&o->questions[0], i / 2 == 1);
+        assert_answered(&o->questions[1], i % 2 == 1);
+        o->all_asked = true; /* that is all that it has waited for */
         op_wake(t->rig.engine, &o->op);
         assert_null(next_request(t));
         (void)teardown(state);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list/change/cas.h"
 
-#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 
 void cas_fail(struct engine *e, struct op_cas *x, const char *text)
@@ -72,27 +71,6 @@ void cas_emit_entries(struct engine *e, struct op_cas *x)
     block_unref(&b);
 }
 
-void cas_miss(struct engine *e, struct op_cas *x, const struct name_range *missing)
-{
-    struct list *list = x->op.list;
-    bool again = x->missed_any && name_equal(&x->missed, &missing->name);
-    x->decision = CAS_AT_ONCE;
-    x->missed_any = true;
-    x->missed = missing->name;
-    if (!again) {
-        return;
-    }
-    /* The head was read again after that and still names the run: names never return, so it is
-     * really gone. */
-    list_report_damage(e, list, missing, x->error);
-    bool is_cleared =
-        list->policy->on_damaged == ON_DAMAGED_MISS && x->tries + 1 < x->kind->tries_max;
-    x->decision = is_cleared ? CAS_AGAIN : CAS_ENDS;
-    if (!is_cleared) {
-        cas_fail(e, x, x->error);
-    }
-}
-
 /* True when the write's reply settles the calls; else another writer was faster. */
 static bool settled(struct engine *e, struct op_cas *x, const struct op_event *event)
 {
@@ -143,8 +121,10 @@ enum progress cas_step(struct engine *e, struct op_cas *x, const struct op_event
             CO_SLEEP(&x->op, co, x->kind->pausing,
                      op_backoff_end_us(e, x->kind->pause_us, x->tries));
         }
-        head_unref(&x->head);
-        forget_decisions(x);
+        if (x->tries > 0) {
+            head_unref(&x->head);
+            forget_decisions(x);
+        }
         emit_get(e, &x->op, TAG_CAS_GET);
         CO_AWAIT(co, x->kind->reading);
         if (read_failed(e, x, event)) {

@@ -60,8 +60,6 @@ struct op_cas {
     bool sent;           /* a write is on its way, or may have been done */
     unsigned tries;
     const char *busy; /* the error when it never gets through */
-    bool missed_any;
-    struct name missed; /* the run of which a sublist was missing last time */
     char error[LIST_ERROR_MAX];
 };
 
@@ -86,8 +84,5 @@ void cas_give_back(struct engine *e, struct op_cas *x);
 bool cas_has_room(struct engine *e, struct op_cas *x);
 /* Sends the head that was read, with the entries behind it. */
 void cas_emit_entries(struct engine *e, struct op_cas *x);
-/* A sublist that the head names was missing: decides to look again, or the calls fail since the
- * list is damaged. */
-void cas_miss(struct engine *e, struct op_cas *x, const struct name_range *missing);
 
 #endif

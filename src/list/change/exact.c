@@ -1,22 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/change/exact_op.h"
+#include "list/change/exact.h"
 
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "list/change/capped.h"
+#include "list/change/cas.h"
 #include "list/change/lease.h"
-#include "list/change/presence.h"
 #include "list/change/renew.h"
-#include "list/content/members.h"
 #include "list/core/backoff.h"
 #include "list/core/engine_state.h"
+#include "list/format/absent.h"
 #include "list/format/layout.h"
+#include "list/read/question.h"
 
 /* How often an ltouch waits for a compaction that gives the list's sublists more time. */
 #define WAITS_MAX 8
 
 enum { TAG_CLOCK = TAG_CAS_OWN };
+
+/* A call's share of the items. */
+struct share {
+    struct list_call *call; /* NULL: its time was over */
+    size_t items;           /* of the question */
+};
+
+struct op_exact {
+    struct op_cas cas;
+    struct share *shares; /* of all that were added, in their order */
+    size_t share_count;
+    struct slice *items; /* the question's, where several calls were added */
+    struct arena kept;   /* those of calls whose time was over meanwhile */
+    bool fills;          /* an lcreate, and the head says that the list is missing */
+    /* It says so, and a client has the lease. Changes are refused, since nothing is known of the
+     * list; but what that client has read to fill it may be older than they are, and must not come
+     * to stand for them. So its lease ends before they are refused. */
+    bool ends_lease;
+    struct question question; /* which of the items it holds; of an lcreate or ltouch, whether any
+                               */
+    bool head_tells;          /* that the list holds items */
+    int64_t exptime;          /* of an ltouch, to be sent */
+    bool is_primary;          /* of a transaction that is not done: it gets no time to live yet */
+};
+
+/* Does the call add items? */
+static bool adds(const struct list_call *call)
+{
+    return call->verb == LIST_ADDX || call->verb == LIST_ADD;
+}
 
 static struct list_call *only_create(const struct op_exact *x)
 {
@@ -45,21 +76,100 @@ static void refuse_all(struct engine *e, struct op_exact *x)
     while (!TAILQ_EMPTY(&x->cas.calls)) {
         struct list_call *call = TAILQ_FIRST(&x->cas.calls);
         TAILQ_REMOVE(&x->cas.calls, call, link);
-        call_finish(e, x->cas.op.list, call, exact_adds(call) ? LIST_NOT_STORED : LIST_MISSING);
+        call_finish(e, x->cas.op.list, call, adds(call) ? LIST_NOT_STORED : LIST_MISSING);
     }
 }
+
+/* ---- lists with a cap ---- */
+
+/* The cap of the list; of a missing one, what it begins with. */
+static struct cap cap_of(const struct op_exact *x)
+{
+    return x->cas.head != NULL ? x->cas.head->marks.cap : list_policy_cap(x->cas.op.list->policy);
+}
+
+/* Decides call by call what is done to such a list, which is all in its log. */
+static void decide_capped(struct op_exact *x)
+{
+    struct fold content;
+    fold_init(&content);
+    fold_set_cap(&content, cap_of(x));
+    bool whole = x->cas.head == NULL || fold_apply_entries(&content, x->cas.head->log);
+    CHECK(whole); /* head_read checked it */
+    for (size_t n = 0; n < x->share_count; n++) {
+        struct list_call *call = x->shares[n].call;
+        if (call != NULL) {
+            call->refused = !capped_decide(&content, call, &x->cas.entries);
+        }
+    }
+    fold_fini(&content);
+}
+
+/* The call is over. A question that was asked for others, too, goes on with its items: they are
+ * kept. */
+static void let_go(struct op_cas *cas, struct list_call *call)
+{
+    struct op_exact *x = (struct op_exact *)cas;
+    size_t n = 0, at = 0;
+    while (x->shares[n].call != call) {
+        at += x->shares[n++].items;
+    }
+    bool goes_on = x->question.read != NULL && x->share_count > 1;
+    for (size_t i = at; goes_on && i < at + x->shares[n].items; i++) {
+        x->items[i] = arena_copy(&x->kept, x->items[i]);
+    }
+    x->shares[n].call = NULL;
+}
+
+/* Does the list lack the cap that the file says, and a call adds to it? Then they wait for it.
+ * Where the cap refuses and the list is too long for it, additions are refused, the others go on.
+ * True when no call is left. */
+static bool awaits_cap(struct engine *e, struct op_exact *x)
+{
+    struct list *list = x->cas.op.list;
+    struct list_call *call, *next;
+    bool any = false;
+    TAILQ_FOREACH(call, &x->cas.calls, link)
+    {
+        any = any || adds(call) || call->verb == LIST_CREATE;
+    }
+    if (!any || x->cas.head == NULL || head_is_absent(x->cas.head) ||
+        !list_cap_is_due(list, e->now.mono_us)) {
+        return false;
+    }
+    bool known = list->cap_verdict == CAP_VERDICT_TOO_LONG &&
+                 list->cap_verdict_cas == x->cas.head->cas &&
+                 list->cap_verdict_epoch == x->cas.head->epoch;
+    if (!known) {
+        calls_await_cap(e, list, &x->cas.calls, x->cas.head);
+        return true;
+    }
+    for (call = TAILQ_FIRST(&x->cas.calls); call != NULL; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (call->verb != LIST_DELX && call->verb != LIST_TOUCH) {
+            TAILQ_REMOVE(&x->cas.calls, call, link);
+            let_go(&x->cas, call);
+            call_finish(e, list, call, LIST_NOT_STORED);
+        }
+    }
+    return TAILQ_EMPTY(&x->cas.calls);
+}
+
+/* ---- what is in the list ---- */
 
 /* at: of its first item. */
 static void decide_call(struct op_exact *x, struct list_call *call, size_t at, struct fold *changes)
 {
+    const struct members *there = &x->question.members;
+    bool is_there = x->cas.head != NULL;
     for (size_t i = 0; i < call->item_count; i++) {
         bool deletes = call->verb == LIST_DELX || list_call_deletes(call, i);
         enum entry_op op = deletes ? ENTRY_DEL : list_call_adds(call);
         char outcome = fold_outcome(changes, call->items[i]);
-        bool in = outcome != 0 ? outcome != ENTRY_DEL : members_has(&x->members, at + i);
+        bool in = outcome != 0 ? outcome != ENTRY_DEL : is_there && members_has(there, at + i);
         call->number += in == deletes;
         /* One with a time gets none; one that is over here may be in for another proxy. */
-        bool timed = outcome == 0 && members_is_timed(&x->members, at + i);
+        bool timed = outcome == 0 && is_there && members_is_timed(there, at + i);
         if (in == deletes || op == ENTRY_READD || timed) {
             fold_apply(changes, op, call->items[i]);
             entry_append(&x->cas.entries, op, call->items[i]);
@@ -70,8 +180,8 @@ static void decide_call(struct op_exact *x, struct list_call *call, size_t at, s
 /* Decides call by call, each on top of those before it. */
 static void decide_changes(struct op_exact *x)
 {
-    if (exact_cap(x).max != 0) {
-        exact_decide_capped(x);
+    if (cap_of(x).max != 0) {
+        decide_capped(x);
         return;
     }
     struct fold changes;
@@ -86,42 +196,52 @@ static void decide_changes(struct op_exact *x)
     fold_fini(&changes);
 }
 
-/* Finds out which of the items are in the list. Ends with scan.state. */
-static enum progress members_step(struct engine *e, struct op_exact *x,
-                                  const struct op_event *event)
+/* The items of all calls, one after the other. */
+static const struct slice *items_of(struct op_exact *x, size_t *count)
 {
-    struct co *co = &x->cas.op.co;
-    CO_BEGIN(co);
-    members_fini(&x->members);
-    members_init(&x->members, x->items, x->item_count,
-                 x->cas.head != NULL ? x->cas.head->read_s : ENTRY_NEVER_OVER);
-    x->presence.scan.state = SCAN_END;
-    if (x->cas.head != NULL && exact_cap(x).max == 0) {
-        members_feed_log(&x->members, x->cas.head->log, x->cas.head->marks.cap);
-        if (x->members.unknown > 0) {
-            scan_start(&x->cas.op, &x->presence.scan, x->cas.head->runs, x->cas.head->run_count,
-                       true, true, members_feed_sublist, &x->members);
-            SCAN_RUN(co, e, &x->cas.op, &x->presence.scan, "reading sublists");
-            scan_stop(&x->cas.op, &x->presence.scan);
+    const struct list_call *only = x->share_count == 1 ? x->shares[0].call : NULL;
+    *count = 0;
+    for (size_t n = 0; n < x->share_count; n++) {
+        struct share *share = &x->shares[n];
+        share->items = share->call != NULL ? share->call->item_count : 0;
+        *count += share->items;
+    }
+    if (only != NULL) {
+        return only->items;
+    }
+    x->items = realloc(x->items, (*count + 1) * sizeof *x->items);
+    CHECK(x->items != NULL);
+    size_t at = 0;
+    for (size_t n = 0; n < x->share_count; at += x->shares[n++].items) {
+        if (x->shares[n].items > 0) {
+            memcpy(x->items + at, x->shares[n].call->items, x->shares[n].items * sizeof *x->items);
         }
     }
-    CO_END(co);
+    return x->items;
 }
 
-/* Looks whether a list that exists holds an item. Ends with presence.scan.state and presence_found.
- * For an ltouch nothing is read where the head alone tells. */
-static enum progress count_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+/* What the head does not tell. */
+static void ask(struct engine *e, struct op_exact *x)
 {
-    struct co *co = &x->cas.op.co;
-    CO_BEGIN(co);
-    x->head_tells = only_touch(x) != NULL && head_has_items(x->cas.head);
-    if (x->head_tells) {
-        x->presence.scan.state = SCAN_END;
-        CO_RETURN(co);
+    struct op_cas *cas = &x->cas;
+    bool whole = only_create(x) != NULL || only_touch(x) != NULL;
+    question_forget(e, &x->question);
+    x->head_tells = false;
+    if (cas->head == NULL || x->fills) {
+        return;
     }
-    CO_CALL(co, presence_step(e, &x->cas.op, &x->presence, x->cas.op.list, x->cas.head, event));
-    CO_END(co);
+    if (only_touch(x) != NULL && head_has_items(cas->head)) {
+        x->head_tells = true;
+    } else if (whole) {
+        question_any(e, &x->question, &cas->op, cas->op.list, cas->head);
+    } else if (cap_of(x).max == 0) {
+        size_t count;
+        const struct slice *items = items_of(x, &count);
+        question_items(e, &x->question, &cas->op, cas->op.list, cas->head, items, count);
+    }
 }
+
+/* ---- writing ---- */
 
 /* What was appended to the absent head stands behind the items. */
 static void emit_fill(struct engine *e, struct op_exact *x)
@@ -147,7 +267,7 @@ static void emit_fill(struct engine *e, struct op_exact *x)
 
 static bool has_items(const struct op_exact *x)
 {
-    return x->head_tells || presence_found(&x->presence);
+    return x->head_tells || x->question.any;
 }
 
 static void emit_change(struct engine *e, struct op_exact *x)
@@ -159,7 +279,7 @@ static void emit_change(struct engine *e, struct op_exact *x)
     struct block *value =
         block_new(x->cas.entries->used + (x->cas.head != NULL ? x->cas.head->value.len : 32));
     if (x->cas.head == NULL) {
-        struct head_marks marks = {.cap = exact_cap(x)};
+        struct head_marks marks = {.cap = cap_of(x)};
         head_append_header(&value, &marks, NULL, 0, NULL, 0);
     } else {
         block_append(&value, x->cas.head->value.p, x->cas.head->value.len);
@@ -175,20 +295,6 @@ static void emit_change(struct engine *e, struct op_exact *x)
         emit_cas(e, &x->cas.op, x->cas.head, value, TAG_CAS_WRITE);
     }
     block_unref(&value);
-}
-
-/* The scan ended early. */
-static void scan_failed(struct engine *e, struct op_exact *x)
-{
-    x->cas.decision = CAS_ENDS;
-    if (x->presence.content.too_large) {
-        cas_fail(e, &x->cas,
-                 "list needs more than fold_memory_bytes to be read: compact it with lcompact");
-    } else if (x->presence.scan.state == SCAN_ERROR) {
-        cas_fail(e, &x->cas, x->presence.scan.error);
-    } else {
-        cas_miss(e, &x->cas, &x->presence.scan.missing);
-    }
 }
 
 /* lcreate on a list that exists. True when that settles it. */
@@ -256,7 +362,7 @@ static bool head_settled(struct engine *e, struct op_exact *x)
         cas_finish(e, &x->cas, LIST_NOT_STORED);
         return true;
     }
-    return exact_awaits_cap(e, x);
+    return awaits_cap(e, x);
 }
 
 /* Decides what is to be written. True when that is nothing: then the calls are answered. */
@@ -356,19 +462,13 @@ static enum progress reach_step(struct engine *e, struct op_exact *x, const stru
     CO_END(co);
 }
 
-/* Reads what the head does not tell. Ends with presence.scan.state, and content.too_large. */
-static enum progress look_step(struct engine *e, struct op_exact *x, const struct op_event *event)
+static void note_unanswered(struct engine *e, struct op_exact *x)
 {
-    struct co *co = &x->cas.op.co;
-    CO_BEGIN(co);
-    if (only_create(x) == NULL && only_touch(x) == NULL) {
-        CO_CALL(co, members_step(e, x, event));
-    } else if (x->cas.head != NULL && !x->fills) {
-        CO_CALL(co, count_step(e, x, event));
+    if (x->question.state == QUESTION_OLD) {
+        x->cas.decision = CAS_AT_ONCE;
     } else {
-        x->presence.scan.state = SCAN_END;
+        cas_fail(e, &x->cas, question_error(&x->question));
     }
-    CO_END(co);
 }
 
 static enum progress decide(struct engine *e, struct op_cas *cas, const struct op_event *event)
@@ -386,9 +486,12 @@ static enum progress decide(struct engine *e, struct op_cas *cas, const struct o
         lease_emit_end(e, &cas->op, cas->head, TAG_CAS_WRITE);
         CO_RETURN(co);
     }
-    CO_CALL(co, look_step(e, x, event));
-    if (x->presence.scan.state != SCAN_END || x->presence.content.too_large) {
-        scan_failed(e, x);
+    ask(e, x);
+    if (x->question.read != NULL) {
+        CO_CALL(co, question_step(&x->question, &cas->op, "looking what the list holds"));
+    }
+    if (x->question.state != QUESTION_ANSWERED) {
+        note_unanswered(e, x);
         CO_RETURN(co);
     }
     if (decided(e, x) || !cas_has_room(e, cas)) {
@@ -422,9 +525,7 @@ static enum progress exact_step(struct engine *e, struct op *op, const struct op
 static void exact_fini(struct engine *e, struct op_cas *cas)
 {
     struct op_exact *x = (struct op_exact *)cas;
-    (void)e;
-    presence_fini(&cas->op, &x->presence);
-    members_fini(&x->members);
+    question_forget(e, &x->question);
     free(x->items);
     free(x->shares);
     arena_fini(&x->kept);
@@ -437,7 +538,7 @@ static const struct cas_kind exact = {
     .pause_us = CAS_PAUSE_US,
     .decide = decide,
     .stored = stored,
-    .let_go = exact_let_go,
+    .let_go = let_go,
     .fini = exact_fini,
 };
 
@@ -453,13 +554,7 @@ void exact_add(struct op_exact *x, struct list_call *call)
     cas_add(&x->cas, call);
     x->shares = realloc(x->shares, (x->share_count + 1) * sizeof *x->shares);
     CHECK(x->shares != NULL);
-    x->shares[x->share_count++] = (struct share){call, call->item_count};
-    x->items = realloc(x->items, (x->item_count + call->item_count + 1) * sizeof *x->items);
-    CHECK(x->items != NULL);
-    if (call->item_count > 0) {
-        memcpy(x->items + x->item_count, call->items, call->item_count * sizeof *x->items);
-    }
-    x->item_count += call->item_count;
+    x->shares[x->share_count++] = (struct share){.call = call};
 }
 
 void exact_start(struct engine *e, struct op_exact *x)

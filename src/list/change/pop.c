@@ -7,6 +7,7 @@
 #include "list/content/ends.h"
 #include "list/core/answer.h"
 #include "list/core/backoff.h"
+#include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/core/scan.h"
 #include "list/read/touch.h"
@@ -19,6 +20,8 @@ struct op_pop {
     bool back;
     struct walk walk;
     struct scan scan;
+    bool missed_any;
+    struct name missed; /* the run of which a sublist was missing last time */
 };
 
 static uint64_t wanted_by(const struct list_call *call)
@@ -93,6 +96,30 @@ static enum progress walk_step(struct engine *e, struct op_pop *p, const struct 
     CO_END(co);
 }
 
+/* A sublist that the head names was missing: decides to look again, or the calls fail since the
+ * list is damaged. */
+static void note_missing(struct engine *e, struct op_pop *p)
+{
+    struct op_cas *cas = &p->cas;
+    const struct name_range *missing = &p->scan.missing;
+    bool again = p->missed_any && name_equal(&p->missed, &missing->name);
+    cas->decision = CAS_AT_ONCE;
+    p->missed_any = true;
+    p->missed = missing->name;
+    if (!again) {
+        return;
+    }
+    /* The head was read again after that and still names the run: names never return, so it is
+     * really gone. */
+    list_report_damage(e, cas->op.list, missing, cas->error);
+    bool is_cleared =
+        cas->op.list->policy->on_damaged == ON_DAMAGED_MISS && cas->tries + 1 < CAS_TRIES_MAX;
+    cas->decision = is_cleared ? CAS_AGAIN : CAS_ENDS;
+    if (!is_cleared) {
+        cas_fail(e, cas, cas->error);
+    }
+}
+
 /* ---- taking them ---- */
 
 /* Gives the call its share of what was found, from *at on. */
@@ -152,7 +179,7 @@ static enum progress decide(struct engine *e, struct op_cas *cas, const struct o
     }
     CO_CALL(co, walk_step(e, p, event));
     if (p->scan.state == SCAN_MISSING) {
-        cas_miss(e, cas, &p->scan.missing);
+        note_missing(e, p);
         CO_RETURN(co);
     }
     if (p->scan.state == SCAN_ERROR) {

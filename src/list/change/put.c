@@ -154,13 +154,11 @@ static void check_condition(struct engine *e, struct op_put *p)
 /* The counting ended. True when the head is to be read again. */
 static bool count_failed(struct engine *e, struct op_put *p)
 {
-    const struct scan *scan = &p->presence.scan;
-    if (scan->state == SCAN_ERROR) {
-        put_fail(e, p, scan->error);
-        return false;
+    if (p->question.state == QUESTION_FAILED) {
+        put_fail(e, p, question_error(&p->question));
     }
-    /* Damaged, or too large to be read: what it holds cannot be known, but it is not nothing. */
-    return scan->state == SCAN_MISSING && ++p->looks < LOOKS_MAX;
+    /* Where it stays unreadable, what it holds cannot be known, but it is not nothing. */
+    return p->question.state != QUESTION_FAILED && ++p->looks < LOOKS_MAX;
 }
 
 /* Reads the head and decides whether the condition holds: the call is answered if not. */
@@ -182,9 +180,11 @@ static enum progress look_step(struct engine *e, struct op_put *p, const struct 
         if (p->call == NULL || p->missing || !must_count(p)) {
             break;
         }
-        CO_CALL(co, presence_step(e, &p->op, &p->presence, p->op.list, p->head, event));
-        counted = p->presence.scan.state == SCAN_END && !p->presence.content.too_large;
-        p->missing = counted && !presence_found(&p->presence);
+        question_forget(e, &p->question);
+        question_any(e, &p->question, &p->op, p->op.list, p->head);
+        CO_CALL(co, question_step(&p->question, &p->op, "looking whether the list holds an item"));
+        counted = p->question.state == QUESTION_ANSWERED;
+        p->missing = counted && !p->question.any;
     } while (p->call != NULL && !counted && count_failed(e, p));
     if (p->call != NULL) {
         p->again = !put_is_bound(p);
@@ -423,11 +423,10 @@ static bool must_look_into_source(const struct op_put *p)
 
 static void take_source(struct op_put *p)
 {
-    const struct presence *there = &p->presence;
-    if (there->scan.state == SCAN_MISSING && p->names + 1 < NAMES_MAX) {
+    const struct question *q = &p->question;
+    if (q->state == QUESTION_OLD && p->names + 1 < NAMES_MAX) {
         p->copy.stream.state = STREAM_AGAIN; /* its runs are others by now */
-    } else if (there->scan.state == SCAN_END && !there->content.too_large &&
-               !presence_found(there)) {
+    } else if (q->state == QUESTION_ANSWERED && !q->any) {
         p->copy.stream.state = STREAM_MISSING;
     }
 }
@@ -446,8 +445,9 @@ static enum progress copy_begin_step(struct engine *e, struct op_put *p,
         p->copy.to_run = p->is_long;
         forget_items(p);
         if (must_look_into_source(p)) {
-            CO_CALL(co, presence_step(e, &p->op, &p->presence, p->copy.stream.from,
-                                      p->copy.stream.head, event));
+            question_forget(e, &p->question);
+            question_any(e, &p->question, &p->op, p->copy.stream.from, p->copy.stream.head);
+            CO_CALL(co, question_step(&p->question, &p->op, "looking whether there is a source"));
             take_source(p);
         }
         if (p->copy.stream.state == STREAM_OK && !p->is_long) {
@@ -572,7 +572,7 @@ static void put_fini(struct engine *e, struct op *op)
     struct op_put *p = (struct op_put *)op;
     memory_give(p->memory_bytes);
     fold_fini(&p->items);
-    presence_fini(op, &p->presence);
+    question_forget(e, &p->question);
     writer_fini(&p->writer);
     copy_fini(&p->copy);
     combine_fini(&p->combine);

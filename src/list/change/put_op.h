@@ -7,25 +7,25 @@
 #define LIST_CHANGE_PUT_OP_H
 
 #include "list/change/copy.h"
-#include "list/change/presence.h"
 #include "list/change/put.h"
 #include "list/core/expiry.h"
 #include "list/joint/combine.h"
+#include "list/read/question.h"
 
 struct op_put {
     struct op op;
-    struct list_call *call; /* NULL: it was answered, or its time is over */
-    struct fold items;      /* each once, in their order */
-    size_t taken;           /* of the call's */
-    uint64_t item_bytes;    /* as entries */
-    size_t memory_bytes;    /* counted for items */
-    bool beyond;            /* the list's cap, which refuses that */
-    bool is_long;           /* they do not fit the log */
-    struct head *head;      /* as last read; NULL: there is none */
-    bool missing;           /* the list, as clients see it */
-    struct presence presence;
-    struct copy copy;   /* of an lcopy: where the items come from */
-    struct joint joint; /* of an linterstore and the like: where they come from */
+    struct list_call *call;   /* NULL: it was answered, or its time is over */
+    struct fold items;        /* each once, in their order */
+    size_t taken;             /* of the call's */
+    uint64_t item_bytes;      /* as entries */
+    size_t memory_bytes;      /* counted for items */
+    bool beyond;              /* the list's cap, which refuses that */
+    bool is_long;             /* they do not fit the log */
+    struct head *head;        /* as last read; NULL: there is none */
+    bool missing;             /* the list, as clients see it */
+    struct question question; /* does this list, or the one that is copied, hold any item? */
+    struct copy copy;         /* of an lcopy: where the items come from */
+    struct joint joint;       /* of an linterstore and the like: where they come from */
     struct combine combine;
     bool computes;
     bool bound; /* the list is among those that were read: it must be as it was then: */

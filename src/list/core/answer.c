@@ -43,16 +43,6 @@ void answer_member(const struct list *list, struct list_call *call, struct slice
     call->number++;
 }
 
-void answer_asked(const struct list *list, struct list_call *call, size_t i)
-{
-    if (call->inner != NULL && call->inner->found != NULL) {
-        call->inner->found[i] = true;
-        call->number++;
-    } else {
-        answer_member(list, call, call->items[i]);
-    }
-}
-
 void answer_begin(const struct list *list, struct list_call *call, struct output *output)
 {
     output_rewind(output);

@@ -19,8 +19,6 @@ void answer_item_time(struct engine *e, struct list *list, struct list_call *cal
                       const struct head *head, bool in, uint32_t until_s);
 /* One item more that is in the list. */
 void answer_member(const struct list *list, struct list_call *call, struct slice item);
-/* lhas: item i of the call is in the list. */
-void answer_asked(const struct list *list, struct list_call *call, size_t i);
 /* Where the items go. */
 void answer_begin(const struct list *list, struct list_call *call, struct output *output);
 /* lrange, lrevrange: the positions asked for, of a list with so many items (any large number, if no

@@ -11,6 +11,7 @@
 #define LIST_CORE_INNER_H
 
 #include "list/content/gather.h"
+#include "list/content/members.h"
 #include "list/core/op.h"
 
 struct inner {
@@ -28,9 +29,10 @@ struct inner {
 
     /* A pinned read. call.status is LIST_EXISTS when what the head names has gone. */
     bool pinned;
-    struct gather *gather; /* where its items go, or NULL: to call.answer */
-    bool *found;           /* LIST_HAS: set where call.items[i] is in the list; or NULL: these go to
-                              call.answer */
+    struct gather *gather;   /* where its items go, or NULL: to call.answer */
+    struct members *members; /* LIST_HAS: gets the verdict on each item */
+    bool unreadable; /* LIST_SERVER_ERROR is for what the list is: damaged, or too large for the
+                        memory that a read may take */
 };
 TAILQ_HEAD(inners, inner);
 

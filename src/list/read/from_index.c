@@ -92,8 +92,11 @@ static void answer_looks(struct engine *e, struct op_index *o)
         call->number = 0;
         for (; i < o->look_count && o->looks[i].call == call; i++) {
             has = o->looks[i].has || o->found[i].found;
-            if (has && call->verb == LIST_HAS) {
-                answer_asked(o->op.list, call, o->looks[i].item);
+            size_t item = o->looks[i].item;
+            if (call->inner != NULL) {
+                call->inner->members->verdict[item] = has ? ENTRY_ADD : ENTRY_DEL;
+            } else if (has && call->verb == LIST_HAS) {
+                answer_member(o->op.list, call, call->items[item]);
             }
         }
         take_call(o, call, &head);

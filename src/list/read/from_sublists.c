@@ -58,6 +58,15 @@ static void fail(struct engine *e, struct op_read *r, const char *text)
     call_fail(e, r->op.list, r->call, "%s", text);
 }
 
+/* The list cannot be read, whatever its servers do. */
+static void fail_unreadable(struct engine *e, struct op_read *r, const char *text)
+{
+    if (r->call->inner != NULL) {
+        r->call->inner->unreadable = true;
+    }
+    fail(e, r, text);
+}
+
 /* The scan ended on a missing sublist or an error. True when the read is over with that. */
 static bool scan_failed(struct engine *e, struct op_read *r)
 {
@@ -70,7 +79,7 @@ static bool scan_failed(struct engine *e, struct op_read *r)
         if (name_equal(&r->missed.name, &r->scan.missing.name)) {
             list_report_damage(e, r->op.list, &r->scan.missing, r->damage);
             if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR) {
-                fail(e, r, r->damage);
+                fail_unreadable(e, r, r->damage);
                 return true;
             }
             /* A miss is answered when the head says so: then what a client puts in the list's place
@@ -90,9 +99,12 @@ static void answer_members(struct engine *e, struct list *list, struct list_call
         answer_item_time(e, list, call, head, members_has(members, 0), members->until_s);
         return;
     }
-    for (size_t i = 0; i < members->count; i++) {
+    if (call->inner != NULL) {
+        memcpy(call->inner->members->verdict, members->verdict, members->count);
+    }
+    for (size_t i = 0; call->inner == NULL && i < members->count; i++) {
         if (members_has(members, i)) {
-            answer_asked(list, call, i);
+            answer_member(list, call, call->items[i]);
         }
     }
     answer_call(e, list, call, head, call->number > 0 ? LIST_OK : LIST_MISSING);
@@ -339,7 +351,8 @@ static enum progress content_step(struct engine *e, struct op_read *r, const str
     SCAN_RUN(co, e, &r->op, &r->scan, "reading newer runs");
     scan_stop(&r->op, &r->scan);
     if (c->too_large) {
-        fail(e, r, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
+        fail_unreadable(
+            e, r, "list needs more than fold_memory_bytes to be read: compact it with lcompact");
     } else if (r->scan.state == SCAN_END) {
         content_fold_log(c, r->head->log);
         CO_CALL(co, count_step(e, r, event));
@@ -411,7 +424,7 @@ static bool unpinned(struct engine *e, struct op_read *r)
     }
     list_report_damage(e, r->op.list, &r->missed, r->damage);
     if (r->op.list->policy->on_damaged == ON_DAMAGED_ERROR) {
-        fail(e, r, r->damage);
+        fail_unreadable(e, r, r->damage);
     }
     return r->answered;
 }
@@ -462,7 +475,7 @@ static enum progress read_step(struct engine *e, struct op *op, const struct op_
         }
     }
     if (!r->answered && r->damage[0] != '\0') {
-        fail(e, r, r->damage);
+        fail_unreadable(e, r, r->damage);
     } else if (!r->answered) {
         metric_inc(e->metrics, METRIC_list_busy);
         fail(e, r, "busy: the list's runs change faster than they can be read");

@@ -56,11 +56,25 @@ static void answer_item_ttl(struct engine *e, struct list *list, struct list_cal
     answer_item_time(e, list, call, head, item.in, item.until_s);
 }
 
-static void answer_has(const struct view *view, const struct list *list, struct list_call *call)
+/* For an operation, which has to know of items that are over, too. */
+static void tell_members(const struct view *view, const struct list_call *call)
 {
     for (size_t i = 0; i < call->item_count; i++) {
+        struct view_item item = view_find(view, call->items[i]);
+        char in = item.timed ? ENTRY_TIMED : ENTRY_ADD, out = item.timed ? MEMBERS_OVER : ENTRY_DEL;
+        call->inner->members->verdict[i] = item.in ? in : out;
+    }
+}
+
+static void answer_has(const struct view *view, const struct list *list, struct list_call *call)
+{
+    if (call->inner != NULL) {
+        tell_members(view, call);
+        return;
+    }
+    for (size_t i = 0; i < call->item_count; i++) {
         if (view_has(view, call->items[i])) {
-            answer_asked(list, call, i);
+            answer_member(list, call, call->items[i]);
         }
     }
 }

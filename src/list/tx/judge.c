@@ -8,7 +8,7 @@
 static void judge_answers(struct op_tx *o, const struct tx_part *part)
 {
     for (size_t i = 0; i < part->asked_count && o->state == TX_GOING; i++) {
-        if (o->question.in[i] != part->wanted[i]) {
+        if (members_has(&o->question.members, i) != part->wanted[i]) {
             o->state = o->verb == LIST_TX ? TX_NOT_STORED : TX_AGAIN;
         }
     }
@@ -68,6 +68,7 @@ enum progress tx_judge_step(struct engine *e, struct op_tx *o, struct tx_part *p
 {
     struct co *co = &o->op.co;
     struct head *front;
+    (void)event;
     CO_BEGIN(co);
     if (part->head->marks.cap.refuses) {
         judge_cap(o, part);
@@ -77,19 +78,18 @@ enum progress tx_judge_step(struct engine *e, struct op_tx *o, struct tx_part *p
     }
     front = head_in_front(part->head, &o->name);
     note_second(o, front);
-    tx_question_begin(o, part->list, front, part->asked, part->asked_count);
-    head_unref(&front);
     if (o->verb == LIST_POPTO) {
-        CO_CALL(co, tx_range_step(e, o, o->question.head));
-        if (o->state == TX_GOING) {
-            judge_range(o);
-        }
+        tx_ask_range(e, o, front);
     } else {
-        CO_CALL(co, tx_ask_step(e, o, event));
-        if (o->state == TX_GOING) {
-            judge_answers(o, part);
-        }
+        question_items(e, &o->question, &o->op, part->list, front, part->asked, part->asked_count);
     }
-    tx_question_forget(e, o);
+    head_unref(&front);
+    CO_CALL(co, tx_ask_step(o, "looking what is in front of an intent"));
+    if (o->state == TX_GOING && o->verb == LIST_POPTO) {
+        judge_range(o);
+    } else if (o->state == TX_GOING) {
+        judge_answers(o, part);
+    }
+    tx_forget_question(e, o);
     CO_END(co);
 }

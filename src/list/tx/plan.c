@@ -113,7 +113,7 @@ void tx_plan_init(struct engine *e, struct op_tx *o)
 static void forget_reads(struct engine *e, struct op_tx *o)
 {
     inner_drop(e, &o->look);
-    tx_question_forget(e, o);
+    tx_forget_question(e, o);
 }
 
 void tx_plan_fini(struct engine *e, struct op_tx *o)
@@ -179,7 +179,7 @@ static void plan_move(struct op_tx *o)
     begin_anew(o);
     o->moved = arena_alloc(&o->plan, (o->item_count + 1) * sizeof *o->moved);
     for (size_t i = 0; i < o->item_count && o->state == TX_GOING; i++) {
-        if (o->question.in[i]) {
+        if (members_has(&o->question.members, i)) {
             move(o, o->items[i]);
         } else {
             ask(&o->parts[0], o->items[i], false, false);
@@ -226,6 +226,13 @@ static int64_t range_count(const struct op_tx *o)
     return (int64_t)(wanted < most ? wanted : most);
 }
 
+void tx_ask_range(struct engine *e, struct op_tx *o, struct head *head)
+{
+    gather_clear(&o->gather);
+    question_range(e, &o->question, &o->op, o->parts[0].list, head, o->count < 0, o->range_count,
+                   &o->gather);
+}
+
 static void take_look(struct op_tx *o)
 {
     const struct list_call *call = &o->look->call;
@@ -240,6 +247,7 @@ static void take_look(struct op_tx *o)
 enum progress tx_plan_step(struct engine *e, struct op_tx *o, const struct op_event *event)
 {
     struct co *co = &o->op.co;
+    (void)event;
     CO_BEGIN(co);
     if (o->verb == LIST_TX) {
         CO_RETURN(co);
@@ -255,17 +263,17 @@ enum progress tx_plan_step(struct engine *e, struct op_tx *o, const struct op_ev
         CO_RETURN(co);
     }
     if (o->verb == LIST_MOVE) {
-        tx_question_begin(o, o->parts[0].list, o->look->head, o->items, o->item_count);
-        CO_CALL(co, tx_ask_step(e, o, event));
-        if (tx_goes_on(o)) {
-            plan_move(o);
-        }
+        question_items(e, &o->question, &o->op, o->parts[0].list, o->look->head, o->items,
+                       o->item_count);
     } else {
         o->range_count = range_count(o);
-        CO_CALL(co, tx_range_step(e, o, o->look->head));
-        if (tx_goes_on(o)) {
-            plan_pop(o);
-        }
+        tx_ask_range(e, o, o->look->head);
+    }
+    CO_CALL(co, tx_ask_step(o, "reading what a list holds"));
+    if (tx_goes_on(o) && o->verb == LIST_MOVE) {
+        plan_move(o);
+    } else if (tx_goes_on(o)) {
+        plan_pop(o);
     }
     forget_reads(e, o); /* and counts what was planned */
     CO_END(co);

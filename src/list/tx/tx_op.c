@@ -25,7 +25,7 @@ void tx_fail_undone(struct op_tx *o, const char *text)
 
 void tx_count_memory(struct op_tx *o)
 {
-    size_t bytes = o->memory.bytes + o->plan.bytes + o->question.count * sizeof *o->question.in;
+    size_t bytes = o->memory.bytes + o->plan.bytes + o->question.members.count;
     uint64_t elsewhere = o->gather.memory_bytes; /* counted where it is taken */
     for (size_t i = 0; i < o->part_count; i++) {
         const struct tx_part *part = &o->parts[i];
@@ -37,6 +37,30 @@ void tx_count_memory(struct op_tx *o)
     if (o->call != NULL) {
         session_charge(o->call, bytes + elsewhere);
     }
+}
+
+enum progress tx_ask_step(struct op_tx *o, const char *waiting)
+{
+    struct co *co = &o->op.co;
+    CO_BEGIN(co);
+    tx_count_memory(o);
+    CO_CALL(co, question_step(&o->question, &o->op, waiting));
+    tx_count_memory(o);
+    if (o->gather.full) {
+        tx_fail(o, TX_FAILED, "the items take more than fold_memory_bytes (%llu), nothing done",
+                (unsigned long long)o->gather.limit_bytes);
+    } else if (o->question.state == QUESTION_OLD) {
+        o->state = TX_AGAIN; /* it was compacted away meanwhile */
+    } else if (o->question.state != QUESTION_ANSWERED) {
+        tx_fail_undone(o, question_error(&o->question));
+    }
+    CO_END(co);
+}
+
+void tx_forget_question(struct engine *e, struct op_tx *o)
+{
+    question_forget(e, &o->question);
+    tx_count_memory(o);
 }
 
 static bool creates(const struct tx_part *part)

@@ -5,9 +5,9 @@
 #ifndef LIST_TX_TX_OP_H
 #define LIST_TX_TX_OP_H
 
-#include "list/core/inner.h"
 #include "list/core/settle.h"
 #include "list/format/intent.h"
+#include "list/read/question.h"
 
 struct op_tx;
 
@@ -67,16 +67,6 @@ enum tx_state {
     TX_UNKNOWN, /* the same, and the outcome is not known */
 };
 
-/* Which of some items are in a list, by a head; see question.h. */
-struct tx_question {
-    struct list *list;
-    struct head *head; /* a reference */
-    const struct slice *items;
-    size_t count;
-    bool *in;
-    struct inner *read;
-};
-
 struct op_tx {
     struct op op;
     struct list_call *call; /* NULL: it was answered, or its time is over */
@@ -110,11 +100,10 @@ struct op_tx {
     bool begun;        /* an intent may be somewhere */
     bool confirms;     /* a list has forgotten the transaction: the primary is to confirm it */
     struct settle settle;
-    struct tx_question question;
+    struct question question;
 
     /* LIST_MOVE, LIST_POPTO. */
     struct inner *look;
-    struct inner *range;
     struct gather gather; /* LIST_POPTO: the items at that end, */
     int64_t range_count;  /* ... so many at most */
     size_t found_count;   /* how many there were when it was planned */
@@ -150,6 +139,11 @@ void tx_fail_undone(struct op_tx *o, const char *text);
 
 /* Counts what the transaction holds, and says whose it is. */
 void tx_count_memory(struct op_tx *o);
+
+/* Waits for the question's answer; ends with state when there is none. Then, or when it was never
+ * asked: forgets it. */
+enum progress tx_ask_step(struct op_tx *o, const char *waiting);
+void tx_forget_question(struct engine *e, struct op_tx *o);
 
 /* Takes what was read of a list: may the transaction go on with it? */
 void tx_check_part(struct op_tx *o, const struct tx_part *part);
@@ -189,23 +183,14 @@ void tx_plan_fini(struct engine *e, struct op_tx *o);
 /* Fills in their entries and conditions; ends with state. */
 enum progress tx_plan_step(struct engine *e, struct op_tx *o, const struct op_event *event);
 
+/* LIST_POPTO: asks for the items at that end of the first list, which go to op_tx.gather. */
+void tx_ask_range(struct engine *e, struct op_tx *o, struct head *head);
+
 /* ---- judge.c ---- */
 
 /* Is what was planned still so, by the head in front of the intent? Ends with state. */
 enum progress tx_judge_step(struct engine *e, struct op_tx *o, struct tx_part *part,
                             const struct op_event *event);
-
-/* ---- question.c ---- */
-
-/* Ends with question.in filled, or with state. */
-enum progress tx_ask_step(struct engine *e, struct op_tx *o, const struct op_event *event);
-/* Begins a question: takes its own reference of the head. Items stay until it is forgotten. */
-void tx_question_begin(struct op_tx *o, struct list *list, struct head *head,
-                       const struct slice *items, size_t count);
-/* Fine when none was begun. */
-void tx_question_forget(struct engine *e, struct op_tx *o);
-/* LIST_POPTO: the items at that end of the first list go to op_tx.gather, or it ends with state. */
-enum progress tx_range_step(struct engine *e, struct op_tx *o, struct head *head);
 
 /* ---- prepare.c ---- */
 
