@@ -12,46 +12,12 @@
 #define STEPS_MAX 64
 /* Conflicts that an automatic one accepts before it leaves the work to others or to later. */
 #define AUTO_CONFLICTS_MAX 3
-/* CAS attempts of one publication. */
-#define PUBLISH_TRIES_MAX 8
-/* The same where the server is far: the worker's own changes wait two round trips for each. */
-#define PUBLISH_TRIES_FAR 3
 /* First pause after a conflict; doubles each time. */
 #define BACKOFF_US 100u
 /* A flip to a server that is far takes half a second; and announcements tell whole seconds. */
 #define ANNOUNCED_LATELY_S 2
 /* How often it looks whether the place it needs is free. */
 #define PLACE_POLL_US 1000u
-
-bool compact_over(const struct engine *e, const struct op_compact *c)
-{
-    return e->now.mono_us >= c->until_us;
-}
-
-bool compact_take_head(struct engine *e, struct op_compact *c, const struct op_event *event)
-{
-    head_unref(&c->head);
-    enum head_result got = op_take_head(e, &c->op, event, &c->head, c->error);
-    return got == GOT_HEAD || got == GOT_ABSENT;
-}
-
-bool compact_is_absent(const struct op_compact *c)
-{
-    return c->head != NULL && c->op.list->policy->on_missing == ON_MISSING_REFUSE &&
-           head_is_absent(c->head);
-}
-
-struct block *compact_value(struct op_compact *c, struct layout *layout)
-{
-    if (c->op.list->policy->on_missing == ON_MISSING_CREATE) {
-        layout_fill(layout); /* a missing list is an empty one */
-    }
-    c->fills = c->head->marks.absent && !layout->marks.absent;
-    c->empties = layout->marks.absent && c->plan.kind == PLAN_CLEAR;
-    struct block *value = life_settle(c, layout) ? layout_value(layout) : NULL;
-    layout_fini(layout);
-    return value;
-}
 
 /* ---- memory ---- */
 
@@ -86,77 +52,6 @@ bool compact_has_room(const struct engine *e, const struct list *list)
            (others == 0 || others + expected_bytes(list) <= list->policy->fold_memory_bytes);
 }
 
-const struct fold *compact_log(struct op_compact *c)
-{
-    (void)log_fold_take(&c->log, c->head);
-    return &c->log.fold;
-}
-
-static void settle_cas(struct engine *e, struct op_compact *c, const struct op_event *event,
-                       struct block *value)
-{
-    if (event->status == BE_STORED) {
-        list_note_size(c->op.list, value->used);
-        c->result = STEP_DONE;
-    } else if (event->status == BE_EXISTS || event->status == BE_NOT_FOUND) {
-        metric_inc(e->metrics, METRIC_list_conflicts);
-        c->result = STEP_CONFLICT;
-        c->sent = false;
-    } else {
-        op_error_text(event, c->error);
-        c->result = event->status == BE_LOST ? STEP_UNKNOWN : STEP_FAILED;
-    }
-}
-
-static unsigned publish_tries(const struct op_compact *c)
-{
-    bool few = list_is_far(c->op.list) && c->call == NULL;
-    return few ? PUBLISH_TRIES_FAR : PUBLISH_TRIES_MAX;
-}
-
-static void emit_head(struct engine *e, struct op_compact *c)
-{
-    struct life life = life_then(c, c->head->ttl_s, c->fills);
-    life.until_s = c->until_s;
-    life.strict = c->new_until;
-    emit_cas_for(e, &c->op, c->head, &life, c->value, TAG_CAS);
-}
-
-enum progress publish_step(struct engine *e, struct op_compact *c, const struct op_event *event,
-                           publish_build *build)
-{
-    struct co *co = &c->op.co;
-    struct op *op = &c->op;
-
-    CO_BEGIN(co);
-    for (c->tries = 0; c->tries < publish_tries(c); c->tries++) {
-        if (c->tries > 0) {
-            CO_SLEEP(&c->op, co, "backing off before publishing again",
-                     op_backoff_end_us(e, BACKOFF_US, c->tries));
-            emit_get(e, op, TAG_HEAD);
-            CO_AWAIT(co, "reading head to publish again");
-            if (!compact_take_head(e, c, event)) {
-                c->foreign = event->status == BE_HIT;
-                break;
-            }
-        }
-        block_unref(&c->value);
-        c->value = build(e, c);
-        if (c->value == NULL) {
-            c->result = STEP_CONFLICT;
-            break;
-        }
-        c->sent = c->sent || (c->drops && c->plan.kind == PLAN_CLEAR);
-        emit_head(e, c);
-        CO_AWAIT(co, "publishing");
-        settle_cas(e, c, event, c->value);
-        if (c->result != STEP_CONFLICT) {
-            break;
-        }
-    }
-    CO_END(co);
-}
-
 /* Takes the list's place for merges and leaves the one for short steps. False while the former is
  * taken. */
 static bool enter_merge(struct op_compact *c)
@@ -167,11 +62,6 @@ static bool enter_merge(struct op_compact *c)
     }
     op_enter(&c->op, &list->merge);
     return true;
-}
-
-bool compact_found_nothing(const struct op_compact *c)
-{
-    return !c->dropped && (c->goal != COMPACT_FULL || !c->did_something);
 }
 
 static void leave_place(struct engine *e, struct op_compact *c)

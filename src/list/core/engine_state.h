@@ -54,6 +54,12 @@ struct engine {
     struct log_limit late_log;
 };
 
+/* When an item expires that has so many seconds left; 0: never. */
+static inline uint64_t mono_us_in(const struct engine *e, int64_t ttl_s)
+{
+    return ttl_s < 0 ? 0 : e->now.mono_us + (uint64_t)ttl_s * 1000000;
+}
+
 static inline struct cache *engine_cache(const struct engine *e, const struct list *list)
 {
     return e->caches[list->policy->index];

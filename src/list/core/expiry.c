@@ -278,6 +278,18 @@ int64_t list_wanted_until_s(const struct engine *e, const struct list *list)
     return e->now.mono_us < list->wanted_by_us ? list->wanted_until_s : 0;
 }
 
+/* As long as that is to live, within these. So a list that is renewed all the time is written anew
+ * once an hour at most, and its sublists do not stay for long without it. */
+int64_t sublists_until_s(int64_t now_s, int64_t end_s)
+{
+    enum { STEP_MAX_S = 60 * 60 * 24 };
+    int64_t step_s = end_s - now_s;
+    step_s = step_s < SUBLISTS_STEP_MIN_S ? SUBLISTS_STEP_MIN_S
+             : step_s > STEP_MAX_S        ? STEP_MAX_S
+                                          : step_s;
+    return end_s < SUBLISTS_UNTIL_MAX_S - SERVER_SKEW_S - step_s ? end_s + step_s : 0;
+}
+
 bool list_is_short_lived(const struct engine *e, const struct list *list, const struct head *head)
 {
     int64_t until_s = head->marks.sublists_until_s, wanted_s = list_wanted_until_s(e, list);

@@ -121,6 +121,14 @@ void expiry_look(struct engine *e, struct op *op, uint64_t tag);
 /* Until when an ltouch wants the list's sublists to live: a second of the head's server's clock;
  * INT64_MAX: for ever; 0: none waits. */
 int64_t list_wanted_until_s(const struct engine *e, const struct list *list);
+/* Sublists live so much longer than their list, at least. */
+#define SUBLISTS_STEP_MIN_S (60 * 60)
+/* What the clocks of two servers may differ by. */
+#define SERVER_SKEW_S (60 * 60 * 24)
+/* The second until which the sublists of a list are to live that expires in the second end_s, when
+ * now it is now_s, all by the clock of the head's server. 0: for ever, since memcached cannot read
+ * so late a second. */
+int64_t sublists_until_s(int64_t now_s, int64_t end_s);
 /* Are the sublists that the head names to be written anew, so that they live longer, or not for
  * ever? As far as the server's clock is known. */
 bool list_is_short_lived(const struct engine *e, const struct list *list, const struct head *head);

@@ -141,6 +141,8 @@ void request_free(struct engine *e, struct be_request **request);
 /* Puts it into the outbox. */
 void request_send(struct engine *e, struct be_request *request);
 
+/* ---- emit.c, but for the first two ---- */
+
 /* Makes the request one of the operation's, and counts it as outstanding. Value: the block's filled
  * part, of which the request takes its own reference. */
 void op_prepare(struct op *op, struct be_request *request, struct block *value, uint64_t tag);
@@ -205,6 +207,8 @@ void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, u
 void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
                         uint64_t tag);
 
+/* ---- take_head.c ---- */
+
 /* What an emit_get brought. */
 enum head_result {
     GOT_HEAD,    /* *head holds a reference, the caller's */
@@ -227,6 +231,8 @@ static inline bool op_head_has_gone(const struct op_event *event)
            (event->status == BE_HIT && event->head == NULL && !head_may_be(event->reply));
 }
 
+/* ---- what writes were answered ---- */
+
 /* Was a write answered so not done, since the item has changed or gone, or takes no appends? */
 static inline bool write_was_refused(enum be_status status)
 {
@@ -236,6 +242,8 @@ static inline bool write_was_refused(enum be_status status)
 bool op_found_no_memory(const struct op_event *event);
 /* The text for a change that did not end well: says whether it may have been done. */
 void op_error_text(const struct op_event *event, char error[LIST_ERROR_MAX]);
+
+/* ---- calls: calls.c ---- */
 
 /* Puts calls at the end of an operation's queue; it must know how to let go of them. */
 static inline void call_enter(struct op *op, struct call_queue *queue, struct list_call *call)

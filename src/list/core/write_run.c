@@ -4,23 +4,10 @@
 #include "list/core/engine_state.h"
 #include "list/core/run_index.h"
 
-/* Sublists live so much longer than their list: as long as that is to live, within these. So a list
- * that is renewed all the time is written anew once an hour at most, and its sublists do not stay
- * for long without it. */
-#define STEP_MIN_S (60 * 60)
-#define STEP_MAX_S (60 * 60 * 24)
 /* A second may end between a look at the clock and a write; servers' seconds end at any time. */
 #define SLACK_S 2
-/* What the clocks of two servers may differ by; those of a cluster are kept together. */
-#define SKEW_S (60 * 60 * 24)
+/* What the clocks of nodes of a cluster may differ by. */
 #define CLUSTER_SKEW_S (60 * 60)
-
-int64_t sublists_until_s(int64_t now_s, int64_t end_s)
-{
-    int64_t step_s = end_s - now_s;
-    step_s = step_s < STEP_MIN_S ? STEP_MIN_S : step_s > STEP_MAX_S ? STEP_MAX_S : step_s;
-    return end_s < SUBLISTS_UNTIL_MAX_S - SKEW_S - step_s ? end_s + step_s : 0;
-}
 
 void writer_live(struct run_writer *w, int64_t now_s, int64_t until_s)
 {
@@ -31,9 +18,9 @@ void writer_live(struct run_writer *w, int64_t now_s, int64_t until_s)
     } else if (w->op->list->policy->pool_type == POOL_COUCHBASE) {
         w->exptime = (int32_t)(until_s + CLUSTER_SKEW_S); /* the clock was not the node's */
     } else if (left_s <= EXPTIME_RELATIVE_MAX_S) {
-        w->exptime = (int32_t)(left_s < STEP_MIN_S ? STEP_MIN_S : left_s);
+        w->exptime = (int32_t)(left_s < SUBLISTS_STEP_MIN_S ? SUBLISTS_STEP_MIN_S : left_s);
     } else {
-        w->exptime = (int32_t)(until_s + SKEW_S);
+        w->exptime = (int32_t)(until_s + SERVER_SKEW_S);
     }
 }
 

@@ -46,11 +46,8 @@ struct run_writer {
  * writer is. */
 void writer_init(struct engine *e, struct run_writer *w, struct op *op, uint64_t bytes_max,
                  char error[LIST_ERROR_MAX]);
-/* The second until which the sublists of a list are to live that expires in the second end_s, when
- * now it is now_s, all by the clock of the head's server. 0: for ever, since memcached cannot read
- * so late a second. */
-int64_t sublists_until_s(int64_t now_s, int64_t end_s);
-/* Sublists are written so that they live until that second, or for ever (0); now_s as above. */
+/* Sublists are written so that they live until that second, or for ever (0); now_s: by the clock of
+ * the head's server. */
 void writer_live(struct run_writer *w, int64_t now_s, int64_t until_s);
 /* The run is one of a list of so many bytes: has its index made as well, if the list is too large
  * for a view. Before the first writer_put. */

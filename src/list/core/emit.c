@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What operations send. */
+#include "list/core/engine_state.h"
+
+/* A burnt name outlives every paused proxy that might still write to it. */
+#define BURNT_TTL_S (60 * 60 * 24)
+
+static struct be_request *head_request_of(struct engine *e, const struct list *list,
+                                          enum be_verb verb)
+{
+    struct be_request *r = request_new(e, list, verb);
+    r->key_len = r->placement_len = head_key(r->key, list_key(list));
+    op_request_of(r)->appended_bytes = list->appended_total;
+    return r;
+}
+
+static struct be_request *head_request(struct engine *e, struct op *op, enum be_verb verb)
+{
+    return head_request_of(e, op->list, verb);
+}
+
+static struct be_request *sublist_request(struct engine *e, struct op *op, enum be_verb verb,
+                                          const struct name *name, uint32_t number)
+{
+    struct be_request *r = request_new(e, op->list, verb);
+    r->key_len = sublist_key(r->key, list_key(op->list), name, number);
+    bool spread = op->list->policy->placement == PLACEMENT_SPREAD;
+    r->placement_len = spread ? r->key_len : (uint8_t)(op->list->key_len + 1);
+    return r;
+}
+
+void emit_get(struct engine *e, struct op *op, uint64_t tag)
+{
+    emit_get_of(e, op, op->list, tag);
+}
+
+static struct be_request *head_read_of(struct engine *e, const struct list *list)
+{
+    struct be_request *r = head_request_of(e, list, BE_GET);
+    metric_inc(e->metrics, METRIC_list_head_reads);
+    /* Its operation keeps it until the answer is there. */
+    op_request_of(r)->list = (struct list *)list;
+    return r;
+}
+
+void emit_get_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    op_send(e, op, head_read_of(e, list), NULL, tag);
+}
+
+void emit_get_raw_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    struct be_request *r = head_read_of(e, list);
+    op_request_of(r)->is_raw = true;
+    op_send(e, op, r, NULL, tag);
+}
+
+void emit_get_unread_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    metric_inc(e->metrics, METRIC_list_head_reads);
+    op_send(e, op, head_request_of(e, list, BE_GET), NULL, tag);
+}
+
+void emit_get_again(struct engine *e, struct op *op, const struct list *list, uint64_t tag,
+                    uint8_t rounds)
+{
+    struct be_request *r = head_read_of(e, list);
+    op_request_of(r)->rounds = rounds;
+    op_prepare(op, r, NULL, tag);
+    op->outstanding--; /* as one answer it counts already */
+    op->due--;
+    request_send(e, r);
+}
+
+void emit_size(struct engine *e, struct op *op, uint64_t tag)
+{
+    emit_size_of(e, op, op->list, tag);
+}
+
+void emit_size_of(struct engine *e, struct op *op, const struct list *list, uint64_t tag)
+{
+    op_send(e, op, head_request_of(e, list, BE_SIZE), NULL, tag);
+}
+
+void emit_append(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    emit_append_to(e, op, op->list, value, tag);
+}
+
+static void send_append(struct engine *e, struct op *op, struct list *list, bool is_durable,
+                        struct block *value, uint64_t tag)
+{
+    struct be_request *r = head_request_of(e, list, BE_APPEND);
+    r->durable = is_durable;
+    metric_inc(e->metrics, METRIC_list_appends);
+    op_send(e, op, r, value, tag);
+    list->appended_bytes += value->used;
+    list->appended_total += value->used;
+}
+
+void emit_append_blind(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    send_append(e, op, op->list, false, value, tag);
+}
+
+void emit_append_to(struct engine *e, struct op *op, struct list *list, struct block *value,
+                    uint64_t tag)
+{
+    send_append(e, op, list, true, value, tag);
+}
+
+void emit_cas_appending(struct engine *e, struct op *op, struct list *list, const struct head *read,
+                        struct slice entries, uint64_t tag)
+{
+    struct be_request *r = head_request_of(e, list, BE_CAS);
+    struct life life = life_kept(read->ttl_s);
+    struct block *value = block_new_exact(read->value.len + entries.len);
+    block_append(&value, read->value.p, read->value.len);
+    block_append(&value, entries.p, entries.len);
+    r->cas = read->cas;
+    r->epoch = read->epoch;
+    r->flags = read->flags;
+    expiry_send(e, op, r, &life, SLICE_NONE, value, tag);
+    block_unref(&value);
+}
+
+void emit_add_head_to(struct engine *e, struct op *op, struct list *list, const struct life *life,
+                      struct block *value, uint64_t tag)
+{
+    expiry_send(e, op, head_request_of(e, list, BE_ADD), life, SLICE_NONE, value, tag);
+}
+
+/* The list is not looked at again before its first blind change. */
+static void note_life(const struct engine *e, struct list *list, const struct life *life)
+{
+    list->expires_us = mono_us_in(e, life->exptime > 0 ? life->exptime : -1);
+}
+
+void emit_add_head(struct engine *e, struct op *op, struct block *value, uint64_t tag)
+{
+    struct life life = life_new(op->list->policy);
+    note_life(e, op->list, &life);
+    emit_add_head_for(e, op, &life, value, tag);
+}
+
+void emit_cas_for(struct engine *e, struct op *op, const struct head *read, const struct life *life,
+                  struct block *value, uint64_t tag)
+{
+    struct be_request *r = head_request(e, op, BE_CAS);
+    r->cas = read->cas;
+    r->epoch = read->epoch;
+    r->flags = read->flags;
+    expiry_send(e, op, r, life, SLICE_NONE, value, tag);
+}
+
+void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,
+              uint64_t tag)
+{
+    /* That of a missing list is its lease's. */
+    struct life life =
+        read->marks.absent ? life_kept(read->ttl_s) : life_renewed(op->list->policy, read->ttl_s);
+    life.until_s = read->marks.sublists_until_s;
+    if (read->ttl_s >= 0 && read->ttl_s < (int64_t)life.least_s) {
+        op->list->expires_us = mono_us_in(e, life.least_s);
+    }
+    emit_cas_for(e, op, read, &life, value, tag);
+}
+
+void emit_cas_new(struct engine *e, struct op *op, const struct head *read, struct block *value,
+                  uint64_t tag)
+{
+    struct life life = life_filling(op->list->policy, read);
+    note_life(e, op->list, &life);
+    emit_cas_for(e, op, read, &life, value, tag);
+}
+
+void emit_cas_delete(struct engine *e, struct op *op, const struct head *read, uint64_t tag)
+{
+    struct be_request *r = head_request(e, op, BE_CAS_DELETE);
+    r->cas = read->cas;
+    r->epoch = read->epoch;
+    op_send(e, op, r, NULL, tag);
+}
+
+void emit_add_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                      int32_t exptime, struct block *value, uint64_t tag)
+{
+    struct be_request *r = sublist_request(e, op, BE_ADD, name, number);
+    r->exptime = exptime;
+    op_send(e, op, r, value, tag);
+}
+
+void emit_delete_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                         uint64_t tag)
+{
+    op_send(e, op, sublist_request(e, op, BE_DELETE, name, number), NULL, tag);
+}
+
+static void emit_burn(struct engine *e, struct op *op, enum be_verb verb, const struct name *name,
+                      uint32_t number, uint64_t tag)
+{
+    struct be_request *r = sublist_request(e, op, verb, name, number);
+    r->exptime = BURNT_TTL_S;
+    op_send(e, op, r, NULL, tag);
+}
+
+void emit_burn_free(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                    uint64_t tag)
+{
+    emit_burn(e, op, BE_ADD, name, number, tag);
+}
+
+void emit_burn_taken(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                     uint64_t tag)
+{
+    emit_burn(e, op, BE_REPLACE, name, number, tag);
+}
+
+void emit_probe_sublist(struct engine *e, struct op *op, const struct name *name, uint32_t number,
+                        uint64_t tag)
+{
+    op_send(e, op, sublist_request(e, op, BE_PROBE, name, number), NULL, tag);
+}
