@@ -544,7 +544,9 @@ def test_clients_with_one_small_request_are_not_closed(start_daemon, memcached, 
                     client.rest = b""
             assert [conn.cmd("mn") for conn in good] == [b"MN"] * 10
             assert [conn.get("k") for conn in good] == [None] * 10
-        assert int(good[0].stats()["clients_dropped_memory"]) > 0
+        # Where the engine holds most, it is calls that end, and no clients.
+        stats = good[0].stats()
+        assert int(stats["clients_dropped_memory"]) + int(stats["list_ended_for_memory"]) > 0
         assert_bounded(daemon, limit_mib)
     finally:
         for client in hostile:
