@@ -49,7 +49,9 @@ void hot_count(struct hot *hot, struct slice name, int64_t now_s)
     if (place->hash != hash || place->count == 0) {
         place->hash = hash;
         place->len = (uint8_t)(name.len < HOT_NAME_BYTES ? name.len : HOT_NAME_BYTES);
-        memcpy(place->bytes, name.p, place->len);
+        if (place->len > 0) {
+            memcpy(place->bytes, name.p, place->len); /* nothing may be nowhere */
+        }
     }
     place->count++;
     hot->total++;
