@@ -109,7 +109,8 @@ static void answer_metrics(struct admin *a, const struct http_request *request,
                            struct http_answer *answer)
 {
     static const char open[] = "application/openmetrics-text";
-    bool is_open = memmem(request->accept.p, request->accept.len, open, sizeof open - 1) != NULL;
+    struct slice accept = request->accept;
+    bool is_open = accept.len > 0 && memmem(accept.p, accept.len, open, sizeof open - 1) != NULL;
     answer->type = is_open ? EXPOSITION_TYPE_OPEN : EXPOSITION_TYPE;
     exposition_print(a->shared, is_open, answer->body);
 }

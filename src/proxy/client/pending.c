@@ -217,8 +217,12 @@ RARE static void note_slow(const struct pending *p, uint64_t us)
     struct slow_request slow = {.wall_s = w->now.wall_s, .us = us};
     char shown[4 * SLOW_KEY_BYTES + 1], more[LOG_MORE_MAX];
     slow.waited_us = p->held_us == 0 ? 0 : p->held_us - p->read_us;
-    slow.key_len = (uint8_t)(r->key.len < SLOW_KEY_BYTES ? r->key.len : SLOW_KEY_BYTES);
-    memcpy(slow.key, r->key.p, slow.key_len);
+    /* Of what has no key of its own, as ltx, what stands behind the verb. */
+    struct slice key = r->key.len > 0 ? r->key : r->args;
+    slow.key_len = (uint8_t)(key.len < SLOW_KEY_BYTES ? key.len : SLOW_KEY_BYTES);
+    if (slow.key_len > 0) {
+        memcpy(slow.key, key.p, slow.key_len);
+    }
     (void)snprintf(slow.verb, sizeof slow.verb, "%.*s", (int)r->verb->text.len, r->verb->text.p);
     (void)client_peer(p->client, slow.peer, sizeof slow.peer);
     slow_log_add(w->shared->slow, &slow);
