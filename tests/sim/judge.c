@@ -385,7 +385,8 @@ static bool does_nothing_now(const struct oracle *o, const struct sim_call *call
     }
     if (c->verb == LIST_PUT && c->status != LIST_OK) {
         bool same = oracle_version_is(o, call->list, c->expected, number);
-        return c->status == LIST_NOT_STORED ? none == (c->condition == LIST_IF_PRESENT)
+        bool is_nothing = none && (c->condition == LIST_IF_PRESENT || !oracle_was_damaged(o, call));
+        return c->status == LIST_NOT_STORED ? is_nothing == (c->condition == LIST_IF_PRESENT)
                : c->status == LIST_EXISTS   ? !none && (!same || has_several(o, call, number))
                                             : none;
     }

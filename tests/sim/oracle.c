@@ -180,6 +180,12 @@ bool oracle_version_is(const struct oracle *o, unsigned list, uint64_t seen, uin
     return false;
 }
 
+bool oracle_was_damaged(const struct oracle *o, const struct sim_call *call)
+{
+    const struct model_list *l = &o->list[call->list];
+    return l->damaged || call->damage_seen || l->damage_count != call->start_damage;
+}
+
 /* A whole content takes the place of what was there: only where the call's condition holds. */
 static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call, int64_t now_s)
 {
@@ -188,8 +194,7 @@ static void apply_put(struct oracle *o, struct ids *items, struct sim_call *call
     const struct list_call *c = &call->call;
     bool missing = o->refuse ? !before->exists : oracle_count_at(items, now_s + call->lead_s) == 0;
     bool present = o->refuse ? before->exists : oracle_count_at(items, call->from_s) > 0;
-    /* What a damaged list holds cannot be known, but it is not nothing. */
-    present = present || l->damaged || call->damage_seen || l->damage_count != call->start_damage;
+    present = present || oracle_was_damaged(o, call);
     if ((c->condition == LIST_IF_MISSING && !missing) ||
         (c->condition == LIST_IF_PRESENT && !present) ||
         (c->condition == LIST_IF_LEASED && (!missing || c->expected != l->absence.token)) ||

@@ -234,6 +234,9 @@ void oracle_note_return(struct oracle *o, unsigned list, uint32_t version);
 void oracle_set_current(struct oracle *o, unsigned list, bool exists, const struct ids *items);
 /* The call has taken effect, in what is now the current version. */
 void oracle_mark_applied(struct oracle *o, struct sim_call *call, bool made_version);
+/* Was the list damaged while the call was under way? What it holds then cannot be known, but it is
+ * not nothing. */
+bool oracle_was_damaged(const struct oracle *oracle, const struct sim_call *call);
 /* Have answers shown that version of a list with the content of that number? */
 bool oracle_version_is(const struct oracle *o, unsigned list, uint64_t seen, uint32_t version);
 /* The content before a request, and the cap that its head has got with it: a list that gets another
