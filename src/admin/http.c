@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 /* A longer request is refused. */
@@ -249,8 +250,7 @@ static void add_connection(struct http *h, int fd)
     CHECK(c->stream != NULL);
     TAILQ_INSERT_TAIL(&h->connections, c, link);
     h->connection_count++;
-    struct timeval left = {(time_t)(h->config->timeout_ms / 1000),
-                           (suseconds_t)(h->config->timeout_ms % 1000 * 1000)};
+    struct timeval left = timeval_of_ms(h->config->timeout_ms);
     evtimer_assign(&c->deadline, h->base, on_deadline, c);
     event_add(&c->deadline, &left);
     bufferevent_setcb(c->stream, on_readable, on_written, on_end, c);

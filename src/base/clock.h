@@ -7,6 +7,7 @@
 #define BASE_CLOCK_H
 
 #include <stdint.h>
+#include <sys/time.h>
 
 struct now {
     uint64_t mono_us; /* microseconds since some moment; never goes back */
@@ -15,5 +16,18 @@ struct now {
 
 /* Reads both clocks of the machine. */
 struct now clock_now(void);
+
+/* For libevent's timers. */
+static inline struct timeval timeval_of_ms(uint64_t ms)
+{
+    return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+}
+
+/* From now_us to at_us, which may be over. */
+static inline struct timeval timeval_until(uint64_t at_us, uint64_t now_us)
+{
+    uint64_t us = at_us > now_us ? at_us - now_us : 0;
+    return (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+}
 
 #endif

@@ -166,7 +166,7 @@ static int wait_until_accepting(struct embedded *e, char error[CONFIG_ERROR_MAX]
 
 static void schedule_restart(struct embedded *e)
 {
-    struct timeval pause = {e->pause_ms / 1000, (suseconds_t)(e->pause_ms % 1000) * 1000};
+    struct timeval pause = timeval_of_ms(e->pause_ms);
     (void)event_add(e->restart, &pause);
     e->pause_ms = e->pause_ms * 2 > RESTART_MAX_MS ? RESTART_MAX_MS : e->pause_ms * 2;
 }

@@ -67,9 +67,7 @@ static void set_timer(struct worker *w)
         event_del(&t->timer);
         return;
     }
-    uint64_t now_us = w->now.mono_us;
-    uint64_t delay_us = t->timer_us > now_us ? t->timer_us - now_us : 0;
-    struct timeval delay = {(time_t)(delay_us / 1000000), (suseconds_t)(delay_us % 1000000)};
+    struct timeval delay = timeval_until(t->timer_us, w->now.mono_us);
     event_add(&t->timer, &delay);
 }
 

@@ -8,12 +8,10 @@
 
 void cluster_set_timer(struct cluster *c, uint64_t at_us)
 {
-    uint64_t now = cluster_now_us(c);
     if (at_us >= c->timer_us || c->context->closing) {
         return;
     }
-    uint64_t us = at_us > now ? at_us - now : 0;
-    struct timeval tv = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    struct timeval tv = timeval_until(at_us, cluster_now_us(c));
     CHECK(event_add(c->timer, &tv) == 0);
     c->timer_us = at_us;
 }

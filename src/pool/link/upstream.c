@@ -21,11 +21,6 @@ static uint64_t now_us(const struct upstream *u)
     return u->server->context->now->mono_us;
 }
 
-static struct timeval milliseconds(uint64_t ms)
-{
-    return (struct timeval){(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
-}
-
 void upstream_set_state(struct upstream *u, enum upstream_state state)
 {
     _Atomic uint32_t *in_state = u->server->in_state;
@@ -47,7 +42,7 @@ static void set_favour(struct upstream *u, enum upstream_favour favour)
 
 void upstream_set_timer(struct upstream *u, uint64_t ms)
 {
-    struct timeval tv = milliseconds(ms);
+    struct timeval tv = timeval_of_ms(ms);
     CHECK(event_add(&u->state_timer, &tv) == 0);
 }
 
@@ -62,7 +57,7 @@ static void set_queue_timer(struct upstream *u)
     }
     uint64_t now = now_us(u);
     uint64_t ms = first->deadline_us > now ? (first->deadline_us - now) / 1000 + 1 : 1;
-    struct timeval tv = milliseconds(ms);
+    struct timeval tv = timeval_of_ms(ms);
     CHECK(event_add(&u->queue_timer, &tv) == 0);
     u->queue_timer_us = first->deadline_us;
 }

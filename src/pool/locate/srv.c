@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "pool/locate/dns.h"
 
@@ -220,7 +221,7 @@ static void finish(struct srv_lookup *l, const struct srv_records *records)
 static void ask(struct srv_lookup *l)
 {
     uint32_t ms = l->timeout_ms / DNS_ATTEMPTS + 1;
-    struct timeval tv = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+    struct timeval tv = timeval_of_ms(ms);
     bool sent = l->len > 0 && send_question(l);
     CHECK(event_assign(&l->event, l->base, sent ? l->fd : -1, sent ? EV_READ | EV_PERSIST : 0,
                        on_event, l) == 0);

@@ -23,9 +23,7 @@ static void set_timer(struct worker *w)
     if (first == NULL || d->timer_set) {
         return;
     }
-    uint64_t now_us = w->now.mono_us;
-    uint64_t us = first->due_us > now_us ? first->due_us - now_us : 0;
-    struct timeval delay = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    struct timeval delay = timeval_until(first->due_us, w->now.mono_us);
     CHECK(event_add(&d->timer, &delay) == 0);
     d->timer_set = true;
 }

@@ -67,8 +67,7 @@ static void stop(struct lingering *l)
 
 static void wait_more(struct lingering *l, uint64_t now_us)
 {
-    uint64_t left_us = l->until_us - now_us;
-    struct timeval delay = {(time_t)(left_us / 1000000), (suseconds_t)(left_us % 1000000)};
+    struct timeval delay = timeval_until(l->until_us, now_us);
     event_add(&l->event, &delay);
 }
 

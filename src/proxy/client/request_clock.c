@@ -22,7 +22,7 @@ static void set_timer(struct worker *w)
 {
     uint32_t ms = (w->config->request_timeout_ms + LOOKS - 1) / LOOKS;
     ms = ms < LOOK_MAX_MS ? ms : LOOK_MAX_MS;
-    struct timeval delay = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+    struct timeval delay = timeval_of_ms(ms);
     w->request_clock->timer_set = event_add(&w->request_clock->timer, &delay) == 0;
 }
 
