@@ -39,30 +39,25 @@ struct admin {
 
 /* --- answers --- */
 
-static bool is_up(const struct server_stats *stats)
-{
-    return strcmp(server_state(stats), "up") == 0;
-}
-
 /* Is there a server that works in each pool? Says of which there is none. */
 static bool check_pools(const struct shared *shared, struct evbuffer *out)
 {
     const struct config *config = shared->config;
-    struct server_stats *stats = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *stats);
+    size_t count, at = 0;
+    struct server_figures *rows = figures_of_servers(shared, &count);
     bool ready = true;
-    CHECK(stats != NULL);
     for (size_t p = 0; p < config->pool_count; p++) {
-        size_t up = 0, count = figures_of_servers(shared, p, stats);
-        for (size_t i = 0; i < count; i++) {
-            up += is_up(&stats[i]);
+        size_t up = 0, first = at;
+        for (; at < count && rows[at].pool_index == p; at++) {
+            up += server_is_up(&rows[at].stats);
         }
         if (up == 0) {
             evbuffer_add_printf(out, "not ready: pool %s: none of %zu servers is up\n",
-                                config->pools[p].name, count);
+                                config->pools[p].name, at - first);
             ready = false;
         }
     }
-    free(stats);
+    free(rows);
     return ready;
 }
 

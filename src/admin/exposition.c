@@ -12,6 +12,7 @@
 #include "proxy/core/shared.h"
 
 struct exposition {
+    const struct config *config;
     struct evbuffer *out;
     bool is_open;
 };
@@ -111,31 +112,6 @@ static void show_times(struct shared *shared, const struct exposition *x)
 
 /* --- servers --- */
 
-/* A server of a pool. */
-struct row {
-    const char *pool;
-    struct server_stats stats;
-};
-
-static struct row *collect_rows(const struct shared *shared, size_t *count)
-{
-    const struct config *config = shared->config;
-    struct server_stats *stats = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *stats);
-    struct row *rows = NULL;
-    CHECK(stats != NULL);
-    *count = 0;
-    for (size_t p = 0; p < config->pool_count; p++) {
-        size_t n = figures_of_servers(shared, p, stats);
-        rows = realloc(rows, (*count + n + 1) * sizeof *rows);
-        CHECK(rows != NULL);
-        for (size_t i = 0; i < n; i++) {
-            rows[(*count)++] = (struct row){config->pools[p].name, stats[i]};
-        }
-    }
-    free(stats);
-    return rows;
-}
-
 /* Names of servers come from the file, or from a cluster's nodes. */
 static void add_label(struct evbuffer *out, const char *name, const char *value)
 {
@@ -150,28 +126,30 @@ static void add_label(struct evbuffer *out, const char *name, const char *value)
     evbuffer_add(out, "\"", 1);
 }
 
-static void add_labels(struct evbuffer *out, const struct row *row)
+static void add_labels(const struct exposition *x, struct evbuffer *out,
+                       const struct server_figures *row)
 {
-    add_label(out, "pool", row->pool);
+    add_label(out, "pool", x->config->pools[row->pool_index].name);
     evbuffer_add(out, ",", 1);
     add_label(out, "server", row->stats.name);
 }
 
-static void add_row(struct evbuffer *out, const char *name, const char *suffix,
-                    const struct row *row, uint64_t value)
+static void add_row(const struct exposition *x, const char *name, const char *suffix,
+                    const struct server_figures *row, uint64_t value)
 {
-    evbuffer_add_printf(out, "mclistd_%s%s{", name, suffix);
-    add_labels(out, row);
-    evbuffer_add_printf(out, "} %" PRIu64 "\n", value);
+    evbuffer_add_printf(x->out, "mclistd_%s%s{", name, suffix);
+    add_labels(x, x->out, row);
+    evbuffer_add_printf(x->out, "} %" PRIu64 "\n", value);
 }
 
-static void add_times(struct evbuffer *out, const char *name, const struct row *row)
+static void add_times(const struct exposition *x, const char *name,
+                      const struct server_figures *row)
 {
     struct evbuffer *labels = evbuffer_new();
     CHECK(labels != NULL);
-    add_labels(labels, row);
+    add_labels(x, labels, row);
     evbuffer_add(labels, ",", 2); /* and a NUL */
-    show_histogram(out, name, (const char *)evbuffer_pullup(labels, -1), &row->stats.times);
+    show_histogram(x->out, name, (const char *)evbuffer_pullup(labels, -1), &row->stats.times);
     evbuffer_free(labels);
 }
 
@@ -198,30 +176,29 @@ static const struct {
 static void show_servers(struct shared *shared, const struct exposition *x)
 {
     size_t count;
-    struct row *rows = collect_rows(shared, &count);
+    struct server_figures *rows = figures_of_servers(shared, &count);
     begin_family(x, "pool_server_up", "1: a connection works; 0: none does", false);
     for (size_t i = 0; i < count; i++) {
-        add_row(x->out, "pool_server_up", "", &rows[i],
-                strcmp(server_state(&rows[i].stats), "up") == 0);
+        add_row(x, "pool_server_up", "", &rows[i], server_is_up(&rows[i].stats));
     }
     for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++) {
         begin_family(x, columns[c].name, columns[c].help, columns[c].counts);
         for (size_t i = 0; i < count; i++) {
             uint64_t value;
             memcpy(&value, (const char *)&rows[i].stats + columns[c].offset, sizeof value);
-            add_row(x->out, columns[c].name, columns[c].counts ? "_total" : "", &rows[i], value);
+            add_row(x, columns[c].name, columns[c].counts ? "_total" : "", &rows[i], value);
         }
     }
     begin_histogram(x, "pool_server_seconds", "time from a request to the server's answer");
     for (size_t i = 0; i < count; i++) {
-        add_times(x->out, "pool_server_seconds", &rows[i]);
+        add_times(x, "pool_server_seconds", &rows[i]);
     }
     free(rows);
 }
 
 void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
 {
-    struct exposition x = {out, is_open};
+    struct exposition x = {shared->config, out, is_open};
     begin_family(&x, "build_info", "always 1; the label is the version", false);
     evbuffer_add_printf(out, "mclistd_build_info{");
     add_label(out, "version", MCLISTD_VERSION);

@@ -2,7 +2,6 @@
 #include "admin/history.h"
 
 #include <stdbool.h>
-#include <sys/resource.h>
 
 #include "base/check.h"
 #include "base/memory.h"
@@ -11,16 +10,9 @@
 #include "proxy/figures.h"
 #include "proxy/core/metrics.h"
 
-static uint64_t cpu_us(void)
-{
-    struct rusage usage = {0};
-    (void)getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
 void history_sample(struct history *h, struct shared *s)
 {
+    struct cpu_figures cpu = figures_of_cpu();
     uint64_t *row = h->at[h->count++ % (HISTORY_SECONDS + 1)];
     row[HISTORY_READS] = figure_value(s, METRIC_cmd_get);
     row[HISTORY_WRITES] = figure_value(s, METRIC_cmd_set) + figure_value(s, METRIC_cmd_other) +
@@ -35,7 +27,7 @@ void history_sample(struct history *h, struct shared *s)
     row[HISTORY_FLIPS] = figure_value(s, METRIC_list_flips) + figure_value(s, METRIC_list_merges);
     row[HISTORY_CONNECTIONS] = figure_value(s, METRIC_curr_connections);
     row[HISTORY_MEMORY] = memory_held();
-    row[HISTORY_CPU_US] = cpu_us();
+    row[HISTORY_CPU_US] = cpu.user_us + cpu.system_us;
 }
 
 size_t history_seconds(const struct history *h)

@@ -184,9 +184,7 @@ static void show_server(const char *pool, const struct server_stats *s, struct e
 {
     char half[32], most[32];
     const char *state = server_state(s);
-    const char *class = strcmp(state, "up") == 0     ? "good"
-                        : strcmp(state, "idle") == 0 ? "soft"
-                                                     : "bad";
+    const char *class = server_is_up(s) ? "good" : strcmp(state, "idle") == 0 ? "soft" : "bad";
     put(out, "<tr><td>");
     put_text(out, pool);
     put(out, "</td><td>");
@@ -204,21 +202,17 @@ static void show_server(const char *pool, const struct server_stats *s, struct e
 
 static void show_servers(struct shared *shared, struct evbuffer *out)
 {
-    const struct config *config = shared->config;
-    struct server_stats *stats = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *stats);
-    CHECK(stats != NULL);
+    size_t count;
+    struct server_figures *rows = figures_of_servers(shared, &count);
     put(out, "<section class=\"card wide\" id=\"servers\"><h2>Servers</h2><table>\n"
              "<tr><th>pool</th><th>server</th><th>state</th><th>version</th><th>requests</th>"
              "<th>waiting</th><th>half "
              "within</th><th>99%</th><th>errors</th><th>time-outs</th><th>evictions</th></tr>\n");
-    for (size_t p = 0; p < config->pool_count; p++) {
-        size_t count = figures_of_servers(shared, p, stats);
-        for (size_t i = 0; i < count; i++) {
-            show_server(config->pools[p].name, &stats[i], out);
-        }
+    for (size_t i = 0; i < count; i++) {
+        show_server(shared->config->pools[rows[i].pool_index].name, &rows[i].stats, out);
     }
     put(out, "</table></section>\n");
-    free(stats);
+    free(rows);
 }
 
 /* --- times, keys --- */

@@ -11,7 +11,7 @@ static uint64_t end_of(size_t bucket)
     return group == 0 ? bucket + 1 : eighths << (group - 1);
 }
 
-void histogram_add(struct histogram *h, uint64_t us)
+void histogram_add_other(struct histogram *h, uint64_t us)
 {
     h->last_us = us;
     h->last = &h->counts[histogram_bucket(us)];

@@ -43,8 +43,8 @@ static inline size_t histogram_bucket(uint64_t us)
     return ((top - HISTOGRAM_SUB_BITS) << HISTOGRAM_SUB_BITS) + (us >> (top - HISTOGRAM_SUB_BITS));
 }
 
-/* Adds a time. */
-void histogram_add(struct histogram *histogram, uint64_t us);
+/* histogram_add, of a time that may be another one than the last. */
+void histogram_add_other(struct histogram *histogram, uint64_t us);
 
 /* Adds a time that is the same as the last one. False where it is another. A worker reads its clock
  * once in a turn, so that of a pipeline many take the same time to the microsecond. */
@@ -57,6 +57,14 @@ static inline bool histogram_add_again(struct histogram *h, uint64_t us)
     uint64_t n = atomic_load_explicit(h->last, memory_order_relaxed);
     atomic_store_explicit(h->last, n + 1, memory_order_relaxed);
     return true;
+}
+
+/* Adds a time. */
+static inline void histogram_add(struct histogram *h, uint64_t us)
+{
+    if (!histogram_add_again(h, us)) {
+        histogram_add_other(h, us);
+    }
 }
 
 /* Adds what is in from. */

@@ -2,8 +2,7 @@
 #include "proxy/figures.h"
 
 #include <event2/event.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -92,7 +91,7 @@ static void sum_requests(const struct shared *shared, struct histogram_sum out[T
 
 void figures_of_requests(struct shared *shared, struct histogram_sum out[TIMING_CLASSES])
 {
-    struct timing_baseline *b = shared->timing_baseline;
+    struct timing_baseline *b = &shared->timing_baseline;
     pthread_mutex_lock(&b->lock);
     sum_requests(shared, out);
     for (size_t c = 0; c < TIMING_CLASSES; c++) {
@@ -118,7 +117,7 @@ struct hot_sum figures_of_keys(const struct shared *shared)
 
 void figures_reset(struct shared *shared)
 {
-    struct timing_baseline *b = shared->timing_baseline;
+    struct timing_baseline *b = &shared->timing_baseline;
     pthread_mutex_lock(&b->lock);
     sum_requests(shared, b->requests);
     pthread_mutex_unlock(&b->lock);
@@ -155,11 +154,17 @@ static uint64_t time_us(const struct timeval *time)
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
+struct cpu_figures figures_of_cpu(void)
+{
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (struct cpu_figures){time_us(&usage.ru_utime), time_us(&usage.ru_stime)};
+}
+
 static void show_process(struct shared *shared, const struct printing *p)
 {
     struct now now = clock_now();
-    struct rusage usage = {0};
-    (void)getrusage(RUSAGE_SELF, &usage);
+    struct cpu_figures cpu = figures_of_cpu();
     show(p, FIGURE_LEVEL, "pid", "the process", (uint64_t)getpid());
     show(p, FIGURE_LEVEL, "uptime", "seconds since the start",
          (now.mono_us - shared->started_us) / 1000000);
@@ -167,10 +172,9 @@ static void show_process(struct shared *shared, const struct printing *p)
     show_text(p, "version", "of the proxy", PROXY_VERSION);
     show_text(p, "libevent", "its version", event_get_version());
     show(p, FIGURE_LEVEL, "pointer_size", "bits of a pointer", 8 * sizeof(void *));
-    show(p, FIGURE_CPU_US, "rusage_user", "processor time of the process",
-         time_us(&usage.ru_utime));
+    show(p, FIGURE_CPU_US, "rusage_user", "processor time of the process", cpu.user_us);
     show(p, FIGURE_CPU_US, "rusage_system", "processor time of the system for the process",
-         time_us(&usage.ru_stime));
+         cpu.system_us);
     show(p, FIGURE_LEVEL, "max_connections", "clients that may be connected at the same time",
          shared->config->max_connections);
     show(p, FIGURE_LEVEL, "threads", "workers", shared->worker_count);
@@ -277,26 +281,46 @@ const char *server_state(const struct server_stats *stats)
     return stats->is_ejected ? "ejected" : stats->state;
 }
 
-/* Those of all workers, by their names: a worker may not have heard yet of a node that another one
- * has in its map. */
-size_t figures_of_servers(const struct shared *shared, size_t pool_index,
-                          struct server_stats sum[2 * POOL_SERVERS_MAX])
+bool server_is_up(const struct server_stats *stats)
 {
-    struct server_stats *one = sum + POOL_SERVERS_MAX;
-    size_t count = 0;
-    for (size_t i = 0; i < shared->worker_count; i++) {
-        size_t n = pool_stats(shared->workers[i]->pools[pool_index], one, POOL_SERVERS_MAX);
-        for (size_t s = 0; s < n; s++) {
-            size_t at = s < count && strcmp(sum[s].name, one[s].name) == 0 ? s : 0;
-            while (at < count && strcmp(sum[at].name, one[s].name) != 0) {
-                at++;
-            }
-            if (at < count) {
-                add_server(&sum[at], &one[s]);
-            } else if (count < POOL_SERVERS_MAX) {
-                sum[count++] = one[s];
-            }
+    return strcmp(server_state(stats), "up") == 0;
+}
+
+/* Adds what one worker sees of a pool's servers to those of the pool, by their names: a worker may
+ * not have heard yet of a node that another one has in its map. Returns how many there are then. */
+static size_t add_servers(struct server_figures sum[POOL_SERVERS_MAX], size_t count,
+                          size_t pool_index, const struct server_stats *one, size_t n)
+{
+    for (size_t s = 0; s < n; s++) {
+        size_t at = s < count && strcmp(sum[s].stats.name, one[s].name) == 0 ? s : 0;
+        while (at < count && strcmp(sum[at].stats.name, one[s].name) != 0) {
+            at++;
+        }
+        if (at < count) {
+            add_server(&sum[at].stats, &one[s]);
+        } else if (count < POOL_SERVERS_MAX) {
+            sum[count++] = (struct server_figures){pool_index, one[s]};
         }
     }
     return count;
+}
+
+struct server_figures *figures_of_servers(const struct shared *shared, size_t *count)
+{
+    struct server_figures *all = NULL;
+    struct server_stats *one = calloc(POOL_SERVERS_MAX, sizeof *one);
+    CHECK(one != NULL);
+    *count = 0;
+    for (size_t p = 0; p < shared->config->pool_count; p++) {
+        size_t of_pool = 0;
+        all = realloc(all, (*count + POOL_SERVERS_MAX) * sizeof *all);
+        CHECK(all != NULL);
+        for (size_t i = 0; i < shared->worker_count; i++) {
+            size_t n = pool_stats(shared->workers[i]->pools[p], one, POOL_SERVERS_MAX);
+            of_pool = add_servers(all + *count, of_pool, p, one, n);
+        }
+        *count += of_pool;
+    }
+    free(one);
+    return all;
 }

@@ -43,11 +43,24 @@ const char *figure_class_name(size_t class);
 /* The keys that are asked for most, sorted; the caller's until hot_sum_fini. */
 struct hot_sum figures_of_keys(const struct shared *shared);
 
-/* The servers of a pool as all workers see them. A Couchbase cluster's are those of its map.
- * Returns how many of POOL_SERVERS_MAX were filled; out has room for twice as many. */
-size_t figures_of_servers(const struct shared *shared, size_t pool_index,
-                          struct server_stats out[2 * POOL_SERVERS_MAX]);
+/* A server of a pool. */
+struct server_figures {
+    size_t pool_index; /* position in config.pools */
+    struct server_stats stats;
+};
+
+/* The servers of all pools as all workers together see them, pool by pool. A Couchbase cluster's
+ * are those of its map. Returns *count of them, which the caller frees. */
+struct server_figures *figures_of_servers(const struct shared *shared, size_t *count);
 /* "up", "connecting", "ejected", "down" or "idle"; lives as long as stats. */
 const char *server_state(const struct server_stats *stats);
+/* Does a connection to it work? */
+bool server_is_up(const struct server_stats *stats);
+
+/* Processor time of the process, in microseconds. */
+struct cpu_figures {
+    uint64_t user_us, system_us;
+};
+struct cpu_figures figures_of_cpu(void);
 
 #endif

@@ -90,7 +90,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     block_limit_spare(spare_bytes_max(config));
     create_caches(s);
     s->slow = slow_log_create();
-    s->timing_baseline = timing_baseline_create();
+    CHECK(pthread_mutex_init(&s->timing_baseline.lock, NULL) == 0);
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
     struct socket_rights rights = {config->socket_mode, config->socket_group};
     s->listen = listen_set_open(&config->listen, &rights, config->threads, error);
@@ -147,7 +147,7 @@ void proxy_stop(struct proxy **slot)
     destroy_caches(s);
     run_indexes_destroy(&s->indexes);
     slow_log_destroy(&s->slow);
-    timing_baseline_destroy(&s->timing_baseline);
+    pthread_mutex_destroy(&s->timing_baseline.lock);
     block_thread_fini();
     free(p);
 }

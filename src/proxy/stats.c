@@ -70,30 +70,22 @@ static void show_server(const char *prefix, const struct server_stats *s, struct
     }
 }
 
-static void show_pool(const struct shared *shared, size_t pool_index,
-                      void (*show)(const char *, const struct server_stats *, struct chain *),
-                      struct chain *out)
+static void show_servers(const struct shared *shared,
+                         void (*show)(const char *, const struct server_stats *, struct chain *),
+                         struct chain *out)
 {
-    struct server_stats *sum = calloc(2 * (size_t)POOL_SERVERS_MAX, sizeof *sum);
-    CHECK(sum != NULL);
-    size_t count = figures_of_servers(shared, pool_index, sum);
     const struct config *config = shared->config;
-    for (size_t s = 0; s < count; s++) {
+    size_t count;
+    struct server_figures *rows = figures_of_servers(shared, &count);
+    for (size_t i = 0; i < count; i++) {
         char prefix[2 * CONFIG_NAME_MAX + 64];
         /* The same server may be in several pools. */
         bool many = config->pool_count > 1;
-        snprintf(prefix, sizeof prefix, "backend:%s%s%s", sum[s].name, many ? "@" : "",
-                 many ? config->pools[pool_index].name : "");
-        show(prefix, &sum[s], out);
+        snprintf(prefix, sizeof prefix, "backend:%s%s%s", rows[i].stats.name, many ? "@" : "",
+                 many ? config->pools[rows[i].pool_index].name : "");
+        show(prefix, &rows[i].stats, out);
     }
-    free(sum);
-}
-
-static void show_backends(struct worker *w, struct chain *out)
-{
-    for (size_t i = 0; i < w->config->pool_count; i++) {
-        show_pool(w->shared, i, show_server, out);
-    }
+    free(rows);
 }
 
 /* --- settings --- */
@@ -166,9 +158,7 @@ static void show_latency(struct shared *shared, struct chain *out)
         }
     }
     free(sums);
-    for (size_t i = 0; i < shared->config->pool_count; i++) {
-        show_pool(shared, i, show_server_times, out);
-    }
+    show_servers(shared, show_server_times, out);
 }
 
 static void show_hot(const struct shared *shared, struct chain *out)
@@ -251,7 +241,7 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
     if (group.len == 0) {
         figures_print(w->shared, show_figure, out);
     } else if (slice_equal(group, SLICE_LIT("backends"))) {
-        show_backends(w, out);
+        show_servers(w->shared, show_server, out);
     } else if (slice_equal(group, SLICE_LIT("latency"))) {
         show_latency(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("hot"))) {

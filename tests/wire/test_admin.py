@@ -231,6 +231,20 @@ def test_slow_requests_have_names(start_daemon, memcached):
     admin.daemon.wait_for_log(r"slow: get <b>slow of client 127.0.0.1 port \d+ took \d+ ms, 0 of them")
 
 
+def test_slow_requests_of_a_pipeline_all_count(start_daemon, memcached):
+    daemon = start_daemon([memcached], config={"proxy": {"slow_ms": 100}})
+    with daemon.conn() as conn:
+        assert conn.cmd("mn") == b"MN"
+        conn.get("quick")
+        memcached.pause()
+        conn.send("get one\r\nget two\r\nget three\r\nget four\r\n")
+        time.sleep(0.2)
+        memcached.resume()
+        assert [conn.line() for _ in range(4)] == [b"END"] * 4
+        assert conn.stats()["slow_requests"] == "4"
+        assert len(conn.stats("stats slow")) == 4
+
+
 def test_hot_keys_have_names(admin):
     with admin.daemon.conn() as conn:
         for _ in range(20):

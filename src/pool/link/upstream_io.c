@@ -124,10 +124,7 @@ static void make_room(struct upstream *u)
 /* How long the exchange took, from its submission to its answer. */
 static inline void note_time(struct upstream *u, const struct exchange *x)
 {
-    uint64_t us = u->server->context->now->mono_us - x->since_us;
-    if (!histogram_add_again(&u->server->times, us)) {
-        histogram_add(&u->server->times, us);
-    }
+    histogram_add(&u->server->times, u->server->context->now->mono_us - x->since_us);
 }
 
 /* Hands the first exchange its answer, or a part of it. Like all parsers of input it returns false

@@ -242,12 +242,10 @@ RARE static void note_other_time(const struct pending *p, uint64_t us)
     if (p->counted == 0) {
         return;
     }
-    struct histogram *h = &w->timing.requests[p->counted - METRIC_cmd_get];
+    timing_add(&w->timing, p->counted, us);
     if (us >= w->slow_us) {
-        histogram_add(h, us);
+        timing_forget_last(&w->timing); /* each of them is noted */
         note_slow(p, us);
-    } else {
-        timing_add(&w->timing, p->counted, us);
     }
 }
 

@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 #include "base/metric.h"
+#include "proxy/core/timing.h"
 
 struct cache;
 struct config;
 struct listen_set;
 struct resolver;
 struct slow_log;
-struct timing_baseline;
 struct worker;
 
 struct shared {
@@ -26,7 +26,7 @@ struct shared {
     struct listen_set *listen;
     struct resolver *resolver;
     struct slow_log *slow;
-    struct timing_baseline *timing_baseline;
+    struct timing_baseline timing_baseline;
     uint64_t started_us; /* on the clock that nothing sets back */
     _Atomic uint32_t connections;
     _Atomic uint32_t reserved;             /* of these, those in reserve: proxy/client/reserve.h */

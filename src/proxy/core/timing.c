@@ -20,22 +20,6 @@ void timing_add(struct timing *t, unsigned counted, uint64_t us)
     histogram_add(t->last, us);
 }
 
-struct timing_baseline *timing_baseline_create(void)
-{
-    struct timing_baseline *b = calloc(1, sizeof *b);
-    CHECK(b != NULL && pthread_mutex_init(&b->lock, NULL) == 0);
-    return b;
-}
-
-void timing_baseline_destroy(struct timing_baseline **slot)
-{
-    if (*slot != NULL) {
-        pthread_mutex_destroy(&(*slot)->lock);
-        free(*slot);
-        *slot = NULL;
-    }
-}
-
 struct slow_log {
     pthread_mutex_t lock;
     uint64_t count; /* of all that were added */

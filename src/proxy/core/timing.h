@@ -34,6 +34,12 @@ static inline bool timing_add_again(struct timing *t, unsigned counted, uint64_t
     return counted == t->last_counted && t->last != NULL && histogram_add_again(t->last, us);
 }
 
+/* The next one is not as the one before, whatever it is. */
+static inline void timing_forget_last(struct timing *t)
+{
+    t->last = NULL;
+}
+
 /* Of all workers. */
 struct timing_baseline {
     pthread_mutex_t lock;
@@ -42,9 +48,6 @@ struct timing_baseline {
 
 void timing_init(struct timing *timing);
 void timing_fini(struct timing *timing);
-
-struct timing_baseline *timing_baseline_create(void);
-void timing_baseline_destroy(struct timing_baseline **baseline);
 
 /* Slow requests that are kept: the last ones. */
 #define SLOW_KEPT 64
