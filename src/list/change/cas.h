@@ -47,6 +47,11 @@ struct cas_kind {
     void (*fini)(struct engine *e, struct op_cas *x); /* what the kind holds; NULL: nothing */
 };
 
+/* What all kinds have in common that carry out clients' calls. */
+#define CAS_FOR_CLIENTS \
+    .reading = "reading head", .pausing = "backing off after a conflict", \
+    .tries_max = CAS_TRIES_MAX, .pause_us = CAS_PAUSE_US
+
 struct op_cas {
     struct op op;
     const struct cas_kind *kind;

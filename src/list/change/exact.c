@@ -8,7 +8,6 @@
 #include "list/change/cas.h"
 #include "list/change/lease.h"
 #include "list/change/renew.h"
-#include "list/core/backoff.h"
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 #include "list/format/layout.h"
@@ -512,16 +511,6 @@ static enum progress decide(struct engine *e, struct op_cas *cas, const struct o
     CO_END(co);
 }
 
-static enum progress exact_step(struct engine *e, struct op *op, const struct op_event *event)
-{
-    struct co *co = &op->co;
-    CO_BEGIN(co);
-    CO_CALL(co, cas_step(e, (struct op_cas *)op, event));
-    renew_consider(e, op->list, false); /* a CAS has renewed it already */
-    list_consider_compaction(e, op->list, 0);
-    CO_END(co);
-}
-
 static void exact_fini(struct engine *e, struct op_cas *cas)
 {
     struct op_exact *x = (struct op_exact *)cas;
@@ -532,19 +521,12 @@ static void exact_fini(struct engine *e, struct op_cas *cas)
 }
 
 static const struct cas_kind exact = {
-    .reading = "reading head",
-    .pausing = "backing off after a conflict",
-    .tries_max = CAS_TRIES_MAX,
-    .pause_us = CAS_PAUSE_US,
-    .decide = decide,
-    .stored = stored,
-    .let_go = let_go,
-    .fini = exact_fini,
+    CAS_FOR_CLIENTS, .decide = decide, .stored = stored, .let_go = let_go, .fini = exact_fini,
 };
 
 struct op_exact *exact_create(struct engine *e, struct list *list)
 {
-    struct op_exact *x = cas_create(e, list, &list->exact, sizeof *x, &exact, exact_step);
+    struct op_exact *x = cas_create(e, list, &list->exact, sizeof *x, &exact, renew_cas_step);
     arena_init(&x->kept);
     return x;
 }

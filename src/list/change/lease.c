@@ -114,10 +114,7 @@ static enum progress decide(struct engine *e, struct op_cas *cas, const struct o
 }
 
 static const struct cas_kind lease_kind = {
-    .reading = "reading head",
-    .pausing = "backing off after a conflict",
-    .tries_max = CAS_TRIES_MAX,
-    .pause_us = CAS_PAUSE_US,
+    CAS_FOR_CLIENTS,
     .decide = decide,
     .stored = stored,
 };

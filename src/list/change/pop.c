@@ -6,7 +6,6 @@
 #include "list/change/renew.h"
 #include "list/content/ends.h"
 #include "list/core/answer.h"
-#include "list/core/backoff.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/core/scan.h"
@@ -197,16 +196,6 @@ static enum progress decide(struct engine *e, struct op_cas *cas, const struct o
     CO_END(co);
 }
 
-static enum progress pop_step(struct engine *e, struct op *op, const struct op_event *event)
-{
-    struct co *co = &op->co;
-    CO_BEGIN(co);
-    CO_CALL(co, cas_step(e, (struct op_cas *)op, event));
-    renew_consider(e, op->list, false); /* a CAS has renewed it already */
-    list_consider_compaction(e, op->list, 0);
-    CO_END(co);
-}
-
 static void pop_fini(struct engine *e, struct op_cas *cas)
 {
     struct op_pop *p = (struct op_pop *)cas;
@@ -216,10 +205,7 @@ static void pop_fini(struct engine *e, struct op_cas *cas)
 }
 
 static const struct cas_kind pop = {
-    .reading = "reading head",
-    .pausing = "backing off after a conflict",
-    .tries_max = CAS_TRIES_MAX,
-    .pause_us = CAS_PAUSE_US,
+    CAS_FOR_CLIENTS,
     .decide = decide,
     .stored = stored,
     .fini = pop_fini,
@@ -227,7 +213,7 @@ static const struct cas_kind pop = {
 
 struct op_pop *pop_create(struct engine *e, struct list *list)
 {
-    return cas_create(e, list, &list->exact, sizeof(struct op_pop), &pop, pop_step);
+    return cas_create(e, list, &list->exact, sizeof(struct op_pop), &pop, renew_cas_step);
 }
 
 bool pop_takes(const struct op_pop *p, const struct list_call *call)

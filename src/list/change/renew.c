@@ -2,6 +2,7 @@
 #include "list/change/renew.h"
 
 #include "list/change/cas.h"
+#include "list/core/backoff.h"
 #include "list/core/engine_state.h"
 
 /* Renewals under way at a time, per worker; what comes while there are so many is left to the next
@@ -46,6 +47,16 @@ static const struct cas_kind renewal = {
     .stored = stored,
     .fini = renew_fini,
 };
+
+enum progress renew_cas_step(struct engine *e, struct op *op, const struct op_event *event)
+{
+    struct co *co = &op->co;
+    CO_BEGIN(co);
+    CO_CALL(co, cas_step(e, (struct op_cas *)op, event));
+    renew_consider(e, op->list, false); /* a CAS has renewed it already */
+    list_consider_compaction(e, op->list, 0);
+    CO_END(co);
+}
 
 void renew_consider(struct engine *e, struct list *list, bool changed)
 {

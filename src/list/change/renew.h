@@ -13,5 +13,8 @@
 /* The list was read, or changed by a blind append: renews its time if the policy says so and it is
  * time. */
 void renew_consider(struct engine *e, struct list *list, bool changed);
+/* The step of an operation that is a struct op_cas and that clients take for a read: cas_step, and
+ * behind it what the list may need, a renewal or a compaction. */
+enum progress renew_cas_step(struct engine *e, struct op *op, const struct op_event *event);
 
 #endif
