@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/version.h"
 #include "proxy/figures.h"
 #include "proxy/core/shared.h"
@@ -180,6 +181,14 @@ static void show_servers(struct shared *shared, const struct exposition *x)
     begin_family(x, "pool_server_up", "1: a connection works; 0: none does", false);
     for (size_t i = 0; i < count; i++) {
         add_row(x, "pool_server_up", "", &rows[i], server_is_up(&rows[i].stats));
+    }
+    int64_t now_s = clock_now().wall_s;
+    begin_family(x, "pool_server_silent_seconds",
+                 "since when the server does not answer; 0: it does", false);
+    for (size_t i = 0; i < count; i++) {
+        int64_t since_s = rows[i].stats.silent_since_s;
+        add_row(x, "pool_server_silent_seconds", "", &rows[i],
+                since_s == 0 || since_s > now_s ? 0 : (uint64_t)(now_s - since_s));
     }
     for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++) {
         begin_family(x, columns[c].name, columns[c].help, columns[c].counts);

@@ -157,11 +157,29 @@ static void show_alarm(struct evbuffer *out, uint64_t count, const char *text)
     }
 }
 
+/* Servers that are in trouble now. */
+static void show_troubles(struct shared *shared, struct evbuffer *out)
+{
+    size_t count;
+    char trouble[TROUBLE_MAX];
+    struct server_figures *rows = figures_of_servers(shared, &count);
+    for (size_t i = 0; i < count; i++) {
+        (void)server_trouble(&rows[i].stats, trouble);
+        if (strcmp(trouble, "none") != 0) {
+            put(out, "<p><b>");
+            put_text(out, rows[i].stats.name);
+            evbuffer_add_printf(out, "</b> %s</p>\n", trouble);
+        }
+    }
+    free(rows);
+}
+
 /* Counted since the start, or the last `stats reset`; errors and time-outs in the last minutes. */
 static void show_alarms(struct shared *shared, const struct history *h, struct evbuffer *out)
 {
     struct evbuffer *all = evbuffer_new();
     CHECK(all != NULL);
+    show_troubles(shared, all);
     show_alarm(all, sum_of(h, HISTORY_ERRORS, HISTORY_SECONDS),
                "requests were answered SERVER_ERROR in the last five minutes");
     show_alarm(all, sum_of(h, HISTORY_TIMEOUTS, HISTORY_SECONDS),

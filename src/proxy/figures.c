@@ -2,9 +2,12 @@
 #include "proxy/figures.h"
 
 #include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -278,7 +281,23 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
 
 const char *server_state(const struct server_stats *stats)
 {
-    return stats->is_ejected ? "ejected" : stats->state;
+    return stats->silent_since_s != 0 ? "hanging" : stats->is_ejected ? "ejected" : stats->state;
+}
+
+const char *server_trouble(const struct server_stats *stats, char out[TROUBLE_MAX])
+{
+    if (stats->silent_since_s != 0) {
+        time_t since = (time_t)stats->silent_since_s;
+        char clock[16];
+        struct tm tm;
+        gmtime_r(&since, &tm);
+        strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+        snprintf(out, TROUBLE_MAX, "not answering since %s, %" PRIu64 " request%s waiting", clock,
+                 stats->pending, stats->pending == 1 ? "" : "s");
+    } else {
+        snprintf(out, TROUBLE_MAX, "none");
+    }
+    return out;
 }
 
 bool server_is_up(const struct server_stats *stats)

@@ -49,10 +49,16 @@ struct server_figures {
     struct server_stats stats;
 };
 
+/* Room for what server_trouble writes. */
+#define TROUBLE_MAX 192
+/* What is wrong with the server, in words: "not answering since 14:02:11, 312 requests waiting"
+ * (UTC); "none" where nothing is that the proxy knows of. Returns out. */
+const char *server_trouble(const struct server_stats *stats, char out[TROUBLE_MAX]);
+
 /* The servers of all pools as all workers together see them, pool by pool. A Couchbase cluster's
  * are those of its map. Returns *count of them, which the caller frees. */
 struct server_figures *figures_of_servers(const struct shared *shared, size_t *count);
-/* "up", "connecting", "ejected", "down" or "idle"; lives as long as stats. */
+/* "up", "connecting", "hanging", "ejected", "down" or "idle"; lives as long as stats. */
 const char *server_state(const struct server_stats *stats);
 /* Does a connection to it work? */
 bool server_is_up(const struct server_stats *stats);

@@ -53,7 +53,9 @@ static void show_figure(void *arg, const struct figure *f)
 
 static void show_server(const char *prefix, const struct server_stats *s, struct chain *out)
 {
+    char trouble[TROUBLE_MAX];
     line(out, "%s:state %s", prefix, server_state(s));
+    line(out, "%s:trouble %s", prefix, server_trouble(s, trouble));
     line(out, "%s:version %s", prefix, s->version[0] != '\0' ? s->version : "unknown");
     line(out, "%s:address %s", prefix, s->address[0] != '\0' ? s->address : "unknown");
     const struct {

@@ -64,11 +64,13 @@ int server_init(struct server *server, struct pool_context *context,
              "backend %s down: %u requests in a row timed out; probing", config->name,
              context->config->eject_failures);
     CHECK(pthread_mutex_init(&server->text_lock, NULL) == 0);
+    health_join(server);
     return 0;
 }
 
 void server_fini(struct server *server)
 {
+    health_leave(server);
     pthread_mutex_destroy(&server->text_lock);
     if (server->name != NULL) {
         resolver_release(server->name);
@@ -77,10 +79,10 @@ void server_fini(struct server *server)
 
 /* --- what it said --------------------------------------------------------------------------- */
 
-void server_learn(struct server *server, const struct handshake *hs, const struct address *address,
-                  bool on_trial)
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address)
 {
-    bool news = !on_trial && (server->down_logged || !server->caps_known);
+    bool returned = server->is_lost || !server->caps_known;
+    bool news = health_back(server);
     if (news && hs->login != NULL) {
         struct slice collection = hs->login->collection;
         log_info("backend %s: up, %s %s, bucket %.*s%s%.*s", server->config->name,
@@ -95,12 +97,12 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
                  hs->speaks == NULL || hs->speaks->lack == NULL ? "" : hs->speaks->lack);
     }
     uint64_t wanted = server->context->config->item_bytes_wanted;
-    if (news && server->context->watch && hs->item_size_max != 0 && hs->item_size_max < wanted) {
+    if (returned && server->context->watch && hs->item_size_max != 0 &&
+        hs->item_size_max < wanted) {
         log_warn("backend %s: its item_size_max (-I) cuts log_hard_limit_bytes or "
                  "sublist_limit_bytes of lists, which want %llu: start it with a larger -I",
                  server->config->name, (unsigned long long)wanted);
     }
-    server->down_logged = on_trial;
     server->caps.item_size_max = hs->item_size_max;
     server->caps.cas_enabled = !hs->cas_disabled;
     server->caps_known = true;
@@ -115,20 +117,13 @@ void server_learn(struct server *server, const struct handshake *hs, const struc
     pthread_mutex_unlock(&server->text_lock);
 }
 
-void server_recovered(struct server *server)
-{
-    log_info("backend %s: answers requests again", server->config->name);
-    server->down_logged = false;
-}
-
 void server_set_unfit(struct server *server, const char *reason)
 {
     char text[SERVER_TEXT_MAX];
     snprintf(text, sizeof text, "backend %s: %s", server->config->name, reason);
-    if (!server->down_logged || strcmp(text, server->texts[FAILURE_UNFIT]) != 0) {
+    if (health_unfit(server, text)) {
         log_error("%s", text);
     }
-    server->down_logged = true;
     memcpy(server->texts[FAILURE_UNFIT], text, sizeof text);
 }
 
@@ -151,13 +146,11 @@ static const char *port_hint(const struct server *server)
 void server_log_down(struct server *server, const char *what, const char *reason)
 {
     char more[LOG_MORE_MAX];
-    if (server->down_logged ||
-        !log_limit_pass(&server->down_limit, server->context->now->wall_s, "events", more)) {
+    if (!health_lost(server, more)) {
         log_debug("backend %s: %s: %s", server->config->name, what, reason);
         return;
     }
     log_warn("backend %s: %s: %s%s%s", server->config->name, what, reason, port_hint(server), more);
-    server->down_logged = true;
 }
 
 /* --- ends without an answer ----------------------------------------------------------------- */
@@ -263,6 +256,7 @@ void server_snapshot(struct server *server, struct server_stats *out)
     snprintf(out->name, sizeof out->name, "%s", server->config->name);
     snprintf(out->state, sizeof out->state, "%s", state_name(server));
     out->is_ejected = atomic_load(&server->in_favour[UPSTREAM_EJECTED]) > 0;
+    health_snapshot(server, out);
     pthread_mutex_lock(&server->text_lock);
     memcpy(out->version, server->version_text, sizeof out->version);
     memcpy(out->address, server->address_text, sizeof out->address);

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "pool/link/context.h"
+#include "pool/link/health.h"
 #include "pool/link/server_stats.h"
 #include "pool/link/upstream.h"
 #include "pool/link/wire.h"
@@ -29,9 +30,9 @@ struct server {
     struct be_caps caps;
     bool caps_known;
     bool cas_warned;
-    bool down_logged; /* the log last said that it is down; only changes are logged */
-    /* Of a server that answers, ends the connection, and so on, as often as a client makes it. */
-    struct log_limit down_limit;
+    struct health *health; /* all workers' */
+    LIST_ENTRY(server) health_link;
+    bool is_lost; /* to this worker, as its health has it */
     char texts[FAILURE_COUNT][SERVER_TEXT_MAX];
     struct upstream *upstreams;
     uint32_t upstream_count;
@@ -62,12 +63,9 @@ void server_fini(struct server *server);
  * and version. */
 enum resolver_answer server_locate(struct server *server);
 
-/* Takes what a handshake with that address found; logs what the operator should know. on_trial:
- * that it is up is not logged yet. */
-void server_learn(struct server *server, const struct handshake *hs, const struct address *address,
-                  bool on_trial);
-/* Logs that it is up again after a trial. */
-void server_recovered(struct server *server);
+/* Takes what a handshake with that address found; logs what the operator should know, but does not
+ * say again that it is up when it has only not answered for some time. */
+void server_learn(struct server *server, const struct handshake *hs, const struct address *address);
 /* Makes the text of FAILURE_UNFIT: the server cannot be used because of what it answered. */
 void server_set_unfit(struct server *server, const char *reason);
 /* Logs, once per outage, that the server cannot be reached or was lost. */

@@ -292,6 +292,21 @@ void upstream_flush(struct upstream *u)
 
 /* --- up and down ---------------------------------------------------------------------------- */
 
+static void fall_mute(struct upstream *u, uint64_t since_us, const char *reason)
+{
+    u->is_doubted = true;
+    if (u->silence != SILENCE_MUTE) {
+        health_mute(u->server, &u->silence, since_us, reason);
+    }
+}
+
+static void end_silence(struct upstream *u)
+{
+    if (u->silence != SILENCE_NONE) {
+        health_not_mute(u->server, &u->silence);
+    }
+}
+
 static void close_socket(struct upstream *u)
 {
     upstream_end_turn(u);
@@ -339,9 +354,12 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
     }
     u->doubtful = !quickly;
     u->failed_us = now_us(u);
+    if (quickly || failure == FAILURE_UNFIT) {
+        end_silence(u);
+    }
     if (failure == FAILURE_UNFIT) {
         server_set_unfit(server, reason);
-    } else {
+    } else if (u->silence == SILENCE_NONE) { /* else that is what it is called */
         server_log_down(server, "cannot connect", reason);
     }
     enter_down(u, failure);
@@ -368,7 +386,12 @@ void upstream_established(struct upstream *u)
     if (u->favour == UPSTREAM_EJECTED) {
         set_favour(u, UPSTREAM_ON_TRIAL);
     }
-    server_learn(server, &u->handshake, &u->address, u->favour == UPSTREAM_ON_TRIAL);
+    if (u->silence == SILENCE_MUTE && u->timeouts == 0) {
+        health_heard(server, &u->silence); /* only handshakes have failed */
+    } else if (u->silence == SILENCE_MUTE) {
+        health_shook_hands(server, &u->silence);
+    }
+    server_learn(server, &u->handshake, &u->address);
     const struct wire *spoken = u->wire;
     u->wire = u->handshake.speaks != NULL ? u->handshake.speaks : spoken;
     requeue_as(u, failure_before_sending, spoken);
@@ -392,23 +415,31 @@ static enum exchange_failure failure_at_timeout(const struct upstream *u, const 
 
 void upstream_answered(struct upstream *u)
 {
+    u->is_doubted = false;
     u->timeouts = 0;
     if (u->favour == UPSTREAM_ON_TRIAL) {
         set_favour(u, UPSTREAM_TRUSTED);
-        server_recovered(u->server);
+    }
+    if (u->silence != SILENCE_NONE) {
+        health_heard(u->server, &u->silence);
     }
 }
 
 /* The first exchange has timed out. Has the server been given all the time that it may have, and
- * said nothing in it, for the last time? */
-static bool is_to_be_ejected(struct upstream *u)
+ * said nothing in it? */
+static bool was_silent(const struct upstream *u)
 {
     const struct pool_config *config = u->server->context->config;
     const struct exchange *x = TAILQ_FIRST(&u->queue);
     uint64_t since_us = x->since_us > u->up_since_us ? x->since_us : u->up_since_us;
-    if (u->heard_us > since_us || now_us(u) < x->since_us + (uint64_t)config->timeout_ms * 1000) {
-        return false;
-    }
+    return u->heard_us <= since_us &&
+           now_us(u) >= x->since_us + (uint64_t)config->timeout_ms * 1000;
+}
+
+/* Is it, for the last time? */
+static bool is_to_be_ejected(struct upstream *u)
+{
+    const struct pool_config *config = u->server->context->config;
     u->timeouts++;
     return config->eject_failures != 0 && u->timeouts >= config->eject_failures;
 }
@@ -418,9 +449,11 @@ static void eject(struct upstream *u)
     struct server *server = u->server;
     if (u->favour == UPSTREAM_TRUSTED) {
         u->retry_ms = server->context->config->retry_min_ms;
-        log_warn("backend %s: %" PRIu32 " requests in a row timed out: it gets no more until it "
-                 "answers again",
-                 server->config->name, u->timeouts);
+        if (health_first_ejected(server)) {
+            log_warn("backend %s: %" PRIu32 " requests in a row timed out: it gets no more until "
+                     "it answers again",
+                     server->config->name, u->timeouts);
+        }
     }
     metric_inc(server->context->metrics, METRIC_backend_ejections);
     server_count(&server->ejections, 1);
@@ -433,8 +466,13 @@ static void eject(struct upstream *u)
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
 {
     CHECK(u->state == UPSTREAM_UP);
-    bool ejected = timed_out && is_to_be_ejected(u);
-    server_log_down(u->server, "connection lost", reason);
+    bool silent = timed_out && was_silent(u);
+    bool ejected = silent && is_to_be_ejected(u);
+    if (silent) {
+        fall_mute(u, TAILQ_FIRST(&u->queue)->since_us, reason);
+    } else {
+        server_log_down(u->server, "connection lost", reason);
+    }
     close_socket(u);
     upstream_set_state(u, UPSTREAM_CONNECTING);
     requeue_unsent(u, timed_out ? failure_at_timeout : failure_when_lost);
@@ -465,6 +503,7 @@ void upstream_move(struct upstream *u)
     u->doubtful = false;
     u->timeouts = 0;
     set_favour(u, UPSTREAM_TRUSTED);
+    end_silence(u);
     if (u->state == UPSTREAM_UP) {
         u->answered = true; /* so that it is replaced at once */
         upstream_lost(u, reason, false);
@@ -490,6 +529,8 @@ static void on_state_timer(evutil_socket_t fd, short what, void *arg)
         snprintf(reason, sizeof reason, "no answer%s%s within connect_timeout_ms (%" PRIu32 ")",
                  connects ? "" : " to ", connects ? "" : u->handshake.waits_for,
                  u->server->context->config->connect_timeout_ms);
+        fall_mute(u, now_us(u) - (uint64_t)u->server->context->config->connect_timeout_ms * 1000,
+                  reason);
         upstream_attempt_failed(u, reason, false,
                                 u->favour == UPSTREAM_EJECTED ? FAILURE_EJECTED : FAILURE_DOWN);
     }
@@ -523,6 +564,7 @@ void upstream_shutdown(struct upstream *u)
     event_del(&u->state_timer);
     event_del(&u->queue_timer);
     upstream_set_state(u, UPSTREAM_IDLE);
+    end_silence(u);
     requeue_unsent(u, failure_at_shutdown);
 }
 

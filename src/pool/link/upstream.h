@@ -35,6 +35,7 @@
 #include "base/chain.h"
 #include "pool/link/exchange.h"
 #include "pool/link/failure.h"
+#include "pool/link/health.h"
 #include "pool/link/tls.h"
 #include "pool/link/wire.h"
 #include "pool/locate/address.h"
@@ -69,6 +70,9 @@ struct upstream {
     enum upstream_state state;
     enum upstream_favour favour;
     uint32_t timeouts;        /* in a row, without a word of the server in between */
+    enum silence silence;     /* see pool/link/health.h */
+    bool is_doubted;          /* there were timeouts, it is on trial, or was silent: its next answer
+                                 ends that */
     int fd;                   /* -1: none */
     struct tls *tls;          /* over fd, or NULL */
     struct event read_event;  /* while connected */
@@ -129,7 +133,7 @@ void upstream_attempt_failed(struct upstream *u, const char *reason, bool quickl
 void upstream_move(struct upstream *u);
 /* Takes the first exchange, which was answered, from the queue. */
 void upstream_dequeue(struct upstream *u, struct exchange *x);
-/* The server has answered a request of a submitter. */
+/* The server has answered a request of a submitter, which ends all doubts. */
 void upstream_answered(struct upstream *u);
 
 /* upstream_io.c: sends these few bytes of a handshake; false with errno when that fails. */

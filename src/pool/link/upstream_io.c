@@ -139,7 +139,7 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
     reply->distrust = &answer->distrust;
     u->answered = true;
     u->is_stale |= answer->stale;
-    if (!x->is_internal) {
+    if (UNLIKELY(u->is_doubted) && !x->is_internal) {
         upstream_answered(u);
     }
     if (!whole) {

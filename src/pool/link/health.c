@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pool/link/health.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "pool/link/server.h"
+
+struct health {
+    LIST_ENTRY(health) link;
+    char pool[CONFIG_NAME_MAX + 1], name[SERVER_NAME_MAX];
+    LIST_HEAD(, server) servers; /* of each worker */
+    size_t workers;
+
+    bool known;          /* it was there once */
+    bool loss_told;      /* the log last said that it is lost */
+    size_t workers_lost; /* to so many it is */
+    char unfit[SERVER_TEXT_MAX];
+    struct log_limit loss_limit;
+
+    size_t mute;       /* so many connections */
+    bool heard;        /* one of those that were has heard an answer since the last fell mute */
+    uint64_t since_us; /* while it is silent, and until the log says that it is over; else 0 */
+    int64_t since_s;
+    uint64_t ended_us; /* when the last one that was mute was not any more */
+    bool silence_told, ejection_told;
+    struct log_limit silence_limit;
+};
+
+static LIST_HEAD(, health) all = LIST_HEAD_INITIALIZER(all);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all of them */
+
+/* --- who takes part ------------------------------------------------------------------------- */
+
+static struct health *find(const char *pool, const char *name)
+{
+    struct health *h;
+    LIST_FOREACH(h, &all, link)
+    {
+        if (strcmp(h->name, name) == 0 && strcmp(h->pool, pool) == 0) {
+            return h;
+        }
+    }
+    h = calloc(1, sizeof *h);
+    CHECK(h != NULL);
+    snprintf(h->pool, sizeof h->pool, "%s", pool);
+    snprintf(h->name, sizeof h->name, "%s", name);
+    LIST_INIT(&h->servers);
+    LIST_INSERT_HEAD(&all, h, link);
+    return h;
+}
+
+void health_join(struct server *server)
+{
+    pthread_mutex_lock(&lock);
+    server->health = find(server->context->config->name, server->config->name);
+    server->health->workers++;
+    LIST_INSERT_HEAD(&server->health->servers, server, health_link);
+    pthread_mutex_unlock(&lock);
+}
+
+void health_leave(struct server *server)
+{
+    pthread_mutex_lock(&lock);
+    struct health *h = server->health;
+    LIST_REMOVE(server, health_link);
+    h->workers_lost -= server->is_lost;
+    if (--h->workers == 0) {
+        LIST_REMOVE(h, link);
+        free(h);
+    }
+    pthread_mutex_unlock(&lock);
+    server->health = NULL;
+}
+
+/* --- lost and back -------------------------------------------------------------------------- */
+
+static void note_lost(struct server *server, bool is_lost)
+{
+    struct health *h = server->health;
+    h->workers_lost += is_lost;
+    h->workers_lost -= server->is_lost;
+    server->is_lost = is_lost;
+}
+
+bool health_lost(struct server *server, char *more)
+{
+    struct health *h = server->health;
+    pthread_mutex_lock(&lock);
+    note_lost(server, true);
+    bool news = !h->loss_told &&
+                log_limit_pass(&h->loss_limit, server->context->now->wall_s, "events", more);
+    h->loss_told = h->loss_told || news;
+    pthread_mutex_unlock(&lock);
+    return news;
+}
+
+bool health_back(struct server *server)
+{
+    struct health *h = server->health;
+    pthread_mutex_lock(&lock);
+    note_lost(server, false);
+    bool news = !h->known || (h->loss_told && h->workers_lost == 0);
+    h->loss_told = h->loss_told && h->workers_lost > 0;
+    h->known = true;
+    pthread_mutex_unlock(&lock);
+    return news;
+}
+
+bool health_unfit(struct server *server, const char *text)
+{
+    struct health *h = server->health;
+    pthread_mutex_lock(&lock);
+    note_lost(server, true);
+    bool news = !h->loss_told || strcmp(text, h->unfit) != 0;
+    snprintf(h->unfit, sizeof h->unfit, "%s", text);
+    h->loss_told = true;
+    pthread_mutex_unlock(&lock);
+    return news;
+}
+
+/* --- silence -------------------------------------------------------------------------------- */
+
+static uint64_t waiting(const struct health *h)
+{
+    const struct server *server;
+    uint64_t sum = 0;
+    LIST_FOREACH(server, &h->servers, health_link)
+    {
+        sum += atomic_load_explicit(&server->pending, memory_order_relaxed);
+    }
+    return sum;
+}
+
+/* The time of the day, as the log has it. */
+static const char *clock_text(int64_t wall_s, char out[16])
+{
+    time_t t = (time_t)wall_s;
+    struct tm tm;
+    gmtime_r(&t, &tm);
+    return strftime(out, 16, "%H:%M:%S", &tm) > 0 ? out : "?";
+}
+
+static void begin_silence(struct health *h, const struct now *now, uint64_t since_us,
+                          const char *reason)
+{
+    char more[LOG_MORE_MAX], time[16];
+    h->since_us = since_us;
+    h->since_s = now->wall_s - (int64_t)((now->mono_us - since_us) / 1000000);
+    h->ejection_told = false;
+    h->silence_told = log_limit_pass(&h->silence_limit, now->wall_s, "events", more);
+    if (h->silence_told) {
+        uint64_t count = waiting(h);
+        log_warn("backend %s: not answering since %s, %" PRIu64 " request%s waiting: %s; see \"A "
+                 "server hangs\" in operations.md%s",
+                 h->name, clock_text(h->since_s, time), count, count == 1 ? "" : "s", reason, more);
+    }
+}
+
+/* Ends the silence where it is over. */
+static void look_whether_over(struct health *h)
+{
+    if (h->since_us == 0 || h->mute > 0 || !h->heard) {
+        return;
+    }
+    if (h->silence_told) {
+        uint64_t tenths = (h->ended_us - h->since_us) / 100000;
+        log_info("backend %s: answers requests again, after %" PRIu64 ".%" PRIu64 " s", h->name,
+                 tenths / 10, tenths % 10);
+    }
+    h->since_us = 0;
+}
+
+static void set_silence(struct server *server, enum silence *silence, enum silence to)
+{
+    struct health *h = server->health;
+    if (*silence == SILENCE_MUTE) {
+        h->mute--;
+        h->ended_us = server->context->now->mono_us;
+    }
+    h->mute += to == SILENCE_MUTE;
+    *silence = to;
+}
+
+void health_mute(struct server *server, enum silence *silence, uint64_t since_us,
+                 const char *reason)
+{
+    struct health *h = server->health;
+    pthread_mutex_lock(&lock);
+    set_silence(server, silence, SILENCE_MUTE);
+    h->heard = false;
+    if (h->since_us == 0) {
+        begin_silence(h, server->context->now, since_us, reason);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void health_shook_hands(struct server *server, enum silence *silence)
+{
+    pthread_mutex_lock(&lock);
+    set_silence(server, silence, SILENCE_ON_PROBATION);
+    look_whether_over(server->health);
+    pthread_mutex_unlock(&lock);
+}
+
+void health_heard(struct server *server, enum silence *silence)
+{
+    pthread_mutex_lock(&lock);
+    set_silence(server, silence, SILENCE_NONE);
+    server->health->heard = true;
+    look_whether_over(server->health);
+    pthread_mutex_unlock(&lock);
+}
+
+void health_not_mute(struct server *server, enum silence *silence)
+{
+    struct health *h = server->health;
+    pthread_mutex_lock(&lock);
+    set_silence(server, silence, SILENCE_NONE);
+    if (h->mute == 0 && !h->heard) {
+        h->since_us = 0; /* the log says what it is instead */
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+bool health_first_ejected(struct server *server)
+{
+    pthread_mutex_lock(&lock);
+    bool first = !server->health->ejection_told;
+    server->health->ejection_told = true;
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+/* --- snapshot ------------------------------------------------------------------------------- */
+
+void health_snapshot(const struct server *server, struct server_stats *out)
+{
+    const struct health *h = server->health;
+    pthread_mutex_lock(&lock);
+    out->silent_since_s = h->mute > 0 ? h->since_s : 0;
+    pthread_mutex_unlock(&lock);
+}
