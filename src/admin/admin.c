@@ -191,7 +191,8 @@ int admin_start(const struct config *config, struct proxy *proxy, struct admin *
     a->config = config;
     a->shared = proxy_shared(proxy);
     a->stop_fd = -1;
-    a->listen = listen_set_open(&own->listen, &rights, 1, error);
+    struct listen_part part = {&own->listen, NULL};
+    a->listen = listen_set_open(&part, 1, &rights, 1, error);
     int rc = a->listen == NULL ? 0 : start_thread(a);
     if (rc != 0) {
         (void)snprintf(error, CONFIG_ERROR_MAX, "cannot start the admin thread: %s", strerror(rc));

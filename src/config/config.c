@@ -11,9 +11,11 @@
 #include "config/pool_type.h"
 #include "config/store.h"
 #include "config/text.h"
+#include "config/users.h"
 #include "config/value.h"
 
-#define POOL_NAME_MAX 64
+/* Of a pool or a listener. */
+#define NAME_MAX_BYTES 64
 
 /* Sets all keys of that kind of section to their defaults. */
 static void set_defaults(enum config_section kind, void *section)
@@ -40,7 +42,7 @@ struct config *config_create(void)
     set_defaults(SECTION_PROXY, config);
     set_defaults(SECTION_ADMIN, &config->admin);
     set_defaults(SECTION_LISTS, &config->lists[0]);
-    config->list_count = 1;
+    config->list_count = config->listener_count = 1;
     return config;
 }
 
@@ -52,13 +54,16 @@ void config_destroy(struct config **config)
     for (size_t i = 0; i < (*config)->pool_count; i++) {
         free((*config)->pools[i].servers);
     }
+    for (size_t i = 0; i < (*config)->listener_count; i++) {
+        users_destroy(&(*config)->listeners[i].users);
+    }
     free((*config)->pools);
     free((*config)->lists);
     free(*config);
     *config = NULL;
 }
 
-static bool is_pool_name(struct slice name)
+static bool is_name(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.p[i];
@@ -66,19 +71,56 @@ static bool is_pool_name(struct slice name)
             return false;
         }
     }
-    return name.len > 0 && name.len <= POOL_NAME_MAX;
+    return name.len > 0 && name.len <= NAME_MAX_BYTES;
+}
+
+/* Says why there is no section of that name. Returns NULL. */
+static void *refuse_name(struct slice name, const char *what, char error[CONFIG_ERROR_MAX])
+{
+    char shown[2 * NAME_MAX_BYTES];
+    (void)config_fail(error, "'%s' is no name for a %s; expected 1 to %d letters, digits, . - or _",
+                      text_show(name, shown, sizeof shown), what, NAME_MAX_BYTES);
+    return NULL;
+}
+
+struct listener_config *config_new_listener(struct config *config, struct slice name,
+                                            char error[CONFIG_ERROR_MAX])
+{
+    if (!is_name(name)) {
+        return refuse_name(name, "listener", error);
+    }
+    for (size_t i = 1; i < config->listener_count; i++) {
+        const struct listener_config *other = &config->listeners[i];
+        if (slice_equal(slice_of(other->name), name)) {
+            (void)config_fail(error, "a second listener '%s' (the first is in line %u)",
+                              other->name, other->line);
+            return NULL;
+        }
+    }
+    if (config->listener_count == CONFIG_LISTENERS_MAX) {
+        (void)config_fail(error, "too many listeners; expected at most %d",
+                          CONFIG_LISTENERS_MAX - 1);
+        return NULL;
+    }
+    struct listener_config *listener = &config->listeners[config->listener_count++];
+    memcpy(listener->name, name.p, name.len);
+    return listener;
+}
+
+const char *config_listener_text(const struct listener_config *listener,
+                                 char out[CONFIG_LISTENER_TEXT_MAX])
+{
+    bool is_first = listener->name[0] == '\0';
+    (void)snprintf(out, CONFIG_LISTENER_TEXT_MAX, "[%s%s]", is_first ? "proxy" : "listener ",
+                   listener->name);
+    return out;
 }
 
 struct pool_config *config_new_pool(struct config *config, struct slice name,
                                     char error[CONFIG_ERROR_MAX])
 {
-    char shown[2 * POOL_NAME_MAX];
-    text_show(name, shown, sizeof shown);
-    if (!is_pool_name(name)) {
-        (void)config_fail(error,
-                          "'%s' is no name for a pool; expected 1 to %d letters, digits, . - or _",
-                          shown, POOL_NAME_MAX);
-        return NULL;
+    if (!is_name(name)) {
+        return refuse_name(name, "pool", error);
     }
     for (size_t i = 0; i < config->pool_count; i++) {
         if (slice_equal(slice_of(config->pools[i].name), name)) {
@@ -86,7 +128,7 @@ struct pool_config *config_new_pool(struct config *config, struct slice name,
             (void)config_fail(error,
                               line == 0 ? "a second pool '%s'"
                                         : "a second pool '%s' (the first is in line %u)",
-                              shown, line);
+                              config->pools[i].name, line);
             return NULL;
         }
     }
@@ -180,7 +222,7 @@ int config_set(struct config *config, const char *key, const char *value,
     char why[CONFIG_ERROR_MAX];
     config->given_line[place] = CONFIG_GIVEN_BY_OPTION;
     if (known->type == TYPE_LISTEN) {
-        config->listen.count = 0;
+        value_clear_listen(known, config);
     }
     if (value_parse(known, config, text_trim(slice_of(value)), why) != 0) {
         return config_fail(error, "%s: %s", key, why);
@@ -192,21 +234,20 @@ int config_set_listen(struct config *config, const char *addresses, uint16_t por
                       char error[CONFIG_ERROR_MAX])
 {
     config->given_line[key_place(SECTION_PROXY, "listen")] = CONFIG_GIVEN_BY_OPTION;
+    struct endpoint_list *listen = &config->listeners[0].listen;
+    struct endpoint_list old = *listen;
+    listen->count = 0;
     if (addresses != NULL) {
-        config->listen.count = 0;
-        return listen_list_add(&config->listen, slice_of(addresses), port == 0 ? PROXY_PORT : port,
-                               error);
+        return listen_list_add(listen, slice_of(addresses), port == 0 ? PROXY_PORT : port, error);
     }
     /* Added one by one, so that addresses which become equal are found. */
-    struct config old = *config;
-    config->listen.count = 0;
-    for (size_t i = 0; i < old.listen.count; i++) {
+    for (size_t i = 0; i < old.count; i++) {
         char name[ENDPOINT_TEXT_MAX];
-        if (port != 0 && old.listen.at[i].port != 0) {
-            old.listen.at[i].port = port;
+        if (port != 0 && old.at[i].port != 0) {
+            old.at[i].port = port;
         }
-        endpoint_format(&old.listen.at[i], name);
-        if (listen_list_add(&config->listen, slice_of(name), 0, error) != 0) {
+        endpoint_format(&old.at[i], name);
+        if (listen_list_add(listen, slice_of(name), 0, error) != 0) {
             return -1;
         }
     }
@@ -227,7 +268,7 @@ const struct list_policy *config_prefix_policy(const struct config *config, stru
 }
 
 /* Where a value comes from, for config_print. */
-static const char *origin(uint32_t line, bool inherited, char out[64])
+static const char *origin(uint32_t line, const char *inherited, char out[64])
 {
     if (line == CONFIG_GIVEN_NOT) {
         return "";
@@ -235,7 +276,7 @@ static const char *origin(uint32_t line, bool inherited, char out[64])
     if (line == CONFIG_GIVEN_BY_OPTION) {
         return "an option";
     }
-    (void)snprintf(out, 64, "line %u%s", line, inherited ? ", in [lists]" : "");
+    (void)snprintf(out, 64, "line %u%s", line, inherited);
     return out;
 }
 
@@ -256,6 +297,15 @@ static bool is_used(const struct printed *printed, const struct config_key *key)
            (dialect_uses(printed->section, key) && need_is_met(printed->section, key));
 }
 
+/* Of a listener, the same key of [proxy] says it. */
+static uint32_t inherited_line(const struct printed *printed, const struct config_key *key)
+{
+    size_t count;
+    size_t at = (size_t)(key - config_keys(&count));
+    at = printed->kind == SECTION_LISTENER ? key_place(SECTION_PROXY, key->name) : at;
+    return printed->inherited_line[at];
+}
+
 static void print_section(const struct printed *printed, config_printer *print, void *arg)
 {
     size_t count;
@@ -265,8 +315,9 @@ static void print_section(const struct printed *printed, config_printer *print, 
             char text[64];
             char *value = value_format(&keys[i], printed->section);
             bool own = printed->given_line[i] != CONFIG_GIVEN_NOT;
-            uint32_t line = own ? printed->given_line[i] : printed->inherited_line[i];
-            print(arg, printed->name, keys[i].name, value, origin(line, !own, text));
+            uint32_t line = own ? printed->given_line[i] : inherited_line(printed, &keys[i]);
+            const char *from = printed->kind == SECTION_LISTENER ? ", in [proxy]" : ", in [lists]";
+            print(arg, printed->name, keys[i].name, value, origin(line, own ? "" : from, text));
             free(value);
         }
     }
@@ -279,6 +330,13 @@ void config_print(const struct config *config, config_printer *print, void *arg)
     char prefix[4 * CONFIG_NAME_MAX + 1];
     struct printed proxy = {SECTION_PROXY, config, "proxy", config->given_line, config->given_line};
     print_section(&proxy, print, arg);
+    for (size_t i = 1; i < config->listener_count; i++) {
+        const struct listener_config *listener = &config->listeners[i];
+        struct printed printed = {SECTION_LISTENER, listener, name, listener->given_line,
+                                  config->given_line};
+        (void)snprintf(name, sizeof name, "listener %s", listener->name);
+        print_section(&printed, print, arg);
+    }
     const struct admin_config *own = &config->admin;
     struct printed admin = {SECTION_ADMIN, own, "admin", own->given_line, own->given_line};
     print_section(&admin, print, arg);

@@ -14,16 +14,19 @@
 #include "base/log.h"
 #include "base/slice.h"
 
+struct users;
+
 /* libmemcached aborts the process with more servers than this on a consistent distribution. */
 #define CONFIG_SERVERS_MAX 100
 #define CONFIG_LISTEN_MAX 32
+#define CONFIG_LISTENERS_MAX 16
 #define CONFIG_POOLS_MAX 64
 #define CONFIG_LISTS_MAX 256
 #define CONFIG_NAME_MAX 255
 /* Longest password of a pool's servers. */
 #define CONFIG_PASSWORD_MAX 255
 /* Keys of all sections, at most. */
-#define CONFIG_KEYS_MAX 128
+#define CONFIG_KEYS_MAX 160
 /* A list's key and the prefix of a policy: room is left for the names of sublists in memcached's
  * 250 bytes. */
 #define CONFIG_PREFIX_MAX 220
@@ -244,6 +247,16 @@ static inline bool list_policy_delimits_sublists(const struct list_policy *polic
     return policy->dialect == DIALECT_SUBLISTS && policy->sublist_text == TEXTS_DELIMITED;
 }
 
+/* Where clients connect, and what the proxy asks of those that connect there. */
+struct listener_config {
+    char name[CONFIG_NAME_MAX + 1]; /* "" = [proxy] */
+    struct endpoint_list listen;
+    char auth_file[CONFIG_NAME_MAX + 1]; /* "" = clients need not log in */
+    struct users *users;                 /* who may; see config_read_passwords. NULL = all */
+    uint32_t line;                       /* where the section begins in the file */
+    uint32_t given_line[CONFIG_KEYS_MAX];
+};
+
 /* Where operators look at the proxy: src/admin. */
 struct admin_config {
     struct endpoint_list listen; /* none: there is no such place */
@@ -256,7 +269,10 @@ struct admin_config {
 
 struct config {
     char path[CONFIG_NAME_MAX + 1]; /* the file read last, "" = none; for error texts */
-    struct endpoint_list listen;
+    /* The first one is that of [proxy], whose given_line is below; the others take from it what
+     * they do not set. */
+    struct listener_config listeners[CONFIG_LISTENERS_MAX];
+    size_t listener_count;
     uint32_t threads;
     uint32_t max_connections;      /* of clients, all workers together */
     uint32_t reserved_connections; /* beyond these, for `stats` from this machine */
@@ -324,9 +340,9 @@ MUST_CHECK int config_load(struct config *config, const char *path, char error[C
 MUST_CHECK int config_set(struct config *config, const char *key, const char *value,
                           char error[CONFIG_ERROR_MAX]);
 
-/* Overrides listen. addresses: comma-separated, a port may be missing there; NULL = keep those in
- * force. port: for the addresses without one or, with addresses NULL, for all TCP addresses; 0 =
- * the default one or as it was. Returns 0, or -1 with the reason in error. */
+/* Overrides listen of [proxy]. addresses: comma-separated, a port may be missing there; NULL = keep
+ * those in force. port: for the addresses without one or, with addresses NULL, for all TCP
+ * addresses; 0 = the default one or as it was. Returns 0, or -1 with the reason in error. */
 MUST_CHECK int config_set_listen(struct config *config, const char *addresses, uint16_t port,
                                  char error[CONFIG_ERROR_MAX]);
 
@@ -349,9 +365,14 @@ MUST_CHECK int config_add_pool(struct config *config, const char *name, const ch
  * embedded memcached needs. Returns 0, or -1 with the reason in error. */
 MUST_CHECK int config_finish(struct config *config, char error[CONFIG_ERROR_MAX]);
 
-/* Reads the files that the pools name for their passwords. Call when everything else was checked.
- * Returns 0, or -1 with the reason in error. */
+/* Reads the files that hold passwords: of pools and of clients. Call when everything else was
+ * checked. Returns 0, or -1 with the reason in error. */
 MUST_CHECK int config_read_passwords(struct config *config, char error[CONFIG_ERROR_MAX]);
+
+/* "[proxy]" or "[listener NAME]", for texts. Returns out. */
+#define CONFIG_LISTENER_TEXT_MAX (CONFIG_NAME_MAX + 16)
+const char *config_listener_text(const struct listener_config *listener,
+                                 char out[CONFIG_LISTENER_TEXT_MAX]);
 
 /* The policy with the longest prefix of key, where there are prefixes; never NULL. */
 const struct list_policy *config_prefix_policy(const struct config *config, struct slice key);

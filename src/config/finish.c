@@ -35,6 +35,15 @@ static void inherit(struct config *config)
             }
         }
     }
+    for (size_t i = 1; i < config->listener_count; i++) {
+        struct listener_config *listener = &config->listeners[i];
+        for (size_t k = 0; k < count; k++) {
+            if (keys[k].section == SECTION_LISTENER && keys[k].type != TYPE_LISTEN &&
+                listener->given_line[k] == 0) {
+                value_copy(&keys[k], listener, &config->listeners[0]);
+            }
+        }
+    }
 }
 
 static int longer_prefix_first(const void *a, const void *b)
@@ -85,16 +94,43 @@ static const struct pool_config *pool_of_server(const struct config *config, con
     return NULL;
 }
 
-static int check_listen(struct config *config, const struct place *place)
+/* The listener that has this address, of so many of the first ones, or NULL. */
+static const struct listener_config *listener_at(const struct config *config, size_t count,
+                                                 const char *name)
 {
-    for (size_t i = 0; i < config->listen.count; i++) {
+    for (size_t i = 0; i < count; i++) {
+        const struct endpoint_list *listen = &config->listeners[i].listen;
+        for (size_t k = 0; k < listen->count; k++) {
+            char other[ENDPOINT_TEXT_MAX];
+            if (strcmp(name, endpoint_format(&listen->at[k], other)) == 0) {
+                return &config->listeners[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static int check_listener(const struct config *config, size_t index, char *error)
+{
+    const struct listener_config *listener = &config->listeners[index];
+    char section[CONFIG_LISTENER_TEXT_MAX], other[CONFIG_LISTENER_TEXT_MAX];
+    struct place place = {config, listener->line, config_listener_text(listener, section), error};
+    if (listener->listen.count == 0) {
+        return refuse(&place, "no listen; expected listen = host:port, ...");
+    }
+    for (size_t i = 0; i < listener->listen.count; i++) {
         char name[ENDPOINT_TEXT_MAX];
-        const struct pool_config *pool =
-            pool_of_server(config, endpoint_format(&config->listen.at[i], name));
+        endpoint_format(&listener->listen.at[i], name);
+        const struct pool_config *pool = pool_of_server(config, name);
         if (pool != NULL) {
-            return refuse(place,
+            return refuse(&place,
                           "listen %s is a server of pool %s too; the proxy would be its own client",
                           name, pool->name);
+        }
+        const struct listener_config *twin = listener_at(config, index, name);
+        if (twin != NULL) {
+            return refuse(&place, "listen %s is in %s too; expected another one", name,
+                          config_listener_text(twin, other));
         }
     }
     return 0;
@@ -104,13 +140,10 @@ static int check_admin(struct config *config, char *error)
 {
     struct place place = {config, 0, "[admin]", error};
     for (size_t i = 0; i < config->admin.listen.count; i++) {
-        char name[ENDPOINT_TEXT_MAX], other[ENDPOINT_TEXT_MAX];
+        char name[ENDPOINT_TEXT_MAX];
         endpoint_format(&config->admin.listen.at[i], name);
-        for (size_t k = 0; k < config->listen.count; k++) {
-            if (strcmp(name, endpoint_format(&config->listen.at[k], other)) == 0) {
-                return refuse(&place, "listen %s is where clients connect; expected another one",
-                              name);
-            }
+        if (listener_at(config, config->listener_count, name) != NULL) {
+            return refuse(&place, "listen %s is where clients connect; expected another one", name);
         }
         const struct pool_config *pool = pool_of_server(config, name);
         if (pool != NULL) {
@@ -202,7 +235,12 @@ static int check_proxy(struct config *config, char *error)
     if (config->pool_count == 0 && check_embedded(config, &place) != 0) {
         return -1;
     }
-    return check_listen(config, &place) != 0 ? -1 : check_admin(config, error);
+    for (size_t i = 0; i < config->listener_count; i++) {
+        if (check_listener(config, i, error) != 0) {
+            return -1;
+        }
+    }
+    return check_admin(config, error);
 }
 
 static int check_pool(const struct config *config, struct pool_config *pool, char *error)

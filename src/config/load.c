@@ -84,6 +84,19 @@ static int begin_pool(struct load *load, struct slice name)
     return 0;
 }
 
+static int begin_listener(struct load *load, struct slice name)
+{
+    char why[CONFIG_ERROR_MAX];
+    struct listener_config *listener = config_new_listener(load->config, name, why);
+    if (listener == NULL) {
+        return fail_key(load, load->shown, why);
+    }
+    listener->line = load->line;
+    load->section = listener;
+    load->given_line = listener->given_line;
+    return 0;
+}
+
 static int begin_lists(struct load *load, struct slice prefix)
 {
     char why[CONFIG_ERROR_MAX];
@@ -110,7 +123,7 @@ static int begin_lists(struct load *load, struct slice prefix)
 static int begin_section(struct load *load, struct slice text)
 {
     static const char expected[] =
-        "expected [proxy], [admin], [pool NAME], [lists] or [lists PREFIX]";
+        "expected [proxy], [listener NAME], [admin], [pool NAME], [lists] or [lists PREFIX]";
     char why[CONFIG_ERROR_MAX];
     char name[256];
     struct slice all = text_trim(text);
@@ -132,6 +145,10 @@ static int begin_section(struct load *load, struct slice text)
         load->kind = SECTION_ADMIN;
         return begin_only(load, &load->admin_line, admin, admin->given_line);
     }
+    if (slice_equal(kind, SLICE_LIT("listener"))) {
+        load->kind = SECTION_LISTENER;
+        return begin_listener(load, rest);
+    }
     if (slice_equal(kind, SLICE_LIT("pool"))) {
         load->kind = SECTION_POOL;
         return begin_pool(load, rest);
@@ -140,11 +157,12 @@ static int begin_section(struct load *load, struct slice text)
         load->kind = SECTION_LISTS;
         return begin_lists(load, rest);
     }
-    static const char *const kinds[] = {"proxy", "admin", "pool", "lists", NULL};
+    static const char *const kinds[] = {"proxy", "listener", "admin", "pool", "lists", NULL};
     const char *near = suggest(kind, kinds);
     char hint[32] = "";
     if (near != NULL) {
-        const char *more = strcmp(near, "pool") == 0 ? " NAME" : "";
+        bool is_named = strcmp(near, "pool") == 0 || strcmp(near, "listener") == 0;
+        const char *more = is_named ? " NAME" : "";
         (void)snprintf(hint, sizeof hint, " (did you mean [%s%s]?)", near, more);
     }
     (void)config_fail(why, "unknown section %s%s; %s", load->shown, hint, expected);

@@ -6,6 +6,7 @@
 
 #include "config/endpoint.h"
 #include "config/text.h"
+#include "config/users.h"
 
 /* Couchbase's limit on names of buckets. */
 #define BUCKET_BYTES_MAX 100
@@ -356,6 +357,20 @@ int config_read_passwords(struct config *config, char error[CONFIG_ERROR_MAX])
         (void)snprintf(section, sizeof section, "[pool %s]", pool->name);
         if (pool->password_file[0] != '\0' && read_password(pool, &place) != 0) {
             return -1;
+        }
+    }
+    for (size_t i = 0; i < config->listener_count; i++) {
+        struct listener_config *listener = &config->listeners[i];
+        char section[CONFIG_LISTENER_TEXT_MAX], why[CONFIG_ERROR_MAX];
+        struct place place = {config, listener->line, config_listener_text(listener, section),
+                              error};
+        users_destroy(&listener->users);
+        if (listener->auth_file[0] == '\0') {
+            continue;
+        }
+        listener->users = users_read(listener->auth_file, why);
+        if (listener->users == NULL) {
+            return refuse(&place, "auth_file: %s", why);
         }
     }
     return 0;

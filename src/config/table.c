@@ -16,6 +16,9 @@
 #define COMPACTED (SIGNED | BIT(SIMPLE) | BIT(TOMBSTONE) | BIT(PAIRED))
 
 #define PROXY(name, field) SECTION_PROXY, name, offsetof(struct config, field), 0, 0
+/* Of a listener: [proxy] has one of its own. */
+#define FIRST(name, field) SECTION_PROXY, name, offsetof(struct config, listeners[0].field), 0, 0
+#define LISTENER(name, field) SECTION_LISTENER, name, offsetof(struct listener_config, field), 0, 0
 #define ADMIN(name, field) SECTION_ADMIN, name, offsetof(struct admin_config, field), 0, 0
 #define POOL_OF(types, name, field) \
     SECTION_POOL, name, offsetof(struct pool_config, field), 0, (types)
@@ -55,8 +58,10 @@ static const char *const bridges[] = {"no", "yes", "signed", NULL};
 
 /* clang-format off */
 static const struct config_key keys[] = {
-    {PROXY("listen", listen), TYPE_LISTEN, 0, 0, "127.0.0.1:11220", "", NULL,
+    {FIRST("listen", listen), TYPE_LISTEN, 0, 0, "127.0.0.1:11220", "", NULL,
      "where clients connect, comma-separated; without a port: 11220; may be repeated"},
+    {FIRST("auth_file", auth_file), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the file of those who may use the proxy, a line user:password for each, as memcached's -Y has it; clients log in with a first set whose data is the user, a blank, and the password; empty: they need not"},
     {PROXY("socket_mode", socket_mode), TYPE_MODE, 0, 0, "", "", NULL,
      "permissions of the unix sockets, which say who may connect: 0660 for example; empty: as the umask says"},
     {PROXY("socket_group", socket_group), TYPE_TEXT, 0, 1, "", "", NULL,
@@ -129,6 +134,11 @@ static const struct config_key keys[] = {
      "memory of the embedded memcached, which the daemon starts when no pool is configured"},
     {PROXY("embedded_memcached", embedded_memcached), TYPE_TEXT, 0, 0, "memcached", "", NULL,
      "the program of the embedded memcached: a name found in PATH, or a path"},
+
+    {LISTENER("listen", listen), TYPE_LISTEN, 0, 0, NULL, "", NULL,
+     "where clients connect to this listener, comma-separated; without a port: 11220; may be repeated"},
+    {LISTENER("auth_file", auth_file), TYPE_TEXT, 0, 1, "", "", NULL,
+     "as in [proxy], for the clients of this listener"},
 
     {ADMIN("listen", listen), TYPE_LISTEN, 0, 1, "", "", NULL,
      "where metrics and the status page are, comma-separated; without a port: 11221; may be repeated; empty: nowhere"},
@@ -323,7 +333,8 @@ const struct config_key *config_key_find(enum config_section section, struct sli
 
 const char *config_section_name(enum config_section section)
 {
-    static const char *const names[] = {"[proxy]", "[admin]", "[pool NAME]", "[lists]"};
+    static const char *const names[] = {"[proxy]", "[listener NAME]", "[admin]", "[pool NAME]",
+                                        "[lists]"};
     return names[section];
 }
 

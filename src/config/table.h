@@ -12,7 +12,7 @@
 #include "base/slice.h"
 #include "config/config.h"
 
-enum config_section { SECTION_PROXY, SECTION_ADMIN, SECTION_POOL, SECTION_LISTS };
+enum config_section { SECTION_PROXY, SECTION_LISTENER, SECTION_ADMIN, SECTION_POOL, SECTION_LISTS };
 
 enum config_type {
     TYPE_COUNT,     /* uint32_t */
@@ -54,7 +54,7 @@ struct config_key {
 const struct config_key *config_keys(size_t *count);
 /* The key of that name, or NULL. */
 const struct config_key *config_key_find(enum config_section section, struct slice name);
-/* "[proxy]", "[admin]", "[pool NAME]" or "[lists]". */
+/* "[proxy]", "[listener NAME]", "[admin]", "[pool NAME]" or "[lists]". */
 const char *config_section_name(enum config_section section);
 
 /* Room for what config_dialects_text writes. */

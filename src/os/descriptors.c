@@ -60,7 +60,10 @@ static uint64_t of_admin(const struct admin_config *admin)
  * to so many nodes of each bucket at least, listening sockets, event loops, log, name look-ups. */
 static uint64_t descriptors_reserved(const struct config *config, size_t cluster_nodes)
 {
-    uint64_t each = WORKER_DESCRIPTORS + (uint64_t)config->listen.count * ADDRESS_SOCKETS;
+    uint64_t each = WORKER_DESCRIPTORS;
+    for (size_t i = 0; i < config->listener_count; i++) {
+        each += (uint64_t)config->listeners[i].listen.count * ADDRESS_SOCKETS;
+    }
     for (size_t i = 0; i < config->pool_count; i++) {
         each += of_pool(&config->pools[i], cluster_nodes);
     }

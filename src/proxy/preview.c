@@ -51,9 +51,12 @@ static void wait_for_names(const struct config *config, struct resolver *resolve
 static void print_listen(const struct config *config, FILE *out)
 {
     fprintf(out, "listens on ");
-    for (size_t i = 0; i < config->listen.count; i++) {
-        char name[ENDPOINT_TEXT_MAX];
-        fprintf(out, "%s%s", i == 0 ? "" : ", ", endpoint_format(&config->listen.at[i], name));
+    for (size_t i = 0; i < config->listener_count; i++) {
+        const struct endpoint_list *listen = &config->listeners[i].listen;
+        for (size_t k = 0; k < listen->count; k++) {
+            char name[ENDPOINT_TEXT_MAX];
+            fprintf(out, "%s%s", i + k == 0 ? "" : ", ", endpoint_format(&listen->at[k], name));
+        }
     }
     fprintf(out, ", %u thread%s\n", config->threads, config->threads == 1 ? "" : "s");
     fprintf(out, "logs to %s\n", config->log_file[0] == '\0' ? "standard error" : config->log_file);

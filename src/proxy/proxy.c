@@ -52,6 +52,17 @@ static void destroy_caches(struct shared *s)
     free(s->caches);
 }
 
+static struct listen_set *open_listeners(const struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    struct listen_part parts[CONFIG_LISTENERS_MAX];
+    struct socket_rights rights = {config->socket_mode, config->socket_group};
+    for (size_t i = 0; i < config->listener_count; i++) {
+        const struct listener_config *listener = &config->listeners[i];
+        parts[i] = (struct listen_part){&listener->listen, listener};
+    }
+    return listen_set_open(parts, config->listener_count, &rights, config->threads, error);
+}
+
 static int start_workers(struct shared *s, char error[CONFIG_ERROR_MAX])
 {
     size_t count = s->config->threads;
@@ -92,8 +103,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     s->slow = slow_log_create();
     CHECK(pthread_mutex_init(&s->timing_baseline.lock, NULL) == 0);
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
-    struct socket_rights rights = {config->socket_mode, config->socket_group};
-    s->listen = listen_set_open(&config->listen, &rights, config->threads, error);
+    s->listen = open_listeners(config, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);

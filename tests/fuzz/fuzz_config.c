@@ -118,7 +118,8 @@ static void check_policy(const struct config *config, size_t at)
 
 static void check_config(const struct config *config)
 {
-    CHECK(config->listen.count >= 1 && config->listen.count <= CONFIG_LISTEN_MAX);
+    CHECK(config->listeners[0].listen.count >= 1 &&
+          config->listeners[0].listen.count <= CONFIG_LISTEN_MAX);
     CHECK(config->threads >= 1 && config->threads <= 64);
     CHECK(config->pool_count <= CONFIG_POOLS_MAX && config->list_count <= CONFIG_LISTS_MAX);
     CHECK(config->list_count >= 1);

@@ -42,9 +42,9 @@ static void test_defaults(void **state)
 {
     (void)state;
     struct config *c = config_create();
-    assert_int_equal(c->listen.count, 1);
-    assert_string_equal(c->listen.at[0].host, "127.0.0.1");
-    assert_int_equal(c->listen.at[0].port, 11220);
+    assert_int_equal(c->listeners[0].listen.count, 1);
+    assert_string_equal(c->listeners[0].listen.at[0].host, "127.0.0.1");
+    assert_int_equal(c->listeners[0].listen.at[0].port, 11220);
     assert_int_equal(c->threads, 2);
     assert_int_equal(c->max_line_bytes, 1048576);
     assert_int_equal(c->client_hard_bytes, 256 << 20);
@@ -113,8 +113,8 @@ static void test_all_kinds_of_values(void **state)
                             "cache_bytes = 0\n"
                             "on_damaged = miss\n"
                             "placement = spread\n");
-    assert_int_equal(c->listen.count, 3);
-    assert_int_equal(c->listen.at[2].port, 0);
+    assert_int_equal(c->listeners[0].listen.count, 3);
+    assert_int_equal(c->listeners[0].listen.at[2].port, 0);
     assert_int_equal(c->max_line_bytes, 2048);
     assert_int_equal(c->max_value_bytes, 8 << 20);
     assert_true(c->client_hard_bytes == (uint64_t)2 << 30);
@@ -253,7 +253,7 @@ static void test_bad_sections(void **state)
 {
     (void)state;
     static const char *const expected =
-        "; expected [proxy], [admin], [pool NAME], [lists] or [lists PREFIX]";
+        "; expected [proxy], [listener NAME], [admin], [pool NAME], [lists] or [lists PREFIX]";
     char text[256];
     (void)snprintf(text, sizeof text, ":2: unknown section [prox] (did you mean [proxy]?)%s",
                    expected);
@@ -395,7 +395,7 @@ static void test_friendly(void **state)
     struct config *c = good("\xef\xbb\xbf[proxy]\nlisten = 127.0.0.1\n[pool a]\n"
                             "servers = one, two 3, [::1], unix:/tmp/x\n"
                             "[lists topic-*]\nmax_item_bytes = 64\n[lists a\\x2a]\n");
-    assert_int_equal(c->listen.at[0].port, 11220);
+    assert_int_equal(c->listeners[0].listen.at[0].port, 11220);
     assert_string_equal(c->pools[0].servers[0].name, "one:11211");
     assert_string_equal(c->pools[0].servers[1].name, "two:11211");
     assert_int_equal(c->pools[0].servers[1].weight, 3);

@@ -200,7 +200,7 @@ static void test_set(void **state)
     assert_int_equal(config_set(c, "threads", "x", config_error), -1);
     assert_string_equal(config_error, "threads: 'x' is not a number; expected 1 to 64");
     assert_int_equal(config_set(c, "listen", "a:1,b:2", config_error), 0);
-    assert_int_equal(c->listen.count, 2);
+    assert_int_equal(c->listeners[0].listen.count, 2);
     config_destroy(&c);
 }
 
@@ -210,17 +210,17 @@ static void test_set_listen(void **state)
     char name[ENDPOINT_TEXT_MAX];
     struct config *c = config_create();
     assert_int_equal(config_set_listen(c, NULL, 5, config_error), 0);
-    assert_string_equal(endpoint_format(&c->listen.at[0], name), "127.0.0.1:5");
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[0], name), "127.0.0.1:5");
     assert_int_equal(config_set_listen(c, "0.0.0.0, [::1]:7, unix:x", 6, config_error), 0);
-    assert_int_equal(c->listen.count, 3);
-    assert_string_equal(endpoint_format(&c->listen.at[0], name), "0.0.0.0:6");
-    assert_string_equal(endpoint_format(&c->listen.at[1], name), "[::1]:7");
-    assert_string_equal(endpoint_format(&c->listen.at[2], name), "unix:x");
+    assert_int_equal(c->listeners[0].listen.count, 3);
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[0], name), "0.0.0.0:6");
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[1], name), "[::1]:7");
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[2], name), "unix:x");
     assert_int_equal(config_set_listen(c, NULL, 8, config_error), 0);
-    assert_string_equal(endpoint_format(&c->listen.at[1], name), "[::1]:8");
-    assert_string_equal(endpoint_format(&c->listen.at[2], name), "unix:x");
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[1], name), "[::1]:8");
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[2], name), "unix:x");
     assert_int_equal(config_set_listen(c, "localhost", 0, config_error), 0);
-    assert_string_equal(endpoint_format(&c->listen.at[0], name), "localhost:11220");
+    assert_string_equal(endpoint_format(&c->listeners[0].listen.at[0], name), "localhost:11220");
     assert_int_equal(config_set_listen(c, "a:1,a:2", 0, config_error), 0);
     assert_int_equal(config_set_listen(c, NULL, 3, config_error), -1);
     assert_string_equal(config_error, "'a:3' is named twice; expected each address once");

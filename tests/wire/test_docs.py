@@ -167,9 +167,11 @@ def test_documents_show_configurations():
 
 @pytest.mark.parametrize("sample", configurations())
 def test_configuration_of_a_document(tmp_path, sample):
-    path, password = tmp_path / "sample.ini", tmp_path / "password"
+    path, password, users = (tmp_path / name for name in ("sample.ini", "password", "users"))
     password.write_text("secret\n")
+    users.write_text("ann:secret\n")
     sample = re.sub(r"(?<=password_file = ).*", str(password), sample)
+    sample = re.sub(r"(?<=auth_file = ).*", str(users), sample)
     path.write_text(sample, encoding="utf-8")
     code, _, error = run("-t", "-c", path)
     assert code == 0, error

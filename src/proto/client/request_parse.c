@@ -118,8 +118,7 @@ static RARE struct parse_result refuse_unknown(const struct request_line *line)
     return request_refuse(line, REPLY_ERROR, false);
 }
 
-/* Does a connection begin with a byte that no verb begins with, but another protocol does? */
-static RARE bool refuse_stranger(struct slice input, struct parse_result *result)
+RARE bool request_refuse_stranger(struct slice input, struct parse_result *result)
 {
     enum { BINARY_REQUEST = 0x80, TLS_HANDSHAKE = 0x16 };
     unsigned char first = (unsigned char)(input.len > 0 ? *input.p : 0);
@@ -276,7 +275,7 @@ struct parse_result request_parse(struct slice input, size_t scanned,
 {
     const char *newline = NULL;
     struct parse_result stranger;
-    if (UNLIKELY(limits->is_first) && refuse_stranger(input, &stranger)) {
+    if (UNLIKELY(limits->is_first) && request_refuse_stranger(input, &stranger)) {
         return stranger;
     }
     if (scanned < input.len) {

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "proxy/client/login.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
@@ -23,11 +24,13 @@
 static void on_readable(evutil_socket_t fd, short what, void *arg);
 static void on_writable(evutil_socket_t fd, short what, void *arg);
 
-struct client *client_create(struct worker *worker, int fd)
+struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener)
 {
     struct client *c = calloc(1, sizeof *c);
     CHECK(c != NULL);
     c->worker = worker;
+    c->listener = listener;
+    c->gate = listener->users != NULL ? GATE_LOGIN : 0;
     c->fd = fd;
     c->active_us = worker->now.mono_us;
     c->parsed = true;
@@ -246,9 +249,12 @@ static inline bool parse_one(struct client *c)
     if (len == 0) {
         return false;
     }
+    struct slice input = slice_make(c->in->data + c->in_pos, len);
+    if (UNLIKELY((c->gate & GATE_LOGIN) != 0)) {
+        return login_take(c, input);
+    }
     const struct config *config = c->worker->config;
     struct request_limits limits = {config->max_line_bytes, config->max_value_bytes, !c->spoke};
-    struct slice input = slice_make(c->in->data + c->in_pos, len);
     struct request *request = pending_room(c->worker);
     struct parse_result result = request_parse(input, c->scanned, &limits, request);
     if (result.status == PARSE_MORE) {
@@ -263,7 +269,7 @@ static inline bool parse_one(struct client *c)
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
     if (result.status == PARSE_OK) {
-        if (UNLIKELY(c->is_reserved) && !reserve_admits(c, request)) {
+        if (UNLIKELY(c->gate != 0) && !reserve_admits(c, request)) {
             return true;
         }
         c->worker->handlers->take(c, request, c->in);

@@ -40,9 +40,16 @@ enum client_life {
     CLIENT_BURIED,  /* in worker.graveyard, to be freed at the end of the turn */
 };
 
+/* What a client may not do freely; see client.gate. */
+enum client_gate {
+    GATE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
+    GATE_RESERVE = 2, /* it is in worker.reserved: see reserve.h */
+};
+
 struct client {
     struct worker *worker;
-    TAILQ_ENTRY(client) link; /* worker.clients, longest inactive first */
+    const struct listener_config *listener; /* where it came in */
+    TAILQ_ENTRY(client) link;               /* worker.clients, longest inactive first */
     TAILQ_ENTRY(client) touched_link;
     TAILQ_ENTRY(client) write_link;
     TAILQ_ENTRY(client) reserved_link;
@@ -67,7 +74,7 @@ struct client {
     size_t swallow;   /* bytes to throw away before the next request */
     bool spoke;       /* a request was parsed */
     bool is_stranger; /* of another protocol: said and counted */
-    bool is_reserved; /* in worker.reserved: see reserve.h */
+    uint8_t gate;     /* bits of enum client_gate */
     bool parsed;      /* nothing whole is left in in: reading may go on */
 
     struct pending_list fifo;
@@ -83,8 +90,9 @@ struct client {
     uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
 
-/* Takes over a connected, non-blocking socket. Returns the client, which lives as said below. */
-struct client *client_create(struct worker *worker, int fd);
+/* Takes over a connected, non-blocking socket that was accepted there. Returns the client, which
+ * lives as said below. */
+struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener);
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);

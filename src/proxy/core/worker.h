@@ -79,6 +79,7 @@ struct worker {
     bool pressed;            /* is set */
     struct log_limit slow_limit;
     struct log_limit stranger_limit;
+    struct log_limit login_limit;
 
     /* Spare memory. */
     struct spare_list spare_pendings;

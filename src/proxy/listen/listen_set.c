@@ -32,6 +32,7 @@
 
 struct listen_address {
     char name[CONFIG_NAME_MAX + 16];
+    const struct listener_config *listener;
     bool is_tcp;
     size_t fd_count; /* one per worker, or a single one */
     int *fds;
@@ -315,17 +316,33 @@ static int open_unix(struct listen_set *set, const struct socket_rights *rights,
     return 0;
 }
 
-struct listen_set *listen_set_open(const struct endpoint_list *list,
+/* Returns 0, or -1 with a text in error. */
+static int open_part(struct listen_set *set, const struct listen_part *part,
+                     const struct socket_rights *rights, char error[CONFIG_ERROR_MAX])
+{
+    size_t first = set->count;
+    for (size_t i = 0; i < part->list->count; i++) {
+        const struct endpoint *e = &part->list->at[i];
+        int rc = e->port == 0 ? open_unix(set, rights, e, error) : open_tcp_endpoint(set, e, error);
+        if (rc != 0) {
+            return -1;
+        }
+    }
+    for (size_t i = first; i < set->count; i++) {
+        set->addresses[i].listener = part->listener;
+    }
+    return 0;
+}
+
+struct listen_set *listen_set_open(const struct listen_part *parts, size_t part_count,
                                    const struct socket_rights *rights, size_t workers,
                                    char error[CONFIG_ERROR_MAX])
 {
     struct listen_set *set = calloc(1, sizeof *set);
     CHECK(set != NULL);
     set->workers = workers;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct endpoint *e = &list->at[i];
-        int rc = e->port == 0 ? open_unix(set, rights, e, error) : open_tcp_endpoint(set, e, error);
-        if (rc != 0) {
+    for (size_t i = 0; i < part_count; i++) {
+        if (open_part(set, &parts[i], rights, error) != 0) {
             listen_set_close(&set);
             return NULL;
         }
@@ -386,6 +403,12 @@ const char *listen_set_name(const struct listen_set *set, size_t i)
 {
     CHECK(i < set->count);
     return set->addresses[i].name;
+}
+
+const struct listener_config *listen_set_listener(const struct listen_set *set, size_t i)
+{
+    CHECK(i < set->count);
+    return set->addresses[i].listener;
 }
 
 bool listen_set_is_tcp(const struct listen_set *set, size_t i)

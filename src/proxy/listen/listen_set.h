@@ -23,10 +23,16 @@ struct socket_rights {
     const char *group; /* "": that of the process */
 };
 
-/* Binds all of these addresses for that many workers and listens. An address that another
+/* Addresses that have a listener in common, or, for operators, none. */
+struct listen_part {
+    const struct endpoint_list *list;
+    const struct listener_config *listener; /* or NULL */
+};
+
+/* Binds the addresses of all parts for that many workers and listens. An address that another
  * process listens on, also one that starts at this moment, is an error. Returns the set, owned by
  * the caller until listen_set_close, or NULL with a text in error. */
-MUST_CHECK struct listen_set *listen_set_open(const struct endpoint_list *list,
+MUST_CHECK struct listen_set *listen_set_open(const struct listen_part *parts, size_t part_count,
                                               const struct socket_rights *rights, size_t workers,
                                               char error[CONFIG_ERROR_MAX]);
 /* Looks a socket_group up, which may be empty. Returns 0, or -1 with a text in error: there is
@@ -39,6 +45,8 @@ void listen_set_close(struct listen_set **set);
 size_t listen_set_count(const struct listen_set *set);
 /* "127.0.0.1:11211", "[::1]:11211" or "unix:PATH"; valid as long as the set. */
 const char *listen_set_name(const struct listen_set *set, size_t i);
+/* What its part has. */
+const struct listener_config *listen_set_listener(const struct listen_set *set, size_t i);
 bool listen_set_is_tcp(const struct listen_set *set, size_t i);
 /* The socket of address i for that worker; owned by the set. */
 int listen_set_socket(const struct listen_set *set, size_t i, size_t worker);

@@ -29,6 +29,7 @@
 struct acceptor {
     struct worker *worker;
     struct event event;
+    const struct listener_config *listener;
     int fd;
     bool is_tcp;
 };
@@ -74,7 +75,7 @@ static void add_client(struct acceptor *a, int fd)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     }
-    struct client *c = client_create(w, fd);
+    struct client *c = client_create(w, fd, a->listener);
     if (full) {
         reserve_enter(c);
     }
@@ -143,6 +144,7 @@ void listener_start(struct worker *w, struct listen_set *set)
     for (size_t i = 0; i < count; i++) {
         struct acceptor *a = &w->listener->acceptors[i];
         a->worker = w;
+        a->listener = listen_set_listener(set, i);
         a->is_tcp = listen_set_is_tcp(set, i);
         a->fd = listen_set_socket(set, i, w->index);
         event_assign(&a->event, w->base, a->fd, EV_READ | EV_PERSIST, on_acceptable, a);

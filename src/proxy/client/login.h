@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients that have to log in before anything else: those of a listener with auth_file. */
+#ifndef PROXY_CLIENT_LOGIN_H
+#define PROXY_CLIENT_LOGIN_H
+
+#include "base/slice.h"
+#include "proxy/client/client.h"
+
+/* Takes what stands at the front of the input of a client that has GATE_LOGIN, and answers it; with
+ * a user and the password, the gate is open. Returns false when it is not whole. */
+bool login_take(struct client *client, struct slice input);
+
+#endif
