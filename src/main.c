@@ -5,7 +5,7 @@
  *
  *     SIGTERM        finish what clients asked for (drain_timeout_ms at most), then end
  *     SIGINT         end at once; so does any of the two while finishing
- *     SIGHUP         open the log file anew
+ *     SIGHUP         open the log file anew, and read the configuration anew
  *     SIGUSR1, 2     nothing, but a line in the log: others restart or end at these
  */
 #include <errno.h>
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "admin/admin.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "config/config.h"
@@ -32,6 +33,7 @@
 #include "proxy/listen/listen_set.h"
 #include "proxy/preview.h"
 #include "proxy/proxy.h"
+#include "proxy/reload.h"
 
 /* How long the end of the daemon waits for a log that is not read. */
 #define LOG_FLUSH_MS 1000
@@ -51,6 +53,8 @@ struct mclistd {
     struct event *drained; /* the drainer closes drained_pipe when it is done */
     int drained_pipe[2];
     bool draining;
+    struct admin_hooks hooks;
+    pthread_mutex_t changing; /* one at a time reloads the configuration, or begins to drain */
 };
 
 static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
@@ -59,22 +63,9 @@ static int read_config(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
     m->config = config_create();
-    if (m->options.config_path != NULL &&
-        config_load(m->config, m->options.config_path, error) != 0) {
+    int code = options_read_config(&m->options, m->config, error);
+    if (code != EX_OK) {
         fprintf(stderr, "mclistd: %s\n", error);
-        return EX_CONFIG;
-    }
-    int code = options_apply(m->config, &m->options);
-    if (code == EX_OK &&
-        (config_finish(m->config, error) != 0 || config_read_passwords(m->config, error) != 0)) {
-        fprintf(stderr, "mclistd: %s\n", error);
-        return EX_CONFIG;
-    }
-    if (code == EX_OK && m->options.require_pool && m->config->pool_count == 0) {
-        fprintf(stderr,
-                "mclistd: no memcached is named; expected a [pool NAME] with servers in the "
-                "configuration, or -s\n");
-        return EX_CONFIG;
     }
     return code;
 }
@@ -210,7 +201,9 @@ static void begin_drain(struct mclistd *m)
     m->drained = event_new(m->base, m->drained_pipe[0], EV_READ, on_drained, m);
     CHECK(m->drained != NULL && event_add(m->drained, NULL) == 0);
     block_signals(true);
+    pthread_mutex_lock(&m->changing);
     m->draining = pthread_create(&m->drainer, NULL, drain_thread, m) == 0;
+    pthread_mutex_unlock(&m->changing);
     block_signals(false);
     if (!m->draining) {
         log_error("no thread to finish requests with; ending at once");
@@ -241,20 +234,51 @@ static void tell_no_log(const char *path, const char *reason)
     }
 }
 
+/* Returns 0, or -1 with the reason in error. In the main thread, and in the admin listener's. */
+static int reload_config(void *arg, char error[CONFIG_ERROR_MAX])
+{
+    struct mclistd *m = arg;
+    struct reload_source source = {&m->options,
+                                   m->embedded == NULL ? NULL : embedded_server(m->embedded)};
+    int rc = -1;
+    char state[64];
+    pthread_mutex_lock(&m->changing);
+    if (m->draining) {
+        (void)snprintf(error, CONFIG_ERROR_MAX, "the proxy ends");
+    } else {
+        (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                       (unsigned long long)clock_now().mono_us);
+        notify_send(state);
+        rc = reload(m->proxy, m->config, &source, error);
+        notify_send("READY=1");
+    }
+    pthread_mutex_unlock(&m->changing);
+    return rc;
+}
+
+static void take_hangup(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    if (log_reopen() != 0) {
+        tell_no_log(m->config->log_file, strerror(errno));
+    } else {
+        log_info("log opened anew");
+    }
+    if (m->options.config_path != NULL) {
+        (void)reload_config(m, error); /* which has logged it */
+    }
+}
+
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
     struct mclistd *m = arg;
     (void)what;
     if (number == SIGHUP) {
-        if (log_reopen() != 0) {
-            tell_no_log(m->config->log_file, strerror(errno));
-        } else {
-            log_info("log opened anew");
-        }
+        take_hangup(m);
         return;
     }
     if (number == SIGUSR1 || number == SIGUSR2) {
-        log_info("%s means nothing here: HUP opens the log anew, TERM ends the daemon",
+        log_info("%s means nothing here: HUP reads the configuration anew, TERM ends the daemon",
                  number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
         return;
     }
@@ -351,14 +375,9 @@ static int start_embedded(struct mclistd *m)
     if (m->embedded == NULL) {
         return fail_start(m, EX_UNAVAILABLE, error);
     }
-    if (m->config->allow_flush_all == FLUSH_ALL_EMBEDDED) {
-        m->config->allow_flush_all = FLUSH_ALL_YES;
-    }
-    if (config_add_pool(m->config, "embedded", embedded_server(m->embedded), error) != 0 ||
-        config_finish(m->config, error) != 0) {
-        return fail_start(m, EX_SOFTWARE, error);
-    }
-    return EX_OK;
+    return config_add_embedded(m->config, embedded_server(m->embedded), error) == 0
+               ? EX_OK
+               : fail_start(m, EX_SOFTWARE, error);
 }
 
 static int start_proxy(struct mclistd *m)
@@ -374,7 +393,8 @@ static int start_proxy(struct mclistd *m)
 static int start_admin(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
-    if (admin_start(m->config, m->proxy, &m->admin, error) != 0) {
+    m->hooks = (struct admin_hooks){reload_config, m};
+    if (admin_start(m->config, m->proxy, &m->hooks, &m->admin, error) != 0) {
         return fail_start(m, EX_UNAVAILABLE, error);
     }
     return EX_OK;
@@ -461,7 +481,7 @@ static void stop(struct mclistd *m)
 
 int main(int argc, char **argv)
 {
-    struct mclistd m = {0};
+    struct mclistd m = {.changing = PTHREAD_MUTEX_INITIALIZER};
     descriptors_fill_standard();
     notify_init();
     int code = options_parse(argc, argv, &m.options);

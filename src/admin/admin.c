@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "admin/command.h"
 #include "admin/exposition.h"
 #include "admin/history.h"
 #include "admin/http.h"
@@ -24,6 +25,8 @@
 
 struct admin {
     const struct config *config;
+    const struct admin_hooks *hooks;
+    struct proxy *proxy;
     struct shared *shared; /* the proxy's */
     struct listen_set *listen;
     struct event_base *base;
@@ -110,9 +113,9 @@ static void answer_metrics(struct admin *a, const struct http_request *request,
     exposition_print(a->shared, is_open, answer->body);
 }
 
-static void answer(void *arg, const struct http_request *request, struct http_answer *answer)
+static void answer_path(struct admin *a, const struct http_request *request,
+                        struct http_answer *answer)
 {
-    struct admin *a = arg;
     struct slice path = request->path;
     if (slice_equal(path, SLICE_LIT("/")) || slice_equal(path, SLICE_LIT("/status"))) {
         answer->type = PAGE_TYPE;
@@ -132,7 +135,32 @@ static void answer(void *arg, const struct http_request *request, struct http_an
     }
 }
 
+/* The configuration stays as it is while an answer is made of it. */
+static void answer(void *arg, const struct http_request *request, struct http_answer *answer)
+{
+    struct admin *a = arg;
+    pthread_mutex_lock(&a->shared->asking.turn);
+    answer_path(a, request, answer);
+    pthread_mutex_unlock(&a->shared->asking.turn);
+}
+
+static void obey(void *arg, struct slice line, struct evbuffer *out)
+{
+    struct admin *a = arg;
+    struct command_context context = {a->proxy, a->hooks};
+    command_run(&context, line, out);
+}
+
+static const struct http_handlers handlers = {answer, obey};
+
 /* --- the thread --- */
+
+static void take_limits(struct admin *a)
+{
+    pthread_mutex_lock(&a->shared->asking.turn);
+    http_set_limits(a->http, a->config->admin.max_connections, a->config->admin.timeout_ms);
+    pthread_mutex_unlock(&a->shared->asking.turn);
+}
 
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
@@ -140,6 +168,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     history_sample(&a->history, a->shared);
+    take_limits(a); /* a reload may have changed them */
 }
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
@@ -171,14 +200,15 @@ static int start_thread(struct admin *a)
     event_assign(&a->stop, a->base, a->stop_fd, EV_READ, on_stop, a);
     event_add(&a->stop, NULL);
     history_sample(&a->history, a->shared);
-    a->http = http_start(a->base, a->listen, &a->config->admin, answer, a);
+    a->http = http_start(a->base, a->listen, &handlers, a);
+    take_limits(a);
     int rc = pthread_create(&a->thread, NULL, work, a);
     a->started = rc == 0;
     return rc;
 }
 
-int admin_start(const struct config *config, struct proxy *proxy, struct admin **out,
-                char error[CONFIG_ERROR_MAX])
+int admin_start(const struct config *config, struct proxy *proxy, const struct admin_hooks *hooks,
+                struct admin **out, char error[CONFIG_ERROR_MAX])
 {
     const struct admin_config *own = &config->admin;
     struct socket_rights rights = {own->socket_mode, own->socket_group};
@@ -189,6 +219,8 @@ int admin_start(const struct config *config, struct proxy *proxy, struct admin *
     struct admin *a = calloc(1, sizeof *a);
     CHECK(a != NULL);
     a->config = config;
+    a->hooks = hooks;
+    a->proxy = proxy;
     a->shared = proxy_shared(proxy);
     a->stop_fd = -1;
     struct listen_part part = {&own->listen, NULL};

@@ -2,7 +2,8 @@
 /*
  * The admin listener: metrics, health, configuration and a status page over HTTP, for operators and
  * their tools (`[admin] listen`). It runs in a thread of its own, so that it answers however busy
- * the workers are; it only looks, and changes nothing.
+ * the workers are. HTTP only looks, and changes nothing; on unix sockets there are commands as
+ * well: admin/command.h.
  *
  *     /          the status page (also /status)     /live     200 while the process runs
  *     /metrics   Prometheus, OpenMetrics            /ready    200 while requests can be served
@@ -17,9 +18,18 @@
 struct admin;
 struct proxy;
 
-/* Listens where config says, and starts the thread. *admin stays NULL where it says nothing. config
- * and proxy must outlive it. Returns 0, or -1 with a text in error. */
-MUST_CHECK int admin_start(const struct config *config, struct proxy *proxy, struct admin **admin,
+/* What the daemon does for a command. */
+struct admin_hooks {
+    /* Reads the configuration anew. Returns 0, or -1 with the reason in error. Called in the admin
+     * listener's thread. */
+    int (*reload)(void *arg, char error[CONFIG_ERROR_MAX]);
+    void *arg;
+};
+
+/* Listens where config says, and starts the thread. *admin stays NULL where it says nothing. All
+ * that it is given must outlive it. Returns 0, or -1 with a text in error. */
+MUST_CHECK int admin_start(const struct config *config, struct proxy *proxy,
+                           const struct admin_hooks *hooks, struct admin **admin,
                            char error[CONFIG_ERROR_MAX]);
 /* From now on the proxy is not ready: it ends. Thread-safe. NULL is fine. */
 void admin_drain(struct admin *admin);

@@ -29,6 +29,7 @@ static const char *metric_name_of(const char *name)
         {"time", NULL},
         {"pointer_size", NULL},
         {"uptime", "uptime_seconds"},
+        {"config_time", "config_time_seconds"},
         {"rusage_user", "cpu_user_seconds"},
         {"rusage_system", "cpu_system_seconds"},
         {"total_connections", "connections"},

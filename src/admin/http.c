@@ -8,6 +8,7 @@
 #include <event2/event_struct.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 struct acceptor {
     struct http *http;
     struct event event;
+    bool takes_commands; /* a unix socket: its permissions say who may */
 };
 
 struct connection {
@@ -33,6 +35,7 @@ struct connection {
     struct http *http;
     struct bufferevent *stream;
     struct event deadline;
+    bool takes_commands;
     bool answered; /* what comes now is thrown away */
     bool ended;    /* the answer is out */
 };
@@ -40,9 +43,9 @@ TAILQ_HEAD(connection_list, connection);
 
 struct http {
     struct event_base *base;
-    const struct admin_config *config;
-    http_handler *handler;
+    const struct http_handlers *handlers;
     void *arg;
+    uint32_t max_connections, timeout_ms;
     struct connection_list connections; /* oldest first */
     unsigned connection_count;
     struct event pause;
@@ -159,7 +162,7 @@ static void answer_request(struct connection *c, struct slice text)
     struct slice method = take_word(&line);
     struct slice target = take_word(&line);
     if (!slice_starts_with(line, SLICE_LIT("HTTP/1."))) {
-        refuse(c, 400, "this is the proxy's admin listener: it takes HTTP requests");
+        refuse(c, 400, "an HTTP request is METHOD PATH HTTP/1.1");
         return;
     }
     bool is_head = slice_equal(method, SLICE_LIT("HEAD"));
@@ -171,8 +174,24 @@ static void answer_request(struct connection *c, struct slice text)
     target.len = query == NULL ? target.len : (size_t)(query - target.p);
     struct http_request request = {target, accept_of(headers)};
     struct http_answer answer = new_answer(200);
-    c->http->handler(c->http->arg, &request, &answer);
+    c->http->handlers->request(c->http->arg, &request, &answer);
     send_answer(c, &answer, is_head);
+}
+
+/* Is that line no HTTP request's? */
+static bool is_command(struct slice line)
+{
+    static const char http[] = "HTTP/1.x";
+    size_t len = sizeof http - 1;
+    return line.len < len || memcmp(line.p + line.len - len, http, len - 1) != 0;
+}
+
+/* What the command says goes out as it is. */
+static void answer_command(struct connection *c, struct slice line)
+{
+    struct evbuffer *out = bufferevent_get_output(c->stream);
+    c->http->handlers->command(c->http->arg, line, out);
+    c->answered = true;
 }
 
 static void on_readable(struct bufferevent *stream, void *arg)
@@ -180,9 +199,18 @@ static void on_readable(struct bufferevent *stream, void *arg)
     struct connection *c = arg;
     struct evbuffer *in = bufferevent_get_input(stream);
     size_t len = evbuffer_get_length(in);
+    struct evbuffer_ptr line_end = evbuffer_search(in, "\n", 1, NULL);
     struct evbuffer_ptr end = evbuffer_search(in, "\r\n\r\n", 4, NULL);
     struct evbuffer_ptr bare = evbuffer_search(in, "\n\n", 2, NULL);
+    struct slice first = SLICE_NONE;
+    if (c->takes_commands && line_end.pos >= 0) {
+        struct slice text = slice_make((const char *)evbuffer_pullup(in, -1), len);
+        first = take_line(&text);
+    }
     if (c->answered) {
+        evbuffer_drain(in, len);
+    } else if (first.p != NULL && is_command(first)) {
+        answer_command(c, first);
         evbuffer_drain(in, len);
     } else if (end.pos >= 0 || bare.pos >= 0) {
         const char *bytes = (const char *)evbuffer_pullup(in, -1);
@@ -228,7 +256,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 static void make_room(struct http *h)
 {
     struct connection *c;
-    if (h->connection_count < h->config->max_connections) {
+    if (h->connection_count < h->max_connections) {
         return;
     }
     TAILQ_FOREACH(c, &h->connections, link)
@@ -240,17 +268,18 @@ static void make_room(struct http *h)
     close_connection(c != NULL ? c : TAILQ_FIRST(&h->connections));
 }
 
-static void add_connection(struct http *h, int fd)
+static void add_connection(struct http *h, int fd, bool takes_commands)
 {
     make_room(h);
     struct connection *c = calloc(1, sizeof *c);
     CHECK(c != NULL);
     c->http = h;
+    c->takes_commands = takes_commands;
     c->stream = bufferevent_socket_new(h->base, fd, BEV_OPT_CLOSE_ON_FREE);
     CHECK(c->stream != NULL);
     TAILQ_INSERT_TAIL(&h->connections, c, link);
     h->connection_count++;
-    struct timeval left = timeval_of_ms(h->config->timeout_ms);
+    struct timeval left = timeval_of_ms(h->timeout_ms);
     evtimer_assign(&c->deadline, h->base, on_deadline, c);
     event_add(&c->deadline, &left);
     bufferevent_setcb(c->stream, on_readable, on_written, on_end, c);
@@ -286,7 +315,7 @@ static void on_acceptable(evutil_socket_t listening, short what, void *arg)
     (void)what;
     int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        add_connection(h, fd);
+        add_connection(h, fd, a->takes_commands);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         struct timeval pause = {0, ACCEPT_PAUSE_US};
         stop_accepting(h);
@@ -295,14 +324,13 @@ static void on_acceptable(evutil_socket_t listening, short what, void *arg)
 }
 
 struct http *http_start(struct event_base *base, const struct listen_set *listen,
-                        const struct admin_config *config, http_handler *handler, void *arg)
+                        const struct http_handlers *handlers, void *arg)
 {
     size_t count = listen_set_count(listen);
     struct http *h = calloc(1, sizeof *h + count * sizeof h->acceptors[0]);
     CHECK(h != NULL);
     h->base = base;
-    h->config = config;
-    h->handler = handler;
+    h->handlers = handlers;
     h->arg = arg;
     h->acceptor_count = count;
     TAILQ_INIT(&h->connections);
@@ -310,11 +338,18 @@ struct http *http_start(struct event_base *base, const struct listen_set *listen
     for (size_t i = 0; i < count; i++) {
         struct acceptor *a = &h->acceptors[i];
         a->http = h;
+        a->takes_commands = strncmp(listen_set_name(listen, i), "unix:", 5) == 0;
         event_assign(&a->event, base, listen_set_socket(listen, i, 0), EV_READ | EV_PERSIST,
                      on_acceptable, a);
     }
     start_accepting(h);
     return h;
+}
+
+void http_set_limits(struct http *h, uint32_t max_connections, uint32_t timeout_ms)
+{
+    h->max_connections = max_connections;
+    h->timeout_ms = timeout_ms;
 }
 
 void http_stop(struct http **slot)

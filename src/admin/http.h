@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A small HTTP server for operators: GET and HEAD, one request per connection, all in one thread.
+ * On unix sockets a line that is no HTTP request is a command, whose answer is plain text.
  *
  * libevent's own does not count its connections, and 2.1 ends the process when it cannot name a
  * peer. Here there are max_connections at most, for a new one the oldest gives way that has not
@@ -10,9 +11,9 @@
 #define ADMIN_HTTP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/slice.h"
-#include "config/config.h"
 #include "proxy/listen/listen_set.h"
 
 struct evbuffer;
@@ -30,14 +31,20 @@ struct http_answer {
     struct evbuffer *body; /* empty when it is handed over */
 };
 
-/* Fills the answer. The request is valid during the call. */
-typedef void http_handler(void *arg, const struct http_request *request,
-                          struct http_answer *answer);
+struct http_handlers {
+    /* Fills the answer. The request is valid during the call. */
+    void (*request)(void *arg, const struct http_request *request, struct http_answer *answer);
+    /* Appends the whole answer to out. The line comes without its end, and is valid during the
+     * call. */
+    void (*command)(void *arg, struct slice line, struct evbuffer *out);
+};
 
-/* Accepts from all sockets of listen, whose only worker this is, in base's loop. listen and config
- * must live as long. Never NULL. */
+/* Accepts from all sockets of listen, whose only worker this is, in base's loop; http_set_limits is
+ * to be called before that runs. All must live as long. Never NULL. */
 struct http *http_start(struct event_base *base, const struct listen_set *listen,
-                        const struct admin_config *config, http_handler *handler, void *arg);
+                        const struct http_handlers *handlers, void *arg);
+/* How many connections there may be, and how long each may last. In the loop's thread. */
+void http_set_limits(struct http *http, uint32_t max_connections, uint32_t timeout_ms);
 /* Closes all connections and accepts no more. The loop must not run. */
 void http_stop(struct http **http);
 

@@ -174,11 +174,24 @@ static void show_troubles(struct shared *shared, struct evbuffer *out)
     free(rows);
 }
 
+static void show_old_config(struct shared *shared, struct evbuffer *all)
+{
+    struct reload_figures r;
+    figures_of_reloads(shared, &r);
+    if (r.error[0] != '\0') {
+        put(all, "<p class=\"bad\">The configuration is not that of its file; the reload was "
+                 "refused: ");
+        put_text(all, r.error);
+        put(all, "</p>\n");
+    }
+}
+
 /* Counted since the start, or the last `stats reset`; errors and time-outs in the last minutes. */
 static void show_alarms(struct shared *shared, const struct history *h, struct evbuffer *out)
 {
     struct evbuffer *all = evbuffer_new();
     CHECK(all != NULL);
+    show_old_config(shared, all);
     show_troubles(shared, all);
     show_alarm(all, sum_of(h, HISTORY_ERRORS, HISTORY_SECONDS),
                "requests were answered SERVER_ERROR in the last five minutes");

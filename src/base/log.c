@@ -126,6 +126,11 @@ enum log_level log_get_level(void)
     return (enum log_level)atomic_load_explicit(&sink.level, memory_order_relaxed);
 }
 
+void log_set_level(enum log_level level)
+{
+    atomic_store(&sink.level, (int)level);
+}
+
 void log_set_format(enum log_format format)
 {
     atomic_store(&sink.format, (int)format);

@@ -39,7 +39,8 @@ void log_flush(uint32_t timeout_ms);
 /* Lines dropped since the start. */
 uint64_t log_dropped(void);
 enum log_level log_get_level(void);
-/* How lines look from now on. */
+/* Which lines are written from now on, and how they look. Thread-safe. */
+void log_set_level(enum log_level level);
 void log_set_format(enum log_format format);
 
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);

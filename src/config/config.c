@@ -214,6 +214,15 @@ int config_add_pool(struct config *config, const char *name, const char *servers
     return server_list_add(pool, slice_of(servers), error);
 }
 
+int config_add_embedded(struct config *config, const char *server, char error[CONFIG_ERROR_MAX])
+{
+    if (config->allow_flush_all == FLUSH_ALL_EMBEDDED) {
+        config->allow_flush_all = FLUSH_ALL_YES;
+    }
+    return config_add_pool(config, "embedded", server, error) == 0 ? config_finish(config, error)
+                                                                   : -1;
+}
+
 int config_set(struct config *config, const char *key, const char *value,
                char error[CONFIG_ERROR_MAX])
 {
@@ -280,44 +289,86 @@ static const char *origin(uint32_t line, const char *inherited, char out[64])
     return out;
 }
 
-struct printed {
-    enum config_section kind;
-    const void *section;
-    const char *name;
-    const uint32_t *given_line, *inherited_line;
-};
-
 /* Of a pool or a list policy those that it uses: a file may hold no others. */
-static bool is_used(const struct printed *printed, const struct config_key *key)
+static bool is_used(const struct config_part *part, const struct config_key *key)
 {
-    if (printed->kind == SECTION_POOL) {
-        return pool_type_uses(printed->section, key);
+    if (part->kind == SECTION_POOL) {
+        return pool_type_uses(part->values, key);
     }
-    return printed->kind != SECTION_LISTS ||
-           (dialect_uses(printed->section, key) && need_is_met(printed->section, key));
+    return part->kind != SECTION_LISTS ||
+           (dialect_uses(part->values, key) && need_is_met(part->values, key));
 }
 
-/* Of a listener, the same key of [proxy] says it. */
-static uint32_t inherited_line(const struct printed *printed, const struct config_key *key)
+/* Of a listener, the same key of [proxy] says it. Returns 0 where none does. */
+static uint32_t inherited_line(const struct config *config, const struct config_part *part,
+                               size_t key_index)
 {
     size_t count;
-    size_t at = (size_t)(key - config_keys(&count));
-    at = printed->kind == SECTION_LISTENER ? key_place(SECTION_PROXY, key->name) : at;
-    return printed->inherited_line[at];
+    const struct config_key *key = &config_keys(&count)[key_index];
+    return part->kind == SECTION_LISTS ? config->lists[0].given_line[key_index]
+           : part->kind == SECTION_LISTENER
+               ? config->given_line[key_place(SECTION_PROXY, key->name)]
+               : CONFIG_GIVEN_NOT;
 }
 
-static void print_section(const struct printed *printed, config_printer *print, void *arg)
+static void make_part(struct config_part *part, enum config_section kind, void *values,
+                      uint32_t *given_line, const char *name)
+{
+    part->kind = kind;
+    part->values = values;
+    part->given_line = given_line;
+    (void)snprintf(part->name, sizeof part->name, "%s", name);
+}
+
+static void make_lists_part(struct config_part *part, struct list_policy *policy)
+{
+    char prefix[4 * CONFIG_NAME_MAX + 1];
+    make_part(part, SECTION_LISTS, policy, policy->given_line, "lists");
+    if (policy->prefix_len > 0) {
+        /* As a file has it: a * at its end would not be one of its bytes there, and ] would be the
+         * section's. */
+        slice_escape_also(slice_make(policy->prefix, policy->prefix_len), " \"\\*]", prefix,
+                          sizeof prefix);
+        (void)snprintf(part->name, sizeof part->name, "lists %s", prefix);
+    }
+}
+
+bool config_part_at(struct config *config, size_t i, struct config_part *part)
+{
+    size_t listeners = config->listener_count - 1, pools = config->pool_count;
+    if (i == 0) {
+        make_part(part, SECTION_PROXY, config, config->given_line, "proxy");
+    } else if (i <= listeners) {
+        struct listener_config *listener = &config->listeners[i];
+        make_part(part, SECTION_LISTENER, listener, listener->given_line, "");
+        (void)snprintf(part->name, sizeof part->name, "listener %s", listener->name);
+    } else if (i == listeners + 1) {
+        make_part(part, SECTION_ADMIN, &config->admin, config->admin.given_line, "admin");
+    } else if (i - listeners - 2 < pools) {
+        struct pool_config *pool = &config->pools[i - listeners - 2];
+        make_part(part, SECTION_POOL, pool, pool->given_line, "");
+        (void)snprintf(part->name, sizeof part->name, "pool %s", pool->name);
+    } else if (i - listeners - 2 - pools < config->list_count) {
+        make_lists_part(part, &config->lists[i - listeners - 2 - pools]);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void print_part(const struct config *config, const struct config_part *part,
+                       config_printer *print, void *arg)
 {
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        if (keys[i].section == printed->kind && is_used(printed, &keys[i])) {
+        if (keys[i].section == part->kind && is_used(part, &keys[i])) {
             char text[64];
-            char *value = value_format(&keys[i], printed->section);
-            bool own = printed->given_line[i] != CONFIG_GIVEN_NOT;
-            uint32_t line = own ? printed->given_line[i] : inherited_line(printed, &keys[i]);
-            const char *from = printed->kind == SECTION_LISTENER ? ", in [proxy]" : ", in [lists]";
-            print(arg, printed->name, keys[i].name, value, origin(line, own ? "" : from, text));
+            char *value = value_format(&keys[i], part->values);
+            bool own = part->given_line[i] != CONFIG_GIVEN_NOT;
+            uint32_t line = own ? part->given_line[i] : inherited_line(config, part, i);
+            const char *from = part->kind == SECTION_LISTENER ? ", in [proxy]" : ", in [lists]";
+            print(arg, part->name, keys[i].name, value, origin(line, own ? "" : from, text));
             free(value);
         }
     }
@@ -325,36 +376,9 @@ static void print_section(const struct printed *printed, config_printer *print, 
 
 void config_print(const struct config *config, config_printer *print, void *arg)
 {
-    /* A prefix may hold bytes that are printed as four characters. */
-    char name[4 * CONFIG_NAME_MAX + 16];
-    char prefix[4 * CONFIG_NAME_MAX + 1];
-    struct printed proxy = {SECTION_PROXY, config, "proxy", config->given_line, config->given_line};
-    print_section(&proxy, print, arg);
-    for (size_t i = 1; i < config->listener_count; i++) {
-        const struct listener_config *listener = &config->listeners[i];
-        struct printed printed = {SECTION_LISTENER, listener, name, listener->given_line,
-                                  config->given_line};
-        (void)snprintf(name, sizeof name, "listener %s", listener->name);
-        print_section(&printed, print, arg);
-    }
-    const struct admin_config *own = &config->admin;
-    struct printed admin = {SECTION_ADMIN, own, "admin", own->given_line, own->given_line};
-    print_section(&admin, print, arg);
-    for (size_t i = 0; i < config->pool_count; i++) {
-        const struct pool_config *pool = &config->pools[i];
-        struct printed printed = {SECTION_POOL, pool, name, pool->given_line, pool->given_line};
-        (void)snprintf(name, sizeof name, "pool %s", pool->name);
-        print_section(&printed, print, arg);
-    }
-    for (size_t i = 0; i < config->list_count; i++) {
-        const struct list_policy *policy = &config->lists[i];
-        struct printed printed = {SECTION_LISTS, policy, name, policy->given_line,
-                                  config->lists[0].given_line};
-        /* As a file has it: a * at its end would not be one of its bytes there, and ] would be the
-         * section's. */
-        slice_escape_also(slice_make(policy->prefix, policy->prefix_len), " \"\\*]", prefix,
-                          sizeof prefix);
-        (void)snprintf(name, sizeof name, "lists%s%s", i == 0 ? "" : " ", prefix);
-        print_section(&printed, print, arg);
+    struct config_part part;
+    /* What is only looked at may be constant. */
+    for (size_t i = 0; config_part_at((struct config *)config, i, &part); i++) {
+        print_part(config, &part, print, arg);
     }
 }

@@ -297,7 +297,7 @@ struct config {
     uint32_t tracked_lists;           /* lists per worker whose log size is remembered */
     uint64_t view_bytes;            /* memory per worker for the decoded content of lists in use */
     uint64_t index_bytes;           /* memory for the indexes of runs of lists that are larger */
-    enum flush_all allow_flush_all; /* with an embedded memcached main turns EMBEDDED into YES */
+    enum flush_all allow_flush_all; /* config_add_embedded turns EMBEDDED into YES */
     int socket_mode;                /* of unix sockets; -1 = as the umask says */
     char socket_group[CONFIG_NAME_MAX + 1]; /* "" = the group of the process */
     char user[CONFIG_NAME_MAX + 1];         /* whom root becomes; "" = root it stays */
@@ -319,7 +319,7 @@ struct config {
 
     struct pool_config *pools;
     size_t pool_count;         /* 0 = the embedded memcached is wanted: main adds its pool with
-                                  config_add_pool */
+                                  config_add_embedded */
     struct list_policy *lists; /* lists[0] has prefix "" and is always there */
     size_t list_count;
     bool has_bridge; /* some prefix has one; set by config_finish */
@@ -355,10 +355,14 @@ MUST_CHECK int endpoint_parse(struct slice text, uint16_t default_port, struct e
 const char *endpoint_format(const struct endpoint *endpoint, char out[ENDPOINT_TEXT_MAX]);
 
 /* Adds a pool of that name with default settings and servers as a comma-separated list ("host:port
- * weight, ..."). Returns 0, or -1 with the reason in error. For -s and for the embedded memcached.
- */
+ * weight, ..."). Returns 0, or -1 with the reason in error. For -s. */
 MUST_CHECK int config_add_pool(struct config *config, const char *name, const char *servers,
                                char error[CONFIG_ERROR_MAX]);
+
+/* Adds the pool of the embedded memcached, which listens there, to a configuration without pools,
+ * and completes that with config_finish. Returns 0, or -1 with the reason in error. */
+MUST_CHECK int config_add_embedded(struct config *config, const char *server,
+                                   char error[CONFIG_ERROR_MAX]);
 
 /* Completes what [lists PREFIX] inherit, cross-checks limits, resolves pool names to indexes. Call
  * when everything was read; again after config_add_pool. Without any pool it checks what the

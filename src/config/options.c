@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/slice.h"
 #include "base/version.h"
+#include "config/text.h"
 
 static const char help_text[] =
     "usage: mclistd [options]\n"
@@ -151,36 +152,75 @@ int options_parse(int argc, char **argv, struct options *options)
     return optind < argc ? refuse_word(argv[optind]) : check_together(options);
 }
 
-int options_apply(struct config *config, const struct options *options)
+/* One option that is a key of [proxy]; value NULL: it was not given. */
+static int apply_key(struct config *config, const char *option, const char *key, const char *value,
+                     char *error)
 {
-    char error[CONFIG_ERROR_MAX];
+    char why[CONFIG_ERROR_MAX];
+    if (value != NULL && config_set(config, key, value, why) != 0) {
+        (void)config_fail(error, "%s: %s", option, why);
+        return EX_USAGE;
+    }
+    return EX_OK;
+}
+
+static int apply_servers(struct config *config, const char *servers, char *error)
+{
+    char why[CONFIG_ERROR_MAX];
+    if (servers != NULL && config->pool_count > 0) {
+        (void)config_fail(error,
+                          "-s: the configuration has pools already; expected one or the other");
+        return EX_USAGE;
+    }
+    if (servers != NULL && config_add_pool(config, "default", servers, why) != 0) {
+        (void)config_fail(error, "-s: %s", why);
+        return EX_USAGE;
+    }
+    return EX_OK;
+}
+
+static int apply_listen(struct config *config, const struct options *options, char *error)
+{
+    char why[CONFIG_ERROR_MAX];
     if ((options->addresses != NULL || options->port != 0) &&
-        config_set_listen(config, options->addresses, options->port, error) != 0) {
-        fprintf(stderr, "mclistd: %s: %s\n", options->addresses == NULL ? "-p" : "-l", error);
+        config_set_listen(config, options->addresses, options->port, why) != 0) {
+        (void)config_fail(error, "%s: %s", options->addresses == NULL ? "-p" : "-l", why);
         return EX_USAGE;
     }
-    if (options->threads != NULL && config_set(config, "threads", options->threads, error) != 0) {
-        fprintf(stderr, "mclistd: -T: %s\n", error);
-        return EX_USAGE;
-    }
-    if (options->user != NULL && config_set(config, "user", options->user, error) != 0) {
-        fprintf(stderr, "mclistd: -u: %s\n", error);
-        return EX_USAGE;
-    }
-    if (options->servers != NULL) {
-        if (config->pool_count > 0) {
-            return usage_error(
-                "-s: the configuration has pools already; expected one or the other");
-        }
-        if (config_add_pool(config, "default", options->servers, error) != 0) {
-            fprintf(stderr, "mclistd: -s: %s\n", error);
-            return EX_USAGE;
-        }
-    }
+    return EX_OK;
+}
+
+static int apply(struct config *config, const struct options *options, char *error)
+{
+    int code = apply_listen(config, options, error);
+    code = code != EX_OK ? code : apply_key(config, "-T", "threads", options->threads, error);
+    code = code != EX_OK ? code : apply_key(config, "-u", "user", options->user, error);
+    code = code != EX_OK ? code : apply_servers(config, options->servers, error);
     /* Beside -t it asks for the settings, which it must not change. */
     unsigned more_log = options->test_only ? 0 : options->more_log;
     for (unsigned i = 0; i < more_log && config->log_level < LOG_DEBUG_LEVEL; i++) {
         config->log_level++;
+    }
+    return code;
+}
+
+int options_read_config(const struct options *options, struct config *config,
+                        char error[CONFIG_ERROR_MAX])
+{
+    if (options->config_path != NULL && config_load(config, options->config_path, error) != 0) {
+        return EX_CONFIG;
+    }
+    int code = apply(config, options, error);
+    if (code != EX_OK) {
+        return code;
+    }
+    if (config_finish(config, error) != 0 || config_read_passwords(config, error) != 0) {
+        return EX_CONFIG;
+    }
+    if (options->require_pool && config->pool_count == 0) {
+        (void)config_fail(error, "no memcached is named; expected a [pool NAME] with servers in "
+                                 "the configuration, or -s");
+        return EX_CONFIG;
     }
     return EX_OK;
 }

@@ -28,8 +28,10 @@ struct options {
 /* Returns EX_OK to go on, -1 when all is done (help, version), or the exit code of an error. */
 MUST_CHECK int options_parse(int argc, char **argv, struct options *options);
 
-/* What -l, -p, -s, -T, -u and -v say goes over what the file says. Returns EX_OK or the exit code
- * of an error. */
-MUST_CHECK int options_apply(struct config *config, const struct options *options);
+/* Reads the file that the options name into a new configuration, over which goes what -l, -p, -s,
+ * -T, -u and -v say, and checks the whole. Returns EX_OK, or an exit code with the reason in error.
+ */
+MUST_CHECK int options_read_config(const struct options *options, struct config *config,
+                                   char error[CONFIG_ERROR_MAX]);
 
 #endif

@@ -6,6 +6,7 @@
 #define CONFIG_STORE_H
 
 #include "config/config.h"
+#include "config/table.h"
 
 /* A new pool with default settings and no servers, or NULL with the reason in error. Its address
  * stays valid. */
@@ -20,5 +21,18 @@ struct listener_config *config_new_listener(struct config *config, struct slice 
  * reason in error. Its address stays valid until config_finish. */
 struct list_policy *config_new_lists(struct config *config, struct slice prefix,
                                      char error[CONFIG_ERROR_MAX]);
+
+/* A section of a configuration: what its keys are stored in, and where they were set. */
+struct config_part {
+    enum config_section kind;
+    void *values;
+    uint32_t *given_line;
+    /* As between its brackets. A prefix may hold bytes that take four characters. */
+    char name[4 * CONFIG_NAME_MAX + 16];
+};
+
+/* The section at that place: [proxy], [admin], the pools, the lists. Returns false behind the last
+ * one. */
+bool config_part_at(struct config *config, size_t i, struct config_part *part);
 
 #endif

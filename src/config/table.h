@@ -6,6 +6,7 @@
 #ifndef CONFIG_TABLE_H
 #define CONFIG_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,7 @@ struct config_key {
     const char *unit;         /* "" where there is none */
     const char *const *words; /* TYPE_WORD: ends in NULL */
     const char *help;         /* one line */
+    bool live;                /* a reload may change it, see config/reload.h */
 };
 
 /* One bit for each dialect, and for each type of pool. */

@@ -423,7 +423,7 @@ struct placement_watch {
     const struct config *config;
     struct resolver *resolver;
     pthread_t thread;
-    atomic_bool stop;
+    atomic_bool stop, done;
 };
 
 static void *look_once(void *arg)
@@ -446,6 +446,7 @@ static void *look_once(void *arg)
             log_info("%s", placement_text(pool, &found, text));
         }
     }
+    atomic_store(&p->done, !atomic_load(&p->stop));
     return NULL;
 }
 
@@ -464,6 +465,7 @@ struct placement_watch *placement_start(const struct config *config, struct reso
     p->config = config;
     p->resolver = resolver;
     atomic_init(&p->stop, false);
+    atomic_init(&p->done, false);
     int rc = pthread_create(&p->thread, NULL, look_once, p);
     if (rc != 0) {
         log_warn("no thread to see where lists lie: %s", strerror(rc));
@@ -473,15 +475,18 @@ struct placement_watch *placement_start(const struct config *config, struct reso
     return p;
 }
 
-void placement_stop(struct placement_watch **slot)
+bool placement_stop(struct placement_watch **slot)
 {
     struct placement_watch *p = *slot;
     *slot = NULL;
-    if (p != NULL) {
-        atomic_store(&p->stop, true);
-        (void)pthread_join(p->thread, NULL);
-        free(p);
+    if (p == NULL) {
+        return true;
     }
+    atomic_store(&p->stop, true);
+    (void)pthread_join(p->thread, NULL);
+    bool done = atomic_load(&p->done);
+    free(p);
+    return done;
 }
 
 /* --- a rule by its name --------------------------------------------------------------------- */

@@ -51,8 +51,9 @@ struct placement_watch;
  * be had, which is logged. config and resolver must live as long. Signals must be blocked where
  * threads are to have them blocked. */
 struct placement_watch *placement_start(const struct config *config, struct resolver *resolver);
-/* Ends the thread, in the middle of its look if need be. *placement may be NULL. */
-void placement_stop(struct placement_watch **placement);
+/* Ends the thread, in the middle of its look if need be; false: it was not done. *placement may be
+ * NULL. */
+bool placement_stop(struct placement_watch **placement);
 
 /* The mapping of the pool's servers by that rule: DISTRIBUTION/HASH, or "-" for that in force. The
  * caller's until shard_destroy; NULL when there is no such rule, or this libmemcached lacks it. */

@@ -269,6 +269,13 @@ void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *x)
     submit(pool, &pool->servers[server_index].upstreams[0], x);
 }
 
+void pool_take_config(struct pool *pool)
+{
+    if (pool->context.cluster != NULL) {
+        cluster_take_config(pool->context.cluster);
+    }
+}
+
 size_t pool_server_count(const struct pool *pool)
 {
     return pool->server_count;

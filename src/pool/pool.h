@@ -33,6 +33,8 @@ struct resolver;
 struct pool *pool_create(const struct pool_config *config, struct event_base *base, struct now *now,
                          struct metrics *metrics, struct resolver *resolver,
                          char error[CONFIG_ERROR_MAX]);
+/* The configuration has changed, in keys that the table calls live. */
+void pool_take_config(struct pool *pool);
 /* Begins to connect to all servers; what fails is tried again in the background. */
 void pool_connect(struct pool *pool);
 /* Ends all connections; every waiting exchange is done() as NOT_SENT or LOST first. What done()

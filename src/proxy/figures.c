@@ -164,6 +164,13 @@ struct cpu_figures figures_of_cpu(void)
     return (struct cpu_figures){time_us(&usage.ru_utime), time_us(&usage.ru_stime)};
 }
 
+void figures_of_reloads(struct shared *shared, struct reload_figures *out)
+{
+    pthread_mutex_lock(&shared->reloads.lock);
+    *out = shared->reloads.last;
+    pthread_mutex_unlock(&shared->reloads.lock);
+}
+
 static void show_process(struct shared *shared, const struct printing *p)
 {
     struct now now = clock_now();
@@ -182,6 +189,17 @@ static void show_process(struct shared *shared, const struct printing *p)
          shared->config->max_connections);
     show(p, FIGURE_LEVEL, "threads", "workers", shared->worker_count);
     show(p, FIGURE_COUNT, "log_lines_dropped", "lines of the log that were lost", log_dropped());
+}
+
+static void show_reloads(struct shared *shared, const struct printing *p)
+{
+    struct reload_figures r;
+    figures_of_reloads(shared, &r);
+    show(p, FIGURE_COUNT, "config_reloads", "times that the configuration was read anew", r.good);
+    show(p, FIGURE_COUNT, "config_reload_failures", "times that this was refused", r.failed);
+    show(p, FIGURE_LEVEL, "config_is_old", "1: the last time it was refused", r.error[0] != '\0');
+    show(p, FIGURE_LEVEL, "config_time", "when the configuration in force was read, since 1970",
+         (uint64_t)r.last_good_s);
 }
 
 static void show_counters(struct shared *shared, const struct printing *p)
@@ -228,6 +246,7 @@ void figures_print(struct shared *shared, figure_printer *print, void *arg)
 {
     const struct printing p = {print, arg};
     show_process(shared, &p);
+    show_reloads(shared, &p);
     show_counters(shared, &p);
     show(&p, FIGURE_LEVEL, "memory_bytes", "memory of requests and answers of all clients",
          memory_held());

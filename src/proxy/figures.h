@@ -7,9 +7,8 @@
 #define PROXY_FIGURES_H
 
 #include "pool/pool.h"
+#include "proxy/core/shared.h"
 #include "proxy/core/timing.h"
-
-struct shared;
 
 enum figure_kind {
     FIGURE_TEXT,
@@ -62,6 +61,9 @@ struct server_figures *figures_of_servers(const struct shared *shared, size_t *c
 const char *server_state(const struct server_stats *stats);
 /* Does a connection to it work? */
 bool server_is_up(const struct server_stats *stats);
+
+/* How attempts to read the configuration anew have ended. */
+void figures_of_reloads(struct shared *shared, struct reload_figures *out);
 
 /* Processor time of the process, in microseconds. */
 struct cpu_figures {

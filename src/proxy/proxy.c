@@ -23,6 +23,8 @@
 
 /* How often proxy_drain looks whether the workers are done. */
 #define DRAIN_POLL_MS 5
+/* How long workers have for the turn that they are in: the longest take tenths of a second. */
+#define ASK_S 5
 
 struct proxy {
     struct shared shared;
@@ -86,6 +88,19 @@ static int start_workers(struct shared *s, char error[CONFIG_ERROR_MAX])
     return 0;
 }
 
+static void init_locks(struct shared *s)
+{
+    pthread_condattr_t clock;
+    CHECK(pthread_condattr_init(&clock) == 0 &&
+          pthread_condattr_setclock(&clock, CLOCK_MONOTONIC) == 0 &&
+          pthread_cond_init(&s->asking.changed, &clock) == 0 &&
+          pthread_mutex_init(&s->asking.turn, NULL) == 0 &&
+          pthread_mutex_init(&s->asking.lock, NULL) == 0 &&
+          pthread_mutex_init(&s->reloads.lock, NULL) == 0 &&
+          pthread_mutex_init(&s->timing_baseline.lock, NULL) == 0);
+    (void)pthread_condattr_destroy(&clock);
+}
+
 struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_MAX])
 {
     struct proxy *p = calloc(1, sizeof *p);
@@ -101,7 +116,8 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     block_limit_spare(spare_bytes_max(config));
     create_caches(s);
     s->slow = slow_log_create();
-    CHECK(pthread_mutex_init(&s->timing_baseline.lock, NULL) == 0);
+    init_locks(s);
+    s->reloads.last.last_good_s = clock_now().wall_s;
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
     s->listen = open_listeners(config, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
@@ -111,6 +127,98 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
         p->placement = placement_start(config, s->resolver);
     }
     return p;
+}
+
+static void order_all(struct shared *s, enum thread_order order)
+{
+    for (size_t i = 0; i < s->worker_count; i++) {
+        thread_order(s->workers[i], order);
+    }
+}
+
+/* --- between two turns --- */
+
+static struct timespec last_moment(void)
+{
+    struct timespec until;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
+    until.tv_sec += ASK_S;
+    return until;
+}
+
+int proxy_ask(struct proxy *p, void (*run)(struct worker *worker, void *arg), void *arg)
+{
+    struct shared *s = &p->shared;
+    struct timespec until = last_moment();
+    int rc = 0;
+    pthread_mutex_lock(&s->asking.turn);
+    for (size_t i = 0; i < s->worker_count && rc == 0; i++) {
+        struct job job = {.run = run, .arg = arg};
+        thread_post(s->workers[i], &job);
+        rc = thread_await(s->workers[i], &job, &until);
+    }
+    pthread_mutex_unlock(&s->asking.turn);
+    return rc;
+}
+
+static void rest(struct worker *w, void *arg)
+{
+    struct asking *a = arg;
+    pthread_mutex_lock(&a->lock);
+    a->resting++;
+    pthread_cond_broadcast(&a->changed);
+    while (a->rests) {
+        pthread_cond_wait(&a->changed, &a->lock);
+    }
+    a->resting--;
+    pthread_mutex_unlock(&a->lock);
+    thread_take_config(w);
+}
+
+/* Calls change once all workers rest. Returns 0, or an errno when one does not in time. */
+static int change_at_rest(struct asking *a, size_t count, const struct timespec *until,
+                          void (*change)(void *arg), void *arg)
+{
+    int rc = 0;
+    pthread_mutex_lock(&a->lock);
+    while (a->resting != count && rc == 0) {
+        rc = pthread_cond_timedwait(&a->changed, &a->lock, until);
+    }
+    if (a->resting == count) {
+        rc = 0;
+        change(arg);
+    }
+    a->rests = false;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    return rc;
+}
+
+int proxy_change(struct proxy *p, void (*change)(void *arg), void *arg)
+{
+    struct shared *s = &p->shared;
+    struct timespec until = last_moment();
+    struct job *jobs = calloc(s->worker_count, sizeof *jobs);
+    CHECK(jobs != NULL);
+    pthread_mutex_lock(&s->asking.turn);
+    /* Its thread reads the configuration as well: it begins anew with what holds then. */
+    bool placement_done = placement_stop(&p->placement);
+    s->asking.rests = true;
+    for (size_t i = 0; i < s->worker_count; i++) {
+        jobs[i] = (struct job){.run = rest, .arg = &s->asking};
+        thread_post(s->workers[i], &jobs[i]);
+    }
+    int rc = change_at_rest(&s->asking, s->worker_count, &until, change, arg);
+    for (size_t i = 0; i < s->worker_count; i++) {
+        /* One that was too late rests no more. */
+        (void)!thread_await(s->workers[i], &jobs[i], &until);
+    }
+    if (!placement_done) {
+        p->placement = placement_start(s->config, s->resolver);
+    }
+    pthread_mutex_unlock(&s->asking.turn);
+    free(jobs);
+    return rc == 0 ? 0 : -1;
 }
 
 static bool all_drained(const struct shared *s)
@@ -126,9 +234,7 @@ static bool all_drained(const struct shared *s)
 void proxy_drain(struct proxy *p)
 {
     struct shared *s = &p->shared;
-    for (size_t i = 0; i < s->worker_count; i++) {
-        thread_order(s->workers[i], THREAD_DRAIN);
-    }
+    order_all(s, THREAD_DRAIN);
     uint64_t end_us = clock_now().mono_us + (uint64_t)s->config->drain_timeout_ms * 1000;
     while (!all_drained(s) && clock_now().mono_us < end_us) {
         struct timespec pause = {0, DRAIN_POLL_MS * 1000000L};
@@ -141,10 +247,8 @@ void proxy_stop(struct proxy **slot)
     struct proxy *p = *slot;
     *slot = NULL;
     struct shared *s = &p->shared;
-    placement_stop(&p->placement);
-    for (size_t i = 0; i < s->worker_count; i++) {
-        thread_order(s->workers[i], THREAD_STOP);
-    }
+    (void)placement_stop(&p->placement);
+    order_all(s, THREAD_STOP);
     for (size_t i = 0; i < s->worker_count; i++) {
         thread_join(s->workers[i]);
     }

@@ -17,11 +17,23 @@
 
 struct proxy;
 struct shared;
+struct worker;
 
 /* Binds every listen address and starts config's worker threads. config must outlive the proxy.
  * Returns the proxy, owned by the caller until proxy_stop, or NULL with a one-line text in error;
  * then nothing is left running. */
 MUST_CHECK struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_MAX]);
+
+/* Calls run(worker, arg) in each worker's thread, one after the other, between two of its turns.
+ * Returns 0, or -1 when one did not come to that within some seconds; those behind it were not
+ * asked. Not beside proxy_drain and proxy_stop. */
+MUST_CHECK int proxy_ask(struct proxy *proxy, void (*run)(struct worker *worker, void *arg),
+                         void *arg);
+
+/* Calls change(arg) while all workers rest between two turns; then each of them takes what has
+ * changed in config. Returns 0, or -1 when a worker did not come to rest within some seconds; then
+ * change was not called. Not beside proxy_drain and proxy_stop. */
+MUST_CHECK int proxy_change(struct proxy *proxy, void (*change)(void *arg), void *arg);
 
 /* Stops accepting and reading, answers what was asked, closes clients as they are done. Blocks
  * until all are closed, at the latest until config's drain_timeout_ms is over. proxy_stop is still

@@ -41,6 +41,7 @@ struct thread {
     struct event wake_event;
     _Atomic int order;    /* enum thread_order, set by main */
     _Atomic bool drained; /* told to main */
+    _Atomic(struct job *) job;
     struct rng rng;
     struct backend *backend;
     uint64_t engine_next_us; /* when engine_run asked to be called again */
@@ -172,15 +173,75 @@ static void on_idle_timer(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+static uint64_t slow_us_of(const struct config *config)
+{
+    return config->slow_ms == 0 ? UINT64_MAX : (uint64_t)config->slow_ms * 1000;
+}
+
+static void set_idle_timer(struct worker *w)
+{
+    struct timeval interval = {IDLE_CHECK_S, 0};
+    if (w->config->idle_timeout_s != 0) {
+        event_add(&thread_of(w)->idle_timer, &interval);
+    } else {
+        event_del(&thread_of(w)->idle_timer);
+    }
+}
+
+/* What was made of the configuration is made anew; all else is read where it is needed. */
+void thread_take_config(struct worker *w)
+{
+    struct client *c;
+    w->slow_us = slow_us_of(w->config);
+    set_idle_timer(w);
+    request_clock_take_config(w);
+    deadline_take_config(w);
+    pressure_take_config(w);
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        pool_take_config(w->pools[i]);
+    }
+    TAILQ_FOREACH(c, &w->clients, link)
+    {
+        client_take_config(c);
+    }
+}
+
+static void set_state(struct asking *a, struct job *job, int state)
+{
+    job->state = state;
+    pthread_cond_broadcast(&a->changed);
+}
+
+static void run_job(struct worker *w)
+{
+    struct thread *t = thread_of(w);
+    struct asking *a = &w->shared->asking;
+    pthread_mutex_lock(&a->lock);
+    struct job *job = atomic_exchange(&t->job, NULL);
+    if (job != NULL) {
+        set_state(a, job, JOB_RUNS);
+        pthread_mutex_unlock(&a->lock);
+        job->run(w, job->arg);
+        pthread_mutex_lock(&a->lock);
+        set_state(a, job, JOB_IS_DONE);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
 static void *work(void *arg)
 {
     struct worker *w = arg;
     struct thread *t = thread_of(w);
     while (atomic_load(&t->order) != THREAD_STOP) {
+        bool asked = UNLIKELY(atomic_load(&t->job) != NULL);
         w->now_fresh = false;
-        /* A long computation of the engine goes on in slices: then look at the sockets, but do not
-         * wait for them. */
-        int more = t->engine_next_us <= w->now.mono_us ? EVLOOP_NONBLOCK : 0;
+        if (asked) {
+            worker_woke(w);
+            run_job(w);
+        }
+        /* A long computation of the engine goes on in slices, and a job may have left work for this
+         * turn: then look at the sockets, but do not wait for them. */
+        int more = asked || t->engine_next_us <= w->now.mono_us ? EVLOOP_NONBLOCK : 0;
         event_base_loop(w->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY | more);
         w->now = clock_now();
         w->now_fresh = true;
@@ -231,10 +292,7 @@ static void create_events(struct worker *w)
     evtimer_assign(&t->timer, w->base, on_timer, w);
     deadline_init(w);
     event_assign(&t->idle_timer, w->base, -1, EV_PERSIST, on_idle_timer, w);
-    if (w->config->idle_timeout_s != 0) {
-        struct timeval interval = {IDLE_CHECK_S, 0};
-        event_add(&t->idle_timer, &interval);
-    }
+    set_idle_timer(w);
     request_clock_init(w);
     linger_init(w);
     pressure_init(w);
@@ -251,7 +309,7 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     w->handlers = &dispatch_handlers;
     w->now = clock_now();
     timing_init(&w->timing);
-    w->slow_us = w->config->slow_ms == 0 ? UINT64_MAX : (uint64_t)w->config->slow_ms * 1000;
+    w->slow_us = slow_us_of(w->config);
     t->engine_next_us = t->timer_us = UINT64_MAX;
     TAILQ_INIT(&w->clients);
     TAILQ_INIT(&w->touched);
@@ -361,6 +419,33 @@ void thread_order(struct worker *w, enum thread_order order)
     struct thread *t = thread_of(w);
     atomic_store(&t->order, order);
     worker_wake(w);
+}
+
+void thread_post(struct worker *w, struct job *job)
+{
+    struct asking *a = &w->shared->asking;
+    pthread_mutex_lock(&a->lock);
+    job->state = JOB_WAITS;
+    CHECK(atomic_exchange(&thread_of(w)->job, job) == NULL);
+    pthread_mutex_unlock(&a->lock);
+    worker_wake(w);
+}
+
+int thread_await(struct worker *w, struct job *job, const struct timespec *until)
+{
+    struct asking *a = &w->shared->asking;
+    int rc = 0;
+    pthread_mutex_lock(&a->lock);
+    while (job->state != JOB_IS_DONE && (job->state == JOB_RUNS || rc == 0)) {
+        rc = job->state == JOB_RUNS ? pthread_cond_wait(&a->changed, &a->lock)
+                                    : pthread_cond_timedwait(&a->changed, &a->lock, until);
+    }
+    bool done = job->state == JOB_IS_DONE;
+    if (!done) {
+        atomic_store(&thread_of(w)->job, NULL);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return done ? 0 : -1;
 }
 
 void thread_join(struct worker *w)

@@ -283,6 +283,35 @@ static void test_docs_show_every_key(void **state)
     free(docs);
 }
 
+/* The lines of "## Reload" name the keys that are live, in the order of the table. */
+static void test_docs_show_what_a_reload_may_change(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"`[proxy]`", "`[listener NAME]`", "`[admin]`",
+                                         "`[pool NAME]`", "`[lists]`, `[lists PREFIX]`"};
+    char *docs = read_all(DOCS);
+    join_lines(docs);
+    size_t count;
+    const struct config_key *keys = config_keys(&count);
+    for (unsigned section = SECTION_PROXY; section <= SECTION_LISTS; section++) {
+        char line[4096];
+        const char *before = ": ";
+        size_t n = (size_t)snprintf(line, sizeof line, " - %s", titles[section]);
+        for (size_t i = 0; i < count; i++) {
+            if (keys[i].section == section && keys[i].live) {
+                n += (size_t)snprintf(line + n, sizeof line - n, "%s`%s`", before, keys[i].name);
+                assert_true(n < sizeof line);
+                before = ", ";
+            }
+        }
+        (void)snprintf(line + n, sizeof line - n, ".");
+        if (strstr(docs, line) == NULL) {
+            fail_msg("%s lacks this line:%s", DOCS, line);
+        }
+    }
+    free(docs);
+}
+
 static void test_print(void **state)
 {
     (void)state;
@@ -324,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_conf_shows_every_key),
         cmocka_unit_test(test_conf_loads),
         cmocka_unit_test(test_docs_show_every_key),
+        cmocka_unit_test(test_docs_show_what_a_reload_may_change),
         cmocka_unit_test(test_print),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -540,26 +540,32 @@ static void learn(struct cluster *c, struct server *from, const struct handshake
 static const struct cluster_hooks hooks = {
     .keeps = keeps, .learn = learn, .take_map = cluster_take_map, .hear = cluster_hear};
 
+void cluster_take_config(struct cluster *c)
+{
+    const struct pool_config *config = c->context->config;
+    /* A password of no bytes is none that PLAIN could show. */
+    c->login.plain = config->plain_login || config->tls || config->password[0] == '\0';
+    c->login.password = slice_of(config->password);
+    c->scram_cache.filled = false; /* it was made of the password */
+    /* The node says that it is not confirmed before the proxy gives the whole connection up. */
+    uint64_t ms = (uint64_t)config->durable_timeout_ms * 9 / 10;
+    c->durability_ms = (uint16_t)(ms < 1 ? 1 : ms > DURABILITY_MS_MAX ? DURABILITY_MS_MAX : ms);
+}
+
 struct cluster *cluster_create(struct pool_context *context, struct resolver *resolver,
                                char error[CONFIG_ERROR_MAX])
 {
     const struct pool_config *config = context->config;
     struct cluster *c = calloc(1, sizeof *c);
-    /* A password of no bytes is none that PLAIN could show. */
-    bool plain = config->plain_login || config->tls || config->password[0] == '\0';
     CHECK(c != NULL);
     c->context = context;
     c->resolver = resolver;
     c->login = (struct wire_login){.bucket = slice_of(config->bucket),
                                    .user = slice_of(config->username),
-                                   .password = slice_of(config->password),
-                                   .plain = plain,
                                    .by_certificate = config->tls_cert[0] != '\0',
                                    .durable = config->durability != POOL_DURABILITY_NONE,
                                    .cache = &c->scram_cache};
-    /* The node says that it is not confirmed before the proxy gives the whole connection up. */
-    uint64_t ms = (uint64_t)config->durable_timeout_ms * 9 / 10;
-    c->durability_ms = (uint16_t)(ms < 1 ? 1 : ms > DURABILITY_MS_MAX ? DURABILITY_MS_MAX : ms);
+    cluster_take_config(c);
     /* From calloc, memory for vBuckets that no cluster has costs nothing. */
     c->vbuckets = calloc(CLUSTER_VBUCKETS_MAX, sizeof *c->vbuckets);
     c->timer = evtimer_new(context->base, on_timer, c);

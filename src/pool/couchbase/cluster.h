@@ -129,6 +129,8 @@ struct cluster {
  * must be set; its login and cluster are set here. */
 struct cluster *cluster_create(struct pool_context *context, struct resolver *resolver,
                                char error[CONFIG_ERROR_MAX]);
+/* The configuration of its pool has changed. */
+void cluster_take_config(struct cluster *cluster);
 void cluster_connect(struct cluster *cluster);
 /* Ends all connections; what waits is ended in the same way. done() is called by cluster_deliver
  * and server_deliver_finished. */

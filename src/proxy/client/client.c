@@ -14,6 +14,7 @@
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
 #include "proxy/client/stranger.h"
+#include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 
 /* A line of unknown length goes on in a new block when less than this is left in the old one. */
@@ -31,6 +32,8 @@ struct client *client_create(struct worker *worker, int fd, const struct listene
     c->worker = worker;
     c->listener = listener;
     c->gate = listener->users != NULL ? GATE_LOGIN : 0;
+    c->id = atomic_fetch_add(&worker->shared->clients, 1) + 1;
+    c->since_us = worker->now.mono_us;
     c->fd = fd;
     c->active_us = worker->now.mono_us;
     c->parsed = true;
@@ -45,6 +48,17 @@ struct client *client_create(struct worker *worker, int fd, const struct listene
     metric_inc(&worker->metrics, METRIC_curr_connections);
     client_touch(c);
     return c;
+}
+
+void client_take_config(struct client *c)
+{
+    window_set_limits(&c->window, c->worker->config);
+    c->session.limit_bytes = c->worker->config->client_output_bytes;
+    if (c->listener->users == NULL) {
+        c->gate &= (uint8_t)~GATE_LOGIN;
+    }
+    /* It may be read from again, or no more. */
+    client_touch(c);
 }
 
 /* The peer did something: it goes to the end of the line of those that may be kicked for idling. */

@@ -49,6 +49,8 @@ enum client_gate {
 struct client {
     struct worker *worker;
     const struct listener_config *listener; /* where it came in */
+    uint64_t id;                            /* in the process, from 1 on */
+    uint64_t since_us;                      /* when it came */
     TAILQ_ENTRY(client) link;               /* worker.clients, longest inactive first */
     TAILQ_ENTRY(client) touched_link;
     TAILQ_ENTRY(client) write_link;
@@ -96,6 +98,8 @@ struct client *client_create(struct worker *worker, int fd, const struct listene
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);
+/* The configuration has changed. */
+void client_take_config(struct client *client);
 /* The same for client_write. */
 void client_want_write(struct client *client);
 /* After an answer: when all that is left is to write it, that is asked for, else client_pump. */

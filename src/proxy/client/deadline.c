@@ -32,6 +32,11 @@ static void watch_since(struct pending *p, uint64_t since_us)
 {
     struct worker *w = p->client->worker;
     p->due_us = since_us + allowed_us(w);
+    /* Where a reload has just shortened the time, it waits until those before it are due. */
+    const struct pending *before = TAILQ_LAST(&w->watched, pending_list);
+    if (before != NULL && before->due_us > p->due_us) {
+        p->due_us = before->due_us;
+    }
     TAILQ_INSERT_TAIL(&w->watched, p, watch);
     set_timer(w);
 }
@@ -73,11 +78,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     set_timer(w);
 }
 
-void deadline_init(struct worker *w)
+void deadline_take_config(struct worker *w)
 {
-    w->deadlines = calloc(1, sizeof *w->deadlines);
-    CHECK(w->deadlines != NULL);
-    TAILQ_INIT(&w->watched);
     const struct pool_config *pool = &w->config->pools[w->config->pool_index];
     /* What a node of a cluster refuses for now may be sent again until its time is over, and then
      * wait for its answer as long. */
@@ -86,6 +88,14 @@ void deadline_init(struct worker *w)
         ms = 2 * (uint64_t)(pool->durable_timeout_ms > ms ? pool->durable_timeout_ms : ms);
     }
     w->watches_all = w->config->deadline_ms < ms;
+}
+
+void deadline_init(struct worker *w)
+{
+    w->deadlines = calloc(1, sizeof *w->deadlines);
+    CHECK(w->deadlines != NULL);
+    TAILQ_INIT(&w->watched);
+    deadline_take_config(w);
     CHECK(evtimer_assign(&w->deadlines->timer, w->base, on_timer, w) == 0);
 }
 

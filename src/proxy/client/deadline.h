@@ -12,6 +12,8 @@
 #include "proxy/core/worker.h"
 
 void deadline_init(struct worker *worker);
+/* The configuration has changed. */
+void deadline_take_config(struct worker *worker);
 void deadline_fini(struct worker *worker);
 
 /* The request ends at its deadline; its handler has abandon and timeout_text. */

@@ -286,9 +286,14 @@ void pressure_trim_later(struct worker *w)
     }
 }
 
-void pressure_init(struct worker *w)
+void pressure_take_config(struct worker *w)
 {
     w->pressure_bytes = w->config->memory_limit_bytes / 4 * 3;
+}
+
+void pressure_init(struct worker *w)
+{
+    pressure_take_config(w);
     w->pressure = calloc(1, sizeof *w->pressure);
     CHECK(w->pressure != NULL);
     evtimer_assign(&w->pressure->trim_timer, w->base, on_trim, w);

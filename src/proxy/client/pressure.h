@@ -51,6 +51,8 @@ static inline void pressure_check_trim(struct worker *worker)
 }
 
 void pressure_init(struct worker *worker);
+/* The configuration has changed. */
+void pressure_take_config(struct worker *worker);
 void pressure_fini(struct worker *worker);
 
 #endif

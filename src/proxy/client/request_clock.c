@@ -84,6 +84,20 @@ void request_clock_end(struct client *c)
     c->receiving = false;
 }
 
+void request_clock_take_config(struct worker *w)
+{
+    struct client *c;
+    event_del(&w->request_clock->timer);
+    w->request_clock->timer_set = false;
+    while (w->config->request_timeout_ms == 0 &&
+           (c = TAILQ_FIRST(&w->request_clock->receiving)) != NULL) {
+        request_clock_end(c);
+    }
+    if (!TAILQ_EMPTY(&w->request_clock->receiving)) {
+        set_timer(w);
+    }
+}
+
 void request_clock_init(struct worker *w)
 {
     w->request_clock = calloc(1, sizeof *w->request_clock);

@@ -13,6 +13,8 @@
 struct worker;
 
 void request_clock_init(struct worker *worker);
+/* The configuration has changed. */
+void request_clock_take_config(struct worker *worker);
 void request_clock_fini(struct worker *worker);
 
 /* The client has sent a part of a request. Does nothing when that is known already. */

@@ -50,6 +50,8 @@ struct window {
 };
 
 void window_init(struct window *w, const struct config *config);
+/* The limits have changed; what is under way stays. */
+void window_set_limits(struct window *w, const struct config *config);
 
 /* Counts one more in that was counted before, and whose answer was dropped; returns the bytes it is
  * expected to bring, to be given back to window_answered. */

@@ -3,22 +3,44 @@
 #ifndef PROXY_CORE_SHARED_H
 #define PROXY_CORE_SHARED_H
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/metric.h"
+#include "config/config.h"
 #include "proxy/core/timing.h"
 
 struct cache;
-struct config;
 struct listen_set;
 struct resolver;
 struct slow_log;
 struct worker;
 
+/* What another thread wants workers to do between two turns: proxy_ask(), proxy_change(). */
+struct asking {
+    pthread_mutex_t turn; /* of the thread that asks */
+    pthread_mutex_t lock; /* of what follows, and of all jobs */
+    pthread_cond_t changed;
+    bool rests;     /* workers are to wait */
+    size_t resting; /* so many do */
+};
+
+/* How attempts to read the configuration anew have ended. */
+struct reload_figures {
+    uint64_t good, failed;
+    int64_t last_good_s;          /* wall clock; the start counts */
+    char error[CONFIG_ERROR_MAX]; /* of the last one; "": it was good */
+};
+struct reloads {
+    pthread_mutex_t lock;
+    struct reload_figures last;
+};
+
 struct shared {
-    const struct config *config;
+    const struct config *config; /* changes while all workers rest */
     struct worker **workers;
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */
@@ -27,7 +49,10 @@ struct shared {
     struct resolver *resolver;
     struct slow_log *slow;
     struct timing_baseline timing_baseline;
-    uint64_t started_us; /* on the clock that nothing sets back */
+    struct asking asking;
+    struct reloads reloads;
+    uint64_t started_us;      /* on the clock that nothing sets back */
+    _Atomic uint64_t clients; /* ever */
     _Atomic uint32_t connections;
     _Atomic uint32_t reserved;             /* of these, those in reserve: proxy/client/reserve.h */
     _Atomic uint64_t doomed_bytes;         /* of requests of clients closed for want of memory */

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "admin/command.h"
+
+#include <event2/buffer.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "proxy/client/client.h"
+#include "proxy/core/worker.h"
+#include "proxy/proxy.h"
+
+#define BUSY "ERROR a worker has been busy for too long; try again\n"
+
+typedef void command_handler(const struct command_context *context, struct slice args,
+                             struct evbuffer *out);
+
+static struct slice take_word(struct slice *line)
+{
+    size_t n = 0;
+    while (line->len > 0 && line->p[0] == ' ') {
+        (void)slice_take(line, 1);
+    }
+    while (n < line->len && line->p[n] != ' ') {
+        n++;
+    }
+    return slice_take(line, n);
+}
+
+static void run_reload(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    char error[CONFIG_ERROR_MAX];
+    (void)args;
+    if (x->hooks->reload(x->hooks->arg, error) == 0) {
+        evbuffer_add_printf(out, "OK\n");
+    } else {
+        evbuffer_add_printf(out, "ERROR %s\n", error);
+    }
+}
+
+static void run_log(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    struct slice word = take_word(&args);
+    (void)x;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        if (slice_equal(word, slice_of(levels[i]))) {
+            log_set_level((enum log_level)i);
+            log_info("log level %s, by a command", levels[i]);
+            evbuffer_add_printf(out, "OK\n");
+            return;
+        }
+    }
+    evbuffer_add_printf(out, "ERROR usage: log error|warn|info|debug\n");
+}
+
+/* --- clients --- */
+
+static void list_clients(struct worker *w, void *arg)
+{
+    struct evbuffer *out = arg;
+    struct client *c;
+    TAILQ_FOREACH(c, &w->clients, link)
+    {
+        char peer[CONFIG_NAME_MAX + 16];
+        evbuffer_add_printf(out,
+                            "id=%" PRIu64 " worker=%zu age_s=%" PRIu64 " idle_s=%" PRIu64
+                            " unanswered=%zu unread_bytes=%zu memory_bytes=%zu peer=%s\n",
+                            c->id, w->index, (w->now.mono_us - c->since_us) / 1000000,
+                            (w->now.mono_us - c->active_us) / 1000000, c->window.unanswered,
+                            c->out.bytes + c->window.parked_bytes, c->window.held_bytes,
+                            client_peer(c, peer, sizeof peer));
+    }
+}
+
+static void run_clients(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    struct evbuffer *list = evbuffer_new();
+    (void)args;
+    CHECK(list != NULL);
+    if (proxy_ask(x->proxy, list_clients, list) == 0) {
+        evbuffer_add_printf(out, "OK\n");
+        evbuffer_add_buffer(out, list);
+    } else {
+        evbuffer_add_printf(out, BUSY);
+    }
+    evbuffer_free(list);
+}
+
+struct kill {
+    uint64_t id;
+    bool met;
+};
+
+static void kill_client(struct worker *w, void *arg)
+{
+    struct kill *kill = arg;
+    struct client *c;
+    TAILQ_FOREACH(c, &w->clients, link)
+    {
+        if (c->id == kill->id) {
+            char peer[CONFIG_NAME_MAX + 16];
+            log_info("client %s closed by a command", client_peer(c, peer, sizeof peer));
+            client_close(c);
+            kill->met = true;
+            return;
+        }
+    }
+}
+
+static void run_kill(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    struct kill kill = {0};
+    if (!slice_to_u64(take_word(&args), &kill.id)) {
+        evbuffer_add_printf(out, "ERROR usage: kill ID, as `clients` has it\n");
+    } else if (proxy_ask(x->proxy, kill_client, &kill) != 0) {
+        evbuffer_add_printf(out, BUSY);
+    } else {
+        evbuffer_add_printf(out, kill.met ? "OK\n" : "ERROR no client has that ID\n");
+    }
+}
+
+/* --- which there are --- */
+
+static void run_help(const struct command_context *x, struct slice args, struct evbuffer *out);
+
+static const struct {
+    const char *name, *args, *help;
+    command_handler *run;
+} commands[] = {
+    {"reload", "", "read the configuration anew", run_reload},
+    {"log", "LEVEL", "log error, warn, info or debug, until the next reload", run_log},
+    {"clients", "", "all clients: who, since when, what they leave unread", run_clients},
+    {"kill", "ID", "close a client", run_kill},
+    {"help", "", "these commands", run_help},
+};
+
+static void run_help(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    (void)x;
+    (void)args;
+    evbuffer_add_printf(out, "OK\n");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        evbuffer_add_printf(out, "%-8s %-6s %s\n", commands[i].name, commands[i].args,
+                            commands[i].help);
+    }
+}
+
+void command_run(const struct command_context *context, struct slice line, struct evbuffer *out)
+{
+    struct slice name = take_word(&line);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (slice_equal(name, slice_of(commands[i].name))) {
+            commands[i].run(context, line, out);
+            return;
+        }
+    }
+    evbuffer_add_printf(out, "ERROR no such command; help shows them\n");
+}
