@@ -83,7 +83,7 @@ def test_metrics_are_what_stats_says(admin, memcached):
     # Each number of stats that means something there, and each has a help of its own.
     missing = {name for name, value in stats.items() if value.isdigit()
                and not {(f"mclistd_{name}{end}", ()) for end in ("", "_total")} & set(samples)}
-    assert missing == {"pid", "time", "pointer_size", "uptime", "total_connections",
+    assert missing == {"pid", "time", "pointer_size", "uptime", "config_time", "total_connections",
                        "transaction_age"}
     assert all(family.documentation for family in families(admin.text("/metrics")))
 
