@@ -144,6 +144,43 @@ static void add_row(const struct exposition *x, const char *name, const char *su
     evbuffer_add_printf(x->out, "} %" PRIu64 "\n", value);
 }
 
+/* With one label more. */
+static void add_row_of(const struct exposition *x, const char *name, const char *label,
+                       const char *of, const struct server_figures *row, uint64_t value)
+{
+    evbuffer_add_printf(x->out, "mclistd_%s{", name);
+    add_labels(x, x->out, row);
+    evbuffer_add_printf(x->out, ",%s=\"%s\"} %" PRIu64 "\n", label, of, value);
+}
+
+static void show_troubles(const struct exposition *x, const struct server_figures *rows,
+                          size_t count)
+{
+    int64_t now_s = clock_now().wall_s;
+    begin_family(x, "pool_server_silent_seconds",
+                 "how long the server has not answered; 0: it does", false);
+    for (size_t i = 0; i < count; i++) {
+        int64_t since_s = rows[i].stats.silent_since_s;
+        add_row(x, "pool_server_silent_seconds", "", &rows[i],
+                since_s == 0 || since_s > now_s ? 0 : (uint64_t)(now_s - since_s));
+    }
+    begin_family(x, "pool_server_trouble", "1: the server is in that trouble now", false);
+    for (size_t i = 0; i < count; i++) {
+        for (enum trouble t = 0; t < TROUBLE_COUNT; t++) {
+            add_row_of(x, "pool_server_trouble", "trouble", trouble_name(t), &rows[i],
+                       server_has_trouble(&rows[i].stats, t, now_s));
+        }
+    }
+    begin_family(x, "pool_server_garbled", "connections given up over what the server answered",
+                 true);
+    for (size_t i = 0; i < count; i++) {
+        for (enum garbled reason = 0; reason < GARBLED_COUNT; reason++) {
+            add_row_of(x, "pool_server_garbled_total", "reason", garbled_name(reason), &rows[i],
+                       rows[i].stats.garbled[reason]);
+        }
+    }
+}
+
 static void add_times(const struct exposition *x, const char *name,
                       const struct server_figures *row)
 {
@@ -172,6 +209,9 @@ static const struct {
     COLUMN(connect_failures, true, "attempts to connect that failed"),
     COLUMN(pending, false, "requests that wait for an answer now"),
     COLUMN(evictions, true, "items that the server has evicted, by its own count"),
+    COLUMN(refused_full, true, "requests that the server has refused for want of memory"),
+    COLUMN(restarts, true, "restarts of the server that a look at its stats has shown"),
+    COLUMN(items, false, "items that the server holds, by its own count at the last look"),
 #undef COLUMN
 };
 
@@ -183,14 +223,7 @@ static void show_servers(struct shared *shared, const struct exposition *x)
     for (size_t i = 0; i < count; i++) {
         add_row(x, "pool_server_up", "", &rows[i], server_is_up(&rows[i].stats));
     }
-    int64_t now_s = clock_now().wall_s;
-    begin_family(x, "pool_server_silent_seconds",
-                 "since when the server does not answer; 0: it does", false);
-    for (size_t i = 0; i < count; i++) {
-        int64_t since_s = rows[i].stats.silent_since_s;
-        add_row(x, "pool_server_silent_seconds", "", &rows[i],
-                since_s == 0 || since_s > now_s ? 0 : (uint64_t)(now_s - since_s));
-    }
+    show_troubles(x, rows, count);
     for (size_t c = 0; c < sizeof columns / sizeof columns[0]; c++) {
         begin_family(x, columns[c].name, columns[c].help, columns[c].counts);
         for (size_t i = 0; i < count; i++) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "admin/history.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "list/core/metrics.h"
@@ -164,7 +165,7 @@ static void show_troubles(struct shared *shared, struct evbuffer *out)
     char trouble[TROUBLE_MAX];
     struct server_figures *rows = figures_of_servers(shared, &count);
     for (size_t i = 0; i < count; i++) {
-        (void)server_trouble(&rows[i].stats, trouble);
+        (void)server_trouble_text(&rows[i].stats, clock_now().wall_s, trouble);
         if (strcmp(trouble, "none") != 0) {
             put(out, "<p><b>");
             put_text(out, rows[i].stats.name);

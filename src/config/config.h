@@ -113,6 +113,7 @@ struct pool_config {
     uint32_t eject_failures; /* time-outs in a row; 0 = never */
     uint32_t retry_min_ms;
     uint32_t retry_max_ms;
+    uint32_t watch_interval_s;  /* between looks at a server's `stats`; 0 = none */
     uint64_t max_pending_bytes; /* of requests not sent yet, per server connection */
     uint32_t max_pending;       /* requests waiting or in flight per server connection */
     enum down_reads down_reads;

@@ -180,6 +180,8 @@ static const struct config_key keys[] = {
      "pause after the first failed attempt to connect; it doubles with each further one", LIVE},
     {POOL("retry_max_ms", retry_max_ms), TYPE_COUNT, 1, 600000, "2000", "ms", NULL,
      "the longest such pause", LIVE},
+    {MEMCACHED("watch_interval_s", watch_interval_s), TYPE_COUNT, 0, 86400, "30", "s", NULL,
+     "how often one worker asks each server for its `stats`, and compares how fast they answer: evictions, restarts, slow servers; 0: never", START},
     {POOL("max_pending", max_pending), TYPE_COUNT, 1, 16777216, "65536", "", NULL,
      "requests that wait for one connection; the proxy answers further ones with an error", LIVE},
     {POOL("max_pending_bytes", max_pending_bytes), TYPE_BYTES64, 64 * K, 64 * G, "128m", "bytes", NULL,

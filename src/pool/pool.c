@@ -16,9 +16,6 @@
 #include "pool/locate/shard.h"
 #include "pool/memcached/wire_memcached.h"
 
-/* How often servers are asked for their evictions. */
-#define WATCH_INTERVAL_S 30
-
 struct pool {
     struct pool_context context; /* of a pool of type couchbase, with the cluster */
     struct shard *shard;         /* these three: of type memcached */
@@ -43,7 +40,11 @@ static void on_watch_timer(evutil_socket_t fd, short what, void *arg)
     struct pool *pool = arg;
     (void)fd, (void)what;
     context_woke(&pool->context);
-    for (size_t i = 0; pool->context.watch && i < pool->server_count; i++) {
+    if (!pool->context.watch) {
+        return;
+    }
+    health_compare(pool->servers, pool->server_count);
+    for (size_t i = 0; i < pool->server_count; i++) {
         connections_watch(&pool->servers[i]);
     }
     pool_flush(pool);
@@ -146,13 +147,14 @@ struct pool *pool_create(const struct pool_config *config, struct event_base *ba
                          struct metrics *metrics, struct resolver *resolver,
                          char error[CONFIG_ERROR_MAX])
 {
-    static const struct timeval interval = {WATCH_INTERVAL_S, 0};
+    const struct timeval interval = {(time_t)config->watch_interval_s, 0};
     struct pool *pool = calloc(1, sizeof *pool);
     CHECK(pool != NULL);
     pool->resolved_fd = -1;
     init_context(&pool->context, config, base, now, metrics);
     pool->watch_timer = event_new(base, -1, EV_PERSIST, on_watch_timer, pool);
-    CHECK(pool->watch_timer != NULL && event_add(pool->watch_timer, &interval) == 0);
+    CHECK(pool->watch_timer != NULL);
+    CHECK(config->watch_interval_s == 0 || event_add(pool->watch_timer, &interval) == 0);
     if (create_servers(pool, resolver, error) < 0 || watch_resolver(pool, resolver, error) < 0) {
         pool_destroy(&pool);
     }

@@ -64,8 +64,9 @@ size_t pool_server_count(const struct pool *pool);
 void pool_flush(struct pool *pool);
 /* True while an exchange waits for its reply. */
 bool pool_busy(const struct pool *pool);
-/* Whether this pool asks its servers every 30 s for `stats`, for evictions, and warns of them and
- * of missing CAS. On by default; one worker of the process is enough. */
+/* Whether this pool asks its servers every watch_interval_s for `stats`, compares their times, and
+ * warns of evictions, restarts, slowness and missing CAS. On by default; one worker of the process
+ * is enough. */
 void pool_set_watch(struct pool *pool, bool watch);
 
 /* The most servers that a pool of either type has. */

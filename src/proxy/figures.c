@@ -292,7 +292,14 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
     sum->connect_failures += one->connect_failures;
     sum->pending += one->pending;
     histogram_sum_join(&sum->times, &one->times);
-    /* The server's own count, which each worker has asked for. */
+    sum->items = one->items;
+    sum->refused_full += one->refused_full;
+    for (size_t i = 0; i < GARBLED_COUNT; i++) {
+        sum->garbled[i] += one->garbled[i];
+    }
+    sum->full_s = one->full_s > sum->full_s ? one->full_s : sum->full_s;
+    sum->garbled_s = one->garbled_s > sum->garbled_s ? one->garbled_s : sum->garbled_s;
+    /* The server's own count, which one worker has asked for. */
     if (one->evictions > sum->evictions) {
         sum->evictions = one->evictions;
     }
@@ -303,17 +310,100 @@ const char *server_state(const struct server_stats *stats)
     return stats->silent_since_s != 0 ? "hanging" : stats->is_ejected ? "ejected" : stats->state;
 }
 
-const char *server_trouble(const struct server_stats *stats, char out[TROUBLE_MAX])
+const char *trouble_name(enum trouble trouble)
 {
-    if (stats->silent_since_s != 0) {
-        time_t since = (time_t)stats->silent_since_s;
-        char clock[16];
-        struct tm tm;
-        gmtime_r(&since, &tm);
-        strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-        snprintf(out, TROUBLE_MAX, "not answering since %s, %" PRIu64 " request%s waiting", clock,
-                 stats->pending, stats->pending == 1 ? "" : "s");
-    } else {
+    static const char *const names[] = {
+#define TROUBLE_NAME(name, help) #name,
+        TROUBLE_TABLE(TROUBLE_NAME)
+#undef TROUBLE_NAME
+    };
+    return names[trouble];
+}
+
+/* For so long what has happened once counts as trouble. */
+#define TROUBLE_S 60
+#define TROUBLE_RESTARTED_S 300
+
+static bool is_recent(int64_t at_s, int64_t now_s, int64_t span_s)
+{
+    return at_s != 0 && at_s >= now_s - span_s;
+}
+
+bool server_has_trouble(const struct server_stats *s, enum trouble trouble, int64_t now_s)
+{
+    switch (trouble) {
+    case TROUBLE_silent:
+        return s->silent_since_s != 0;
+    case TROUBLE_full:
+        return is_recent(s->full_s, now_s, TROUBLE_S);
+    case TROUBLE_garbage:
+        return is_recent(s->garbled_s, now_s, TROUBLE_S);
+    case TROUBLE_restarted:
+        return is_recent(s->restarted_s, now_s, TROUBLE_RESTARTED_S);
+    case TROUBLE_evicts:
+        return s->evicted > 0;
+    case TROUBLE_slow:
+        return s->is_slow;
+    default:
+        return false;
+    }
+}
+
+/* The time of the day, as the log has it. */
+static const char *clock_text(int64_t wall_s, char out[16])
+{
+    time_t t = (time_t)wall_s;
+    struct tm tm;
+    gmtime_r(&t, &tm);
+    return strftime(out, 16, "%H:%M:%S", &tm) > 0 ? out : "?";
+}
+
+static void one_text(const struct server_stats *s, enum trouble trouble, char *out, size_t cap)
+{
+    char clock[16];
+    uint64_t garbled = 0;
+    switch (trouble) {
+    case TROUBLE_silent:
+        snprintf(out, cap, "not answering since %s, %" PRIu64 " request%s waiting",
+                 clock_text(s->silent_since_s, clock), s->pending, s->pending == 1 ? "" : "s");
+        break;
+    case TROUBLE_full:
+        snprintf(out, cap, "full: it has refused %" PRIu64 " requests, the last at %s",
+                 s->refused_full, clock_text(s->full_s, clock));
+        break;
+    case TROUBLE_garbage:
+        for (size_t i = 0; i < GARBLED_COUNT; i++) {
+            garbled += s->garbled[i];
+        }
+        snprintf(out, cap, "answers garbage: %" PRIu64 " connections given up, the last at %s",
+                 garbled, clock_text(s->garbled_s, clock));
+        break;
+    case TROUBLE_restarted:
+        snprintf(out, cap, "restarted at %s, what it held is gone",
+                 clock_text(s->restarted_s, clock));
+        break;
+    case TROUBLE_evicts:
+        snprintf(out, cap, "evicts: %" PRIu64 " items between the last two looks", s->evicted);
+        break;
+    default:
+        snprintf(out, cap,
+                 "slow: half of its answers take %" PRIu64 " us or longer, others' %" PRIu64 " us",
+                 s->recent_p50_us, s->others_p50_us);
+        break;
+    }
+}
+
+const char *server_trouble_text(const struct server_stats *s, int64_t now_s, char out[TROUBLE_MAX])
+{
+    size_t n = 0;
+    for (enum trouble t = 0; t < TROUBLE_COUNT; t++) {
+        if (server_has_trouble(s, t, now_s) && n + 4 < TROUBLE_MAX) {
+            n += (size_t)snprintf(out + n, TROUBLE_MAX - n, "%s", n > 0 ? "; " : "");
+            one_text(s, t, out + n, TROUBLE_MAX - n);
+            n += strlen(out + n);
+        }
+    }
+    if (n == 0) {
         snprintf(out, TROUBLE_MAX, "none");
     }
     return out;

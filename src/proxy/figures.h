@@ -48,11 +48,32 @@ struct server_figures {
     struct server_stats stats;
 };
 
-/* Room for what server_trouble writes. */
-#define TROUBLE_MAX 192
-/* What is wrong with the server, in words: "not answering since 14:02:11, 312 requests waiting"
- * (UTC); "none" where nothing is that the proxy knows of. Returns out. */
-const char *server_trouble(const struct server_stats *stats, char out[TROUBLE_MAX]);
+/* What may be wrong with a server: TROUBLE(name, what that means, as statistics.md has it) */
+#define TROUBLE_TABLE(TROUBLE) \
+    TROUBLE(silent, "it does not answer") \
+    TROUBLE(full, "it refused requests for want of memory in the last minute") \
+    TROUBLE(garbage, "what it answered in the last minute could not be followed") \
+    TROUBLE(restarted, "it was restarted in the last five minutes, and has lost what it held") \
+    TROUBLE(evicts, "it has evicted items between the last two looks") \
+    TROUBLE(slow, "it answers far slower than the other servers of its pool")
+
+enum trouble {
+#define TROUBLE_ENUM(name, help) TROUBLE_##name,
+    TROUBLE_TABLE(TROUBLE_ENUM)
+#undef TROUBLE_ENUM
+        TROUBLE_COUNT
+};
+
+/* The trouble's name; it lives for ever. */
+const char *trouble_name(enum trouble trouble);
+/* Is the server in that trouble now? */
+bool server_has_trouble(const struct server_stats *stats, enum trouble trouble, int64_t now_s);
+/* Room for what server_trouble_text writes. */
+#define TROUBLE_MAX 512
+/* All troubles of the server in words: "not answering since 14:02:11, 312 requests waiting" (UTC);
+ * "none" where there is none that the proxy knows of. Returns out. */
+const char *server_trouble_text(const struct server_stats *stats, int64_t now_s,
+                                char out[TROUBLE_MAX]);
 
 /* The servers of all pools as all workers together see them, pool by pool. A Couchbase cluster's
  * are those of its map. Returns *count of them, which the caller frees. */

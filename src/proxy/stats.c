@@ -55,20 +55,32 @@ static void show_server(const char *prefix, const struct server_stats *s, struct
 {
     char trouble[TROUBLE_MAX];
     line(out, "%s:state %s", prefix, server_state(s));
-    line(out, "%s:trouble %s", prefix, server_trouble(s, trouble));
+    line(out, "%s:trouble %s", prefix, server_trouble_text(s, clock_now().wall_s, trouble));
     line(out, "%s:version %s", prefix, s->version[0] != '\0' ? s->version : "unknown");
     line(out, "%s:address %s", prefix, s->address[0] != '\0' ? s->address : "unknown");
     const struct {
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"requests", s->requests}, {"errors", s->errors},
-        {"timeouts", s->timeouts}, {"ejections", s->ejections},
-        {"connects", s->connects}, {"connect_failures", s->connect_failures},
-        {"pending", s->pending},   {"evictions", s->evictions},
+        {"requests", s->requests},
+        {"errors", s->errors},
+        {"timeouts", s->timeouts},
+        {"ejections", s->ejections},
+        {"connects", s->connects},
+        {"connect_failures", s->connect_failures},
+        {"pending", s->pending},
+        {"evictions", s->evictions},
+        {"refused_full", s->refused_full},
+        {"restarts", s->restarts},
+        {"items", s->items},
+        {"recent_p50_us", s->recent_p50_us},
+        {"recent_p99_us", s->recent_p99_us},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         line(out, "%s:%s %" PRIu64, prefix, numbers[i].name, numbers[i].value);
+    }
+    for (size_t i = 0; i < GARBLED_COUNT; i++) {
+        line(out, "%s:garbled_%s %" PRIu64, prefix, garbled_name(i), s->garbled[i]);
     }
 }
 

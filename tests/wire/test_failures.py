@@ -3,6 +3,7 @@
 named in the log, in stats, in the metrics and on the status page."""
 
 import re
+import time
 
 import pytest
 
@@ -93,3 +94,113 @@ def test_a_dead_server(start_admin, start_memcached):
     wait_until("it is said", lambda: count(daemon, f"backend {dead.address}: up, ") == 2)
     assert count(daemon, f"backend {dead.address}: (connection lost|cannot connect)") == 1
     assert count(daemon, f"backend {alive.address}: up, ") == 1
+
+
+def trouble(admin, server, name):
+    """Whether the metrics and the page have that trouble of the server."""
+    on_page = re.search(f"<b>{server.address}</b> ([^<]*)<", admin.text("/status"))
+    return (sample(admin, "trouble", server, trouble=name) == 1,
+            on_page is not None and on_page.group(1))
+
+
+LOOK = {"watch_interval_s": 1}
+
+
+def fill(daemon, size, times):
+    """Sets as many values of that size; returns how many were stored."""
+    with daemon.conn() as conn:
+        return [conn.set(f"big{i}", "x" * size) for i in range(times)].count(b"STORED")
+
+
+def test_a_server_that_is_full(start_admin, start_memcached):
+    full = start_memcached("-M", memory_mb=4)
+    admin = start_admin([full])
+    assert fill(admin.daemon, 100000, 100) < 100
+    admin.daemon.wait_for_log(rf"backend {full.address}: full: it has refused \d+ requests? for want "
+                              "of memory since the start; give it more")
+    assert int(rows(admin.daemon, full)["refused_full"]) > 1
+    assert rows(admin.daemon, full)["trouble"].startswith("full: it has refused ")
+    assert sample(admin, "refused_full_total", full) > 1
+    is_full, text = trouble(admin, full, "full")
+    assert is_full and text.startswith("full: it has refused ")
+    assert count(admin.daemon, ": full: ") == 1
+
+
+def test_a_server_that_evicts(start_admin, start_memcached):
+    small = start_memcached(memory_mb=4)
+    admin = start_admin([small], LOOK)
+
+    def evicts():
+        fill(admin.daemon, 100000, 60)
+        return re.search(r"evicts: \d+ items since the last look", admin.daemon.log())
+
+    wait_until("it is said", evicts)
+    assert int(rows(admin.daemon, small)["evictions"]) > 0
+
+    def is_told():
+        fill(admin.daemon, 100000, 60)
+        is_evicting, text = trouble(admin, small, "evicts")
+        return is_evicting and text and text.startswith("evicts: ")
+
+    wait_until("it is shown", is_told)
+
+
+def test_a_server_that_restarts(start_admin, memcached):
+    admin = start_admin([memcached], LOOK)
+    with admin.daemon.conn() as conn:
+        for i in range(5):
+            conn.set(f"k{i}", "x")
+        wait_until("it was looked at", lambda: rows(admin.daemon, memcached)["items"] == "5")
+        memcached.restart()
+        admin.daemon.wait_for_log(
+            rf"backend {memcached.address}: was restarted \d+ s ago: the 5 items that it had are gone")
+    assert rows(admin.daemon, memcached)["restarts"] == "1"
+    assert re.match(r"restarted at \d\d:\d\d:\d\d, what it held is gone",
+                    rows(admin.daemon, memcached)["trouble"])
+    assert sample(admin, "restarts_total", memcached) == 1
+    assert trouble(admin, memcached, "restarted")[0]
+
+
+def test_a_server_that_answers_garbage(start_admin, start_fake, memcached):
+    def spoil(fake, sock):
+        for _ in fake.requests(sock):
+            sock.sendall(b"no memcached says this\r\n")
+
+    fake = start_fake(spoil)
+    admin = start_admin([fake, memcached])
+    with admin.daemon.conn() as conn:
+        wait_until("it has answered garbage", lambda: [conn.cmd(f"delete k{i}") for i in range(20)] and
+                   rows(admin.daemon, fake)["garbled_misfit"] != "0")
+    admin.daemon.wait_for_log(rf"backend {fake.address}: connection lost: it answers garbage: an answer "
+                              'that does not fit its request; see "A server answers garbage"')
+    assert rows(admin.daemon, fake)["trouble"].startswith("answers garbage: ")
+    assert sample(admin, "garbled_total", fake, reason="misfit") > 0
+    assert sample(admin, "garbled_total", memcached, reason="misfit") == 0
+    is_garbage, text = trouble(admin, fake, "garbage")
+    assert is_garbage and "answers garbage: " in text
+
+
+def test_a_server_that_is_slow(start_admin, start_fake, memcached):
+    def slowly(fake, sock):
+        for line, _ in fake.requests(sock):
+            time.sleep(0.01)
+            sock.sendall(b"STAT pid 1\r\nEND\r\n" if line == b"stats" else b"NOT_FOUND\r\n")
+
+    fake = start_fake(slowly)
+    admin = start_admin([fake, memcached], LOOK)
+    done = []
+
+    def ask(_):
+        with admin.daemon.conn() as conn:
+            while not done:
+                for i in range(50):
+                    conn.cmd(f"delete k{i}")
+                done.extend([1] * (rows(admin.daemon, fake)["trouble"] != "none"))
+
+    in_threads(4, ask)
+    told = admin.daemon.wait_for_log(
+        rf"backend {fake.address}: slow: half of its answers take (\d+) us or longer, of the pool's "
+        r"other servers (\d+) us")
+    assert int(told.group(1)) > 10000 > int(told.group(2))
+    assert int(rows(admin.daemon, fake)["recent_p50_us"]) > 10000
+    assert trouble(admin, fake, "slow")[0] and not trouble(admin, memcached, "slow")[0]

@@ -392,6 +392,26 @@ def test_docs_name_every_statistic():
     assert [name for name in names if f"`{name}`" not in docs] == []
 
 
+def test_docs_name_every_trouble_of_a_server():
+    docs = " ".join((ROOT / "docs/statistics.md").read_text(encoding="utf-8").split())
+    figures = (ROOT / "src/proxy/figures.h").read_text(encoding="utf-8")
+    troubles = re.findall(r'^    TROUBLE\((\w+), "([^"]+)"\)', figures, re.MULTILINE)
+    assert len(troubles) > 5
+    assert [name for name, means in troubles if f"- `{name}`: {means}." not in docs] == []
+    stats = (ROOT / "src/pool/link/server_stats.h").read_text(encoding="utf-8")
+    reasons = re.findall(r'^    GARBLED\((\w+), "', stats, re.MULTILINE)
+    assert len(reasons) > 3
+    assert [name for name in reasons if f"`garbled_{name}`" not in docs] == []
+
+
+def test_lines_of_the_log_name_paragraphs_that_are_there():
+    docs = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    titles = texts_in(r'see \\"((?:[^"\\]|"\s+")+)\\" in operations\.md', "**/*.c")
+    titles = [re.sub(r'" "', "", title) for title in titles]
+    assert len(titles) > 4
+    assert [title for title in titles if f"**{title}" not in docs] == []
+
+
 def list_words():
     """The words of the list verbs, and what each takes: [(word, takes)]."""
     table = (ROOT / "src/proto/list_verbs.h").read_text(encoding="utf-8")

@@ -247,7 +247,9 @@ static void let_go(struct cluster *c, struct node *node)
 {
     if (!node->shut && (owed_by(c, node) == 0 || !is_up(node))) {
         connections_shutdown(&node->server);
-        log_info("pool %s: node %s has left", c->context->config->name, node->config.name);
+        if (health_first_left(&node->server)) {
+            log_info("pool %s: node %s has left", c->context->config->name, node->config.name);
+        }
         node->shut = true;
     } else if (node->shut && owed_by(c, node) == 0 && TAILQ_EMPTY(&c->context->finished)) {
         free_node(c, node);

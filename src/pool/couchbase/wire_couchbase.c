@@ -536,6 +536,8 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
     if (UNLIKELY(out->reply.status == BE_REFUSED || out->reply.status == BE_LOST)) {
         explain(op, server, out);
     }
+    out->no_memory = out->reply.status == BE_NO_MEMORY;
+    out->displaced = false;
     return WIRE_ANSWER;
 }
 

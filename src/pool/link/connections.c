@@ -65,26 +65,31 @@ void connections_relocate(struct server *server)
 
 static void on_stat(struct exchange *x, const struct be_reply *reply)
 {
-    struct server *server = x->server;
-    uint64_t n;
-    if (!slice_equal(reply->line, SLICE_LIT("evictions")) || !slice_to_u64(reply->value, &n)) {
-        return;
+    struct server_look *looks = &x->server->looks;
+    const struct {
+        struct slice name;
+        uint64_t *number;
+    } all[] = {{SLICE_LIT("pid"), &looks->pid},
+               {SLICE_LIT("uptime"), &looks->uptime_s},
+               {SLICE_LIT("curr_items"), &looks->items},
+               {SLICE_LIT("evictions"), &looks->evictions}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (slice_equal(reply->line, all[i].name) && !slice_to_u64(reply->value, all[i].number)) {
+            looks->at_us = 0;
+        }
     }
-    uint64_t before = atomic_load_explicit(&server->evictions, memory_order_relaxed);
-    /* Fewer than before: it was restarted. */
-    if (server->evictions_known && n > before) {
-        log_warn("backend %s: evicts: %llu items since the last look; lists that lose a part are "
-                 "damaged, give it more memory",
-                 server->config->name, (unsigned long long)(n - before));
-    }
-    server->evictions_known = true;
-    atomic_store_explicit(&server->evictions, n, memory_order_relaxed);
 }
 
 static void on_watched(struct exchange *x, const struct be_reply *reply)
 {
-    (void)reply;
-    x->server->watching = false;
+    struct server *server = x->server;
+    server->watching = false;
+    if (reply->status != BE_ANSWERED || server->looks.at_us == 0 || server->looks.pid == 0) {
+        return;
+    }
+    atomic_store_explicit(&server->evictions, server->looks.evictions, memory_order_relaxed);
+    health_looked(server, &server->looked, &server->looks);
+    server->looked = server->looks;
 }
 
 void connections_watch(struct server *server)
@@ -94,6 +99,7 @@ void connections_watch(struct server *server)
         return;
     }
     server->watching = true;
+    server->looks = (struct server_look){.at_us = server->context->now->mono_us};
     server->watch_exchange = (struct exchange){.op.verb = BE_STATS,
                                                .value = on_stat,
                                                .done = on_watched,

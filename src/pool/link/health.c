@@ -27,6 +27,16 @@ struct health {
     uint64_t ended_us; /* when the last one that was mute was not any more */
     bool silence_told, ejection_told;
     struct log_limit silence_limit;
+
+    int64_t full_told_s;
+    uint64_t full_told; /* refusals up to then */
+
+    int64_t restarted_s;
+    uint64_t restarts, evicted, items;
+    struct histogram_sum times; /* up to the last comparison */
+    uint64_t recent_count, recent_p50_us, recent_p99_us, others_p50_us;
+    int slow_looks; /* comparisons in a row */
+    uint64_t slow_since_us;
 };
 
 static LIST_HEAD(, health) all = LIST_HEAD_INITIALIZER(all);
@@ -234,6 +244,153 @@ bool health_first_ejected(struct server *server)
     return first;
 }
 
+bool health_first_left(struct server *server)
+{
+    pthread_mutex_lock(&lock);
+    bool first = server->health->known;
+    server->health->known = false;
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+/* --- full ----------------------------------------------------------------------------------- */
+
+void health_full(struct server *server)
+{
+    struct health *h = server->health;
+    int64_t now_s = server->context->now->wall_s;
+    pthread_mutex_lock(&lock);
+    if (now_s >= h->full_told_s + HEALTH_TELL_S || now_s < h->full_told_s) {
+        const struct server *one;
+        uint64_t sum = 0;
+        LIST_FOREACH(one, &h->servers, health_link)
+        {
+            sum += atomic_load_explicit(&one->refused_full, memory_order_relaxed);
+        }
+        log_warn("backend %s: full: it has refused %" PRIu64 " request%s for want of memory since "
+                 "%s; give it more (-m), or see \"A server is full\" in operations.md",
+                 h->name, sum - h->full_told, sum - h->full_told == 1 ? "" : "s",
+                 h->full_told_s == 0 ? "the start" : "the last such line");
+        h->full_told_s = now_s;
+        h->full_told = sum;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- looks ---------------------------------------------------------------------------------- */
+
+/* In a container the number of the process is always the same. */
+static bool is_another_process(const struct server_look *before, const struct server_look *now)
+{
+    uint64_t passed_s = (now->at_us - before->at_us) / 1000000;
+    return now->pid != before->pid || now->uptime_s + 3 < before->uptime_s + passed_s;
+}
+
+void health_looked(struct server *server, const struct server_look *before,
+                   const struct server_look *now)
+{
+    struct health *h = server->health;
+    int64_t wall_s = server->context->now->wall_s;
+    pthread_mutex_lock(&lock);
+    h->items = now->items;
+    bool restarted = before->at_us != 0 && is_another_process(before, now);
+    bool anew = restarted || now->evictions < before->evictions;
+    h->evicted = before->at_us == 0 ? 0 : now->evictions - (anew ? 0 : before->evictions);
+    if (restarted) {
+        h->restarts++;
+        h->restarted_s = wall_s - (int64_t)now->uptime_s;
+        log_warn("backend %s: was restarted %" PRIu64 " s ago: the %" PRIu64 " items that it had "
+                 "are gone, %" PRIu64 " are there now; see \"A server restarts\" in operations.md",
+                 h->name, now->uptime_s, before->items, now->items);
+    }
+    if (h->evicted > 0) {
+        log_warn("backend %s: evicts: %" PRIu64 " items since the last look; lists that lose a "
+                 "part are damaged, give it more memory; see \"A server evicts\" in operations.md",
+                 h->name, h->evicted);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Fewer answers than that say little. */
+#define SLOW_ANSWERS 100
+/* Slow is who takes so many times as long as the others, and so much longer, in so many
+ * comparisons in a row. */
+#define SLOW_TIMES 4
+#define SLOW_MORE_US 2000
+#define SLOW_LOOKS 2
+
+/* What has come since the last comparison. */
+static void take_times(struct health *h)
+{
+    struct histogram_sum sum = {.count = 0}, recent;
+    const struct server *server;
+    LIST_FOREACH(server, &h->servers, health_link)
+    {
+        histogram_sum_add(&sum, &server->times);
+    }
+    recent = sum;
+    histogram_sum_take(&recent, &h->times);
+    h->times = sum;
+    h->recent_count = recent.count;
+    h->recent_p50_us = histogram_sum_quantile(&recent, 0.5);
+    h->recent_p99_us = histogram_sum_quantile(&recent, 0.99);
+}
+
+/* The median of the other servers' medians, the lower one of two; 0: they were asked too little. */
+static uint64_t median_of_others(const struct server *servers, size_t count, size_t besides)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct health *h = servers[i].health;
+        size_t below = 0, same = 0, all_of = 0;
+        if (i == besides || h->recent_count < SLOW_ANSWERS) {
+            continue;
+        }
+        for (size_t j = 0; j < count; j++) {
+            const struct health *other = servers[j].health;
+            bool counts = j != besides && other->recent_count >= SLOW_ANSWERS;
+            all_of += counts;
+            below += counts && other->recent_p50_us < h->recent_p50_us;
+            same += counts && other->recent_p50_us == h->recent_p50_us;
+        }
+        if (below <= (all_of - 1) / 2 && below + same > (all_of - 1) / 2) {
+            return h->recent_p50_us;
+        }
+    }
+    return 0;
+}
+
+static void judge(struct health *h, uint64_t now_us)
+{
+    bool is_slow = h->recent_count >= SLOW_ANSWERS && h->others_p50_us > 0 &&
+                   h->recent_p50_us >= h->others_p50_us * SLOW_TIMES &&
+                   h->recent_p50_us >= h->others_p50_us + SLOW_MORE_US;
+    if (is_slow && ++h->slow_looks == SLOW_LOOKS) {
+        h->slow_since_us = now_us;
+        log_warn("backend %s: slow: half of its answers take %" PRIu64 " us or longer, of the "
+                 "pool's other servers %" PRIu64 " us; see \"A server is slow\" in operations.md",
+                 h->name, h->recent_p50_us, h->others_p50_us);
+    } else if (!is_slow) {
+        if (h->slow_looks >= SLOW_LOOKS) {
+            log_info("backend %s: not slow any more, after %" PRIu64 " s", h->name,
+                     (now_us - h->slow_since_us) / 1000000);
+        }
+        h->slow_looks = 0;
+    }
+}
+
+void health_compare(struct server *servers, size_t count)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < count; i++) {
+        take_times(servers[i].health);
+    }
+    for (size_t i = 0; i < count; i++) {
+        servers[i].health->others_p50_us = median_of_others(servers, count, i);
+        judge(servers[i].health, servers[i].context->now->mono_us);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* --- snapshot ------------------------------------------------------------------------------- */
 
 void health_snapshot(const struct server *server, struct server_stats *out)
@@ -241,5 +398,14 @@ void health_snapshot(const struct server *server, struct server_stats *out)
     const struct health *h = server->health;
     pthread_mutex_lock(&lock);
     out->silent_since_s = h->mute > 0 ? h->since_s : 0;
+    out->restarted_s = h->restarted_s;
+    out->restarts = h->restarts;
+    out->evicted = h->evicted;
+    out->items = h->items;
+    out->recent_count = h->recent_count;
+    out->recent_p50_us = h->recent_p50_us;
+    out->recent_p99_us = h->recent_p99_us;
+    out->others_p50_us = h->others_p50_us;
+    out->is_slow = h->slow_looks >= SLOW_LOOKS;
     pthread_mutex_unlock(&lock);
 }

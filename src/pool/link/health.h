@@ -13,6 +13,7 @@
 #define POOL_LINK_HEALTH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct health;
@@ -47,6 +48,24 @@ void health_heard(struct server *server, enum silence *silence);
 void health_not_mute(struct server *server, enum silence *silence);
 /* A connection is ejected. Is that the first one since the server fell silent? */
 bool health_first_ejected(struct server *server);
+
+/* The server is a node that has left its cluster. Is this the first worker to say so, since it was
+ * there? */
+bool health_first_left(struct server *server);
+
+/* The server is full. Says so, at most once in HEALTH_TELL_S. */
+#define HEALTH_TELL_S 60
+void health_full(struct server *server);
+
+/* These two: from the worker that watches the servers, every watch_interval_s.
+ *
+ * Takes what the server says of itself, and compares it with what it said at the look before, if
+ * there was one. */
+struct server_look;
+void health_looked(struct server *server, const struct server_look *before,
+                   const struct server_look *now);
+/* Compares the times of the servers of a pool since the last call. */
+void health_compare(struct server *servers, size_t count);
 
 /* Fills in what stats know of that. */
 void health_snapshot(const struct server *server, struct server_stats *out);

@@ -127,6 +127,43 @@ void server_set_unfit(struct server *server, const char *reason)
     memcpy(server->texts[FAILURE_UNFIT], text, sizeof text);
 }
 
+const char *garbled_name(enum garbled reason)
+{
+    static const char *const names[] = {
+#define GARBLED_NAME(name, text) #name,
+        GARBLED_TABLE(GARBLED_NAME)
+#undef GARBLED_NAME
+    };
+    return names[reason];
+}
+
+void server_refuses_for_memory(struct server *server)
+{
+    int64_t now_s = server->context->now->wall_s;
+    server_count(&server->refused_full, 1);
+    atomic_store_explicit(&server->full_s, now_s, memory_order_relaxed);
+    if (now_s >= server->full_told_s + HEALTH_TELL_S || now_s < server->full_told_s) {
+        server->full_told_s = now_s;
+        health_full(server);
+    }
+}
+
+const char *server_answers_garbage(struct server *server, enum garbled reason,
+                                   char text[HANDSHAKE_ERROR_MAX])
+{
+    static const char *const texts[] = {
+#define GARBLED_TEXT(name, text) text,
+        GARBLED_TABLE(GARBLED_TEXT)
+#undef GARBLED_TEXT
+    };
+    server_count(&server->garbled[reason], 1);
+    atomic_store_explicit(&server->garbled_s, server->context->now->wall_s, memory_order_relaxed);
+    snprintf(text, HANDSHAKE_ERROR_MAX,
+             "it answers garbage: %s; see \"A server answers garbage\" in operations.md",
+             texts[reason]);
+    return text;
+}
+
 /* Of Couchbase's ports, the one that is known best is not that for data. */
 static const char *port_hint(const struct server *server)
 {
@@ -251,7 +288,13 @@ void server_snapshot(struct server *server, struct server_stats *out)
         .connect_failures = atomic_load_explicit(&server->connect_failures, memory_order_relaxed),
         .pending = atomic_load_explicit(&server->pending, memory_order_relaxed),
         .evictions = atomic_load_explicit(&server->evictions, memory_order_relaxed),
+        .refused_full = atomic_load_explicit(&server->refused_full, memory_order_relaxed),
+        .full_s = atomic_load_explicit(&server->full_s, memory_order_relaxed),
+        .garbled_s = atomic_load_explicit(&server->garbled_s, memory_order_relaxed),
     };
+    for (size_t i = 0; i < GARBLED_COUNT; i++) {
+        out->garbled[i] = atomic_load_explicit(&server->garbled[i], memory_order_relaxed);
+    }
     histogram_sum_add(&out->times, &server->times);
     snprintf(out->name, sizeof out->name, "%s", server->config->name);
     snprintf(out->state, sizeof out->state, "%s", state_name(server));

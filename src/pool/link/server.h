@@ -39,11 +39,17 @@ struct server {
 
     struct exchange watch_exchange; /* the `stats` of connections_watch */
     bool watching;
-    bool evictions_known;
+    /* What its `stats` said last, and say now; of the worker that watches. */
+    struct server_look {
+        uint64_t pid, uptime_s, items, evictions;
+        uint64_t at_us; /* on the clock mono_us; 0: it is of no use, or there was none */
+    } looked, looks;
+    int64_t full_told_s; /* this worker last had it told */
 
     /* For snapshots from other threads; written by the pool's worker only. */
     _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
-    _Atomic uint64_t ejections;
+    _Atomic uint64_t ejections, refused_full, garbled[GARBLED_COUNT];
+    _Atomic int64_t full_s, garbled_s;                 /* the last of these */
     struct histogram times;                            /* of requests that were answered */
     _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT];   /* how many connections are in each state */
     _Atomic uint32_t in_favour[UPSTREAM_FAVOUR_COUNT]; /* and how they are thought of */
@@ -68,6 +74,11 @@ enum resolver_answer server_locate(struct server *server);
 void server_learn(struct server *server, const struct handshake *hs, const struct address *address);
 /* Makes the text of FAILURE_UNFIT: the server cannot be used because of what it answered. */
 void server_set_unfit(struct server *server, const char *reason);
+/* The server has refused a write for want of memory: counts it, and logs that now and then. */
+void server_refuses_for_memory(struct server *server);
+/* What the server answered cannot be followed: counts it. Returns text, which says so. */
+const char *server_answers_garbage(struct server *server, enum garbled reason,
+                                   char text[HANDSHAKE_ERROR_MAX]);
 /* Logs, once per outage, that the server cannot be reached or was lost. */
 void server_log_down(struct server *server, const char *what, const char *reason);
 

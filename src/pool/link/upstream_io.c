@@ -88,6 +88,13 @@ static void give_up(struct upstream *u, const char *reason)
     }
 }
 
+/* Over what the server has answered. */
+static RARE void give_up_garbled(struct upstream *u, enum garbled reason)
+{
+    char text[HANDSHAKE_ERROR_MAX];
+    give_up(u, server_answers_garbage(u->server, reason, text));
+}
+
 static struct slice unparsed(const struct upstream *u)
 {
     return slice_make(u->in->data + u->in_parsed, u->in->used - u->in_parsed);
@@ -152,7 +159,7 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
         exchange_answer(server->context, x, reply);
     }
     if (answer->distrust) {
-        give_up(u, "an answer that does not fit its request");
+        give_up_garbled(u, GARBLED_misfit);
         return false;
     }
     return true;
@@ -190,10 +197,10 @@ static bool read_reply(struct upstream *u, bool *more)
     struct server *server = u->server;
     struct wire_answer answer;
     if (x == NULL || x->start >= u->out_written) {
-        give_up(u, "an answer without a request");
+        give_up_garbled(u, GARBLED_unasked);
         return false;
     }
-    answer.distrust = answer.stale = answer.displaced = false;
+    answer.distrust = answer.stale = answer.no_memory = false;
     answer.now_s = server->context->now->wall_s;
     enum wire_result result = u->wire->decode(&x->op, unparsed(u), &server->caps, &answer);
     if (result == WIRE_MORE) {
@@ -202,12 +209,15 @@ static bool read_reply(struct upstream *u, bool *more)
         return true;
     }
     if (UNLIKELY(result == WIRE_GARBAGE)) {
-        give_up(u, "garbage");
+        give_up_garbled(u, GARBLED_garbage);
         return false;
     }
-    if (UNLIKELY(answer.displaced) && was_displaced(u, x)) {
-        give_up(u, "it has dropped answers for want of memory");
-        return false;
+    if (UNLIKELY(answer.no_memory)) {
+        server_refuses_for_memory(server);
+        if (answer.displaced && was_displaced(u, x)) {
+            give_up_garbled(u, GARBLED_dropped);
+            return false;
+        }
     }
     u->in_need = 0;
     u->in_parsed += answer.size;
@@ -233,7 +243,7 @@ static RARE bool read_news(struct upstream *u, bool *more)
     struct wire_news news = {.size = 0};
     enum wire_result result = u->wire->news(unparsed(u), &news);
     if (result == WIRE_GARBAGE) {
-        give_up(u, "garbage");
+        give_up_garbled(u, GARBLED_garbage);
         return false;
     }
     *more = result == WIRE_MORE;

@@ -111,8 +111,10 @@ struct wire_answer {
     bool distrust;  /* nothing that follows on this connection can be believed */
     bool stale;     /* the connection is to be replaced once what was sent is answered */
     int64_t now_s;  /* set by the caller: seconds since 1970 */
-    bool displaced; /* the error may be meant for a later operation with parts (BE_LINE_GET): this
-                       operation's answer was dropped then, if there is such an operation */
+    bool no_memory; /* the server refuses the operation for want of memory */
+    bool displaced; /* set where no_memory is true. The error may be meant for a later operation
+                       with parts (BE_LINE_GET): this operation's answer was dropped then, if there
+                       is such an operation */
     /* All but block, epoch, caps and distrust, which are the connection's to fill. Of an answer to
      * a line only status, line, has_value, value and text. */
     struct be_reply reply;
@@ -137,7 +139,7 @@ struct wire {
                            struct slice *tail);
 
     /* Is there an answer to op at the front of the bytes? The slices of out->reply point into them.
-     * server is the one that answers. The caller has set distrust, stale and displaced to false. */
+     * server is the one that answers. The caller has set distrust, stale and no_memory to false. */
     enum wire_result (*decode)(const struct be_operation *op, struct slice bytes,
                                const struct be_caps *server, struct wire_answer *out);
 

@@ -301,7 +301,10 @@ static NOINLINE enum wire_result decode_unusual(const struct be_operation *op, s
     if (result != ASCII_PARSE_OK) {
         return result == ASCII_PARSE_MORE ? WIRE_MORE : WIRE_GARBAGE;
     }
-    out->displaced = !is_get && may_displace(out->reply.line);
+    if (UNLIKELY(ascii_is_no_memory(out->reply.line))) {
+        out->no_memory = true;
+        out->displaced = !is_get && may_displace(out->reply.line);
+    }
     if (op->verb < BE_LINE) {
         return decode_operation(op, server, out);
     }

@@ -322,10 +322,15 @@ static bool starts_with_nocase(struct slice s, const char *prefix)
     return s.len >= len && strncasecmp(s.p, prefix, len) == 0;
 }
 
+/* The capitals of "out of memory" differ between the places that say it. */
+bool ascii_is_no_memory(struct slice line)
+{
+    return starts_with_nocase(line, "SERVER_ERROR out of memory");
+}
+
 bool ascii_error_read(struct slice line, enum be_status *status)
 {
-    /* The capitals of "out of memory" differ between the places that say it. */
-    if (starts_with_nocase(line, "SERVER_ERROR out of memory")) {
+    if (ascii_is_no_memory(line)) {
         *status = BE_NO_MEMORY;
         return true;
     }

@@ -44,6 +44,8 @@ MUST_CHECK int ascii_reply_read(const struct be_operation *op, struct be_reply *
  * what a SERVER_ERROR of an unknown kind means for a change is decided in
  * pool/memcached/wire_memcached.c. */
 MUST_CHECK bool ascii_error_read(struct slice line, enum be_status *status);
+/* True for those of them by which a server says that it has no memory left. */
+bool ascii_is_no_memory(struct slice line);
 
 /* The short way of nearly all answers to the most frequent requests, in memcached's own words: a
  * whole hit for BE_FETCH or BE_LINE_GET, and STORED for what has a value to store, be it a line.
