@@ -25,6 +25,7 @@
 #include "base/version.h"
 #include "config/config.h"
 #include "config/options.h"
+#include "config/tls_files.h"
 #include "embedded/embedded.h"
 #include "os/descriptors.h"
 #include "os/notify.h"
@@ -117,7 +118,9 @@ static int check_names(struct mclistd *m)
     if (log_file[0] != '\0' && log_check(log_file) != 0) {
         return refuse_log_file(log_file);
     }
-    if (os_user_find(m->config, &m->user, error) != 0) {
+    if (tls_files_check(m->config, error) != 0) {
+        code = EX_CONFIG;
+    } else if (os_user_find(m->config, &m->user, error) != 0) {
         code = EX_NOUSER;
     } else if (listen_set_check_group(m->config->socket_group, error) != 0 ||
                listen_set_check_group(m->config->admin.socket_group, error) != 0) {

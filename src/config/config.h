@@ -117,14 +117,15 @@ struct pool_config {
     uint64_t max_pending_bytes; /* of requests not sent yet, per server connection */
     uint32_t max_pending;       /* requests waiting or in flight per server connection */
     enum down_reads down_reads;
+    bool tls;
+    char tls_ca[CONFIG_NAME_MAX + 1];   /* "" = what the system trusts */
+    char tls_name[CONFIG_NAME_MAX + 1]; /* "" = that of each server */
+    char tls_cert[CONFIG_NAME_MAX + 1], tls_key[CONFIG_NAME_MAX + 1]; /* "" = none */
     /* POOL_COUCHBASE. */
     char bucket[CONFIG_NAME_MAX + 1], username[CONFIG_NAME_MAX + 1];
     char password_file[CONFIG_NAME_MAX + 1];
     char password[CONFIG_PASSWORD_MAX + 1]; /* see config_read_passwords */
     bool plain_login;                       /* the password itself may be sent */
-    bool tls;
-    char ca_file[CONFIG_NAME_MAX + 1]; /* "" = what the system trusts */
-    char tls_cert[CONFIG_NAME_MAX + 1], tls_key[CONFIG_NAME_MAX + 1]; /* "" = none */
     char scope[CONFIG_NAME_MAX + 1], collection[CONFIG_NAME_MAX + 1];
     enum pool_durability durability;
     uint32_t durable_timeout_ms; /* from the submission of a durable change to its answer */

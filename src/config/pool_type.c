@@ -197,9 +197,9 @@ static int complete_servers(struct pool_config *pool, const struct place *place)
 
 static int check_tls(const struct pool_config *pool, const struct place *place)
 {
-    static const char *const keys[] = {"ca_file", "tls_cert", "tls_key"};
-    const char *values[] = {pool->ca_file, pool->tls_cert, pool->tls_key};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const keys[] = {"tls_ca", "tls_name", "tls_cert", "tls_key"};
+    const char *values[] = {pool->tls_ca, pool->tls_name, pool->tls_cert, pool->tls_key};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (values[i][0] != '\0' && !pool->tls) {
             struct place exact = place_of(pool, place, keys[i]);
             return refuse(&exact, "%s: tls = no does not use it; expected with tls = yes", keys[i]);
@@ -207,10 +207,23 @@ static int check_tls(const struct pool_config *pool, const struct place *place)
     }
     if ((pool->tls_cert[0] == '\0') != (pool->tls_key[0] == '\0')) {
         bool has_key = pool->tls_key[0] != '\0';
-        struct place exact = place_of(pool, place, keys[1 + has_key]);
-        return refuse(&exact, "%s: without %s; expected both", keys[1 + has_key],
-                      keys[2 - has_key]);
+        struct place exact = place_of(pool, place, has_key ? "tls_key" : "tls_cert");
+        return refuse(&exact, "%s: without %s; expected both", has_key ? "tls_key" : "tls_cert",
+                      has_key ? "tls_cert" : "tls_key");
     }
+    for (size_t i = 0; pool->tls && i < pool->server_count; i++) {
+        if (pool->servers[i].endpoint.port == 0) {
+            struct place exact = place_of(pool, place, "servers");
+            return refuse(&exact, "%s is a unix socket; expected host:port with tls = yes",
+                          pool->servers[i].name);
+        }
+    }
+    return 0;
+}
+
+/* The certificate, or a name. */
+static int check_user(const struct pool_config *pool, const struct place *place)
+{
     const char *other = pool->username[0] != '\0'        ? "username"
                         : pool->password_file[0] != '\0' ? "password_file"
                                                          : NULL;
@@ -227,7 +240,7 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
         return -1;
     }
     if (pool->type != POOL_COUCHBASE) {
-        return check_schemes(pool, place);
+        return check_schemes(pool, place) != 0 ? -1 : check_tls(pool, place);
     }
     if (take_schemes(pool, place) != 0) {
         return -1;
@@ -235,8 +248,9 @@ int pool_type_check(struct pool_config *pool, const struct place *place)
     if (given_line(SECTION_POOL, pool->given_line, "connect_timeout_ms") == CONFIG_GIVEN_NOT) {
         pool->connect_timeout_ms = COUCHBASE_CONNECT_TIMEOUT_MS;
     }
-    if (check_tls(pool, place) != 0 || check_login(pool, place) != 0 ||
-        check_collection(pool, place) != 0 || complete_servers(pool, place) != 0) {
+    if (check_tls(pool, place) != 0 || check_user(pool, place) != 0 ||
+        check_login(pool, place) != 0 || check_collection(pool, place) != 0 ||
+        complete_servers(pool, place) != 0) {
         return -1;
     }
     return check_schemes(pool, place);

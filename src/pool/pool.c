@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "config/tls_files.h"
 #include "pool/couchbase/cluster.h"
 #include "pool/couchbase/wire_couchbase.h"
 #include "pool/link/connections.h"
@@ -124,6 +125,12 @@ static int create_servers(struct pool *pool, struct resolver *resolver,
                           char error[CONFIG_ERROR_MAX])
 {
     const struct pool_config *config = pool->context.config;
+    char owner[TLS_OWNER_MAX];
+    struct tls_files files = tls_files_of_pool(config, owner);
+    pool->context.tls = config->tls ? tls_trust_take(&files, error) : NULL;
+    if (config->tls && pool->context.tls == NULL) {
+        return -1;
+    }
     if (config->type == POOL_COUCHBASE) {
         return cluster_create(&pool->context, resolver, error) == NULL ? -1 : 0;
     }
@@ -198,6 +205,7 @@ void pool_destroy(struct pool **slot)
     CHECK(context->busy == 0);
     free(pool->servers);
     shard_destroy(&pool->shard);
+    tls_trust_give(&context->tls);
     event_free(context->finish_timer);
     event_free(pool->watch_timer);
     free(pool);

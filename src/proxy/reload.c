@@ -12,6 +12,7 @@
 #include "os/descriptors.h"
 #include "proxy/core/shared.h"
 #include "proxy/proxy.h"
+#include "tls/trust.h"
 
 /* Changes that are logged one by one. */
 #define LOGGED_MAX 20
@@ -137,6 +138,7 @@ int reload(struct proxy *proxy, struct config *config, const struct reload_sourc
     error[0] = '\0';
     int rc = read_next(next, source, error);
     rc = rc != 0 ? rc : check_changes(config, next, &d, error);
+    rc = rc != 0 ? rc : tls_trust_load_anew(error);
     rc = rc != 0 ? rc : swap_config(proxy, config, next, error);
     note_result(&proxy_shared(proxy)->reloads, rc == 0 ? "" : error);
     if (rc != 0) {

@@ -43,7 +43,7 @@ static void test_ports_and_defaults(void **state)
     config_destroy(&c);
     accepted(DOCUMENTS "servers = a\ndurability = majority\nnetwork = external\n" LISTS);
     accepted(DOCUMENTS "servers = a\n[lists]\n");
-    c = good(DOCUMENTS "servers = a, b:1\ntls = yes\nca_file = /c\n");
+    c = good(DOCUMENTS "servers = a, b:1\ntls = yes\ntls_ca = /c\n");
     assert_string_equal(c->pools[0].servers[0].name, "a:11207");
     assert_string_equal(c->pools[0].servers[1].name, "b:1");
     config_destroy(&c);
@@ -62,8 +62,8 @@ static void test_keys_of_another_type(void **state)
     refused(DOCUMENTS "servers = a\ndistribution = modula\n",
             ":7: [pool docs]: distribution: type = couchbase does not use it; expected with type "
             "= memcached");
-    refused(DOCUMENTS "servers = a\nca_file = /c\n",
-            ":7: [pool docs]: ca_file: tls = no does not use it; expected with tls = yes");
+    refused(DOCUMENTS "servers = a\ntls_ca = /c\n",
+            ":7: [pool docs]: tls_ca: tls = no does not use it; expected with tls = yes");
     refused("[pool docs]\ntype = couch\n",
             ":2: type: 'couch' is not known; expected memcached or couchbase");
 }
@@ -141,7 +141,7 @@ static void test_connection_strings(void **state)
     assert_string_equal(pool->servers[0].name, "couchbase://db.example.com");
     assert_int_equal(pool->servers[0].endpoint.port, 11210);
     config_destroy(&c);
-    c = good(DOCUMENTS "servers = couchbases://db.example.com\nca_file = /c\n");
+    c = good(DOCUMENTS "servers = couchbases://db.example.com\ntls_ca = /c\n");
     pool = &c->pools[0];
     assert_true(pool->servers[0].by_srv && pool->tls);
     assert_int_equal(pool->servers[0].endpoint.port, 11207);

@@ -2,7 +2,6 @@
 """A daemon before the fake Couchbase cluster of tests/cluster."""
 
 import inspect
-import subprocess
 import sys
 import types
 
@@ -14,7 +13,7 @@ from cluster import Cluster  # noqa: E402
 from node import vbucket_of  # noqa: E402
 from relay import RelayCluster  # noqa: E402
 
-__all__ = ["Cluster", "RelayCluster", "adopt", "documents", "keys_of", "make_certificate", "sections", "vbucket_of"]
+__all__ = ["Cluster", "RelayCluster", "adopt", "documents", "keys_of", "sections", "vbucket_of"]
 
 
 def documents(cluster, folder, seeds=None, **settings):
@@ -39,17 +38,6 @@ def sections(cluster, folder, proxy=None, **settings):
         "proxy": {"allow_flush_all": "no", **(proxy or {})},
         "pool documents": documents(cluster, folder, **settings),
     }
-
-
-def make_certificate(path, name="IP:127.0.0.1", subject="node"):
-    """A key and a certificate that it signs itself."""
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={subject}",
-                    "-addext", f"subjectAltName={name}", "-keyout", path, "-out", f"{path}.crt"],
-                   check=True, capture_output=True)
-    with open(path, "a", encoding="ascii") as both, open(f"{path}.crt", encoding="ascii") as crt:
-        both.write(crt.read())
-    return path
 
 
 def keys_of(cluster, index, count, prefix="key", end=""):

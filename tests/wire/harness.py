@@ -109,9 +109,12 @@ def has_thread_sanitizer(program):
 class Conn:
     """A socket, with a timeout on everything. Lines come back without their line end."""
 
-    def __init__(self, port, host=HOST, timeout_s=TIMEOUT_S):
+    def __init__(self, port, host=HOST, timeout_s=TIMEOUT_S, tls=None):
+        """tls: a context of Python's ssl, if the connection is to be encrypted."""
         self.socket = socket.create_connection((host, port), timeout=timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         self.buffer = b""
 
     def __enter__(self):

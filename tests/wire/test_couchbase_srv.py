@@ -4,10 +4,11 @@ records."""
 
 import pytest
 
-from couchbase_support import Cluster, make_certificate, sections
+from couchbase_support import Cluster, sections
 from harness import wait_until
 from test_couchbase_changes import KEYS
 from test_names_support import TYPE_SRV, FakeDns
+from tls_support import make_certificate
 
 HOST = "db.example.com"
 NODES = [f"node-{i}.example.com" for i in range(3)]
@@ -105,7 +106,7 @@ def test_with_tls(dns, start_daemon, tmp_path):
     with Cluster(nodes=3, certificate=certificate) as cluster:
         dns.services["_couchbases._tcp." + HOST] = [
             (0, 0, node.tls_port, name) for node, name in zip(cluster.nodes, NODES)]
-        settings = config(dns, cluster, tmp_path, f"couchbases://{HOST}", ca_file=certificate)
+        settings = config(dns, cluster, tmp_path, f"couchbases://{HOST}", tls_ca=certificate)
         daemon = start_daemon(config=settings)
         with daemon.conn() as conn:
             check(conn)

@@ -3,9 +3,10 @@
 
 import pytest
 
-from couchbase_support import Cluster, keys_of, make_certificate, sections
+from couchbase_support import Cluster, keys_of, sections
 from harness import wait_until
 from test_couchbase_changes import KEYS, up_nodes
+from tls_support import make_certificate
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def cluster(certificate):
 
 @pytest.fixture
 def config(cluster, certificate, tmp_path):
-    return sections(cluster, tmp_path, tls=True, ca_file=certificate)
+    return sections(cluster, tmp_path, tls=True, tls_ca=certificate)
 
 
 def test_documents_over_tls(cluster, config, start_daemon):
@@ -65,7 +66,7 @@ def test_a_cluster_that_changes(cluster, config, start_daemon):
 
 
 def test_a_certificate_of_others(config, start_daemon, tmp_path):
-    config["pool documents"]["ca_file"] = make_certificate(tmp_path / "other.pem")
+    config["pool documents"]["tls_ca"] = make_certificate(tmp_path / "other.pem")
     daemon = start_daemon(config=config)
     daemon.wait_for_log("TLS: .*certificate")
     with daemon.conn() as conn:
@@ -75,7 +76,7 @@ def test_a_certificate_of_others(config, start_daemon, tmp_path):
 def test_a_certificate_for_another_name(start_daemon, tmp_path):
     certificate = make_certificate(tmp_path / "named.pem", "DNS:example.com")
     with Cluster(nodes=1, certificate=certificate) as cluster:
-        config = sections(cluster, tmp_path, tls=True, ca_file=certificate)
+        config = sections(cluster, tmp_path, tls=True, tls_ca=certificate)
         start_daemon(config=config).wait_for_log("TLS: IP address mismatch")
 
 
@@ -118,7 +119,7 @@ def own(tmp_path):
 
 
 def with_certificate(cluster, certificate, own, folder, **settings):
-    config = sections(cluster, folder, tls=True, ca_file=certificate, tls_cert=own, tls_key=own,
+    config = sections(cluster, folder, tls=True, tls_ca=certificate, tls_cert=own, tls_key=own,
                       **settings)
     del config["pool documents"]["username"], config["pool documents"]["password_file"]
     return config
@@ -156,7 +157,7 @@ def test_a_certificate_that_the_nodes_do_not_take(certificate, own, start_daemon
 
 def test_no_certificate_where_the_nodes_want_one(certificate, own, start_daemon, tmp_path):
     with Cluster(nodes=1, certificate=certificate, clients=own) as cluster:
-        config = sections(cluster, tmp_path, tls=True, ca_file=certificate)
+        config = sections(cluster, tmp_path, tls=True, tls_ca=certificate)
         # Where the node has not read all that was sent, its alert may be lost on the way.
         start_daemon(config=config).wait_for_log(
             "cannot connect: (TLS: .*certificate required|Connection reset)")

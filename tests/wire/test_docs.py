@@ -12,6 +12,7 @@ import pytest
 
 from harness import ROOT, wait_until
 from test_config_cli import run
+from tls_support import make_certificate
 
 pytestmark = pytest.mark.release
 
@@ -172,6 +173,10 @@ def test_configuration_of_a_document(tmp_path, sample):
     users.write_text("ann:secret\n")
     sample = re.sub(r"(?<=password_file = ).*", str(password), sample)
     sample = re.sub(r"(?<=auth_file = ).*", str(users), sample)
+    if "tls_" in sample:
+        certificate = make_certificate(tmp_path / "pem")
+        sample = re.sub(r"(?<=^tls_)(ca|cert|key|client_ca) = .*", rf"\1 = {certificate}", sample,
+                        flags=re.M)
     path.write_text(sample, encoding="utf-8")
     code, _, error = run("-t", "-c", path)
     assert code == 0, error

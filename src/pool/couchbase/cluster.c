@@ -582,8 +582,7 @@ struct cluster *cluster_create(struct pool_context *context, struct resolver *re
     context->cluster = c;
     context->hooks = &hooks;
     context->login = &c->login;
-    context->tls = config->tls ? tls_trust_create(config, error) : NULL;
-    if ((config->tls && context->tls == NULL) || cluster_add_seeds(c, error) < 0) {
+    if (cluster_add_seeds(c, error) < 0) {
         context->cluster = NULL;
         cluster_destroy(&c);
         return NULL;
@@ -615,7 +614,6 @@ void cluster_destroy(struct cluster **slot)
     CHECK(TAILQ_EMPTY(&c->early) && TAILQ_EMPTY(&c->holds) && TAILQ_EMPTY(&c->ended));
     change_turns_check_free(&c->turns);
     cluster_end_nodes(c);
-    tls_trust_destroy(&c->context->tls);
     cluster_map_destroy(&c->map);
     pthread_mutex_destroy(&c->lock);
     event_free(c->timer);

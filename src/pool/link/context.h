@@ -44,7 +44,7 @@ struct pool_context {
     const struct pool_config *config;
     const struct wire *wire;           /* how the servers are spoken to */
     const struct wire_login *login;    /* as whom, or NULL */
-    struct tls_trust *tls;             /* connections are encrypted; or NULL */
+    struct tls_trust *tls;             /* connections are encrypted; or NULL. The pool's */
     struct cluster *cluster;           /* whose nodes they are, or NULL */
     const struct cluster_hooks *hooks; /* of the cluster */
     struct event_base *base;

@@ -36,7 +36,7 @@
 #include "pool/link/exchange.h"
 #include "pool/link/failure.h"
 #include "pool/link/health.h"
-#include "pool/link/tls.h"
+#include "tls/tls.h"
 #include "pool/link/wire.h"
 #include "pool/locate/address.h"
 

@@ -242,7 +242,9 @@ static void start_handshake(struct upstream *u)
     CHECK(event_add(&u->read_event, NULL) == 0);
     const struct pool_context *context = u->server->context;
     if (context->tls != NULL) {
-        u->tls = tls_open(context->tls, u->fd, u->server->config->endpoint.host);
+        const char *name = context->config->tls_name;
+        u->tls = tls_open(context->tls, u->fd,
+                          name[0] != '\0' ? name : u->server->config->endpoint.host);
         u->handshake.waits_for = "TLS";
         shake_tls(u);
         return;

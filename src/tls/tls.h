@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Encrypted connections to servers, over sockets that do not block. Besides proto/server/scram the
- * only user of OpenSSL. For this folder only.
+ * Encrypted connections, to servers and from clients, over sockets that do not block. Besides
+ * proto/server/scram, this folder is the only user of OpenSSL.
  */
-#ifndef POOL_LINK_TLS_H
-#define POOL_LINK_TLS_H
+#ifndef TLS_TLS_H
+#define TLS_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "config/config.h"
-
-/* Whom the connections of a pool trust, and what they show of themselves. */
 struct tls_trust;
-/* By ca_file, tls_cert and tls_key of the pool. Returns NULL with the reason in error. */
-struct tls_trust *tls_trust_create(const struct pool_config *config, char error[CONFIG_ERROR_MAX]);
-void tls_trust_destroy(struct tls_trust **trust);
 
-/* One connection. */
+/* One connection. What OpenSSL takes for it counts in base/memory.h, by the thread that uses it. */
 struct tls;
 /* For a connected socket, which stays the caller's, to a server of that name or address, which its
  * certificate must be for. Owned by the caller until tls_close. Never NULL. */
-struct tls *tls_open(const struct tls_trust *trust, int fd, const char *host);
+struct tls *tls_open(struct tls_trust *trust, int fd, const char *host);
+/* The same for a socket that was accepted from a client. */
+struct tls *tls_accept(struct tls_trust *trust, int fd);
+/* Tells a client that this is the end, if there is room for that. Does not close the socket. */
 void tls_close(struct tls **tls);
 
 enum tls_step { TLS_UP, TLS_WANTS_INPUT, TLS_WANTS_ROOM, TLS_FAILED };
 /* Goes on with the handshake of TLS itself. TLS_FAILED: *reason says why, during the call. */
 enum tls_step tls_shake_hands(struct tls *tls, const char **reason);
 bool tls_is_up(const struct tls *tls);
+/* Has the other side sent anything, or this one? */
+bool tls_has_begun(const struct tls *tls);
+/* Does the kernel encrypt what is sent? */
+bool tls_is_in_kernel(const struct tls *tls);
 
 /* As read(2): -1 with EAGAIN when more input is needed. */
 ssize_t tls_read(struct tls *tls, void *to, size_t cap);
@@ -43,5 +44,7 @@ const char *tls_problem(const struct tls *tls);
 bool tls_has_input(const struct tls *tls);
 /* Is there output that tls_write has taken, and the socket not? */
 bool tls_has_output(const struct tls *tls);
+/* What it takes. */
+size_t tls_bytes(const struct tls *tls);
 
 #endif
