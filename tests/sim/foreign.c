@@ -505,7 +505,8 @@ void foreign_done(struct sim_world *w, struct sim_call *call)
     }
     if (is_refusal(call)) {
         note_refusal(f, call);
-    } else if (call->call.verb == LIST_ADD) {
+    } else if (call->call.verb == LIST_ADD || (call->call.verb == LIST_DROP && !failed)) {
+        /* It has looked, or has emptied the ring: it knows that the counter is one. */
         f->of[call->proxy].slots = true;
     }
     /* What is longer than a cap that refuses is refused without a look. */

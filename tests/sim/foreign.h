@@ -24,7 +24,7 @@ struct acquaintance {
     uint32_t parts;              /* a bit for each that it has read, when it was the list's */
     bool numbered[CAPACITY_MAX]; /* the same for sublists and slots, by their numbers modulo that */
     bool nothing;                /* native: its last look at the head found none */
-    bool slots; /* of a ring: since it met something foreign it has added without a look */
+    bool slots; /* of a ring: since it met something foreign it may add without a look */
     bool met;   /* it has read the value that stands now */
     bool alone; /* when its last call was asked, nothing was under way; */
     uint64_t last_call;

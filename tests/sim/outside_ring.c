@@ -125,7 +125,9 @@ static void check_order(struct outside *o, unsigned list, const struct ids *seen
     const struct outside_list *l = &o->list[list];
     for (uint32_t i = 0; i < seen->count; i++) {
         const struct ring_word *w = &l->ring[seen->ids[i]];
-        if (!o->format->numbered && call != NULL && list_verb_has(call->call.verb, LIST_RANGES) &&
+        bool short_read = call != NULL && (list_verb_has(call->call.verb, LIST_RANGES) ||
+                                           call->ring_counter <= o->format->capacity / 2);
+        if (!o->format->numbered && short_read &&
             w->number > call->ring_counter + o->format->capacity / 2) {
             continue; /* half a ring was written while the first slots were read */
         }

@@ -150,6 +150,11 @@ static void a_head_tells_whether_the_list_may_be_empty(void **state)
         {"^1 aaaaaaaaaaaaa.1:30:2\n-1:a-1:b", false},
         {"^1 aaaaaaaaaaaaa.1:30:2 bbbbbbbbbbbbb.1:30:0\n", false},
         {"^1 aaaaaaaaaaaaa.1:30:2\n!0:", false},
+        /* Their time was over when the head was read. */
+        {"^1\n+1:a@12:1000000000:a", false},
+        {"^1 aaaaaaaaaaaaa.1:30:1\n@12:1000000000:a", false},
+        {"^1 aaaaaaaaaaaaa.1:30:2\n@12:1000000000:a", true},
+        {"^1 aaaaaaaaaaaaa.1:30:1\n@12:2000000000:a", true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -157,6 +162,7 @@ static void a_head_tells_whether_the_list_may_be_empty(void **state)
         struct head *head = NULL;
         reply.block = block_new(1);
         assert_int_equal(head_read(&reply, SLICE_LIT("list"), &head), HEAD_OK);
+        head->read_s = 1500000000;
         assert_int_equal(head_has_items(head), cases[i].has_items);
         head_unref(&head);
         block_unref(&reply.block);

@@ -415,18 +415,18 @@ bool head_has_items(const struct head *head)
 {
     struct slice log = head->log;
     struct entry entry;
-    uint64_t deletions = 0;
+    uint64_t taken_out = 0; /* at most: an item may be named twice */
     bool added_last = false;
     while (entry_next(&log, &entry) == ENTRY_OK) {
-        deletions += entry.op == ENTRY_DEL;
         if (entry.op != ENTRY_ANNOUNCE) {
             added_last = entry_is_in(entry.op, entry.until_s, head->read_s);
+            taken_out += !added_last; /* also by a time that is over */
         }
     }
     /* What the newest run adds is in the list, but for what the log takes out, and for what is
      * over. */
     bool below = !head->clears && head->run_count > 0 && !head->marks.times.timed;
-    return added_last || (below && head->runs[head->run_count - 1].items > deletions);
+    return added_last || (below && head->runs[head->run_count - 1].items > taken_out);
 }
 
 struct run_times run_times_join(struct run_times a, struct run_times b)
