@@ -298,6 +298,26 @@ static void show_hot(const struct shared *shared, struct evbuffer *out)
     hot_sum_fini(&keys);
 }
 
+static void show_laggards(const struct shared *shared, struct evbuffer *out)
+{
+    char text[32], bytes[32];
+    struct laggards_sum sum = figures_of_laggards(shared);
+    put(out,
+        "<section class=\"card\" id=\"clients\"><h2>Slow clients</h2>\n<table>"
+        "<tr><th>client</th><th>left unread for</th><th>unread now</th><th>closed</th></tr>\n");
+    for (size_t i = 0; i < sum.count && i < SLOW_SHOWN; i++) {
+        const struct laggard *l = &sum.rows[i];
+        put(out, "<tr><td class=\"key\">");
+        put_text(out, l->name);
+        evbuffer_add_printf(out, "</td><td>%s</td><td>%s</td><td>%" PRIu64 "</td></tr>\n",
+                            short_time(l->unread_ms * 1000, text),
+                            short_number((double)l->unread_bytes, bytes), l->closed);
+    }
+    put(out, "</table><p class=\"soft\">those that do not take their answers, in the last minutes; "
+             "closed: at client_hard_bytes</p></section>\n");
+    laggards_sum_fini(&sum);
+}
+
 static void show_slow(const struct shared *shared, struct evbuffer *out)
 {
     char text[32];
@@ -446,6 +466,7 @@ void page_print(struct shared *shared, const struct history *history, struct evb
     put(out, "<div class=\"grid\">\n");
     show_hot(shared, out);
     show_slow(shared, out);
+    show_laggards(shared, out);
     put(out, "</div>\n");
     put(out, "<section class=\"card\" id=\"figures\"><h2>All figures that are not 0</h2><div>\n");
     figures_print(shared, show_figure, out);

@@ -118,6 +118,17 @@ struct hot_sum figures_of_keys(const struct shared *shared)
     return sum;
 }
 
+struct laggards_sum figures_of_laggards(const struct shared *shared)
+{
+    struct laggards_sum sum = {.count = 0};
+    struct now now = clock_now();
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        laggards_sum_add(&sum, &shared->workers[i]->laggards, &now);
+    }
+    laggards_sum_sort(&sum);
+    return sum;
+}
+
 void figures_reset(struct shared *shared)
 {
     struct timing_baseline *b = &shared->timing_baseline;

@@ -8,6 +8,7 @@
 
 #include "pool/pool.h"
 #include "proxy/core/shared.h"
+#include "proxy/core/laggards.h"
 #include "proxy/core/timing.h"
 
 enum figure_kind {
@@ -41,6 +42,9 @@ void figures_of_requests(struct shared *shared, struct histogram_sum out[TIMING_
 const char *figure_class_name(size_t class);
 /* The keys that are asked for most, sorted; the caller's until hot_sum_fini. */
 struct hot_sum figures_of_keys(const struct shared *shared);
+
+/* The clients that leave answers unread, the worst first; the caller's until laggards_sum_fini. */
+struct laggards_sum figures_of_laggards(const struct shared *shared);
 
 /* A server of a pool. */
 struct server_figures {

@@ -187,6 +187,21 @@ static void show_hot(const struct shared *shared, struct chain *out)
     hot_sum_fini(&keys);
 }
 
+static void show_laggards(const struct shared *shared, struct chain *out)
+{
+    struct laggards_sum sum = figures_of_laggards(shared);
+    for (size_t i = 0; i < sum.count && i < HOT_SHOWN; i++) {
+        const struct laggard *l = &sum.rows[i];
+        line(out,
+             "%zu unread_ms %" PRIu64 " share %.1f%% unread_bytes %" PRIu64 " connections %" PRIu64
+             " closed %" PRIu64 " client %s",
+             i, l->unread_ms,
+             sum.unread_ms == 0 ? 0 : 100.0 * (double)l->unread_ms / (double)sum.unread_ms,
+             l->unread_bytes, l->stuck, l->closed, l->name);
+    }
+    laggards_sum_fini(&sum);
+}
+
 static void show_slow(const struct shared *shared, struct chain *out)
 {
     char shown[4 * SLOW_KEY_BYTES + 1];
@@ -260,6 +275,8 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
         show_latency(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("hot"))) {
         show_hot(w->shared, out);
+    } else if (slice_equal(group, SLICE_LIT("clients"))) {
+        show_laggards(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("slow"))) {
         show_slow(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("settings"))) {

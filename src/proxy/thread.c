@@ -309,6 +309,7 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     w->handlers = &dispatch_handlers;
     w->now = clock_now();
     timing_init(&w->timing);
+    laggards_init(&w->laggards);
     w->slow_us = slow_us_of(w->config);
     t->engine_next_us = t->timer_us = UINT64_MAX;
     TAILQ_INIT(&w->clients);
@@ -397,6 +398,7 @@ void thread_destroy(struct worker **slot)
     multiget_fini(w);
     call_part_fini(w);
     timing_fini(&w->timing);
+    laggards_fini(&w->laggards);
     free(w->scratch);
     free(t);
 }

@@ -2,12 +2,14 @@
 """What the runbook of docs/operations.md has a paragraph on: each failure is staged, and must be
 named in the log, in stats, in the metrics and on the status page."""
 
+import os
 import re
+import socket
 import time
 
 import pytest
 
-from harness import SLOW, in_threads, wait_until
+from harness import HOST, SLOW, in_threads, wait_until
 from test_admin import Admin
 from test_backend_support import FAST
 
@@ -204,3 +206,56 @@ def test_a_server_that_is_slow(start_admin, start_fake, memcached):
     assert int(told.group(1)) > 10000 > int(told.group(2))
     assert int(rows(admin.daemon, fake)["recent_p50_us"]) > 10000
     assert trouble(admin, fake, "slow")[0] and not trouble(admin, memcached, "slow")[0]
+
+
+# --- clients ---------------------------------------------------------------------------------------
+
+
+def worst_client(daemon):
+    """The first row of `stats clients`, as {name: value}; {} where there is none."""
+    with daemon.conn() as conn:
+        row = conn.stats("stats clients").get("0")
+    if row is None:
+        return {}
+    numbers, _, name = row.partition(" client ")
+    words = numbers.split()
+    return {**dict(zip(words[::2], words[1::2])), "client": name}
+
+
+def test_a_slow_client(start_admin, memcached):
+    """It asks for much and reads nothing of it."""
+    admin = start_admin([memcached], proxy={"client_output_bytes": "64k", "slow_ms": 100})
+    with admin.daemon.conn() as slow:
+        assert slow.set("large", "x" * 1000000) == b"STORED"
+        slow.send("get large\r\n" * 30)
+        wait_until("its answers lie there", lambda: worst_client(admin.daemon).get("unread_ms", "0") != "0")
+        row = worst_client(admin.daemon)
+        assert row["client"] == HOST and row["share"] == "100.0%" and row["connections"] == "1"
+        assert int(row["unread_bytes"]) > 0 and row["closed"] == "0"
+        assert re.search(rf'id="clients">.*<td class="key">{HOST}</td>', admin.text("/status"), re.S)
+        wait_until("that is long", lambda: int(worst_client(admin.daemon)["unread_ms"]) > 100)
+        for _ in range(30):
+            slow.values_answer()
+        admin.daemon.wait_for_log(
+            rf"slow: client {HOST} port \d+ left \d+ bytes of answers unread for \d+ ms")
+        wait_until("all was taken", lambda: worst_client(admin.daemon)["unread_bytes"] == "0")
+        assert worst_client(admin.daemon)["connections"] == "0"
+    assert admin.samples()["mclistd_client_pauses_total", ()] > 0
+
+
+def test_a_client_on_a_unix_socket_has_a_name(start_admin, memcached, tmp_path):
+    path = tmp_path / "proxy.sock"
+    admin = start_admin([memcached], proxy={"slow_ms": 100})
+    daemon = admin.daemon
+    daemon.stop()
+    daemon.sections["proxy"]["listen"] = f"{HOST}:{daemon.port}, unix:{path}"
+    daemon.start()
+    with socket.socket(socket.AF_UNIX) as conn:
+        conn.connect(str(path))
+        memcached.pause()
+        conn.sendall(b"get k\r\n")
+        time.sleep(0.2)
+        memcached.resume()
+        assert conn.recv(100) == b"END\r\n"
+    daemon.wait_for_log(f"slow: get k of client on a unix socket, process {os.getpid()} of user "
+                        f"{os.getuid()} took")

@@ -404,7 +404,26 @@ static void drop_slow(struct client *c)
                  client_peer(c, peer, sizeof peer), c->out.bytes + c->window.parked_bytes,
                  (unsigned long long)w->config->client_hard_bytes, more);
     }
+    if (c->lag.place == NULL) {
+        lag_begin(&w->laggards, &c->lag, client_host(c, peer, sizeof peer), 0, &w->now);
+    }
+    lag_end(&w->laggards, &c->lag, &w->now, true);
     client_close(c);
+}
+
+/* Its socket is full. */
+static RARE void wait_for_room(struct client *c)
+{
+    struct worker *w = c->worker;
+    size_t unread = c->out.bytes + c->window.parked_bytes;
+    char host[LAGGARD_NAME_BYTES];
+    if (c->writing) {
+        lag_set_bytes(&w->laggards, &c->lag, unread);
+        return;
+    }
+    c->writing = true;
+    event_add(&c->write_event, NULL);
+    lag_begin(&w->laggards, &c->lag, client_host(c, host, sizeof host), unread, &w->now);
 }
 
 void client_write(struct client *c)
@@ -425,9 +444,8 @@ void client_write(struct client *c)
         drop_slow(c);
         return;
     }
-    if (c->out.bytes > 0 && !c->writing) {
-        c->writing = true;
-        event_add(&c->write_event, NULL);
+    if (c->out.bytes > 0) {
+        wait_for_room(c);
     }
     if (c->parsed) {
         if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
@@ -445,6 +463,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     worker_woke(c->worker);
     c->writing = false;
+    client_note_unread(c);
     c->took_us = c->worker->now.mono_us;
     client_want_write(c);
 }

@@ -20,6 +20,7 @@
 #include "list/engine.h"
 #include "proxy/client/pending.h"
 #include "proxy/client/window.h"
+#include "proxy/core/laggards.h"
 
 /* What is done with the requests of clients. */
 struct client_handlers {
@@ -67,6 +68,7 @@ struct client {
     bool reading;     /* read_event is added */
     bool writing;     /* write_event is added: the socket is full */
     uint64_t took_us; /* when it last took answers that it had left lying */
+    struct lag lag;   /* while writing */
 
     /* Input: in->data[in_pos .. in->used) is not parsed yet. */
     struct block *in;
@@ -158,7 +160,12 @@ static inline bool client_front_waits(const struct client *client)
 /* How long the client has been waiting for nothing but its peer. */
 bool client_is_idle(const struct client *client, uint64_t since_us);
 
-/* The peer's address, for the log. Returns out. */
+/* Notes for how long it left answers unread, which is over. */
+void client_note_unread(struct client *client);
+
+/* The peer's address, for the log; of a unix socket, process and user. Returns out. */
 const char *client_peer(const struct client *client, char *out, size_t cap);
+/* The same without the port, which the next connection of a program does not have. */
+const char *client_host(const struct client *client, char *out, size_t cap);
 
 #endif

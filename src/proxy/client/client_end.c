@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a client ends, and what the list engine is told of it before that. */
 #include <event2/event.h>
+#include <inttypes.h>
 
 #include "proxy/client/client.h"
 #include "proxy/client/linger.h"
@@ -26,6 +27,19 @@ void client_update_session(struct client *c)
     }
 }
 
+void client_note_unread(struct client *c)
+{
+    struct worker *w = c->worker;
+    uint64_t us = w->now.mono_us - c->lag.since_us;
+    char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
+    if (us >= w->slow_us &&
+        log_limit_pass(&w->timing.slow_limit, w->now.wall_s, "requests or clients", more)) {
+        log_warn("slow: client %s left %zu bytes of answers unread for %" PRIu64 " ms (slow_ms)%s",
+                 client_peer(c, peer, sizeof peer), c->lag.bytes, us / 1000, more);
+    }
+    lag_end(&w->laggards, &c->lag, &w->now, false);
+}
+
 /* let_go: closes the socket. */
 static void end(struct client *c, void (*let_go)(struct worker *w, int fd))
 {
@@ -34,6 +48,9 @@ static void end(struct client *c, void (*let_go)(struct worker *w, int fd))
         return;
     }
     client_advance(c, CLIENT_CLOSED);
+    if (c->writing) {
+        client_note_unread(c);
+    }
     event_del(&c->read_event);
     event_del(&c->write_event);
     let_go(w, c->fd);

@@ -74,19 +74,34 @@ void client_destroy(struct client **slot)
     free(c);
 }
 
-const char *client_peer(const struct client *c, char *out, size_t cap)
+/* In that form, of host and port. */
+static const char *name_peer(const struct client *c, bool with_port, char *out, size_t cap)
 {
     struct sockaddr_storage address;
-    socklen_t len = sizeof address;
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof address, peer_len = sizeof peer;
     char host[INET6_ADDRSTRLEN + 1];
     char port[8];
-    if (getpeername(c->fd, (struct sockaddr *)&address, &len) != 0 ||
-        address.ss_family == AF_UNIX ||
+    if (getpeername(c->fd, (struct sockaddr *)&address, &len) == 0 &&
+        address.ss_family != AF_UNIX &&
         getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-        snprintf(out, cap, "on a unix socket");
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0) {
+        snprintf(out, cap, "%s%s%s", host, with_port ? " port " : "", with_port ? port : "");
+    } else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) == 0 && peer.pid > 0) {
+        snprintf(out, cap, "on a unix socket, process %ld of user %lu", (long)peer.pid,
+                 (unsigned long)peer.uid);
     } else {
-        snprintf(out, cap, "%s port %s", host, port);
+        snprintf(out, cap, "on a unix socket");
     }
     return out;
+}
+
+const char *client_peer(const struct client *c, char *out, size_t cap)
+{
+    return name_peer(c, true, out, cap);
+}
+
+const char *client_host(const struct client *c, char *out, size_t cap)
+{
+    return name_peer(c, false, out, cap);
 }

@@ -227,7 +227,7 @@ RARE static void note_slow(const struct pending *p, uint64_t us)
     (void)client_peer(p->client, slow.peer, sizeof slow.peer);
     slow_log_add(w->shared->slow, &slow);
     metric_inc(&w->metrics, METRIC_slow_requests);
-    if (log_limit_pass(&w->timing.slow_limit, w->now.wall_s, "requests", more)) {
+    if (log_limit_pass(&w->timing.slow_limit, w->now.wall_s, "requests or clients", more)) {
         log_warn("slow: %s %s of client %s took %" PRIu64 " ms, %" PRIu64
                  " of them until its turn came (slow_ms)%s",
                  slow.verb, slice_escape(slice_make(slow.key, slow.key_len), shown, sizeof shown),

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "proxy/core/laggards.h"
 #include "proxy/core/metrics.h"
 #include "proxy/core/spare.h"
 #include "proxy/core/timing.h"
@@ -72,6 +73,7 @@ struct worker {
     struct lingerers *lingerers;
     struct pressure *pressure;
     struct timing timing;
+    struct laggards laggards;
     uint64_t slow_us; /* from when on a request is slow; UINT64_MAX: none is */
     struct multiget *multiget;
     bool watches_all;        /* client/deadline.h: also requests of one exchange */
