@@ -90,7 +90,7 @@ UNIT_BIN    := $(B)/unit/tests
 
 SIM_SRC := $(sort $(wildcard tests/sim/*.c))
 SIM_OBJ := $(SIM_SRC:%.c=$(CHECKED)/%.o)
-SIM_LIB := $(foreach d,base proto config list dialect,$(filter $(CHECKED)/src/$(d)/%,$(CHECKED_OBJ)))
+SIM_LIB := $(foreach d,base tls proto config list dialect,$(filter $(CHECKED)/src/$(d)/%,$(CHECKED_OBJ)))
 SIM_BIN := $(if $(SIM_SRC),$(B)/sim)
 
 UNIT_OBJ  := $(UNIT_SRC:%.c=$(CHECKED)/%.o) $(CHECKED)/tests/unit/run.o
