@@ -30,7 +30,8 @@ static const char crowd[] =
     "log_hard_limit=131072 sublist_limit=131072 item_size_max=1048576 cache_bytes=1048576 "
     "fold_memory=0 answer_limit=0 session_limit=0 grace_s=100 touch_interval_s=0 expiry_s=0 "
     "touches=0 ttl_s=0 leases=0 timed=0 max_items=0 "
-    "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 refuse=0 spread=0 "
+    "fault_us=0 far_server=0 clock_skew_s=0 wrong_clocks=0 mixed_limits=0 reloads=0 refuse=0 "
+    "spread=0 "
     "history=0 views=1 view_limit=0 foreign=0 joints=0 purges=0";
 /* Transactions that meet in few lists of few items, in the worlds of all seeds. */
 static const char transactions[] =

@@ -226,6 +226,14 @@ static void mix_lives(struct params *p)
 }
 
 /* By an own draw. */
+static void mix_reloads(struct params *p)
+{
+    struct rng rng;
+    rng_init_seed(&rng, p->seed * 179424673 + p->dialect);
+    p->reloads = p->mixed_limits && rng_below(&rng, 2) == 0;
+}
+
+/* By an own draw. */
 static void mix_leases(struct params *p)
 {
     struct rng rng;
@@ -394,6 +402,7 @@ void params_of_seed(struct params *p, uint64_t seed, enum list_dialect dialect)
     mix_hands(p);
     mix_foreign(p);
     mix_lives(p);
+    mix_reloads(p);
     mix_leases(p);
     mix_order(p);
     mix_joints(p);
@@ -471,6 +480,7 @@ static const struct param table[] = {
     PARAM(index_bytes, 1 << 30),
     PARAM(index_checks, LOCATOR_CHECK_BITS),
     PARAM(mixed_limits, 1),
+    PARAM(reloads, 1),
     PARAM(no_times, 2),
     PARAM(couchbase, COUCHBASE_BLIND),
     PARAM(history, 1),

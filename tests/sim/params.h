@@ -96,6 +96,7 @@ struct params {
     uint64_t index_bytes;         /* of the indexes of lists that are larger, 0 = none */
     uint32_t index_checks;        /* bits that tell items apart there; few: wrong finds */
     bool mixed_limits;            /* proxies are configured differently */
+    bool reloads;                 /* and at times read another configuration */
     enum couchbase couchbase;
     enum list_dialect dialect;
     /* Of dialects. */

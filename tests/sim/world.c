@@ -6,11 +6,14 @@
 #include <stdlib.h>
 
 #include "../world/settings.h"
+#include "config/reload.h"
 #include "several.h"
 #include "txs.h"
 
 /* Virtual time in which everything must come to rest once faults have ended. */
 #define REST_US (120 * 1000000ULL)
+/* One in so many calls finds that its proxy has just read its configuration anew. */
+#define RELOAD_CHANCE 64
 
 struct sim_totals *sim_totals;
 static const struct sim_world *running;
@@ -66,10 +69,11 @@ void sim_set_cap(const struct sim_world *w, struct list_policy *policy, unsigned
     }
 }
 
-static struct config *make_config(const struct sim_world *w, unsigned proxy)
+/* reloads: how often the proxy has read another one. */
+static struct config *make_config(const struct sim_world *w, unsigned proxy, unsigned reloads)
 {
     const struct params *p = &w->p;
-    uint32_t factor = p->mixed_limits ? 1 + proxy % 2 : 1;
+    uint32_t factor = p->mixed_limits ? 1 + (proxy + reloads) % 2 : 1;
     /* docs/dialects.md, "Folding": that one is to be the same. */
     uint32_t sublists = p->dialect == DIALECT_SUBLISTS ? 1 : factor;
     struct config *config = settings_create(p->log_limit * factor, p->log_hard_limit * factor,
@@ -113,6 +117,16 @@ static struct config *make_config(const struct sim_world *w, unsigned proxy)
         policy->placement = PLACEMENT_SPREAD;
     }
     return config;
+}
+
+/* What a reload may change takes the values of another proxy, in the middle of all that is under
+ * way. */
+static void reload(struct sim_proxy *p)
+{
+    struct config *next = make_config(p->world, p->number, ++p->reloads);
+    trace(&p->world->base, "p%u reads its configuration anew", p->number);
+    config_adopt(p->config, next);
+    config_destroy(&next);
 }
 
 /* ---- the loop ---- */
@@ -167,6 +181,9 @@ static void client_event(struct sim_world *w, const struct event *event)
     struct client *client = event->what;
     struct sim_proxy *p = client->proxy;
     if (p->life == event->number && !postponed(w, event, p)) {
+        if (w->p.reloads && rng_below(&p->reload_rng, RELOAD_CHANCE) == 0) {
+            reload(p);
+        }
         client_think(client);
     }
 }
@@ -356,7 +373,8 @@ static void sim_init(struct sim_world *w, const struct params *params)
         struct sim_proxy *p = &w->proxies[i];
         p->world = w;
         p->number = i;
-        p->config = make_config(w, i);
+        p->config = make_config(w, i, 0);
+        rng_init_seed(&p->reload_rng, params->seed * 573259391 + i);
         p->base.clock_skew_s = skew_s(w);
         for (unsigned s = 0; s < SERVERS_MAX; s++) {
             p->connections[s].far = s + 1 == params->far_server;

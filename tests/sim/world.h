@@ -72,7 +72,9 @@ struct sim_proxy {
     struct sim_world *world;
     unsigned number;
     struct config *config;
-    uint64_t life; /* counts starts */
+    unsigned reloads;      /* how often it has read another configuration */
+    struct rng reload_rng; /* when it does */
+    uint64_t life;         /* counts starts */
     uint64_t paused_until_us;
     struct alarm alarm; /* when its engine is to run again */
     unsigned unsettled; /* calls that ended at their deadlines, and may still be carried out */
