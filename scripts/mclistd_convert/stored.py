@@ -9,6 +9,7 @@ from mclistd_convert import names as layout
 from mclistd_convert.wire import Answer, Refused, Server, dump
 
 PASSES_MAX = 10
+GATE = b"mclistd#pool."  # items by which proxies compare their files, no part of any list
 PAUSES_S = (0, 0.01, 0.02, 0.05, 0.1, 0.2)  # before a list that changes is read once more
 
 
@@ -20,12 +21,15 @@ def names_on(address, incomplete, wanted=None, passes_max=PASSES_MAX):
     """Asked until there is nothing new, and in both ways: while the hash table grows the one may
     stop early, and the other leaves out what is used at that moment. wanted: as dump() takes it.
     The address is added to incomplete when this memcached does not know the first way."""
+    def counts(name, line):
+        return not name.startswith(GATE) and (wanted is None or wanted(name, line))
+
     found, quiet = set(), 0
     for turn in range(passes_max):
-        names = dump(address, b"all" if turn == 1 else b"hash", wanted)
+        names = dump(address, b"all" if turn == 1 else b"hash", counts)
         if names is None:
             incomplete.add(address)
-            names = dump(address, b"all", wanted)
+            names = dump(address, b"all", counts)
         quiet = quiet + 1 if names <= found else 0
         found |= names
         if turn > 0 and quiet > 0:

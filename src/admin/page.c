@@ -16,6 +16,7 @@
 #include "list/core/metrics.h"
 #include "pool/link/metrics.h"
 #include "proxy/figures.h"
+#include "proxy/core/gate.h"
 #include "proxy/core/metrics.h"
 #include "proxy/core/shared.h"
 
@@ -187,12 +188,28 @@ static void show_old_config(struct shared *shared, struct evbuffer *all)
     }
 }
 
+/* What differs between proxies: now, not counted. */
+static void show_unequal(struct shared *shared, struct evbuffer *out)
+{
+    char why[GATE_WHY_MAX];
+    for (size_t i = 0; i < shared->config->pool_count; i++) {
+        if (gate_why(shared, i, why)[0] != '\0') {
+            put(out, "<p><b>pool ");
+            put_text(out, shared->config->pools[i].name);
+            put(out, ": unequal proxies</b>: ");
+            put_text(out, why);
+            put(out, "</p>\n");
+        }
+    }
+}
+
 /* Counted since the start, or the last `stats reset`; errors and time-outs in the last minutes. */
 static void show_alarms(struct shared *shared, const struct history *h, struct evbuffer *out)
 {
     struct evbuffer *all = evbuffer_new();
     CHECK(all != NULL);
     show_old_config(shared, all);
+    show_unequal(shared, all);
     show_troubles(shared, all);
     show_alarm(all, sum_of(h, HISTORY_ERRORS, HISTORY_SECONDS),
                "requests were answered SERVER_ERROR in the last five minutes");

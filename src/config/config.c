@@ -219,8 +219,11 @@ int config_add_embedded(struct config *config, const char *server, char error[CO
     if (config->allow_flush_all == FLUSH_ALL_EMBEDDED) {
         config->allow_flush_all = FLUSH_ALL_YES;
     }
-    return config_add_pool(config, "embedded", server, error) == 0 ? config_finish(config, error)
-                                                                   : -1;
+    if (config_add_pool(config, "embedded", server, error) != 0) {
+        return -1;
+    }
+    config->pools[0].gate_s = 0; /* no other proxy has it */
+    return config_finish(config, error);
 }
 
 int config_set(struct config *config, const char *key, const char *value,

@@ -90,6 +90,9 @@ enum pool_durability {
 /* Which of the addresses of a cluster's nodes the proxy connects to. */
 enum pool_network { NETWORK_AUTO, NETWORK_DEFAULT, NETWORK_EXTERNAL };
 
+/* What becomes of lists that other proxies of the pool keep elsewhere, or in another way. */
+enum on_unequal { ON_UNEQUAL_REFUSE, ON_UNEQUAL_WARN };
+
 /* What reads of plain keys are answered whose server cannot be asked. */
 enum down_reads { DOWN_READS_ERROR, DOWN_READS_MISS };
 
@@ -117,6 +120,9 @@ struct pool_config {
     uint64_t max_pending_bytes; /* of requests not sent yet, per server connection */
     uint32_t max_pending;       /* requests waiting or in flight per server connection */
     enum down_reads down_reads;
+    uint32_t gate_s; /* how often the pool's gate is read (proxy/core/gate.h); 0 = never */
+    enum on_unequal on_unequal;
+    uint32_t change; /* number of the latest change of what all proxies must agree on */
     bool tls;
     char tls_ca[CONFIG_NAME_MAX + 1];   /* "" = what the system trusts */
     char tls_name[CONFIG_NAME_MAX + 1]; /* "" = that of each server */

@@ -42,6 +42,7 @@ static const char *const hashes[] = {"default", "one_at_a_time", "md5",     "crc
                                      "jenkins", "murmur",        "hsieh",   NULL};
 static const char *const flush_all_words[] = {"embedded", "no", "yes", NULL};
 static const char *const down_reads_words[] = {"error", "miss", NULL};
+static const char *const on_unequal_words[] = {"refuse", "warn", NULL};
 static const char *const on_missing_words[] = {"create", "refuse", NULL};
 static const char *const on_damaged_words[] = {"error", "miss", NULL};
 static const char *const placements[] = {"head", "spread", NULL};
@@ -188,6 +189,12 @@ static const struct config_key keys[] = {
      "bytes that wait to be sent on one connection; the proxy answers further requests with an error", LIVE},
     {POOL("down_reads", down_reads), TYPE_WORD, 0, 0, "error", "", down_reads_words,
      "the answer to get, gets, gat, gats and mg of a plain key when its server does not answer: error or miss", LIVE},
+    {POOL("gate_s", gate_s), TYPE_COUNT, 0, 3600, "5", "s", NULL,
+     "how often the proxy asks a pool with lists whether other proxies have the same servers and layouts of lists; 0: never", START},
+    {POOL("on_unequal", on_unequal), TYPE_WORD, 0, 0, "refuse", "", on_unequal_words,
+     "what becomes of lists that other proxies keep on another server or in another layout: refuse: list verbs answer an error; warn: only the log and the status page have it", LIVE},
+    {POOL("change", change), TYPE_COUNT, 0, UINT32_MAX, "0", "", NULL,
+     "raise it with each change of servers or layouts, in the file of all proxies: of two proxies that differ, the one with the higher number is right", START},
     {POOL("tls", tls), TYPE_YES_NO, 0, 0, "no", "", NULL,
      "whether connections to the servers are encrypted, and their certificates checked; with type = couchbase, servers without a port: 11207 then", START},
     {POOL("tls_ca", tls_ca), TYPE_TEXT, 0, 1, "", "", NULL,

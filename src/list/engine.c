@@ -312,7 +312,7 @@ static bool fits_log(struct engine *e, const struct list *list, struct list_call
     return true;
 }
 
-void engine_submit(struct engine *e, struct list_call *call, struct now now)
+static inline void begin_call(struct engine *e, struct list_call *call, struct now now)
 {
     e->now = now;
     call->status = LIST_OK;
@@ -335,6 +335,19 @@ void engine_submit(struct engine *e, struct list_call *call, struct now now)
     call->waits = 0;
     call->refused = false;
     call->charged_bytes = call->wanted_bytes = call->room_bytes = 0;
+}
+
+void engine_refuse(struct engine *e, struct list_call *call, const char *text, struct now now)
+{
+    begin_call(e, call, now);
+    (void)snprintf(call->error, sizeof call->error, "%s", text);
+    call->status = LIST_SERVER_ERROR;
+    TAILQ_INSERT_TAIL(&e->done, call, link);
+}
+
+void engine_submit(struct engine *e, struct list_call *call, struct now now)
+{
+    begin_call(e, call, now);
     bool is_change = list_verb_changes(call->verb);
     size_t log_bytes;
     if (!fit_dialect(e, call) || !fit_copy(e, call)) {

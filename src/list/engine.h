@@ -44,6 +44,9 @@ void engine_destroy(struct engine **engine);
 /* Checks the call against its policy and queues it; done at the earliest in the next engine_run,
  * and at the latest in the first one at or after its deadline. */
 void engine_submit(struct engine *engine, struct list_call *call, struct now now);
+/* Ends the call, in place of engine_submit: SERVER_ERROR with that text. It is done at the next
+ * engine_take_done. */
+void engine_refuse(struct engine *engine, struct list_call *call, const char *text, struct now now);
 /* What the submitter says of itself in the session is new, and session_has_deferred. */
 void engine_session_changed(struct engine *engine, struct list_session *session);
 /* Memory has run short: the call that holds most of what the session is charged with ends with an

@@ -286,6 +286,20 @@ void pool_take_config(struct pool *pool)
     }
 }
 
+void pool_submit_own(struct pool *pool, size_t server_index, struct exchange *x)
+{
+    if (pool->context.cluster != NULL) {
+        pool_submit(pool, x->op.key, x);
+        return;
+    }
+    CHECK(server_index < pool->server_count);
+    struct upstream *u = &pool->servers[server_index].upstreams[0];
+    begin(pool, x, u->server);
+    pool->context.busy--; /* counts those of others */
+    x->is_internal = true;
+    upstream_submit(u, x);
+}
+
 size_t pool_server_count(const struct pool *pool)
 {
     return pool->server_count;

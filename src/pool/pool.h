@@ -57,6 +57,9 @@ size_t pool_route_count(const struct pool *pool);
 void pool_submit_on(struct pool *pool, size_t route, struct exchange *exchange);
 /* Queues the exchange for the server with that index (0 .. server_count-1), for flush_all. */
 void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *exchange);
+/* Queues a question of the proxy's own for the server with that index: statistics do not count it,
+ * and no limit holds for it. In a pool of type couchbase the index is 0, and the key chooses. */
+void pool_submit_own(struct pool *pool, size_t server_index, struct exchange *exchange);
 size_t pool_server_count(const struct pool *pool);
 
 /* Writes what was queued since the last call, one writev per connection. Call at the end of each

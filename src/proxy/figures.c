@@ -78,8 +78,8 @@ static bool is_level(unsigned which)
 {
     return which == METRIC_transaction_age || which == METRIC_cluster_vbuckets ||
            which == METRIC_cluster_vbuckets_without_node || which == METRIC_curr_connections ||
-           which == METRIC_transactions_waiting || which == METRIC_transactions_pending ||
-           which == METRIC_transactions_committed;
+           which == METRIC_gate_unequal || which == METRIC_transactions_waiting ||
+           which == METRIC_transactions_pending || which == METRIC_transactions_committed;
 }
 
 static void sum_requests(const struct shared *shared, struct histogram_sum out[TIMING_CLASSES])

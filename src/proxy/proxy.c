@@ -15,6 +15,7 @@
 #include "list/core/run_index.h"
 #include "pool/locate/resolver.h"
 #include "pool/placement.h"
+#include "proxy/core/gate.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/spare.h"
 #include "proxy/core/timing.h"
@@ -119,6 +120,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     init_locks(s);
     s->reloads.last.last_good_s = clock_now().wall_s;
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
+    gate_create(s);
     s->listen = open_listeners(config, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
@@ -256,6 +258,7 @@ void proxy_stop(struct proxy **slot)
         thread_destroy(&s->workers[i]);
     }
     free(s->workers);
+    gate_destroy(s);
     resolver_destroy(&s->resolver);
     listen_set_close(&s->listen);
     destroy_caches(s);

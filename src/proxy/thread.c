@@ -22,6 +22,7 @@
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
+#include "proxy/core/gate.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 #include "proxy/dispatch.h"
@@ -140,6 +141,14 @@ static void start_draining(struct worker *w)
     linger_drain(w);
 }
 
+/* Clients wait until it is known whether other proxies agree. */
+static void begin_to_listen(struct worker *w)
+{
+    if (w->listener == NULL && !w->draining && gate_is_read(w->shared)) {
+        listener_start(w, w->shared->listen);
+    }
+}
+
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
     struct worker *w = arg;
@@ -153,6 +162,8 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     if (!w->draining && atomic_load(&t->order) == THREAD_DRAIN) {
         start_draining(w);
     }
+    gate_woken(w);
+    begin_to_listen(w);
 }
 
 static void on_idle_timer(evutil_socket_t fd, short what, void *arg)
@@ -335,7 +346,8 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
     engine_set_request_room(w->engine, backend_room_bytes);
     engine_set_run_indexes(w->engine, shared->indexes);
-    listener_start(w, shared->listen);
+    gate_attach(w);
+    begin_to_listen(w);
     return w;
 }
 
@@ -376,6 +388,7 @@ void thread_destroy(struct worker **slot)
     *slot = NULL;
     CHECK(!t->started);
     listener_stop(w);
+    gate_detach(w);
     destroy_traffic(w);
     free(w->pools);
     if (w->base != NULL) {

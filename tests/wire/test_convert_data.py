@@ -267,7 +267,7 @@ def test_proxies_with_other_servers_are_refused(start_memcached, start_daemon):
 def test_the_lists_of_no_prefix_in_a_pool_of_their_own(start_memcached, start_daemon):
     plain, own = start_memcached(), start_memcached()
     config = {
-        "pool lists": {"servers": own.address},
+        "pool lists": {"servers": own.address, "gate_s": 5},
         "lists": {"dialect": "simple", "pool": "lists", **MOVING},
         "lists other-": {"dialect": "native", "migrate": "no"},
     }
@@ -281,6 +281,8 @@ def test_the_lists_of_no_prefix_in_a_pool_of_their_own(start_memcached, start_da
     done = convert([daemon], server(own), prefix="")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 lists converted, 1 items" in done.stdout
+    with own.conn() as conn:
+        assert conn.get("mclistd#pool.lists").startswith(b"mclistd gate ")  # and no list
     assert old_names(own) == ["other-X"]
     assert old_names(plain) == ["fruit", "other-X"]
 

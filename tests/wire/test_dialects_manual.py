@@ -363,9 +363,10 @@ def test_each_example_works_with_four_lines_of_configuration(memcached, start_da
             "lists topic-": {"dialect": dialect},
         }
         write_ini(daemon.ini_path, daemon.sections)
+        with memcached.conn() as direct:  # the gate has the dialect of the one before
+            assert direct.cmd("flush_all") == b"OK"
         daemon.start()
         with Hand(memcached.port) as hand, daemon.conn() as conn:
-            hand.conn.cmd("flush_all")
             put(hand, items)
             assert conn.lget("topic-X") == expected.encode().split(b",")
         daemon.stop()

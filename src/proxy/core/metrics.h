@@ -21,6 +21,8 @@
     METRIC(cmd_list_read, "list verbs that read, per list") \
     METRIC(slow_requests, "requests that took slow_ms or longer") \
     METRIC(protected_writes, "plain writes to items of lists, refused (protect_lists)") \
+    METRIC(gate_unequal, "pools whose other proxies have other servers or layouts of lists") \
+    METRIC(gate_refused, "list verbs refused because of that (on_unequal = refuse)") \
     METRIC(get_hits, "keys found by pass-through reads") \
     METRIC(get_misses, "keys not found by pass-through reads") \
     METRIC(down_reads, "pass-through reads answered as misses because of down_reads = miss") \

@@ -14,6 +14,7 @@
 #include "proxy/core/timing.h"
 
 struct cache;
+struct gate;
 struct listen_set;
 struct resolver;
 struct slow_log;
@@ -41,6 +42,9 @@ struct reloads {
 
 struct shared {
     const struct config *config; /* changes while all workers rest */
+    struct gate *gate;
+    /* By pool: GATE_QUIET, or a list verb must ask the gate (gate.h). */
+    _Atomic uint8_t gate_states[CONFIG_POOLS_MAX];
     struct worker **workers;
     size_t worker_count;
     struct cache **caches; /* by list_policy.index; several policies may share one */

@@ -8,6 +8,7 @@
 #include "list/change/capped.h"
 #include "proto/client/list_format.h"
 #include "proxy/client/pressure.h"
+#include "proxy/core/gate.h"
 #include "proxy/lists/reply.h"
 
 enum proxy_metric call_part_metric(enum list_verb verb)
@@ -179,10 +180,34 @@ static RARE void take_items_once(struct call_part *c)
     }
 }
 
+/* Other proxies keep one of its lists elsewhere, or in another way: the call ends there. */
+static RARE bool is_refused(struct worker *w, struct call_part *c)
+{
+    char text[GATE_REFUSAL_MAX];
+    struct list_call *call = &c->call;
+    bool refused = gate_refuses(w, call->key, text) ||
+                   (call->source_policy != NULL && gate_refuses(w, call->source, text));
+    for (size_t i = 0; !refused && i < call->list_count; i++) {
+        refused = gate_refuses(w, call->lists[i].key, text);
+    }
+    if (!refused) {
+        return false;
+    }
+    metric_inc(&w->metrics, METRIC_gate_refused);
+    engine_refuse(w->engine, call, text, w->now);
+    if (c->left > 1) {
+        engine_refuse(w->engine, &c->more->second, text, w->now);
+    }
+    return true;
+}
+
 void call_part_submit(struct call_part *c)
 {
     struct worker *w = c->part.pending->client->worker;
     w->engine_dirty = true;
+    if (UNLIKELY(gate_must_ask(w, c->call.policy->pool_index)) && is_refused(w, c)) {
+        return;
+    }
     if (UNLIKELY(c->call.policy->max_items != 0)) {
         take_items_once(c);
     }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The gate: proxies that have other servers for a pool, or another layout for its lists, are found
+ * before they make lists a second time elsewhere. Each server of a pool with lists holds a small
+ * item that says what all proxies must agree on (pool/gate_item.h). The first worker reads it on
+ * each server every gate_s, and at the start before any client is heard:
+ *
+ *     no item on any server    the proxy's own is written (ADD)
+ *     one that agrees          is renewed (CAS), and written where a server has none
+ *     one with a lower change  is replaced (CAS); lists that move rest for two rounds, in which
+ *                              the other proxies see the new one
+ *     any other                this proxy is the unequal one: it writes nothing, says so, and
+ *                              refuses lists that are kept elsewhere or otherwise
+ *     foreign data             stays, is said once
+ *
+ * The item lives for GATE_LIFE_ROUNDS: what no living proxy agrees with goes by itself.
+ *
+ * A pool that no section [lists] of the file belongs to has no gate until the first list verb.
+ */
+#ifndef PROXY_CORE_GATE_H
+#define PROXY_CORE_GATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/slice.h"
+#include "pool/gate_item.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
+
+/* An item lives for so many times gate_s, and is renewed at half of that. */
+#define GATE_LIFE_ROUNDS 6
+
+enum gate_state {
+    GATE_QUIET, /* nothing to ask */
+    GATE_IDLE,  /* no list verb came yet */
+    GATE_UNEQUAL,
+};
+
+/* Makes shared.gate; before the workers. */
+void gate_create(struct shared *shared);
+/* Behind the last worker; where there is no gate, does nothing. */
+void gate_destroy(struct shared *shared);
+
+/* The worker has its pools: the first one begins to ask. */
+void gate_attach(struct worker *worker);
+/* Before its pools go. */
+void gate_detach(struct worker *worker);
+/* The worker was woken, perhaps for the gate. */
+void gate_woken(struct worker *worker);
+/* Has each gate that can refuse lists been read once, as far as servers answer? All workers are
+ * woken when that is so. Any thread. */
+bool gate_is_read(const struct shared *shared);
+
+/* Must a list verb on lists of that pool ask gate_refuses? */
+static inline bool gate_must_ask(const struct worker *worker, size_t pool_index)
+{
+    return atomic_load_explicit(&worker->shared->gate_states[pool_index], memory_order_relaxed) !=
+           GATE_QUIET;
+}
+
+/* Room for the text of a refusal. */
+#define GATE_REFUSAL_MAX 256
+/* Is the list kept elsewhere, or otherwise, by other proxies? Then text is the error for its verb.
+ */
+bool gate_refuses(struct worker *worker, struct slice key, char text[GATE_REFUSAL_MAX]);
+
+/* What differs in the pool, as the log has it; "" if nothing does. Any thread. Returns why. */
+const char *gate_why(struct shared *shared, size_t pool_index, char why[GATE_WHY_MAX]);
+
+#endif

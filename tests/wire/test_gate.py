@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Proxies that differ in the servers of a pool, or in how its lists are stored: what harm that does
+without the gate, and that with it lists are refused before they are made twice."""
+
+import http.client
+import re
+
+import pytest
+
+from harness import HOST, SLOW, free_port, wait_until
+
+KEY = "mclistd#pool.main"
+UNEQUAL = re.compile(rb"SERVER_ERROR proxies of pool main are unequal: others keep this list elsewhere "
+                     rb"or in another way, nothing done")
+NAMES = [f"list{n}" for n in range(60)]
+
+
+@pytest.fixture
+def start(start_daemon):
+    """A function that starts a proxy before those servers, with settings of its pool and of [lists]."""
+    def start(servers, lists=None, sections=None, **pool):
+        config = {"pool main": {"gate_s": 1, **pool}, "lists": {"max_item_bytes": 1000, **(lists or {})},
+                  **(sections or {})}
+        daemon = start_daemon(servers, config=config)
+        with daemon.conn() as conn:  # it hears its clients when it has asked
+            conn.cmd("version")
+        return daemon
+    return start
+
+
+def item(server, key=KEY):
+    with server.conn() as conn:
+        value = conn.get(key)
+    return None if value is None else value.decode()
+
+
+def change_of(server):
+    found = re.search(r"^change = (\d+)$", item(server) or "", re.M)
+    return found and int(found.group(1))
+
+
+def answers(conn, names=NAMES, item="x"):
+    """What ladd to each of the lists is answered: how many were stored, how many refused."""
+    stored = refused = 0
+    for name in names:
+        answer = conn.cmd(f"ladd {name} {item}")
+        stored += answer == b"STORED"
+        refused += UNEQUAL.fullmatch(answer) is not None
+    assert stored + refused == len(names), answer
+    return stored, refused
+
+
+def made_twice(servers, names=NAMES):
+    """Lists whose head is on more than one server."""
+    count = 0
+    for name in names:
+        count += sum(item(server, f"{name}#") is not None for server in servers) > 1
+    return count
+
+
+def unequal(conn):
+    return int(conn.stats()["gate_unequal"])
+
+
+@pytest.mark.memcacheds(3)
+def test_without_the_gate_lists_are_made_twice(start, memcacheds):
+    with start(memcacheds[:2], gate_s=0).conn() as one, start(memcacheds, gate_s=0).conn() as two:
+        assert answers(one) == answers(two) == (len(NAMES), 0)
+    assert made_twice(memcacheds) > 0
+    assert all(item(server) is None for server in memcacheds)
+
+
+@pytest.mark.memcacheds(3)
+def test_lists_are_refused_before_they_are_made_twice(start, memcacheds):
+    first = start(memcacheds[:2])
+    with first.conn() as one:
+        assert answers(one) == (len(NAMES), 0)
+        second = start(memcacheds)
+        with second.conn() as two:
+            stored, refused = answers(two)
+            # One server joined two: about a third of the lists.
+            assert 0 < refused < len(NAMES) / 2 and stored > 0
+            assert made_twice(memcacheds) == 0
+            servers = [", ".join(sorted(s.address for s in some)) for some in (memcacheds, memcacheds[:2])]
+            second.wait_for_log("UNEQUAL PROXIES: servers: this proxy: " + re.escape(servers[0])
+                                + ", the pool: " + re.escape(servers[1]))
+            stats = two.stats()
+            assert (stats["gate_unequal"], int(stats["gate_refused"])) == ("1", refused)
+            # Reads would miss what is there.
+            refused_reads = sum(UNEQUAL.fullmatch(two.cmd(f"llen {n}")) is not None for n in NAMES)
+            assert refused_reads == refused
+        assert unequal(one) == 0
+        assert answers(one, item="y") == (len(NAMES), 0)
+    assert "UNEQUAL" not in first.log()
+    assert made_twice(memcacheds) == 0
+    assert item(memcacheds[2]) is None
+
+
+@pytest.mark.memcacheds(3)
+def test_warn_refuses_nothing(start, memcacheds):
+    start(memcacheds[:2])
+    wait_until("the item is there", lambda: item(memcacheds[0]))
+    second = start(memcacheds, on_unequal="warn")
+    with second.conn() as two:
+        second.wait_for_log("UNEQUAL PROXIES: .*made twice")
+        assert answers(two) == (len(NAMES), 0)
+        assert unequal(two) == 1
+
+
+DIFFERENT = {
+    "hash": ({}, {"hash": "crc"}, "hash: this proxy: crc, the pool: default"),
+    "distribution": ({}, {"distribution": "modula"},
+                     "distribution: this proxy: modula, the pool: ketama_weighted"),
+    "order": ({"distribution": "modula"}, {"distribution": "modula", "swap": True},
+              "order of the servers: this proxy: "),
+    "weights": ({}, {"weights": [1, 2]}, r"servers: this proxy: .* 2.*, the pool: "),
+}
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_what_tells_places_apart(start, memcacheds, case):
+    def begin(swap=False, weights=(1, 1), **pool):
+        addresses = [f"{server.address} {weight}" if weight != 1 else server.address
+                     for server, weight in zip(memcacheds, weights)]
+        return start(addresses[::-1] if swap else addresses, **pool)
+
+    mine, other, text = DIFFERENT[case]
+    begin(**mine)
+    wait_until("the item is there", lambda: item(memcacheds[0]) and item(memcacheds[1]))
+    second = begin(**other)
+    second.wait_for_log("UNEQUAL PROXIES: .*" + text)
+    with second.conn() as two:
+        assert answers(two)[1] > 0
+
+
+@pytest.mark.memcacheds(2)
+def test_order_does_not_matter_to_ketama(start, memcacheds):
+    with start(memcacheds).conn() as one, start(memcacheds[::-1]).conn() as two:
+        assert answers(one) == answers(two) == (len(NAMES), 0)
+        assert unequal(one) == unequal(two) == 0
+
+
+def test_a_single_server_may_have_two_names(start, memcached):
+    first = start([f"127.0.0.1:{memcached.port}"])
+    wait_until("the item is there", lambda: item(memcached))
+    second = start([f"localhost:{memcached.port}"])
+    with first.conn() as one, second.conn() as two:
+        assert answers(one) == answers(two) == (len(NAMES), 0)
+        assert unequal(one) == unequal(two) == 0
+
+
+@pytest.mark.memcacheds(3)
+def test_a_higher_change_wins(start, memcacheds):
+    old = start(memcacheds[:2])
+    with old.conn() as one:
+        assert answers(one) == (len(NAMES), 0)
+        new = start(memcacheds, change=1)
+        assert [change_of(server) for server in memcacheds] == [1, 1, 1]
+        new.wait_for_log("change = 1 of this proxy replaces what the pool had: servers: ")
+        old.wait_for_log("UNEQUAL PROXIES: servers: ")
+        stored, refused = answers(one, item="z")
+        assert refused > 0 and stored > 0
+        with new.conn() as two:
+            assert unequal(two) == 0
+            # Lists that move wait until the others have seen it; then they begin on their new servers.
+            wait_until("none is refused", lambda: answers(two, item="z")[1] == 0)
+    # The old file comes back next week.
+    late = start(memcacheds[:2])
+    late.wait_for_log("UNEQUAL PROXIES: ")
+    with late.conn() as conn:
+        assert answers(conn, item="late")[1] == refused
+
+
+@pytest.mark.memcacheds(3)
+def test_a_new_proxy_lets_the_others_see_it_first(start, memcacheds):
+    with start(memcacheds[:2], gate_s=5).conn() as one:
+        assert answers(one) == (len(NAMES), 0)
+        with start(memcacheds, change=1, gate_s=3600).conn() as two:
+            assert answers(two)[1] > 0  # for two hours
+    assert made_twice(memcacheds) == 0
+
+
+def test_a_change_without_effect_is_none(start, memcached):
+    with start([memcached]).conn() as one, start([memcached], change=3).conn() as two:
+        assert change_of(memcached) == 3
+        assert answers(one) == answers(two) == (len(NAMES), 0)
+        assert unequal(one) == unequal(two) == 0
+
+
+@pytest.mark.memcacheds(3)
+def test_servers_restart_in_turn(start, memcacheds):
+    with start(memcacheds).conn() as one:
+        late = start(memcacheds[:2])
+        late.wait_for_log("UNEQUAL PROXIES")
+        for server in memcacheds:
+            server.restart()
+            wait_until("the item is written anew", lambda: item(server))
+        with late.conn() as two:
+            assert unequal(two) == 1 and answers(two)[1] > 0
+            assert unequal(one) == 0
+        assert all("servers = " + ", ".join(sorted(s.address for s in memcacheds)) in item(server)
+                   for server in memcacheds)
+
+
+@pytest.mark.memcacheds(2)
+def test_an_item_that_is_evicted_is_written_anew(start, memcacheds):
+    start(memcacheds)
+    with memcacheds[1].conn() as conn:
+        before = item(memcacheds[1])
+        assert conn.cmd(f"delete {KEY}") == b"DELETED"
+        wait_until("it is back", lambda: item(memcacheds[1]) == before)
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.parametrize("value", [b"my own", b"mclistd gate 2\nphase = move\nend\n", b"",
+                                   b"mclistd gate 1\nserver = 0\n"])
+def test_foreign_data_stays(start, memcacheds, value):
+    with memcacheds[0].conn() as conn:
+        assert conn.set(KEY, value) == b"STORED"
+    first = start(memcacheds)
+    first.wait_for_log(f"pool main: {re.escape(memcacheds[0].address)} holds .* under {KEY}")
+    with first.conn() as one:
+        assert answers(one) == (len(NAMES), 0) and unequal(one) == 0
+    assert item(memcacheds[0]) == value.decode()
+    # The other server is enough.
+    second = start(memcacheds[1:])
+    second.wait_for_log("UNEQUAL PROXIES")
+    assert first.log().count("holds") == 1
+
+
+@pytest.mark.memcacheds(2)
+def test_a_server_that_is_down_at_the_start(start, memcacheds):
+    memcacheds[1].stop()
+    daemon = start(memcacheds)
+    wait_until("the item is there", lambda: item(memcacheds[0]))
+    memcacheds[1].start()
+    wait_until("it is written when the server is back", lambda: item(memcacheds[1]))
+    with daemon.conn() as conn:
+        wait_until("all lists work", lambda: all(conn.cmd(f"ladd {n} a") == b"STORED" for n in NAMES))
+        assert unequal(conn) == 0
+
+
+@pytest.mark.memcacheds(2, "-M")
+def test_a_full_server(start, memcacheds):
+    with memcacheds[0].conn() as conn:
+        for size in (900000, 90000, 9000, 4000, 2000, 1000, 700, 500, 400, 300, 200):
+            n = 0
+            while (answer := conn.set(f"fill{size}-{n}", b"x" * size)) == b"STORED":
+                n += 1
+            assert answer.startswith(b"SERVER_ERROR "), answer
+    daemon = start(memcacheds)
+    daemon.wait_for_log(f"{re.escape(memcacheds[0].address)} does not keep {KEY}")
+    with daemon.conn() as conn:
+        assert unequal(conn) == 0
+    start(memcacheds[:1] + [f"{HOST}:{free_port()}"] + memcacheds[1:]).wait_for_log("UNEQUAL PROXIES")
+
+
+def test_it_renews_its_item(start, memcached):
+    start([memcached])
+    with memcached.conn() as conn:
+        def version():
+            return conn.cmd(f"mg {KEY} c")
+        first = wait_until("the item is there", lambda: version() != b"EN" and version())
+        wait_until("it is written again", lambda: version() not in (first, b"EN"))
+
+
+@pytest.mark.memcacheds(2)
+def test_what_no_living_proxy_agrees_with_goes(start, memcacheds):
+    start(memcacheds[:1]).kill()
+    daemon = start(memcacheds)
+    with daemon.conn() as conn:
+        daemon.wait_for_log("UNEQUAL PROXIES")
+        wait_until("they agree", lambda: unequal(conn) == 0, timeout_s=60 * SLOW)
+        assert answers(conn) == (len(NAMES), 0)
+    daemon.wait_for_log("the proxies agree again")
+
+
+# --- lists ---------------------------------------------------------------------------------------
+
+
+def test_only_lists_that_differ_are_refused(start, memcached):
+    same = {"lists same:": {"dialect": "signed"}}
+    start([memcached], sections={**same, "lists other:": {"dialect": "simple"}})
+    wait_until("the item is there", lambda: item(memcached))
+    second = start([memcached], sections={**same, "lists other:": {"dialect": "signed"}})
+    second.wait_for_log('UNEQUAL PROXIES: lists of prefix "other:": this proxy: .*dialect=signed.*, '
+                        'the pool: .*dialect=simple')
+    with second.conn() as conn:
+        assert UNEQUAL.fullmatch(conn.cmd("ladd other:1 a"))
+        assert UNEQUAL.fullmatch(conn.cmd("llen other:1"))
+        assert conn.cmd("ladd same:1 a") == b"STORED"
+        assert conn.cmd("ladd plain a") == b"STORED"
+        assert conn.set("other:2", "plain") == b"STORED"
+
+
+def test_a_prefix_of_one_file_matters_if_it_does_harm(start, memcached):
+    with start([memcached], sections={"lists a:": {"max_items": 7},
+                                      "lists b:": {"dialect": "signed"}}).conn() as one:
+        with start([memcached]).conn() as two:
+            assert two.cmd("ladd a:1 x") == b"STORED"
+            assert UNEQUAL.fullmatch(two.cmd("ladd b:1 x"))
+            assert one.cmd("ladd b:1 x") == b"STORED"
+
+
+@pytest.mark.memcacheds(2)
+def test_lists_in_another_pool(start, memcacheds):
+    def begin(**lists):
+        return start(memcacheds[:1], sections={"pool second": {"servers": [memcacheds[1].address]},
+                                               "lists q:": {"ttl_s": 0, **lists}})
+    with begin(pool="second").conn() as one, begin().conn() as two:
+        assert one.cmd("ladd r:1 x") == two.cmd("ladd r:1 x") == b"STORED"
+        assert one.cmd("ladd q:1 x") == b"STORED"
+        assert UNEQUAL.fullmatch(two.cmd("ladd q:1 x"))
+
+
+def test_several_lists_of_which_one_differs(start, memcached):
+    start([memcached])
+    wait_until("the item is there", lambda: item(memcached))
+    with start([memcached], sections={"lists b:": {"on_missing": "refuse"}}).conn() as conn:
+        assert conn.cmd("ladd a x") == b"STORED"
+        for line in ("lmove a b:1 x", "lmove b:1 a x", "lcopy a b:1", "lcopy b:1 a", "lpopto b:1 a 1"):
+            assert UNEQUAL.fullmatch(conn.cmd(line)), line
+        assert UNEQUAL.fullmatch(conn.cmd("linter a b:1"))
+        conn.send("lget a b:1 a\r\n")
+        for _ in range(2):
+            assert conn.line() == b"VALUE a 0 1" and conn.data(1) == b"x"
+        assert UNEQUAL.fullmatch(conn.line())
+
+
+def test_a_migration_step_by_step(start, memcached):
+    signed = {"lists m:": {"dialect": "signed"}}
+    both = {"lists m:": {"dialect": "signed", "migrate": "native"}}
+    with start([memcached], sections=signed).conn() as one, start([memcached], sections=both).conn() as two:
+        assert one.cmd("ladd m:1 a") == two.cmd("ladd m:1 b") == b"STORED"
+        assert unequal(one) == unequal(two) == 0
+
+
+# --- pools that are passed through ---------------------------------------------------------------
+
+
+def test_a_pool_of_plain_keys_is_not_asked(start_daemon, memcached):
+    def asked(conn):
+        return int(conn.stats()["get_misses"])
+    daemon = start_daemon([memcached], config={"pool main": {"gate_s": 1}})
+    with memcached.conn() as server, daemon.conn() as conn:
+        before = asked(server)
+        assert conn.set("k", "v") == b"STORED"
+        assert conn.get("k") == b"v"
+        assert (item(memcached), asked(server)) == (None, before + 1)  # by this test
+        assert conn.cmd("ladd fruit apple") == b"STORED"  # from now on it is
+        wait_until("the item is there", lambda: item(memcached))
+
+
+@pytest.mark.memcacheds(2)
+def test_two_pools_on_the_same_servers(start_daemon, memcacheds):
+    addresses = [server.address for server in memcacheds]
+    daemon = start_daemon(config={
+        "pool one": {"servers": addresses, "gate_s": 1},
+        "pool two": {"servers": addresses, "gate_s": 1, "distribution": "modula"},
+        "lists": {"pool": "one"}, "lists t:": {"pool": "two"}})
+    with daemon.conn() as conn:
+        assert conn.cmd("ladd a x") == conn.cmd("ladd t:a x") == b"STORED"
+        assert unequal(conn) == 0
+    assert item(memcacheds[0], "mclistd#pool.one") != item(memcacheds[0], "mclistd#pool.two")
+
+
+# --- many ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.memcacheds(2)
+@pytest.mark.thorough
+def test_fifty_proxies(start, memcacheds):
+    daemons = [start(memcacheds, sections={"proxy": {"threads": 1}}) for _ in range(49)]
+    wrong = start(memcacheds[:1], sections={"proxy": {"threads": 1}})
+    wrong.wait_for_log("UNEQUAL PROXIES")
+    for daemon in daemons:
+        with daemon.conn() as conn:
+            assert unequal(conn) == 0
+            assert answers(conn) == (len(NAMES), 0)
+    with wrong.conn() as conn:
+        assert answers(conn)[1] > 0
+
+
+@pytest.mark.memcacheds(2)
+def test_the_page_has_a_red_bar(start, memcacheds):
+    start(memcacheds)
+    wait_until("the item is there", lambda: item(memcacheds[0]))
+    port = free_port()
+    daemon = start(memcacheds[:1], sections={"admin": {"listen": f"{HOST}:{port}"}})
+    daemon.wait_for_log("UNEQUAL PROXIES")
+
+    def body(path):
+        conn = http.client.HTTPConnection(HOST, port, timeout=10 * SLOW)
+        try:
+            conn.request("GET", path)
+            response = conn.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            conn.close()
+
+    status, page = body("/")
+    assert status == 200 and "<b>pool main: unequal proxies</b>: servers: this proxy: " in page
+    assert body("/ready")[0] == 200
+    assert "mclistd_gate_unequal 1\n" in body("/metrics")[1]
