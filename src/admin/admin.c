@@ -223,7 +223,7 @@ int admin_start(const struct config *config, struct proxy *proxy, const struct a
     a->proxy = proxy;
     a->shared = proxy_shared(proxy);
     a->stop_fd = -1;
-    struct listen_part part = {&own->listen, NULL};
+    struct listen_part part = {&own->listen, NULL, NULL};
     a->listen = listen_set_open(&part, 1, &rights, 1, error);
     int rc = a->listen == NULL ? 0 : start_thread(a);
     if (rc != 0) {

@@ -260,8 +260,10 @@ struct listener_config {
     char name[CONFIG_NAME_MAX + 1]; /* "" = [proxy] */
     struct endpoint_list listen;
     char auth_file[CONFIG_NAME_MAX + 1]; /* "" = clients need not log in */
-    struct users *users;                 /* who may; see config_read_passwords. NULL = all */
-    uint32_t line;                       /* where the section begins in the file */
+    char tls_cert[CONFIG_NAME_MAX + 1];  /* "" = connections are not encrypted */
+    char tls_key[CONFIG_NAME_MAX + 1], tls_client_ca[CONFIG_NAME_MAX + 1]; /* "" = none */
+    struct users *users; /* who may; see config_read_passwords. NULL = all */
+    uint32_t line;       /* where the section begins in the file */
     uint32_t given_line[CONFIG_KEYS_MAX];
 };
 

@@ -23,6 +23,20 @@
 /* memcached's own default for -I. */
 #define ITEM_BYTES_STANDARD (1U << 20)
 
+static bool is_given(const struct listener_config *listener, const char *key)
+{
+    size_t count;
+    const struct config_key *known = config_key_find(SECTION_LISTENER, slice_of(key));
+    return listener->given_line[known - config_keys(&count)] != CONFIG_GIVEN_NOT;
+}
+
+static void drop_inherited(const struct listener_config *listener, const char *key, char *text)
+{
+    if (!is_given(listener, key)) {
+        text[0] = '\0';
+    }
+}
+
 static void inherit(struct config *config)
 {
     size_t count;
@@ -42,6 +56,10 @@ static void inherit(struct config *config)
                 listener->given_line[k] == 0) {
                 value_copy(&keys[k], listener, &config->listeners[0]);
             }
+        }
+        if (listener->tls_cert[0] == '\0') {
+            drop_inherited(listener, "tls_key", listener->tls_key);
+            drop_inherited(listener, "tls_client_ca", listener->tls_client_ca);
         }
     }
 }
@@ -117,6 +135,14 @@ static int check_listener(const struct config *config, size_t index, char *error
     struct place place = {config, listener->line, config_listener_text(listener, section), error};
     if (listener->listen.count == 0) {
         return refuse(&place, "no listen; expected listen = host:port, ...");
+    }
+    if ((listener->tls_cert[0] == '\0') != (listener->tls_key[0] == '\0')) {
+        bool has_key = listener->tls_key[0] != '\0';
+        return refuse(&place, "%s: without %s; expected both", has_key ? "tls_key" : "tls_cert",
+                      has_key ? "tls_cert" : "tls_key");
+    }
+    if (listener->tls_client_ca[0] != '\0' && listener->tls_cert[0] == '\0') {
+        return refuse(&place, "tls_client_ca: without tls_cert; expected both");
     }
     for (size_t i = 0; i < listener->listen.count; i++) {
         char name[ENDPOINT_TEXT_MAX];

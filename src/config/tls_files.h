@@ -9,6 +9,8 @@
 /* Texts of the result are valid as long as pool and owner. */
 #define TLS_OWNER_MAX (CONFIG_NAME_MAX + 16)
 struct tls_files tls_files_of_pool(const struct pool_config *pool, char owner[TLS_OWNER_MAX]);
+struct tls_files tls_files_of_listener(const struct listener_config *listener,
+                                       char owner[TLS_OWNER_MAX]);
 
 /* Reads all that the configuration names, as a start does. Returns 0, or -1 with the reason in
  * error. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "config/tls_files.h"
 #include "list/core/cache.h"
 #include "list/core/run_index.h"
 #include "pool/locate/resolver.h"
@@ -29,7 +30,8 @@
 
 struct proxy {
     struct shared shared;
-    struct placement_watch *placement; /* NULL: nothing to look at */
+    struct placement_watch *placement;           /* NULL: nothing to look at */
+    struct tls_trust *tls[CONFIG_LISTENERS_MAX]; /* of the listeners; or NULL */
 };
 
 /* Policies that keep the default's cache size share its cache; one that names a size of its own
@@ -55,13 +57,35 @@ static void destroy_caches(struct shared *s)
     free(s->caches);
 }
 
-static struct listen_set *open_listeners(const struct config *config, char error[CONFIG_ERROR_MAX])
+/* Returns 0, or -1 with the reason in error. */
+static int take_trusts(struct proxy *p, const struct config *config, char error[CONFIG_ERROR_MAX])
+{
+    for (size_t i = 0; i < config->listener_count; i++) {
+        const struct listener_config *listener = &config->listeners[i];
+        char owner[TLS_OWNER_MAX];
+        struct tls_files files = tls_files_of_listener(listener, owner);
+        if (listener->tls_cert[0] == '\0') {
+            continue;
+        }
+        p->tls[i] = tls_trust_take(&files, error);
+        if (p->tls[i] == NULL) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static struct listen_set *open_listeners(struct proxy *p, const struct config *config,
+                                         char error[CONFIG_ERROR_MAX])
 {
     struct listen_part parts[CONFIG_LISTENERS_MAX];
     struct socket_rights rights = {config->socket_mode, config->socket_group};
+    if (take_trusts(p, config, error) != 0) {
+        return NULL;
+    }
     for (size_t i = 0; i < config->listener_count; i++) {
         const struct listener_config *listener = &config->listeners[i];
-        parts[i] = (struct listen_part){&listener->listen, listener};
+        parts[i] = (struct listen_part){&listener->listen, listener, p->tls[i]};
     }
     return listen_set_open(parts, config->listener_count, &rights, config->threads, error);
 }
@@ -121,7 +145,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     s->reloads.last.last_good_s = clock_now().wall_s;
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
     gate_create(s);
-    s->listen = open_listeners(config, error);
+    s->listen = open_listeners(p, config, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);
@@ -261,6 +285,9 @@ void proxy_stop(struct proxy **slot)
     gate_destroy(s);
     resolver_destroy(&s->resolver);
     listen_set_close(&s->listen);
+    for (size_t i = 0; i < CONFIG_LISTENERS_MAX; i++) {
+        tls_trust_give(&p->tls[i]);
+    }
     destroy_caches(s);
     run_indexes_destroy(&s->indexes);
     slow_log_destroy(&s->slow);

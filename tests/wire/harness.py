@@ -10,7 +10,8 @@
     def test_something(daemon, memcacheds): ...   # daemon.conn(), memcacheds[0].stop()
 
 Environment: MCLISTD the daemon, MCLISTD_RUNNER a command in front of it, MEMCACHED the memcached
-program, MCLISTD_SLOW a factor for all timeouts.
+program, MCLISTD_SLOW a factor for all timeouts, MCLISTD_TEST_TLS a file with a certificate for
+127.0.0.1, which it has signed itself, and its key: daemons listen with it, and conn() encrypts.
 """
 
 import functools
@@ -22,6 +23,7 @@ import shlex
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -339,6 +341,11 @@ class Daemon:
         self.port = free_port()
         listen = f"{HOST}:{self.port}"
         self.sections = {"proxy": {"listen": listen, "threads": 2, "allow_flush_all": True}}
+        self.tls = None
+        certificate = os.environ.get("MCLISTD_TEST_TLS")
+        if certificate:
+            self.sections["proxy"].update(tls_cert=certificate, tls_key=certificate)
+            self.tls = ssl.create_default_context(cafile=certificate)
         if SLOW > 1:
             self.sections["proxy"]["deadline_ms"] = int(2000 * SLOW)
         if servers:
@@ -389,7 +396,7 @@ class Daemon:
             return False
 
     def conn(self, **options):
-        return Conn(self.port, **options)
+        return Conn(self.port, **{"tls": self.tls, **options})
 
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

@@ -144,7 +144,7 @@ def test_a_pipeline_of_10000_requests(daemon, conn):
 @pytest.mark.config(proxy={"threads": 1}, **{"pool main": {"connections": 1}})
 def test_200_clients_share_one_connection(daemon, memcached):
     """Each gets its own answers, and in its own order."""
-    clients = [Conn(daemon.port) for _ in range(200)]
+    clients = [daemon.conn() for _ in range(200)]
     try:
         for round_number in range(5):
             for i, client in enumerate(clients):
@@ -176,7 +176,7 @@ def test_changes_of_one_key_keep_their_order(daemon):
     faults = []
 
     def work(number):
-        with Conn(daemon.port) as conn:
+        with daemon.conn() as conn:
             script = "".join(
                 f"set key{number} 0 0 {len(str(i))} noreply\r\n{i}\r\nget key{number}\r\n"
                 for i in range(2000)

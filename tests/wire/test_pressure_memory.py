@@ -219,7 +219,7 @@ def test_40_lines_that_never_end(daemon, start_readers):
 
 def test_idle_clients_cost_little(daemon):
     before = memory_mib(daemon)
-    clients = [Conn(daemon.port) for _ in range(900)]
+    clients = [daemon.conn() for _ in range(900)]
     try:
         for client in clients:
             client.send("get some key\r\n")
@@ -235,7 +235,7 @@ def test_idle_clients_cost_little(daemon):
 @pytest.mark.memcacheds(1, "-m", "256")
 def test_a_slow_reader_gets_everything_in_the_end(daemon, memcacheds):
     fill(memcacheds, 20, MIB - 1000)
-    with Conn(daemon.port) as conn:
+    with daemon.conn() as conn:
         conn.send("get " + " ".join(f"k{i}" for i in range(20)), "\r\nmn\r\n")
         time.sleep(0.3)
         for i in range(20):

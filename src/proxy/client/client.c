@@ -13,9 +13,11 @@
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
+#include "proxy/client/secure.h"
 #include "proxy/client/stranger.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
+#include "tls/tls.h"
 
 /* A line of unknown length goes on in a new block when less than this is left in the old one. */
 #define ROOM_MIN (BLOCK_BYTES / 4)
@@ -25,7 +27,8 @@
 static void on_readable(evutil_socket_t fd, short what, void *arg);
 static void on_writable(evutil_socket_t fd, short what, void *arg);
 
-struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener)
+struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener,
+                             struct tls_trust *trust)
 {
     struct client *c = calloc(1, sizeof *c);
     CHECK(c != NULL);
@@ -47,6 +50,9 @@ struct client *client_create(struct worker *worker, int fd, const struct listene
     metric_inc(&worker->metrics, METRIC_total_connections);
     metric_inc(&worker->metrics, METRIC_curr_connections);
     client_touch(c);
+    if (trust != NULL) {
+        secure_begin(c, trust);
+    }
     return c;
 }
 
@@ -141,11 +147,17 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct client *c = arg;
     (void)what;
     worker_woke(c->worker);
+    if (UNLIKELY(secure_is_pending(c))) {
+        secure_go_on(c);
+        return;
+    }
     make_room(c);
     if (client_is_closed(c)) {
         return;
     }
-    ssize_t n = recv(fd, c->in->data + c->in->used, block_room(c->in), 0);
+    char *to = c->in->data + c->in->used;
+    ssize_t n = LIKELY(c->tls == NULL) ? recv(fd, to, block_room(c->in), 0)
+                                       : tls_read(c->tls, to, block_room(c->in));
     if (n > 0) {
         c->in->used += (size_t)n;
         c->parsed = false;
@@ -347,6 +359,9 @@ void client_pump(struct client *c)
     }
     drop_empty_input(c);
     set_reading(c, open && c->life == CLIENT_OPEN);
+    if (UNLIKELY(c->is_secure)) {
+        secure_read_on(c);
+    }
     client_update_session(c);
     if (c->out.bytes + c->window.parked_bytes > 0 || c->life > CLIENT_OPEN) {
         client_want_write(c);
@@ -365,18 +380,25 @@ static ssize_t send_pieces(int fd, struct iovec *iov, size_t count)
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
+/* Is anything left that the socket has not taken? */
+static inline bool has_unsent(const struct client *c)
+{
+    return c->out.bytes > 0 || (UNLIKELY(c->tls != NULL) && tls_has_output(c->tls));
+}
+
 /* Writes once, or until the pieces of one writev do not cover the output. Returns false when the
  * connection is lost. */
 static bool write_out(struct client *c)
 {
-    while (c->out.bytes > 0) {
+    while (has_unsent(c)) {
         struct iovec iov[IOV_COUNT];
         size_t count = chain_iov(&c->out, iov, IOV_COUNT);
         size_t offered = 0;
         for (size_t i = 0; i < count; i++) {
             offered += iov[i].iov_len;
         }
-        ssize_t n = send_pieces(c->fd, iov, count);
+        ssize_t n =
+            LIKELY(c->tls == NULL) ? send_pieces(c->fd, iov, count) : tls_write(c->tls, iov, count);
         if (n < 0) {
             if (errno == EINTR) {
                 continue;
@@ -444,11 +466,11 @@ void client_write(struct client *c)
         drop_slow(c);
         return;
     }
-    if (c->out.bytes > 0) {
+    if (has_unsent(c)) {
         wait_for_room(c);
     }
     if (c->parsed) {
-        if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0) {
+        if (c->life > CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && !has_unsent(c)) {
             c->life == CLIENT_READ ? client_close(c) : client_dismiss(c);
         }
     } else if (may_go_on(c)) {
@@ -463,6 +485,10 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     worker_woke(c->worker);
     c->writing = false;
+    if (UNLIKELY(secure_is_pending(c))) {
+        secure_go_on(c);
+        return;
+    }
     client_note_unread(c);
     c->took_us = c->worker->now.mono_us;
     client_want_write(c);

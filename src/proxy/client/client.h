@@ -41,6 +41,9 @@ enum client_life {
     CLIENT_BURIED,  /* in worker.graveyard, to be freed at the end of the turn */
 };
 
+struct tls;
+struct tls_trust;
+
 /* What a client may not do freely; see client.gate. */
 enum client_gate {
     GATE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
@@ -63,6 +66,8 @@ struct client {
     uint64_t active_us;
 
     int fd;
+    struct tls *tls; /* over fd, or NULL */
+    bool is_secure;  /* with tls: its handshake is over */
     struct event read_event;
     struct event write_event;
     bool reading;     /* read_event is added */
@@ -94,9 +99,11 @@ struct client {
     uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
 
-/* Takes over a connected, non-blocking socket that was accepted there. Returns the client, which
+/* Takes over a connected, non-blocking socket that was accepted there; trust: NULL, or for TLS.
+ * Returns the client, which
  * lives as said below. */
-struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener);
+struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener,
+                             struct tls_trust *trust);
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);

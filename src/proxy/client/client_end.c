@@ -7,6 +7,7 @@
 #include "proxy/client/linger.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
+#include "proxy/client/secure.h"
 #include "proxy/core/worker.h"
 
 void client_update_session(struct client *c)
@@ -53,6 +54,7 @@ static void end(struct client *c, void (*let_go)(struct worker *w, int fd))
     }
     event_del(&c->read_event);
     event_del(&c->write_event);
+    secure_end(c);
     let_go(w, c->fd);
     c->fd = -1;
     chain_fini(&c->out);

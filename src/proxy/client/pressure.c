@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 
 #include "proxy/client/client.h"
+#include "proxy/client/secure.h"
 #include "proxy/core/shared.h"
+#include "tls/tls.h"
 
 /* A client that holds less has no more than a block of input, and what one small request needs. */
 #define VICTIM_BYTES_MIN (2 * BLOCK_BYTES)
@@ -88,7 +90,7 @@ static uint64_t holds(const struct client *c)
     const struct pending *last = TAILQ_LAST(&c->fifo, pending_list);
     bool counts = c->in != NULL && (last == NULL || last->block != c->in);
     return (counts ? c->in->cap : 0) + c->window.held_bytes + c->window.parked_bytes +
-           c->out.bytes + c->session.charged_bytes;
+           c->out.bytes + c->session.charged_bytes + (c->tls == NULL ? 0 : tls_bytes(c->tls));
 }
 
 /* What the worker's clients hold. */
@@ -123,10 +125,14 @@ static bool say_why(struct client *c)
 {
     static const char text[] =
         "SERVER_ERROR out of memory: memory_limit_bytes is reached, connection closed\r\n";
-    if (c->out.bytes > 0 || c->life >= CLIENT_STOPPED) {
+    if (c->out.bytes > 0 || c->life >= CLIENT_STOPPED || secure_is_pending(c)) {
         return false;
     }
     metric_inc(&c->worker->metrics, METRIC_server_errors);
+    if (c->tls != NULL) {
+        struct iovec line = {.iov_base = (char *)(uintptr_t)text, .iov_len = sizeof text - 1};
+        return tls_write(c->tls, &line, 1) > 0;
+    }
     return send(c->fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 

@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 
+#include "proxy/client/secure.h"
 #include "proxy/core/worker.h"
 
 /* The front of the queue is looked at so often within request_timeout_ms, but no more often than
@@ -31,6 +32,10 @@ static void close_slow(struct client *c)
 {
     struct worker *w = c->worker;
     char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
+    if (secure_is_pending(c)) {
+        secure_fail(c, "its handshake did not end within request_timeout_ms");
+        return;
+    }
     metric_inc(&w->metrics, METRIC_request_timeouts);
     if (log_limit_pass(&w->request_clock->limit, w->now.wall_s, "clients", more)) {
         log_warn("client %s closed: its request did not arrive within request_timeout_ms (%u)%s",

@@ -11,8 +11,8 @@ static const char *const advice[] = {
         "binary=False; spymemcached: Protocol.TEXT; dalli: protocol: :meta; memjs has no other "
         "protocol)",
     [STRANGER_TLS] =
-        "begins with a TLS handshake; switch TLS off there, or put stunnel before this "
-        "port",
+        "begins with a TLS handshake; switch TLS off there, or give this address tls_cert and "
+        "tls_key",
     [STRANGER_HTTP] = "sends HTTP; this port is for clients of memcached",
     [STRANGER_REDIS] = "speaks the protocol of Redis; this port is for clients of memcached",
 };

@@ -40,7 +40,10 @@
     METRIC(other_protocols, "clients refused because they speak binary, TLS, HTTP or Redis") \
     METRIC(idle_kicks, "clients closed after idle_timeout_s") \
     METRIC(auth_cmds, "logins that clients tried (auth_file)") \
-    METRIC(auth_errors, "of these, those that were refused")
+    METRIC(auth_errors, "of these, those that were refused") \
+    METRIC(tls_connections, "clients whose connection is encrypted, since start") \
+    METRIC(tls_in_kernel, "of these, those for which the kernel encrypts") \
+    METRIC(tls_failures, "clients closed because the handshake of TLS failed")
 
 enum proxy_metric {
     PROXY_METRIC_BEFORE = 87, /* the number before the first */

@@ -82,6 +82,7 @@ struct worker {
     struct log_limit slow_limit;
     struct log_limit stranger_limit;
     struct log_limit login_limit;
+    struct log_limit secure_limit;
 
     /* Spare memory. */
     struct spare_list spare_pendings;

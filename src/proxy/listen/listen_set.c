@@ -32,7 +32,7 @@
 
 struct listen_address {
     char name[CONFIG_NAME_MAX + 16];
-    const struct listener_config *listener;
+    struct listen_part part;
     bool is_tcp;
     size_t fd_count; /* one per worker, or a single one */
     int *fds;
@@ -329,7 +329,7 @@ static int open_part(struct listen_set *set, const struct listen_part *part,
         }
     }
     for (size_t i = first; i < set->count; i++) {
-        set->addresses[i].listener = part->listener;
+        set->addresses[i].part = *part;
     }
     return 0;
 }
@@ -405,10 +405,10 @@ const char *listen_set_name(const struct listen_set *set, size_t i)
     return set->addresses[i].name;
 }
 
-const struct listener_config *listen_set_listener(const struct listen_set *set, size_t i)
+const struct listen_part *listen_set_part(const struct listen_set *set, size_t i)
 {
     CHECK(i < set->count);
-    return set->addresses[i].listener;
+    return &set->addresses[i].part;
 }
 
 bool listen_set_is_tcp(const struct listen_set *set, size_t i)

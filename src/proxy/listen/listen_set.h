@@ -16,6 +16,7 @@
 #define LISTEN_BACKLOG 1024
 
 struct listen_set;
+struct tls_trust;
 
 /* Who may connect to unix sockets. */
 struct socket_rights {
@@ -27,6 +28,7 @@ struct socket_rights {
 struct listen_part {
     const struct endpoint_list *list;
     const struct listener_config *listener; /* or NULL */
+    struct tls_trust *tls;                  /* of the listener; or NULL */
 };
 
 /* Binds the addresses of all parts for that many workers and listens. An address that another
@@ -45,8 +47,8 @@ void listen_set_close(struct listen_set **set);
 size_t listen_set_count(const struct listen_set *set);
 /* "127.0.0.1:11211", "[::1]:11211" or "unix:PATH"; valid as long as the set. */
 const char *listen_set_name(const struct listen_set *set, size_t i);
-/* What its part has. */
-const struct listener_config *listen_set_listener(const struct listen_set *set, size_t i);
+/* The part that it is of; its list is not valid any more. */
+const struct listen_part *listen_set_part(const struct listen_set *set, size_t i);
 bool listen_set_is_tcp(const struct listen_set *set, size_t i);
 /* The socket of address i for that worker; owned by the set. */
 int listen_set_socket(const struct listen_set *set, size_t i, size_t worker);

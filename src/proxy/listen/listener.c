@@ -29,7 +29,7 @@
 struct acceptor {
     struct worker *worker;
     struct event event;
-    const struct listener_config *listener;
+    const struct listen_part *part;
     int fd;
     bool is_tcp;
 };
@@ -41,10 +41,15 @@ struct listener {
     struct acceptor acceptors[];
 };
 
-static void refuse_client(struct worker *w, int fd)
+/* Who wants TLS would not understand a plain text. */
+static void refuse_client(const struct acceptor *a, int fd)
 {
     char sink[256];
-    reserve_note_refused(w);
+    reserve_note_refused(a->worker);
+    if (a->part->tls != NULL) {
+        close(fd);
+        return;
+    }
     (void)send(fd, RESERVE_TOO_MANY.p, RESERVE_TOO_MANY.len, MSG_NOSIGNAL);
     /* A close with unread input would take the text back. */
     (void)recv(fd, sink, sizeof sink, MSG_DONTWAIT);
@@ -63,7 +68,7 @@ static void add_client(struct acceptor *a, int fd)
     struct client *instead = NULL;
     if (full && !reserve_has_place(w, fd, open, &instead)) {
         atomic_fetch_sub(&w->shared->connections, 1);
-        refuse_client(w, fd);
+        refuse_client(a, fd);
         return;
     }
     if (instead != NULL) {
@@ -75,7 +80,7 @@ static void add_client(struct acceptor *a, int fd)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     }
-    struct client *c = client_create(w, fd, a->listener);
+    struct client *c = client_create(w, fd, a->part->listener, a->part->tls);
     if (full) {
         reserve_enter(c);
     }
@@ -144,7 +149,7 @@ void listener_start(struct worker *w, struct listen_set *set)
     for (size_t i = 0; i < count; i++) {
         struct acceptor *a = &w->listener->acceptors[i];
         a->worker = w;
-        a->listener = listen_set_listener(set, i);
+        a->part = listen_set_part(set, i);
         a->is_tcp = listen_set_is_tcp(set, i);
         a->fd = listen_set_socket(set, i, w->index);
         event_assign(&a->event, w->base, a->fd, EV_READ | EV_PERSIST, on_acceptable, a);
