@@ -312,6 +312,17 @@ static bool read_line(struct gate_item *item, struct slice line)
     return false;
 }
 
+/* Each list has a line: that of the empty prefix, if no other. */
+static bool has_line_for_all(const struct gate_item *item)
+{
+    for (size_t i = 0; i < item->line_count; i++) {
+        if (item->lines[i].prefix.len == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The lines behind the first one. */
 static bool read_lines(struct gate_item *item, struct slice rest)
 {
@@ -324,7 +335,7 @@ static bool read_lines(struct gate_item *item, struct slice rest)
     CHECK(item->lines != NULL);
     while (next_line(&rest, &line)) {
         if (slice_equal(line, SLICE_LIT("end"))) {
-            return rest.len == 0 && item->line_count > 0 && item->places.len > 0;
+            return rest.len == 0 && has_line_for_all(item) && item->places.len > 0;
         }
         if (!read_line(item, line)) {
             return false;

@@ -15,10 +15,11 @@ FUZZ_SRC     := $(sort $(wildcard tests/fuzz/*.c))
 FUZZ_NAMES   := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter tests/fuzz/fuzz_%,$(FUZZ_SRC)))
 FUZZ_WANTED  := $(if $(FUZZ_ONLY),$(FUZZ_ONLY),$(FUZZ_NAMES))
 FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
-# What is fuzzed: all that needs no sockets, how the pool speaks to servers, and what bridges read.
+# What is fuzzed: all that needs no sockets, how the pool speaks to servers, what proxies tell each
+# other there, and what bridges read.
 FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
 	src/pool/memcached/wire_memcached.c src/pool/couchbase/wire_couchbase.c \
-	src/proxy/bridge/flags.c src/proxy/bridge/text.c tests/world/store.c tests/world/journal.c tests/world/reference.c \
+	src/pool/gate_item.c src/pool/locate/shard.c src/proxy/bridge/flags.c src/proxy/bridge/text.c tests/world/store.c tests/world/journal.c tests/world/reference.c \
 	tests/world/txlog.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)
@@ -39,7 +40,7 @@ $(B)/fuzz/lib.a: $(FUZZ_LIB_OBJ) $(FUZZ_SUPPORT)
 	$(call say,AR  )rm -f $@ && ar qcs $@ $^
 
 $(FUZZ_NAMES:%=$(B)/fuzz/%): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/lib.a
-	$(call say,LINK)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -pthread -pie -o $@ $^ -linih -lcrypto -ljson-c -lm
+	$(call say,LINK)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -pthread -pie -o $@ $^ -linih -lcrypto -ljson-c -lmemcached -lm
 
 -include $(FUZZ_OBJ:.o=.d) $(FUZZ_LIB_OBJ:.o=.d)
 

@@ -238,6 +238,7 @@ static void other_texts(void **state)
         {"mclistd gate 1\nplaces = 1\nlists \"\" a\nend", GATE_NEWER},
         {"mclistd gate 1\nplaces = 1\nlists \"\"\nend\n", GATE_NEWER},
         {"mclistd gate 1\nplaces = 1\nlists a\nend\n", GATE_NEWER},
+        {"mclistd gate 1\nplaces = 1\nlists \"x\" a\nend\n", GATE_NEWER},
         {"mclistd gate 1\nplaces = 1\nchange = x\nlists \"\" a\nend\n", GATE_NEWER},
         {"mclistd gate 1\nplaces = 1\nservers = a,,\nlists \"\" a\nend\n", GATE_NEWER},
         {"mclistd gate 1\nplaces = 1\nservers = a\nservers = b\nlists \"\" a\nend\n", GATE_NEWER},

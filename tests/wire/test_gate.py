@@ -4,10 +4,12 @@ without the gate, and that with it lists are refused before they are made twice.
 
 import http.client
 import re
+import signal
 
 import pytest
 
-from harness import HOST, SLOW, free_port, wait_until
+from couchbase_support import Cluster, sections
+from harness import HOST, SLOW, free_port, in_threads, wait_until, write_ini
 
 KEY = "mclistd#pool.main"
 UNEQUAL = re.compile(rb"SERVER_ERROR proxies of pool main are unequal: others keep this list elsewhere "
@@ -32,6 +34,12 @@ def item(server, key=KEY):
     with server.conn() as conn:
         value = conn.get(key)
     return None if value is None else value.decode()
+
+
+def cas_of(server, key=KEY):
+    with server.conn() as conn:
+        answer = conn.cmd(f"mg {key} c")
+    return None if answer == b"EN" else answer
 
 
 def change_of(server):
@@ -258,11 +266,9 @@ def test_a_full_server(start, memcacheds):
 
 def test_it_renews_its_item(start, memcached):
     start([memcached])
-    with memcached.conn() as conn:
-        def version():
-            return conn.cmd(f"mg {KEY} c")
-        first = wait_until("the item is there", lambda: version() != b"EN" and version())
-        wait_until("it is written again", lambda: version() not in (first, b"EN"))
+    first = cas_of(memcached)
+    assert first is not None
+    wait_until("it is written again", lambda: cas_of(memcached) not in (first, None))
 
 
 @pytest.mark.memcacheds(2)
@@ -363,6 +369,73 @@ def test_two_pools_on_the_same_servers(start_daemon, memcacheds):
         assert conn.cmd("ladd a x") == conn.cmd("ladd t:a x") == b"STORED"
         assert unequal(conn) == 0
     assert item(memcacheds[0], "mclistd#pool.one") != item(memcacheds[0], "mclistd#pool.two")
+
+
+# --- other servers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["1.5.22"])
+def test_a_memcached_that_tells_no_times(version, start, start_old):
+    old = start_old(version)
+    with start([old]).conn() as one:
+        first = wait_until("the item is there", lambda: cas_of(old.memcached))
+        wait_until("it is renewed", lambda: cas_of(old.memcached) != first)
+        wrong = start([old, f"{HOST}:{free_port()}"])
+        wrong.wait_for_log("UNEQUAL PROXIES")
+        assert answers(one) == (len(NAMES), 0)
+
+
+def test_a_bucket_must_have_equal_layouts(start_daemon, tmp_path):
+    def begin(dialect):
+        return start_daemon(config={**sections(cluster, tmp_path, gate_s=1),
+                                    "lists a:": {"dialect": dialect}})
+    with Cluster(nodes=2) as cluster:
+        first = begin("signed")
+        with first.conn() as one:
+            assert one.cmd("ladd a:1 x") == one.cmd("ladd b x") == b"STORED"
+            second = begin("simple")
+            with second.conn() as two:
+                answer = two.cmd("ladd a:1 x")
+                assert answer.startswith(b"SERVER_ERROR proxies of pool documents are unequal"), answer
+                assert two.cmd("ladd b y") == b"STORED"
+            second.wait_for_log('UNEQUAL PROXIES: lists of prefix "a:": this proxy: ')
+            assert one.lget("a:1") == [b"x"] and unequal(one) == 0
+            assert one.get("mclistd#pool.documents").startswith(b"mclistd gate 1\n")
+
+
+@pytest.mark.memcacheds(3)
+def test_two_that_start_at_the_same_moment(start_daemon, memcacheds):
+    """Of two files at most one makes lists that move."""
+    for _ in range(5):
+        for server in memcacheds:
+            server.restart()
+        daemons = [None, None]
+
+        def begin(n):
+            servers = memcacheds[n:n + 2]
+            daemons[n] = start_daemon(servers, config={"pool main": {"gate_s": 1},
+                                                       "lists": {"max_item_bytes": 1000}})
+
+        in_threads(2, begin)
+        for daemon in daemons:
+            with daemon.conn() as conn:
+                answers(conn)
+        assert made_twice(memcacheds) == 0
+        for daemon in daemons:
+            daemon.stop()
+
+
+def test_on_unequal_can_be_read_anew(start, memcached, tmp_path):
+    path = tmp_path / "admin.sock"
+    start([memcached], sections={"lists a:": {"dialect": "signed"}})
+    second = start([memcached], sections={"admin": {"listen": f"unix:{path}"}})
+    with second.conn() as conn:
+        assert UNEQUAL.fullmatch(conn.cmd("ladd a:1 x"))
+        second.sections["pool main"]["on_unequal"] = "warn"
+        write_ini(second.ini_path, second.sections)
+        second.signal(signal.SIGHUP)
+        wait_until("it is not refused", lambda: conn.cmd("ladd a:1 x") == b"STORED")
+        assert unequal(conn) == 1
 
 
 # --- many ----------------------------------------------------------------------------------------
