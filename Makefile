@@ -319,12 +319,13 @@ install: all ## install under DESTDIR and PREFIX; never overwrites a configurati
 	    $(if $(UNIT_USER),-e 's|^DynamicUser=yes|User=$(UNIT_USER)|') \
 	    conf/mclistd.service > $(DESTDIR)$(UNITDIR)/mclistd.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/mclistd.service
+	install -m 644 conf/mclistd.socket $(DESTDIR)$(UNITDIR)/mclistd.socket
 
 .PHONY: uninstall
 uninstall: ## remove what install put there, but not the configuration
 	rm -f $(DESTDIR)$(PREFIX)/bin/mclistd $(COMMANDS:%=$(DESTDIR)$(PREFIX)/bin/mclistd-%)
 	rm -rf $(DESTDIR)$(LIBDIR)
-	rm -f $(DESTDIR)$(UNITDIR)/mclistd.service
+	rm -f $(DESTDIR)$(UNITDIR)/mclistd.service $(DESTDIR)$(UNITDIR)/mclistd.socket
 	rm -f $(DESTDIR)$(COMPLETE)/mclistd $(DESTDIR)$(COMPLETE)/mclistd-cli
 	rm -f $(foreach p,$(MAN),$(DESTDIR)$(MANDIR)/man$(patsubst .%,%,$(suffix $(p)))/$(p))
 

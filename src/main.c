@@ -14,8 +14,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@
 #include "config/tls_files.h"
 #include "embedded/embedded.h"
 #include "os/descriptors.h"
+#include "os/inherited.h"
 #include "os/notify.h"
 #include "os/prompt.h"
 #include "os/user.h"
@@ -45,6 +48,9 @@ struct mclistd {
     struct options options;
     struct config *config;
     struct event_base *base;
+    struct inherited *inherited; /* sockets and clients of the daemon before, while they come */
+    struct event *moved;         /* clients that come */
+    size_t moved_count;
     struct embedded *embedded;
     struct proxy *proxy;
     struct admin *admin;
@@ -54,6 +60,7 @@ struct mclistd {
     struct event *drained; /* the drainer closes drained_pipe when it is done */
     int drained_pipe[2];
     bool draining;
+    atomic_bool replaced; /* by another process, which has the sockets */
     struct admin_hooks hooks;
     pthread_mutex_t changing; /* one at a time reloads the configuration, or begins to drain */
 };
@@ -259,6 +266,18 @@ static int reload_config(void *arg, char error[CONFIG_ERROR_MAX])
     return rc;
 }
 
+/* In the admin listener's thread. */
+static void leave(void *arg, int pid)
+{
+    struct mclistd *m = arg;
+    char state[64];
+    log_info("process %d takes this one's place", pid);
+    atomic_store(&m->replaced, true);
+    (void)snprintf(state, sizeof state, "MAINPID=%d", pid);
+    notify_send(state);
+    (void)kill(getpid(), SIGTERM);
+}
+
 static void take_hangup(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
@@ -288,7 +307,9 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     if (m->draining) {
         end_at_once(m);
     }
-    notify_send("STOPPING=1");
+    if (!atomic_load(&m->replaced)) {
+        notify_send("STOPPING=1"); /* else the service goes on */
+    }
     if (number == SIGTERM) {
         log_info("SIGTERM: finishing requests, for %u ms at most", m->config->drain_timeout_ms);
         admin_drain(m->admin);
@@ -368,6 +389,66 @@ static int start_signals(struct mclistd *m)
     return EX_OK;
 }
 
+/* What the service manager, or the daemon before, has opened. */
+static int inherit(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    const char *path = m->options.takeover_path;
+    m->inherited = inherited_create();
+    if (inherited_from_manager(m->inherited, error) != 0 ||
+        (path != NULL && inherited_take_over(m->inherited, path, error) != 0)) {
+        return fail_start(m, EX_UNAVAILABLE, error);
+    }
+    return EX_OK;
+}
+
+/* The clients of the daemon before come one by one. */
+static void on_moved(evutil_socket_t fd, short what, void *arg)
+{
+    struct mclistd *m = arg;
+    struct moved moved;
+    int rc;
+    (void)fd;
+    (void)what;
+    while ((rc = inherited_next_client(m->inherited, &moved)) > 0) {
+        if (proxy_adopt(m->proxy, &moved) != 0) {
+            log_error(
+                "a client of the daemon before is closed: a worker has been busy for too long");
+            close(moved.fd);
+        }
+        m->moved_count++;
+    }
+    if (rc < 0) {
+        log_info("the daemon before has ended; it has handed over %zu clients", m->moved_count);
+        event_free(m->moved);
+        m->moved = NULL;
+        inherited_destroy(&m->inherited);
+    }
+}
+
+/* Everything serves: the daemon before may go. */
+static int take_place(struct mclistd *m)
+{
+    char error[CONFIG_ERROR_MAX];
+    const char *left = inherited_left(m->inherited);
+    if (left != NULL) {
+        (void)snprintf(error, sizeof error, "socket %s is inherited, but no listen names it", left);
+        return fail_start(m, EX_CONFIG, error);
+    }
+    if (inherited_taken(m->inherited, error) != 0) {
+        return fail_start(m, EX_UNAVAILABLE, error);
+    }
+    proxy_own_sockets(m->proxy);
+    admin_own_sockets(m->admin);
+    if (inherited_peer(m->inherited) < 0) {
+        inherited_destroy(&m->inherited);
+        return EX_OK;
+    }
+    m->moved = event_new(m->base, inherited_peer(m->inherited), EV_READ | EV_PERSIST, on_moved, m);
+    CHECK(m->moved != NULL && event_add(m->moved, NULL) == 0);
+    return EX_OK;
+}
+
 static int start_embedded(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
@@ -386,7 +467,7 @@ static int start_embedded(struct mclistd *m)
 static int start_proxy(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
-    m->proxy = proxy_start(m->config, error);
+    m->proxy = proxy_start(m->config, m->inherited, error);
     if (m->proxy == NULL) {
         return fail_start(m, EX_UNAVAILABLE, error);
     }
@@ -396,8 +477,9 @@ static int start_proxy(struct mclistd *m)
 static int start_admin(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
-    m->hooks = (struct admin_hooks){reload_config, m};
-    if (admin_start(m->config, m->proxy, &m->hooks, &m->admin, error) != 0) {
+    m->hooks = (struct admin_hooks){
+        .reload = reload_config, .leave = leave, .arg = m, .has_embedded = m->embedded != NULL};
+    if (admin_start(m->config, m->proxy, m->inherited, &m->hooks, &m->admin, error) != 0) {
         return fail_start(m, EX_UNAVAILABLE, error);
     }
     return EX_OK;
@@ -415,6 +497,11 @@ static void log_start(const struct mclistd *m)
     char names[800] = "";
     size_t n = 0;
     for (size_t i = 0; i < proxy_listen_count(m->proxy); i++) {
+        /* Inherited sockets of one address may stand more than once. */
+        const char *before = i == 0 ? "" : proxy_listen_name(m->proxy, i - 1);
+        if (strcmp(before, proxy_listen_name(m->proxy, i)) == 0) {
+            continue;
+        }
         n = add_text(names, sizeof names, n, i == 0 ? "" : ", ", proxy_listen_name(m->proxy, i));
     }
     log_info("mclistd " MCLISTD_VERSION " listens on %s, %u thread%s", names, m->config->threads,
@@ -444,9 +531,9 @@ static void log_start(const struct mclistd *m)
 /* Each part after those it needs; stop() undoes the same list from the bottom. */
 static int start(struct mclistd *m)
 {
-    int (*const steps[])(struct mclistd *) = {start_log,     prepare_descriptors, find_user,
-                                              start_signals, start_embedded,      start_proxy,
-                                              start_admin,   become_user};
+    int (*const steps[])(struct mclistd *) = {
+        start_log,      prepare_descriptors, find_user,   inherit,     start_signals,
+        start_embedded, start_proxy,         start_admin, become_user, take_place};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         int code = steps[i](m);
         if (code != EX_OK) {
@@ -463,6 +550,10 @@ static void stop(struct mclistd *m)
     if (m->proxy != NULL) {
         proxy_stop(&m->proxy);
     }
+    if (m->moved != NULL) {
+        event_free(m->moved);
+    }
+    inherited_destroy(&m->inherited);
     embedded_stop(&m->embedded);
     if (m->drained != NULL) {
         event_free(m->drained);

@@ -144,10 +144,11 @@ static void answer(void *arg, const struct http_request *request, struct http_an
     pthread_mutex_unlock(&a->shared->asking.turn);
 }
 
-static void obey(void *arg, struct slice line, struct evbuffer *out)
+static void obey(void *arg, struct slice line, struct http_peer *peer, struct evbuffer *out)
 {
     struct admin *a = arg;
-    struct command_context context = {a->proxy, a->hooks};
+    struct command_context context = {a->proxy, a->hooks, a->listen,
+                                      a->http,  peer,     atomic_load(&a->draining)};
     command_run(&context, line, out);
 }
 
@@ -207,8 +208,8 @@ static int start_thread(struct admin *a)
     return rc;
 }
 
-int admin_start(const struct config *config, struct proxy *proxy, const struct admin_hooks *hooks,
-                struct admin **out, char error[CONFIG_ERROR_MAX])
+int admin_start(const struct config *config, struct proxy *proxy, struct inherited *inherited,
+                const struct admin_hooks *hooks, struct admin **out, char error[CONFIG_ERROR_MAX])
 {
     const struct admin_config *own = &config->admin;
     struct socket_rights rights = {own->socket_mode, own->socket_group};
@@ -224,7 +225,7 @@ int admin_start(const struct config *config, struct proxy *proxy, const struct a
     a->shared = proxy_shared(proxy);
     a->stop_fd = -1;
     struct listen_part part = {&own->listen, NULL, NULL};
-    a->listen = listen_set_open(&part, 1, &rights, 1, error);
+    a->listen = listen_set_open(&part, 1, &rights, 1, inherited, error);
     int rc = a->listen == NULL ? 0 : start_thread(a);
     if (rc != 0) {
         (void)snprintf(error, CONFIG_ERROR_MAX, "cannot start the admin thread: %s", strerror(rc));
@@ -235,6 +236,13 @@ int admin_start(const struct config *config, struct proxy *proxy, const struct a
     }
     *out = a;
     return 0;
+}
+
+void admin_own_sockets(struct admin *a)
+{
+    if (a != NULL) {
+        listen_set_share(a->listen, false);
+    }
 }
 
 void admin_drain(struct admin *a)

@@ -12,10 +12,13 @@
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
 
+#include <stdbool.h>
+
 #include "base/check.h"
 #include "config/config.h"
 
 struct admin;
+struct inherited;
 struct proxy;
 
 /* What the daemon does for a command. */
@@ -23,14 +26,19 @@ struct admin_hooks {
     /* Reads the configuration anew. Returns 0, or -1 with the reason in error. Called in the admin
      * listener's thread. */
     int (*reload)(void *arg, char error[CONFIG_ERROR_MAX]);
+    /* Process pid serves what clients ask for from now on: finishes requests and ends. The same. */
+    void (*leave)(void *arg, int pid);
     void *arg;
+    bool has_embedded; /* its memcached would end with it */
 };
 
 /* Listens where config says, and starts the thread. *admin stays NULL where it says nothing. All
  * that it is given must outlive it. Returns 0, or -1 with a text in error. */
 MUST_CHECK int admin_start(const struct config *config, struct proxy *proxy,
-                           const struct admin_hooks *hooks, struct admin **admin,
-                           char error[CONFIG_ERROR_MAX]);
+                           struct inherited *inherited, const struct admin_hooks *hooks,
+                           struct admin **admin, char error[CONFIG_ERROR_MAX]);
+/* Its sockets are no other process's any more. NULL is fine. */
+void admin_own_sockets(struct admin *admin);
 /* From now on the proxy is not ready: it ends. Thread-safe. NULL is fine. */
 void admin_drain(struct admin *admin);
 /* NULL is fine. */

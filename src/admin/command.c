@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "admin/command.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "os/inherited.h"
 #include "proxy/client/client.h"
+#include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
+#include "proxy/listen/listen_set.h"
 #include "proxy/proxy.h"
 
 #define BUSY "ERROR a worker has been busy for too long; try again\n"
@@ -120,6 +127,85 @@ static void run_kill(const struct command_context *x, struct slice args, struct 
     }
 }
 
+/* --- another process takes this one's place: os/inherited.h --- */
+
+/* Sockets that wait for one message. */
+struct parcel {
+    int peer;
+    size_t count;
+    int sockets[SOCKETS_PER_MESSAGE];
+    char kinds[SOCKETS_PER_MESSAGE];
+};
+
+static int send_parcel(struct parcel *p)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(SOCKETS_PER_MESSAGE * sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec io = {p->kinds, p->count};
+    struct msghdr message = {.msg_iov = &io,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_SPACE(p->count * sizeof(int))};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(p->count * sizeof(int));
+    memcpy(CMSG_DATA(c), p->sockets, p->count * sizeof(int));
+    ssize_t n = p->count == 0 ? 0 : sendmsg(p->peer, &message, MSG_NOSIGNAL);
+    int rc = n == (ssize_t)p->count ? 0 : -1;
+    p->count = 0;
+    return rc;
+}
+
+static int pack(void *arg, int fd, char kind)
+{
+    struct parcel *p = arg;
+    p->sockets[p->count] = fd;
+    p->kinds[p->count++] = kind;
+    return p->count == SOCKETS_PER_MESSAGE ? send_parcel(p) : 0;
+}
+
+static void run_takeover(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    struct parcel parcel = {.peer = x->peer->fd};
+    (void)args;
+    if (x->draining || x->hooks->has_embedded) {
+        evbuffer_add_printf(out, "ERROR %s\n",
+                            x->draining ? "the proxy ends"
+                                        : "the embedded memcached would end with this process");
+    } else if (listen_set_each(proxy_shared(x->proxy)->listen, pack, &parcel) != 0 ||
+               listen_set_each(x->listen, pack, &parcel) != 0 || send_parcel(&parcel) != 0) {
+        log_error("sockets cannot be handed over: %s", strerror(errno));
+        evbuffer_add_printf(out, "ERROR the sockets cannot be sent\n");
+    } else {
+        x->peer->has_sockets = x->peer->stays = true;
+        evbuffer_add_printf(out, "\n");
+    }
+}
+
+static void run_taken(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    struct ucred peer = {.pid = 0};
+    socklen_t len = sizeof peer;
+    (void)args;
+    if (!x->peer->has_sockets || x->draining) {
+        evbuffer_add_printf(out, "ERROR %s\n",
+                            x->draining ? "the proxy ends" : "expected behind takeover");
+        return;
+    }
+    (void)getsockopt(x->peer->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+    listen_set_share(proxy_shared(x->proxy)->listen, true);
+    listen_set_share(x->listen, true);
+    http_leave(x->http);
+    /* Clients go over it until this process ends. */
+    atomic_store(&proxy_shared(x->proxy)->heir, fcntl(x->peer->fd, F_DUPFD_CLOEXEC, 0));
+    /* At once: this process may end before the loop comes to it. */
+    (void)!send(x->peer->fd, "OK\n", 3, MSG_NOSIGNAL);
+    x->hooks->leave(x->hooks->arg, peer.pid);
+}
+
 /* --- which there are --- */
 
 static void run_help(const struct command_context *x, struct slice args, struct evbuffer *out);
@@ -133,6 +219,9 @@ static const struct {
     {"clients", "", "all clients: who, since when, what they leave unread", run_clients},
     {"kill", "ID", "close a client", run_kill},
     {"help", "", "these commands", run_help},
+    /* Not for people: mclistd --takeover. */
+    {"takeover", "", NULL, run_takeover},
+    {"taken", "", NULL, run_taken},
 };
 
 static void run_help(const struct command_context *x, struct slice args, struct evbuffer *out)
@@ -140,7 +229,7 @@ static void run_help(const struct command_context *x, struct slice args, struct 
     (void)x;
     (void)args;
     evbuffer_add_printf(out, "OK\n");
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    for (size_t i = 0; commands[i].help != NULL; i++) {
         evbuffer_add_printf(out, "%-8s %-6s %s\n", commands[i].name, commands[i].args,
                             commands[i].help);
     }

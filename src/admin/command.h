@@ -7,6 +7,7 @@
 #define ADMIN_COMMAND_H
 
 #include "admin/admin.h"
+#include "admin/http.h"
 #include "base/slice.h"
 
 struct evbuffer;
@@ -14,6 +15,10 @@ struct evbuffer;
 struct command_context {
     struct proxy *proxy;
     const struct admin_hooks *hooks;
+    struct listen_set *listen; /* of the admin listener */
+    struct http *http;
+    struct http_peer *peer;
+    bool draining;
 };
 
 /* Does what the line says, which comes without its end, and appends the answer to out. */

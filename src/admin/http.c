@@ -36,6 +36,7 @@ struct connection {
     struct bufferevent *stream;
     struct event deadline;
     bool takes_commands;
+    struct http_peer peer;
     bool answered; /* what comes now is thrown away */
     bool ended;    /* the answer is out */
 };
@@ -190,8 +191,10 @@ static bool is_command(struct slice line)
 static void answer_command(struct connection *c, struct slice line)
 {
     struct evbuffer *out = bufferevent_get_output(c->stream);
-    c->http->handlers->command(c->http->arg, line, out);
-    c->answered = true;
+    c->peer.fd = bufferevent_getfd(c->stream);
+    c->peer.stays = false;
+    c->http->handlers->command(c->http->arg, line, &c->peer, out);
+    c->answered = !c->peer.stays;
 }
 
 static void on_readable(struct bufferevent *stream, void *arg)
@@ -352,12 +355,17 @@ void http_set_limits(struct http *h, uint32_t max_connections, uint32_t timeout_
     h->timeout_ms = timeout_ms;
 }
 
+void http_leave(struct http *h)
+{
+    stop_accepting(h);
+    event_del(&h->pause);
+}
+
 void http_stop(struct http **slot)
 {
     struct http *h = *slot;
     *slot = NULL;
-    stop_accepting(h);
-    event_del(&h->pause);
+    http_leave(h);
     while (!TAILQ_EMPTY(&h->connections)) {
         close_connection(TAILQ_FIRST(&h->connections));
     }

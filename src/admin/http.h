@@ -31,12 +31,19 @@ struct http_answer {
     struct evbuffer *body; /* empty when it is handed over */
 };
 
+/* Who has sent a command. */
+struct http_peer {
+    int fd;           /* of the connection, for what is more than text */
+    bool stays;       /* another command may follow on this connection: set by the handler */
+    bool has_sockets; /* the handler's own */
+};
+
 struct http_handlers {
     /* Fills the answer. The request is valid during the call. */
     void (*request)(void *arg, const struct http_request *request, struct http_answer *answer);
     /* Appends the whole answer to out. The line comes without its end, and is valid during the
-     * call. */
-    void (*command)(void *arg, struct slice line, struct evbuffer *out);
+     * call, as peer is. */
+    void (*command)(void *arg, struct slice line, struct http_peer *peer, struct evbuffer *out);
 };
 
 /* Accepts from all sockets of listen, whose only worker this is, in base's loop; http_set_limits is
@@ -45,6 +52,8 @@ struct http *http_start(struct event_base *base, const struct listen_set *listen
                         const struct http_handlers *handlers, void *arg);
 /* How many connections there may be, and how long each may last. In the loop's thread. */
 void http_set_limits(struct http *http, uint32_t max_connections, uint32_t timeout_ms);
+/* Accepts no more connections. In the loop's thread. */
+void http_leave(struct http *http);
 /* Closes all connections and accepts no more. The loop must not run. */
 void http_stop(struct http **http);
 

@@ -24,6 +24,8 @@ static const char help_text[] =
     "  -l, --listen LIST    listen on these addresses: host, host:port, [IPv6]:port, unix:PATH\n"
     "  -s, --servers LIST   use these memcacheds: host:port, [IPv6]:port, unix:PATH\n"
     "      --require-pool   refuse to start a memcached of its own\n"
+    "      --takeover PATH  take the place of the daemon whose admin listener has the unix socket\n"
+    "                       PATH: its clients find this one, and none is refused\n"
     "      --try            a prompt with a private proxy, which ends with it (mclistd-cli)\n"
     "  -T, --threads N      run N workers\n"
     "  -u, --user NAME      become this user when started as root\n"
@@ -60,7 +62,7 @@ static int take_list(const char **option, char letter, const char *value)
 }
 
 /* Of options without a letter. */
-enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY, OPTION_PROBE };
+enum { OPTION_REQUIRE_POOL = 256, OPTION_TRY, OPTION_PROBE, OPTION_TAKEOVER };
 
 static int refuse_word(const char *word)
 {
@@ -79,23 +81,25 @@ static int check_together(const struct options *options)
     return EX_OK;
 }
 
+static const struct option names[] = {
+    {"config", required_argument, NULL, 'c'},
+    {"test-config", no_argument, NULL, 't'},
+    {"port", required_argument, NULL, 'p'},
+    {"listen", required_argument, NULL, 'l'},
+    {"servers", required_argument, NULL, 's'},
+    {"threads", required_argument, NULL, 'T'},
+    {"user", required_argument, NULL, 'u'},
+    {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},
+    {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
+    {"try", no_argument, NULL, OPTION_TRY},
+    {"probe", no_argument, NULL, OPTION_PROBE},
+    {"takeover", required_argument, NULL, OPTION_TAKEOVER},
+    {NULL, 0, NULL, 0},
+};
+
 int options_parse(int argc, char **argv, struct options *options)
 {
-    static const struct option names[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"test-config", no_argument, NULL, 't'},
-        {"port", required_argument, NULL, 'p'},
-        {"listen", required_argument, NULL, 'l'},
-        {"servers", required_argument, NULL, 's'},
-        {"threads", required_argument, NULL, 'T'},
-        {"user", required_argument, NULL, 'u'},
-        {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},
-        {"require-pool", no_argument, NULL, OPTION_REQUIRE_POOL},
-        {"try", no_argument, NULL, OPTION_TRY},
-        {"probe", no_argument, NULL, OPTION_PROBE},
-        {NULL, 0, NULL, 0},
-    };
     int letter;
     while ((letter = getopt_long(argc, argv, "c:tp:l:s:T:u:vVh", names, NULL)) != -1) {
         switch (letter) {
@@ -125,6 +129,9 @@ int options_parse(int argc, char **argv, struct options *options)
             break;
         case OPTION_PROBE:
             options->probe = true;
+            break;
+        case OPTION_TAKEOVER:
+            options->takeover_path = optarg;
             break;
         case OPTION_TRY:
             options->is_try = true;

@@ -17,6 +17,7 @@ struct options {
     const char *servers;
     const char *threads;
     const char *user;
+    const char *takeover_path;
     uint16_t port; /* 0 = not given */
     unsigned more_log;
     bool test_only;

@@ -21,6 +21,7 @@
 #include "proxy/core/spare.h"
 #include "proxy/core/timing.h"
 #include "proxy/listen/listen_set.h"
+#include "proxy/listen/listener.h"
 #include "proxy/thread.h"
 
 /* How often proxy_drain looks whether the workers are done. */
@@ -32,6 +33,7 @@ struct proxy {
     struct shared shared;
     struct placement_watch *placement;           /* NULL: nothing to look at */
     struct tls_trust *tls[CONFIG_LISTENERS_MAX]; /* of the listeners; or NULL */
+    size_t adopted;                              /* clients of another process */
 };
 
 /* Policies that keep the default's cache size share its cache; one that names a size of its own
@@ -76,7 +78,7 @@ static int take_trusts(struct proxy *p, const struct config *config, char error[
 }
 
 static struct listen_set *open_listeners(struct proxy *p, const struct config *config,
-                                         char error[CONFIG_ERROR_MAX])
+                                         struct inherited *inherited, char error[CONFIG_ERROR_MAX])
 {
     struct listen_part parts[CONFIG_LISTENERS_MAX];
     struct socket_rights rights = {config->socket_mode, config->socket_group};
@@ -87,7 +89,8 @@ static struct listen_set *open_listeners(struct proxy *p, const struct config *c
         const struct listener_config *listener = &config->listeners[i];
         parts[i] = (struct listen_part){&listener->listen, listener, p->tls[i]};
     }
-    return listen_set_open(parts, config->listener_count, &rights, config->threads, error);
+    return listen_set_open(parts, config->listener_count, &rights, config->threads, inherited,
+                           error);
 }
 
 static int start_workers(struct shared *s, char error[CONFIG_ERROR_MAX])
@@ -126,12 +129,14 @@ static void init_locks(struct shared *s)
     (void)pthread_condattr_destroy(&clock);
 }
 
-struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_MAX])
+struct proxy *proxy_start(const struct config *config, struct inherited *inherited,
+                          char error[CONFIG_ERROR_MAX])
 {
     struct proxy *p = calloc(1, sizeof *p);
     CHECK(p != NULL);
     struct shared *s = &p->shared;
     s->config = config;
+    atomic_init(&s->heir, -1);
     s->started_us = clock_now().mono_us;
     signal(SIGPIPE, SIG_IGN);
     struct rng rng;
@@ -145,7 +150,7 @@ struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_M
     s->reloads.last.last_good_s = clock_now().wall_s;
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
     gate_create(s);
-    s->listen = open_listeners(p, config, error);
+    s->listen = open_listeners(p, config, inherited, error);
     s->resolver = s->listen == NULL ? NULL : resolver_create(config, error);
     if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);
@@ -299,6 +304,29 @@ void proxy_stop(struct proxy **slot)
 struct shared *proxy_shared(struct proxy *p)
 {
     return &p->shared;
+}
+
+static void adopt(struct worker *w, void *arg)
+{
+    listener_adopt(w, arg);
+}
+
+int proxy_adopt(struct proxy *p, const struct moved *moved)
+{
+    struct shared *s = &p->shared;
+    struct timespec until = last_moment();
+    struct job job = {.run = adopt, .arg = (void *)moved};
+    pthread_mutex_lock(&s->asking.turn);
+    struct worker *w = s->workers[p->adopted++ % s->worker_count];
+    thread_post(w, &job);
+    int rc = thread_await(w, &job, &until);
+    pthread_mutex_unlock(&s->asking.turn);
+    return rc;
+}
+
+void proxy_own_sockets(struct proxy *p)
+{
+    listen_set_share(p->shared.listen, false);
 }
 
 size_t proxy_listen_count(const struct proxy *p)

@@ -15,14 +15,17 @@
 #include "base/check.h"
 #include "config/config.h"
 
+struct inherited;
+struct moved;
 struct proxy;
 struct shared;
 struct worker;
 
-/* Binds every listen address and starts config's worker threads. config must outlive the proxy.
- * Returns the proxy, owned by the caller until proxy_stop, or NULL with a one-line text in error;
- * then nothing is left running. */
-MUST_CHECK struct proxy *proxy_start(const struct config *config, char error[CONFIG_ERROR_MAX]);
+/* Binds every listen address, or takes what is inherited for it, and starts config's worker
+ * threads. config must outlive the proxy. Returns the proxy, owned by the caller until proxy_stop,
+ * or NULL with a one-line text in error; then nothing is left running. */
+MUST_CHECK struct proxy *proxy_start(const struct config *config, struct inherited *inherited,
+                                     char error[CONFIG_ERROR_MAX]);
 
 /* Calls run(worker, arg) in each worker's thread, one after the other, between two of its turns.
  * Returns 0, or -1 when one did not come to that within some seconds; those behind it were not
@@ -43,6 +46,12 @@ void proxy_drain(struct proxy *proxy);
 /* Closes every connection, ends the threads, removes unix sockets, frees everything, sets *proxy to
  * NULL. */
 void proxy_stop(struct proxy **proxy);
+
+/* Serves a client that another process has served before, and takes over its socket. Returns 0, or
+ * -1: no worker had time for it; then the socket is still the caller's. */
+MUST_CHECK int proxy_adopt(struct proxy *proxy, const struct moved *moved);
+/* Its listening sockets are no other process's any more. */
+void proxy_own_sockets(struct proxy *proxy);
 
 /* What its workers share, for proxy/figures.h; valid as long as the proxy. */
 struct shared *proxy_shared(struct proxy *proxy);

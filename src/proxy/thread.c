@@ -19,6 +19,7 @@
 #include "proxy/client/client.h"
 #include "proxy/client/deadline.h"
 #include "proxy/client/linger.h"
+#include "proxy/client/move.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
 #include "proxy/client/reserve.h"
@@ -134,9 +135,10 @@ static void start_draining(struct worker *w)
     struct client *c;
     w->draining = true;
     listener_stop(w);
+    w->moving = atomic_load(&w->shared->heir) >= 0;
     TAILQ_FOREACH(c, &w->clients, link)
     {
-        client_finish(c);
+        w->moving && c->tls == NULL ? move_begin(c) : client_finish(c);
     }
     linger_drain(w);
 }
@@ -146,6 +148,16 @@ static void begin_to_listen(struct worker *w)
 {
     if (w->listener == NULL && !w->draining && gate_is_read(w->shared)) {
         listener_start(w, w->shared->listen);
+    }
+}
+
+/* To the process that takes this one's place. */
+static void move_clients(struct worker *w)
+{
+    struct client *c, *next;
+    for (c = TAILQ_FIRST(&w->clients); c != NULL; c = next) {
+        next = TAILQ_NEXT(c, link);
+        move_try(c);
     }
 }
 
@@ -257,6 +269,9 @@ static void *work(void *arg)
         w->now = clock_now();
         w->now_fresh = true;
         flush(w);
+        if (UNLIKELY(w->moving)) {
+            move_clients(w);
+        }
         set_timer(w);
         if (w->draining && TAILQ_EMPTY(&w->clients) && !engine_busy(w->engine)) {
             atomic_store(&t->drained, true);

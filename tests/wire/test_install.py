@@ -28,6 +28,7 @@ FILES = [
     "usr/share/bash-completion/completions/mclistd",
     "usr/share/bash-completion/completions/mclistd-cli",
     "usr/lib/systemd/system/mclistd.service",
+    "usr/lib/systemd/system/mclistd.socket",
 ]
 
 

@@ -80,11 +80,6 @@ static void mark_active(struct client *c)
 
 /* --- input --- */
 
-static size_t unparsed(const struct client *c)
-{
-    return c->in == NULL ? 0 : c->in->used - c->in_pos;
-}
-
 /* For a line whose end has not come: twice as much as there is, but no more than a line may have.
  */
 static size_t room_for_line(const struct client *c, size_t kept)
@@ -99,7 +94,7 @@ static size_t room_for_line(const struct client *c, size_t kept)
  * want of memory. */
 static void make_room(struct client *c)
 {
-    size_t kept = unparsed(c);
+    size_t kept = client_unparsed(c);
     size_t cap = BLOCK_BYTES;
     if (c->in == NULL) {
         c->in = block_new(cap);
@@ -136,7 +131,7 @@ static void make_room(struct client *c)
 /* An idle client holds no block. */
 static void drop_empty_input(struct client *c)
 {
-    if (c->in != NULL && unparsed(c) == 0) {
+    if (c->in != NULL && client_unparsed(c) == 0) {
         block_unref(&c->in);
         c->in_pos = c->need = c->scanned = 0;
     }
@@ -176,7 +171,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 static void set_reading(struct client *c, bool on)
 {
-    if (c->reading == on) {
+    if (c->reading == on || (on && c->worker->moving && client_unparsed(c) <= CLIENT_INPUT_MOVED)) {
         return;
     }
     c->reading = on;
@@ -184,6 +179,23 @@ static void set_reading(struct client *c, bool on)
         event_add(&c->read_event, NULL);
     } else {
         event_del(&c->read_event);
+    }
+}
+
+void client_pause(struct client *c)
+{
+    if (client_unparsed(c) <= CLIENT_INPUT_MOVED) {
+        set_reading(c, false);
+    }
+}
+
+void client_resume(struct client *c, bool needs_login, struct slice input)
+{
+    c->gate = needs_login ? GATE_LOGIN : 0;
+    c->spoke = true;
+    if (input.len > 0) {
+        c->in = block_new(input.len > BLOCK_BYTES ? input.len : BLOCK_BYTES);
+        block_append(&c->in, input.p, input.len);
     }
 }
 
@@ -255,7 +267,7 @@ static RARE void refuse(struct client *c, const struct request *request,
 /* Throws away what is to be swallowed. */
 static RARE void swallow(struct client *c)
 {
-    size_t len = unparsed(c);
+    size_t len = client_unparsed(c);
     size_t skip = c->swallow < len ? c->swallow : len;
     c->swallow -= skip;
     c->in_pos += skip;
@@ -271,7 +283,7 @@ static inline bool parse_one(struct client *c)
     if (UNLIKELY(c->swallow > 0)) {
         swallow(c);
     }
-    size_t len = unparsed(c);
+    size_t len = client_unparsed(c);
     if (len == 0) {
         return false;
     }

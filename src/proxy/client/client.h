@@ -32,6 +32,9 @@ struct client_handlers {
                    struct slice reply);
 };
 
+/* So much input goes with a client to another process. */
+#define CLIENT_INPUT_MOVED ((size_t)16 << 10)
+
 /* A client's life goes down this list, and may skip lines. */
 enum client_life {
     CLIENT_OPEN,
@@ -121,6 +124,18 @@ void client_write(struct client *client);
 
 /* No more reading; closes as soon as what was asked is answered. */
 void client_finish(struct client *client);
+/* No more reading, unless a larger part of a request is there than goes with a client to another
+ * process. */
+void client_pause(struct client *client);
+/* The socket lives on elsewhere. The same as client_close, but for that. */
+void client_leave(struct client *client);
+/* Bytes of input that are not parsed yet. */
+static inline size_t client_unparsed(const struct client *client)
+{
+    return client->in == NULL ? 0 : client->in->used - client->in_pos;
+}
+/* The client was at another process before: it has sent that input, and needs to log in or not. */
+void client_resume(struct client *client, bool needs_login, struct slice input);
 
 /* Tells the engine how much the client has still to take. Without requests there is no call that
  * this could matter to. */

@@ -71,6 +71,11 @@ void client_close(struct client *c)
     end(c, linger_close);
 }
 
+void client_leave(struct client *c)
+{
+    end(c, linger_let_go);
+}
+
 void client_dismiss(struct client *c)
 {
     end(c, linger_start);

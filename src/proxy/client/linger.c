@@ -49,7 +49,7 @@ static enum input discard(int fd, size_t max)
     return INPUT_MORE;
 }
 
-static void end(struct worker *w, int fd)
+void linger_let_go(struct worker *w, int fd)
 {
     close(fd);
     atomic_fetch_sub(&w->shared->connections, 1);
@@ -60,7 +60,7 @@ static void stop(struct lingering *l)
 {
     TAILQ_REMOVE(&l->worker->lingerers->sockets, l, link);
     event_del(&l->event);
-    end(l->worker, event_get_fd(&l->event));
+    linger_let_go(l->worker, event_get_fd(&l->event));
     memory_give(sizeof *l);
     free(l);
 }
@@ -91,7 +91,7 @@ void linger_start(struct worker *w, int fd)
         return;
     }
     if (shutdown(fd, SHUT_WR) != 0 || discard(fd, DISCARD_TURN) == INPUT_ENDED) {
-        end(w, fd);
+        linger_let_go(w, fd);
         return;
     }
     struct lingering *l = calloc(1, sizeof *l);
@@ -107,7 +107,7 @@ void linger_start(struct worker *w, int fd)
 void linger_close(struct worker *w, int fd)
 {
     (void)discard(fd, DISCARD_MAX);
-    end(w, fd);
+    linger_let_go(w, fd);
 }
 
 bool linger_make_room(struct worker *w)

@@ -19,6 +19,8 @@ void linger_fini(struct worker *worker);
 
 /* Takes over a client's socket, to close it. It counts as a connection until then. */
 void linger_start(struct worker *worker, int fd);
+/* Closes a client's socket, which lives on in another process. */
+void linger_let_go(struct worker *worker, int fd);
 /* Closes a client's socket at once, as far as this loses no answers. */
 void linger_close(struct worker *worker, int fd);
 /* Closes the socket of this worker that it has kept for longest, since a new client wants its place

@@ -56,6 +56,7 @@ struct shared {
     struct asking asking;
     struct reloads reloads;
     uint64_t started_us;      /* on the clock that nothing sets back */
+    _Atomic int heir;         /* the connection to the process that takes the clients; -1 */
     _Atomic uint64_t clients; /* ever */
     _Atomic uint32_t connections;
     _Atomic uint32_t reserved;             /* of these, those in reserve: proxy/client/reserve.h */

@@ -48,6 +48,7 @@ struct worker {
     struct now now; /* read once per turn, see worker_woke */
     bool now_fresh;
     bool draining;
+    bool moving; /* and its clients go to another process: client/move.h */
     int wake_fd; /* eventfd */
     struct metrics metrics;
 

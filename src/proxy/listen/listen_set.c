@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "os/inherited.h"
 
 /* How long another process may hold the lock on the folder of a unix socket. A daemon that starts
  * holds it for less than a millisecond; any process that may read the folder can hold it longer. */
@@ -34,6 +35,7 @@ struct listen_address {
     char name[CONFIG_NAME_MAX + 16];
     struct listen_part part;
     bool is_tcp;
+    bool is_lent;    /* the service manager's: it removes the file */
     size_t fd_count; /* one per worker, or a single one */
     int *fds;
     _Atomic size_t users; /* workers that have not left yet */
@@ -47,6 +49,8 @@ struct listen_set {
     struct listen_address *addresses;
     size_t count;
     size_t workers;
+    struct inherited *inherited; /* while the set is opened; or NULL */
+    atomic_bool shared;          /* with another process */
 };
 
 /* --- binding --- */
@@ -110,6 +114,35 @@ static void name_tcp(struct listen_address *a, const struct addrinfo *where)
     snprintf(a->name, sizeof a->name, "%s%.200s%s:%.16s", v6 ? "[" : "", host, v6 ? "]" : "", port);
 }
 
+/* Takes all sockets that are inherited for that address: workers get one each as long as there are
+ * enough for all, and share what is left. Returns how many addresses of the set they became. */
+static size_t adopt(struct listen_set *set, const struct sockaddr *address)
+{
+    size_t count = 0, cap = 0, before = set->count;
+    struct {
+        int fd;
+        bool lent;
+    } *found = NULL;
+    bool lent = false;
+    for (int fd; (fd = inherited_find(set->inherited, address, &lent)) >= 0;) {
+        cap = count == cap ? 2 * cap + 8 : cap;
+        found = realloc(found, cap * sizeof *found);
+        CHECK(found != NULL);
+        found[count].fd = fd;
+        found[count++].lent = lent;
+    }
+    for (size_t at = 0; at < count;) {
+        struct listen_address *a = add_address(set, count - at >= set->workers ? set->workers : 1);
+        a->is_lent = found[at].lent;
+        for (size_t i = 0; i < a->fd_count; i++) {
+            a->fds[i] = found[at++].fd;
+        }
+    }
+    free(found);
+    atomic_store(&set->shared, atomic_load(&set->shared) || count > 0);
+    return set->count - before;
+}
+
 /* A socket that joins one of ours. Another daemon that starts at this moment may have bound the
  * address without listening on it: it will be refused and give up, so that is waited for. */
 static int join_tcp(const struct addrinfo *where)
@@ -130,6 +163,14 @@ static int join_tcp(const struct addrinfo *where)
  * of the other workers join it. */
 static int open_tcp(struct listen_set *set, const struct addrinfo *where)
 {
+    size_t adopted = adopt(set, where->ai_addr);
+    for (size_t i = set->count - adopted; i < set->count; i++) {
+        set->addresses[i].is_tcp = true;
+        name_tcp(&set->addresses[i], where);
+    }
+    if (adopted > 0) {
+        return 0;
+    }
     int fd = start_listening(bind_tcp(where, false));
     if (fd < 0) {
         return -1;
@@ -283,6 +324,18 @@ static int listen_unix(const struct socket_rights *rights, const struct sockaddr
     return -1;
 }
 
+/* The file that is to be removed at the end, if it still is that one. */
+static void name_unix(struct listen_address *a, const char *path)
+{
+    struct stat st;
+    snprintf(a->name, sizeof a->name, "unix:%s", path);
+    if (!a->is_lent && lstat(path, &st) == 0) {
+        snprintf(a->path, sizeof a->path, "%s", path);
+        a->device = st.st_dev;
+        a->inode = st.st_ino;
+    }
+}
+
 static int open_unix(struct listen_set *set, const struct socket_rights *rights,
                      const struct endpoint *e, char error[CONFIG_ERROR_MAX])
 {
@@ -294,6 +347,13 @@ static int open_unix(struct listen_set *set, const struct socket_rights *rights,
         return -1;
     }
     memcpy(address.sun_path, e->host, strlen(e->host));
+    size_t adopted = adopt(set, (const struct sockaddr *)&address);
+    for (size_t i = set->count - adopted; i < set->count; i++) {
+        name_unix(&set->addresses[i], e->host);
+    }
+    if (adopted > 0) {
+        return 0;
+    }
     const char *reason;
     int lock_fd = lock_folder(e->host);
     int fd = listen_unix(rights, &address, &reason);
@@ -305,14 +365,8 @@ static int open_unix(struct listen_set *set, const struct socket_rights *rights,
         return -1;
     }
     struct listen_address *a = add_address(set, 1);
-    struct stat st;
     a->fds[0] = fd;
-    snprintf(a->name, sizeof a->name, "unix:%s", e->host);
-    if (lstat(e->host, &st) == 0) {
-        memcpy(a->path, e->host, sizeof a->path);
-        a->device = st.st_dev;
-        a->inode = st.st_ino;
-    }
+    name_unix(a, e->host);
     return 0;
 }
 
@@ -336,32 +390,57 @@ static int open_part(struct listen_set *set, const struct listen_part *part,
 
 struct listen_set *listen_set_open(const struct listen_part *parts, size_t part_count,
                                    const struct socket_rights *rights, size_t workers,
-                                   char error[CONFIG_ERROR_MAX])
+                                   struct inherited *inherited, char error[CONFIG_ERROR_MAX])
 {
     struct listen_set *set = calloc(1, sizeof *set);
     CHECK(set != NULL);
     set->workers = workers;
+    set->inherited = inherited;
     for (size_t i = 0; i < part_count; i++) {
         if (open_part(set, &parts[i], rights, error) != 0) {
             listen_set_close(&set);
             return NULL;
         }
     }
+    set->inherited = NULL;
     return set;
 }
 
-static void close_socket(struct listen_address *a, size_t i)
+static void close_socket(const struct listen_set *set, struct listen_address *a, size_t i)
 {
     struct stat st;
     if (a->fds[i] < 0) {
         return;
     }
-    if (a->path[0] != '\0' && lstat(a->path, &st) == 0 && st.st_dev == a->device &&
-        st.st_ino == a->inode) {
+    bool own = a->path[0] != '\0' && !listen_set_is_shared(set);
+    if (own && lstat(a->path, &st) == 0 && st.st_dev == a->device && st.st_ino == a->inode) {
         (void)unlink(a->path);
     }
     close(a->fds[i]);
     a->fds[i] = -1;
+}
+
+int listen_set_each(const struct listen_set *set, int (*send)(void *arg, int socket, char kind),
+                    void *arg)
+{
+    int rc = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct listen_address *a = &set->addresses[i];
+        for (size_t k = 0; k < a->fd_count && rc == 0; k++) {
+            rc = send(arg, a->fds[k], a->is_lent ? SOCKET_LENT : SOCKET_OWN);
+        }
+    }
+    return rc;
+}
+
+void listen_set_share(struct listen_set *set, bool shared)
+{
+    atomic_store(&set->shared, shared);
+}
+
+bool listen_set_is_shared(const struct listen_set *set)
+{
+    return atomic_load(&set->shared);
 }
 
 void listen_set_leave(struct listen_set *set, size_t i, size_t worker)
@@ -370,9 +449,9 @@ void listen_set_leave(struct listen_set *set, size_t i, size_t worker)
     struct listen_address *a = &set->addresses[i];
     bool last = atomic_fetch_sub(&a->users, 1) == 1;
     if (a->fd_count > 1) {
-        close_socket(a, worker);
+        close_socket(set, a, worker);
     } else if (last) {
-        close_socket(a, 0);
+        close_socket(set, a, 0);
     }
 }
 
@@ -386,7 +465,7 @@ void listen_set_close(struct listen_set **slot)
     for (size_t i = 0; i < set->count; i++) {
         struct listen_address *a = &set->addresses[i];
         for (size_t k = 0; k < a->fd_count; k++) {
-            close_socket(a, k);
+            close_socket(set, a, k);
         }
         free(a->fds);
     }

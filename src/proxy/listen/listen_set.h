@@ -15,6 +15,7 @@
 /* Connections that may wait for being accepted, per socket. */
 #define LISTEN_BACKLOG 1024
 
+struct inherited;
 struct listen_set;
 struct tls_trust;
 
@@ -31,11 +32,13 @@ struct listen_part {
     struct tls_trust *tls;                  /* of the listener; or NULL */
 };
 
-/* Binds the addresses of all parts for that many workers and listens. An address that another
- * process listens on, also one that starts at this moment, is an error. Returns the set, owned by
- * the caller until listen_set_close, or NULL with a text in error. */
+/* Binds the addresses of all parts for that many workers and listens, or takes what is inherited
+ * for them (NULL: nothing is). An address that another process listens on, also one that starts at
+ * this moment, is an error. Returns the set, owned by the caller until listen_set_close, or NULL
+ * with a text in error. */
 MUST_CHECK struct listen_set *listen_set_open(const struct listen_part *parts, size_t part_count,
                                               const struct socket_rights *rights, size_t workers,
+                                              struct inherited *inherited,
                                               char error[CONFIG_ERROR_MAX]);
 /* Looks a socket_group up, which may be empty. Returns 0, or -1 with a text in error: there is
  * none. */
@@ -52,6 +55,14 @@ const struct listen_part *listen_set_part(const struct listen_set *set, size_t i
 bool listen_set_is_tcp(const struct listen_set *set, size_t i);
 /* The socket of address i for that worker; owned by the set. */
 int listen_set_socket(const struct listen_set *set, size_t i, size_t worker);
+/* Calls send(arg, socket, kind) for all sockets, up to one that is answered -1; kind: SOCKET_OWN or
+ * SOCKET_LENT of os/inherited.h. Returns what send did. No worker may leave meanwhile. */
+MUST_CHECK int listen_set_each(const struct listen_set *set,
+                               int (*send)(void *arg, int socket, char kind), void *arg);
+/* Does another process accept from the same sockets? Then nothing of them is removed. A set with
+ * inherited ones begins so. Thread-safe. */
+void listen_set_share(struct listen_set *set, bool shared);
+bool listen_set_is_shared(const struct listen_set *set);
 /* The worker accepts no more from address i: its own socket is closed now, one that is shared when
  * its last worker says so. To be called once by each worker, from any thread. */
 void listen_set_leave(struct listen_set *set, size_t i, size_t worker);

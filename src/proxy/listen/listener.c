@@ -17,6 +17,7 @@
 #include "proxy/client/linger.h"
 #include "proxy/client/reserve.h"
 #include "proxy/core/shared.h"
+#include "os/inherited.h"
 #include "proxy/core/worker.h"
 #include "proxy/listen/listen_set.h"
 
@@ -42,11 +43,11 @@ struct listener {
 };
 
 /* Who wants TLS would not understand a plain text. */
-static void refuse_client(const struct acceptor *a, int fd)
+static void refuse_client(struct worker *w, const struct tls_trust *tls, int fd)
 {
     char sink[256];
-    reserve_note_refused(a->worker);
-    if (a->part->tls != NULL) {
+    reserve_note_refused(w);
+    if (tls != NULL) {
         close(fd);
         return;
     }
@@ -56,9 +57,10 @@ static void refuse_client(const struct acceptor *a, int fd)
     close(fd);
 }
 
-static void add_client(struct acceptor *a, int fd)
+/* Returns the client, or NULL: there was no place for it. */
+static struct client *add_client(struct worker *w, const struct listener_config *listener,
+                                 struct tls_trust *tls, int fd)
 {
-    struct worker *w = a->worker;
     uint32_t open = atomic_fetch_add(&w->shared->connections, 1);
     /* A socket that lingers may stand above the limit itself, as one of the reserve did. */
     while (reserve_others(w, open) >= w->config->max_connections && linger_make_room(w)) {
@@ -68,21 +70,45 @@ static void add_client(struct acceptor *a, int fd)
     struct client *instead = NULL;
     if (full && !reserve_has_place(w, fd, open, &instead)) {
         atomic_fetch_sub(&w->shared->connections, 1);
-        refuse_client(a, fd);
-        return;
+        refuse_client(w, tls, fd);
+        return NULL;
     }
     if (instead != NULL) {
         reserve_note_refused(w);
         client_close(instead);
     }
+    struct client *c = client_create(w, fd, listener, tls);
+    if (full) {
+        reserve_enter(c);
+    }
+    return c;
+}
+
+static void accept_client(struct acceptor *a, int fd)
+{
     if (a->is_tcp) {
         int on = 1;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     }
-    struct client *c = client_create(w, fd, a->part->listener, a->part->tls);
-    if (full) {
-        reserve_enter(c);
+    (void)add_client(a->worker, a->part->listener, a->part->tls, fd);
+}
+
+void listener_adopt(struct worker *w, const struct moved *moved)
+{
+    const struct config *config = w->config;
+    size_t i = config->listener_count;
+    if (w->draining) {
+        close(moved->fd);
+        return;
+    }
+    while (--i > 0 && strcmp(config->listeners[i].name, moved->listener) != 0) {
+        /* that of [proxy], the first, where there is no other of that name */
+    }
+    struct client *c = add_client(w, &config->listeners[i], NULL, moved->fd);
+    if (c != NULL) {
+        client_resume(c, moved->needs_login && config->listeners[i].users != NULL, moved->input);
+        client_touch(c);
     }
 }
 
@@ -106,7 +132,7 @@ static int accept_waiting(struct acceptor *a, int max)
     for (int i = 0; i < max; i++) {
         int fd = accept4(a->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            add_client(a, fd);
+            accept_client(a, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             return errno;
         } else if (errno == EAGAIN) {
@@ -166,8 +192,11 @@ void listener_stop(struct worker *w)
     for (size_t i = 0; i < w->listener->count; i++) {
         struct acceptor *a = &w->listener->acceptors[i];
         event_del(&a->event);
-        /* Closing would reset the connections that wait here. */
-        (void)accept_waiting(a, LISTEN_BACKLOG);
+        /* Closing would reset the connections that wait here, if another process did not have the
+         * sockets as well. */
+        if (!listen_set_is_shared(w->shared->listen)) {
+            (void)accept_waiting(a, LISTEN_BACKLOG);
+        }
         listen_set_leave(w->shared->listen, i, w->index);
     }
     free(w->listener);

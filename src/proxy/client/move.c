@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy/client/move.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "base/log.h"
+#include "os/inherited.h"
+#include "proxy/core/shared.h"
+#include "proxy/core/worker.h"
+
+/* How long the other process may take no more sockets: it puts the one before to work. */
+#define PATIENCE_MS 100
+
+void move_begin(struct client *c)
+{
+    client_pause(c);
+    client_touch(c);
+}
+
+/* Nothing that this process alone knows is lost with it: no request, no answer. */
+static bool is_at_rest(const struct client *c)
+{
+    return c->life == CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0 && !c->writing &&
+           c->swallow == 0 && (c->gate & GATE_RESERVE) == 0 &&
+           client_unparsed(c) <= CLIENT_INPUT_MOVED;
+}
+
+void move_try(struct client *c)
+{
+    struct worker *w = c->worker;
+    int heir = atomic_load(&w->shared->heir);
+    if (!is_at_rest(c)) {
+        return;
+    }
+    struct moved moved = {.fd = c->fd,
+                          .needs_login = (c->gate & GATE_LOGIN) != 0,
+                          .listener = c->listener->name,
+                          .input = c->in == NULL
+                                       ? SLICE_NONE
+                                       : slice_make(c->in->data + c->in_pos, client_unparsed(c))};
+    int rc = inherited_send_client(heir, &moved);
+    if (rc != 0 && errno == EAGAIN) {
+        struct pollfd room = {.fd = heir, .events = POLLOUT};
+        (void)poll(&room, 1, PATIENCE_MS);
+        rc = inherited_send_client(heir, &moved);
+    }
+    if (rc == 0) {
+        client_leave(c);
+    } else if (errno != EAGAIN) {
+        char peer[CONFIG_NAME_MAX + 16];
+        log_warn("client %s cannot be handed over: %s", client_peer(c, peer, sizeof peer),
+                 strerror(errno));
+        client_finish(c);
+    }
+}
