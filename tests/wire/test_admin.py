@@ -326,6 +326,7 @@ def test_unix_socket_is_the_operators_own(start_daemon, memcached, tmp_path):
     daemon = start_daemon([memcached], config={"admin": {"listen": f"unix:{path}"}})
     daemon.wait_for_log("metrics and status page: ")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    daemon.wait_for_log(" up, memcached ")
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
         sock.sendall(b"GET /ready HTTP/1.1\r\n\r\n")
