@@ -249,6 +249,17 @@ def test_a_server_that_is_down_at_the_start(start, memcacheds):
         assert unequal(conn) == 0
 
 
+@pytest.mark.memcacheds(2)
+def test_a_server_that_hangs_at_the_start(start, memcacheds):
+    first = start(memcacheds[:1])
+    memcacheds[1].pause()
+    second = start(memcacheds, timeout_ms=200)  # hears its clients all the same, and knows
+    with first.conn() as one, second.conn() as two:
+        assert unequal(two) == 1 and unequal(one) == 0
+        assert UNEQUAL.fullmatch(next(filter(UNEQUAL.fullmatch, (two.cmd(f"llen {n}") for n in NAMES))))
+    memcacheds[1].resume()
+
+
 @pytest.mark.memcacheds(2, "-M")
 def test_a_full_server(start, memcacheds):
     with memcacheds[0].conn() as conn:
@@ -332,6 +343,17 @@ def test_several_lists_of_which_one_differs(start, memcached):
         for _ in range(2):
             assert conn.line() == b"VALUE a 0 1" and conn.data(1) == b"x"
         assert UNEQUAL.fullmatch(conn.line())
+
+
+def test_verbs_of_a_bridge_are_refused(start, memcached):
+    start([memcached])
+    bridged = {"lists b:": {"bridge": "yes", "on_missing": "refuse"}, "lists c:": {"bridge": "yes"}}
+    with start([memcached], sections=bridged).conn() as conn:
+        assert UNEQUAL.fullmatch(conn.cmd("append b:1 0 0 1", "x"))
+        assert UNEQUAL.fullmatch(conn.set("b:1", "x"))
+        assert UNEQUAL.fullmatch(conn.cmd("get b:1"))
+        assert conn.set("c:1", "x") == b"STORED"
+        assert conn.get("c:1") == b"x"
 
 
 def test_a_migration_step_by_step(start, memcached):
