@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/version.h"
 #include "proxy/figures.h"
+#include "proxy/reasons.h"
 #include "proxy/core/shared.h"
 
 struct exposition {
@@ -110,6 +111,22 @@ static void show_times(struct shared *shared, const struct exposition *x)
         show_histogram(x->out, name, labels, &sums[c]);
     }
     free(sums);
+}
+
+/* --- reasons --- */
+
+/* A family for each of what happened. */
+static void show_reasons(struct shared *shared, const struct exposition *x)
+{
+    const char *what = "";
+    for (size_t i = 0; i < reason_count; i++) {
+        if (strcmp(reasons[i].what, what) != 0) {
+            what = reasons[i].what;
+            begin_family(x, what, "how often that has happened, by its reason", true);
+        }
+        evbuffer_add_printf(x->out, "mclistd_%s_total{reason=\"%s\"} %" PRIu64 "\n", what,
+                            reasons[i].name, figure_of_reason(shared, &reasons[i]));
+    }
 }
 
 /* --- servers --- */
@@ -248,6 +265,7 @@ void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
     evbuffer_add_printf(out, "} 1\n");
     figures_print(shared, show_figure, &x);
     show_times(shared, &x);
+    show_reasons(shared, &x);
     show_servers(shared, &x);
     if (is_open) {
         evbuffer_add_printf(out, "# EOF\n");

@@ -11,6 +11,7 @@
 
 #include "admin/history.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "list/core/metrics.h"
@@ -137,6 +138,9 @@ static const struct {
     {METRIC_list_log_full, "changes were refused since a list's log is full"},
     {METRIC_outcomes_unknown, "changes ended without an answer: they may have been done or not"},
     {METRIC_rejected_connections, "clients were refused: max_connections is reached"},
+    {METRIC_accept_failures, "times clients could not be accepted: no file descriptors are left"},
+    {METRIC_ended_descriptors, "requests were not sent: no file descriptor is left to connect"},
+    {METRIC_ended_name, "requests were not sent: the name of their server has no address (DNS)"},
     {METRIC_clients_dropped_memory, "clients were closed: memory_limit_bytes was reached"},
     {METRIC_clients_dropped_slow, "clients were closed that left too much unread"},
     {METRIC_request_timeouts, "clients were closed whose requests did not arrive in time"},
@@ -218,6 +222,8 @@ static void show_alarms(struct shared *shared, const struct history *h, struct e
     for (size_t i = 0; i < sizeof alarms / sizeof alarms[0]; i++) {
         show_alarm(all, figure_value(shared, alarms[i].which), alarms[i].text);
     }
+    show_alarm(all, log_dropped(),
+               "lines of the log were lost: a full disk, or what reads the log is too slow");
     if (evbuffer_get_length(all) > 0) {
         put(out, "<section class=\"bar\" id=\"alarms\">\n<h2>Look at this</h2>\n");
         evbuffer_add_buffer(out, all);

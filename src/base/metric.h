@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Numbers of counters are below this. */
-#define METRIC_MAX 128
+#define METRIC_MAX 160
 
 struct metric_row {
     const char *name;

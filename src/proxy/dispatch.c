@@ -46,6 +46,7 @@ static void answer(struct client *client, struct slice text)
 static void refuse(struct client *client, bool noreply, struct slice text)
 {
     metric_inc(&client->worker->metrics, METRIC_client_errors);
+    metric_inc(&client->worker->metrics, METRIC_refused_verb);
     if (!noreply) {
         answer(client, text);
     }

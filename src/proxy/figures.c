@@ -17,6 +17,7 @@
 #include "list/core/run_index.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
+#include "proxy/reasons.h"
 
 /* --- counters --- */
 
@@ -71,6 +72,19 @@ uint64_t figure_value(struct shared *shared, unsigned which)
         return metric_max(shared, which);
     }
     return metric_sum(shared, which) - atomic_load(&shared->baseline[which]);
+}
+
+uint64_t figure_of_reason(struct shared *shared, const struct reason *reason)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        for (unsigned i = 0; i < tables[t]->count; i++) {
+            if (strcmp(tables[t]->rows[i].name, reason->counter) == 0) {
+                return figure_value(shared, tables[t]->first + i);
+            }
+        }
+    }
+    CHECK(strcmp(reason->counter, "log_lines_dropped") == 0); /* the log's own */
+    return log_dropped();
 }
 
 /* A level, not a count. */

@@ -32,6 +32,9 @@ typedef void figure_printer(void *arg, const struct figure *figure);
 void figures_print(struct shared *shared, figure_printer *print, void *arg);
 /* The value of a counter or level, of all workers, as figures_print has it. which: METRIC_... */
 uint64_t figure_value(struct shared *shared, unsigned which);
+struct reason;
+/* How often that has happened, as the counter has it. */
+uint64_t figure_of_reason(struct shared *shared, const struct reason *reason);
 /* Counts begin again with 0. */
 void figures_reset(struct shared *shared);
 

@@ -11,6 +11,7 @@
 #include "pool/pool.h"
 #include "proto/client/request_parse.h"
 #include "proxy/figures.h"
+#include "proxy/reasons.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 
@@ -187,6 +188,14 @@ static void show_hot(const struct shared *shared, struct chain *out)
     hot_sum_fini(&keys);
 }
 
+static void show_reasons(struct shared *shared, struct chain *out)
+{
+    for (size_t i = 0; i < reason_count; i++) {
+        line(out, "%s:%s %" PRIu64, reasons[i].what, reasons[i].name,
+             figure_of_reason(shared, &reasons[i]));
+    }
+}
+
 static void show_laggards(const struct shared *shared, struct chain *out)
 {
     struct laggards_sum sum = figures_of_laggards(shared);
@@ -275,6 +284,8 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
         show_latency(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("hot"))) {
         show_hot(w->shared, out);
+    } else if (slice_equal(group, SLICE_LIT("reasons"))) {
+        show_reasons(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("clients"))) {
         show_laggards(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("slow"))) {

@@ -2,16 +2,21 @@
 """What the runbook of docs/operations.md has a paragraph on: each failure is staged, and must be
 named in the log, in stats, in the metrics and on the status page."""
 
+import contextlib
 import os
+import pathlib
 import re
+import resource
 import socket
 import time
 
 import pytest
 
-from harness import HOST, SLOW, in_threads, wait_until
+from harness import HOST, SLOW, TIMEOUT_S, in_threads, wait_until
 from test_admin import Admin
 from test_backend_support import FAST
+from test_names_support import FakeDns, name_config
+from test_pressure_limit import small
 
 
 def rows(daemon, server):
@@ -183,29 +188,142 @@ def test_a_server_that_answers_garbage(start_admin, start_fake, memcached):
 
 
 def test_a_server_that_is_slow(start_admin, start_fake, memcached):
-    def slowly(fake, sock):
-        for line, _ in fake.requests(sock):
-            time.sleep(0.01)
-            sock.sendall(b"STAT pid 1\r\nEND\r\n" if line == b"stats" else b"NOT_FOUND\r\n")
+    def slowly(_, sock):
+        """Each batch of requests is answered 50 ms after it has come."""
+        unread = b""
+        while data := sock.recv(65536):
+            *lines, unread = (unread + data).split(b"\r\n")
+            time.sleep(0.05)
+            sock.sendall(b"".join(b"STAT pid 1\r\nEND\r\n" if line == b"stats" else b"NOT_FOUND\r\n"
+                                  for line in lines))
 
     fake = start_fake(slowly)
-    admin = start_admin([fake, memcached], LOOK)
-    done = []
+    admin = start_admin([fake, memcached], {**LOOK, "timeout_ms": 10000}, proxy={"deadline_ms": 20000})
 
-    def ask(_):
+    def is_told():
         with admin.daemon.conn() as conn:
-            while not done:
-                for i in range(50):
-                    conn.cmd(f"delete k{i}")
-                done.extend([1] * (rows(admin.daemon, fake)["trouble"] != "none"))
+            conn.send(*(f"delete k{i}\r\n" for i in range(100)))
+            conn.lines(100)
+        return "us or longer" in rows(admin.daemon, fake)["trouble"]
 
-    in_threads(4, ask)
+    wait_until("it is told", is_told, 3 * TIMEOUT_S)
     told = admin.daemon.wait_for_log(
         rf"backend {fake.address}: slow: half of its answers take (\d+) us or longer, of the pool's "
         r"other servers (\d+) us")
-    assert int(told.group(1)) > 10000 > int(told.group(2))
-    assert int(rows(admin.daemon, fake)["recent_p50_us"]) > 10000
+    assert int(told.group(1)) > 4 * int(told.group(2))
+    assert int(rows(admin.daemon, fake)["recent_p50_us"]) > 50000
     assert trouble(admin, fake, "slow")[0] and not trouble(admin, memcached, "slow")[0]
+
+
+def test_dns_is_gone(start_daemon, memcached):
+    dns = FakeDns()
+    dns.fails = True
+    try:
+        name = f"mc.test:{memcached.port}"
+        admin = Admin(start_daemon, [name], **name_config(dns))
+        with admin.daemon.conn() as conn:
+            wait_until("it is said", lambda: conn.cmd("mg k").endswith(b"name not resolved"))
+        admin.daemon.wait_for_log("server name mc.test: not resolved: ")
+        assert reason(admin, "ended", "name") > 0
+        assert "the name of their server has no address (DNS)" in admin.text("/status")
+    finally:
+        dns.stop()
+
+
+# --- the proxy -------------------------------------------------------------------------------------
+
+
+def reason(admin, what, name):
+    """How often, in stats and in the metrics, which must agree."""
+    told = int(stats_of(admin, "stats reasons")[f"{what}:{name}"])
+    assert admin.samples()[f"mclistd_{what}_total", (("reason", name),)] >= told
+    return told
+
+
+def stats_of(admin, group):
+    with admin.daemon.conn() as conn:
+        return conn.stats(group)
+
+
+def test_no_descriptors_are_left(start_admin, memcached):
+    admin = start_admin([memcached])
+    pid = admin.daemon.process.pid
+    with admin.daemon.conn() as conn:
+        conn.cmd("mn")
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        used = len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir()))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 3, before[1]))
+        clients = [admin.daemon.conn() for _ in range(10)]
+        admin.daemon.wait_for_log("cannot accept clients: Too many open files; trying again")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        for client in clients:
+            client.close()
+    assert reason(admin, "closed", "descriptors") > 0
+    assert "clients could not be accepted: no file descriptors are left" in admin.text("/status")
+
+
+def test_no_memory_is_left(start_admin, memcached):
+    sections = small(16)
+    admin = start_admin([memcached], **sections)
+    with contextlib.ExitStack() as stack:
+
+        def press():
+            conn = stack.enter_context(admin.daemon.conn())
+            with contextlib.suppress(OSError):
+                conn.send(b"set k 0 0 1000000\r\n" + b"x" * 900_000)
+            return "clients_dropped_memory" in admin.daemon.log() or re.search(
+                r"client \S+ port \d+ closed: memory_limit_bytes \(\d+\) is reached", admin.daemon.log())
+
+        wait_until("a client is closed", press)
+        assert reason(admin, "closed", "memory") > 0
+        assert "clients were closed: memory_limit_bytes was reached" in admin.text("/status")
+
+
+def test_no_connections_are_left(start_admin, memcached):
+    admin = start_admin([memcached], proxy={"max_connections": 2, "reserved_connections": 0})
+
+    def answer(conn):
+        with contextlib.suppress(OSError, EOFError):
+            return conn.cmd("get k")
+        return None
+
+    with contextlib.ExitStack() as stack:
+        wait_until("one is refused", lambda: answer(stack.enter_context(admin.daemon.conn())) ==
+                   b"ERROR Too many open connections")
+        admin.daemon.wait_for_log(r"a client is refused: max_connections \(2\) is reached")
+        assert "clients were refused: max_connections is reached" in admin.text("/status")
+
+    def is_in():
+        with admin.daemon.conn() as conn:
+            return answer(conn) == b"END"
+
+    wait_until("there is room", is_in)
+    wait_until("and still is", lambda: admin.samples()["mclistd_curr_connections", ()] == 0)
+    assert reason(admin, "closed", "max_connections") > 0
+
+
+def test_the_disk_of_the_log_is_full(start_admin, memcached):
+    """The log itself cannot say so until there is room: stats, metrics and page do."""
+    admin = start_admin([memcached])
+    admin.daemon.stop()
+    admin.daemon.sections["proxy"]["log_file"] = "/dev/full"
+    admin.daemon.start()
+    with admin.daemon.conn() as conn:
+        assert conn.set("key", "x") == b"STORED"
+    wait_until("lines are lost", lambda: reason(admin, "dropped", "log_line") > 0)
+    assert "lines of the log were lost: a full disk" in admin.text("/status")
+
+
+def test_a_hot_list(start_admin, memcached):
+    admin = start_admin([memcached])
+    with admin.daemon.conn() as conn:
+        for n in range(20):
+            conn.send(*("ladd hot item%d\r\n" % i for i in range(100)))
+            assert set(conn.lines(100)) == {b"STORED"}
+            conn.cmd(f"ladd list{n} item")
+    hot = stats_of(admin, "stats hot")
+    assert float(hot["hot"].rstrip("%")) > 50
+    assert '<td class="key">hot</td>' in admin.text("/status")
 
 
 # --- clients ---------------------------------------------------------------------------------------

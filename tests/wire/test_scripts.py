@@ -392,6 +392,14 @@ def test_docs_name_every_statistic():
     assert [name for name in names if f"`{name}`" not in docs] == []
 
 
+def test_docs_name_every_reason():
+    docs = " ".join((ROOT / "docs/statistics.md").read_text(encoding="utf-8").split())
+    table = (ROOT / "src/proxy/reasons.h").read_text(encoding="utf-8")
+    rows = re.findall(r"^    REASON\((\w+), (\w+), (\w+)\)", table, re.MULTILINE)
+    assert len(rows) > 35
+    assert [row for row in rows if f"- `{row[0]}:{row[1]}`: `{row[2]}`" not in docs] == []
+
+
 def test_docs_name_every_trouble_of_a_server():
     docs = " ".join((ROOT / "docs/statistics.md").read_text(encoding="utf-8").split())
     figures = (ROOT / "src/proxy/figures.h").read_text(encoding="utf-8")

@@ -137,6 +137,7 @@ static void explain(const struct cluster *c, const struct exchange *x, char *tex
         snprintf(text, cap, "pool %s: queue full", pool);
         return;
     case FAILURE_NO_NODE:
+        metric_inc(c->context->metrics, METRIC_ended_down);
         explain_no_node(c, x, text, cap);
         return;
     case FAILURE_WITHDRAWN:

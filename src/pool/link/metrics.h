@@ -21,7 +21,17 @@
     METRIC(cluster_retries, "requests that a node refused for now, or for another node") \
     METRIC(cluster_vbuckets, "vBuckets of the Couchbase clusters") \
     METRIC(cluster_vbuckets_without_node, \
-           "of these, those that no node has, or none that can be reached")
+           "of these, those that no node has, or none that can be reached") \
+    METRIC(ended_down, "backend requests not sent, since the server is down or has no node") \
+    METRIC(ended_name, "backend requests not sent, since the server's name has no address") \
+    METRIC(ended_unfit, "backend requests not sent, since what answers there is no use") \
+    METRIC(ended_ejected, "backend requests not sent, since the server is ejected") \
+    METRIC(ended_descriptors, "backend requests not sent for want of a file descriptor") \
+    METRIC(ended_queue_full, "backend requests not sent: max_pending or max_pending_bytes") \
+    METRIC(ended_unknown_there, "backend requests not sent, since the server cannot do them") \
+    METRIC(ended_lost, "backend requests whose connection was lost") \
+    METRIC(ended_shutdown, "backend requests not sent, since the proxy ends") \
+    METRIC(ended_stale, "CAS not sent, since the proxy has connected anew")
 
 enum pool_metric {
     POOL_METRIC_BEFORE = 71, /* the number before the first */

@@ -192,10 +192,45 @@ void server_log_down(struct server *server, const char *what, const char *reason
 
 /* --- ends without an answer ----------------------------------------------------------------- */
 
+/* Which counter a reason has; 0: none of its own. */
+static unsigned counter_of(enum exchange_failure failure)
+{
+    switch (failure) {
+    case FAILURE_DOWN:
+        return METRIC_ended_down;
+    case FAILURE_UNRESOLVED:
+        return METRIC_ended_name;
+    case FAILURE_UNFIT:
+        return METRIC_ended_unfit;
+    case FAILURE_EJECTED:
+        return METRIC_ended_ejected;
+    case FAILURE_NO_DESCRIPTOR:
+        return METRIC_ended_descriptors;
+    case FAILURE_QUEUE_FULL:
+        return METRIC_ended_queue_full;
+    case FAILURE_NO_CAS:
+    case FAILURE_NO_META:
+    case FAILURE_NO_TIMES:
+        return METRIC_ended_unknown_there;
+    case FAILURE_LOST:
+        return METRIC_ended_lost;
+    case FAILURE_CLOSING:
+        return METRIC_ended_shutdown;
+    case FAILURE_STALE:
+        return METRIC_ended_stale;
+    default:
+        return 0; /* timeouts have another one; what was withdrawn is a deadline's */
+    }
+}
+
 static void count_failure(struct server *server, const struct exchange *x,
                           enum exchange_failure failure)
 {
     struct metrics *metrics = server->context->metrics;
+    unsigned counter = counter_of(failure);
+    if (!x->is_internal && counter != 0) {
+        metric_inc(metrics, counter);
+    }
     if (x->is_internal || failure == FAILURE_STALE || failure == FAILURE_NO_CAS ||
         failure == FAILURE_NO_META || failure == FAILURE_NO_TIMES) {
         return; /* refusals that belong to normal life */

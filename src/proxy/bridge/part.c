@@ -21,6 +21,7 @@ void bridge_refuse(struct client *client, const struct request *r, const char *f
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    metric_inc(&client->worker->metrics, METRIC_refused_bridge);
     pending_refuse(client, r->noreply, line);
 }
 

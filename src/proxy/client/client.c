@@ -160,10 +160,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         mark_active(c);
         client_touch(c);
     } else if (n == 0) {
+        metric_inc(&c->worker->metrics, METRIC_closed_by_client);
         client_finish(c);
     } else {
         drop_empty_input(c);
         if (errno != EAGAIN && errno != EINTR) {
+            metric_inc(&c->worker->metrics, METRIC_closed_lost);
             client_close(c);
         }
     }
@@ -220,6 +222,7 @@ static void count_refusal(struct client *c, struct slice reply)
 {
     bool ours = slice_starts_with(reply, SLICE_LIT("SERVER_ERROR"));
     metric_inc(&c->worker->metrics, ours ? METRIC_server_errors : METRIC_client_errors);
+    metric_inc(&c->worker->metrics, ours ? METRIC_refused_too_large : METRIC_refused_format);
 }
 
 /* Must all that is under way be answered before anything else starts? last: of the requests. */
@@ -467,6 +470,7 @@ void client_write(struct client *c)
     }
     size_t bytes = c->out.bytes;
     if (!c->writing && !write_out(c)) {
+        metric_inc(&c->worker->metrics, METRIC_closed_lost);
         client_close(c);
         return;
     }

@@ -334,6 +334,7 @@ void part_postpone(struct part *part, size_t bytes)
     window_answered(&client->window, part->kind, part->expected_bytes, bytes);
     part->postponed = true;
     client->postponed++;
+    metric_inc(&client->worker->metrics, METRIC_answers_dropped);
     client_touch(client);
 }
 

@@ -43,10 +43,21 @@
     METRIC(auth_errors, "of these, those that were refused") \
     METRIC(tls_connections, "clients whose connection is encrypted, since start") \
     METRIC(tls_in_kernel, "of these, those for which the kernel encrypts") \
-    METRIC(tls_failures, "clients closed because the handshake of TLS failed")
+    METRIC(tls_failures, "clients closed because the handshake of TLS failed") \
+    METRIC(refused_format, "requests that are no valid ones: unknown verb, words, line too long") \
+    METRIC(refused_too_large, "values that are larger than max_value_bytes") \
+    METRIC(refused_verb, "requests that the proxy does not take, as flush_all where it is off") \
+    METRIC(refused_bridge, "plain verbs that cannot be done to a list (bridge)") \
+    METRIC(refused_list_call, "list verbs that the list, or what they bring, does not allow") \
+    METRIC(refused_by_server, "plain requests that the server has answered by an error") \
+    METRIC(accept_failures, "times that clients could not be accepted, for want of descriptors") \
+    METRIC(closed_by_client, "clients that have ended their connection") \
+    METRIC(closed_lost, "clients whose connection broke") \
+    METRIC(answers_dropped, \
+           "answers dropped, since a client left too much unread, and asked for again")
 
 enum proxy_metric {
-    PROXY_METRIC_BEFORE = 87, /* the number before the first */
+    PROXY_METRIC_BEFORE = 103, /* the number before the first */
 #define METRIC_ENUM(name, help) METRIC_##name,
     PROXY_METRIC_TABLE(METRIC_ENUM)
 #undef METRIC_ENUM

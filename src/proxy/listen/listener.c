@@ -115,6 +115,7 @@ void listener_adopt(struct worker *w, const struct moved *moved)
 static void pause_accepting(struct worker *w, int reason)
 {
     char more[LOG_MORE_MAX];
+    metric_inc(&w->metrics, METRIC_accept_failures);
     if (log_limit_pass(&w->listener->limit, w->now.wall_s, "events", more)) {
         log_error("cannot accept clients: %s; trying again%s", strerror(reason), more);
     }

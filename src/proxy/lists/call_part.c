@@ -229,6 +229,9 @@ void call_part_failure(struct worker *w, const struct list_call *call,
 {
     list_reply_failure(call, line, CALL_PART_LINE_MAX);
     metric_inc(&w->metrics, line[0] == 'C' ? METRIC_client_errors : METRIC_server_errors);
+    if (line[0] == 'C') {
+        metric_inc(&w->metrics, METRIC_refused_list_call);
+    }
 }
 
 void call_part_done(struct list_call *call)

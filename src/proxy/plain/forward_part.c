@@ -168,7 +168,10 @@ void forward_count_error(struct worker *w, struct slice line)
     } else if (slice_starts_with(line, SLICE_LIT("CLIENT_ERROR")) ||
                slice_starts_with(line, SLICE_LIT("ERROR"))) {
         metric_inc(&w->metrics, METRIC_client_errors);
+    } else {
+        return;
     }
+    metric_inc(&w->metrics, METRIC_refused_by_server);
 }
 
 void forward_part_fail(struct pending *p, const struct forward_part *f)
