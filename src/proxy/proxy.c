@@ -26,6 +26,8 @@
 
 /* How often proxy_drain looks whether the workers are done. */
 #define DRAIN_POLL_MS 5
+/* The same of proxy_start and the gate. */
+#define GATE_POLL_MS 1
 /* How long workers have for the turn that they are in: the longest take tenths of a second. */
 #define ASK_S 5
 
@@ -129,6 +131,16 @@ static void init_locks(struct shared *s)
     (void)pthread_condattr_destroy(&clock);
 }
 
+/* A process that waits for this one to serve, as one that hands over its clients, waits until it is
+ * known whether other proxies agree: at most until servers have timed out. */
+static void await_gate(const struct shared *s)
+{
+    while (!gate_is_read(s)) {
+        struct timespec pause = {0, GATE_POLL_MS * 1000000L};
+        nanosleep(&pause, NULL);
+    }
+}
+
 struct proxy *proxy_start(const struct config *config, struct inherited *inherited,
                           char error[CONFIG_ERROR_MAX])
 {
@@ -155,6 +167,7 @@ struct proxy *proxy_start(const struct config *config, struct inherited *inherit
     if (s->resolver == NULL || start_workers(s, error) != 0) {
         proxy_stop(&p);
     } else {
+        await_gate(s);
         p->placement = placement_start(config, s->resolver);
     }
     return p;

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from couchbase_support import Cluster, sections
-from harness import HOST, SLOW, free_port, in_threads, wait_until, write_ini
+from harness import HOST, SLOW, free_port, in_threads, wait_for_exit, wait_until, write_ini
 
 KEY = "mclistd#pool.main"
 UNEQUAL = re.compile(rb"SERVER_ERROR proxies of pool main are unequal: others keep this list elsewhere "
@@ -458,6 +458,20 @@ def test_on_unequal_can_be_read_anew(start, memcached, tmp_path):
         second.signal(signal.SIGHUP)
         wait_until("it is not refused", lambda: conn.cmd("ladd a:1 x") == b"STORED")
         assert unequal(conn) == 1
+
+
+@pytest.mark.memcacheds(3)
+def test_a_takeover_with_other_servers(start, memcacheds, tmp_path):
+    path = tmp_path / "admin.sock"
+    daemon = start(memcacheds[:2], sections={"admin": {"listen": f"unix:{path}"}})
+    with daemon.conn() as conn:
+        assert answers(conn) == (len(NAMES), 0)
+        before = daemon.process
+        daemon.sections["pool main"]["servers"] = [server.address for server in memcacheds]
+        daemon.args = ["--takeover", path]
+        daemon.start()
+        assert wait_for_exit(before) == 0
+        assert answers(conn)[1] > 0 and made_twice(memcacheds) == 0
 
 
 # --- many ----------------------------------------------------------------------------------------
