@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/slice.h"
+#include "proto/client/verb.h"
 
 struct users;
 
@@ -259,8 +260,10 @@ static inline bool list_policy_delimits_sublists(const struct list_policy *polic
 struct listener_config {
     char name[CONFIG_NAME_MAX + 1]; /* "" = [proxy] */
     struct endpoint_list listen;
-    char auth_file[CONFIG_NAME_MAX + 1]; /* "" = clients need not log in */
-    char tls_cert[CONFIG_NAME_MAX + 1];  /* "" = connections are not encrypted */
+    char auth_file[CONFIG_NAME_MAX + 1];     /* "" = clients need not log in */
+    bool insecure;                           /* clients of other machines may do anything */
+    struct verb_set allow_verbs, deny_verbs; /* allow_verbs empty: all; deny_verbs wins */
+    char tls_cert[CONFIG_NAME_MAX + 1];      /* "" = connections are not encrypted */
     char tls_key[CONFIG_NAME_MAX + 1], tls_client_ca[CONFIG_NAME_MAX + 1]; /* "" = none */
     struct users *users; /* who may; see config_read_passwords. NULL = all */
     uint32_t line;       /* where the section begins in the file */

@@ -128,6 +128,38 @@ static const struct listener_config *listener_at(const struct config *config, si
     return NULL;
 }
 
+/* Can only clients of this machine connect? A name may be any machine's. */
+static bool is_local(const struct endpoint *endpoint)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (endpoint->port == 0 || strcmp(endpoint->host, "localhost") == 0) {
+        return true;
+    }
+    if (inet_pton(AF_INET, endpoint->host, &v4) == 1) {
+        return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    return inet_pton(AF_INET6, endpoint->host, &v6) == 1 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6) ||
+            (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == IN_LOOPBACKNET));
+}
+
+static int check_access(const struct listener_config *listener, const struct place *place)
+{
+    bool is_open =
+        !listener->insecure && listener->auth_file[0] == '\0' && listener->tls_cert[0] == '\0';
+    for (size_t i = 0; is_open && i < listener->listen.count; i++) {
+        if (!is_local(&listener->listen.at[i])) {
+            char name[ENDPOINT_TEXT_MAX];
+            return refuse(place,
+                          "listen %s: clients of other machines could do anything; expected "
+                          "auth_file, tls_cert and tls_key, or insecure = yes",
+                          endpoint_format(&listener->listen.at[i], name));
+        }
+    }
+    return 0;
+}
+
 static int check_listener(const struct config *config, size_t index, char *error)
 {
     const struct listener_config *listener = &config->listeners[index];
@@ -159,7 +191,7 @@ static int check_listener(const struct config *config, size_t index, char *error
                           config_listener_text(twin, other));
         }
     }
-    return 0;
+    return check_access(listener, &place);
 }
 
 static int check_admin(struct config *config, char *error)

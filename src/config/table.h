@@ -28,6 +28,7 @@ enum config_type {
     TYPE_TEMPLATE,  /* char[CONFIG_NAME_MAX + 1] with one %s */
     TYPE_ENTRY,     /* char[CONFIG_NAME_MAX + 1]: what a slot of a ring holds */
     TYPE_FLAGS,     /* struct flag_set */
+    TYPE_VERBS,     /* struct verb_set */
     TYPE_LISTEN,    /* addresses; the key may be repeated */
     TYPE_SERVERS,   /* servers; the key may be repeated */
 };

@@ -95,6 +95,9 @@ const char *value_expected(const struct config_key *key, char out[VALUE_EXPECTED
         (void)snprintf(out, VALUE_EXPECTED_MAX,
                        "1 to %d numbers of at most 32 bits, comma-separated", CONFIG_FLAGS_MAX);
         return out;
+    case TYPE_VERBS:
+        text = "verbs, comma-separated";
+        break;
     case TYPE_LISTEN:
         text = "host, host:port, [IPv6]:port or unix:PATH, ...";
         break;
@@ -336,6 +339,27 @@ static int parse_flags(const struct config_key *key, void *section, struct slice
     return 0;
 }
 
+static int parse_verbs(const struct config_key *key, void *section, struct slice text,
+                       char error[CONFIG_ERROR_MAX])
+{
+    struct verb_set set = {{0}};
+    const char *words[VERB_COUNT + 1] = {NULL};
+    struct slice rest = text, item;
+    bool more = text.len > 0;
+    for (unsigned v = 0; v < VERB_COUNT; v++) {
+        words[v] = verb_info((enum verb)v)->text.p;
+    }
+    while (text_next_item(&rest, &more, &item)) {
+        const struct verb_info *info = verb_find(item);
+        if (info == NULL) {
+            return fail_word(key, item, words, error);
+        }
+        set.bits[info->verb / 64] |= UINT64_C(1) << (info->verb % 64);
+    }
+    memcpy(field(key, section), &set, sizeof set);
+    return 0;
+}
+
 /* An empty text leaves the permissions to the umask. */
 static int parse_mode(const struct config_key *key, void *section, struct slice text,
                       char error[CONFIG_ERROR_MAX])
@@ -404,6 +428,8 @@ int value_parse(const struct config_key *key, void *section, struct slice text,
         return parse_entry(key, section, text, error);
     case TYPE_FLAGS:
         return parse_flags(key, section, text, error);
+    case TYPE_VERBS:
+        return parse_verbs(key, section, text, error);
     case TYPE_LISTEN:
         return parse_listen(key, section, text, error);
     case TYPE_SERVERS:
@@ -481,6 +507,23 @@ static char *format_flags(const struct flag_set *set)
     return out;
 }
 
+static char *format_verbs(const struct verb_set *set)
+{
+    char *out = NULL;
+    size_t len;
+    FILE *memory = open_memstream(&out, &len);
+    CHECK(memory != NULL);
+    const char *before = "";
+    for (unsigned v = 0; v < VERB_COUNT; v++) {
+        if (verb_set_has(set, (enum verb)v)) {
+            fprintf(memory, "%s%s", before, verb_info((enum verb)v)->text.p);
+            before = ", ";
+        }
+    }
+    CHECK(fclose(memory) == 0);
+    return out;
+}
+
 char *value_format(const struct config_key *key, const void *section)
 {
     const void *from = field_const(key, section);
@@ -524,6 +567,8 @@ char *value_format(const struct config_key *key, const void *section)
         return format_template(from);
     case TYPE_FLAGS:
         return format_flags(from);
+    case TYPE_VERBS:
+        return format_verbs(from);
     case TYPE_LISTEN:
         return format_listen(field_const(key, section));
     case TYPE_SERVERS:
@@ -552,6 +597,8 @@ static size_t field_size(const struct config_key *key)
         return CONFIG_NAME_MAX + 1;
     case TYPE_FLAGS:
         return sizeof(struct flag_set);
+    case TYPE_VERBS:
+        return sizeof(struct verb_set);
     case TYPE_DELIMITER:
     case TYPE_BYTE:
     case TYPE_MODE:

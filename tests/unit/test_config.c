@@ -92,7 +92,7 @@ static void test_all_kinds_of_values(void **state)
 {
     (void)state;
     struct config *c = good("[proxy]\n"
-                            "listen = 0.0.0.0:1, [::1]:2\n"
+                            "listen = 0.0.0.0:1, [::1]:2\ninsecure = yes\n"
                             "listen = unix:/run/x\n"
                             "max_line_bytes = 2k\n"
                             "max_value_bytes = 8M\n"

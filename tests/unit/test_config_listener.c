@@ -52,6 +52,56 @@ static void test_listeners_are_checked(void **state)
             ":2: threads: not a key of [listener a]; expected in [proxy]");
 }
 
+#define OPEN \
+    "clients of other machines could do anything; expected auth_file, tls_cert and tls_key, or " \
+    "insecure = yes"
+
+static void test_what_other_machines_reach_is_protected(void **state)
+{
+    (void)state;
+    static const char *const local[] = {"127.0.0.1", "127.9.9.9:1", "[::1]:1",
+                                        "unix:/x",   "localhost",   "[::ffff:127.0.0.1]:1"};
+    static const char *const open[] = {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "cache.here:1",
+                                       "[::ffff:10.0.0.1]:1"};
+    static const char *const ways_out[] = {"insecure = yes", "auth_file = /x",
+                                           "tls_cert = /x\ntls_key = /x"};
+    char text[256], expected[256];
+    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++) {
+        (void)snprintf(text, sizeof text, "[proxy]\nlisten = %s\n" POOL, local[i]);
+        accepted(text);
+    }
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
+        (void)snprintf(text, sizeof text, "[proxy]\nlisten = unix:/x, %s\n" POOL, open[i]);
+        (void)snprintf(expected, sizeof expected, ": [proxy]: listen %s: " OPEN, open[i]);
+        refused(text, expected);
+        for (size_t k = 0; k < sizeof ways_out / sizeof ways_out[0]; k++) {
+            (void)snprintf(text, sizeof text, "[proxy]\nlisten = %s\n%s\n" POOL, open[i],
+                           ways_out[k]);
+            accepted(text);
+        }
+    }
+    refused("[proxy]\ninsecure = yes\n[listener a]\nlisten = 10.0.0.1\ninsecure = no\n" POOL,
+            ":3: [listener a]: listen 10.0.0.1:11220: " OPEN);
+}
+
+static void test_verbs_are_known(void **state)
+{
+    (void)state;
+    struct config *c = good("[proxy]\nallow_verbs = get, ladd ,get\ndeny_verbs = flush_all\n"
+                            "[listener a]\nlisten = unix:/a\nallow_verbs =\n" POOL);
+    assert_true(verb_set_has(&c->listeners[0].allow_verbs, VERB_GET));
+    assert_true(verb_set_has(&c->listeners[0].allow_verbs, VERB_ladd));
+    assert_false(verb_set_has(&c->listeners[0].allow_verbs, VERB_SET));
+    assert_true(verb_set_is_empty(&c->listeners[1].allow_verbs));
+    assert_true(verb_set_has(&c->listeners[1].deny_verbs, VERB_FLUSH_ALL));
+    config_destroy(&c);
+    refused("[proxy]\ndeny_verbs = get, lad\n" POOL,
+            ":2: deny_verbs: 'lad' is not known (did you mean ladd?); expected verbs, "
+            "comma-separated");
+    refused("[proxy]\nallow_verbs = get,, set\n" POOL,
+            ":2: allow_verbs: '' is not known; expected verbs, comma-separated");
+}
+
 static const char *users_of(const char *text, size_t len, struct users **users)
 {
     static char error[CONFIG_ERROR_MAX];
@@ -121,6 +171,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_listener_takes_from_proxy_what_it_does_not_set),
         cmocka_unit_test(test_listeners_are_checked),
+        cmocka_unit_test(test_what_other_machines_reach_is_protected),
+        cmocka_unit_test(test_verbs_are_known),
         cmocka_unit_test(test_bad_users_are_named_by_their_line),
         cmocka_unit_test(test_a_user_is_known_with_its_password_only),
     };

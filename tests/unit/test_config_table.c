@@ -318,7 +318,7 @@ static void test_print(void **state)
     struct config *c = config_create();
     struct collected out = {.len = 0};
     load_text(
-        c, "[proxy]\nlisten = unix:/x, a:1\nallow_flush_all = no\n"
+        c, "[proxy]\nlisten = unix:/x, a:1\nallow_flush_all = no\ninsecure = yes\n"
            "[pool p]\nservers = a:2 3, [::1]:4\nhash = crc\n"
            "[lists]\ndelimiter = \\x20\n[lists a\\xff\\x5d]\ndelimiter = none\ncache_bytes = 2g\n"
            "[lists b]\ndelimiter = \\x3b\n"

@@ -147,3 +147,12 @@ const struct verb_info *verb_find(struct slice word)
     const struct verb_info *info = verb_take(&word);
     return word.len == 0 ? info : NULL;
 }
+
+bool verb_set_is_empty(const struct verb_set *set)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < sizeof set->bits / sizeof set->bits[0]; i++) {
+        any |= set->bits[i];
+    }
+    return any == 0;
+}

@@ -7,6 +7,7 @@
 #define PROTO_CLIENT_VERB_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 #include "proto/list_verbs.h"
@@ -131,6 +132,16 @@ enum verb {
 #undef LIST_WORD
         VERB_COUNT
 };
+
+struct verb_set {
+    uint64_t bits[(VERB_COUNT + 63) / 64];
+};
+
+static inline bool verb_set_has(const struct verb_set *set, enum verb verb)
+{
+    return (set->bits[verb / 64] >> (verb % 64) & 1) != 0;
+}
+bool verb_set_is_empty(const struct verb_set *set);
 
 struct verb_info {
     struct slice text;

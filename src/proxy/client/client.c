@@ -15,6 +15,7 @@
 #include "proxy/client/reserve.h"
 #include "proxy/client/secure.h"
 #include "proxy/client/stranger.h"
+#include "proxy/client/verbs.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 #include "tls/tls.h"
@@ -35,6 +36,7 @@ struct client *client_create(struct worker *worker, int fd, const struct listene
     c->worker = worker;
     c->listener = listener;
     c->gate = listener->users != NULL ? GATE_LOGIN : 0;
+    verbs_set_gate(c);
     c->id = atomic_fetch_add(&worker->shared->clients, 1) + 1;
     c->since_us = worker->now.mono_us;
     c->fd = fd;
@@ -63,6 +65,7 @@ void client_take_config(struct client *c)
     if (c->listener->users == NULL) {
         c->gate &= (uint8_t)~GATE_LOGIN;
     }
+    verbs_set_gate(c);
     /* It may be read from again, or no more. */
     client_touch(c);
 }
@@ -245,6 +248,13 @@ static inline bool start_part(struct client *c, struct pending *last)
     return true;
 }
 
+/* May the client, whose gate is not open, send this request? If not, it was refused. */
+static RARE bool gate_admits(struct client *c, const struct request *request)
+{
+    return ((c->gate & GATE_VERBS) == 0 || verbs_admit(c, request)) &&
+           ((c->gate & GATE_RESERVE) == 0 || reserve_admits(c, request));
+}
+
 /* Answers what the parser has refused. */
 static RARE void refuse(struct client *c, const struct request *request,
                         const struct parse_result *result, struct slice input)
@@ -254,6 +264,9 @@ static RARE void refuse(struct client *c, const struct request *request,
         client_stop(c);
     }
     if (result->removes) {
+        if (c->gate != 0 && !gate_admits(c, request)) {
+            return;
+        }
         c->worker->handlers->remove(c, request, c->in, result->reply);
         (void)start_part(c, last_request(c));
         return;
@@ -310,7 +323,7 @@ static inline bool parse_one(struct client *c)
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
     if (result.status == PARSE_OK) {
-        if (UNLIKELY(c->gate != 0) && !reserve_admits(c, request)) {
+        if (UNLIKELY(c->gate != 0) && !gate_admits(c, request)) {
             return true;
         }
         c->worker->handlers->take(c, request, c->in);

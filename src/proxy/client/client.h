@@ -51,6 +51,7 @@ struct tls_trust;
 enum client_gate {
     GATE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
     GATE_RESERVE = 2, /* it is in worker.reserved: see reserve.h */
+    GATE_VERBS = 4,   /* its listener does not take all verbs: see verbs.h */
 };
 
 struct client {
