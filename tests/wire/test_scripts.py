@@ -617,12 +617,13 @@ def test_layers_are_held(tmp_path):
         path.write_text(text)
     done = run("check-layers", tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.splitlines() == [
-        "src/base/ring.h:1: folder base (0) includes list (2): a higher rank",
+    # Which ranks there are is the script's.
+    assert re.sub(r" \(\d+\)", "", done.stdout).splitlines() == [
+        "src/base/ring.h:1: folder base includes list: a higher rank",
         "src/list/attic/view.h:1: list/attic has no rank; add it to scripts/check-layers",
-        "src/list/core/op.c:1: in list, core (2) includes read (3): a higher rank",
+        "src/list/core/op.c:1: in list, core includes read: a higher rank",
         "src/list/core/op.h:1: libevent (<event2/event.h>) is not for this folder",
-        "src/list/read/view.c:1: in list, read (3) includes the folder itself (6): a higher rank",
+        "src/list/read/view.c:1: in list, read includes the folder itself: a higher rank",
         "src/list/core/op.h:7: op_first is not defined in src/list/core",
         "src/list/core/op.h:14: op_next is not defined in src/list/core",
     ]
