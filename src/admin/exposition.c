@@ -12,6 +12,7 @@
 #include "proxy/figures.h"
 #include "proxy/reasons.h"
 #include "proxy/core/shared.h"
+#include "tls/trust.h"
 
 struct exposition {
     const struct config *config;
@@ -256,6 +257,16 @@ static void show_servers(struct shared *shared, const struct exposition *x)
     free(rows);
 }
 
+static void show_certificate(void *arg, const char *owner, const char *path, int64_t days_left)
+{
+    const struct exposition *x = arg;
+    evbuffer_add_printf(x->out, "mclistd_tls_certificate_days{");
+    add_label(x->out, "owner", owner);
+    evbuffer_add_printf(x->out, ",");
+    add_label(x->out, "file", path);
+    evbuffer_add_printf(x->out, "} %" PRId64 "\n", days_left);
+}
+
 void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
 {
     struct exposition x = {shared->config, out, is_open};
@@ -267,6 +278,9 @@ void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
     show_times(shared, &x);
     show_reasons(shared, &x);
     show_servers(shared, &x);
+    begin_family(&x, "tls_certificate_days",
+                 "days until the first certificate in the file is over; below 0: since", false);
+    tls_trust_visit(show_certificate, &x);
     if (is_open) {
         evbuffer_add_printf(out, "# EOF\n");
     }

@@ -14,6 +14,7 @@
 #include "proxy/reasons.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
+#include "tls/trust.h"
 
 /* Longer lines are cut; the longest values are paths of the configuration. */
 #define LINE_BYTES 1024
@@ -266,6 +267,21 @@ static struct slice show_places(struct worker *w, struct slice args, struct chai
     return SLICE_NONE;
 }
 
+/* "tls:proxy:days_left", "tls:pool:main:days_left" */
+static void show_certificate(void *arg, const char *owner, const char *path, int64_t days_left)
+{
+    char name[LINE_BYTES / 2];
+    size_t n = 0;
+    (void)path;
+    for (const char *p = owner; *p != '\0' && n < sizeof name - 1; p++) {
+        if (*p != '[' && *p != ']') {
+            name[n++] = *p == ' ' ? ':' : *p;
+        }
+    }
+    name[n] = '\0';
+    line(arg, "tls:%s:days_left %" PRId64, name, days_left);
+}
+
 struct slice stats_answer(struct worker *w, struct slice args, struct chain *out)
 {
     struct slice group = SLICE_NONE;
@@ -278,6 +294,7 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
     }
     if (group.len == 0) {
         figures_print(w->shared, show_figure, out);
+        tls_trust_visit(show_certificate, out);
     } else if (slice_equal(group, SLICE_LIT("backends"))) {
         show_servers(w->shared, show_server, out);
     } else if (slice_equal(group, SLICE_LIT("latency"))) {

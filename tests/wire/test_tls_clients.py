@@ -134,6 +134,23 @@ def test_a_certificate_is_read_anew(memcached, start_daemon, certificate, tmp_pa
         daemon.conn()
 
 
+def test_days_left_are_shown(memcached, start_daemon, tmp_path):
+    own = make_certificate(tmp_path / "own.pem", days=100)
+    daemon = start_daemon([memcached], config={
+        "admin": {"listen": f"unix:{tmp_path}/admin"},
+        "listener other": {"listen": f"unix:{tmp_path}/socket", "tls_cert": own, "tls_key": own}})
+    with daemon.conn() as conn:
+        stats = conn.stats()
+    assert stats["tls:proxy:days_left"] in ("1", "2")
+    left = stats["tls:listener:other:days_left"]
+    assert left in ("99", "100")
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"{tmp_path}/admin")
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        text = client.makefile().read()
+    assert f'mclistd_tls_certificate_days{{owner="[listener other]",file="{own}"}} {left}\n' in text
+
+
 # --- those that do not speak it, or not to the end ---
 
 
