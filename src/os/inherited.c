@@ -35,7 +35,7 @@ struct inherited {
     char text[CLIENT_BYTES]; /* of the client that is to be taken next */
     size_t used;
     int client; /* its socket; -1 */
-    char left[sizeof(struct sockaddr_un) + 8];
+    char left[NI_MAXHOST + NI_MAXSERV + 8];
 };
 
 struct inherited *inherited_create(void)
@@ -376,7 +376,7 @@ const char *inherited_left(struct inherited *h)
         } else {
             (void)getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port,
                               sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-            (void)snprintf(h->left, sizeof h->left, "%.80s port %.10s", host, port);
+            (void)snprintf(h->left, sizeof h->left, "%s port %s", host, port);
         }
         return h->left;
     }

@@ -183,6 +183,9 @@ static void find_purpose(struct message *m, struct op *op, uint64_t tag)
 struct waiting {
     TAILQ_ENTRY(waiting) link;
     const struct be_request *request;
+    enum be_verb verb;
+    char key[KEY_BYTES_MAX];
+    uint8_t key_len;
     bool seen;
     struct purpose purpose;
 };
@@ -201,7 +204,10 @@ static struct waiting *waiting_find(struct sim_proxy *p, const struct be_request
     struct waiting *x;
     TAILQ_FOREACH(x, &p->waiting, link)
     {
-        if (x->request == request) {
+        /* One that has failed meanwhile may have left its memory to another. */
+        if (x->request == request && x->verb == request->verb &&
+            slice_equal(slice_make(x->key, x->key_len),
+                        slice_make(request->key, request->key_len))) {
             return x;
         }
     }
@@ -227,6 +233,9 @@ void purposes_note(struct sim_proxy *p)
             x = calloc(1, sizeof *x);
             CHECK(x != NULL);
             x->request = r;
+            x->verb = r->verb;
+            x->key_len = r->key_len;
+            memcpy(x->key, r->key, r->key_len);
             TAILQ_INSERT_TAIL(&p->waiting, x, link);
             struct message m = {.proxy = p, .flight.request = *r};
             find_any(p->world, &m, op_request_of(r));

@@ -205,6 +205,27 @@ static void test_a_head_that_is_made_has_the_cap(void **state)
     expect_rest(t);
 }
 
+/* Of the missing lists' server it counts whether it tells times, not of that of the list that the
+ * call stands in: on one that tells none, no head with a time to live is made. */
+static void test_no_head_with_a_time_where_none_is_told(void **state)
+{
+    struct joint_test *t = *state;
+    static const struct be_caps caps = {.server_name = "old", .item_size_max = 1 << 20};
+    t->rig.config->lists[0].ttl_s = 100;
+    submit(t, LIST_UNIONLEN, 3);
+    expect(t, BE_GET, "a#", BE_HIT, "^1\n+1:y", 7, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        struct be_reply reply = {
+            .status = BE_MISS, .epoch = 1, .ttl_s = -1, .no_times = true, .caps = &caps};
+        struct be_request *request = rig_take(&t->rig, BE_GET, i == 0 ? "b#" : "c#");
+        engine_reply(t->rig.engine, request, &reply, t->rig.now);
+    }
+    expect(t, BE_GET, "mclistd#clock.0", BE_MISS, NULL, 0, 1);
+    expect(t, BE_TIME, "b#", BE_DOWN, NULL, 0, 1);
+    expect(t, BE_GET, "mclistd#clock.1", BE_MISS, NULL, 0, 1);
+    expect_done(t, LIST_SERVER_ERROR, 0);
+}
+
 /* What another client has put into it meanwhile counts, and stays. */
 static void test_a_head_that_was_used_stays(void **state)
 {
@@ -304,6 +325,7 @@ int main(void)
         joint_test(test_a_missing_list_decides_an_intersection),
         joint_test(test_two_missing_lists),
         joint_test(test_a_head_that_is_made_has_the_cap),
+        joint_test(test_no_head_with_a_time_where_none_is_told),
         joint_test(test_a_head_that_was_used_stays),
         joint_test(test_a_deadline_leaves_no_head),
         joint_test(test_a_deadline_in_a_comparison_that_made_a_head),

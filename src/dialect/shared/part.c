@@ -106,7 +106,7 @@ static void write_part(struct engine *e, struct op *op, const struct part *part,
     r->cas = part->cas;
     r->epoch = part->epoch;
     r->flags = part->flags;
-    expiry_send(e, op, r, life, source, value, tag);
+    expiry_send(e, op, op->list, r, life, source, value, tag);
 }
 
 void part_write_for(struct engine *e, struct op *op, const struct part *part,

@@ -120,14 +120,14 @@ void emit_cas_appending(struct engine *e, struct op *op, struct list *list, cons
     r->cas = read->cas;
     r->epoch = read->epoch;
     r->flags = read->flags;
-    expiry_send(e, op, r, &life, SLICE_NONE, value, tag);
+    expiry_send(e, op, list, r, &life, SLICE_NONE, value, tag);
     block_unref(&value);
 }
 
 void emit_add_head_to(struct engine *e, struct op *op, struct list *list, const struct life *life,
                       struct block *value, uint64_t tag)
 {
-    expiry_send(e, op, head_request_of(e, list, BE_ADD), life, SLICE_NONE, value, tag);
+    expiry_send(e, op, list, head_request_of(e, list, BE_ADD), life, SLICE_NONE, value, tag);
 }
 
 /* The list is not looked at again before its first blind change. */
@@ -150,7 +150,7 @@ void emit_cas_for(struct engine *e, struct op *op, const struct head *read, cons
     r->cas = read->cas;
     r->epoch = read->epoch;
     r->flags = read->flags;
-    expiry_send(e, op, r, life, SLICE_NONE, value, tag);
+    expiry_send(e, op, op->list, r, life, SLICE_NONE, value, tag);
 }
 
 void emit_cas(struct engine *e, struct op *op, const struct head *read, struct block *value,

@@ -31,7 +31,8 @@ struct expiry {
     TAILQ_ENTRY(expiry) link;
     struct be_request *write; /* held back; NULL: the clock alone is asked for */
     struct op *op;
-    uint64_t tag; /* of the event */
+    struct list *list; /* whose item it is: not always the operation's own */
+    uint64_t tag;      /* of the event */
     struct life life;
     bool own;     /* it is its own expiry that it keeps */
     unsigned due; /* answers to come */
@@ -97,7 +98,7 @@ void expiries_fini(struct engine *e)
 static struct be_request *request_of(struct engine *e, struct expiry *x, enum be_verb verb,
                                      uint64_t what)
 {
-    struct be_request *r = request_new(e, x->op->list, verb);
+    struct be_request *r = request_new(e, x->list, verb);
     op_request_of(r)->op = x->op;
     op_request_of(r)->expiry = x;
     op_request_of(r)->tag = what;
@@ -140,7 +141,7 @@ static void write_clock(struct engine *e, struct expiry *x, unsigned clock)
 /* Do the list's servers tell the second in which an item expires? */
 static bool tells_seconds(const struct expiry *x)
 {
-    return x->op->list->policy->pool_type == POOL_COUCHBASE;
+    return x->list->policy->pool_type == POOL_COUCHBASE;
 }
 
 static void ask_item(struct engine *e, struct expiry *x)
@@ -232,10 +233,10 @@ static bool known_at_once(const struct list *list, const struct life *life, int3
     return life->kind == LIFE_GIVEN || s <= EXPTIME_RELATIVE_MAX_S;
 }
 
-void expiry_send(struct engine *e, struct op *op, struct be_request *request,
+void expiry_send(struct engine *e, struct op *op, struct list *list, struct be_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag)
 {
-    if (known_at_once(op->list, life, &request->exptime)) {
+    if (known_at_once(list, life, &request->exptime)) {
         op_send(e, op, request, value, tag);
         return;
     }
@@ -243,6 +244,7 @@ void expiry_send(struct engine *e, struct op *op, struct be_request *request,
     CHECK(x != NULL && source.len <= KEY_BYTES_MAX && request->placement_at == 0);
     x->write = request;
     x->op = op;
+    x->list = list;
     x->tag = tag;
     x->life = *life;
     x->own = source.len == 0;
@@ -259,6 +261,7 @@ void expiry_look(struct engine *e, struct op *op, uint64_t tag)
     struct expiry *x = calloc(1, sizeof *x);
     CHECK(x != NULL);
     x->op = op;
+    x->list = op->list;
     x->tag = tag;
     x->own = true;
     x->key_len = x->placement_len = head_key(x->key, list_key(op->list));
@@ -375,8 +378,8 @@ static bool goes_beyond(const struct expiry *x, int64_t end_s)
 /* The clock is known. */
 static void go_on(struct engine *e, struct expiry *x, int64_t now_s)
 {
-    x->op->list->knows_clock = true;
-    x->op->list->clock_lead_s = e->clock_lead_s = now_s - e->now.wall_s;
+    x->list->knows_clock = true;
+    x->list->clock_lead_s = e->clock_lead_s = now_s - e->now.wall_s;
     if (x->write == NULL) {
         tell(e, x, now_s);
     } else if (goes_beyond(x, end_of(x, now_s))) {

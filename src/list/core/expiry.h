@@ -99,18 +99,18 @@ int64_t life_end_s(const struct life *life, int64_t now_s);
 struct life life_of_call(const struct list_call *call, const struct head *head);
 
 /*
- * Sends request, a BE_CAS or BE_ADD, as op_send does, with the exptime that gives the item that
- * life. Where that is known at once, nothing is asked. source: the key of the item whose expiry is
- * to be taken over, when that is not request's own; else SLICE_NONE. Requests that are sent behind
- * it may be carried out before it, since it waits for the clock: what is to be read behind it is
- * read when it has been answered.
+ * Sends request, a BE_CAS or BE_ADD of an item of list, as op_send does, with the exptime that
+ * gives the item that life. Where that is known at once, nothing is asked. source: the key of the
+ * item whose expiry is to be taken over, when that is not request's own; else SLICE_NONE. Requests
+ * that are sent behind it may be carried out before it, since it waits for the clock: what is to be
+ * read behind it is read when it has been answered.
  *
  * The operation gets one event, as from op_send. Besides what the server answers to the write:
  * BE_EXISTS when request's own item has changed meanwhile; BE_NOT_FOUND when that or source has
  * gone; BE_DOWN, BE_REFUSED or BE_NO_MEMORY, with a text, when the server's clock cannot be read.
  * Nothing was written then.
  */
-void expiry_send(struct engine *e, struct op *op, struct be_request *request,
+void expiry_send(struct engine *e, struct op *op, struct list *list, struct be_request *request,
                  const struct life *life, struct slice source, struct block *value, uint64_t tag);
 
 /* Asks for the clock of the head's server. The operation gets one event: BE_HIT with the second in
