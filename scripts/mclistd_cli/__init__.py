@@ -5,6 +5,7 @@
     verbs.py      what can be typed, with usage and help
     request.py    words become requests
     wire.py       the connection, and the parts of answers
+    admin.py      commands of operators, and the socket that takes them
     show.py       answers on a terminal and in a pipe
     session.py    one line after the other
     history.py    the file of lines that were typed

@@ -24,6 +24,7 @@ except ImportError:
     HAS_TOOLKIT = False
 
 KEYS_SHOWN = 20
+LEVELS = ("error", "warn", "info", "debug")
 STATS = {
     "settings": "every setting in force",
     "backends": "the servers, each with its counters",
@@ -41,10 +42,12 @@ def candidates(table, history, before):
     *words, word = before.split(" ")
     found = []
     if not words or words == ["help"]:
-        found = [(verb.name, verb.short) for verb in table.verbs.values() if not verb.is_refused]
+        found = [(verb.name, verb.short) for verb in table.all.values() if not verb.is_refused]
         found += [] if words else OWN.items()
     elif words == ["stats"]:
         found = STATS.items()
+    elif words == ["log"]:
+        found = [(level, "") for level in LEVELS]
     elif words[0] != "help" and takes_key(table.find(words[0]), len(words) - 1):
         found = [(key, "") for key in history.keys()]
     found = [(name, text) for name, text in found if name.startswith(word) and name != word]

@@ -6,6 +6,7 @@ import os
 import sys
 
 from mclistd_cli import history, private
+from mclistd_cli.admin import Admin
 from mclistd_cli.session import End, Session, read_pipe
 from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, Pipe, Terminal
 from mclistd_cli.verbs import Table
@@ -25,6 +26,9 @@ memcached as well. ADDRESS is HOST, HOST:PORT, [IPv6]:PORT or the path of a sock
                      text is written as $'...'
   -0, --null         the same, with a NUL byte behind each item in place of a line end
   -x, --stdin        the last word of the command is standard input
+      --admin PATH   the socket for commands of operators: reload, log, clients, kill
+  -c, --config FILE  the configuration whose [admin] names that socket. Without either of these the
+                     proxy at ADDRESS is asked where it is, and /etc/mclistd.ini when none answers
       --timeout S    seconds to wait for an answer; 0 for ever. Default: 65, at a prompt for ever
       --try          start a private proxy, with a memcached of its own unless -c or -s name others
   -c, -l, -p, -s, -T, -u, -v
@@ -35,7 +39,8 @@ memcached as well. ADDRESS is HOST, HOST:PORT, [IPv6]:PORT or the path of a sock
 
 exit code:
   0  done
-  1  nothing found, or NOT_FOUND, NOT_STORED, EXISTS; not of commands from standard input
+  1  nothing found, or NOT_FOUND, NOT_STORED, EXISTS; not of commands from standard input.
+     A command of operators was refused: the proxy's reason is on standard error
   2  an answer was an error, or the command was refused
   3  no connection, or no answer: a change may have been done
 NO_COLOR in the environment: no colours. The prompt keeps its history in
@@ -56,9 +61,9 @@ class UsageError(Exception):
 class Options:
     def __init__(self, arguments):
         self.raw = self.null = self.stdin = self.is_try = False
-        self.timeout_s = self.daemon = self.port = None
+        self.timeout_s = self.daemon = self.port = self.admin = self.config = None
         self.of_daemon, self.listen, self.words = [], [], []
-        long_names = ["raw", "null", "stdin", "timeout=", "try", "daemon=", "help"]
+        long_names = ["raw", "null", "stdin", "timeout=", "try", "daemon=", "admin=", "help"]
         long_names += [name[2:] + "=" for name in DAEMON_NAMES if name.startswith("--")]
         try:
             found, self.words = getopt.getopt(arguments, "0xh" + OF_DAEMON, long_names)
@@ -67,6 +72,9 @@ class Options:
         self.help = any(name in ("-h", "--help") for name, _ in found)
         for name, value in found:
             self._take(name, value)
+        if not self.is_try and self.of_daemon[::2] == ["-c"]:
+            self.config = self.of_daemon.pop()
+            self.of_daemon.pop()
         if (self.of_daemon or self.listen or self.port or self.daemon) and not self.is_try:
             raise UsageError("options of mclistd are for --try; expected an ADDRESS")
         if self.port and not self.listen:
@@ -88,8 +96,8 @@ class Options:
                 raise UsageError(f"--timeout {value}: expected seconds, or 0 for ever")
         elif name == "--try":
             self.is_try = True
-        elif name == "--daemon":
-            self.daemon = value
+        elif name in ("--daemon", "--admin"):
+            setattr(self, name[2:], value)
         elif letter == "-l":
             self.listen = value.split(",")
         elif letter == "-v":
@@ -194,7 +202,8 @@ def run(options):
         if timeout_s is None and not is_prompt:
             timeout_s = TIMEOUT_S
         connection = Connection(Address(address or ""), timeout_s or None)
-        session = Session(table, connection, output, own)
+        admin = Admin(connection, address is not None, options.admin, options.config)
+        session = Session(table, connection, output, admin, own)
         if words:
             return one_command(session, words, options.stdin)
         if is_prompt:

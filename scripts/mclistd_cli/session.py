@@ -4,7 +4,8 @@
 import time
 
 from mclistd_cli import request
-from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, visible
+from mclistd_cli.admin import NotFound
+from mclistd_cli.show import DONE, FAILED, NO_CONNECTION, REFUSED, visible
 from mclistd_cli.wire import Lost
 from mclistd_cli.words import NotClosed, split, to_text
 
@@ -36,11 +37,12 @@ class End(Exception):
 
 
 class Session:
-    """keep_private: of --try; the proxy that ends with the prompt, or None."""
+    """private: of --try; the proxy that ends with the prompt, or None. refused: has the proxy refused
+    a command of operators?"""
 
-    def __init__(self, table, connection, output, private=None):
+    def __init__(self, table, connection, output, admin, private=None):
         self.table, self.connection, self.output, self.private = table, connection, output, private
-        self.timing = False
+        self.admin, self.timing, self.refused = admin, False, False
 
     def run(self, text):
         """A line of text. Returns the exit code it would have as a command; raises End."""
@@ -60,6 +62,8 @@ class Session:
             raise End()
         if words[0] == b"help":
             return self._help([to_text(word) for word in words[1:]])
+        if to_text(words[0]) in self.table.operators:
+            return self._operate(words)
         try:
             plan = request.plan(self.table, words)
         except request.Refused as fault:
@@ -102,8 +106,10 @@ class Session:
         if not names:
             for line in BEGIN.splitlines():
                 out(line)
-            self._help_table("lists", lambda verb: verb.is_list)
-            self._help_table("plain items and servers", lambda verb: not verb.is_list)
+            verbs = self.table.verbs.values()
+            self._help_table("lists", [verb for verb in verbs if verb.is_list])
+            self._help_table("plain items and servers", [verb for verb in verbs if not verb.is_list])
+            self._help_table("the proxy, for operators", self.table.operators.values())
             out("")
             for word, text in OWN.items():
                 out(f"  {word:<34} {text}")
@@ -120,12 +126,46 @@ class Session:
             self.output.paragraph(verb.text)
         return DONE
 
-    def _help_table(self, title, belongs):
+    def _help_table(self, title, verbs):
         self.output.help_line("")
         self.output.help_line(f"{title}:")
-        for verb in self.table.verbs.values():
-            if belongs(verb) and not verb.is_refused:
+        for verb in verbs:
+            if not verb.is_refused:
                 self.output.help_line(f"  {verb.line:<34} {verb.short}")
+
+    # --- commands of operators ---
+
+    def _operate(self, words):
+        verb = self.table.find(to_text(words[0]))
+        try:
+            request.check_count(verb, words[1:])
+            request.check_clean(words[1:])
+            return self._show_lines(self.admin.ask(words))
+        except request.Refused as fault:
+            return self._refuse(str(fault), fault.hint)
+        except (NotFound, Lost) as fault:
+            self.output.error(str(fault))
+            return NO_CONNECTION
+        except KeyboardInterrupt:
+            self.output.note("ended")
+            return DONE
+
+    def _show_lines(self, lines):
+        """OK itself is shown where nothing else is."""
+        first = next(lines)
+        if first.startswith(b"ERROR"):
+            self.refused = True
+            self.output.error(visible(first[5:].strip()))
+            for line in lines:
+                self.output.hint(visible(line))
+            return REFUSED
+        count = 0
+        for count, line in enumerate(lines, 1):
+            self.output.help_line(visible(line))
+        if count == 0:
+            self.output.word(first)
+            self.output.flush()
+        return DONE
 
     # --- what is sent ---
 
@@ -195,7 +235,7 @@ def read_pipe(session, stream):
             code = session.run(to_text(raw))
         except End:
             break
-        if code >= FAILED:
+        if code >= FAILED or session.refused:
             worst = max(worst, code)
     return worst
 

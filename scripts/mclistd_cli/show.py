@@ -10,6 +10,7 @@ from mclistd_cli.words import dollar_quoted, is_printable, shown, to_bytes, to_t
 
 # Exit codes: as grep's.
 DONE, NOTHING, FAILED, NO_CONNECTION = range(4)
+REFUSED = NOTHING  # a command of operators
 NOTHING_WORDS = (b"NOT_FOUND", b"NOT_STORED", b"EXISTS", b"EN", b"NF", b"NS", b"EX")
 GOOD_WORDS = (b"STORED", b"DELETED", b"OK", b"TOUCHED", b"HD", b"RESET", b"MN")
 
@@ -133,6 +134,9 @@ class Pipe(Output):
     def word(self, line):
         self.out.write(line + self.end)
 
+    def flush(self):
+        self.out.flush()
+
     def error(self, text):
         self.out.flush()
         sys.stderr.buffer.write(to_bytes(f"{self.place}{text}\n"))
@@ -224,6 +228,9 @@ class Terminal(Output):
         colour = GREEN if word in GOOD_WORDS else YELLOW if word in NOTHING_WORDS else None
         text = visible(line)
         self.write(self.paint(colour, text) if colour else text)
+
+    def flush(self):
+        pass  # each line was
 
     def error(self, text):
         self.write(self.paint(RED, self.place + text))

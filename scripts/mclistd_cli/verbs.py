@@ -51,6 +51,13 @@ extstore ...: not through a proxy
 misbehave: not through a proxy
 """
 
+OPERATORS = """\
+reload: reads the proxy's configuration anew
+log LEVEL: logs error, warn, info or debug, until the next reload
+clients: the clients of the proxy, one in a line: who, since when, what they leave unread
+kill ID: closes the client of that id, as `clients` shows it
+"""
+
 SHORT = """\
 ladd: adds items at the end; those that are there stay where they are
 ldel: takes items off
@@ -188,9 +195,10 @@ def list_verbs(document):
     return found
 
 
-def plain_verbs():
+def verbs_of(table):
+    """A line for each: NAME WORDS: help."""
     found = {}
-    for line in PLAIN.splitlines():
+    for line in table.splitlines():
         usage, _, text = line.partition(": ")
         name, _, rest = usage.partition(" ")
         found[name] = Verb(name, rest, text, False)
@@ -199,10 +207,12 @@ def plain_verbs():
 
 class Table:
     def __init__(self):
-        self.verbs = {**list_verbs(_document()), **plain_verbs()}
+        self.verbs = {**list_verbs(_document()), **verbs_of(PLAIN)}
+        self.operators = verbs_of(OPERATORS)  # not for the port of clients: admin.py
+        self.all = {**self.verbs, **self.operators}
 
     def find(self, name):
-        return self.verbs.get(name)
+        return self.all.get(name)
 
     def names(self):
         return list(self.verbs)
@@ -218,9 +228,9 @@ class Table:
         lower = word.lower()
         if lower in ("keys", "scan"):
             return NO_KEYS
-        if lower in self.verbs:
+        if lower in self.all:
             return f"verbs are lower-case: {lower}"
         if lower in REDIS:
             return f"what Redis calls {word.upper()} is here: {self.verbs[REDIS[lower]].line}"
-        near = difflib.get_close_matches(lower, self.names(), n=1, cutoff=0.6)
+        near = difflib.get_close_matches(lower, self.all, n=1, cutoff=0.6)
         return f"did you mean {near[0]}?" if near else None

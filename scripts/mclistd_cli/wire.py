@@ -7,6 +7,8 @@ import re
 import select
 import socket
 
+from mclistd_cli.words import to_bytes
+
 PORT = 11220
 CONNECT_TIMEOUT_S = 5
 LINE_BYTES_MAX = 1 << 20
@@ -201,21 +203,30 @@ class Connection:
             self.trace(False, data + b"\r\n")
         return data
 
-    # --- what the proxy's settings say ---
+    # --- what the prompt itself asks ---
+
+    def stats(self, name=b""):
+        """{name: value}; empty where the answer is an error. Raises Lost."""
+        trace, self.trace = self.trace, None
+        found = {}
+        try:
+            for answer in self.ask(b"stats " + name + b"\r\n" if name else b"stats\r\n"):
+                if answer.kind == "stat":
+                    words = answer.line.decode(errors="surrogateescape").split(" ", 2)
+                    found[words[1]] = words[2] if len(words) > 2 else ""
+        finally:
+            self.trace = trace
+        return found
 
     def delimiter_of(self, key):
         """What stands between the items of that list in an answer; None for nothing."""
         if self.delimiters is None:
             self.delimiters = {b"": b","}
-            trace, self.trace = self.trace, None
-            try:
-                for answer in self.ask(b"stats settings\r\n"):
-                    found = re.fullmatch(rb"STAT lists:(?:(.*):)?delimiter (.*)", answer.line)
-                    if found:
-                        byte = None if found[2] == b"none" else unescaped(found[2])
-                        self.delimiters[unescaped(found[1] or b"")] = byte
-            finally:
-                self.trace = trace
+            for name, value in self.stats(b"settings").items():
+                found = re.fullmatch(r"lists:(?:(.*):)?delimiter", name)
+                if found:
+                    byte = None if value == "none" else unescaped(to_bytes(value))
+                    self.delimiters[unescaped(to_bytes(found[1] or ""))] = byte
         prefixes = [prefix for prefix in self.delimiters if key.startswith(prefix)]
         return self.delimiters[max(prefixes, key=len)]
 
