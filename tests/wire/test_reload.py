@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from harness import HOST, SLOW, free_port, wait_until, write_ini
+from harness import HOST, SLOW, TIMEOUT_S, free_port, wait_for_exit, wait_until, write_ini
 from test_admin import Admin
 from test_backend_support import FakeServer, correct_answer
 
@@ -278,6 +278,7 @@ def test_no_reload_while_it_ends(start_daemon, slow_fake, tmp_path):
         reloaded.daemon.wait_for_log("SIGTERM: finishing")
         assert reloaded.ask("reload") == "ERROR the proxy ends\n"
         reloaded.daemon.signal(signal.SIGHUP)
+        assert wait_for_exit(reloaded.daemon.process, 3 * TIMEOUT_S) == 0
 
 
 def test_who_may_log_in_is_read_anew(reloaded, tmp_path):

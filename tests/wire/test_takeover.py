@@ -189,6 +189,7 @@ def test_one_that_comes_too_late(place):
         while piece := sock.recv(100):
             answer += piece
         assert answer in (b"\nERROR the proxy ends\n", b"\n")
+    assert wait_for_exit(place.daemon.process, 3 * TIMEOUT_S) == 0
 
 
 def test_an_embedded_memcached_stays_with_its_daemon(start_daemon, tmp_path):

@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ struct listen_set {
     size_t workers;
     struct inherited *inherited; /* while the set is opened; or NULL */
     atomic_bool shared;          /* with another process */
+    pthread_mutex_t lock; /* of the descriptors: workers close theirs while all are handed over */
 };
 
 /* --- binding --- */
@@ -394,6 +396,7 @@ struct listen_set *listen_set_open(const struct listen_part *parts, size_t part_
 {
     struct listen_set *set = calloc(1, sizeof *set);
     CHECK(set != NULL);
+    CHECK(pthread_mutex_init(&set->lock, NULL) == 0);
     set->workers = workers;
     set->inherited = inherited;
     for (size_t i = 0; i < part_count; i++) {
@@ -406,30 +409,34 @@ struct listen_set *listen_set_open(const struct listen_part *parts, size_t part_
     return set;
 }
 
-static void close_socket(const struct listen_set *set, struct listen_address *a, size_t i)
+static void close_socket(struct listen_set *set, struct listen_address *a, size_t i)
 {
     struct stat st;
-    if (a->fds[i] < 0) {
-        return;
-    }
-    bool own = a->path[0] != '\0' && !listen_set_is_shared(set);
+    pthread_mutex_lock(&set->lock);
+    int fd = a->fds[i];
+    a->fds[i] = -1;
+    pthread_mutex_unlock(&set->lock);
+    bool own = fd >= 0 && a->path[0] != '\0' && !listen_set_is_shared(set);
     if (own && lstat(a->path, &st) == 0 && st.st_dev == a->device && st.st_ino == a->inode) {
         (void)unlink(a->path);
     }
-    close(a->fds[i]);
-    a->fds[i] = -1;
+    if (fd >= 0) {
+        close(fd);
+    }
 }
 
-int listen_set_each(const struct listen_set *set, int (*send)(void *arg, int socket, char kind),
+int listen_set_each(struct listen_set *set, int (*send)(void *arg, int socket, char kind),
                     void *arg)
 {
     int rc = 0;
+    pthread_mutex_lock(&set->lock);
     for (size_t i = 0; i < set->count; i++) {
         const struct listen_address *a = &set->addresses[i];
         for (size_t k = 0; k < a->fd_count && rc == 0; k++) {
-            rc = send(arg, a->fds[k], a->is_lent ? SOCKET_LENT : SOCKET_OWN);
+            rc = a->fds[k] < 0 ? -1 : send(arg, a->fds[k], a->is_lent ? SOCKET_LENT : SOCKET_OWN);
         }
     }
+    pthread_mutex_unlock(&set->lock);
     return rc;
 }
 

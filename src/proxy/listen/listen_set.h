@@ -56,8 +56,8 @@ bool listen_set_is_tcp(const struct listen_set *set, size_t i);
 /* The socket of address i for that worker; owned by the set. */
 int listen_set_socket(const struct listen_set *set, size_t i, size_t worker);
 /* Calls send(arg, socket, kind) for all sockets, up to one that is answered -1; kind: SOCKET_OWN or
- * SOCKET_LENT of os/inherited.h. Returns what send did. No worker may leave meanwhile. */
-MUST_CHECK int listen_set_each(const struct listen_set *set,
+ * SOCKET_LENT of os/inherited.h. Returns what send did, or -1 when a worker has left. */
+MUST_CHECK int listen_set_each(struct listen_set *set,
                                int (*send)(void *arg, int socket, char kind), void *arg);
 /* Does another process accept from the same sockets? Then nothing of them is removed. A set with
  * inherited ones begins so. Thread-safe. */
