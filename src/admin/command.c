@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "admin/where.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/inherited.h"
+#include "proto/key.h"
 #include "proxy/client/client.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
@@ -127,6 +129,22 @@ static void run_kill(const struct command_context *x, struct slice args, struct 
     }
 }
 
+static void run_where(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    struct slice key = take_word(&args);
+    struct evbuffer *lines = evbuffer_new();
+    CHECK(lines != NULL);
+    if (key.len == 0 || key.len > KEY_BYTES_MAX || args.len > 0) {
+        evbuffer_add_printf(out, "ERROR usage: where KEY, of %d bytes at most\n", KEY_BYTES_MAX);
+    } else if (where_print(x->proxy, key, lines) != 0) {
+        evbuffer_add_printf(out, BUSY);
+    } else {
+        evbuffer_add_printf(out, "OK\n");
+        evbuffer_add_buffer(out, lines);
+    }
+    evbuffer_free(lines);
+}
+
 /* --- another process takes this one's place: os/inherited.h --- */
 
 /* Sockets that wait for one message. */
@@ -218,6 +236,7 @@ static const struct {
     {"log", "LEVEL", "log error, warn, info or debug, until the next reload", run_log},
     {"clients", "", "all clients: who, since when, what they leave unread", run_clients},
     {"kill", "ID", "close a client", run_kill},
+    {"where", "KEY", "which servers have the items of a key", run_where},
     {"help", "", "these commands", run_help},
     /* Not for people: mclistd --takeover. */
     {"takeover", "", NULL, run_takeover},

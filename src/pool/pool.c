@@ -244,6 +244,22 @@ void pool_submit(struct pool *pool, struct slice placement_key, struct exchange 
     submit(pool, connections_of_key(server, placement_key), x);
 }
 
+bool pool_find(const struct pool *pool, struct slice placement_key, struct pool_place *out)
+{
+    const struct server_config *server;
+    out->vbucket = -1;
+    if (pool->context.cluster != NULL) {
+        const struct node *node = cluster_find(pool->context.cluster, placement_key, &out->vbucket);
+        server = node == NULL ? NULL : node->server.config;
+    } else {
+        server = pool->servers[shard_index(pool->shard, placement_key)].config;
+    }
+    if (server != NULL) {
+        (void)snprintf(out->server, sizeof out->server, "%s", server->name);
+    }
+    return server != NULL;
+}
+
 /* All servers have equally many connections. */
 static size_t connections_each(const struct pool *pool)
 {

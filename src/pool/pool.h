@@ -62,6 +62,15 @@ void pool_submit_to(struct pool *pool, size_t server_index, struct exchange *exc
 void pool_submit_own(struct pool *pool, size_t server_index, struct exchange *exchange);
 size_t pool_server_count(const struct pool *pool);
 
+/* Who has the items that are placed by a key. */
+struct pool_place {
+    char server[SERVER_NAME_MAX];
+    int vbucket; /* -1: in no pool of type couchbase */
+};
+/* By the rules in force, or the cluster's map. False: no server has them, or it is not known yet;
+ * then vbucket is filled all the same, if it is known. */
+bool pool_find(const struct pool *pool, struct slice placement_key, struct pool_place *out);
+
 /* Writes what was queued since the last call, one writev per connection. Call at the end of each
  * turn. */
 void pool_flush(struct pool *pool);

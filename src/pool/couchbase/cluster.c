@@ -153,6 +153,16 @@ static void enter(struct cluster *c, struct exchange *x)
     }
 }
 
+const struct node *cluster_find(const struct cluster *c, struct slice key, int *vbucket)
+{
+    *vbucket = -1;
+    if (c->map == NULL) {
+        return NULL;
+    }
+    *vbucket = shard_vbucket(key, c->map->vbucket_count);
+    return cluster_owner(c, (uint16_t)*vbucket, false);
+}
+
 void cluster_submit(struct cluster *c, struct exchange *x)
 {
     x->first_us = cluster_now_us(c);

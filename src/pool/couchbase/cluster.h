@@ -145,6 +145,9 @@ size_t cluster_stats(struct cluster *cluster, struct server_stats *out, size_t m
 void cluster_submit(struct cluster *cluster, struct exchange *exchange);
 /* See pool_withdraw: of an exchange that no server has. */
 bool cluster_withdraw(struct exchange *exchange);
+/* The node that has the key by the map; NULL: none has it, or there is no map yet. *vbucket is
+ * the key's; -1: there is no map. */
+const struct node *cluster_find(const struct cluster *cluster, struct slice key, int *vbucket);
 /* Hands back what has ended; true if there was any. */
 bool cluster_deliver(struct cluster *cluster);
 
