@@ -233,5 +233,7 @@ class Table:
             return f"verbs are lower-case: {lower}"
         if lower in REDIS:
             return f"what Redis calls {word.upper()} is here: {self.verbs[REDIS[lower]].line}"
-        near = difflib.get_close_matches(lower, self.all, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(lower, self.verbs, n=1, cutoff=0.6)
+        # Theirs are words of every day, as names of hosts are.
+        near = difflib.get_close_matches(lower, self.operators, n=1, cutoff=0.75) or near
         return f"did you mean {near[0]}?" if near else None

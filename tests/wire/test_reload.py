@@ -35,7 +35,12 @@ class Reloaded:
         self.socket = folder / "admin.sock"
         sections.setdefault("admin", {})["listen"] = f"unix:{self.socket}"
         self.daemon = start_daemon(servers, config=sections)
-        wait_until("the admin listener", lambda: self.socket.exists())
+        wait_until("the admin listener", self.listens)
+
+    def listens(self):
+        """The path is there a moment before the socket listens."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            return sock.connect_ex(str(self.socket)) == 0
 
     def ask(self, line):
         return ask(self.socket, line)
