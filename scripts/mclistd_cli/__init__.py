@@ -6,6 +6,7 @@
     request.py    words become requests
     wire.py       the connection, and the parts of answers
     admin.py      commands of operators, and the socket that takes them
+    top.py        the live view
     show.py       answers on a terminal and in a pipe
     session.py    one line after the other
     history.py    the file of lines that were typed

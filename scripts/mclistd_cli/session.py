@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One line after the other: what the prompt does itself, and what it sends."""
 
+import sys
 import time
 
 from mclistd_cli import request
@@ -140,6 +141,8 @@ class Session:
         try:
             request.check_count(verb, words[1:])
             request.check_clean(words[1:])
+            if verb.name == "top":
+                return self._top(words[1:])
             return self._show_lines(self.admin.ask(words))
         except request.Refused as fault:
             return self._refuse(str(fault), fault.hint)
@@ -149,6 +152,22 @@ class Session:
         except KeyboardInterrupt:
             self.output.note("ended")
             return DONE
+
+    def _top(self, words):
+        from mclistd_cli import top  # few need it
+
+        self.connection.connect()
+        if not self.connection.is_proxy:
+            return self._refuse(f"{self.connection.address.name} is no mclistd")
+        if words == [b"--once"]:
+            for line in top.once(self.connection):
+                self.output.help_line(line)
+            return DONE
+        if words:
+            return self._refuse("usage: top [--once]")
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return self._refuse("the live view needs a terminal; top --once prints one frame")
+        return top.live(self.connection, getattr(self.output, "paint", lambda _, text: text))
 
     def _show_lines(self, lines):
         """OK itself is shown where nothing else is."""
