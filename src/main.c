@@ -422,11 +422,12 @@ static void on_moved(evutil_socket_t fd, short what, void *arg)
         log_info("the daemon before has ended; it has handed over %zu clients", m->moved_count);
         event_free(m->moved);
         m->moved = NULL;
+        proxy_set_receives(m->proxy, false);
         inherited_destroy(&m->inherited);
     }
 }
 
-/* Everything serves: the daemon before may go. */
+/* Everything has started: the daemon before may go, and clients are served here. */
 static int take_place(struct mclistd *m)
 {
     char error[CONFIG_ERROR_MAX];
@@ -438,8 +439,9 @@ static int take_place(struct mclistd *m)
     if (inherited_taken(m->inherited, error) != 0) {
         return fail_start(m, EX_UNAVAILABLE, error);
     }
-    proxy_own_sockets(m->proxy);
-    admin_own_sockets(m->admin);
+    proxy_set_receives(m->proxy, inherited_peer(m->inherited) >= 0);
+    proxy_serve(m->proxy);
+    admin_serve(m->admin);
     if (inherited_peer(m->inherited) < 0) {
         inherited_destroy(&m->inherited);
         return EX_OK;

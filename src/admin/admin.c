@@ -33,11 +33,11 @@ struct admin {
     struct http *http;
     struct history history;
     struct event second;
-    int stop_fd; /* eventfd; -1 */
-    struct event stop;
+    int wake_fd; /* eventfd; -1 */
+    struct event wake;
     pthread_t thread;
     bool started;
-    atomic_bool draining;
+    atomic_bool draining, stops;
 };
 
 /* --- answers --- */
@@ -172,12 +172,23 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     take_limits(a); /* a reload may have changed them */
 }
 
-static void on_stop(evutil_socket_t fd, short what, void *arg)
+/* To serve, or to stop. */
+static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
     struct admin *a = arg;
-    (void)fd;
+    uint64_t count;
     (void)what;
-    (void)event_base_loopbreak(a->base);
+    if (read(fd, &count, sizeof count) > 0 && !atomic_load(&a->stops)) {
+        http_serve(a->http);
+    } else {
+        (void)event_base_loopbreak(a->base);
+    }
+}
+
+static void wake(struct admin *a)
+{
+    uint64_t one = 1;
+    CHECK(write(a->wake_fd, &one, sizeof one) == (ssize_t)sizeof one);
 }
 
 static void *work(void *arg)
@@ -192,14 +203,14 @@ static int start_thread(struct admin *a)
 {
     struct timeval second = {1, 0};
     a->base = event_base_new();
-    a->stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (a->base == NULL || a->stop_fd < 0) {
+    a->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (a->base == NULL || a->wake_fd < 0) {
         return errno;
     }
     event_assign(&a->second, a->base, -1, EV_PERSIST, on_second, a);
     event_add(&a->second, &second);
-    event_assign(&a->stop, a->base, a->stop_fd, EV_READ, on_stop, a);
-    event_add(&a->stop, NULL);
+    event_assign(&a->wake, a->base, a->wake_fd, EV_READ | EV_PERSIST, on_wake, a);
+    event_add(&a->wake, NULL);
     history_sample(&a->history, a->shared);
     a->http = http_start(a->base, a->listen, &handlers, a);
     take_limits(a);
@@ -223,7 +234,7 @@ int admin_start(const struct config *config, struct proxy *proxy, struct inherit
     a->hooks = hooks;
     a->proxy = proxy;
     a->shared = proxy_shared(proxy);
-    a->stop_fd = -1;
+    a->wake_fd = -1;
     struct listen_part part = {&own->listen, NULL, NULL};
     a->listen = listen_set_open(&part, 1, &rights, 1, inherited, error);
     int rc = a->listen == NULL ? 0 : start_thread(a);
@@ -238,10 +249,11 @@ int admin_start(const struct config *config, struct proxy *proxy, struct inherit
     return 0;
 }
 
-void admin_own_sockets(struct admin *a)
+void admin_serve(struct admin *a)
 {
     if (a != NULL) {
         listen_set_share(a->listen, false);
+        wake(a);
     }
 }
 
@@ -255,24 +267,25 @@ void admin_drain(struct admin *a)
 void admin_stop(struct admin **slot)
 {
     struct admin *a = *slot;
-    uint64_t one = 1;
     *slot = NULL;
     if (a == NULL) {
         return;
     }
-    if (a->started && write(a->stop_fd, &one, sizeof one) == (ssize_t)sizeof one) {
+    if (a->started) {
+        atomic_store(&a->stops, true);
+        wake(a);
         pthread_join(a->thread, NULL);
     }
     if (a->http != NULL) {
         http_stop(&a->http);
         event_del(&a->second);
-        event_del(&a->stop);
+        event_del(&a->wake);
     }
     if (a->base != NULL) {
         event_base_free(a->base);
     }
-    if (a->stop_fd >= 0) {
-        close(a->stop_fd);
+    if (a->wake_fd >= 0) {
+        close(a->wake_fd);
     }
     listen_set_close(&a->listen);
     free(a);

@@ -37,8 +37,8 @@ struct admin_hooks {
 MUST_CHECK int admin_start(const struct config *config, struct proxy *proxy,
                            struct inherited *inherited, const struct admin_hooks *hooks,
                            struct admin **admin, char error[CONFIG_ERROR_MAX]);
-/* Its sockets are no other process's any more. NULL is fine. */
-void admin_own_sockets(struct admin *admin);
+/* Accepts connections; its sockets are no other process's any more. NULL is fine. */
+void admin_serve(struct admin *admin);
 /* From now on the proxy is not ready: it ends. Thread-safe. NULL is fine. */
 void admin_drain(struct admin *admin);
 /* NULL is fine. */

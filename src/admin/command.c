@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "admin/where.h"
 #include "base/clock.h"
@@ -208,19 +209,28 @@ static void run_taken(const struct command_context *x, struct slice args, struct
     struct ucred peer = {.pid = 0};
     socklen_t len = sizeof peer;
     (void)args;
-    if (!x->peer->has_sockets || x->draining) {
+    struct shared *s = proxy_shared(x->proxy);
+    bool ends = x->draining || atomic_load(&s->heir) >= 0;
+    if (!x->peer->has_sockets || ends) {
         evbuffer_add_printf(out, "ERROR %s\n",
-                            x->draining ? "the proxy ends" : "expected behind takeover");
+                            ends ? "the proxy ends" : "expected behind takeover");
         return;
     }
     (void)getsockopt(x->peer->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-    listen_set_share(proxy_shared(x->proxy)->listen, true);
+    /* Clients go over it until this process ends. */
+    int heir = fcntl(x->peer->fd, F_DUPFD_CLOEXEC, 0);
+    /* At once: this process may end before the loop comes to it. If the other one has given up or
+     * was killed while this one was busy, all stays as it was. */
+    if (heir < 0 || send(heir, "OK\n", 3, MSG_NOSIGNAL) != 3) {
+        log_error("process %d does not take this one's place: %s", (int)peer.pid, strerror(errno));
+        evbuffer_add_printf(out, "ERROR it cannot be told\n");
+        (void)(heir < 0 ? 0 : close(heir));
+        return;
+    }
+    listen_set_share(s->listen, true);
     listen_set_share(x->listen, true);
     http_leave(x->http);
-    /* Clients go over it until this process ends. */
-    atomic_store(&proxy_shared(x->proxy)->heir, fcntl(x->peer->fd, F_DUPFD_CLOEXEC, 0));
-    /* At once: this process may end before the loop comes to it. */
-    (void)!send(x->peer->fd, "OK\n", 3, MSG_NOSIGNAL);
+    atomic_store(&s->heir, heir);
     x->hooks->leave(x->hooks->arg, peer.pid);
 }
 

@@ -345,8 +345,12 @@ struct http *http_start(struct event_base *base, const struct listen_set *listen
         event_assign(&a->event, base, listen_set_socket(listen, i, 0), EV_READ | EV_PERSIST,
                      on_acceptable, a);
     }
-    start_accepting(h);
     return h;
+}
+
+void http_serve(struct http *h)
+{
+    start_accepting(h);
 }
 
 void http_set_limits(struct http *h, uint32_t max_connections, uint32_t timeout_ms)

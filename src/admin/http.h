@@ -52,6 +52,8 @@ struct http *http_start(struct event_base *base, const struct listen_set *listen
                         const struct http_handlers *handlers, void *arg);
 /* How many connections there may be, and how long each may last. In the loop's thread. */
 void http_set_limits(struct http *http, uint32_t max_connections, uint32_t timeout_ms);
+/* Accepts connections. In the loop's thread. */
+void http_serve(struct http *http);
 /* Accepts no more connections. In the loop's thread. */
 void http_leave(struct http *http);
 /* Closes all connections and accepts no more. The loop must not run. */

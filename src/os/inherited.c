@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "config/text.h"
 
 /* The first one of the service manager (SD_LISTEN_FDS_START). */
@@ -273,7 +274,7 @@ static bool read_client(struct inherited *h, struct moved *moved, size_t *len)
         return false;
     }
     char *name = memchr(h->text, ' ', (size_t)(end - h->text));
-    char *number = name == NULL ? NULL : memchr(name + 1, ' ', (size_t)(end - name) - 1);
+    char *number = name == NULL ? NULL : memrchr(name + 1, ' ', (size_t)(end - name) - 1);
     if (number == NULL ||
         !slice_to_u64(slice_make(number + 1, (size_t)(end - number) - 1), &bytes) ||
         bytes > INHERITED_INPUT_MAX || (size_t)(h->text + h->used - end - 1) < bytes) {
@@ -305,6 +306,10 @@ int inherited_next_client(struct inherited *h, struct moved *moved)
                 close(h->client); /* what came before is no client */
             }
             h->client = fds[i];
+        }
+        if (h->used == 0 && count == 0) {
+            log_error("a client of the daemon before is lost: there is no descriptor for it");
+            continue;
         }
         h->used += (size_t)n;
         if (h->client >= 0 && read_client(h, moved, &len) && len == h->used) {

@@ -280,7 +280,7 @@ void proxy_drain(struct proxy *p)
     struct shared *s = &p->shared;
     order_all(s, THREAD_DRAIN);
     uint64_t end_us = clock_now().mono_us + (uint64_t)s->config->drain_timeout_ms * 1000;
-    while (!all_drained(s) && clock_now().mono_us < end_us) {
+    while ((atomic_load(&s->receives) || !all_drained(s)) && clock_now().mono_us < end_us) {
         struct timespec pause = {0, DRAIN_POLL_MS * 1000000L};
         nanosleep(&pause, NULL);
     }
@@ -337,9 +337,19 @@ int proxy_adopt(struct proxy *p, const struct moved *moved)
     return rc;
 }
 
-void proxy_own_sockets(struct proxy *p)
+void proxy_serve(struct proxy *p)
 {
-    listen_set_share(p->shared.listen, false);
+    struct shared *s = &p->shared;
+    listen_set_share(s->listen, false);
+    atomic_store(&s->serves, true);
+    for (size_t i = 0; i < s->worker_count; i++) {
+        worker_wake(s->workers[i]);
+    }
+}
+
+void proxy_set_receives(struct proxy *p, bool receives)
+{
+    atomic_store(&p->shared.receives, receives);
 }
 
 size_t proxy_listen_count(const struct proxy *p)

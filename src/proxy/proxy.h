@@ -50,8 +50,11 @@ void proxy_stop(struct proxy **proxy);
 /* Serves a client that another process has served before, and takes over its socket. Returns 0, or
  * -1: no worker had time for it; then the socket is still the caller's. */
 MUST_CHECK int proxy_adopt(struct proxy *proxy, const struct moved *moved);
-/* Its listening sockets are no other process's any more. */
-void proxy_own_sockets(struct proxy *proxy);
+/* Accepts clients: until then they wait in the listening sockets, which are no other process's any
+ * more. */
+void proxy_serve(struct proxy *proxy);
+/* Whether clients of another process may still come; proxy_drain waits for them. */
+void proxy_set_receives(struct proxy *proxy, bool receives);
 
 /* What its workers share, for proxy/figures.h; valid as long as the proxy. */
 struct shared *proxy_shared(struct proxy *proxy);

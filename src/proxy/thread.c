@@ -143,21 +143,25 @@ static void start_draining(struct worker *w)
     linger_drain(w);
 }
 
-/* Clients wait until it is known whether other proxies agree. */
+/* Clients wait until all of the process has started: else one that gives up would close them. */
 static void begin_to_listen(struct worker *w)
 {
-    if (w->listener == NULL && !w->draining && gate_is_read(w->shared)) {
+    if (w->listener == NULL && !w->draining && atomic_load(&w->shared->serves)) {
         listener_start(w, w->shared->listen);
     }
 }
 
-/* To the process that takes this one's place. */
+/* To the process that takes this one's place. One that is slow to take them is waited for in many
+ * short turns: between them requests that are under way go on. */
 static void move_clients(struct worker *w)
 {
     struct client *c, *next;
     for (c = TAILQ_FIRST(&w->clients); c != NULL; c = next) {
         next = TAILQ_NEXT(c, link);
-        move_try(c);
+        if (!move_try(c)) {
+            worker_wake(w);
+            return;
+        }
     }
 }
 
@@ -243,6 +247,7 @@ static void run_job(struct worker *w)
     struct job *job = atomic_exchange(&t->job, NULL);
     if (job != NULL) {
         set_state(a, job, JOB_RUNS);
+        atomic_store(&t->drained, false); /* it may bring a client */
         pthread_mutex_unlock(&a->lock);
         job->run(w, job->arg);
         pthread_mutex_lock(&a->lock);
@@ -273,8 +278,8 @@ static void *work(void *arg)
             move_clients(w);
         }
         set_timer(w);
-        if (w->draining && TAILQ_EMPTY(&w->clients) && !engine_busy(w->engine)) {
-            atomic_store(&t->drained, true);
+        if (w->draining) {
+            atomic_store(&t->drained, TAILQ_EMPTY(&w->clients) && !engine_busy(w->engine));
         }
     }
     block_thread_fini();
@@ -362,7 +367,6 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
     engine_set_request_room(w->engine, backend_room_bytes);
     engine_set_run_indexes(w->engine, shared->indexes);
     gate_attach(w);
-    begin_to_listen(w);
     return w;
 }
 

@@ -3,6 +3,7 @@
 connected stay so. And sockets that the service manager has opened."""
 
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -10,7 +11,8 @@ import time
 
 import pytest
 
-from harness import HOST, SLOW, TIMEOUT_S, free_port, wait_for_exit, wait_until
+from harness import (HOST, ROOT, SLOW, TIMEOUT_S, Conn, free_port, pause_process, wait_for_exit, wait_until,
+                     write_ini)
 from test_ops_process import UnixConn
 from test_reload import ask
 
@@ -196,6 +198,219 @@ def test_an_embedded_memcached_stays_with_its_daemon(start_daemon, tmp_path):
     place = Place(start_daemon, [], tmp_path)
     code, told = successor(place, "--takeover", place.admin)
     assert code == 69 and "the embedded memcached would end with this process" in told
+
+
+# --- the other daemon is this test ---
+
+
+class Older:
+    """What a daemon takes over: one listening socket on its port, and clients of it."""
+
+    def __init__(self, folder):
+        self.listening = socket.create_server((HOST, free_port()), backlog=50)
+        self.port = self.listening.getsockname()[1]
+        self.before = socket.create_server((HOST, free_port()))  # where its clients have connected
+        self.admin = folder / "older.sock"
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(self.admin))
+        self.server.listen()
+        self.server.settimeout(TIMEOUT_S)
+        self.peer = None
+
+    def hand_over(self):
+        """Its socket; returns when the newer one has started."""
+        self.peer = self.server.accept()[0]
+        self.peer.settimeout(TIMEOUT_S)
+        assert self.peer.recv(100) == b"takeover\n"
+        socket.send_fds(self.peer, [b"o"], [self.listening.fileno()])
+        self.peer.sendall(b"\n")
+        assert self.peer.recv(100) == b"taken\n"
+
+    def client(self, text="open  0\n"):
+        """A connection to it, its other end handed over."""
+        conn = Conn(self.before.getsockname()[1])
+        with self.before.accept()[0] as other:
+            socket.send_fds(self.peer, [text.encode()], [other.fileno()])
+        return conn
+
+    def close(self):
+        for sock in (self.listening, self.before, self.server, self.peer):
+            if sock:
+                sock.close()
+
+
+@pytest.fixture
+def older(tmp_path):
+    older = Older(tmp_path)
+    yield older
+    older.close()
+
+
+@pytest.fixture
+def newer(older, memcached, tmp_path):
+    """A function that starts a process with that configuration which takes over from older."""
+    started = []
+
+    def start(sections=None, **proxy):
+        ini = write_ini(tmp_path / "newer.ini", {
+            "proxy": {"listen": f"{HOST}:{older.port}", "threads": 2, **proxy},
+            "pool main": {"servers": memcached.address, "gate_s": 0}, **(sections or {})})
+        with open(tmp_path / "newer.log", "ab") as log:
+            started.append(subprocess.Popen(
+                [os.environ.get("MCLISTD", str(ROOT / "build/mclistd")), "-c", str(ini), "--takeover",
+                 str(older.admin)], stdout=log, stderr=log))
+        older.hand_over()
+        return started[-1]
+    yield start
+    if older.peer:
+        older.peer.close()
+    for process in started:
+        if process.poll() is None:
+            process.terminate()
+            assert wait_for_exit(process, 3 * TIMEOUT_S) == 0, (tmp_path / "newer.log").read_text()[-3000:]
+
+
+def test_no_client_is_accepted_by_one_that_is_not_to_serve(older, newer):
+    process = newer()
+    with Conn(older.port) as conn:
+        conn.send(b"mn\r\n")
+        assert conn.is_silent(0.2)
+        older.peer.sendall(b"ERROR another one was faster\n")
+        assert wait_for_exit(process) == 69
+        with older.listening.accept()[0] as other:  # it is the older one's still
+            assert other.recv(100) == b"mn\r\n"
+
+
+def test_a_client_without_a_descriptor_takes_no_other_along(older, newer, tmp_path):
+    newer()
+    older.peer.sendall(b"OK\n")
+    with older.client() as conn:
+        assert conn.cmd("mn") == b"MN"
+        older.peer.sendall(b"open  4\nmn\r\n")  # its socket did not fit
+        time.sleep(0.05)
+        with older.client("open  4\nmn\r\n") as other:
+            assert other.line() == b"MN" and conn.cmd("mn") == b"MN"
+    assert "there is no descriptor" in (tmp_path / "newer.log").read_text()
+
+
+def test_more_clients_than_places(older, newer):
+    newer(max_connections=4, reserved_connections=2)
+    older.peer.sendall(b"OK\n")
+    conns = []
+    for _ in range(4):
+        conns.append(older.client())
+        assert conns[-1].cmd("set k 0 0 1", "v") == b"STORED"
+    for _ in range(6):  # these only ask for stats; the oldest ones make room
+        conns.append(older.client())
+        assert conns[-1].cmd("mn") == b"MN"
+    assert conns[-1].cmd("set k 0 0 1", "v") == b"ERROR Too many open connections"
+    for conn in conns:
+        conn.close()
+    with Conn(older.port) as conn:
+        wait_until("all are gone", lambda: conn.stats()["curr_connections"] == "1")
+        assert conn.cmd("set k 0 0 1", "w") == b"STORED"  # and their places are free
+
+
+def test_verbs_that_are_denied_stay_so(older, newer):
+    newer(deny_verbs="flush_all", allow_flush_all=True)
+    older.peer.sendall(b"OK\n")
+    with older.client() as conn:
+        assert conn.cmd("flush_all") == b"CLIENT_ERROR flush_all is not allowed here (deny_verbs)"
+
+
+def take(admin):
+    """As a newer daemon, which has got the sockets."""
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(TIMEOUT_S)
+    sock.connect(str(admin))
+    sock.sendall(b"takeover\n")
+    text, fds, _, _ = socket.recv_fds(sock, 1000, 253)
+    while not text.endswith(b"\n"):
+        text += sock.recv(1)
+    return sock, fds
+
+
+def close_all(descriptors):
+    for fd in descriptors:
+        os.close(fd)
+
+
+def test_one_that_has_given_up_takes_no_place(place):
+    sock, fds = take(place.admin)
+    pause_process(place.daemon.process.pid)
+    sock.sendall(b"taken\n")
+    sock.close()
+    close_all(fds)
+    place.daemon.process.send_signal(signal.SIGCONT)
+    place.daemon.wait_for_log("does not take this one's place")
+    with place.conn() as conn:
+        assert conn.cmd("ladd fruit apple") == b"STORED"
+    place.take_over()
+
+
+def test_of_two_at_once_one_takes_the_place(place):
+    both = [take(place.admin) for _ in range(2)]
+    with place.conn() as conn:
+        conn.send(b"set large 0 0 100000\r\n", b"x" * 50000)
+        wait_until("it is read", lambda: int(conn_stats(place)["bytes_read"]) > 50000)
+        pause_process(place.daemon.process.pid)
+        for sock, _ in both:
+            sock.sendall(b"taken\n")
+        place.daemon.process.send_signal(signal.SIGCONT)
+        answers = [sock.recv(100) for sock, _ in both]
+        assert b"OK\n" in answers and answers[0] != answers[1]
+        conn.send(b"x" * 50000, b"\r\n")  # it is not ended by the other's coming
+        assert conn.line() == b"STORED"
+    for sock, fds in both:
+        sock.close()
+        close_all(fds)
+    assert wait_for_exit(place.daemon.process, 3 * TIMEOUT_S) == 0
+
+
+def test_one_that_is_slow_gets_all_clients(start_daemon, memcached, tmp_path):
+    place = Place(start_daemon, [memcached], tmp_path, drain_timeout_ms=60000)
+    count = 700  # more than a socket takes at once
+    sock, fds = take(place.admin)
+    conns = [place.conn() for _ in range(count)]
+    wait_until("all are there", lambda: int(conn_stats(place)["curr_connections"]) > count)
+    sock.sendall(b"taken\n")
+    assert sock.recv(3) == b"OK\n"
+    time.sleep(0.5)
+    got = 0
+    while got < count:
+        text, moved, _, _ = socket.recv_fds(sock, 1000, 253)
+        assert text == b"open  0\n"
+        got += len(moved)
+        close_all(moved)
+    close_all(fds)
+    sock.close()
+    for conn in conns:
+        conn.close()
+    assert wait_for_exit(place.daemon.process, 3 * TIMEOUT_S) == 0
+
+
+def expect_client(sock, text):
+    got, moved, _, _ = socket.recv_fds(sock, 1000, 253)
+    assert got == text and len(moved) == 1
+    return moved
+
+
+def test_the_next_one_comes_while_clients_still_come(older, newer, tmp_path):
+    admin = tmp_path / "admin.sock"
+    process = newer({"admin": {"listen": f"unix:{admin}"}})
+    older.peer.sendall(b"OK\n")
+    with older.client() as first:
+        assert first.cmd("mn") == b"MN"
+        sock, fds = take(admin)
+        with sock:
+            sock.sendall(b"taken\n")
+            assert sock.recv(3) == b"OK\n"
+            fds += expect_client(sock, b"open  0\n")
+            with older.client("open  4\nget "):
+                fds += expect_client(sock, b"open  4\nget ")
+            older.peer.close()
+            assert wait_for_exit(process, 3 * TIMEOUT_S) == 0
+            close_all(fds)
 
 
 # --- sockets of the service manager ---

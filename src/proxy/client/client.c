@@ -196,7 +196,8 @@ void client_pause(struct client *c)
 
 void client_resume(struct client *c, bool needs_login, struct slice input)
 {
-    c->gate = needs_login ? GATE_LOGIN : 0;
+    c->gate &= (uint8_t)~GATE_LOGIN; /* what else is not open, is so for a reason of this process */
+    c->gate |= needs_login ? GATE_LOGIN : 0;
     c->spoke = true;
     if (input.len > 0) {
         c->in = block_new(input.len > BLOCK_BYTES ? input.len : BLOCK_BYTES);

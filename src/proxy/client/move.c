@@ -9,8 +9,9 @@
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 
-/* How long the other process may take no more sockets: it puts the one before to work. */
-#define PATIENCE_MS 100
+/* So long a worker waits for the other process to take sockets, before it looks after clients that
+ * have requests under way. */
+#define PATIENCE_MS 10
 
 void move_begin(struct client *c)
 {
@@ -22,16 +23,15 @@ void move_begin(struct client *c)
 static bool is_at_rest(const struct client *c)
 {
     return c->life == CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0 && !c->writing &&
-           c->swallow == 0 && (c->gate & GATE_RESERVE) == 0 &&
-           client_unparsed(c) <= CLIENT_INPUT_MOVED;
+           c->swallow == 0 && client_unparsed(c) <= CLIENT_INPUT_MOVED;
 }
 
-void move_try(struct client *c)
+bool move_try(struct client *c)
 {
     struct worker *w = c->worker;
     int heir = atomic_load(&w->shared->heir);
     if (!is_at_rest(c)) {
-        return;
+        return true;
     }
     struct moved moved = {.fd = c->fd,
                           .needs_login = (c->gate & GATE_LOGIN) != 0,
@@ -47,10 +47,13 @@ void move_try(struct client *c)
     }
     if (rc == 0) {
         client_leave(c);
-    } else if (errno != EAGAIN) {
+    } else if (errno == EAGAIN) {
+        return false;
+    } else {
         char peer[CONFIG_NAME_MAX + 16];
         log_warn("client %s cannot be handed over: %s", client_peer(c, peer, sizeof peer),
                  strerror(errno));
         client_finish(c);
     }
+    return true;
 }

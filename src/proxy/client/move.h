@@ -13,7 +13,7 @@
  */
 void move_begin(struct client *client);
 /* Sends the client there, if nothing of it is under way. Then it is closed here, and only here.
- * shared.heir must be set. */
-void move_try(struct client *client);
+ * shared.heir must be set. Returns false when that process takes no more now: try again. */
+bool move_try(struct client *client);
 
 #endif

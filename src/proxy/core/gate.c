@@ -176,16 +176,10 @@ const char *gate_why(struct shared *shared, size_t pool_index, char why[GATE_WHY
 
 static void end_first(struct gate_pool *p)
 {
-    struct shared *s = p->gate->shared;
-    if (!p->is_first) {
-        return;
+    if (p->is_first && refuses(p)) {
+        atomic_fetch_sub(&p->gate->unread, 1);
     }
     p->is_first = false;
-    if (refuses(p) && atomic_fetch_sub(&p->gate->unread, 1) == 1) {
-        for (size_t i = 0; i < s->worker_count; i++) {
-            worker_wake(s->workers[i]);
-        }
-    }
 }
 
 static uint64_t mono_us(const struct gate_pool *p)

@@ -48,8 +48,7 @@ void gate_attach(struct worker *worker);
 void gate_detach(struct worker *worker);
 /* The worker was woken, perhaps for the gate. */
 void gate_woken(struct worker *worker);
-/* Has each gate that can refuse lists been read once, as far as servers answer? All workers are
- * woken when that is so. Any thread. */
+/* Has each gate that can refuse lists been read once, as far as servers answer? Any thread. */
 bool gate_is_read(const struct shared *shared);
 
 /* Must a list verb on lists of that pool ask gate_refuses? */

@@ -56,6 +56,8 @@ struct shared {
     struct asking asking;
     struct reloads reloads;
     uint64_t started_us;      /* on the clock that nothing sets back */
+    atomic_bool serves;       /* clients are accepted */
+    atomic_bool receives;     /* the process before still hands over clients */
     _Atomic int heir;         /* the connection to the process that takes the clients; -1 */
     _Atomic uint64_t clients; /* ever */
     _Atomic uint32_t connections;

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "proxy/client/client.h"
 #include "proxy/client/linger.h"
+#include "proxy/client/move.h"
 #include "proxy/client/reserve.h"
 #include "proxy/core/shared.h"
 #include "os/inherited.h"
@@ -98,7 +99,7 @@ void listener_adopt(struct worker *w, const struct moved *moved)
 {
     const struct config *config = w->config;
     size_t i = config->listener_count;
-    if (w->draining) {
+    if (w->draining && !w->moving) {
         close(moved->fd);
         return;
     }
@@ -109,6 +110,9 @@ void listener_adopt(struct worker *w, const struct moved *moved)
     if (c != NULL) {
         client_resume(c, moved->needs_login && config->listeners[i].users != NULL, moved->input);
         client_touch(c);
+    }
+    if (c != NULL && w->moving) {
+        move_begin(c); /* this process has an heir of its own already */
     }
 }
 
