@@ -295,7 +295,7 @@ static RARE void swallow(struct client *c)
 
 /* Takes the next request from the input and starts its first part, for which there is room as there
  * was for the request. Returns false when none is whole. */
-static inline bool parse_one(struct client *c)
+static ALWAYS_INLINE bool parse_one(struct client *c)
 {
     if (UNLIKELY(c->swallow > 0)) {
         swallow(c);
