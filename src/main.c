@@ -49,6 +49,7 @@ struct mclistd {
     struct config *config;
     struct event_base *base;
     struct inherited *inherited; /* sockets and clients of the daemon before, while they come */
+    struct event *watchdog;      /* of the service manager; or NULL */
     struct event *moved;         /* clients that come */
     size_t moved_count;
     struct embedded *embedded;
@@ -399,6 +400,7 @@ static int inherit(struct mclistd *m)
         (path != NULL && inherited_take_over(m->inherited, path, error) != 0)) {
         return fail_start(m, EX_UNAVAILABLE, error);
     }
+    notify_adopt(inherited_manager(m->inherited));
     return EX_OK;
 }
 
@@ -424,6 +426,35 @@ static void on_moved(evutil_socket_t fd, short what, void *arg)
         m->moved = NULL;
         proxy_set_receives(m->proxy, false);
         inherited_destroy(&m->inherited);
+    }
+}
+
+static void do_nothing(struct worker *w, void *arg)
+{
+    (void)w;
+    (void)arg;
+}
+
+/* Tells the service manager that this thread and all workers go round their loops. Else it starts
+ * the daemon again. */
+static void on_watchdog(evutil_socket_t fd, short what, void *arg)
+{
+    struct mclistd *m = arg;
+    (void)fd;
+    (void)what;
+    if (m->draining || proxy_ask(m->proxy, do_nothing, NULL) == 0) {
+        notify_send("WATCHDOG=1");
+    }
+}
+
+/* Twice as often as the manager wants it, as sd_watchdog_enabled(3) advises. */
+static void start_watchdog(struct mclistd *m)
+{
+    uint64_t us = notify_watchdog_us() / 2;
+    struct timeval interval = {(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
+    if (us > 0) {
+        m->watchdog = event_new(m->base, -1, EV_PERSIST, on_watchdog, m);
+        CHECK(m->watchdog != NULL && event_add(m->watchdog, &interval) == 0);
     }
 }
 
@@ -555,6 +586,9 @@ static void stop(struct mclistd *m)
     if (m->moved != NULL) {
         event_free(m->moved);
     }
+    if (m->watchdog != NULL) {
+        event_free(m->watchdog);
+    }
     inherited_destroy(&m->inherited);
     embedded_stop(&m->embedded);
     if (m->drained != NULL) {
@@ -595,6 +629,7 @@ int main(int argc, char **argv)
         code = start(&m);
         if (code == EX_OK) {
             notify_send("READY=1");
+            start_watchdog(&m);
             block_signals(false);
             (void)event_base_dispatch(m.base);
             log_info("ended");

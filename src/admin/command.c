@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/inherited.h"
+#include "os/notify.h"
 #include "proto/key.h"
 #include "proxy/client/client.h"
 #include "proxy/core/shared.h"
@@ -200,7 +201,7 @@ static void run_takeover(const struct command_context *x, struct slice args, str
         evbuffer_add_printf(out, "ERROR the sockets cannot be sent\n");
     } else {
         x->peer->has_sockets = x->peer->stays = true;
-        evbuffer_add_printf(out, "\n");
+        evbuffer_add_printf(out, "%s\n", notify_describe());
     }
 }
 

@@ -36,6 +36,7 @@ struct inherited {
     char text[CLIENT_BYTES]; /* of the client that is to be taken next */
     size_t used;
     int client; /* its socket; -1 */
+    char manager[LINE_MAX_BYTES];
     char left[NI_MAXHOST + NI_MAXSERV + 8];
 };
 
@@ -206,7 +207,13 @@ int inherited_take_over(struct inherited *h, const char *path, char error[CONFIG
         return config_fail(
             error, "--takeover %s: no sockets: is that an admin listener of mclistd?", path);
     }
+    (void)snprintf(h->manager, sizeof h->manager, "%.*s", (int)n - 1, text);
     return 0;
+}
+
+const char *inherited_manager(const struct inherited *h)
+{
+    return h->manager;
 }
 
 int inherited_taken(struct inherited *h, char error[CONFIG_ERROR_MAX])

@@ -8,8 +8,8 @@
  *
  *     newer  takeover\n
  *     older  messages of up to SOCKETS_PER_MESSAGE sockets each, with as many bytes: 'o' for one
- *            that is the daemons' own, 'l' for one that the service manager has lent; then \n, or,
- *            in place of all that, ERROR REASON\n
+ *            that is the daemons' own, 'l' for one that the service manager has lent; then the
+ *            manager as notify_describe() has it, and \n; or, in place of all that, ERROR REASON\n
  *     newer  taken\n, when it serves
  *     older  OK\n, and accepts no more; then each client between two of its requests: a message
  *            with its socket, "login " or "open ", the name of its listener, a blank, the number
@@ -44,6 +44,8 @@ MUST_CHECK int inherited_from_manager(struct inherited *inherited, char error[CO
  * Returns 0, or -1 with the reason in error. Blocks, for some seconds at most. */
 MUST_CHECK int inherited_take_over(struct inherited *inherited, const char *path,
                                    char error[CONFIG_ERROR_MAX]);
+/* Its service manager, for notify_adopt. Valid as long as inherited. */
+const char *inherited_manager(const struct inherited *inherited);
 /* Tells that daemon, if there is one, that its sockets are served. Returns 0, or -1 with the reason
  * in error: it serves as well, then. */
 MUST_CHECK int inherited_taken(struct inherited *inherited, char error[CONFIG_ERROR_MAX]);

@@ -399,7 +399,7 @@ def test_a_port_in_use(daemon, start_daemon, memcached, threads):
 
 
 def test_a_host_to_listen_on_that_does_not_exist(start_daemon, start_memcached):
-    config = {"proxy": {"listen": "no-such-host.invalid:11211"}}
+    config = {"proxy": {"listen": "no-such-host.invalid:11211", "insecure": True}}
     code, log = start_in_vain(start_daemon, start_memcached(), config)
     assert code == EX_UNAVAILABLE
     assert "no-such-host.invalid" in log

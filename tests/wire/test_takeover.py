@@ -5,6 +5,7 @@ connected stay so. And sockets that the service manager has opened."""
 import os
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -411,6 +412,39 @@ def test_the_next_one_comes_while_clients_still_come(older, newer, tmp_path):
             older.peer.close()
             assert wait_for_exit(process, 3 * TIMEOUT_S) == 0
             close_all(fds)
+# --- the service manager ---
+
+
+def test_the_service_manager_hears_of_the_newer_one(start_daemon, memcached, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"{tmp_path}/notify")
+        manager.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        manager.settimeout(TIMEOUT_S)
+
+        def heard():
+            """(process, text)"""
+            text, control, _, _ = manager.recvmsg(1000, 100)
+            return struct.unpack("iii", control[0][2])[0], text.decode()
+
+        admin = tmp_path / "admin.sock"
+        daemon = start_daemon([memcached], config={"admin": {"listen": f"unix:{admin}"}},
+                              env={"NOTIFY_SOCKET": f"{tmp_path}/notify", "WATCHDOG_USEC": "200000"})
+        before = daemon.process
+        assert heard() == (before.pid, "READY=1")
+        assert [heard() for _ in range(3)] == [(before.pid, "WATCHDOG=1")] * 3
+        del daemon.env["NOTIFY_SOCKET"], daemon.env["WATCHDOG_USEC"]
+        daemon.args = ["--takeover", admin]
+        daemon.start()
+        own = daemon.process.pid
+        texts = [heard()]
+        while texts[-1] != (own, "WATCHDOG=1"):
+            texts.append(heard())
+        assert (before.pid, f"MAINPID={own}") in texts and (own, "READY=1") in texts
+        assert (before.pid, "STOPPING=1") not in texts
+        assert wait_for_exit(before, 3 * TIMEOUT_S) == 0
+        daemon.stop()
+        while texts[-1] != (own, "STOPPING=1"):
+            texts.append(heard())
 
 
 # --- sockets of the service manager ---
