@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The proxy as main() sees it: all listeners, all worker threads, started and stopped together.
+ * The proxy as the daemon sees it: all listeners, all worker threads, started and stopped
+ * together.
  *
  *     proxy_start -> ... -> proxy_drain (finish what was asked) -> proxy_stop
  *
- * Signals stay main's: block them before proxy_start, so that no worker thread receives them.
- * SIGPIPE is ignored by proxy_start for the whole process.
+ * Signals are the main thread's: block them before proxy_start, so that no worker thread receives
+ * them. SIGPIPE is ignored by proxy_start for the whole process.
  */
 #ifndef PROXY_PROXY_H
 #define PROXY_PROXY_H
@@ -59,8 +60,8 @@ void proxy_set_receives(struct proxy *proxy, bool receives);
 /* What its workers share, for proxy/figures.h; valid as long as the proxy. */
 struct shared *proxy_shared(struct proxy *proxy);
 
-/* What main logs after the start: the addresses in use, as "127.0.0.1:11211", "[::1]:11211" or
- * "unix:PATH"; a host name may stand for several. Valid as long as the proxy. */
+/* What the daemon logs after the start: the addresses in use, as "127.0.0.1:11211", "[::1]:11211"
+ * or "unix:PATH"; a host name may stand for several. Valid as long as the proxy. */
 size_t proxy_listen_count(const struct proxy *proxy);
 const char *proxy_listen_name(const struct proxy *proxy, size_t i);
 
