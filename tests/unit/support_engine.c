@@ -47,7 +47,13 @@ struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
 void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
                 const char *value, int64_t ttl_s)
 {
-    struct be_reply reply = {.status = status, .cas = 7, .epoch = 1, .ttl_s = ttl_s};
+    rig_answer_cas(rig, request, status, value, ttl_s, 7);
+}
+
+void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status status,
+                    const char *value, int64_t ttl_s, uint64_t cas)
+{
+    struct be_reply reply = {.status = status, .cas = cas, .epoch = 1, .ttl_s = ttl_s};
     if (value != NULL) {
         reply.block = block_new(strlen(value));
         block_append(&reply.block, value, strlen(value));

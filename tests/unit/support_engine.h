@@ -25,6 +25,9 @@ struct be_request *rig_take(struct rig *rig, enum be_verb verb, const char *key)
 /* Gives the request back with a reply; value: of a hit, or NULL. ttl_s: -1 = no expiry. */
 void rig_answer(struct rig *rig, struct be_request *request, enum be_status status,
                 const char *value, int64_t ttl_s);
+/* The same with that CAS number; rig_answer gives always the same. */
+void rig_answer_cas(struct rig *rig, struct be_request *request, enum be_status status,
+                    const char *value, int64_t ttl_s, uint64_t cas);
 
 /* One call of one session for the list "k", and the conversation with the backend that it takes. */
 struct script {

@@ -95,6 +95,24 @@ static void expect_done(struct test *t, const struct list_call *call, enum list_
     assert_int_equal(call->status, status);
 }
 
+/* The call is done, and was answered with that text. */
+static void expect_text(struct test *t, struct list_call *call, const char *text)
+{
+    char got[256];
+    size_t len = 0;
+    expect_done(t, call, LIST_OK);
+    while (call->answer.bytes > 0) {
+        struct iovec iov;
+        assert_int_equal(chain_iov(&call->answer, &iov, 1), 1);
+        assert_true(len + iov.iov_len < sizeof got);
+        memcpy(got + len, iov.iov_base, iov.iov_len);
+        len += iov.iov_len;
+        chain_consume(&call->answer, iov.iov_len);
+    }
+    got[len] = '\0';
+    assert_string_equal(got, text);
+}
+
 static void test_a_held_read_that_fails_is_not_held_any_more(void **state)
 {
     struct test *t = *state;
@@ -469,6 +487,96 @@ static void test_an_ldrop_of_a_pair_removes_the_additions_that_it_has_read(void 
     expect_done(t, call, LIST_OK);
 }
 
+/* Without numbers and without a counter the times tell which entry is the newest. Here a writer
+ * whose clock is behind comes while the slots are read: its counter tells better. */
+static void test_a_ring_whose_counter_is_made_while_it_is_read(void **state)
+{
+    static const char *const slots[] = {NULL, "one 1700000002", "two 1700000001", NULL};
+    static const int first[] = {0, 3, 2, 1}, second[] = {2, 1, 0};
+    struct test *t = *state;
+    struct list_policy *policy = &t->rig.config->lists[0];
+    policy->migrate = MIGRATE_NO;
+    policy->dialect = DIALECT_RING;
+    policy->capacity = 4;
+    (void)snprintf(policy->slot, sizeof policy->slot, "%%v %%t");
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
+    for (size_t i = 0; i < 4; i++) {
+        const char *value = slots[first[i]];
+        enum be_status status = value == NULL ? BE_MISS : BE_HIT;
+        rig_answer(&t->rig, take_request(t, BE_GET), status, value, -1);
+    }
+    for (size_t i = 0; i < 2; i++) { /* behind the slots, and in front of them */
+        rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        const char *value = slots[second[i]];
+        enum be_status status = value == NULL ? BE_MISS : BE_HIT;
+        rig_answer(&t->rig, take_request(t, BE_GET), status, value, -1);
+    }
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "2", -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_text(t, call, "two 1700000001,one 1700000002");
+}
+
+/* Where there still is no counter, the times tell. */
+static void test_a_ring_without_a_counter(void **state)
+{
+    struct test *t = *state;
+    struct list_policy *policy = &t->rig.config->lists[0];
+    policy->migrate = MIGRATE_NO;
+    policy->dialect = DIALECT_RING;
+    policy->capacity = 2;
+    (void)snprintf(policy->slot, sizeof policy->slot, "%%v %%t");
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "old 1700000001", -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_HIT, "new 1700000002", -1);
+    rig_answer(&t->rig, take_request(t, BE_GET), BE_MISS, NULL, -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_text(t, call, "new 1700000002,old 1700000001");
+}
+
+/* Its additions change during each look. Between its fourth look at them and at the deletions
+ * others fold the pair and drop it: no mark tells. */
+static void test_a_pair_that_is_folded_and_dropped_while_it_is_read(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_PAIRED;
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    for (uint64_t look = 0; look < 4; look++) {
+        bool dropped = look == 3;
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "follow-key"), BE_HIT, "old,", -1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "unfollow-key"), dropped ? BE_MISS : BE_HIT,
+                   dropped ? NULL : "old,", -1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_SIZE, "follow-key"), BE_MISS, NULL, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+        assert_null(engine_take_done(t->rig.engine));
+    }
+    answer_look_at_pair(t, NULL, NULL);
+    (void)engine_run(t->rig.engine, t->rig.now);
+    expect_done(t, call, LIST_MISSING);
+}
+
+/* Where deletions only come, the fourth look ends. */
+static void test_a_pair_that_changes_during_each_look(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_PAIRED;
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    for (uint64_t look = 0; look < 4; look++) {
+        assert_null(engine_take_done(t->rig.engine));
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "follow-key"), BE_HIT, "a,b,c,", -1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "unfollow-key"), BE_HIT,
+                   look < 3 ? "b," : "b,c,", -1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_SIZE, "follow-key"), BE_MISS, NULL, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+    }
+    expect_text(t, call, "a");
+}
+
 /* Other writers append between each of its looks and the CAS behind that. */
 static unsigned tries_of_a_deletion(struct test *t, uint64_t deadline_us)
 {
@@ -560,6 +668,48 @@ static void test_what_came_to_an_emptied_log_is_looked_at_twice(void **state)
     expect_done(t, call, LIST_OK);
 }
 
+/* One look at a list whose second log is active: what the first one holds, which has that CAS
+ * number, and the second one behind its beginning. */
+static void answer_look_at_second(struct test *t, uint64_t cas, const char *first, const char *more)
+{
+    struct be_request *look[3];
+    char second[128];
+    (void)snprintf(second, sizeof second, "+@0:%016x-@0:%016x+one%s", 1, 1, more);
+    take_look(t, look);
+    rig_answer_cas(&t->rig, look[0], BE_HIT, first, -1, cas);
+    rig_answer(&t->rig, look[1], BE_HIT, second, -1);
+    rig_answer(&t->rig, look[2], BE_HIT, "key.b", -1);
+    (void)engine_run(t->rig.engine, t->rig.now);
+}
+
+/* The active log has taken over what came to the other one: a worker that has seen that twice needs
+ * one look from then on. But late entries may come to the emptied log: another proxy takes them
+ * over and empties it again while this one reads first the active log, then the other. */
+static void test_a_log_that_was_emptied_again_is_looked_at_again(void **state)
+{
+    static const char taken[] = "+@5:0000000000000002-@5:0000000000000002";
+    static const char taken_again[] = "+late+@5:0000000000000003-@5:0000000000000003";
+    struct test *t = *state;
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_FLIP;
+    t->reader.limit_bytes = UINT64_MAX;
+    for (unsigned looks = 4; looks > 0; looks = looks == 4 ? 1 : 0) {
+        struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+        for (unsigned n = 0; n < looks; n++) {
+            assert_null(engine_take_done(t->rig.engine));
+            answer_look_at_second(t, 7, "", taken);
+        }
+        expect_text(t, call, "one");
+    }
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    answer_look_at_second(t, 8, "", taken);
+    assert_null(engine_take_done(t->rig.engine));
+    answer_look_at_second(t, 8, "", taken_again);
+    assert_null(engine_take_done(t->rig.engine));
+    answer_look_at_second(t, 8, "", taken_again);
+    expect_text(t, call, "one,late");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +749,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_look_is_not_proved_by_one_beside_it, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_what_came_to_an_emptied_log_is_looked_at_twice, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_ring_whose_counter_is_made_while_it_is_read, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_ring_without_a_counter, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_that_is_folded_and_dropped_while_it_is_read,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pair_that_changes_during_each_look, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_log_that_was_emptied_again_is_looked_at_again, setup,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

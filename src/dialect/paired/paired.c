@@ -27,8 +27,9 @@
  *
  * A look is right when the additions were the same before and after the deletions were read. In a
  * list that changes faster than that, it is enough that the additions were read before the
- * deletions, and that the marks fit. Then no deletion is missed, but it may be set against
- * additions that lack some made before it.
+ * deletions, and that the marks fit. Additions without a mark fit only if the deletions begin as
+ * they did before the additions were read: else both may have been folded, and removed, in between.
+ * Then no deletion is missed, but it may be set against additions that lack some made before it.
  *
  * Not guaranteed: that a blind deletion deletes, as in tombstone.
  */
@@ -59,6 +60,9 @@ struct paired_work {
     unsigned checks;    /* of a look: how often parts were checked after the first reading */
     uint64_t torn_mark; /* hash of the additions' mark when it did not fit in the look before; 0: it
                            did */
+    bool begun; /* the deletions were read before the additions: their bytes, and the hash */
+    size_t begin_bytes; /* of these */
+    uint64_t begin_hash;
     char own_mark[TEXT_MARK_BYTES]; /* the mark that this operation has appended to the deletions,
                                      */
     bool marked;                    /* if it has */
@@ -113,6 +117,7 @@ static void paired_parts(struct work *w)
     paired_own(w)->checks = 0;
     if (w->look_tries == 0) {
         paired_own(w)->torn_mark = 0;
+        paired_own(w)->begun = false;
     }
 }
 
@@ -138,6 +143,30 @@ static enum look read_more(struct work *w)
     return LOOK_MORE;
 }
 
+/* Are the marks to be believed from now on? */
+static bool is_fast(const struct work *w)
+{
+    return w->look_tries >= EXACT_LOOKS;
+}
+
+/* The additions are going to be read again: notes the deletions of before. */
+static void note_begin(struct work *w)
+{
+    struct slice deletes = w->parts[DELETES].value;
+    paired_own(w)->begun = true;
+    paired_own(w)->begin_bytes = deletes.len;
+    paired_own(w)->begin_hash = hash_stable(deletes, 0);
+}
+
+/* Have the deletions grown at most? */
+static bool begins_as_before(const struct work *w)
+{
+    struct slice deletes = w->parts[DELETES].value;
+    size_t len = paired_own(w)->begin_bytes;
+    return paired_own(w)->begun && deletes.len >= len &&
+           hash_stable(slice_make(deletes.p, len), 0) == paired_own(w)->begin_hash;
+}
+
 /* For items from different connections. LOOK_DONE: the additions were read before the deletions;
  * *exact: and were the same afterwards. */
 static enum look look_apart(struct work *w, bool *exact)
@@ -145,6 +174,9 @@ static enum look look_apart(struct work *w, bool *exact)
     struct part *adds = &w->parts[ADDS], *deletes = &w->parts[DELETES];
     if (paired_own(w)->checks == 0) {
         adds->check = deletes->check = true;
+        if (is_fast(w)) {
+            note_begin(w);
+        }
         return read_more(w);
     }
     *exact =
@@ -152,7 +184,7 @@ static enum look look_apart(struct work *w, bool *exact)
     if (*exact || paired_own(w)->checks == 3) {
         return LOOK_DONE;
     }
-    if (w->look_tries < EXACT_LOOKS) {
+    if (!is_fast(w)) {
         return LOOK_AGAIN;
     }
     if (paired_own(w)->checks == 2 || adds->state != PART_UNREAD) {
@@ -191,7 +223,7 @@ static bool marks_fit(struct work *w, const struct pair *pair)
     uint64_t mark = hash_stable(pair->mark, 0);
     bool torn = pair_is_torn(pair), seen = paired_own(w)->torn_mark == mark;
     paired_own(w)->torn_mark = torn ? mark : 0;
-    return !torn || seen;
+    return torn ? seen : pair->mark.len > 0 || begins_as_before(w);
 }
 
 /* Do the additions hold copies of items? */
@@ -210,7 +242,8 @@ static enum look paired_look(struct engine *e, struct work *w)
         return look;
     }
     read_pair(w, &pair);
-    if (!exact && (w->look_tries < EXACT_LOOKS || !marks_fit(w, &pair))) {
+    if (!exact && !(is_fast(w) && marks_fit(w, &pair))) {
+        note_begin(w);
         return LOOK_AGAIN;
     }
     pair_fold(&pair, SIZE_MAX, &w->items.fold);

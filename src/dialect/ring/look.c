@@ -9,9 +9,12 @@
  *
  * Slots without numbers say nothing of their age. While they are read others may be written, and
  * what was the oldest entry's slot holds the newest: behind a read of more than half of the ring
- * the counter is asked for again, and what the new entries may have overwritten is left out. A
- * number that was taken and is not written leaves the entry of a lap ago in its place, where it is
- * shown: clocks of writers differ, so its time proves nothing.
+ * the counter is asked for again, and what the new entries may have overwritten is left out. Where
+ * there was no counter, and their times told which entry is the newest, the read begins anew if
+ * there is one by then: clocks of writers differ, so of entries that were written meanwhile the
+ * times may say otherwise than the counter does. A number that was taken and is not written leaves
+ * the entry of a lap ago in its place, where it is shown: clocks of writers differ, so its time
+ * proves nothing.
  */
 #include <stdlib.h>
 
@@ -167,6 +170,25 @@ static uint64_t counted_since(const struct work *w)
                                  : 0;
 }
 
+/* Is the counter to be asked for again, behind the slots? */
+static bool wants_recount(const struct work *w, size_t count)
+{
+    const struct list_policy *policy = w->op.list->policy;
+    const struct ring_work *own = ring_own(w);
+    if (own->recounted || ring_is_numbered(policy)) {
+        return false;
+    }
+    return own->counted ? own->named > policy->capacity / 2 : count > 0;
+}
+
+/* Was there no counter when the read began, and is there one now? */
+static bool was_made_since(const struct work *w)
+{
+    uint64_t now;
+    return !ring_own(w)->counted && ring_own(w)->recounted &&
+           ring_counter(&w->parts[w->part_count - 1], &now);
+}
+
 /* Keeps those that are shown. Returns how many. */
 static size_t keep_shown(const struct work *w, struct entry_at *found, size_t count)
 {
@@ -222,6 +244,9 @@ enum look ring_look(struct engine *e, struct work *w)
         begin(w);
         return LOOK_MORE;
     }
+    if (was_made_since(w)) {
+        return LOOK_AGAIN;
+    }
     struct entry_at *found = malloc((w->part_count + 1) * sizeof *found);
     CHECK(found != NULL);
     size_t count = read_slots(w, found);
@@ -236,8 +261,7 @@ enum look ring_look(struct engine *e, struct work *w)
         name_slots(w, 2 * (uint64_t)named);
     }
     bool more = own->named > named;
-    if (!more && !own->recounted && own->counted && !ring_is_numbered(policy) &&
-        named > policy->capacity / 2) {
+    if (!more && wants_recount(w, count)) {
         (void)work_add_part(w, PART_SEQ, 0);
         more = own->recounted = true;
     }

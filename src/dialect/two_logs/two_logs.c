@@ -146,20 +146,32 @@ struct slice two_logs_tail(const struct work *w)
     return behind(two_logs_text(w, two_logs_own(w)->copy), two_logs_own(w)->note_end);
 }
 
-/* The parts are read one by one. Where the other log is gone, the active one may have been read
- * before it took over the last entries. So a look that began afterwards must find the same note. */
+/* Differs whenever the active log has taken something over, or the other one was written. */
+static uint64_t settlement_of(const struct work *w, struct note note)
+{
+    const struct part *other = &w->parts[1 - two_logs_own(w)->active];
+    return note.hash ^ (other->state == PART_THERE ? other->cas : 0);
+}
+
+/* The parts are read one by one. Where the other log is gone, or empty, the active one may have
+ * been read before it took over the last entries. So a look that began afterwards must find the
+ * same note, and the same empty log: writers who are late may have written to it since, and another
+ * proxy may have taken that over and emptied it again. */
 static bool settled(struct work *w)
 {
     struct two_logs_list *list = two_logs_list(w->op.list);
     struct note note;
-    if (!note_last(two_logs_text(w, two_logs_own(w)->active), signs_in(w), &note) ||
-        note.hash == list->settled_note) {
+    if (!note_last(two_logs_text(w, two_logs_own(w)->active), signs_in(w), &note)) {
         return true;
     }
-    bool again = note.hash == two_logs_own(w)->seen_note;
-    two_logs_own(w)->seen_note = note.hash;
+    uint64_t settlement = settlement_of(w, note);
+    if (settlement == list->settled) {
+        return true;
+    }
+    bool again = settlement == two_logs_own(w)->seen_settlement;
+    two_logs_own(w)->seen_settlement = settlement;
     if (again) {
-        list->settled_note = note.hash;
+        list->settled = settlement;
     }
     return again;
 }

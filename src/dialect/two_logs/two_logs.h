@@ -27,9 +27,9 @@ extern const struct dialect dialect_two_logs_pointer, dialect_two_logs_mark;
 
 /* What a worker remembers of the list. */
 struct two_logs_list {
-    int active;            /* the log that takes changes, from 1; 0: not known */
-    uint64_t settled_note; /* see settled in two_logs.c */
-    uint64_t life;         /* of the active log, as the look saw it that ended last */
+    int active;       /* the log that takes changes, from 1; 0: not known */
+    uint64_t settled; /* see settled in two_logs.c */
+    uint64_t life;    /* of the active log, as the look saw it that ended last */
 };
 static inline struct two_logs_list *two_logs_list(const struct list *list)
 {
@@ -50,7 +50,7 @@ struct two_logs {
     uint64_t taken; /* bytes of the other one that it has */
     size_t note_start, note_end; /* where it says so */
     uint64_t life_before;        /* the list's life when this look began */
-    uint64_t seen_note;          /* of the look before */
+    uint64_t seen_settlement;    /* of the look before */
     uint64_t last_version;       /* of the look before, and how many in a row were the same */
     unsigned same_looks;
     uint64_t own; /* the generation of the copy that this operation made */
