@@ -230,7 +230,9 @@ static void mix_reloads(struct params *p)
 {
     struct rng rng;
     rng_init_seed(&rng, p->seed * 179424673 + p->dialect);
-    p->reloads = p->mixed_limits && rng_below(&rng, 2) == 0;
+    /* Where some have too little memory for the lists of others, it matters which of them it is
+     * that is asked in the end. */
+    p->reloads = p->mixed_limits && p->fold_memory == 0 && rng_below(&rng, 2) == 0;
 }
 
 /* By an own draw. */
