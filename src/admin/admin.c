@@ -18,6 +18,7 @@
 #include "admin/history.h"
 #include "admin/http.h"
 #include "admin/page.h"
+#include "admin/tracer.h"
 #include "base/log.h"
 #include "proxy/figures.h"
 #include "proxy/proxy.h"
@@ -31,6 +32,7 @@ struct admin {
     struct listen_set *listen;
     struct event_base *base;
     struct http *http;
+    struct tracer *tracer;
     struct history history;
     struct event second;
     int wake_fd; /* eventfd; -1 */
@@ -147,8 +149,8 @@ static void answer(void *arg, const struct http_request *request, struct http_an
 static void obey(void *arg, struct slice line, struct http_peer *peer, struct evbuffer *out)
 {
     struct admin *a = arg;
-    struct command_context context = {a->proxy, a->hooks, a->listen,
-                                      a->http,  peer,     atomic_load(&a->draining)};
+    struct command_context context = {
+        a->proxy, a->hooks, a->listen, a->http, peer, a->tracer, atomic_load(&a->draining)};
     command_run(&context, line, out);
 }
 
@@ -212,6 +214,7 @@ static int start_thread(struct admin *a)
     event_assign(&a->wake, a->base, a->wake_fd, EV_READ | EV_PERSIST, on_wake, a);
     event_add(&a->wake, NULL);
     history_sample(&a->history, a->shared);
+    a->tracer = tracer_create(a->base, a->proxy);
     a->http = http_start(a->base, a->listen, &handlers, a);
     take_limits(a);
     int rc = pthread_create(&a->thread, NULL, work, a);
@@ -278,6 +281,7 @@ void admin_stop(struct admin **slot)
     }
     if (a->http != NULL) {
         http_stop(&a->http);
+        tracer_destroy(&a->tracer);
         event_del(&a->second);
         event_del(&a->wake);
     }

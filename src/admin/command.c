@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "admin/tracer.h"
 #include "admin/where.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -147,6 +148,24 @@ static void run_where(const struct command_context *x, struct slice args, struct
     evbuffer_free(lines);
 }
 
+#define TRACE_REQUESTS 20
+#define TRACE_REQUESTS_MAX 1000
+
+static void run_trace(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    struct slice key = take_word(&args), word = take_word(&args);
+    uint64_t requests = TRACE_REQUESTS;
+    bool is_number = word.len == 0 || slice_to_u64(word, &requests);
+    if (key.len == 0 || key.len > KEY_BYTES_MAX || args.len > 0 || !is_number || requests == 0 ||
+        requests > TRACE_REQUESTS_MAX) {
+        evbuffer_add_printf(out, "ERROR usage: trace KEY [N], 1 to %d requests\n",
+                            TRACE_REQUESTS_MAX);
+        return;
+    }
+    const char *why = tracer_begin(x->tracer, x->peer, key, (unsigned)requests);
+    evbuffer_add_printf(out, why == NULL ? "OK\n" : "ERROR %s\n", why);
+}
+
 /* --- another process takes this one's place: os/inherited.h --- */
 
 /* Sockets that wait for one message. */
@@ -248,6 +267,7 @@ static const struct {
     {"clients", "", "all clients: who, since when, what they leave unread", run_clients},
     {"kill", "ID", "close a client", run_kill},
     {"where", "KEY", "which servers have the items of a key", run_where},
+    {"trace", "KEY [N]", "the next N requests that name the key, and what they cause", run_trace},
     {"help", "", "these commands", run_help},
     /* Not for people: mclistd --takeover. */
     {"takeover", "", NULL, run_takeover},
@@ -260,7 +280,7 @@ static void run_help(const struct command_context *x, struct slice args, struct 
     (void)args;
     evbuffer_add_printf(out, "OK\n");
     for (size_t i = 0; commands[i].help != NULL; i++) {
-        evbuffer_add_printf(out, "%-8s %-6s %s\n", commands[i].name, commands[i].args,
+        evbuffer_add_printf(out, "%-8s %-8s %s\n", commands[i].name, commands[i].args,
                             commands[i].help);
     }
 }

@@ -11,6 +11,7 @@
 #include "base/slice.h"
 
 struct evbuffer;
+struct tracer;
 
 struct command_context {
     struct proxy *proxy;
@@ -18,6 +19,7 @@ struct command_context {
     struct listen_set *listen; /* of the admin listener */
     struct http *http;
     struct http_peer *peer;
+    struct tracer *tracer;
     bool draining;
 };
 

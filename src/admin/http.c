@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -56,6 +57,9 @@ struct http {
 
 static void close_connection(struct connection *c)
 {
+    if (c->peer.gone != NULL) {
+        c->peer.gone(c->peer.gone_arg);
+    }
     TAILQ_REMOVE(&c->http->connections, c, link);
     c->http->connection_count--;
     event_del(&c->deadline);
@@ -195,6 +199,9 @@ static void answer_command(struct connection *c, struct slice line)
     c->peer.stays = false;
     c->http->handlers->command(c->http->arg, line, &c->peer, out);
     c->answered = !c->peer.stays;
+    if (c->peer.gone != NULL) {
+        event_del(&c->deadline);
+    }
 }
 
 static void on_readable(struct bufferevent *stream, void *arg)
@@ -210,7 +217,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
         struct slice text = slice_make((const char *)evbuffer_pullup(in, -1), len);
         first = take_line(&text);
     }
-    if (c->answered) {
+    if (c->answered || c->peer.gone != NULL) {
         evbuffer_drain(in, len);
     } else if (first.p != NULL && is_command(first)) {
         answer_command(c, first);
@@ -225,15 +232,41 @@ static void on_readable(struct bufferevent *stream, void *arg)
     }
 }
 
-static void on_written(struct bufferevent *stream, void *arg)
+static void end_if_written(struct connection *c)
 {
-    struct connection *c = arg;
-    if (c->answered && evbuffer_get_length(bufferevent_get_output(stream)) == 0) {
+    struct bufferevent *stream = c->stream;
+    if (c->answered && !c->ended && evbuffer_get_length(bufferevent_get_output(stream)) == 0) {
         struct timeval left = {LINGER_S, 0};
         c->ended = true;
         (void)shutdown(bufferevent_getfd(stream), SHUT_WR);
         event_add(&c->deadline, &left);
     }
+}
+
+static void on_written(struct bufferevent *stream, void *arg)
+{
+    (void)stream;
+    end_if_written(arg);
+}
+
+static struct connection *connection_of(struct http_peer *peer)
+{
+    return (struct connection *)(void *)((char *)peer - offsetof(struct connection, peer));
+}
+
+struct evbuffer *http_output(struct http_peer *peer)
+{
+    return bufferevent_get_output(connection_of(peer)->stream);
+}
+
+void http_end(struct http_peer *peer)
+{
+    struct connection *c = connection_of(peer);
+    struct timeval left = timeval_of_ms(c->http->timeout_ms);
+    peer->gone = NULL;
+    c->answered = true;
+    event_add(&c->deadline, &left);
+    end_if_written(c);
 }
 
 static void on_end(struct bufferevent *stream, short what, void *arg)

@@ -36,6 +36,10 @@ struct http_peer {
     int fd;           /* of the connection, for what is more than text */
     bool stays;       /* another command may follow on this connection: set by the handler */
     bool has_sockets; /* the handler's own */
+    /* Not NULL: more of the answer follows, by http_output, until http_end, and whatever else the
+     * peer sends is thrown away. It is called when the peer goes before that. */
+    void (*gone)(void *arg);
+    void *gone_arg;
 };
 
 struct http_handlers {
@@ -50,6 +54,9 @@ struct http_handlers {
  * to be called before that runs. All must live as long. Never NULL. */
 struct http *http_start(struct event_base *base, const struct listen_set *listen,
                         const struct http_handlers *handlers, void *arg);
+/* Where more of the answer goes, and its end. In the loop's thread, for a peer with gone. */
+struct evbuffer *http_output(struct http_peer *peer);
+void http_end(struct http_peer *peer);
 /* How many connections there may be, and how long each may last. In the loop's thread. */
 void http_set_limits(struct http *http, uint32_t max_connections, uint32_t timeout_ms);
 /* Accepts connections. In the loop's thread. */

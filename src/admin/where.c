@@ -11,6 +11,7 @@
 #include "pool/pool.h"
 #include "proto/key.h"
 #include "proxy/core/shared.h"
+#include "proxy/core/trace.h"
 #include "proxy/core/worker.h"
 #include "proxy/figures.h"
 #include "proxy/proxy.h"
@@ -58,6 +59,22 @@ static void print_item(const struct printing *p, size_t pool_index, const char *
                         slice_escape(item, shown, sizeof shown));
 }
 
+/* Is the setting the name of a part that the list has? Then it is written to out. */
+static bool is_part(const struct config_key *setting, const struct list_policy *policy,
+                    struct slice key, struct trace_name *out)
+{
+    if (setting->type != TYPE_TEMPLATE || (setting->dialects >> policy->dialect & 1) == 0) {
+        return false;
+    }
+    const char *template = (const char *)policy + setting->offset;
+    const char *hole = strstr(template, "%s");
+    out->numbered = setting->offset == offsetof(struct list_policy, sublist_name) ||
+                    setting->offset == offsetof(struct list_policy, slot_name);
+    out->len = (size_t)snprintf(out->text, sizeof out->text, "%.*s%.*s%s", (int)(hole - template),
+                                template, SLICE_ARGS(key), hole + 2);
+    return true;
+}
+
 /* The parts of a list of a dialect that have names of their own, as the configuration's table has
  * them. */
 static void print_parts(const struct printing *p, const struct list_policy *policy,
@@ -66,20 +83,27 @@ static void print_parts(const struct printing *p, const struct list_policy *poli
     size_t count;
     const struct config_key *keys = config_keys(&count);
     for (size_t i = 0; i < count; i++) {
-        if (keys[i].type != TYPE_TEMPLATE || (keys[i].dialects >> policy->dialect & 1) == 0) {
-            continue;
+        struct trace_name part;
+        if (is_part(&keys[i], policy, key, &part)) {
+            char name[NAME_TEXT_MAX], what[32]; /* add_name is that of `add` */
+            (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(keys[i].name, "_"),
+                           keys[i].name);
+            int len = snprintf(name, sizeof name, "%s%s", part.text, part.numbered ? "NUMBER" : "");
+            struct slice item = slice_make(name, (size_t)len);
+            print_item(p, policy->pool_index, what, part.numbered ? NULL : &item, item);
         }
-        const char *template = (const char *)policy + keys[i].offset;
-        const char *hole = strstr(template, "%s");
-        bool numbered = keys[i].offset == offsetof(struct list_policy, sublist_name) ||
-                        keys[i].offset == offsetof(struct list_policy, slot_name);
-        char name[NAME_TEXT_MAX], what[32]; /* add_name is that of `add` */
-        (void)snprintf(what, sizeof what, "%.*s", (int)strcspn(keys[i].name, "_"), keys[i].name);
-        int len = snprintf(name, sizeof name, "%.*s%.*s%s%s", (int)(hole - template), template,
-                           (int)key.len, key.p, hole + 2, numbered ? "NUMBER" : "");
-        struct slice item = slice_make(name, (size_t)len);
-        print_item(p, policy->pool_index, what, numbered ? NULL : &item, item);
     }
+}
+
+size_t where_names(const struct config *config, struct slice key, struct trace_name *out)
+{
+    size_t count, found = 0;
+    const struct list_policy *policy = config_list_policy(config, key);
+    const struct config_key *keys = config_keys(&count);
+    for (size_t i = 0; i < count && found < TRACE_NAMES_MAX; i++) {
+        found += is_part(&keys[i], policy, key, &out[found]);
+    }
+    return found;
 }
 
 static void print_native(const struct printing *p, const struct list_policy *policy,

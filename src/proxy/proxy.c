@@ -158,6 +158,7 @@ struct proxy *proxy_start(const struct config *config, struct inherited *inherit
     block_limit_spare(spare_bytes_max(config));
     create_caches(s);
     s->slow = slow_log_create();
+    trace_init(&s->trace);
     init_locks(s);
     s->reloads.last.last_good_s = clock_now().wall_s;
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
@@ -309,6 +310,7 @@ void proxy_stop(struct proxy **slot)
     destroy_caches(s);
     run_indexes_destroy(&s->indexes);
     slow_log_destroy(&s->slow);
+    trace_fini(&s->trace);
     pthread_mutex_destroy(&s->timing_baseline.lock);
     block_thread_fini();
     free(p);

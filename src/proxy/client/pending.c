@@ -54,11 +54,16 @@ static void enqueue(struct pending *p, struct client *client, const struct handl
     TAILQ_INSERT_TAIL(&client->fifo, p, link);
 }
 
+static bool names_many(const struct request *r)
+{
+    return r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT ||
+           r->verb->shape == SHAPE_LIST_KEYS || r->verb->shape == SHAPE_LIST_LISTS;
+}
+
 /* All keys of one request, since it was chosen for many: so each key counts as often as others. */
 RARE static void count_keys(struct worker *w, const struct request *r)
 {
-    bool has_many = r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT ||
-                    r->verb->shape == SHAPE_LIST_KEYS || r->verb->shape == SHAPE_LIST_LISTS;
+    bool has_many = names_many(r);
     struct slice rest = r->args, key;
     if (!has_many && r->key.len > 0) {
         hot_count(&w->timing.keys, r->key, w->now.wall_s);
@@ -235,6 +240,18 @@ RARE static void note_slow(const struct pending *p, uint64_t us)
     }
 }
 
+/* An operator looks on: each request is to come here. */
+RARE static void trace(const struct pending *p, uint64_t us)
+{
+    struct worker *w = p->client->worker;
+    const struct request *r = &p->request;
+    struct trace_row row = {w->index, us, r->verb->text};
+    timing_forget_last(&w->timing);
+    trace_add_request(&w->shared->trace, &row, p->client->id,
+                      p->held_us == 0 ? 0 : p->held_us - p->read_us,
+                      names_many(r) ? r->args : r->key);
+}
+
 /* One that took another time than the one before. */
 RARE static void note_other_time(const struct pending *p, uint64_t us)
 {
@@ -243,6 +260,9 @@ RARE static void note_other_time(const struct pending *p, uint64_t us)
         return;
     }
     timing_add(&w->timing, p->counted, us);
+    if (trace_is_on(&w->shared->trace)) {
+        trace(p, us);
+    }
     if (us >= w->slow_us) {
         timing_forget_last(&w->timing); /* each of them is noted */
         note_slow(p, us);

@@ -12,6 +12,7 @@
 #include "base/metric.h"
 #include "config/config.h"
 #include "proxy/core/timing.h"
+#include "proxy/core/trace.h"
 
 struct cache;
 struct gate;
@@ -55,6 +56,7 @@ struct shared {
     struct timing_baseline timing_baseline;
     struct asking asking;
     struct reloads reloads;
+    struct trace trace;
     uint64_t started_us;      /* on the clock that nothing sets back */
     atomic_bool serves;       /* clients are accepted */
     atomic_bool receives;     /* the process before still hands over clients */

@@ -3,6 +3,7 @@
 
 #include "list/engine.h"
 #include "pool/pool.h"
+#include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 #include "proxy/lists/call_part.h"
 
@@ -24,11 +25,24 @@ bool run_engine(struct worker *w, struct backend *backend, uint64_t *next_us)
     return true;
 }
 
+RARE static void trace_reply(struct worker *w, struct be_request *request,
+                             const struct be_reply *reply)
+{
+    const struct exchange *x = be_request_room(request);
+    struct trace_row row = {.worker = w->index,
+                            .us = x->since_us == 0 ? 0 : w->now.mono_us - x->since_us,
+                            .verb = trace_verb(request->verb)};
+    trace_add_reply(&w->shared->trace, &row, slice_make(request->key, request->key_len), reply);
+}
+
 void run_backend_done(void *arg, struct be_request *request, const struct be_reply *reply)
 {
     struct worker *w = arg;
     worker_woke(w);
     w->engine_dirty = true;
+    if (trace_is_on(&w->shared->trace)) {
+        trace_reply(w, request, reply);
+    }
     engine_reply(w->engine, request, reply, w->now);
 }
 
