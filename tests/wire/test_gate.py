@@ -9,7 +9,8 @@ import signal
 import pytest
 
 from couchbase_support import Cluster, sections
-from harness import HOST, SLOW, free_port, in_threads, wait_for_exit, wait_until, write_ini
+from harness import (HOST, SLOW, TIMEOUT_S, free_port, in_threads, pause_process, wait_for_exit, wait_until,
+                     write_ini)
 
 KEY = "mclistd#pool.main"
 UNEQUAL = re.compile(rb"SERVER_ERROR proxies of pool main are unequal: others keep this list elsewhere "
@@ -102,6 +103,33 @@ def test_lists_are_refused_before_they_are_made_twice(start, memcacheds):
     assert "UNEQUAL" not in first.log()
     assert made_twice(memcacheds) == 0
     assert item(memcacheds[2]) is None
+
+
+def misses(server):
+    with server.conn() as conn:
+        return int(conn.stats()["get_misses"])
+
+
+@pytest.mark.memcacheds(3)
+def test_the_unequal_one_does_not_profit_when_all_items_are_gone(start, memcacheds):
+    first = start(memcacheds[:2])
+    with first.conn() as one, start(memcacheds).conn() as two:
+        assert answers(one) == (len(NAMES), 0)
+        stored, refused = answers(two)
+        assert refused > 0
+        pause_process(first.process.pid)
+        for server in memcacheds[:2]:
+            with server.conn() as conn:
+                conn.cmd(f"delete {KEY}")
+        before = misses(memcacheds[0]), misses(memcacheds[1])
+        wait_until("it has asked", lambda: all(misses(memcacheds[i]) > before[i] for i in range(2)))
+        assert answers(two) == (stored, refused)  # though nothing says so now
+        first.process.send_signal(signal.SIGCONT)
+        wait_until("the item is there", lambda: all(item(server) for server in memcacheds[:2]))
+        assert answers(one) == (len(NAMES), 0) and answers(two) == (stored, refused)
+        # When the others are gone for good, it is the right one.
+        first.stop()
+        wait_until("nothing is refused", lambda: answers(two) == (len(NAMES), 0), 3 * TIMEOUT_S)
 
 
 @pytest.mark.memcacheds(3)

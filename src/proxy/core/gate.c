@@ -55,6 +55,7 @@ struct gate_pool {
     bool again; /* another proxy was faster: read once more */
     bool is_first;
     bool replaces; /* what the pool had is being replaced */
+    bool doubts;   /* the others' item is gone: perhaps it comes again, before until_us */
     /* With gate.lock, as other threads look. */
     struct gate_item *other; /* of whom lists are refused; NULL: none */
     uint64_t until_us;       /* only until then; UINT64_MAX: as long as it is read */
@@ -201,20 +202,47 @@ static struct gate_server *find_right(struct gate_pool *p, enum seen seen)
     return best;
 }
 
+static bool all_equal(const struct gate_pool *p)
+{
+    for (size_t i = 0; i < p->server_count; i++) {
+        if (p->servers[i].seen != SEEN_EQUAL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All servers may have lost the others' item at once, as with flush_all: the others have two rounds
+ * to write it anew, before the unequal proxy takes itself for the right one. */
+static bool waits_for_others(struct gate_pool *p)
+{
+    if (p->other != NULL && p->until_us == UINT64_MAX && !all_equal(p)) {
+        p->doubts = true;
+        p->until_us = mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000;
+    }
+    p->doubts = p->doubts && mono_us(p) < p->until_us;
+    return p->doubts;
+}
+
 /* True when this proxy is not the unequal one, and may write. */
 static bool judge(struct gate_pool *p)
 {
     struct gate_server *other = find_right(p, SEEN_OTHER), *lower = find_right(p, SEEN_LOWER);
+    bool right = other == NULL;
     pthread_mutex_lock(&p->gate->lock);
     if (other != NULL) {
         say(p, other->why);
+        p->doubts = false;
         take_other(p, other, UINT64_MAX);
     } else if (lower != NULL && !p->replaces) {
         p->replaces = true;
         log_warn("pool %s: change = %u of this proxy replaces what the pool had: %s",
                  p->config->name, (unsigned)p->config->change, lower->why);
         say(p, "");
+        p->doubts = false;
         take_other(p, lower, mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000);
+    } else if (waits_for_others(p)) {
+        right = false;
     } else if (p->until_us == UINT64_MAX || mono_us(p) >= p->until_us) {
         say(p, "");
         forget_other(p);
@@ -222,7 +250,7 @@ static bool judge(struct gate_pool *p)
     p->replaces = p->replaces && lower != NULL;
     set_states(p->gate);
     pthread_mutex_unlock(&p->gate->lock);
-    return other == NULL;
+    return right;
 }
 
 static void end_writes(struct gate_pool *p)
