@@ -13,3 +13,12 @@ struct now clock_now(void)
         .wall_s = wall.tv_sec,
     };
 }
+
+const char *clock_text(int64_t wall_s, char out[CLOCK_TEXT_MAX])
+{
+    time_t t = (time_t)wall_s;
+    struct tm tm;
+    gmtime_r(&t, &tm);
+    (void)strftime(out, CLOCK_TEXT_MAX, "%H:%M:%S", &tm); /* which has room for that */
+    return out;
+}

@@ -17,6 +17,10 @@ struct now {
 /* Reads both clocks of the machine. */
 struct now clock_now(void);
 
+/* The time of the day in UTC, as the log has it: "14:02:11". Returns out. */
+#define CLOCK_TEXT_MAX 16
+const char *clock_text(int64_t wall_s, char out[CLOCK_TEXT_MAX]);
+
 /* For libevent's timers. */
 static inline struct timeval timeval_of_ms(uint64_t ms)
 {

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -374,18 +373,9 @@ bool server_has_trouble(const struct server_stats *s, enum trouble trouble, int6
     }
 }
 
-/* The time of the day, as the log has it. */
-static const char *clock_text(int64_t wall_s, char out[16])
-{
-    time_t t = (time_t)wall_s;
-    struct tm tm;
-    gmtime_r(&t, &tm);
-    return strftime(out, 16, "%H:%M:%S", &tm) > 0 ? out : "?";
-}
-
 static void one_text(const struct server_stats *s, enum trouble trouble, char *out, size_t cap)
 {
-    char clock[16];
+    char clock[CLOCK_TEXT_MAX];
     uint64_t garbled = 0;
     switch (trouble) {
     case TROUBLE_silent:

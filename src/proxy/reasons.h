@@ -16,6 +16,7 @@
     REASON(refused, bridge, refused_bridge) \
     REASON(refused, list_call, refused_list_call) \
     REASON(refused, protected, protected_writes) \
+    REASON(refused, unequal, gate_refused) \
     REASON(refused, login, auth_errors) \
     REASON(refused, by_server, refused_by_server) \
     REASON(refused, deadline, deadlines_over) \

@@ -132,8 +132,8 @@ static void warn_of_times(const struct tls_files *files, SSL_CTX *context)
     }
     int64_t days = days_left(context);
     if (days < 0) {
-        log_warn("%s: tls_cert: %s is over since %lld days", files->owner, files->cert,
-                 (long long)-days);
+        log_warn("%s: tls_cert: %s ended %lld day%s ago", files->owner, files->cert,
+                 (long long)-days, days == -1 ? "" : "s");
     }
     if (days_until(X509_get0_notBefore(SSL_CTX_get0_certificate(context))) > 0) {
         log_warn("%s: tls_cert: %s is not good yet", files->owner, files->cert);

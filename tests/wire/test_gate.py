@@ -95,6 +95,7 @@ def test_lists_are_refused_before_they_are_made_twice(start, memcacheds):
                                 + ", the pool: " + re.escape(servers[1]))
             stats = two.stats()
             assert (stats["gate_unequal"], int(stats["gate_refused"])) == ("1", refused)
+            assert int(two.stats("stats reasons")["refused:unequal"]) == refused
             # Reads would miss what is there.
             refused_reads = sum(UNEQUAL.fullmatch(two.cmd(f"llen {n}")) is not None for n in NAMES)
             assert refused_reads == refused

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "pool/link/server.h"
 
@@ -144,19 +143,10 @@ static uint64_t waiting(const struct health *h)
     return sum;
 }
 
-/* The time of the day, as the log has it. */
-static const char *clock_text(int64_t wall_s, char out[16])
-{
-    time_t t = (time_t)wall_s;
-    struct tm tm;
-    gmtime_r(&t, &tm);
-    return strftime(out, 16, "%H:%M:%S", &tm) > 0 ? out : "?";
-}
-
 static void begin_silence(struct health *h, const struct now *now, uint64_t since_us,
                           const char *reason)
 {
-    char more[LOG_MORE_MAX], time[16];
+    char more[LOG_MORE_MAX], time[CLOCK_TEXT_MAX];
     h->since_us = since_us;
     h->since_s = now->wall_s - (int64_t)((now->mono_us - since_us) / 1000000);
     h->ejection_told = false;

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "os/inherited.h"
 #include "proxy/client/login.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
@@ -35,8 +36,8 @@ struct client *client_create(struct worker *worker, int fd, const struct listene
     CHECK(c != NULL);
     c->worker = worker;
     c->listener = listener;
-    c->gate = listener->users != NULL ? GATE_LOGIN : 0;
-    verbs_set_gate(c);
+    c->rules = listener->users != NULL ? RULE_LOGIN : 0;
+    verbs_set_rule(c);
     c->id = atomic_fetch_add(&worker->shared->clients, 1) + 1;
     c->since_us = worker->now.mono_us;
     c->fd = fd;
@@ -63,9 +64,9 @@ void client_take_config(struct client *c)
     window_set_limits(&c->window, c->worker->config);
     c->session.limit_bytes = c->worker->config->client_output_bytes;
     if (c->listener->users == NULL) {
-        c->gate &= (uint8_t)~GATE_LOGIN;
+        c->rules &= (uint8_t)~RULE_LOGIN;
     }
-    verbs_set_gate(c);
+    verbs_set_rule(c);
     /* It may be read from again, or no more. */
     client_touch(c);
 }
@@ -176,7 +177,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 static void set_reading(struct client *c, bool on)
 {
-    if (c->reading == on || (on && c->worker->moving && client_unparsed(c) <= CLIENT_INPUT_MOVED)) {
+    if (c->reading == on ||
+        (on && c->worker->moving && client_unparsed(c) <= INHERITED_INPUT_MAX)) {
         return;
     }
     c->reading = on;
@@ -189,15 +191,16 @@ static void set_reading(struct client *c, bool on)
 
 void client_pause(struct client *c)
 {
-    if (client_unparsed(c) <= CLIENT_INPUT_MOVED) {
+    if (client_unparsed(c) <= INHERITED_INPUT_MAX) {
         set_reading(c, false);
     }
 }
 
 void client_resume(struct client *c, bool needs_login, struct slice input)
 {
-    c->gate &= (uint8_t)~GATE_LOGIN; /* what else is not open, is so for a reason of this process */
-    c->gate |= needs_login ? GATE_LOGIN : 0;
+    c->rules &= (uint8_t)~RULE_LOGIN; /* what else is not open, is so for a reason of this process
+                                       */
+    c->rules |= needs_login ? RULE_LOGIN : 0;
     c->spoke = true;
     if (input.len > 0) {
         c->in = block_new(input.len > BLOCK_BYTES ? input.len : BLOCK_BYTES);
@@ -249,11 +252,11 @@ static inline bool start_part(struct client *c, struct pending *last)
     return true;
 }
 
-/* May the client, whose gate is not open, send this request? If not, it was refused. */
-static RARE bool gate_admits(struct client *c, const struct request *request)
+/* May the client, for whom there are rules, send this request? If not, it was refused. */
+static RARE bool rules_admit(struct client *c, const struct request *request)
 {
-    return ((c->gate & GATE_VERBS) == 0 || verbs_admit(c, request)) &&
-           ((c->gate & GATE_RESERVE) == 0 || reserve_admits(c, request));
+    return ((c->rules & RULE_VERBS) == 0 || verbs_admit(c, request)) &&
+           ((c->rules & RULE_RESERVE) == 0 || reserve_admits(c, request));
 }
 
 /* Answers what the parser has refused. */
@@ -265,7 +268,7 @@ static RARE void refuse(struct client *c, const struct request *request,
         client_stop(c);
     }
     if (result->removes) {
-        if (c->gate != 0 && !gate_admits(c, request)) {
+        if (c->rules != 0 && !rules_admit(c, request)) {
             return;
         }
         c->worker->handlers->remove(c, request, c->in, result->reply);
@@ -305,7 +308,7 @@ static ALWAYS_INLINE bool parse_one(struct client *c)
         return false;
     }
     struct slice input = slice_make(c->in->data + c->in_pos, len);
-    if (UNLIKELY((c->gate & GATE_LOGIN) != 0)) {
+    if (UNLIKELY((c->rules & RULE_LOGIN) != 0)) {
         return login_take(c, input);
     }
     const struct config *config = c->worker->config;
@@ -324,7 +327,7 @@ static ALWAYS_INLINE bool parse_one(struct client *c)
     CHECK(result.consumed <= len);
     c->in_pos += result.consumed;
     if (result.status == PARSE_OK) {
-        if (UNLIKELY(c->gate != 0) && !gate_admits(c, request)) {
+        if (UNLIKELY(c->rules != 0) && !rules_admit(c, request)) {
             return true;
         }
         c->worker->handlers->take(c, request, c->in);

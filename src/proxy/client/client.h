@@ -32,9 +32,6 @@ struct client_handlers {
                    struct slice reply);
 };
 
-/* So much input goes with a client to another process. */
-#define CLIENT_INPUT_MOVED ((size_t)16 << 10)
-
 /* A client's life goes down this list, and may skip lines. */
 enum client_life {
     CLIENT_OPEN,
@@ -47,11 +44,11 @@ enum client_life {
 struct tls;
 struct tls_trust;
 
-/* What a client may not do freely; see client.gate. */
-enum client_gate {
-    GATE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
-    GATE_RESERVE = 2, /* it is in worker.reserved: see reserve.h */
-    GATE_VERBS = 4,   /* its listener does not take all verbs: see verbs.h */
+/* What a client may not do freely; see client.rules. */
+enum client_rule {
+    RULE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
+    RULE_RESERVE = 2, /* it is in worker.reserved: see reserve.h */
+    RULE_VERBS = 4,   /* its listener does not take all verbs: see verbs.h */
 };
 
 struct client {
@@ -87,7 +84,7 @@ struct client {
     size_t swallow;   /* bytes to throw away before the next request */
     bool spoke;       /* a request was parsed */
     bool is_stranger; /* of another protocol: said and counted */
-    uint8_t gate;     /* bits of enum client_gate */
+    uint8_t rules;    /* bits of enum client_rule */
     bool parsed;      /* nothing whole is left in in: reading may go on */
 
     struct pending_list fifo;
@@ -103,20 +100,20 @@ struct client {
     uint64_t doomed_bytes; /* in shared.doomed_bytes */
 };
 
-/* Takes over a connected, non-blocking socket that was accepted there; trust: NULL, or for TLS.
- * Returns the client, which
- * lives as said below. */
+/* Takes over a connected, non-blocking socket that has come in by that listener; trust: NULL, or
+ * for TLS. Returns the client, which lives as said at client_close. */
 struct client *client_create(struct worker *worker, int fd, const struct listener_config *listener,
                              struct tls_trust *trust);
 
 /* Puts the client on the list of those that client_pump is to be called for in this turn. */
 void client_touch(struct client *client);
-/* The configuration has changed. */
-void client_take_config(struct client *client);
 /* The same for client_write. */
 void client_want_write(struct client *client);
 /* After an answer: when all that is left is to write it, that is asked for, else client_pump. */
 void client_answered(struct client *client);
+
+/* The configuration has changed. */
+void client_take_config(struct client *client);
 
 /* Emits what is due, parses and starts what the window allows. */
 void client_pump(struct client *client);
@@ -135,7 +132,8 @@ static inline size_t client_unparsed(const struct client *client)
 {
     return client->in == NULL ? 0 : client->in->used - client->in_pos;
 }
-/* The client was at another process before: it has sent that input, and needs to log in or not. */
+/* The client was at another process before: it has sent that input, and has logged in there unless
+ * needs_login. */
 void client_resume(struct client *client, bool needs_login, struct slice input);
 
 /* Tells the engine how much the client has still to take. Without requests there is no call that

@@ -14,7 +14,7 @@ static struct slice try(struct client *c, const struct login *login)
     char peer[CONFIG_NAME_MAX + 16], more[LOG_MORE_MAX];
     metric_inc(&w->metrics, METRIC_auth_cmds);
     if (users_know(c->listener->users, login->user, login->password)) {
-        c->gate &= (uint8_t)~GATE_LOGIN;
+        c->rules &= (uint8_t)~RULE_LOGIN;
         return SLICE_LIT("STORED\r\n");
     }
     metric_inc(&w->metrics, METRIC_auth_errors);

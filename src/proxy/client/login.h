@@ -6,8 +6,8 @@
 #include "base/slice.h"
 #include "proxy/client/client.h"
 
-/* Takes what stands at the front of the input of a client that has GATE_LOGIN, and answers it; with
- * a user and the password, the gate is open. Returns false when it is not whole. */
+/* Takes what stands at the front of the input of a client that has RULE_LOGIN, and answers it; with
+ * a user and the password, the client no longer has it. Returns false when it is not whole. */
 bool login_take(struct client *client, struct slice input);
 
 #endif

@@ -23,7 +23,7 @@ void move_begin(struct client *c)
 static bool is_at_rest(const struct client *c)
 {
     return c->life == CLIENT_OPEN && TAILQ_EMPTY(&c->fifo) && c->out.bytes == 0 && !c->writing &&
-           c->swallow == 0 && client_unparsed(c) <= CLIENT_INPUT_MOVED;
+           c->swallow == 0 && client_unparsed(c) <= INHERITED_INPUT_MAX;
 }
 
 bool move_try(struct client *c)
@@ -34,7 +34,7 @@ bool move_try(struct client *c)
         return true;
     }
     struct moved moved = {.fd = c->fd,
-                          .needs_login = (c->gate & GATE_LOGIN) != 0,
+                          .needs_login = (c->rules & RULE_LOGIN) != 0,
                           .listener = c->listener->name,
                           .input = c->in == NULL
                                        ? SLICE_NONE

@@ -73,15 +73,15 @@ bool reserve_has_place(const struct worker *w, int fd, uint32_t open, struct cli
 
 void reserve_enter(struct client *c)
 {
-    c->gate |= GATE_RESERVE;
+    c->rules |= RULE_RESERVE;
     atomic_fetch_add(&c->worker->shared->reserved, 1);
     TAILQ_INSERT_TAIL(&c->worker->reserved, c, reserved_link);
 }
 
 void reserve_leave(struct client *c)
 {
-    if ((c->gate & GATE_RESERVE) != 0) {
-        c->gate &= (uint8_t)~GATE_RESERVE;
+    if ((c->rules & RULE_RESERVE) != 0) {
+        c->rules &= (uint8_t)~RULE_RESERVE;
         atomic_fetch_sub(&c->worker->shared->reserved, 1);
         TAILQ_REMOVE(&c->worker->reserved, c, reserved_link);
     }

@@ -8,11 +8,11 @@
 /* Room for the longest verb in a line. */
 #define LINE_MAX_BYTES 128
 
-void verbs_set_gate(struct client *c)
+void verbs_set_rule(struct client *c)
 {
     const struct listener_config *l = c->listener;
     bool takes_all = verb_set_is_empty(&l->allow_verbs) && verb_set_is_empty(&l->deny_verbs);
-    c->gate = (uint8_t)(takes_all ? c->gate & ~GATE_VERBS : c->gate | GATE_VERBS);
+    c->rules = (uint8_t)(takes_all ? c->rules & ~RULE_VERBS : c->rules | RULE_VERBS);
 }
 
 /* The parser does not look at the words of plain verbs. */
@@ -39,6 +39,7 @@ bool verbs_admit(struct client *c, const struct request *r)
     }
     (void)snprintf(line, sizeof line, "CLIENT_ERROR %s is not allowed here (%s)", r->verb->text.p,
                    is_denied ? "deny_verbs" : "allow_verbs");
+    metric_inc(&c->worker->metrics, METRIC_refused_verb);
     pending_refuse(c, wants_no_answer(r), line);
     return false;
 }

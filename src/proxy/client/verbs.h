@@ -5,8 +5,8 @@
 
 #include "proxy/client/client.h"
 
-/* Sets or takes GATE_VERBS, as the client's listener has it now. */
-void verbs_set_gate(struct client *client);
+/* Sets or takes RULE_VERBS, as the client's listener has it now. */
+void verbs_set_rule(struct client *client);
 /* Does the client's listener take the request's verb? If not, the request was refused. */
 bool verbs_admit(struct client *client, const struct request *request);
 
