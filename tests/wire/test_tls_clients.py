@@ -17,23 +17,19 @@ import test_multiget
 import test_order
 import test_pass_large
 import test_pop
-import test_pressure_limit
-import test_pressure_memory
 from couchbase_support import adopt
 from harness import HOST, Conn, wait_until
 from tls_support import client_context, make_certificate
 
 FIXTURES = {"conn", "daemon", "memcached", "memcacheds", "start_daemon"}
-# They connect by themselves, without TLS, or say how much memory clients take without it.
+# They connect by themselves, without TLS.
 NOT_HERE = {
     "test_a_pipeline_of_10000_requests",
     "test_requests_of_a_client_that_has_half_closed",
-    "test_idle_clients_cost_little",
-    "test_without_memory_it_ends_with_a_line_that_says_so",
 }
 
 for each in (test_answers, test_deadlines, test_list_packets, test_multiget, test_order,
-             test_pass_large, test_pop, test_pressure_limit, test_pressure_memory):
+             test_pass_large, test_pop):
     adopt(each, FIXTURES, NOT_HERE, globals())
 
 
