@@ -235,7 +235,9 @@ static bool has_taken(const struct format *f, struct slice log, struct slice oth
     for (int i = 15; i >= 0; i--, hash >>= 4) {
         text[i] = "0123456789abcdef"[hash & 15];
     }
-    return slice_equal(note->hash, slice_make(text, 16));
+    bool at_end = note->taken == other.len || other.p[note->taken] == f->plus ||
+                  other.p[note->taken] == f->minus;
+    return at_end && slice_equal(note->hash, slice_make(text, 16));
 }
 
 static struct slice without(struct slice text, uint64_t front)

@@ -710,6 +710,49 @@ static void test_a_log_that_was_emptied_again_is_looked_at_again(void **state)
     expect_text(t, call, "one,late");
 }
 
+/* The note is about a log that is gone. Another one came to life in its place, under a writer who
+ * had found none before; it begins with the same bytes, in the middle of an item. */
+static void test_a_log_that_begins_as_the_one_that_was_taken(void **state)
+{
+    struct test *t = *state;
+    struct slice gone = SLICE_LIT("+late");
+    unsigned long long hash = (unsigned long long)hash_stable(gone, hash_stable(gone, 0));
+    char second[128];
+    (void)snprintf(second, sizeof second, "+@0:%016x-@0:%016x+one+@5:%016llx-@5:%016llx", 1, 1,
+                   hash, hash);
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_MARKER;
+    struct list_call *call = submit(t, 0, LIST_GET, &t->reader);
+    for (unsigned look = 0; look < 3; look++) {
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "key.a"), BE_HIT, "+later+last", -1);
+        rig_answer(&t->rig, rig_take(&t->rig, BE_GET, "key.b"), BE_HIT, second, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+    }
+    expect_text(t, call, "one,later,last");
+}
+
+/* Two logs without notes about each other, and no pointer: the first one counts as active. Before
+ * it takes in the second, the pointer has to say so, or another proxy may have the pointer name the
+ * second: then what stands in front of the first one's note would not count. */
+static void test_a_log_is_taken_in_under_a_pointer(void **state)
+{
+    struct test *t = *state;
+    struct be_request *look[3];
+    t->rig.config->lists[0].migrate = MIGRATE_NO;
+    t->rig.config->lists[0].dialect = DIALECT_FLIP;
+    (void)submit(t, 0, LIST_COMPACT, &t->writer);
+    for (unsigned n = 0; n < 3; n++) {
+        take_look(t, look);
+        rig_answer(&t->rig, look[0], BE_HIT, "+one", -1);
+        rig_answer(&t->rig, look[1], BE_HIT, "+@0:0000000000000001-@0:0000000000000001+two", -1);
+        rig_answer(&t->rig, look[2], BE_MISS, NULL, -1);
+        (void)engine_run(t->rig.engine, t->rig.now);
+    }
+    struct be_request *pointer = rig_take(&t->rig, BE_ADD, "key.active");
+    assert_true(slice_equal(pointer->value, SLICE_LIT("key.a")));
+    rig_answer(&t->rig, pointer, BE_STORED, NULL, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -758,6 +801,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_pair_that_changes_during_each_look, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_log_that_was_emptied_again_is_looked_at_again, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_a_log_that_begins_as_the_one_that_was_taken, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_log_is_taken_in_under_a_pointer, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,6 +277,9 @@ static bool write_next(struct engine *e, struct work *w)
                !two_logs_closed(w, 1 - logs->active)) {
         /* Else the active one would become a copy in the making of the other. */
         close_log(e, w, 1 - logs->active);
+    } else if (logs->state == TWO_LOGS_UNKNOWN && two_logs_wants_pointer(w)) {
+        /* The same: another proxy may be about to make the other log active. */
+        two_logs_write_pointer(e, w, logs->active);
     } else if (logs->state == TWO_LOGS_UNKNOWN) {
         take_in(e, w);
     } else if (logs->state == TWO_LOGS_DRAINING) {

@@ -124,11 +124,19 @@ bool two_logs_closed(const struct work *w, int which)
     return two_logs_text(w, which).len < w->parts[which].value.len;
 }
 
+/* Do so many bytes end where an entry ends? Else they are another log's, which happens to begin as
+ * one that is gone. */
+static bool ends_an_entry(struct slice text, uint64_t bytes, struct signs signs)
+{
+    return bytes == text.len || text.p[bytes] == signs.add || text.p[bytes] == signs.delete;
+}
+
 bool two_logs_has_taken(const struct work *w, int which, struct note *note)
 {
     struct slice other = two_logs_text(w, 1 - which);
     return other.len > 0 && note_last(two_logs_text(w, which), signs_in(w), note) &&
-           note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash;
+           note->bytes <= other.len && prefix_hash(other, note->bytes) == note->hash &&
+           ends_an_entry(other, note->bytes, signs_in(w));
 }
 
 static struct slice behind(struct slice text, uint64_t bytes)
@@ -281,8 +289,7 @@ static void fold_both(struct work *w)
     two_logs_each_revived(w, revive, &w->items.fold);
 }
 
-/* Is the pointer missing? */
-static bool wants_pointer(const struct work *w)
+bool two_logs_wants_pointer(const struct work *w)
 {
     return two_logs_have_pointer(w->op.list) && w->parts[TWO_LOGS_POINTER].state == PART_MISSING;
 }
@@ -295,7 +302,8 @@ static unsigned looks_needed(const struct work *w)
 {
     bool flip = two_logs_have_pointer(w->op.list);
     bool holds = two_logs_text(w, two_logs_own(w)->active).len > 0;
-    if (!holds && (!flip || !wants_pointer(w) || two_logs_own(w)->state == TWO_LOGS_UNKNOWN)) {
+    if (!holds &&
+        (!flip || !two_logs_wants_pointer(w) || two_logs_own(w)->state == TWO_LOGS_UNKNOWN)) {
         return 3;
     }
     bool all_late = two_logs_own(w)->state == TWO_LOGS_DRAINING && two_logs_own(w)->taken == 0;
@@ -329,7 +337,7 @@ static bool is_same_life(struct work *w)
     struct two_logs_list *list = two_logs_list(w->op.list);
     uint64_t life = two_logs_number(w, two_logs_own(w)->active);
     if (two_logs_have_pointer(w->op.list)) {
-        uint64_t cas = wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
+        uint64_t cas = two_logs_wants_pointer(w) ? 0 : w->parts[TWO_LOGS_POINTER].cas;
         life = hash_stable(slice_make((const char *)&cas, sizeof cas), life);
     }
     list->life = life;
@@ -404,7 +412,7 @@ static enum progress append_after_look(struct engine *e, struct work *w,
     if (w->failed || (w->append.create == NULL && w->stored_bytes == 0)) {
         CO_RETURN(co); /* deleting from nothing */
     }
-    if (wants_pointer(w)) {
+    if (two_logs_wants_pointer(w)) {
         two_logs_write_pointer(e, w, two_logs_own(w)->active);
         CO_AWAIT(co, "writing which log is active");
         w->conflict = !work_written(e, w, event);

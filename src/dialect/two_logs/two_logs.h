@@ -117,6 +117,8 @@ const char *two_logs_refusal(const struct list_policy *policy, struct slice item
  * counted from 1, or 0: by its name, or by that in which its name differs from the other's ("b").
  */
 enum { TWO_LOGS_POINTER = 2 };
+/* Should there be a pointer, and is none? */
+bool two_logs_wants_pointer(const struct work *w);
 void two_logs_write_pointer(struct engine *e, struct work *w, int which);
 int two_logs_named(const struct list *list, struct slice value);
 /* What names that log in the pointer: in the form that the value before has. May live in text. */
