@@ -131,10 +131,12 @@ static void renew(struct oracle *o, unsigned list, uint64_t at)
 static void trim(const struct oracle *o, unsigned list)
 {
     struct tail *tail = &o->txs->tails[list];
+    /* A failover of the primary may take back what aborts it, and it may be committed then. */
+    bool fails_over = cluster_store(&o->cluster, slice_of(o->list[list].key))->vbuckets != NULL;
     for (size_t i = 0; i < tail->there_count; i++) {
         const struct tx *tx = tail->there[i];
         const struct tx_part *part = tx_part_of(tail->there[i], list);
-        bool known = tx->fate == ABORTED || part->local != OPEN ||
+        bool known = (tx->fate == ABORTED && !fails_over) || part->local != OPEN ||
                      (part == &tx->parts[0] && tx->fate != OPEN);
         if (!known) {
             return;
