@@ -14,14 +14,15 @@ struct leftovers {
     struct slice found;
 };
 
-/* May the proxy that removed a head have died, or not have reached the server of a sublist, before
- * it had deleted what the head named? */
+/* May the proxy that removed a head have died, not have reached the server of a sublist, or have
+ * had too little time, before it had deleted what the head named? */
 static bool is_left_to_sweep(struct sim_world *w, struct slice list, struct slice key)
 {
     const unsigned *faults = w->p.faults;
     unsigned fatal = faults[FAULT_SHORTAGE] + faults[FAULT_STALL] + faults[FAULT_FAILOVER] +
                      faults[FAULT_MOVE] + faults[FAULT_LOSS] + faults[FAULT_CRASH];
-    return fatal > 0 && w->p.refuse && model_removed_head_names(&w->base.cluster, list, key);
+    return (fatal > 0 || w->p.long_ms != 0) && w->p.refuse &&
+           model_removed_head_names(&w->base.cluster, list, key);
 }
 
 static void check_named(void *arg, const struct item *item)
