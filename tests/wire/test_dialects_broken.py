@@ -361,6 +361,7 @@ def test_a_list_that_is_too_large_to_be_read_can_be_dropped(memcached, start_dae
         assert conn.lget(KEY) == [b"new"]
 
 
+@pytest.mark.release
 @ALL_SETS
 def test_lists_of_50000_items(memcached, start_daemon, dialect):
     daemon = start_daemon([memcached], config=settings(dialect))
