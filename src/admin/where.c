@@ -122,8 +122,7 @@ static void print_native(const struct printing *p, const struct list_policy *pol
 static void print_list(const struct printing *p, struct slice key)
 {
     const struct list_policy *policy = config_list_policy(p->worker->config, key);
-    const char *dialect =
-        config_key_find(SECTION_LISTS, SLICE_LIT("dialect"))->words[policy->dialect];
+    const char *dialect = config_key_known(SECTION_LISTS, "dialect")->words[policy->dialect];
     char shown[4 * CONFIG_NAME_MAX + 1];
     struct slice prefix = slice_make(policy->prefix, policy->prefix_len);
     evbuffer_add_printf(p->out, "section=[lists%s%s] dialect=%s%s\n", prefix.len > 0 ? " " : "",

@@ -3,26 +3,12 @@
 
 #include "config/table.h"
 
-/* The line that sets the key in the policy's section, 0 = none. */
-static uint32_t given_line(const struct list_policy *policy, const char *name)
-{
-    size_t count;
-    const struct config_key *key = config_key_find(SECTION_LISTS, slice_of(name));
-    CHECK(key != NULL);
-    return policy->given_line[key - config_keys(&count)];
-}
-
 /* The place for an error about a bridge and another key. */
 static struct place place_of(const struct list_policy *policy, const struct place *place,
                              const char *other)
 {
-    struct place exact = *place;
-    uint32_t line = given_line(policy, other);
-    if (line == 0) {
-        line = given_line(policy, "bridge");
-    }
-    exact.line = line == 0 ? place->line : line;
-    return exact;
+    return place_of_keys(place, policy->given_line, config_key_known(SECTION_LISTS, other),
+                         config_key_known(SECTION_LISTS, "bridge"));
 }
 
 /* append's +a-b is one change only where additions and deletions go the same way. */

@@ -197,10 +197,7 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
 
 static size_t key_place(enum config_section section, const char *name)
 {
-    size_t count;
-    const struct config_key *key = config_key_find(section, slice_of(name));
-    CHECK(key != NULL);
-    return (size_t)(key - config_keys(&count));
+    return config_key_index(config_key_known(section, name));
 }
 
 int config_add_pool(struct config *config, const char *name, const char *servers,

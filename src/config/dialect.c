@@ -32,9 +32,7 @@ bool dialect_uses(const struct list_policy *policy, const struct config_key *key
 
 static const struct config_key *key_of(const char *name)
 {
-    const struct config_key *key = config_key_find(SECTION_LISTS, slice_of(name));
-    CHECK(key != NULL);
-    return key;
+    return config_key_known(SECTION_LISTS, name);
 }
 
 bool dialect_uses_named(const struct list_policy *policy, const char *name)
@@ -42,24 +40,11 @@ bool dialect_uses_named(const struct list_policy *policy, const char *name)
     return dialect_uses(policy, key_of(name));
 }
 
-/* The line that sets the key there, 0 = none. */
-static uint32_t given_line(const struct list_policy *policy, const struct config_key *key)
-{
-    size_t count;
-    return policy->given_line[key - config_keys(&count)];
-}
-
-/* The place for an error about one key, or about two: the line of the first that is given. */
+/* The place for an error about one key, or about two. */
 static struct place place_of(const struct list_policy *policy, const struct place *place,
                              const struct config_key *key, const struct config_key *other)
 {
-    struct place exact = *place;
-    uint32_t line = given_line(policy, key);
-    if (line == 0 && other != NULL) {
-        line = given_line(policy, other);
-    }
-    exact.line = line == 0 ? place->line : line;
-    return exact;
+    return place_of_keys(place, policy->given_line, key, other);
 }
 
 static unsigned stored_by(const struct list_policy *policy)

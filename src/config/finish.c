@@ -25,9 +25,8 @@
 
 static bool is_given(const struct listener_config *listener, const char *key)
 {
-    size_t count;
-    const struct config_key *known = config_key_find(SECTION_LISTENER, slice_of(key));
-    return listener->given_line[known - config_keys(&count)] != CONFIG_GIVEN_NOT;
+    size_t index = config_key_index(config_key_known(SECTION_LISTENER, key));
+    return listener->given_line[index] != CONFIG_GIVEN_NOT;
 }
 
 static void drop_inherited(const struct listener_config *listener, const char *key, char *text)
@@ -383,18 +382,6 @@ static int check_list_sizes(const struct list_policy *policy, const struct place
     return check_memory(policy, place, sublists);
 }
 
-/* The section, or its line that sets the key. */
-static struct place place_of_key(const struct list_policy *policy, const struct place *place,
-                                 const char *name)
-{
-    size_t count;
-    struct place exact = *place;
-    const struct config_key *key = config_key_find(SECTION_LISTS, slice_of(name));
-    uint32_t line = policy->given_line[key - config_keys(&count)];
-    exact.line = line == 0 ? place->line : line;
-    return exact;
-}
-
 /* Says what to write instead; what no value helps is left out. */
 static int refuse_cap(const struct list_policy *policy, const struct place *place)
 {
@@ -426,7 +413,8 @@ static int refuse_cap(const struct list_policy *policy, const struct place *plac
  * in it, and others append meanwhile: a quarter of the hard limit is for items. */
 static int check_cap(const struct list_policy *policy, const struct place *place)
 {
-    struct place exact = place_of_key(policy, place, "max_items");
+    struct place exact = place_of_keys(place, policy->given_line,
+                                       config_key_known(SECTION_LISTS, "max_items"), NULL);
     uint64_t entry_bytes = policy->max_item_bytes + ENTRY_BYTES;
     uint64_t room = policy->log_hard_limit_bytes / 4;
     if (policy->dialect != DIALECT_NATIVE || policy->max_items == 0) {

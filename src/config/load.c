@@ -228,8 +228,6 @@ static bool is_repeatable(const struct config_key *key)
 static int set_key(struct load *load, const char *name, const char *value)
 {
     char why[CONFIG_ERROR_MAX];
-    size_t count;
-    const struct config_key *keys = config_keys(&count);
     if (!load->in_section) {
         return fail_key(load, name, "stands before any section; expected [proxy] or another first");
     }
@@ -237,7 +235,7 @@ static int set_key(struct load *load, const char *name, const char *value)
     if (key == NULL) {
         return fail_unknown(load, slice_of(name));
     }
-    size_t at = (size_t)(key - keys);
+    size_t at = config_key_index(key);
     if (load->given_line[at] != CONFIG_GIVEN_NOT && !is_repeatable(key)) {
         return fail_key(load, name, "given twice; expected once in a section");
     }

@@ -20,9 +20,7 @@ static const struct need {
 
 static const struct config_key *key_of(const char *name)
 {
-    const struct config_key *key = config_key_find(SECTION_LISTS, slice_of(name));
-    CHECK(key != NULL);
-    return key;
+    return config_key_known(SECTION_LISTS, name);
 }
 
 static bool is_default(const struct list_policy *policy, const struct config_key *key)
@@ -62,11 +60,10 @@ static bool is_met_anywhere(const struct config *config, const struct need *need
 int need_check(const struct config *config, const struct list_policy *policy,
                const struct place *place)
 {
-    size_t count;
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
         const struct config_key *key = key_of(needs[i].name), *other = key_of(needs[i].other);
         struct place exact = *place;
-        exact.line = policy->given_line[key - config_keys(&count)];
+        exact.line = policy->given_line[config_key_index(key)];
         bool met = policy->prefix_len > 0
                        ? need_is_met(policy, key)
                        : is_default(policy, key) || is_met_anywhere(config, &needs[i]);

@@ -7,6 +7,18 @@
 
 #include "config/text.h"
 
+struct place place_of_keys(const struct place *section, const uint32_t *given_line,
+                           const struct config_key *key, const struct config_key *other)
+{
+    struct place exact = *section;
+    uint32_t line = given_line[config_key_index(key)];
+    if (line == CONFIG_GIVEN_NOT && other != NULL) {
+        line = given_line[config_key_index(other)];
+    }
+    exact.line = line == CONFIG_GIVEN_NOT ? section->line : line;
+    return exact;
+}
+
 int refuse(const struct place *place, const char *format, ...)
 {
     char why[CONFIG_ERROR_MAX];

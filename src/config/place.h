@@ -6,6 +6,7 @@
 #define CONFIG_PLACE_H
 
 #include "config/config.h"
+#include "config/table.h"
 
 /* The file, and the line when the section came from there. */
 struct place {
@@ -14,6 +15,11 @@ struct place {
     const char *section; /* as it stands in brackets */
     char *error;
 };
+
+/* The same section at the line that sets the key, by its given_line; else at that of the other key,
+ * which may be NULL; else as it is. */
+struct place place_of_keys(const struct place *section, const uint32_t *given_line,
+                           const struct config_key *key, const struct config_key *other);
 
 /* Writes "FILE:LINE: [section]: why" to the place's error; always returns -1. */
 int refuse(const struct place *place, const char *format, ...) PRINTF_LIKE(2, 3);

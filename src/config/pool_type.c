@@ -22,10 +22,7 @@ bool pool_type_uses(const struct pool_config *pool, const struct config_key *key
 
 static uint32_t given_line(enum config_section section, const uint32_t *lines, const char *name)
 {
-    size_t count;
-    const struct config_key *key = config_key_find(section, slice_of(name));
-    CHECK(key != NULL);
-    return lines[key - config_keys(&count)];
+    return lines[config_key_index(config_key_known(section, name))];
 }
 
 /* A login there may ask another server, and be tried with two mechanisms: as long as Couchbase's
@@ -36,10 +33,7 @@ static uint32_t given_line(enum config_section section, const uint32_t *lines, c
 static struct place place_of(const struct pool_config *pool, const struct place *place,
                              const char *name)
 {
-    struct place exact = *place;
-    uint32_t line = given_line(SECTION_POOL, pool->given_line, name);
-    exact.line = line == 0 ? place->line : line;
-    return exact;
+    return place_of_keys(place, pool->given_line, config_key_known(SECTION_POOL, name), NULL);
 }
 
 static int check_unused(const struct pool_config *pool, const struct place *place)

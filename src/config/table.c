@@ -371,6 +371,18 @@ const struct config_key *config_key_find(enum config_section section, struct sli
     return NULL;
 }
 
+const struct config_key *config_key_known(enum config_section section, const char *name)
+{
+    const struct config_key *key = config_key_find(section, slice_of(name));
+    CHECK(key != NULL);
+    return key;
+}
+
+size_t config_key_index(const struct config_key *key)
+{
+    return (size_t)(key - keys);
+}
+
 const char *config_section_name(enum config_section section)
 {
     static const char *const names[] = {"[proxy]", "[listener NAME]", "[admin]", "[pool NAME]",

@@ -57,6 +57,10 @@ struct config_key {
 const struct config_key *config_keys(size_t *count);
 /* The key of that name, or NULL. */
 const struct config_key *config_key_find(enum config_section section, struct slice name);
+/* The same, for a name that stands in the code: the table has it. */
+const struct config_key *config_key_known(enum config_section section, const char *name);
+/* Its index among all keys, by which given_line has it. */
+size_t config_key_index(const struct config_key *key);
 /* "[proxy]", "[listener NAME]", "[admin]", "[pool NAME]" or "[lists]". */
 const char *config_section_name(enum config_section section);
 

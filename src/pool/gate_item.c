@@ -38,13 +38,6 @@ struct gate_item {
     size_t line_count;
 };
 
-static const struct config_key *key_of(enum config_section section, const char *name)
-{
-    const struct config_key *key = config_key_find(section, slice_of(name));
-    CHECK(key != NULL);
-    return key;
-}
-
 /* --- places --------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
@@ -151,7 +144,7 @@ static bool stores(const struct list_policy *policy, const struct config_key *ke
 static void write_rules(FILE *out, const struct list_policy *policy)
 {
     for (size_t i = 0; i < sizeof stored / sizeof stored[0]; i++) {
-        const struct config_key *key = key_of(SECTION_LISTS, stored[i]);
+        const struct config_key *key = config_key_known(SECTION_LISTS, stored[i]);
         if (stores(policy, key)) {
             char shown[ESCAPED_MAX];
             char *value = value_format(key, policy);
@@ -189,7 +182,7 @@ static void write_rule(FILE *out, const struct pool_config *pool)
     static const char *const names[] = {"distribution", "hash", "servers"};
     struct pool_config *rule = copy_rule(pool);
     for (size_t i = 0; pool->type == POOL_MEMCACHED && i < 3; i++) {
-        char *value = value_format(key_of(SECTION_POOL, names[i]), rule);
+        char *value = value_format(config_key_known(SECTION_POOL, names[i]), rule);
         fprintf(out, "%s = %s\n", names[i], value);
         free(value);
     }
@@ -277,7 +270,7 @@ static bool read_lists(struct gate_item *item, struct slice line)
 static bool read_rule(struct gate_item *item, const char *name, struct slice value)
 {
     char error[CONFIG_ERROR_MAX];
-    return value_parse(key_of(SECTION_POOL, name), item->rule, value, error) == 0;
+    return value_parse(config_key_known(SECTION_POOL, name), item->rule, value, error) == 0;
 }
 
 static bool read_line(struct gate_item *item, struct slice line)

@@ -26,9 +26,7 @@
 
 static const struct config_key *key_of(const char *name)
 {
-    const struct config_key *key = config_key_find(SECTION_POOL, slice_of(name));
-    CHECK(key != NULL);
-    return key;
+    return config_key_known(SECTION_POOL, name);
 }
 
 /* --- which names belong to lists ------------------------------------------------------------ */
