@@ -13,8 +13,10 @@
 #include "admin/where.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "config/table.h"
 #include "os/inherited.h"
 #include "os/notify.h"
+#include "proto/client/request_parse.h"
 #include "proto/key.h"
 #include "proxy/client/client.h"
 #include "proxy/core/shared.h"
@@ -27,16 +29,21 @@
 typedef void command_handler(const struct command_context *context, struct slice args,
                              struct evbuffer *out);
 
+/* Empty: there is none. */
 static struct slice take_word(struct slice *line)
 {
-    size_t n = 0;
-    while (line->len > 0 && line->p[0] == ' ') {
-        (void)slice_take(line, 1);
+    struct slice word;
+    (void)token_next(line, &word);
+    return word;
+}
+
+/* The lines that workers have written, if all of them had the time. */
+static void give_lines(struct evbuffer *out, int rc, struct evbuffer *lines)
+{
+    evbuffer_add_printf(out, rc == 0 ? "OK\n" : BUSY);
+    if (rc == 0) {
+        evbuffer_add_buffer(out, lines);
     }
-    while (n < line->len && line->p[n] != ' ') {
-        n++;
-    }
-    return slice_take(line, n);
 }
 
 static void run_reload(const struct command_context *x, struct slice args, struct evbuffer *out)
@@ -52,18 +59,16 @@ static void run_reload(const struct command_context *x, struct slice args, struc
 
 static void run_log(const struct command_context *x, struct slice args, struct evbuffer *out)
 {
-    static const char *const levels[] = {"error", "warn", "info", "debug"};
-    struct slice word = take_word(&args);
+    const struct config_key *key = config_key_known(SECTION_PROXY, "log_level");
+    unsigned level;
     (void)x;
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        if (slice_equal(word, slice_of(levels[i]))) {
-            log_set_level((enum log_level)i);
-            log_info("log level %s, by a command", levels[i]);
-            evbuffer_add_printf(out, "OK\n");
-            return;
-        }
+    if (!config_word_find(key, take_word(&args), &level)) {
+        evbuffer_add_printf(out, "ERROR usage: log error|warn|info|debug\n");
+        return;
     }
-    evbuffer_add_printf(out, "ERROR usage: log error|warn|info|debug\n");
+    log_set_level((enum log_level)level);
+    log_info("log level %s, by a command", key->words[level]);
+    evbuffer_add_printf(out, "OK\n");
 }
 
 /* --- clients --- */
@@ -90,12 +95,7 @@ static void run_clients(const struct command_context *x, struct slice args, stru
     struct evbuffer *list = evbuffer_new();
     (void)args;
     CHECK(list != NULL);
-    if (proxy_ask(x->proxy, list_clients, list) == 0) {
-        evbuffer_add_printf(out, "OK\n");
-        evbuffer_add_buffer(out, list);
-    } else {
-        evbuffer_add_printf(out, BUSY);
-    }
+    give_lines(out, proxy_ask(x->proxy, list_clients, list), list);
     evbuffer_free(list);
 }
 
@@ -139,11 +139,8 @@ static void run_where(const struct command_context *x, struct slice args, struct
     CHECK(lines != NULL);
     if (key.len == 0 || key.len > KEY_BYTES_MAX || args.len > 0) {
         evbuffer_add_printf(out, "ERROR usage: where KEY, of %d bytes at most\n", KEY_BYTES_MAX);
-    } else if (where_print(x->proxy, key, lines) != 0) {
-        evbuffer_add_printf(out, BUSY);
     } else {
-        evbuffer_add_printf(out, "OK\n");
-        evbuffer_add_buffer(out, lines);
+        give_lines(out, where_print(x->proxy, key, lines), lines);
     }
     evbuffer_free(lines);
 }
@@ -168,42 +165,9 @@ static void run_trace(const struct command_context *x, struct slice args, struct
 
 /* --- another process takes this one's place: os/inherited.h --- */
 
-/* Sockets that wait for one message. */
-struct parcel {
-    int peer;
-    size_t count;
-    int sockets[SOCKETS_PER_MESSAGE];
-    char kinds[SOCKETS_PER_MESSAGE];
-};
-
-static int send_parcel(struct parcel *p)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(SOCKETS_PER_MESSAGE * sizeof(int))];
-    } control = {.bytes = {0}};
-    struct iovec io = {p->kinds, p->count};
-    struct msghdr message = {.msg_iov = &io,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = CMSG_SPACE(p->count * sizeof(int))};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(p->count * sizeof(int));
-    memcpy(CMSG_DATA(c), p->sockets, p->count * sizeof(int));
-    ssize_t n = p->count == 0 ? 0 : sendmsg(p->peer, &message, MSG_NOSIGNAL);
-    int rc = n == (ssize_t)p->count ? 0 : -1;
-    p->count = 0;
-    return rc;
-}
-
 static int pack(void *arg, int fd, char kind)
 {
-    struct parcel *p = arg;
-    p->sockets[p->count] = fd;
-    p->kinds[p->count++] = kind;
-    return p->count == SOCKETS_PER_MESSAGE ? send_parcel(p) : 0;
+    return inherited_pack(arg, fd, kind);
 }
 
 static void run_takeover(const struct command_context *x, struct slice args, struct evbuffer *out)
@@ -215,7 +179,8 @@ static void run_takeover(const struct command_context *x, struct slice args, str
                             x->draining ? "the proxy ends"
                                         : "the embedded memcached would end with this process");
     } else if (listen_set_each(proxy_shared(x->proxy)->listen, pack, &parcel) != 0 ||
-               listen_set_each(x->listen, pack, &parcel) != 0 || send_parcel(&parcel) != 0) {
+               listen_set_each(x->listen, pack, &parcel) != 0 ||
+               inherited_send_parcel(&parcel) != 0) {
         log_error("sockets cannot be handed over: %s", strerror(errno));
         evbuffer_add_printf(out, "ERROR the sockets cannot be sent\n");
     } else {

@@ -383,6 +383,16 @@ size_t config_key_index(const struct config_key *key)
     return (size_t)(key - keys);
 }
 
+bool config_word_find(const struct config_key *key, struct slice text, unsigned *index)
+{
+    for (*index = 0; key->words[*index] != NULL; (*index)++) {
+        if (slice_equal(slice_of(key->words[*index]), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *config_section_name(enum config_section section)
 {
     static const char *const names[] = {"[proxy]", "[listener NAME]", "[admin]", "[pool NAME]",

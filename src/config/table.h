@@ -61,6 +61,8 @@ const struct config_key *config_key_find(enum config_section section, struct sli
 const struct config_key *config_key_known(enum config_section section, const char *name);
 /* Its index among all keys, by which given_line has it. */
 size_t config_key_index(const struct config_key *key);
+/* Which of the words of a key of TYPE_WORD the text is; false: none. */
+bool config_word_find(const struct config_key *key, struct slice text, unsigned *index);
 /* "[proxy]", "[listener NAME]", "[admin]", "[pool NAME]" or "[lists]". */
 const char *config_section_name(enum config_section section);
 

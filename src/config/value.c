@@ -179,13 +179,12 @@ static int fail_word(const struct config_key *key, struct slice text, const char
 static int parse_word(const struct config_key *key, void *section, struct slice text,
                       char error[CONFIG_ERROR_MAX])
 {
-    for (unsigned i = 0; key->words[i] != NULL; i++) {
-        if (slice_equal(slice_of(key->words[i]), text)) {
-            memcpy(field(key, section), &i, sizeof i);
-            return 0;
-        }
+    unsigned index;
+    if (!config_word_find(key, text, &index)) {
+        return fail_word(key, text, key->words, error);
     }
-    return fail_word(key, text, key->words, error);
+    memcpy(field(key, section), &index, sizeof index);
+    return 0;
 }
 
 static int parse_yes_no(const struct config_key *key, void *section, struct slice text,

@@ -144,6 +144,26 @@ static int say(struct inherited *h, const char *line)
     return send(h->peer, line, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1;
 }
 
+/* Sends the bytes with that many descriptors, SOCKETS_PER_MESSAGE at most. Returns as sendmsg. */
+static ssize_t send_with(int peer, struct iovec *io, size_t io_count, const int *fds, size_t count,
+                         int flags)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(SOCKETS_PER_MESSAGE * sizeof(int))];
+    } control = {.bytes = {0}};
+    struct msghdr message = {.msg_iov = io,
+                             .msg_iovlen = io_count,
+                             .msg_control = control.bytes,
+                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+    return sendmsg(peer, &message, MSG_NOSIGNAL | flags);
+}
+
 /* Receives up to cap bytes with up to SOCKETS_PER_MESSAGE descriptors, *count of them. Returns as
  * recvmsg. */
 static ssize_t receive(int peer, char *text, size_t cap, int fds[SOCKETS_PER_MESSAGE],
@@ -237,29 +257,34 @@ int inherited_taken(struct inherited *h, char error[CONFIG_ERROR_MAX])
     return 0;
 }
 
+/* --- its sockets, by the older one --- */
+
+int inherited_send_parcel(struct parcel *p)
+{
+    struct iovec io = {p->kinds, p->count};
+    ssize_t n = p->count == 0 ? 0 : send_with(p->peer, &io, 1, p->sockets, p->count, 0);
+    int rc = n == (ssize_t)p->count ? 0 : -1;
+    p->count = 0;
+    return rc;
+}
+
+int inherited_pack(struct parcel *p, int fd, char kind)
+{
+    p->sockets[p->count] = fd;
+    p->kinds[p->count++] = kind;
+    return p->count == SOCKETS_PER_MESSAGE ? inherited_send_parcel(p) : 0;
+}
+
 /* --- its clients --- */
 
 int inherited_send_client(int peer, const struct moved *moved)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.bytes = {0}};
     char line[LINE_MAX_BYTES];
     int len = snprintf(line, sizeof line, "%s %s %zu\n", moved->needs_login ? "login" : "open",
                        moved->listener, moved->input.len);
     CHECK(len > 0 && (size_t)len < sizeof line && moved->input.len <= INHERITED_INPUT_MAX);
     struct iovec io[] = {{line, (size_t)len}, {(char *)moved->input.p, moved->input.len}};
-    struct msghdr message = {.msg_iov = io,
-                             .msg_iovlen = moved->input.len > 0 ? 2 : 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &moved->fd, sizeof(int));
-    ssize_t n = sendmsg(peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = send_with(peer, io, moved->input.len > 0 ? 2 : 1, &moved->fd, 1, MSG_DONTWAIT);
     if (n >= 0 && n != (ssize_t)((size_t)len + moved->input.len)) {
         errno = EPROTO; /* a part of it is of no use; the kernel takes so little whole or not */
         return -1;

@@ -50,6 +50,18 @@ const char *inherited_manager(const struct inherited *inherited);
  * in error: it serves as well, then. */
 MUST_CHECK int inherited_taken(struct inherited *inherited, char error[CONFIG_ERROR_MAX]);
 
+/* Sockets that wait for one message to the newer daemon. */
+struct parcel {
+    int peer; /* the connection; the others begin as 0 */
+    size_t count;
+    int sockets[SOCKETS_PER_MESSAGE];
+    char kinds[SOCKETS_PER_MESSAGE];
+};
+/* Adds a socket, SOCKET_OWN or SOCKET_LENT, and sends what is full. Returns 0, or -1 with errno. */
+MUST_CHECK int inherited_pack(struct parcel *parcel, int fd, char kind);
+/* Sends those that wait, if there are any. Returns 0, or -1 with errno. */
+MUST_CHECK int inherited_send_parcel(struct parcel *parcel);
+
 /* A client between two requests. */
 struct moved {
     int fd;

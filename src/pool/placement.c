@@ -489,16 +489,6 @@ bool placement_stop(struct placement_watch **slot)
 
 /* --- a rule by its name --------------------------------------------------------------------- */
 
-static bool word_index(const char *const *words, struct slice word, unsigned *index)
-{
-    for (*index = 0; words[*index] != NULL; (*index)++) {
-        if (slice_equal(word, slice_of(words[*index]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool rule_named(const struct pool_config *pool, struct slice word,
                        enum pool_distribution *distribution, enum pool_hash *hash)
 {
@@ -511,8 +501,8 @@ static bool rule_named(const struct pool_config *pool, struct slice word,
     }
     size_t before = (size_t)(slash - word.p);
     struct slice behind = slice_make(slash + 1, word.len - before - 1);
-    if (!word_index(key_of("distribution")->words, slice_make(word.p, before), &d) ||
-        !word_index(key_of("hash")->words, behind, &h)) {
+    if (!config_word_find(key_of("distribution"), slice_make(word.p, before), &d) ||
+        !config_word_find(key_of("hash"), behind, &h)) {
         return false;
     }
     *distribution = (enum pool_distribution)d;

@@ -191,6 +191,14 @@ static struct timespec last_moment(void)
     return until;
 }
 
+static int ask_one(struct worker *w, void (*run)(struct worker *worker, void *arg), void *arg,
+                   const struct timespec *until)
+{
+    struct job job = {.run = run, .arg = arg};
+    thread_post(w, &job);
+    return thread_await(w, &job, until);
+}
+
 int proxy_ask(struct proxy *p, void (*run)(struct worker *worker, void *arg), void *arg)
 {
     struct shared *s = &p->shared;
@@ -198,9 +206,7 @@ int proxy_ask(struct proxy *p, void (*run)(struct worker *worker, void *arg), vo
     int rc = 0;
     pthread_mutex_lock(&s->asking.turn);
     for (size_t i = 0; i < s->worker_count && rc == 0; i++) {
-        struct job job = {.run = run, .arg = arg};
-        thread_post(s->workers[i], &job);
-        rc = thread_await(s->workers[i], &job, &until);
+        rc = ask_one(s->workers[i], run, arg, &until);
     }
     pthread_mutex_unlock(&s->asking.turn);
     return rc;
@@ -330,11 +336,9 @@ int proxy_adopt(struct proxy *p, const struct moved *moved)
 {
     struct shared *s = &p->shared;
     struct timespec until = last_moment();
-    struct job job = {.run = adopt, .arg = (void *)moved};
     pthread_mutex_lock(&s->asking.turn);
     struct worker *w = s->workers[p->adopted++ % s->worker_count];
-    thread_post(w, &job);
-    int rc = thread_await(w, &job, &until);
+    int rc = ask_one(w, adopt, (void *)moved, &until);
     pthread_mutex_unlock(&s->asking.turn);
     return rc;
 }
