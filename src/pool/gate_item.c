@@ -33,7 +33,8 @@ struct gate_item {
     struct slice places;
     struct slice servers, distribution, hash; /* as written; empty: a bucket */
     struct pool_config *rule;
-    struct shard *shard; /* NULL: a bucket, or a rule that this libmemcached does not have */
+    struct shard *shard; /* see shard_of */
+    bool shard_tried;
     struct line *lines;
     size_t line_count;
 };
@@ -189,21 +190,27 @@ static void write_rule(FILE *out, const struct pool_config *pool)
     free_rule(rule);
 }
 
-char *gate_item_write(const struct config *config, size_t pool_index, size_t place)
+char *gate_item_body(const struct config *config, size_t pool_index)
 {
     const struct pool_config *pool = &config->pools[pool_index];
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     CHECK(out != NULL);
-    fprintf(out, FIRST_LINE "\nserver = %zu\nchange = %" PRIu32 "\nplaces = %016" PRIx64 "\n",
-            place, pool->change, places_of(pool));
+    fprintf(out, "change = %" PRIu32 "\nplaces = %016" PRIx64 "\n", pool->change, places_of(pool));
     write_rule(out, pool);
     for (size_t i = 0; i < config->list_count; i++) {
         write_lists(out, &config->lists[i], pool_index);
     }
     fputs("end\n", out);
     CHECK(fclose(out) == 0);
+    return text;
+}
+
+char *gate_item_write(const char *body, size_t place)
+{
+    char *text = NULL;
+    CHECK(asprintf(&text, FIRST_LINE "\nserver = %zu\n%s", place, body) > 0);
     return text;
 }
 
@@ -222,17 +229,6 @@ void gate_item_key(const struct pool_config *pool, char out[KEY_BYTES_MAX + 1])
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
-
-static bool next_line(struct slice *rest, struct slice *line)
-{
-    const char *end = rest->len == 0 ? NULL : memchr(rest->p, '\n', rest->len);
-    if (end == NULL) {
-        return false;
-    }
-    *line = slice_take(rest, (size_t)(end - rest->p));
-    (void)slice_take(rest, 1);
-    return true;
-}
 
 /* Takes what stands before the byte, and the byte. */
 static bool take_until(struct slice *rest, char byte, struct slice *taken)
@@ -326,7 +322,7 @@ static bool read_lines(struct gate_item *item, struct slice rest)
     }
     item->lines = calloc(count + 1, sizeof *item->lines);
     CHECK(item->lines != NULL);
-    while (next_line(&rest, &line)) {
+    while (take_until(&rest, '\n', &line)) {
         if (slice_equal(line, SLICE_LIT("end"))) {
             return rest.len == 0 && has_line_for_all(item) && item->places.len > 0;
         }
@@ -339,7 +335,6 @@ static bool read_lines(struct gate_item *item, struct slice rest)
 
 enum gate_kind gate_item_read(struct slice text, struct gate_item **out)
 {
-    char error[CONFIG_ERROR_MAX];
     struct slice first;
     *out = NULL;
     if (!slice_starts_with(text, SLICE_LIT("mclistd gate "))) {
@@ -355,13 +350,10 @@ enum gate_kind gate_item_read(struct slice text, struct gate_item **out)
     CHECK(item->rule != NULL && item->text != NULL);
     memcpy(item->text, text.p, text.len);
     struct slice rest = slice_make(item->text, text.len);
-    if (!next_line(&rest, &first) || !slice_equal(first, SLICE_LIT(FIRST_LINE)) ||
+    if (!take_until(&rest, '\n', &first) || !slice_equal(first, SLICE_LIT(FIRST_LINE)) ||
         !read_lines(item, rest)) {
         gate_item_destroy(&item);
         return GATE_NEWER;
-    }
-    if (item->rule->server_count > 0) {
-        item->shard = shard_create(item->rule, error);
     }
     *out = item;
     return GATE_ITEM;
@@ -517,14 +509,28 @@ bool gate_item_agrees(const struct gate_item *mine, const struct gate_item *othe
     return tell_lists(&why, mine, other, other) && agrees;
 }
 
-/* Do the two look for the key on the same server? */
-static bool same_server(const struct gate_item *mine, const struct gate_item *other,
-                        const size_t *other_places, struct slice key)
+/* Where keys go by it: made when it is asked for, since that takes some milliseconds of many
+ * servers, and most items are only compared. NULL: a bucket, or a rule that this libmemcached does
+ * not have. */
+static struct shard *shard_of(struct gate_item *item)
 {
-    if (mine->shard == NULL || other->shard == NULL) {
+    char error[CONFIG_ERROR_MAX];
+    if (!item->shard_tried && item->rule->server_count > 0) {
+        item->shard = shard_create(item->rule, error);
+    }
+    item->shard_tried = true;
+    return item->shard;
+}
+
+/* Do the two look for the key on the same server? */
+static bool same_server(struct gate_item *mine, struct gate_item *other, const size_t *other_places,
+                        struct slice key)
+{
+    const struct shard *m = shard_of(mine), *o = shard_of(other);
+    if (m == NULL || o == NULL) {
         return slice_equal(mine->places, other->places);
     }
-    size_t here = shard_index(mine->shard, key), there = shard_index(other->shard, key);
+    size_t here = shard_index(m, key), there = shard_index(o, key);
     if (other_places[here] != GATE_NO_PLACE) {
         return other_places[here] == there;
     }
@@ -543,8 +549,8 @@ static bool differs_anywhere(const struct gate_item *mine, const struct gate_ite
     return !slice_equal(mine->places, other->places);
 }
 
-bool gate_item_moves(const struct gate_item *mine, const struct gate_item *other,
-                     const size_t *other_places, struct slice key)
+bool gate_item_moves(struct gate_item *mine, struct gate_item *other, const size_t *other_places,
+                     struct slice key)
 {
     char room[ESCAPED_MAX], head[KEY_BYTES_MAX + 1];
     struct slice escaped = slice_of(slice_escape(key, room, sizeof room));

@@ -41,8 +41,11 @@ struct gate_item;
 /* The item's key on each server of the pool: mclistd#pool.NAME, where NAME is a hash if it has
  * bytes that a key cannot have, or too many. Writes a text of up to KEY_BYTES_MAX bytes to out. */
 void gate_item_key(const struct pool_config *pool, char out[KEY_BYTES_MAX + 1]);
-/* The text of the pool for the server in that place; owned by the caller, who frees it. */
-char *gate_item_write(const struct config *config, size_t pool_index, size_t place);
+/* What the texts of the pool have in common, all behind `server`; the caller's, who frees it. Takes
+ * some milliseconds, of many servers. */
+char *gate_item_body(const struct config *config, size_t pool_index);
+/* The text for the server in that place; the caller's, who frees it. */
+char *gate_item_write(const char *body, size_t place);
 /* Place of the pool's server with that index. */
 size_t gate_item_place(const struct pool_config *pool, size_t server_index);
 
@@ -67,7 +70,7 @@ bool gate_item_agrees(const struct gate_item *mine, const struct gate_item *othe
 /* Is the list of that key kept elsewhere, or in another way, by who wrote `other`? other_places has
  * for each place of mine which one it is to the other, as far as its server said so, or
  * GATE_NO_PLACE. For one thread at a time. */
-bool gate_item_moves(const struct gate_item *mine, const struct gate_item *other,
-                     const size_t *other_places, struct slice key);
+bool gate_item_moves(struct gate_item *mine, struct gate_item *other, const size_t *other_places,
+                     struct slice key);
 
 #endif

@@ -19,11 +19,12 @@ static char why[GATE_WHY_MAX];
 static struct gate_item *item_of(const char *file, size_t place)
 {
     struct config *config = good(file);
-    char *text = gate_item_write(config, 0, place);
+    char *body = gate_item_body(config, 0), *text = gate_item_write(body, place);
     struct gate_item *item;
     assert_int_equal(gate_item_read(slice_of(text), &item), GATE_ITEM);
     assert_int_equal(gate_item_server(item), place);
     free(text);
+    free(body);
     config_destroy(&config);
     return item;
 }
@@ -55,7 +56,7 @@ static void writes_what_must_agree(void **state)
     struct config *config =
         good(POOL "b:2, a:1 3\nchange = 7\n[pool q]\nservers = x\n[lists]\n[lists s ]\n"
                   "dialect = signed\nmigrate = native\n[lists q:]\npool = q\n");
-    char *text = gate_item_write(config, 0, 1);
+    char *body = gate_item_body(config, 0), *text = gate_item_write(body, 1);
     const char *places = strstr(text, "places = ");
     assert_non_null(places);
     memcpy((char *)(uintptr_t)places, "places = 0123456789abcdef", 25);
@@ -68,6 +69,7 @@ static void writes_what_must_agree(void **state)
                         "lists \"s\" placement=head on_missing=create dialect=native\n"
                         "end\n");
     free(text);
+    free(body);
     config_destroy(&config);
 }
 

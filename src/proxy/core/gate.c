@@ -47,6 +47,7 @@ struct gate_pool {
     struct pool *pool; /* the first worker's; NULL: not asked */
     char key[KEY_BYTES_MAX + 1];
     struct event timer;
+    char *body; /* of the item that this proxy writes */
     struct gate_item *mine;
     struct gate_server *servers;
     size_t server_count;
@@ -298,7 +299,7 @@ static void write_item(struct gate_server *s, enum be_verb verb, bool own)
     if (own) {
         gate_item_destroy(&s->item); /* another text than that which was read */
         free(s->value);
-        s->value = gate_item_write(p->gate->shared->config, p->index, s->place);
+        s->value = gate_item_write(p->body, s->place);
         s->value_len = strlen(s->value);
     }
     uint64_t room = s->item_size_max == 0 ? UINT64_MAX : s->item_size_max;
@@ -445,9 +446,9 @@ static void on_gate_timer(evutil_socket_t fd, short what, void *arg)
 
 static void start_pool(struct gate_pool *p, struct pool *pool)
 {
-    const struct config *config = p->gate->shared->config;
     struct timeval interval = {p->config->gate_s, 0};
-    char *text = gate_item_write(config, p->index, 0);
+    p->body = gate_item_body(p->gate->shared->config, p->index);
+    char *text = gate_item_write(p->body, 0);
     CHECK(gate_item_read(slice_of(text), &p->mine) == GATE_ITEM);
     free(text);
     gate_item_key(p->config, p->key);
@@ -564,6 +565,7 @@ void gate_destroy(struct shared *s)
         free(p->other_places);
         gate_item_destroy(&p->other);
         gate_item_destroy(&p->mine);
+        free(p->body);
     }
     if (gate != NULL) {
         pthread_mutex_destroy(&gate->lock);
