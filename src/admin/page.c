@@ -164,11 +164,9 @@ static void show_alarm(struct evbuffer *out, uint64_t count, const char *text)
 }
 
 /* Servers that are in trouble now. */
-static void show_troubles(struct shared *shared, struct evbuffer *out)
+static void show_troubles(const struct server_figures *rows, size_t count, struct evbuffer *out)
 {
-    size_t count;
     char trouble[TROUBLE_MAX];
-    struct server_figures *rows = figures_of_servers(shared, &count);
     for (size_t i = 0; i < count; i++) {
         (void)server_trouble_text(&rows[i].stats, clock_now().wall_s, trouble);
         if (strcmp(trouble, "none") != 0) {
@@ -177,7 +175,6 @@ static void show_troubles(struct shared *shared, struct evbuffer *out)
             evbuffer_add_printf(out, "</b> %s</p>\n", trouble);
         }
     }
-    free(rows);
 }
 
 static void show_old_config(struct shared *shared, struct evbuffer *all)
@@ -208,13 +205,14 @@ static void show_unequal(struct shared *shared, struct evbuffer *out)
 }
 
 /* Counted since the start, or the last `stats reset`; errors and time-outs in the last minutes. */
-static void show_alarms(struct shared *shared, const struct history *h, struct evbuffer *out)
+static void show_alarms(struct shared *shared, const struct history *h,
+                        const struct server_figures *rows, size_t count, struct evbuffer *out)
 {
     struct evbuffer *all = evbuffer_new();
     CHECK(all != NULL);
     show_old_config(shared, all);
     show_unequal(shared, all);
-    show_troubles(shared, all);
+    show_troubles(rows, count, all);
     show_alarm(all, sum_of(h, HISTORY_ERRORS, HISTORY_SECONDS),
                "requests were answered SERVER_ERROR in the last five minutes");
     show_alarm(all, sum_of(h, HISTORY_TIMEOUTS, HISTORY_SECONDS),
@@ -255,10 +253,9 @@ static void show_server(const char *pool, const struct server_stats *s, struct e
                         s->timeouts, s->evictions);
 }
 
-static void show_servers(struct shared *shared, struct evbuffer *out)
+static void show_servers(const struct shared *shared, const struct server_figures *rows,
+                         size_t count, struct evbuffer *out)
 {
-    size_t count;
-    struct server_figures *rows = figures_of_servers(shared, &count);
     put(out, "<section class=\"card wide\" id=\"servers\"><h2>Servers</h2><table>\n"
              "<tr><th>pool</th><th>server</th><th>state</th><th>version</th><th>requests</th>"
              "<th>waiting</th><th>half "
@@ -267,7 +264,6 @@ static void show_servers(struct shared *shared, struct evbuffer *out)
         show_server(shared->config->pools[rows[i].pool_index].name, &rows[i].stats, out);
     }
     put(out, "</table></section>\n");
-    free(rows);
 }
 
 /* --- times, keys --- */
@@ -467,6 +463,8 @@ static void show_figure(void *arg, const struct figure *f)
 void page_print(struct shared *shared, const struct history *history, struct evbuffer *out)
 {
     char host[256] = "";
+    size_t server_count;
+    struct server_figures *servers = figures_of_servers(shared, &server_count);
     uint64_t uptime_s = (clock_now().mono_us - shared->started_us) / 1000000;
     (void)gethostname(host, sizeof host - 1);
     put(out, head);
@@ -482,9 +480,10 @@ void page_print(struct shared *shared, const struct history *history, struct evb
                         "%" PRIu64 "d %02" PRIu64 ":%02" PRIu64 ":%02" PRIu64 "</p></header>\n",
                         (int)getpid(), uptime_s / 86400, uptime_s / 3600 % 24, uptime_s / 60 % 60,
                         uptime_s % 60);
-    show_alarms(shared, history, out);
+    show_alarms(shared, history, servers, server_count, out);
     show_plots(history, out);
-    show_servers(shared, out);
+    show_servers(shared, servers, server_count, out);
+    free(servers);
     show_latency(shared, out);
     put(out, "<div class=\"grid\">\n");
     show_hot(shared, out);
