@@ -8,7 +8,7 @@ import pytest
 from client_support import Agent
 from harness import Daemon, Memcached
 from old_memcached import OldMemcached
-from test_backend_support import FakeServer
+from test_backend_support import FakeServer, answer_slowly
 from test_dialects_support import Relay
 
 
@@ -59,6 +59,11 @@ def start_memcached():
 def start_fake():
     """The same for a server that misbehaves: start_fake(never_answer)."""
     yield from starting(FakeServer)
+
+
+@pytest.fixture
+def slow_fake(start_fake):
+    return start_fake(answer_slowly)
 
 
 @pytest.fixture

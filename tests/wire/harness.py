@@ -242,6 +242,16 @@ class Conn:
         return found
 
 
+class UnixConn(Conn):
+    """The same over a unix socket."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(TIMEOUT_S)
+        self.socket.connect(str(path))
+        self.buffer = b""
+
+
 class Memcached:
     """A private memcached. It keeps its port when it is stopped and started again."""
 

@@ -169,6 +169,13 @@ def answer_once_and_close(answer):
     return behave
 
 
+def answer_slowly(fake, sock):
+    """Half a second for each answer."""
+    for line, _ in fake.requests(sock):
+        time.sleep(0.5)
+        sock.sendall(correct_answer(line))
+
+
 def close_at_once(_fake, _sock):
     pass
 

@@ -7,12 +7,11 @@ import os
 import pathlib
 import re
 import resource
-import socket
 import time
 
 import pytest
 
-from harness import HOST, SLOW, TIMEOUT_S, in_threads, wait_until
+from harness import HOST, SLOW, TIMEOUT_S, UnixConn, in_threads, wait_until
 from test_admin import Admin
 from test_backend_support import FAST
 from test_names_support import FakeDns, name_config
@@ -368,12 +367,11 @@ def test_a_client_on_a_unix_socket_has_a_name(start_admin, memcached, tmp_path):
     daemon.stop()
     daemon.sections["proxy"]["listen"] = f"{HOST}:{daemon.port}, unix:{path}"
     daemon.start()
-    with socket.socket(socket.AF_UNIX) as conn:
-        conn.connect(str(path))
+    with UnixConn(path) as conn:
         memcached.pause()
-        conn.sendall(b"get k\r\n")
+        conn.send("get k\r\n")
         time.sleep(0.2)
         memcached.resume()
-        assert conn.recv(100) == b"END\r\n"
+        assert conn.socket.recv(100) == b"END\r\n"
     daemon.wait_for_log(f"slow: get k of client on a unix socket, process {os.getpid()} of user "
                         f"{os.getuid()} took")

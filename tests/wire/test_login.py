@@ -9,7 +9,7 @@ import pytest
 from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheClientError
 
-from harness import HOST, SLOW, Conn, Memcached, in_threads
+from harness import HOST, SLOW, Conn, Memcached, UnixConn, in_threads
 from test_config_cli import run
 
 USERS = "ann:secret\nbob:pw:with:colon\n"
@@ -139,10 +139,9 @@ def test_a_listener_without_users(users, memcached, start_daemon, tmp_path):
         "listener closed": {"listen": f"unix:{tmp_path}/closed"},
     })
     for name, answer in (("open", b"MN\r\n"), ("closed", b"CLIENT_ERROR unauthenticated\r\n")):
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(f"{tmp_path}/{name}")
-            client.sendall(b"mn\r\n")
-            assert client.recv(100) == answer
+        with UnixConn(tmp_path / name) as conn:
+            conn.send("mn\r\n")
+            assert conn.socket.recv(100) == answer
     with daemon.conn() as conn:
         assert conn.cmd("mn") == b"CLIENT_ERROR unauthenticated"
         conn.send(LOGIN)

@@ -13,18 +13,10 @@ import time
 
 import pytest
 
-from harness import HOST, SLOW, TIMEOUT_S, Conn, wait_for_exit, wait_until
-from test_backend_support import FakeServer, correct_answer, run_to_the_end
+from harness import HOST, SLOW, TIMEOUT_S, UnixConn, wait_for_exit, wait_until
+from test_backend_support import run_to_the_end
 
 EX_UNAVAILABLE = 69
-
-
-class UnixConn(Conn):
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(TIMEOUT_S)
-        self.socket.connect(str(path))
-        self.buffer = b""
 
 
 def end(daemon, number):
@@ -36,20 +28,6 @@ def end(daemon, number):
 
 
 # --- signals ---
-
-
-@pytest.fixture
-def slow_fake():
-    """A server that takes half a second for each answer."""
-
-    def behave(fake, sock):
-        for line, _ in fake.requests(sock):
-            time.sleep(0.5)
-            sock.sendall(correct_answer(line))
-
-    fake = FakeServer(behave)
-    yield fake
-    fake.stop()
 
 
 def test_term_without_clients(daemon):

@@ -13,7 +13,6 @@ import pytest
 
 from harness import HOST, SLOW, TIMEOUT_S, free_port, wait_for_exit, wait_until, write_ini
 from test_admin import Admin
-from test_backend_support import FakeServer, correct_answer
 
 
 def ask(path, line):
@@ -59,20 +58,6 @@ class Reloaded:
     def settings(self):
         with self.daemon.conn() as conn:
             return conn.stats("stats settings")
-
-
-@pytest.fixture
-def slow_fake():
-    """A server that takes half a second for each answer."""
-
-    def behave(fake, sock):
-        for line, _ in fake.requests(sock):
-            time.sleep(0.5)
-            sock.sendall(correct_answer(line))
-
-    fake = FakeServer(behave)
-    yield fake
-    fake.stop()
 
 
 @pytest.fixture

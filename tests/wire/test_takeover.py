@@ -12,9 +12,8 @@ import time
 
 import pytest
 
-from harness import (HOST, ROOT, SLOW, TIMEOUT_S, Conn, free_port, pause_process, wait_for_exit, wait_until,
-                     write_ini)
-from test_ops_process import UnixConn
+from harness import (HOST, ROOT, SLOW, TIMEOUT_S, Conn, UnixConn, free_port, pause_process, wait_for_exit,
+                     wait_until, write_ini)
 from test_reload import ask
 
 

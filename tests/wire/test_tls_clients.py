@@ -18,7 +18,7 @@ import test_order
 import test_pass_large
 import test_pop
 from couchbase_support import adopt
-from harness import HOST, Conn, wait_until
+from harness import HOST, Conn, UnixConn, wait_until
 from tls_support import client_context, make_certificate
 
 FIXTURES = {"conn", "daemon", "memcached", "memcacheds", "start_daemon"}
@@ -163,10 +163,9 @@ def test_a_plain_client_is_told(daemon):
 def test_a_listener_without_tls_beside_one_with(memcached, start_daemon, tmp_path):
     daemon = start_daemon([memcached], config={
         "listener local": {"listen": f"unix:{tmp_path}/socket", "tls_cert": ""}})
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(f"{tmp_path}/socket")
-        client.sendall(b"mn\r\n")
-        assert client.recv(100) == b"MN\r\n"
+    with UnixConn(tmp_path / "socket") as conn:
+        conn.send("mn\r\n")
+        assert conn.socket.recv(100) == b"MN\r\n"
     with daemon.conn() as conn:
         assert conn.cmd("mn") == b"MN"
 

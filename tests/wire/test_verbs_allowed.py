@@ -2,11 +2,10 @@
 """Verbs that a listener does not take (allow_verbs, deny_verbs)."""
 
 import signal
-import socket
 
 import pytest
 
-from harness import Conn, free_port
+from harness import Conn, UnixConn, free_port
 
 
 @pytest.mark.config(proxy={"deny_verbs": "flush_all, lpurge, set, ms, verbosity"})
@@ -51,10 +50,9 @@ def test_another_listener_takes_others(memcached, start_daemon, tmp_path):
     daemon = start_daemon([memcached], config={
         "proxy": {"deny_verbs": "flush_all"},
         "listener local": {"listen": f"unix:{tmp_path}/socket", "deny_verbs": ""}})
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(f"{tmp_path}/socket")
-        client.sendall(b"flush_all\r\n")
-        assert client.recv(100) == b"OK\r\n"
+    with UnixConn(tmp_path / "socket") as conn:
+        conn.send("flush_all\r\n")
+        assert conn.socket.recv(100) == b"OK\r\n"
     with daemon.conn() as conn:
         assert conn.cmd("flush_all").startswith(b"CLIENT_ERROR flush_all is not allowed")
 
