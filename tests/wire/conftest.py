@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the wire tests; harness.py has the parts and an example."""
 
+import functools
 import signal
 
 import pytest
@@ -10,6 +11,7 @@ from harness import Daemon, Memcached
 from old_memcached import OldMemcached
 from test_backend_support import FakeServer, answer_slowly
 from test_dialects_support import Relay
+from tls_support import TlsMemcached
 
 
 def pytest_configure(config):
@@ -59,6 +61,12 @@ def start_memcached():
 def start_fake():
     """The same for a server that misbehaves: start_fake(never_answer)."""
     yield from starting(FakeServer)
+
+
+@pytest.fixture
+def start_tls():
+    """The same for a memcached that speaks TLS: start_tls(certificate)."""
+    yield from starting(TlsMemcached)
 
 
 @pytest.fixture
@@ -139,12 +147,4 @@ def agents_folder(tmp_path_factory):
 @pytest.fixture
 def start_agent(agents_folder):
     """A function that starts a stock client: start_agent("pylibmc", "default", [address])."""
-    started = []
-
-    def start(client, setting, servers):
-        started.append(Agent(agents_folder, client, setting, servers))
-        return started[-1]
-
-    yield start
-    for agent in started:
-        agent.stop()
+    yield from starting(functools.partial(Agent, agents_folder))

@@ -27,19 +27,6 @@ def certificate(folder):
     return make_certificate(folder / "server.pem")
 
 
-@pytest.fixture
-def start_tls():
-    started = []
-
-    def start(*args, **options):
-        started.append(TlsMemcached(*args, **options))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
-
-
 def pool(**settings):
     return {"pool main": {"tls": True, **settings}}
 
