@@ -296,7 +296,8 @@ def test_stats_backends_tells_who_is_down(daemon, memcacheds):
         assert stat(conn, memcacheds[1], "errors") == "0"
         assert stat(conn, memcacheds[1], "state") == "up"
         dead.start()
-        wait_until("it is up", lambda: conn.get(key) is None and stat(conn, dead, "state") == "up")
+        wait_until("it is up", lambda: conn.cmd(f"get {key}") == b"END" and
+                   stat(conn, dead, "state") == "up")
 
 
 @pytest.mark.memcacheds(1, "-C")
