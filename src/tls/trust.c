@@ -2,6 +2,7 @@
 #include "tls/trust.h"
 
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,19 @@ static bool use_authorities(SSL_CTX *context, const struct tls_files *files,
     return true;
 }
 
+/* OpenSSL works out what a certificate is for when it first needs that, and keeps it in the
+ * certificate. Here it needs that before workers share it. */
+static void prepare_authorities(SSL_CTX *context)
+{
+    STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+    for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+        X509 *authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+        if (authority != NULL) {
+            (void)X509_check_purpose(authority, -1, 0);
+        }
+    }
+}
+
 /* Returns NULL with the reason in error. */
 static SSL_CTX *make_context(const struct tls_files *files, char error[TLS_ERROR_MAX])
 {
@@ -98,6 +112,8 @@ static SSL_CTX *make_context(const struct tls_files *files, char error[TLS_ERROR
         (files->cert[0] != '\0' && !use_certificate(context, files, error))) {
         SSL_CTX_free(context);
         context = NULL;
+    } else {
+        prepare_authorities(context);
     }
     ERR_clear_error();
     return context;
