@@ -280,6 +280,23 @@ static void test_a_drop_does_not_clear_after_its_deadline(void **state)
     expect_rest(t);
 }
 
+/* The server took its time to remove the head: what that named is deleted all the same. */
+static void test_what_a_dropped_list_stored_has_its_own_time(void **state)
+{
+    struct test *t = *state;
+    t->rig.config->lists[0].on_missing = ON_MISSING_REFUSE;
+    t->rig.config->long_timeout_ms = 5000;
+    struct list_call *drop = submit(t, 0, LIST_DROP);
+    answer(t, rig_take(&t->rig, BE_GET, "k#"), BE_HIT, "^1 " RUN ".1:18:1\n+1:a");
+    struct be_request *removal = rig_take(&t->rig, BE_CAS_DELETE, "k#");
+    let_time_pass(t, drop);
+    expect_done(t, drop, "deadline over, outcome unknown");
+    t->rig.now.mono_us += 5000000;
+    answer(t, removal, BE_STORED, NULL);
+    answer(t, rig_take(&t->rig, BE_DELETE, "k#" RUN ".0"), BE_STORED, NULL);
+    fail_the_rest(t);
+}
+
 /* No call asked for it, and it does not hang for ever all the same. */
 static void test_a_merge_gives_up_after_long_timeout_ms(void **state)
 {
@@ -344,6 +361,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_drop_is_done_once_the_list_is_empty, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_drop_does_not_clear_after_its_deadline, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_what_a_dropped_list_stored_has_its_own_time, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_merge_gives_up_after_long_timeout_ms, setup,
                                         teardown),
