@@ -382,6 +382,16 @@ size_t gate_item_server(const struct gate_item *item)
     return item->server;
 }
 
+bool gate_item_has_server(const struct gate_item *item, const char *name)
+{
+    for (size_t i = 0; i < item->rule->server_count; i++) {
+        if (strcmp(item->rule->servers[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool gate_item_same_places(const struct gate_item *a, const struct gate_item *b)
 {
     return slice_equal(a->places, b->places);

@@ -59,6 +59,8 @@ enum gate_kind gate_item_read(struct slice text, struct gate_item **item);
 void gate_item_destroy(struct gate_item **item);
 uint64_t gate_item_change(const struct gate_item *item);
 size_t gate_item_server(const struct gate_item *item);
+/* Is a server of that name one of those of who wrote the item? */
+bool gate_item_has_server(const struct gate_item *item, const char *name);
 /* Do two items put keys in the same places? */
 bool gate_item_same_places(const struct gate_item *a, const struct gate_item *b);
 

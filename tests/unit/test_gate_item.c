@@ -73,6 +73,16 @@ static void writes_what_must_agree(void **state)
     config_destroy(&config);
 }
 
+static void tells_which_servers_it_knows(void **state)
+{
+    (void)state;
+    struct gate_item *item = item_of(POOL "b:2, a:1 3\n", 0);
+    assert_true(gate_item_has_server(item, "a:1"));
+    assert_true(gate_item_has_server(item, "b:2"));
+    assert_false(gate_item_has_server(item, "a:2"));
+    gate_item_destroy(&item);
+}
+
 static void keys_are_names(void **state)
 {
     (void)state;
@@ -273,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_what_must_agree),
+        cmocka_unit_test(tells_which_servers_it_knows),
         cmocka_unit_test(keys_are_names),
         cmocka_unit_test(places),
         cmocka_unit_test(order_of_modula),

@@ -456,24 +456,73 @@ def test_a_bucket_must_have_equal_layouts(start_daemon, tmp_path):
 
 @pytest.mark.memcacheds(3)
 def test_two_that_start_at_the_same_moment(start_daemon, memcacheds):
-    """Of two files at most one makes lists that move."""
+    """Of two files exactly one is right, at once, and no list is made by both."""
     for _ in range(5):
         for server in memcacheds:
             server.restart()
         daemons = [None, None]
 
         def begin(n):
-            servers = memcacheds[n:n + 2]
-            daemons[n] = start_daemon(servers, config={"pool main": {"gate_s": 1},
-                                                       "lists": {"max_item_bytes": 1000}})
+            daemons[n] = start_daemon(memcacheds[:2 + n], config={"pool main": {"gate_s": 3600},
+                                                                  "lists": {"max_item_bytes": 1000}})
 
         in_threads(2, begin)
-        for daemon in daemons:
-            with daemon.conn() as conn:
-                answers(conn)
+        with daemons[0].conn() as one, daemons[1].conn() as two:
+            assert sorted((unequal(one), unequal(two))) == [0, 1]
+            answers(one), answers(two)
         assert made_twice(memcacheds) == 0
         for daemon in daemons:
             daemon.stop()
+
+
+@pytest.mark.memcacheds(3)
+@pytest.mark.parametrize("winner", [0, 1])
+def test_of_two_that_both_wrote_exactly_one_wins(start, memcacheds, winner):
+    """As two leave it that start at the same moment: each has its item on a server of both."""
+    files = [memcacheds[:2], memcacheds]
+    texts = []
+    for servers in files:
+        start(servers).stop()
+        texts.append({server: item(server) for server in servers})
+        for server in servers:
+            server.restart()
+    first, second = sorted(memcacheds[:2], key=lambda server: server.address)
+    for server, wrote in ((first, winner), (second, 1 - winner)):
+        with server.conn() as conn:
+            assert conn.set(KEY, texts[wrote][server].encode()) == b"STORED"
+    # Nothing expires for hours: only what they decide now counts.
+    daemons = [start(servers, gate_s=3600) for servers in files]
+    conns = [daemon.conn() for daemon in daemons]
+    assert [unequal(conn) for conn in conns] == [int(n != winner) for n in range(2)]
+    assert all(answers(conn)[1] > 0 for conn in conns)  # the winner waits until the other has seen it
+    daemons[winner].wait_for_log(f"{re.escape(first.address)} had the item of this proxy first")
+    assert all(item(server) == texts[winner][server] for server in files[winner])
+    for conn, daemon in zip(conns, daemons):
+        conn.close()
+        daemon.stop()
+    # And with rounds that are short.
+    for server in memcacheds:
+        server.restart()
+    for server, wrote in ((first, winner), (second, 1 - winner)):
+        with server.conn() as conn:
+            assert conn.set(KEY, texts[wrote][server].encode()) == b"STORED"
+    daemons = [start(servers) for servers in files]
+    with daemons[winner].conn() as right, daemons[1 - winner].conn() as wrong:
+        wait_until("none is refused", lambda: answers(right) == (len(NAMES), 0))
+        assert answers(wrong)[1] > 0 and unequal(wrong) == 1
+        assert made_twice(memcacheds) == 0
+    assert "UNEQUAL" not in daemons[winner].log()
+
+
+@pytest.mark.memcacheds(3)
+def test_of_two_that_were_unequal_one_takes_the_place_of_the_first(start, memcacheds):
+    first = start(memcacheds[:2])
+    with start(memcacheds).conn() as one, start(memcacheds[::2]).conn() as two:
+        assert unequal(one) == unequal(two) == 1
+        first.kill()
+        wait_until("one is right", lambda: unequal(one) + unequal(two) == 1, timeout_s=60 * SLOW)
+        assert [answers(conn)[1] > 0 for conn in (one, two)] == [unequal(one), unequal(two)]
+        assert made_twice(memcacheds) == 0
 
 
 def test_on_unequal_can_be_read_anew(start, memcached, tmp_path):

@@ -21,6 +21,11 @@ enum seen {
     SEEN_FOREIGN,
 };
 
+/* All servers may have lost the others' item at once, as with flush_all. So an unequal proxy gives
+ * the others two rounds to write it anew. In the third one it writes its own, as others like it may
+ * do at the same time, and in the one behind that it takes itself for the right one. */
+#define DOUBTS 3
+
 struct gate_pool;
 
 struct gate_server {
@@ -55,8 +60,8 @@ struct gate_pool {
     uint64_t rounds;
     bool again; /* another proxy was faster: read once more */
     bool is_first;
-    bool replaces; /* what the pool had is being replaced */
-    bool doubts;   /* the others' item is gone: perhaps it comes again, before until_us */
+    bool replaces;   /* what the pool had is being replaced */
+    unsigned missed; /* rounds without the others' item, of an unequal proxy: see DOUBTS */
     /* With gate.lock, as other threads look. */
     struct gate_item *other; /* of whom lists are refused; NULL: none */
     uint64_t until_us;       /* only until then; UINT64_MAX: as long as it is read */
@@ -213,37 +218,101 @@ static bool all_equal(const struct gate_pool *p)
     return true;
 }
 
-/* All servers may have lost the others' item at once, as with flush_all: the others have two rounds
- * to write it anew, before the unequal proxy takes itself for the right one. */
+static bool is_unequal(const struct gate_pool *p)
+{
+    return p->other != NULL && p->until_us == UINT64_MAX;
+}
+
+/* True: the others' item is still to be waited for. */
 static bool waits_for_others(struct gate_pool *p)
 {
-    if (p->other != NULL && p->until_us == UINT64_MAX && !all_equal(p)) {
-        p->doubts = true;
-        p->until_us = mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000;
+    bool doubts = is_unequal(p) && !all_equal(p) && p->missed < DOUBTS;
+    p->missed = doubts ? p->missed + 1 : 0;
+    return doubts;
+}
+
+/* Of the servers that both proxies know, the first one by name that holds an item. NULL: none. */
+static const struct gate_server *find_first(const struct gate_pool *p,
+                                            const struct gate_item *other)
+{
+    const struct gate_server *first = NULL;
+    const struct server_config *named = p->config->servers;
+    for (size_t i = 0; i < p->server_count; i++) {
+        const struct gate_server *s = &p->servers[i];
+        if (s->item != NULL && s->seen != SEEN_NOTHING && s->seen != SEEN_NONE &&
+            gate_item_has_server(other, named[i].name) &&
+            (first == NULL || strcmp(named[i].name, named[first->index].name) < 0)) {
+            first = s;
+        }
     }
-    p->doubts = p->doubts && mono_us(p) < p->until_us;
-    return p->doubts;
+    return first;
+}
+
+/* Was the item of this proxy there before those of all that differ? Returns the server that says
+ * so, as of one of them; NULL: it was not. */
+static const struct gate_server *find_own_first(const struct gate_pool *p)
+{
+    const struct gate_server *first = NULL;
+    if (is_unequal(p) && p->missed < DOUBTS) {
+        return NULL;
+    }
+    for (size_t i = 0; i < p->server_count; i++) {
+        const struct gate_server *s = &p->servers[i];
+        if (s->seen != SEEN_OTHER) {
+            continue;
+        }
+        first = gate_item_change(s->item) == p->config->change ? find_first(p, s->item) : NULL;
+        if (first == NULL || first->seen != SEEN_EQUAL) {
+            return NULL;
+        }
+    }
+    return first;
+}
+
+/* Where the item of this proxy was first, the others' count like those with a lower change. Returns
+ * the server that says so, or NULL. */
+static const struct gate_server *rank_by_first(struct gate_pool *p)
+{
+    const struct gate_server *first = find_own_first(p);
+    for (size_t i = 0; i < p->server_count && first != NULL; i++) {
+        struct gate_server *s = &p->servers[i];
+        s->seen = s->seen == SEEN_OTHER ? SEEN_LOWER : s->seen;
+    }
+    return first;
+}
+
+/* The others have two rounds to see that their items are replaced. */
+static void replace(struct gate_pool *p, struct gate_server *lower, const struct gate_server *first)
+{
+    if (!p->replaces && first != NULL) {
+        log_warn("pool %s: other proxies have begun at the same time, and %s had the item of this "
+                 "proxy first, which replaces theirs: %s",
+                 p->config->name, p->config->servers[first->index].name, lower->why);
+    } else if (!p->replaces) {
+        log_warn("pool %s: change = %u of this proxy replaces what the pool had: %s",
+                 p->config->name, (unsigned)p->config->change, lower->why);
+    }
+    say(p, "");
+    p->replaces = true;
+    p->missed = 0;
+    take_other(p, lower, mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000);
 }
 
 /* True when this proxy is not the unequal one, and may write. */
 static bool judge(struct gate_pool *p)
 {
+    const struct gate_server *first = rank_by_first(p);
     struct gate_server *other = find_right(p, SEEN_OTHER), *lower = find_right(p, SEEN_LOWER);
     bool right = other == NULL;
     pthread_mutex_lock(&p->gate->lock);
     if (other != NULL) {
         say(p, other->why);
-        p->doubts = false;
+        p->missed = 0;
         take_other(p, other, UINT64_MAX);
-    } else if (lower != NULL && !p->replaces) {
-        p->replaces = true;
-        log_warn("pool %s: change = %u of this proxy replaces what the pool had: %s",
-                 p->config->name, (unsigned)p->config->change, lower->why);
-        say(p, "");
-        p->doubts = false;
-        take_other(p, lower, mono_us(p) + 2 * (uint64_t)p->config->gate_s * 1000000);
+    } else if (lower != NULL) {
+        replace(p, lower, first);
     } else if (waits_for_others(p)) {
-        right = false;
+        right = p->missed == DOUBTS;
     } else if (p->until_us == UINT64_MAX || mono_us(p) >= p->until_us) {
         say(p, "");
         forget_other(p);

@@ -13,6 +13,11 @@
  *                              refuses lists that are kept elsewhere or otherwise
  *     foreign data             stays, is said once
  *
+ * Two that differ and start at once may each have written its item on some servers. Of those that
+ * both know, the first one by name that holds an item decides: ADD stored one there, so the other
+ * proxy was told NOT_STORED, and has served no list. Who is first there replaces the others' items,
+ * as with a higher change. Who has been unequal does not become right in this way.
+ *
  * The item lives for GATE_LIFE_ROUNDS: what no living proxy agrees with goes by itself.
  *
  * A pool that no section [lists] of the file belongs to has no gate until the first list verb.
