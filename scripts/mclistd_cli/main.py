@@ -26,7 +26,7 @@ memcached as well. ADDRESS is HOST, HOST:PORT, [IPv6]:PORT or the path of a sock
                      text is written as $'...'
   -0, --null         the same, with a NUL byte behind each item in place of a line end
   -x, --stdin        the last word of the command is standard input
-      --admin PATH   the socket for commands of operators: reload, log, clients, kill
+      --admin PATH   the socket for commands of operators: reload, log, clients, kill, drain, ...
   -c, --config FILE  the configuration whose [admin] names that socket. Without either of these the
                      proxy at ADDRESS is asked where it is, and /etc/mclistd.ini when none answers
       --timeout S    seconds to wait for an answer; 0 for ever. Default: 65, at a prompt for ever

@@ -56,6 +56,8 @@ reload: reads the proxy's configuration anew
 log LEVEL: logs error, warn, info or debug, until the next reload
 clients: the clients of the proxy, one in a line: who, since when, what they leave unread
 kill ID: closes the client of that id, as `clients` shows it
+drain SERVER: takes a server out of use: what it was asked is answered, all else is refused
+undrain SERVER: uses it again
 where KEY: which servers have the items of a key, the plain one and those of a list
 trace KEY [N]: the next N requests that name the key, 20 by default, and what they cause
 top [--once]: a live view: requests, times, servers, hottest keys, slow clients; q ends it

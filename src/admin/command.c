@@ -5,6 +5,8 @@
 #include <event2/buffer.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,10 +19,12 @@
 #include "os/inherited.h"
 #include "os/notify.h"
 #include "proto/client/request_parse.h"
+#include "pool/pool.h"
 #include "proto/key.h"
 #include "proxy/client/client.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
+#include "proxy/figures.h"
 #include "proxy/listen/listen_set.h"
 #include "proxy/proxy.h"
 
@@ -132,6 +136,93 @@ static void run_kill(const struct command_context *x, struct slice args, struct 
     }
 }
 
+/* --- servers --- */
+
+struct drain {
+    const char *server;
+    bool drained;
+};
+
+static void drain_server(struct worker *w, void *arg)
+{
+    const struct drain *drain = arg;
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        (void)pool_drain(w->pools[i], drain->server, drain->drained);
+    }
+}
+
+/* Is there such a server, in a pool whose servers the proxy chooses? Else says why not. */
+static bool can_drain(const struct shared *s, const char *server, struct evbuffer *out)
+{
+    size_t count;
+    struct server_figures *all = figures_of_servers(s, &count);
+    bool met = false, of_cluster = false;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(all[i].stats.name, server) == 0) {
+            met = true;
+            of_cluster = of_cluster || s->config->pools[all[i].pool_index].type == POOL_COUCHBASE;
+        }
+    }
+    free(all);
+    if (!met || of_cluster) {
+        evbuffer_add_printf(out, "ERROR %s\n",
+                            met ? "it is a node of a Couchbase cluster: fail it over there"
+                                : "no server has that name; `stats backends` shows them");
+    }
+    return met && !of_cluster;
+}
+
+static void show_servers(const struct shared *s, const char *server, struct evbuffer *out)
+{
+    size_t count;
+    struct server_figures *all = figures_of_servers(s, &count);
+    evbuffer_add_printf(out, "OK\n");
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(all[i].stats.name, server) == 0) {
+            evbuffer_add_printf(out, "server=%s pool=%s state=%s pending=%" PRIu64 "\n", server,
+                                s->config->pools[all[i].pool_index].name,
+                                server_state(&all[i].stats), all[i].stats.pending);
+        }
+    }
+    free(all);
+}
+
+static void set_drained(const struct command_context *x, struct slice args, bool drained,
+                        struct evbuffer *out)
+{
+    const struct shared *s = proxy_shared(x->proxy);
+    struct slice name = take_word(&args);
+    char server[SERVER_NAME_MAX];
+    struct drain drain = {server, drained};
+    if (name.len == 0 || name.len >= sizeof server || args.len > 0) {
+        evbuffer_add_printf(out, "ERROR usage: %s SERVER, as `stats backends` has its name\n",
+                            drained ? "drain" : "undrain");
+        return;
+    }
+    (void)snprintf(server, sizeof server, "%.*s", SLICE_ARGS(name));
+    if (!can_drain(s, server, out)) {
+        return;
+    }
+    if (proxy_ask(x->proxy, drain_server, &drain) != 0) {
+        evbuffer_add_printf(out, BUSY);
+        return;
+    }
+    log_warn(drained ? "backend %s: drained by a command: it gets no more requests before undrain"
+                     : "backend %s: in use again, by a command",
+             server);
+    show_servers(s, server, out);
+}
+
+static void run_drain(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    set_drained(x, args, true, out);
+}
+
+static void run_undrain(const struct command_context *x, struct slice args, struct evbuffer *out)
+{
+    set_drained(x, args, false, out);
+}
+
 static void run_where(const struct command_context *x, struct slice args, struct evbuffer *out)
 {
     struct slice key = take_word(&args);
@@ -231,6 +322,8 @@ static const struct {
     {"log", "LEVEL", "log error, warn, info or debug, until the next reload", run_log},
     {"clients", "", "all clients: who, since when, what they leave unread", run_clients},
     {"kill", "ID", "close a client", run_kill},
+    {"drain", "SERVER", "take a server out of use, for maintenance", run_drain},
+    {"undrain", "SERVER", "use it again", run_undrain},
     {"where", "KEY", "which servers have the items of a key", run_where},
     {"trace", "KEY [N]", "the next N requests that name the key, and what they cause", run_trace},
     {"help", "", "these commands", run_help},

@@ -286,7 +286,8 @@ void figures_print(struct shared *shared, figure_printer *print, void *arg)
  * ejected the server shows that it hangs, whatever connections the others still have. */
 static int state_rank(const char *state)
 {
-    static const char *const ranks[] = {"idle", "down", "ejected", "connecting", "up"};
+    static const char *const ranks[] = {"idle", "down",    "ejected", "connecting",
+                                        "up",   "drained", "draining"};
     int rank = -1;
     for (int i = 0; i < (int)(sizeof ranks / sizeof ranks[0]); i++) {
         if (strcmp(state, ranks[i]) == 0) {
@@ -301,6 +302,7 @@ static void add_server(struct server_stats *sum, const struct server_stats *one)
     if (state_rank(one->state) > state_rank(sum->state)) {
         memcpy(sum->state, one->state, sizeof sum->state);
     }
+    sum->drained_since_s = sum->drained_since_s != 0 ? sum->drained_since_s : one->drained_since_s;
     sum->is_ejected = sum->is_ejected || one->is_ejected;
     if (sum->version[0] == '\0') {
         memcpy(sum->version, one->version, sizeof sum->version);
@@ -356,6 +358,8 @@ static bool is_recent(int64_t at_s, int64_t now_s, int64_t span_s)
 bool server_has_trouble(const struct server_stats *s, enum trouble trouble, int64_t now_s)
 {
     switch (trouble) {
+    case TROUBLE_drained:
+        return s->drained_since_s != 0;
     case TROUBLE_silent:
         return s->silent_since_s != 0;
     case TROUBLE_full:
@@ -378,6 +382,10 @@ static void one_text(const struct server_stats *s, enum trouble trouble, char *o
     char clock[CLOCK_TEXT_MAX];
     uint64_t garbled = 0;
     switch (trouble) {
+    case TROUBLE_drained:
+        snprintf(out, cap, "drained by an operator since %s",
+                 clock_text(s->drained_since_s, clock));
+        break;
     case TROUBLE_silent:
         snprintf(out, cap, "not answering since %s, %" PRIu64 " request%s waiting",
                  clock_text(s->silent_since_s, clock), s->pending, s->pending == 1 ? "" : "s");

@@ -57,6 +57,7 @@ struct server_figures {
 
 /* What may be wrong with a server: TROUBLE(name, what that means, as statistics.md has it) */
 #define TROUBLE_TABLE(TROUBLE) \
+    TROUBLE(drained, "an operator has taken it out of use") \
     TROUBLE(silent, "it does not answer") \
     TROUBLE(full, "it refused requests for want of memory in the last minute") \
     TROUBLE(garbage, "what it answered in the last minute could not be followed") \

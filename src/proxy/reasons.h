@@ -30,6 +30,7 @@
     REASON(ended, name, ended_name) \
     REASON(ended, unfit, ended_unfit) \
     REASON(ended, ejected, ended_ejected) \
+    REASON(ended, drained, ended_drained) \
     REASON(ended, descriptors, ended_descriptors) \
     REASON(ended, queue_full, ended_queue_full) \
     REASON(ended, unknown_there, ended_unknown_there) \

@@ -55,11 +55,28 @@ void connections_relocate(struct server *server)
     bool known = resolver_peek(server->name, &location, &version) == RESOLVER_KNOWN;
     for (uint32_t i = 0; i < server->upstream_count; i++) {
         struct upstream *u = &server->upstreams[i];
+        if (u->favour == UPSTREAM_DRAINED) {
+            continue; /* undrained, it asks where the server is */
+        }
         if (u->state == UPSTREAM_RESOLVING) {
             upstream_attempt(u);
         } else if (known && u->version != version && u->state != UPSTREAM_IDLE) {
             upstream_move(u);
         }
+    }
+}
+
+void connections_drain(struct server *server, bool drained)
+{
+    int64_t since_s = atomic_load_explicit(&server->drained_since_s, memory_order_relaxed);
+    int64_t now_s = server->context->now->wall_s;
+    atomic_store_explicit(&server->drained_since_s,
+                          !drained       ? 0
+                          : since_s != 0 ? since_s
+                                         : now_s,
+                          memory_order_relaxed);
+    for (uint32_t i = 0; i < server->upstream_count; i++) {
+        (drained ? upstream_drain : upstream_undrain)(&server->upstreams[i]);
     }
 }
 

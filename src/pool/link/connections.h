@@ -19,6 +19,8 @@ void connections_shutdown(struct server *server);
 /* The resolver has decided something: connections to an address that is no longer the server's
  * end, and attempts that waited for it go on. */
 void connections_relocate(struct server *server);
+/* An operator takes the server out of use, or back into it. */
+void connections_drain(struct server *server, bool drained);
 /* Asks the server for its `stats` when it is up. */
 void connections_watch(struct server *server);
 

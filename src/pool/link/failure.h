@@ -11,6 +11,7 @@
     FAILURE(UNRESOLVED, BE_DOWN, " down: name not resolved") \
     FAILURE(UNFIT, BE_DOWN, "")   /* the text is made at the handshake */ \
     FAILURE(EJECTED, BE_DOWN, "") /* the text is made at the start */ \
+    FAILURE(DRAINED, BE_DOWN, " down: drained by an operator, not sent") \
     FAILURE(NO_DESCRIPTOR, BE_DOWN, \
             ": not sent, this proxy has no file descriptor left to connect") \
     FAILURE(QUEUE_FULL, BE_DOWN, ": queue full") \

@@ -26,6 +26,7 @@
     METRIC(ended_name, "backend requests not sent, since the server's name has no address") \
     METRIC(ended_unfit, "backend requests not sent, since what answers there is no use") \
     METRIC(ended_ejected, "backend requests not sent, since the server is ejected") \
+    METRIC(ended_drained, "backend requests not sent, since an operator has drained the server") \
     METRIC(ended_descriptors, "backend requests not sent for want of a file descriptor") \
     METRIC(ended_queue_full, "backend requests not sent: max_pending or max_pending_bytes") \
     METRIC(ended_unknown_there, "backend requests not sent, since the server cannot do them") \

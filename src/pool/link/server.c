@@ -204,6 +204,8 @@ static unsigned counter_of(enum exchange_failure failure)
         return METRIC_ended_unfit;
     case FAILURE_EJECTED:
         return METRIC_ended_ejected;
+    case FAILURE_DRAINED:
+        return METRIC_ended_drained;
     case FAILURE_NO_DESCRIPTOR:
         return METRIC_ended_descriptors;
     case FAILURE_QUEUE_FULL:
@@ -297,6 +299,10 @@ void server_deliver_finished(struct pool_context *context)
 
 static const char *state_name(struct server *server)
 {
+    bool has_connection = atomic_load(&server->in_state[UPSTREAM_UP]) > 0;
+    if (atomic_load(&server->in_favour[UPSTREAM_DRAINED]) > 0) {
+        return has_connection ? "draining" : "drained";
+    }
     uint32_t on_trial = atomic_load(&server->in_favour[UPSTREAM_ON_TRIAL]);
     if (atomic_load(&server->in_state[UPSTREAM_UP]) > on_trial) {
         return "up";
@@ -325,6 +331,7 @@ void server_snapshot(struct server *server, struct server_stats *out)
         .evictions = atomic_load_explicit(&server->evictions, memory_order_relaxed),
         .refused_full = atomic_load_explicit(&server->refused_full, memory_order_relaxed),
         .full_s = atomic_load_explicit(&server->full_s, memory_order_relaxed),
+        .drained_since_s = atomic_load_explicit(&server->drained_since_s, memory_order_relaxed),
         .garbled_s = atomic_load_explicit(&server->garbled_s, memory_order_relaxed),
     };
     for (size_t i = 0; i < GARBLED_COUNT; i++) {

@@ -50,6 +50,7 @@ struct server {
     _Atomic uint64_t requests, errors, timeouts, connects, connect_failures, pending, evictions;
     _Atomic uint64_t ejections, refused_full, garbled[GARBLED_COUNT];
     _Atomic int64_t full_s, garbled_s;                 /* the last of these */
+    _Atomic int64_t drained_since_s;                   /* 0: it is in use */
     struct histogram times;                            /* of requests that were answered */
     _Atomic uint32_t in_state[UPSTREAM_STATE_COUNT];   /* how many connections are in each state */
     _Atomic uint32_t in_favour[UPSTREAM_FAVOUR_COUNT]; /* and how they are thought of */

@@ -29,9 +29,10 @@ const char *garbled_name(enum garbled reason);
  * as the pool lives. */
 struct server_stats {
     char name[SERVER_NAME_MAX];
-    char state[16];         /* "up", "connecting", "ejected", "down", "idle" */
-    int64_t silent_since_s; /* it has not answered since that second; 0: it does */
-    bool is_ejected;        /* a connection is, and its probe was not answered yet */
+    char state[16]; /* "up", "connecting", "ejected", "down", "idle", "draining", "drained" */
+    int64_t silent_since_s;  /* it has not answered since that second; 0: it does */
+    int64_t drained_since_s; /* an operator has drained it in that second; 0: it is in use */
+    bool is_ejected;         /* a connection is, and its probe was not answered yet */
     char version[32];
     char address[CONFIG_NAME_MAX + 16]; /* of the last connection, "" = none yet */
     uint64_t requests, errors, timeouts, ejections, connects, connect_failures, pending;

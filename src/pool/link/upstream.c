@@ -170,6 +170,9 @@ static void on_queue_timer(evutil_socket_t fd, short what, void *arg)
                       u->state == UPSTREAM_RESOLVING ? FAILURE_UNRESOLVED : FAILURE_TIMEOUT);
     }
     set_queue_timer(u);
+    if (u->ending != 0) {
+        (void)upstream_end_if_due(u);
+    }
 }
 
 /* --- submission ----------------------------------------------------------------------------- */
@@ -208,8 +211,8 @@ static enum exchange_failure refusal(const struct upstream *u, const struct exch
     if (u->out.bytes > 0 && u->out.bytes + bytes > config->max_pending_bytes && !x->is_internal) {
         return FAILURE_QUEUE_FULL;
     }
-    if (u->favour == UPSTREAM_ON_TRIAL && u->queued > 0) {
-        return FAILURE_EJECTED;
+    if (u->favour >= UPSTREAM_ON_TRIAL && (u->queued > 0 || u->favour == UPSTREAM_DRAINED)) {
+        return u->favour == UPSTREAM_DRAINED ? FAILURE_DRAINED : FAILURE_EJECTED;
     }
     if (u->state != UPSTREAM_UP && u->doubtful) {
         return u->down_failure;
@@ -285,7 +288,8 @@ void upstream_submit(struct upstream *u, struct exchange *x)
 
 void upstream_flush(struct upstream *u)
 {
-    if (u->state == UPSTREAM_UP && !u->socket_full && !u->write_failed && !u->is_stale) {
+    if (u->state == UPSTREAM_UP && !u->socket_full && !u->write_failed &&
+        (u->ending & UPSTREAM_STALE) == 0) {
         upstream_write(u);
     }
 }
@@ -317,7 +321,8 @@ static void close_socket(struct upstream *u)
         close(u->fd);
         u->fd = -1;
     }
-    u->socket_full = u->write_failed = u->is_stale = false;
+    u->socket_full = u->write_failed = false;
+    u->ending = 0;
     block_unref(&u->in);
     u->in_parsed = u->in_need = 0;
 }
@@ -463,10 +468,21 @@ static void eject(struct upstream *u)
     enter_down(u, FAILURE_EJECTED);
 }
 
+/* Drained, it has no connection and wants none. */
+static void rest(struct upstream *u)
+{
+    event_del(&u->state_timer);
+    close_socket(u);
+    u->doubtful = true;
+    u->down_failure = FAILURE_DRAINED;
+    upstream_set_state(u, UPSTREAM_DOWN);
+    requeue_unsent(u, failure_while_down);
+}
+
 void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
 {
     CHECK(u->state == UPSTREAM_UP);
-    bool silent = timed_out && was_silent(u);
+    bool silent = timed_out && u->favour != UPSTREAM_DRAINED && was_silent(u);
     bool ejected = silent && is_to_be_ejected(u);
     if (silent) {
         fall_mute(u, TAILQ_FIRST(&u->queue)->since_us, reason);
@@ -476,6 +492,10 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
     close_socket(u);
     upstream_set_state(u, UPSTREAM_CONNECTING);
     requeue_unsent(u, timed_out ? failure_at_timeout : failure_when_lost);
+    if (u->favour == UPSTREAM_DRAINED) {
+        rest(u);
+        return;
+    }
     if (ejected) {
         eject(u);
         return;
@@ -494,6 +514,49 @@ void upstream_lost(struct upstream *u, const char *reason, bool timed_out)
     u->doubtful = true;
     u->failed_us = now_us(u);
     enter_down(u, FAILURE_DOWN);
+}
+
+bool upstream_end_if_due(struct upstream *u)
+{
+    const struct exchange *first = TAILQ_FIRST(&u->queue);
+    if ((u->ending & UPSTREAM_DRAINING) != 0 && first == NULL) {
+        rest(u);
+        return true;
+    }
+    if ((u->ending & UPSTREAM_STALE) != 0 && (first == NULL || first->end > u->out_written)) {
+        upstream_lost(u, "it wants another login", false);
+        return true;
+    }
+    return false;
+}
+
+void upstream_drain(struct upstream *u)
+{
+    if (u->favour == UPSTREAM_DRAINED) {
+        return;
+    }
+    end_silence(u);
+    u->timeouts = 0;
+    set_favour(u, UPSTREAM_DRAINED);
+    if (u->state == UPSTREAM_UP && u->queued > 0) {
+        u->ending |= UPSTREAM_DRAINING;
+    } else {
+        rest(u);
+    }
+}
+
+void upstream_undrain(struct upstream *u)
+{
+    if (u->favour != UPSTREAM_DRAINED) {
+        return;
+    }
+    set_favour(u, UPSTREAM_TRUSTED);
+    u->ending &= (uint8_t)~UPSTREAM_DRAINING;
+    if (u->state == UPSTREAM_DOWN) {
+        u->doubtful = false;
+        u->retry_ms = u->server->context->config->retry_min_ms;
+        upstream_attempt(u);
+    }
 }
 
 void upstream_move(struct upstream *u)

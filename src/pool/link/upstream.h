@@ -55,12 +55,20 @@ enum upstream_state {
 /* A server may shake hands and then answer nothing: after eject_failures requests that timed out in
  * a row, no more are sent until a new connection has answered the handshake and a probe behind it.
  * Then one request is let through at a time; the first answer ends the trial, a time-out the
- * connection. */
+ * connection. One that an operator has drained takes no more requests; it ends its connection when
+ * those that it has are over, and is DOWN without further attempts. */
 enum upstream_favour {
     UPSTREAM_TRUSTED,
     UPSTREAM_EJECTED,
     UPSTREAM_ON_TRIAL,
+    UPSTREAM_DRAINED,
     UPSTREAM_FAVOUR_COUNT
+};
+
+/* The connection is to end; more than one reason may hold. */
+enum upstream_ending {
+    UPSTREAM_STALE = 1,    /* nothing more is sent: it is replaced once what was sent is answered */
+    UPSTREAM_DRAINING = 2, /* it ends once all that is queued is answered */
 };
 
 struct upstream {
@@ -83,7 +91,7 @@ struct upstream {
     bool is_dirty;
     bool is_reading;   /* input is being handed out: done() may submit meanwhile */
     bool socket_full;  /* write_event waits for room */
-    bool is_stale;     /* nothing more is sent: it is replaced once what was sent is answered */
+    uint8_t ending;    /* see enum upstream_ending */
     bool write_failed; /* what can still be read is read, then the connection is given up */
     bool answered;     /* this connection has proved useful */
     bool has_turn;     /* see pool/link/login_turn.h */
@@ -120,6 +128,12 @@ void upstream_fini(struct upstream *u);
 void upstream_submit(struct upstream *u, struct exchange *x);
 /* Writes what is queued, if connected. */
 void upstream_flush(struct upstream *u);
+
+/* An operator takes the server out of use, or back into it. */
+void upstream_drain(struct upstream *u);
+void upstream_undrain(struct upstream *u);
+/* Of a connection with an `ending`: ends it where that is due. True: it has ended. */
+bool upstream_end_if_due(struct upstream *u);
 
 /* The connection is over: ends what was sent, keeps the rest for the next one. timed_out: the first
  * exchange waited too long. */

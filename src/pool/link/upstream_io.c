@@ -145,7 +145,7 @@ static bool hand_out(struct upstream *u, struct exchange *x, struct wire_answer 
     reply->caps = &server->caps;
     reply->distrust = &answer->distrust;
     u->answered = true;
-    u->is_stale |= answer->stale;
+    u->ending |= answer->stale ? UPSTREAM_STALE : 0;
     if (UNLIKELY(u->is_doubted) && !x->is_internal) {
         upstream_answered(u);
     }
@@ -227,17 +227,6 @@ static bool read_reply(struct upstream *u, bool *more)
     return hand_out(u, x, &answer, result != WIRE_PART);
 }
 
-/* Its end, where that is due: all that was wholly sent is answered. */
-static bool replace_if_stale(struct upstream *u)
-{
-    const struct exchange *x = TAILQ_FIRST(&u->queue);
-    if (LIKELY(!u->is_stale) || (x != NULL && x->end <= u->out_written)) {
-        return false;
-    }
-    upstream_lost(u, "it wants another login", false);
-    return true;
-}
-
 static RARE bool read_news(struct upstream *u, bool *more)
 {
     struct wire_news news = {.size = 0};
@@ -265,7 +254,7 @@ static bool read_replies(struct upstream *u)
         }
         bool goes_on = UNLIKELY(is_news(u, u->in->data[u->in_parsed])) ? read_news(u, &more)
                                                                        : read_reply(u, &more);
-        if (!goes_on || replace_if_stale(u)) {
+        if (!goes_on || (UNLIKELY(u->ending != 0) && upstream_end_if_due(u))) {
             return false;
         }
     }
