@@ -21,8 +21,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "memcacheds(count, *args): servers and their options")
     config.addinivalue_line("markers", "config(**sections): settings laid over the default ones")
     config.addinivalue_line("markers", "slow: more than a second or two; not in `make check`")
-    config.addinivalue_line("markers", "thorough: much for what it shows, or a test once more, with"
-                                       " other values or in another world; not in `make check`")
+    config.addinivalue_line("markers", "thorough: waits for seconds, much for what it shows, or a"
+                                       " test once more, with other values or in another world;"
+                                       " not in `make check`")
     config.addinivalue_line("markers", "release: little happens in the daemon, so that no sanitizer"
                                        " sees more of it: only with the release build")
 

@@ -257,6 +257,7 @@ def test_no_change_is_lost_beside_cas(memcacheds, start_daemon, key):
 # --- when things go wrong ---
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 @pytest.mark.config(proxy={"deadline_ms": 300}, **{"pool main": {"timeout_ms": 5000}})
 def test_a_get_of_both_kinds_ends_at_its_deadline(daemon, memcacheds, conn):

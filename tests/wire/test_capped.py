@@ -235,6 +235,7 @@ def test_random_requests_give_what_the_model_says(conn, seed):
     assert int(conn.stats()["list_flips"]) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(1, "-I", "2k", "-o", "slab_chunk_max=1024")
 @pytest.mark.config(proxy={"deadline_ms": 300}, lists={"max_items": 31})
 def test_an_item_size_that_is_too_small_for_the_items_is_named(daemon, conn):

@@ -143,6 +143,7 @@ def test_at_a_prompt_and_back(daemon, on_terminal):
     assert terminal.wait_for_end() == 0
 
 
+@pytest.mark.thorough
 def test_a_proxy_that_is_gone_and_back(daemon, on_terminal):
     terminal = on_terminal(f"127.0.0.1:{daemon.port}", "top")
     terminal.wait_for("q ends")

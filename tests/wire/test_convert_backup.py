@@ -282,6 +282,7 @@ def test_a_full_disk_ends_the_run_before_the_list_is_touched(start_daemon, memca
 # --- inventory ---
 
 
+@pytest.mark.thorough
 @EVERYWHERE
 def test_lists_are_held_against_the_inventory(start_daemon, memcached, tmp_path, dialect):
     daemons = [start_daemon([memcached], config=sections(dialect)) for _ in range(2)]

@@ -203,6 +203,7 @@ def test_durable_changes(cluster, start_daemon, tmp_path):
         assert len(conn.values("get " + " ".join(f"k{i}" for i in range(30)))) == 30
 
 
+@pytest.mark.thorough
 def test_a_durable_change_has_seconds(cluster, start_daemon, tmp_path):
     """With the default settings. The node gives it up before the proxy gives the connection up."""
     cluster.durable_pause_ms = 2500
@@ -212,6 +213,7 @@ def test_a_durable_change_has_seconds(cluster, start_daemon, tmp_path):
         assert {node.durability_ms for node in cluster.nodes} <= {None, 5400}
 
 
+@pytest.mark.thorough
 def test_a_slow_login(cluster, start_daemon, tmp_path):
     """As with LDAP: with the default settings, and with less than it takes."""
     cluster.login_pause_s = 0.8

@@ -185,6 +185,7 @@ def test_a_node_that_is_stopped_and_started(cluster, conn):
     assert conn.get(keys[0]) == b"y"
 
 
+@pytest.mark.thorough
 def test_vbuckets_without_a_node_fail_at_once(cluster, conn, daemon):
     """A pipeline of requests for them is answered, whatever the time that one may have."""
     lost, kept = keys_of(cluster, 2, 200), keys_of(cluster, 0, 5)
@@ -386,6 +387,7 @@ def test_a_name_of_several_nodes(cluster, start_daemon, tmp_path):
         dns.stop()
 
 
+@pytest.mark.thorough
 def test_a_map_that_cannot_be_read(cluster, conn, daemon):
     kept = set(keys_of(cluster, 0, 50))
     cluster.spoils_map = True

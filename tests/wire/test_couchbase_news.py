@@ -55,6 +55,7 @@ def test_a_rebalance_that_is_told_loses_and_repeats_nothing(cluster, start_write
     assert not writer.errors
 
 
+@pytest.mark.thorough
 def test_a_map_that_is_known_is_not_sent_again(conn, cluster):
     """The proxy asks every 2.5 s: it is answered without a map."""
     asked = lambda: sum(opcode == GET_CONFIG for node in cluster.nodes for opcode, _, _ in node.log)
@@ -90,6 +91,7 @@ def test_answers_stay_in_step_with_news_between_them(conn, cluster):
     assert connects(conn) == before
 
 
+@pytest.mark.thorough
 def test_a_connection_that_was_told_news_is_not_dead(conn, cluster):
     """A silent connection is looked at before it is used: news may be all that has come."""
     assert all(conn.set(key, "x") == b"STORED" for key in KEYS)

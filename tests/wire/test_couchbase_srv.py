@@ -74,6 +74,7 @@ def test_a_name_without_records_is_a_node_itself(dns, start_daemon, tmp_path):
         daemon.wait_for_log(f"backend {HOST}:11210: ")
 
 
+@pytest.mark.thorough
 def test_dns_that_does_not_answer(dns, cluster, start_daemon, tmp_path):
     service = "_couchbase._tcp." + HOST
     dns.silent_types = (TYPE_SRV,)

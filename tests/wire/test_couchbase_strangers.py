@@ -62,6 +62,7 @@ def test_several_proxies_that_log_in(cluster, start_daemon, tmp_path):
         check_documents(daemon, cluster)
 
 
+@pytest.mark.thorough
 def test_a_slow_login(cluster, start_daemon, tmp_path):
     """connect_timeout_ms is for each of its steps."""
     cluster.answer_pause_s = 0.3

@@ -215,6 +215,7 @@ class AlwaysExists:
                 sock.sendall(b"STORED\r\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "dialect,value,request_text",
     [
@@ -270,6 +271,7 @@ def test_two_logs_under_others_all_the_time(start_daemon, start_fake, dialect):
         assert conn.lget(KEY) == [b"b"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", ONE_ITEM)
 def test_busy_holds_nobody_else_up(start_daemon, start_fake, dialect):
     """While a deletion backs off, reads are answered."""

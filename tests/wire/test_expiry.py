@@ -91,6 +91,7 @@ def test_thousands_of_exact_changes_keep_the_second(proxies, times, left_s):
     assert int(stats["list_clock_errors"]) == 0
 
 
+@pytest.mark.thorough
 def test_changes_over_several_seconds_keep_the_second(proxies, times):
     assert proxies[0].cmd("ladd l first") == b"STORED"
     end_s = times.give("l#", 600)

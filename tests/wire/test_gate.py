@@ -111,6 +111,7 @@ def misses(server):
         return int(conn.stats()["get_misses"])
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(3)
 def test_the_unequal_one_does_not_profit_when_all_items_are_gone(start, memcacheds):
     first = start(memcacheds[:2])
@@ -225,6 +226,7 @@ def test_a_change_without_effect_is_none(start, memcached):
         assert unequal(one) == unequal(two) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(3)
 def test_servers_restart_in_turn(start, memcacheds):
     with start(memcacheds).conn() as one:
@@ -304,6 +306,7 @@ def test_a_full_server(start, memcacheds):
     start(memcacheds[:1] + [f"{HOST}:{free_port()}"] + memcacheds[1:]).wait_for_log("UNEQUAL PROXIES")
 
 
+@pytest.mark.thorough
 def test_it_renews_its_item(start, memcached):
     start([memcached])
     first = cas_of(memcached)
@@ -311,6 +314,7 @@ def test_it_renews_its_item(start, memcached):
     wait_until("it is written again", lambda: cas_of(memcached) not in (first, None))
 
 
+@pytest.mark.thorough
 @pytest.mark.memcacheds(2)
 def test_what_no_living_proxy_agrees_with_goes(start, memcacheds):
     start(memcacheds[:1]).kill()

@@ -150,6 +150,7 @@ def test_empty_lists_are_lists(pair, tmp_path):
         assert other.values("lget missing") == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_missing", ["create", "refuse"])
 def test_large_and_timed_lists(pair, tmp_path, on_missing):
     small = {"proxy": {"max_value_bytes": "4k"}, "lists": {"on_missing": on_missing}}
@@ -332,6 +333,7 @@ done.note(b"lists/b")
 """
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_nothing_torn_inside(pair, tmp_path):
     """What stands behind half an entry would be lost with it, or be taken for another list's."""
     file, imported = tmp_path / "lists.txt", tmp_path / "imported.txt"

@@ -131,6 +131,7 @@ def random_change(key, dice):
     return f"{verb} {key} {items}"
 
 
+@pytest.mark.thorough
 @pytest.mark.config(**RANDOM)
 def test_numbers_of_items_beside_llen(daemon, conn):
     """Also of heads with runs: what is said is never more than what is there, nor less."""

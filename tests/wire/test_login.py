@@ -101,6 +101,7 @@ def talk(port, pieces):
     return [b"VERSION" if text and text.startswith(b"VERSION ") else text for text in heard]
 
 
+@pytest.mark.thorough
 def test_answers_are_memcacheds_byte_for_byte(users, proxy):
     real = MemcachedWithUsers("-Y", users)
     try:

@@ -119,6 +119,7 @@ def test_a_changed_address_is_another_server(start_daemon, dns, pair):
     logged(daemon, f"its address was {HOST} and is {SECOND} now")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("blocked", ["0.0.0.0", "::", "255.255.255.255", "224.0.0.1"])
 def test_a_blocked_name_is_not_this_machine(start_daemon, dns, pair, blocked):
     """Connecting to 0.0.0.0 would reach whatever listens here."""
@@ -134,6 +135,7 @@ def test_a_blocked_name_is_not_this_machine(start_daemon, dns, pair, blocked):
         assert conn.get("key") == b"x"
 
 
+@pytest.mark.thorough
 def test_a_failing_look_up_changes_nothing(start_daemon, dns, memcached):
     dns.names["mc.test"] = [HOST]
     name = f"mc.test:{memcached.port}"

@@ -115,6 +115,7 @@ def test_clients_with_a_part_of_a_request_are_bounded_together(daemon, start_cli
         wait_until("memory is given back", lambda: memory_mib(daemon) < before + 20)
 
 
+@pytest.mark.thorough
 @pytest.mark.config(**small(64))
 def test_the_client_that_holds_most_is_told_and_closed(daemon, start_clients):
     with daemon.conn() as largest, daemon.conn() as modest:
@@ -389,6 +390,7 @@ SLOWLY = {
 TOO_SLOW = b"CLIENT_ERROR the request did not arrive within request_timeout_ms"
 
 
+@pytest.mark.thorough
 @pytest.mark.config(proxy={"request_timeout_ms": 300})
 @pytest.mark.parametrize("name", SLOWLY)
 def test_a_request_that_arrives_too_slowly_is_refused_and_its_client_closed(daemon, name):

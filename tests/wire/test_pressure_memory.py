@@ -164,6 +164,7 @@ def test_40_clients_that_never_read_large_values(daemon, memcacheds, start_reade
         close_all(start_readers(daemon, b"", 0))
 
 
+@pytest.mark.thorough
 @NO_TIMEOUT
 @pytest.mark.memcacheds(2, "-m", "1024")
 @pytest.mark.config(proxy={"client_hard_bytes": "6m"}, lists={"max_answer_bytes": "4m"})
@@ -329,6 +330,7 @@ def test_lists_are_read_as_fast_as_their_reader_takes_them(daemon):
     assert_memory_below(daemon, 60)
 
 
+@pytest.mark.thorough
 @NO_TIMEOUT
 @pytest.mark.memcacheds(1, "-m", "256")
 @pytest.mark.config(proxy={"threads": 1, "view_bytes": "2m"}, lists={"cache_bytes": 0})
