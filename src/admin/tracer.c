@@ -81,11 +81,13 @@ void tracer_destroy(struct tracer **slot)
     }
 }
 
-/* Its next request is looked at, whether it takes as long as the one before or not. */
+/* Its next request is looked at, whether it takes as long as the one before or not, and what plain
+ * verbs ask of servers. */
 static void heed(struct worker *w, void *arg)
 {
     (void)arg;
     timing_forget_last(&w->timing);
+    w->heeded = w;
 }
 
 const char *tracer_begin(struct tracer *t, struct http_peer *peer, struct slice key,

@@ -232,6 +232,11 @@ bool pool_withdraw(struct exchange *x)
     return x->server == NULL ? cluster_withdraw(x) : server_withdraw(x->server, x);
 }
 
+const struct be_caps *pool_caps_of(const struct exchange *x)
+{
+    return x->server != NULL && x->server->caps_known ? &x->server->caps : NULL;
+}
+
 void pool_submit(struct pool *pool, struct slice placement_key, struct exchange *x)
 {
     if (pool->context.cluster != NULL) {

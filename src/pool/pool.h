@@ -46,6 +46,8 @@ void pool_submit(struct pool *pool, struct slice placement_key, struct exchange 
 /* The submitter wants the operation no more. True: nothing of it was sent, and nothing will be.
  * False: it may have been sent, or will be. done() is called in either case, as always. */
 bool pool_withdraw(struct exchange *exchange);
+/* Of the server that has the exchange; NULL: none, or it has never answered. */
+const struct be_caps *pool_caps_of(const struct exchange *exchange);
 /* These four are for pools that take lines.
  *
  * Finds out for each key which connection it has, 0 .. pool_route_count-1: keys with the same one

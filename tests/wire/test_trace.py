@@ -70,13 +70,49 @@ def test_requests_and_what_they_cause(operated, trace, memcached):
     assert [(row["verb"], row["key"]) for row in rows if "client" in row] == [
         ("ladd", "fruit"), ("lget", "fruit"), ("get", "fruit")]  # fmt: skip
     causes = [row for row in rows if "server" in row]
-    assert {row["item"] for row in causes} == {"fruit#"}
+    assert [row["item"] for row in causes][-1] == "fruit"  # of the get
+    assert {row["item"] for row in causes[:-1]} == {"fruit#"}
     assert {row["server"] for row in causes} == {memcached.address}
     assert ("add", "stored") in shown(causes, "verb", "status")
     assert [row for row in rows if not row["us"].isdigit()] == []
     # What a request causes stands before it.
     assert next(at for at, row in enumerate(rows) if "server" in row) < next(
         at for at, row in enumerate(rows) if "client" in row)
+
+
+def test_plain_verbs(operated, trace, memcached):
+    many = " ".join(f"k{n}" for n in range(20))
+    plain = [("set fruit 0 0 5\r\napple", "STORED"), ("get fruit", "END"), ("gets fruit other", "END"),
+             (f"get fruit {many}", "END"), ("get {} fruit".format(many), "END"), ("append fruit 0 0 1\r\ns", "STORED"),
+             ("incr fruit 1", "CLIENT_ERROR"), ("mg fruit v", "apples"), ("ms fruit 1\r\nx", "HD"),
+             ("touch fruit 9", "TOUCHED"), ("gat 9 fruit", "END"), ("delete fruit noreply\r\nmn", "MN"),
+             ("get fruit", "END")]
+    looks = trace(f"fruit {len(plain)}")
+    with operated.daemon.conn() as conn:
+        for request, last in plain:
+            conn.send(request + "\r\n")
+            while not conn.line().startswith(last.encode()):
+                pass
+        rows = looks.rows()
+    # What a request causes stands before it, and is one line.
+    assert ["server" in row for row in rows] == [True, False] * len(plain)
+    assert {row["item"] for row in rows[::2]} == {"fruit"}
+    assert {row["server"] for row in rows[::2]} == {memcached.address}
+    assert shown(rows[::2], "verb", "status", "answer") == [
+        ("set", "answered", "STORED"), ("fetch", "hit", None), ("fetch", "hit", None), ("get", "hit", None),
+        ("get", "hit", None), ("append", "answered", "STORED"), ("incr", "answered", "CLIENT_ERROR"),
+        ("mg", "answered", "VA"), ("ms", "answered", "HD"), ("touch", "answered", "TOUCHED"),
+        ("gat", "hit", None), ("delete", "answered", "DELETED"), ("fetch", "miss", None)]
+
+
+def test_plain_verbs_whose_server_is_down(operated, trace, memcached):
+    looks = trace("fruit 3")
+    memcached.stop()
+    with operated.daemon.conn() as conn:
+        for request in ("get fruit", "set fruit 0 0 1\r\nx", "mg fruit v"):
+            conn.send(request + "\r\n")
+            assert b"SERVER_ERROR" in conn.line()
+    assert [row["status"] for row in looks.rows() if "server" in row] == ["down"] * 3
 
 
 @pytest.mark.parametrize("key, items", [

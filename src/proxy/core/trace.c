@@ -189,10 +189,15 @@ void trace_add_reply(struct trace *t, const struct trace_row *row, struct slice 
     bool failed = reply->status >= BE_NO_MEMORY;
     pthread_mutex_lock(&t->lock);
     if (t->text != NULL && t->left > 0 && belongs(t, item)) {
-        add(t, row, "server=%s status=%s item=%s%s%s",
+        struct slice line = reply->status == BE_ANSWERED ? reply->line : SLICE_NONE, word;
+        bool told = failed && reply->text != NULL, answered = token_next(&line, &word);
+        add(t, row, "server=%s status=%s item=%s%s%s%.*s",
             reply->caps == NULL ? "unknown" : reply->caps->server_name, status_text(reply->status),
-            slice_escape(item, shown, sizeof shown), failed && reply->text != NULL ? " why=" : "",
-            failed && reply->text != NULL ? reply->text : "");
+            slice_escape(item, shown, sizeof shown),
+            answered ? " answer="
+            : told   ? " why="
+                     : "",
+            told ? reply->text : "", answered ? (int)word.len : 0, answered ? word.p : "");
     }
     pthread_mutex_unlock(&t->lock);
 }

@@ -55,7 +55,8 @@ struct worker {
     /* Below. */
     struct pool **pools; /* by list_policy.pool_index */
     struct engine *engine;
-    bool engine_dirty; /* wants engine_run in this turn */
+    struct worker *heeded; /* itself, while an operator looks on (core/trace.h); else NULL */
+    bool engine_dirty;     /* wants engine_run in this turn */
 
     /* Clients. */
     const struct client_handlers *handlers; /* of their requests */

@@ -5,16 +5,55 @@
 #include <stdlib.h>
 
 #include "proto/server/binary.h"
+#include "proxy/core/shared.h"
 
 /* Smaller values are not worth asking for again. */
 #define WAIT_BYTES_MIN ((size_t)4096)
 
-/* A request that has ended gets no answer. */
-static RARE void drop_reply(struct forward_part *f)
+/* What the server was asked by, in memcached's words; valid during the call. */
+static struct slice verb_asked(const struct be_operation *op, char room[2])
 {
+    if (op->verb == BE_LINE_GET) {
+        return SLICE_LIT("get");
+    }
+    if (op->verb >= BE_LINE && op->form.meta != 0) {
+        room[0] = 'm';
+        room[1] = op->form.meta;
+        return slice_make(room, 2);
+    }
+    return trace_verb(op->verb >= BE_LINE ? op->form.like : op->verb);
+}
+
+static void trace_part(struct worker *w, const struct forward_part *f, const struct exchange *x,
+                       const struct be_reply *reply)
+{
+    char room[2];
+    struct trace_row row = {.worker = w->index,
+                            .us = x->since_us == 0 ? 0 : w->now.mono_us - x->since_us,
+                            .verb = verb_asked(&x->op, room)};
+    struct be_reply named = *reply;
+    named.caps = reply->caps != NULL ? reply->caps : pool_caps_of(x);
+    trace_add_reply(&w->shared->trace, &row, f->own_key != NULL ? x->op.key : f->part.key, &named);
+}
+
+/* An operator looks on, or did when the part began; or its request has ended, which gets no answer.
+ * True: it goes on. */
+static RARE bool heed_reply(struct forward_part *f, const struct exchange *x,
+                            const struct be_reply *reply)
+{
+    struct worker *w = f->heeded;
+    if (trace_is_on(&w->shared->trace)) {
+        trace_part(w, f, x, reply);
+    } else {
+        w->heeded = NULL;
+    }
+    if (f->part.pending != NULL) {
+        return true;
+    }
     block_unref(&f->key_block);
     block_unref(&f->own_key);
-    spare_give(&f->past_deadline->spare_exchanges, f);
+    spare_give(&w->spare_exchanges, f);
+    return false;
 }
 
 /* The answer has come. One that is large may have to wait. */
@@ -47,10 +86,10 @@ static bool is_failure(const struct be_reply *reply)
            (reply->status != BE_REFUSED || reply->code != BINARY_STATUS_NOT_A_NUMBER);
 }
 
-void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
+void forward_part_reply(struct forward_part *f, const struct exchange *x,
+                        const struct be_reply *reply)
 {
-    if (UNLIKELY(f->past_deadline != NULL)) {
-        drop_reply(f);
+    if (UNLIKELY(f->heeded != NULL) && !heed_reply(f, x, reply)) {
         return;
     }
     f->failed = is_failure(reply);
@@ -72,7 +111,7 @@ void forward_part_reply(struct forward_part *f, const struct be_reply *reply)
 
 static void on_reply(struct exchange *exchange, const struct be_reply *reply)
 {
-    forward_part_reply(exchange->owner, reply);
+    forward_part_reply(exchange->owner, exchange, reply);
 }
 
 static void park_part(struct part *part)
@@ -107,7 +146,7 @@ static void free_part(struct part *part)
 static void abandon_part(struct part *part, bool told)
 {
     struct forward_part *f = forward_of(part);
-    f->past_deadline = worker_of(part->pending);
+    f->heeded = worker_of(part->pending);
     f->exchange.told = told;
     f->key_block = block_ref(part->pending->block);
     part->pending = NULL;
@@ -118,9 +157,10 @@ static const struct part_type type = {
 
 struct forward_part *forward_part_new(struct pending *p, struct slice key, enum window_kind kind)
 {
-    struct forward_part *f = spare_take(&worker_of(p)->spare_exchanges);
+    struct worker *w = worker_of(p);
+    struct forward_part *f = spare_take(&w->spare_exchanges);
     f->parked = false;
-    f->past_deadline = NULL;
+    f->heeded = w->heeded;
     f->own_key = NULL;
     f->next = NULL;
     part_add(p, &f->part, &type, sizeof *f, key, kind);

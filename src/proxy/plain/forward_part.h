@@ -28,11 +28,11 @@ struct forward_part {
     struct slice value;
     struct block *block; /* NULL: line is static */
     const char *text;
-    struct worker *past_deadline; /* its request has ended: whose spare part it will be; else NULL
-                                   */
-    struct block *key_block;      /* then: holds a reference to where the key lies */
-    struct block *own_key;        /* holds a key that was decoded, or NULL */
-    struct forward_part *next;    /* of those that share an exchange */
+    struct worker *heeded;   /* whose part it is, if its reply is traced, or its request has ended;
+                                else NULL */
+    struct block *key_block; /* of one that has ended: holds a reference to where the key lies */
+    struct block *own_key;   /* holds a key that was decoded, or NULL */
+    struct forward_part *next; /* of those that share an exchange */
     struct item_answer item;
     struct exchange exchange; /* not filled when it is shared */
 };
@@ -69,9 +69,10 @@ struct exchange *forward_part_exchange(struct forward_part *part, enum be_verb v
 /* The same for an operation, which is at its exchange's op, all zeros. Its key and value must live
  * as long as the request. */
 struct exchange *forward_part_operation(struct forward_part *part);
-/* Takes the reply: the part is answered, or postponed. A line that is static comes without block.
- * The part may be freed by this call. */
-void forward_part_reply(struct forward_part *part, const struct be_reply *reply);
+/* Takes the exchange's reply: the part is answered, or postponed. A line that is static comes
+ * without block. The part may be freed by this call. */
+void forward_part_reply(struct forward_part *part, const struct exchange *exchange,
+                        const struct be_reply *reply);
 
 /* For handlers. */
 /* Of requests that change nothing, and of all others. */

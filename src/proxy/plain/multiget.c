@@ -138,7 +138,7 @@ static struct forward_part *take_first(struct shared_exchange *shared)
 static void answer_miss(struct shared_exchange *shared)
 {
     static const struct be_reply miss = {.status = BE_MISS};
-    forward_part_reply(take_first(shared), &miss);
+    forward_part_reply(take_first(shared), &shared->exchange, &miss);
 }
 
 /* Values come in the order of the keys; a key that is passed over was not there. */
@@ -156,7 +156,7 @@ static void on_value(struct exchange *x, const struct be_reply *reply)
     while (shared->first != f) {
         answer_miss(shared);
     }
-    forward_part_reply(take_first(shared), reply);
+    forward_part_reply(take_first(shared), x, reply);
 }
 
 static void on_end(struct exchange *x, const struct be_reply *reply)
@@ -167,7 +167,7 @@ static void on_end(struct exchange *x, const struct be_reply *reply)
         if (whole) {
             answer_miss(shared);
         } else {
-            forward_part_reply(take_first(shared), reply);
+            forward_part_reply(take_first(shared), x, reply);
         }
     }
     spare_give(&shared->worker->multiget->spare_shared, shared);
