@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A live view of a proxy, from what `stats` and its groups say: a frame each second. Rates are those
-of the time between two samples; times are the proxy's, since its start or the last `stats reset`."""
+of the time between two samples, times those of the requests of the last seconds."""
 
+import collections
 import os
 import select
 import shutil
@@ -16,6 +17,8 @@ from mclistd_cli.wire import Lost
 from mclistd_cli.words import to_bytes
 
 INTERVAL_S = 1.0
+TIMES_S = 10  # what the times of requests are of
+PARTS = (0.5, 0.99, 1)
 ENDS = (b"q", b"Q", b"\x03", b"\x04")
 CLASSES = ("cmd_get", "cmd_set", "cmd_meta", "cmd_other",
            "cmd_list_read", "cmd_list_write", "cmd_list_exact", "cmd_list_tx")  # fmt: skip
@@ -27,7 +30,11 @@ class Sample:
     def __init__(self, connection):
         self.time_s = time.monotonic()
         self.stats = connection.stats()
-        self.latency = connection.stats(b"latency")
+        self.buckets = {}  # class: {no longer than so many microseconds: requests}
+        for name, count in connection.stats(b"latency buckets").items():
+            kind, _, limit = name.removesuffix("_us").partition(":")
+            if limit.isdigit():  # an older proxy says something else
+                self.buckets.setdefault(kind, {})[int(limit)] = int(count)
         self.hot = list(connection.stats(b"hot").items())
         self.clients = [row.split(" ") for row in connection.stats(b"clients").values()]
         self.servers = {}
@@ -50,6 +57,21 @@ def short(count):
     return None
 
 
+def quantiles(before, now):
+    """Of the requests between two samples, as texts: times that each of PARTS of them did not exceed."""
+    if any(count > now.get(limit, 0) for limit, count in before.items()):
+        before = {}  # `stats reset`
+    more = [(limit, count - before.get(limit, 0)) for limit, count in sorted(now.items())]
+    total = sum(count for _, count in more)
+    times, seen = ["-"] * len(PARTS), 0
+    for limit, count in more:
+        for at, part in enumerate(PARTS):
+            if count and seen < part * total <= seen + count:
+                times[at] = short(limit)
+        seen += count
+    return times
+
+
 def size(count):
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if count < 1024 or unit == "TB":
@@ -65,9 +87,11 @@ def span(seconds):
 
 
 class Frame:
-    """The lines of one frame: [(colour or None, text)]. before, now: samples of the same proxy."""
+    """The lines of one frame: [(colour or None, text)]. before, now: samples of the same proxy; times
+    are those of the requests since the sample first, which is before by default."""
 
-    def __init__(self, name, before, now, columns, rows):
+    def __init__(self, name, before, now, columns, rows, first=None):
+        self.first = first or before
         self.before, self.now, self.columns, self.rows = before, now, columns, rows
         self.seconds = max(now.time_s - before.time_s, 0.001)
         self.lines, self.has_gaps = [], rows > 30
@@ -110,11 +134,12 @@ class Frame:
             size(self.rate(["bytes_read"])), size(self.rate(["bytes_written"]))))
 
     def _classes(self):
-        self.title(f"{'class':<16}{'req/s':>8}{'p50 us':>10}{'p99 us':>10}{'max us':>10}")
+        seconds = round(max(self.now.time_s - self.first.time_s, 1))
+        self.title(f"{'class':<16}{'req/s':>8}{'p50 us':>10}{'p99 us':>10}{'max us':>10}"
+                   f"  of the last {seconds} s")
         for name in CLASSES:
             if number(self.now.stats, name):
-                times = [short(number(self.now.latency, f"{name}:{field}")) for field in
-                         ("p50_us", "p99_us", "max_us")]  # fmt: skip
+                times = quantiles(self.first.buckets.get(name, {}), self.now.buckets.get(name, {}))
                 self.add(f"{name.removeprefix('cmd_'):<16}{short(self.rate([name])):>8}"
                          + "".join(f"{text:>10}" for text in times))
 
@@ -207,19 +232,23 @@ class Screen:
 
 def live(connection, paint):
     """Until the user ends it. A proxy that is gone is asked again each second."""
-    before = None
+    samples = collections.deque()
     with Screen(paint) as screen:
         while True:
             columns, rows = shutil.get_terminal_size((80, 24))
             try:
                 now = Sample(connection)
-                frame = Frame(connection.address.name, before or now, now, columns, rows)
+                while samples and now.time_s - samples[0].time_s > TIMES_S + INTERVAL_S / 2:
+                    samples.popleft()
+                samples.append(now)
+                before = samples[-2] if len(samples) > 1 else now
+                frame = Frame(connection.address.name, before, now, columns, rows, samples[0])
                 screen.draw(frame.lines)
-                before = now
             except Lost as fault:
                 screen.draw([(RED, str(fault)[:columns])])
+                samples.clear()
             try:
-                if screen.wants_end(INTERVAL_S if before else 2 * INTERVAL_S):
+                if screen.wants_end(INTERVAL_S if samples else 2 * INTERVAL_S):
                     return DONE
             except KeyboardInterrupt:
                 return DONE

@@ -3,8 +3,7 @@
 
 #include "base/check.h"
 
-/* The first value that is beyond the bucket. */
-static uint64_t end_of(size_t bucket)
+uint64_t histogram_bucket_end(size_t bucket)
 {
     uint64_t eighths = (bucket & ((1u << HISTOGRAM_SUB_BITS) - 1)) + (1u << HISTOGRAM_SUB_BITS) + 1;
     size_t group = bucket >> HISTOGRAM_SUB_BITS;
@@ -20,7 +19,8 @@ void histogram_add_other(struct histogram *h, uint64_t us)
 
 static uint64_t middle_of(size_t bucket)
 {
-    return bucket == 0 ? 0 : (end_of(bucket - 1) + end_of(bucket) - 1) / 2;
+    return bucket == 0 ? 0
+                       : (histogram_bucket_end(bucket - 1) + histogram_bucket_end(bucket) - 1) / 2;
 }
 
 void histogram_sum_add(struct histogram_sum *sum, const struct histogram *from)
@@ -58,7 +58,7 @@ uint64_t histogram_sum_quantile(const struct histogram_sum *sum, double q)
     for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         seen += sum->counts[i];
         if (seen > 0 && seen >= wanted) {
-            return end_of(i) - 1;
+            return histogram_bucket_end(i) - 1;
         }
     }
     return 0;

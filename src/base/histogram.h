@@ -43,6 +43,9 @@ static inline size_t histogram_bucket(uint64_t us)
     return ((top - HISTOGRAM_SUB_BITS) << HISTOGRAM_SUB_BITS) + (us >> (top - HISTOGRAM_SUB_BITS));
 }
 
+/* The first value that is beyond the bucket. */
+uint64_t histogram_bucket_end(size_t bucket);
+
 /* histogram_add, of a time that may be another one than the last. */
 void histogram_add_other(struct histogram *histogram, uint64_t us);
 

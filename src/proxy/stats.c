@@ -163,17 +163,38 @@ static void show_server_times(const char *prefix, const struct server_stats *s, 
     show_times(prefix, &s->times, out);
 }
 
-static void show_latency(struct shared *shared, struct chain *out)
+static void show_buckets(const char *name, const struct histogram_sum *sum, struct chain *out)
+{
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        if (sum->counts[i] > 0) {
+            line(out, "%s:%" PRIu64 "_us %" PRIu64, name, histogram_bucket_end(i) - 1,
+                 sum->counts[i]);
+        }
+    }
+}
+
+typedef void times_fn(const char *name, const struct histogram_sum *sum, struct chain *out);
+
+static void show_requests(struct shared *shared, times_fn *show, struct chain *out)
 {
     struct histogram_sum *sums = calloc(TIMING_CLASSES, sizeof *sums);
     CHECK(sums != NULL);
     figures_of_requests(shared, sums);
     for (size_t c = 0; c < TIMING_CLASSES; c++) {
         if (sums[c].count > 0) {
-            show_times(figure_class_name(c), &sums[c], out);
+            show(figure_class_name(c), &sums[c], out);
         }
     }
     free(sums);
+}
+
+static void show_latency(struct shared *shared, struct slice args, struct chain *out)
+{
+    if (slice_equal(args, SLICE_LIT("buckets"))) {
+        show_requests(shared, show_buckets, out);
+        return;
+    }
+    show_requests(shared, show_times, out);
     show_servers(shared, show_server_times, out);
 }
 
@@ -298,7 +319,9 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
     } else if (slice_equal(group, SLICE_LIT("backends"))) {
         show_servers(w->shared, show_server, out);
     } else if (slice_equal(group, SLICE_LIT("latency"))) {
-        show_latency(w->shared, out);
+        struct slice what = SLICE_NONE;
+        (void)token_next(&args, &what);
+        show_latency(w->shared, what, out);
     } else if (slice_equal(group, SLICE_LIT("hot"))) {
         show_hot(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("reasons"))) {

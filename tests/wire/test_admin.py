@@ -196,6 +196,10 @@ def test_times_are_told_by_class(admin, memcached):
             conn.get(f"k{n}")
         conn.cmd("ladd fruit apple")
         times = conn.stats("stats latency")
+        buckets = {name: int(count) for name, count in conn.stats("stats latency buckets").items()}
+        reads = {name: count for name, count in buckets.items() if name.startswith("cmd_get:")}
+        assert sum(reads.values()) == int(times["cmd_get:count"])
+        assert list(reads)[-1] == f"cmd_get:{times['cmd_get:max_us']}_us"
         assert times["cmd_get:count"] == "40" and times["cmd_list_write:count"] == "1"
         assert 0 < int(times["cmd_get:p50_us"]) <= int(times["cmd_get:max_us"])
         server = f"backend:{memcached.address}"

@@ -39,11 +39,12 @@ def on_terminal(tmp_path):
 class Fake:
     """What a proxy says to `stats` and its groups."""
 
-    def __init__(self, requests=0, servers=1, time_s=0.0, trouble="none", key="fruit"):
+    def __init__(self, requests=0, servers=1, time_s=0.0, trouble="none", key="fruit", buckets=None):
         self.groups = {
             b"": {"version": "1.6.0-mclistd-0.1.0", "uptime": "90061", "curr_connections": "7",
                   **{name: str(requests) for name in top.CLASSES}, "memory_bytes": "5242880"},
-            b"latency": {f"{name}:p99_us": "12345678" for name in top.CLASSES},
+            b"latency buckets": {f"{name}:{limit}_us": str(count) for name in top.CLASSES
+                                 for limit, count in (buckets or {}).items()},
             b"hot": {f"{key}{number}": "1.5%" for number in range(20)},
             b"clients": {str(number): "unread_ms 900 share 10.0% unread_bytes 1048576 connections 1 "
                                       f"closed 0 client 10.0.0.1 port {number}" for number in range(9)},
@@ -74,8 +75,23 @@ def test_rates_are_those_between_two_samples():
     assert lines[1].startswith("800 requests/s")
     assert "memory 5.0 MB" in lines[2]
     row = next(line for line in lines if line.startswith("list_tx")).split()
-    assert row == ["list_tx", "100", "0", "12M", "0"]
+    assert row == "list_tx 100 - - -".split()
     assert frame(Fake(300), Fake(0, time_s=1.0))[1].startswith("0 requests/s")  # `stats reset`
+
+
+@pytest.mark.parametrize("before, now, times", [
+    ({}, {}, "- - -"),
+    ({9: 5}, {9: 5}, "- - -"),
+    ({9: 1000}, {9: 1001}, "9 9 9"),
+    # What was slow before does not show any more.
+    ({12345678: 1000}, {12345678: 1000, 9: 50, 99: 49, 999: 1}, "9 99 999"),
+    ({9: 50}, {9: 51, 12345678: 1}, "9 12M 12M"),
+    ({9: 1000}, {99: 1}, "99 99 99"),  # `stats reset`
+])
+def test_times_are_those_of_the_last_seconds(before, now, times):
+    lines = frame(Fake(1, buckets=before), Fake(2, time_s=10.0, buckets=now))
+    assert next(line for line in lines if line.startswith("class")).endswith("of the last 10 s")
+    assert next(line for line in lines if line.startswith("list_tx")).split()[2:] == times.split()
 
 
 @pytest.mark.parametrize("servers", [0, 1, 5, 300])
