@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dialect/dialects.h"
 
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 #include "dialect/migrate/migrate.h"
 #include "dialect/paired/paired.h"
 #include "dialect/ring/ring.h"
@@ -13,12 +13,12 @@ static const struct dialect *const table[DIALECT_COUNT] = {
     [DIALECT_SIMPLE] = &dialect_simple,         [DIALECT_TOMBSTONE] = &dialect_tombstone,
     [DIALECT_SIGNED] = &dialect_signed,         [DIALECT_PAIRED] = &dialect_paired,
     [DIALECT_FLIP] = &dialect_two_logs_pointer, [DIALECT_MARKER] = &dialect_two_logs_mark,
-    [DIALECT_SUBLISTS] = &dialect_chunked,      [DIALECT_RING] = &dialect_ring,
+    [DIALECT_SUBLISTS] = &dialect_sublists,     [DIALECT_RING] = &dialect_ring,
 };
 
 static const struct dialect *table_of(const struct list_policy *policy)
 {
-    return list_policy_delimits_sublists(policy) ? &dialect_chunked_delimited
+    return list_policy_delimits_sublists(policy) ? &dialect_sublists_delimited
                                                  : table[policy->dialect];
 }
 

@@ -14,7 +14,7 @@
 #include "list/core/plugin.h"
 #include "list/core/run_index.h"
 #include "list/core/held_reads.h"
-#include "list/joint/several.h"
+#include "list/joint/read.h"
 #include "list/schedule.h"
 #include "list/tx/refusal.h"
 #include "list/tx/tx.h"
@@ -217,7 +217,7 @@ static bool admissible(struct engine *e, struct list_call *call, bool is_change,
     }
     if (list_verb_kind(call->verb) == LIST_KIND_JOINT || list_verb_has(call->verb, LIST_STORES)) {
         char text[LIST_ERROR_MAX];
-        const char *why = several_refusal(e, call, text);
+        const char *why = joint_read_refusal(e, call, text);
         if (why != NULL) {
             return reject(e, call, "%s", why);
         }
@@ -460,7 +460,7 @@ static void start_several(struct engine *e, struct list *list)
         enum list_kind kind = list_verb_kind(call->verb);
         if (kind == LIST_KIND_JOINT || kind == LIST_KIND_TX) {
             pass_activate(&pass, call);
-            (kind == LIST_KIND_TX ? tx_start : several_start)(e, list, call);
+            (kind == LIST_KIND_TX ? tx_start : joint_read_start)(e, list, call);
         }
     }
 }

@@ -5,7 +5,7 @@
  *     blind changes, reads   into one round: the changes in one APPEND, the reads behind it on
  *                            one head read
  *     the same, in turns     where sessions have sent several such pairs at once: see
- *                            change/interleaved.h
+ *                            change/turns.h
  *     exact changes          into one exact operation
  *     lpop                   into one operation of their own, those of one end
  *     llease                 into one operation of their own
@@ -22,7 +22,7 @@
 #include "list/change/capped.h"
 #include "list/change/exact.h"
 #include "list/change/forget.h"
-#include "list/change/interleaved.h"
+#include "list/change/turns.h"
 #include "list/change/lease.h"
 #include "list/change/pop.h"
 #include "list/change/put.h"

@@ -21,7 +21,7 @@
  *
  * traits: what else the engine wants to know; several with |, or 0.
  *     LIST_MAKES        a list that is missing begins with it
- *     LIST_IN_TURNS     goes in turns with changes and looks of its session (change/interleaved.h)
+ *     LIST_IN_TURNS     goes in turns with changes and looks of its session (change/turns.h)
  *     LIST_ALONE        an exact change that shares its CAS with no other
  *     LIST_LONG         waits for long_timeout_ms instead of deadline_ms
  *     LIST_COUNTS       the answer needs the number of items

@@ -14,7 +14,7 @@
 #include "list/compact/compact.h"
 #include "list/core/engine_state.h"
 #include "list/core/expiry.h"
-#include "list/joint/several.h"
+#include "list/joint/read.h"
 #include "world.h"
 
 static void purpose_add(struct purpose *purpose, struct list_call *call)
@@ -149,7 +149,7 @@ static void find_purpose(struct message *m, struct op *op, uint64_t tag)
                 purpose_add(purpose, call);
             }
         }
-    } else if (list->renewal == op || op->step == several_step) {
+    } else if (list->renewal == op || op->step == joint_read_step) {
         purpose->kind = PURPOSE_COMPACT; /* nothing changes */
     } else if (list->forget == op) {
         bool takes = tag == FORGET_TAG_WRITE;

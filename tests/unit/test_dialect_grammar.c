@@ -183,7 +183,7 @@ static void test_signed_text(void **state)
         {"^", NULL}, {"^^+1", NULL}, {"^1", NO_SIGN}, {"+1^", NULL}, {NULL, NULL}};
     (void)state;
     check(DIALECT_SIGNED, PART_KEY, signed_text);
-    check(DIALECT_SUBLISTS, PART_CHUNK, signed_text);
+    check(DIALECT_SUBLISTS, PART_SUBLIST, signed_text);
     check(DIALECT_FLIP, PART_A, signed_text);
     check(DIALECT_FLIP, PART_B, signed_text);
     check(DIALECT_MARKER, PART_A, signed_text);

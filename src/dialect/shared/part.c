@@ -16,7 +16,7 @@ static const char *template_of(const struct list_policy *policy, enum part_role 
         return policy->b_name;
     case PART_ACTIVE:
         return policy->active_name;
-    case PART_CHUNK:
+    case PART_SUBLIST:
         return policy->sublist_name;
     case PART_SEQ:
         return policy->seq_name;

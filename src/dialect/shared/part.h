@@ -15,7 +15,7 @@ enum part_role {
     PART_A,       /* flip, marker */
     PART_B,       /* flip, marker */
     PART_ACTIVE,  /* flip */
-    PART_CHUNK,   /* sublists; numbered */
+    PART_SUBLIST, /* sublists; numbered */
     PART_SEQ,     /* ring */
     PART_SLOT,    /* ring; numbered */
 };
@@ -28,7 +28,7 @@ struct part {
     enum part_state state;
     bool check;          /* to be checked: is it still what was read? */
     bool bare;           /* to be read without its value */
-    bool listed;         /* chunked: the index lists it */
+    bool listed;         /* sublists: the index lists it */
     bool proved;         /* what was read is of the format; see foreign.h */
     bool foreign;        /* it is not of the format and is left out: the value is not kept */
     uint32_t flags;      /* 0 where no item is */
@@ -42,7 +42,7 @@ struct part {
 /* Does a list have several parts of that role, each with a number? */
 static inline bool part_is_numbered(enum part_role role)
 {
-    return role == PART_CHUNK || role == PART_SLOT;
+    return role == PART_SUBLIST || role == PART_SLOT;
 }
 /* Writes the stored item's name. Returns its length: any name that the configuration allows fits.
  * */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists in two signed logs that change places. by_pointer.c and by_mark.c tell in two ways which
+ * Lists in two signed logs that change places. flip.c and marker.c tell in two ways which
  * one is active. The active log takes the changes. Folding copies what it amounts to into the other
  * one, makes that one active, takes over what still came to the old one, and empties or removes it:
  *
@@ -60,7 +60,7 @@ struct two_logs {
     } step; /* what was written last: a switch makes a copy count */
     unsigned catch_ups;
     bool squeeze;     /* what was to be written did not fit: it is folded first */
-    bool close_whole; /* by_mark.c: not by PREPEND, which was not stored */
+    bool close_whole; /* marker.c: not by PREPEND, which was not stored */
     bool flipped;
 };
 static inline struct two_logs *two_logs_own(const struct work *w)
@@ -113,7 +113,7 @@ bool two_logs_item_allowed(struct slice item);
 /* dialect.refusal for the same reason. */
 const char *two_logs_refusal(const struct list_policy *policy, struct slice item);
 
-/* by_pointer.c: the position of the pointer among the parts; and which log that value names,
+/* flip.c: the position of the pointer among the parts; and which log that value names,
  * counted from 1, or 0: by its name, or by that in which its name differs from the other's ("b").
  */
 enum { TWO_LOGS_POINTER = 2 };

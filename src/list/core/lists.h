@@ -125,7 +125,7 @@ struct list {
     int64_t wanted_until_s; /* an ltouch waits for sublists that live until then; INT64_MAX: for
                                ever; see list_wanted_until_s */
     uint64_t wanted_by_us;  /* the ltouch's deadline */
-    bool has_turns; /* sessions wait that change it and look into it in turns: change/interleaved.h
+    bool has_turns; /* sessions wait that change it and look into it in turns: change/turns.h
                      */
     uint64_t turns_after_us; /* these go one by one before */
     unsigned turns_failures; /* in a row */

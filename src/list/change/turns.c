@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/change/interleaved.h"
+#include "list/change/turns.h"
 
 #include "list/change/cas.h"
 #include "list/content/view.h"

@@ -14,7 +14,7 @@
  * Not guaranteed: a read sees no single instant, since it reads the sublists one by one. Beside two
  * foldings in quick succession it may see an item that was deleted.
  */
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 
 #include <stdlib.h>
 
@@ -23,17 +23,17 @@
 /* ---- looking ---- */
 
 /* Asks for the sublists that the last look found together with the index. */
-static void chunked_parts(struct work *w)
+static void sublists_parts(struct work *w)
 {
-    const struct chunked_list *list = chunked_list(w->op.list);
+    const struct sublists_list *list = sublists_list(w->op.list);
     (void)work_add_part(w, PART_KEY, 0);
-    chunked_own(w)->checks = 0;
-    chunked_own(w)->had_older = false;
-    chunked_own(w)->in_order = list->newest_known;
+    sublists_own(w)->checks = 0;
+    sublists_own(w)->had_older = false;
+    sublists_own(w)->in_order = list->newest_known;
     if (list->newest_known) {
-        w->first_part = 1; /* the index last, see chunked_look */
+        w->first_part = 1; /* the index last, see sublists_look */
         for (uint64_t n = list->oldest; n <= list->newest; n++) {
-            (void)work_add_part(w, PART_CHUNK, (uint32_t)n);
+            (void)work_add_part(w, PART_SUBLIST, (uint32_t)n);
         }
     }
 }
@@ -78,11 +78,11 @@ static bool list_parts(struct work *w)
         w->parts[i].listed = false;
     }
     fold_init(&index);
-    chunked_fold(w->op.list, &index, w->parts[0].value);
+    sublists_fold(w->op.list, &index, w->parts[0].value);
     while (fold_next(&index, true, &at, &op, &item)) {
-        if (chunked_number(item, &number)) {
+        if (sublists_number(item, &number)) {
             struct part *part = find_part(w, before, number);
-            part = part != NULL ? part : work_add_part(w, PART_CHUNK, number);
+            part = part != NULL ? part : work_add_part(w, PART_SUBLIST, number);
             part->listed = true;
         }
     }
@@ -106,9 +106,9 @@ static bool drop_unlisted(struct work *w)
             w->parts[kept++] = w->parts[i];
         } else {
             empty = empty && w->parts[i].value.len == 0;
-            chunked_own(w)->had_older = chunked_own(w)->had_older || kept == 1;
-            chunked_own(w)->in_order =
-                chunked_own(w)->in_order && w->parts[i].server == w->parts[0].server;
+            sublists_own(w)->had_older = sublists_own(w)->had_older || kept == 1;
+            sublists_own(w)->in_order =
+                sublists_own(w)->in_order && w->parts[i].server == w->parts[0].server;
             part_forget(&w->parts[i]);
         }
     }
@@ -126,21 +126,21 @@ static bool drop_unlisted(struct work *w)
 static bool is_sound(struct engine *e, struct work *w, enum look *look)
 {
     enum { CHECKS_MAX = 8 };
-    bool folds = w->lane != LANE_READ, from_first = folds || chunked_own(w)->had_older;
-    bool all = chunked_own(w)->checks == 0 || w->changed_older;
+    bool folds = w->lane != LANE_READ, from_first = folds || sublists_own(w)->had_older;
+    bool all = sublists_own(w)->checks == 0 || w->changed_older;
     *look = LOOK_MORE;
-    if ((!folds && chunked_own(w)->in_order && work_read_in_order(e, w)) ||
+    if ((!folds && sublists_own(w)->in_order && work_read_in_order(e, w)) ||
         (!all && !w->changed_last)) {
         return true;
     }
-    if (++chunked_own(w)->checks > CHECKS_MAX) {
+    if (++sublists_own(w)->checks > CHECKS_MAX) {
         *look = LOOK_AGAIN;
         return false;
     }
     for (size_t i = 0; i < w->part_count; i++) {
         w->parts[i].check = i == 0 || (all && (from_first || i > 1));
     }
-    chunked_own(w)->checked_all = all;
+    sublists_own(w)->checked_all = all;
     w->changed_older = w->changed_last = false;
     w->next_part = 0;
     return false;
@@ -156,7 +156,7 @@ static bool all_read(const struct work *w)
     return true;
 }
 
-static void note_numbers(struct chunked_list *list, const struct work *w)
+static void note_numbers(struct sublists_list *list, const struct work *w)
 {
     list->newest_known = w->part_count > 1;
     if (list->newest_known) {
@@ -168,7 +168,7 @@ static void note_numbers(struct chunked_list *list, const struct work *w)
     }
 }
 
-static enum look chunked_look(struct engine *e, struct work *w)
+static enum look sublists_look(struct engine *e, struct work *w)
 {
     uint64_t stored = 0;
     bool empty = false, merges = false;
@@ -177,12 +177,12 @@ static enum look chunked_look(struct engine *e, struct work *w)
         return LOOK_FAILED;
     }
     if (!all_read(w) || !list_parts(w)) {
-        chunked_own(w)->in_order = false;
+        sublists_own(w)->in_order = false;
         w->next_part = 0;
         return LOOK_MORE;
     }
     if (!drop_unlisted(w)) {
-        chunked_list(w->op.list)->newest_known = false;
+        sublists_list(w->op.list)->newest_known = false;
         return LOOK_AGAIN;
     }
     if (!foreign_refuse_parts(e, w, 1, w->part_count)) {
@@ -192,16 +192,16 @@ static enum look chunked_look(struct engine *e, struct work *w)
         return look;
     }
     for (size_t i = 1; i < w->part_count; i++) {
-        chunked_fold(w->op.list, &w->items.fold, w->parts[i].value);
+        sublists_fold(w->op.list, &w->items.fold, w->parts[i].value);
         stored += w->parts[i].value.len;
         merges = merges ||
                  (i + 2 < w->part_count &&
-                  chunked_may_merge(w->op.list, w->parts[i].value.len, w->parts[i + 1].value.len));
+                  sublists_may_merge(w->op.list, w->parts[i].value.len, w->parts[i + 1].value.len));
         empty = empty || (w->parts[i].value.len == 0 && i + 1 < w->part_count);
     }
     items_settle(&w->items);
     w->can_shrink = empty || merges || stored > w->items.bytes + w->items.count;
-    note_numbers(chunked_list(w->op.list), w);
+    note_numbers(sublists_list(w->op.list), w);
     return LOOK_DONE;
 }
 
@@ -210,14 +210,15 @@ static enum look chunked_look(struct engine *e, struct work *w)
 static const char *number_rule(const struct grammar *g, struct slice item)
 {
     uint32_t number;
-    return chunked_number(item, &number) ? NULL : grammar_says(g, "no number of a sublist", item.p);
+    return sublists_number(item, &number) ? NULL
+                                          : grammar_says(g, "no number of a sublist", item.p);
 }
 
-static const char *chunked_grammar(const struct grammar *g, const struct part *part)
+static const char *sublists_grammar(const struct grammar *g, const struct part *part)
 {
-    bool delimited = chunked_is_delimited(g->list);
+    bool delimited = sublists_is_delimited(g->list);
     grammar_item_rule *rule = part->role == PART_KEY ? number_rule : grammar_item;
-    if (part->role != PART_KEY && part->role != PART_CHUNK) {
+    if (part->role != PART_KEY && part->role != PART_SUBLIST) {
         return NULL;
     }
     return delimited ? grammar_delimited(g, g->value, rule) : grammar_signed(g, g->value, rule);
@@ -229,46 +230,46 @@ static const char *use_elsewhere(const struct list *list, const struct part *par
                                                              : NULL;
 }
 
-static void chunked_forget(struct list *list)
+static void sublists_forget(struct list *list)
 {
-    chunked_list(list)->newest_known = false;
+    sublists_list(list)->newest_known = false;
 }
 
 /* A late change went to the newest sublist, or to the one after it. */
 static void late_parts(struct work *w)
 {
-    (void)work_add_part(w, PART_CHUNK, chunked_own(w)->newest);
-    if (chunked_own(w)->newest < CHUNK_NUMBER_MAX) {
-        (void)work_add_part(w, PART_CHUNK, chunked_own(w)->newest + 1);
+    (void)work_add_part(w, PART_SUBLIST, sublists_own(w)->newest);
+    if (sublists_own(w)->newest < SUBLIST_NUMBER_MAX) {
+        (void)work_add_part(w, PART_SUBLIST, sublists_own(w)->newest + 1);
     }
 }
 
-static void chunked_fini(struct work *w)
+static void sublists_fini(struct work *w)
 {
-    part_forget(&chunked_own(w)->not_named);
-    part_forget(&chunked_own(w)->index);
+    part_forget(&sublists_own(w)->not_named);
+    part_forget(&sublists_own(w)->index);
 }
 
 /* The look proves only those parts that the index names. In an ldrop numbers go on, since late
  * writers may still write to the old ones. */
-#define CHUNKED_TABLE \
-    .name = "sublists", .unsupported_reason = dialect_not_exact, .grammar = chunked_grammar, \
-    .essential = ROLE(PART_KEY) | ROLE(PART_CHUNK), .sublists = ROLE(PART_CHUNK), \
-    .use_elsewhere = use_elsewhere, .work_bytes = sizeof(struct chunked_work), \
-    .work_fini = chunked_fini, .list_bytes = sizeof(struct chunked_list), \
-    .forget = chunked_forget, .parts = chunked_parts, .look = chunked_look, .look_proves = true, \
-    .change = chunked_change, .set = chunked_set, .drop = chunked_set, .compact = chunked_compact, \
-    .before_convert = owner_check, .late_parts = late_parts
+#define SUBLISTS_TABLE \
+    .name = "sublists", .unsupported_reason = dialect_not_exact, .grammar = sublists_grammar, \
+    .essential = ROLE(PART_KEY) | ROLE(PART_SUBLIST), .sublists = ROLE(PART_SUBLIST), \
+    .use_elsewhere = use_elsewhere, .work_bytes = sizeof(struct sublists_work), \
+    .work_fini = sublists_fini, .list_bytes = sizeof(struct sublists_list), \
+    .forget = sublists_forget, .parts = sublists_parts, .look = sublists_look, \
+    .look_proves = true, .change = sublists_change, .set = sublists_set, .drop = sublists_set, \
+    .compact = sublists_compact, .before_convert = owner_check, .late_parts = late_parts
 
-const struct dialect dialect_chunked = {
+const struct dialect dialect_sublists = {
     .lanes = {[LIST_ADD] = LANE_CHANGE, [LIST_DEL] = LANE_CHANGE, DIALECT_LANES_SEVERAL},
     .reserved = signed_reserved,
-    CHUNKED_TABLE,
+    SUBLISTS_TABLE,
 };
 
-const struct dialect dialect_chunked_delimited = {
+const struct dialect dialect_sublists_delimited = {
     .lanes = {[LIST_ADD] = LANE_ADD, [LIST_DEL] = LANE_EXACT, DIALECT_LANES_SEVERAL},
     .delimited = true,
-    .exact = chunked_delete,
-    CHUNKED_TABLE,
+    .exact = sublists_delete,
+    SUBLISTS_TABLE,
 };

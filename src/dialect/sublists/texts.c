@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The texts of indexes and sublists, as pure functions. */
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 
-bool chunked_next(const struct list *list, struct slice *rest, enum entry_op *op,
-                  struct slice *item)
+bool sublists_next(const struct list *list, struct slice *rest, enum entry_op *op,
+                   struct slice *item)
 {
-    if (!chunked_is_delimited(list)) {
+    if (!sublists_is_delimited(list)) {
         return signed_next(rest, signs_of(list->policy), op, item);
     }
     *op = ENTRY_ADD;
     return text_next(rest, (char)list->policy->delimiter, item);
 }
 
-void chunked_fold(const struct list *list, struct fold *fold, struct slice text)
+void sublists_fold(const struct list *list, struct fold *fold, struct slice text)
 {
     struct slice item;
-    if (!chunked_is_delimited(list)) {
+    if (!sublists_is_delimited(list)) {
         signed_fold(fold, text, signs_of(list->policy));
         return;
     }
@@ -24,9 +24,9 @@ void chunked_fold(const struct list *list, struct fold *fold, struct slice text)
     }
 }
 
-void chunked_append(const struct list *list, struct block **b, enum entry_op op, struct slice item)
+void sublists_append(const struct list *list, struct block **b, enum entry_op op, struct slice item)
 {
-    if (!chunked_is_delimited(list)) {
+    if (!sublists_is_delimited(list)) {
         signed_append(b, op, item, signs_of(list->policy));
         return;
     }
@@ -34,18 +34,18 @@ void chunked_append(const struct list *list, struct block **b, enum entry_op op,
     text_append(b, item, (char)list->policy->delimiter);
 }
 
-bool chunked_number(struct slice text, uint32_t *number)
+bool sublists_number(struct slice text, uint32_t *number)
 {
     uint64_t value;
     bool leading_zero = text.len > 1 && text.p[0] == '0';
-    if (leading_zero || !slice_to_u64(text, &value) || value > CHUNK_NUMBER_MAX) {
+    if (leading_zero || !slice_to_u64(text, &value) || value > SUBLIST_NUMBER_MAX) {
         return false;
     }
     *number = (uint32_t)value;
     return true;
 }
 
-bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest)
+bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest)
 {
     struct fold fold;
     uint32_t at = 0, number;
@@ -53,9 +53,9 @@ bool chunked_newest(const struct list *list, struct slice index, uint32_t *newes
     struct slice item;
     bool found = false;
     fold_init(&fold);
-    chunked_fold(list, &fold, index);
+    sublists_fold(list, &fold, index);
     while (fold_next(&fold, true, &at, &op, &item)) {
-        if (chunked_number(item, &number) && (!found || number > *newest)) {
+        if (sublists_number(item, &number) && (!found || number > *newest)) {
             *newest = number;
             found = true;
         }
@@ -64,10 +64,10 @@ bool chunked_newest(const struct list *list, struct slice index, uint32_t *newes
     return found;
 }
 
-void chunked_append_number(const struct list *list, struct block **b, enum entry_op op,
-                           uint32_t number)
+void sublists_append_number(const struct list *list, struct block **b, enum entry_op op,
+                            uint32_t number)
 {
     char digits[24];
     size_t len = format_u64(digits, number);
-    chunked_append(list, b, op, slice_make(digits, len));
+    sublists_append(list, b, op, slice_make(digits, len));
 }

@@ -4,7 +4,7 @@
  * have, and a sublist may look like an index. So before a list of sublists is converted, the proxy
  * reads the indexes of the lists that would have a sublist of this name.
  */
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 
 #include "dialect/shared/record.h"
 
@@ -52,7 +52,7 @@ static bool lists_number(const struct list *list, struct slice index, uint64_t n
         index = record.before;
     }
     fold_init(&fold);
-    chunked_fold(list, &fold, index);
+    sublists_fold(list, &fold, index);
     while (!found && fold_next(&fold, true, &at, &op, &item)) {
         found = slice_to_u64(item, &listed) && listed == number;
     }
@@ -63,9 +63,9 @@ static bool lists_number(const struct list *list, struct slice index, uint64_t n
 /* Asks for the index of the next list that may own the item. False: there is no other. */
 static bool ask_next(struct engine *e, struct work *w)
 {
-    while (chunked_own(w)->owner_digits < DIGITS_MAX) {
+    while (sublists_own(w)->owner_digits < DIGITS_MAX) {
         struct slice owner =
-            owner_of(w->op.list, ++chunked_own(w)->owner_digits, &chunked_own(w)->owner_number);
+            owner_of(w->op.list, ++sublists_own(w)->owner_digits, &sublists_own(w)->owner_number);
         if (owner.len > 0 && config_list_policy(e->config, owner) == w->op.list->policy) {
             struct be_request *r = request_new(e, w->op.list, BE_GET);
             memcpy(r->key, owner.p, owner.len);
@@ -82,11 +82,11 @@ enum progress owner_check(struct engine *e, struct work *w, const struct op_even
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
-    chunked_own(w)->owner_digits = 0;
+    sublists_own(w)->owner_digits = 0;
     while (!w->failed && ask_next(e, w)) {
         CO_AWAIT(co, "looking at a list that the item may be a part of");
         if (event->status == BE_HIT) {
-            if (lists_number(w->op.list, event->reply->value, chunked_own(w)->owner_number)) {
+            if (lists_number(w->op.list, event->reply->value, sublists_own(w)->owner_number)) {
                 work_note_text(w, "another list names this item as one of its sublists, "
                                   "not converted");
             }

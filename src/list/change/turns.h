@@ -13,8 +13,8 @@
  * writer who was faster) changes nothing: the calls go back to where they came from, and for a
  * while they travel in rounds.
  */
-#ifndef LIST_CHANGE_INTERLEAVED_H
-#define LIST_CHANGE_INTERLEAVED_H
+#ifndef LIST_CHANGE_TURNS_H
+#define LIST_CHANGE_TURNS_H
 
 #include "list/core/op.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "list/joint/several.h"
+#include "list/joint/read.h"
 
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 #include "list/core/plugin.h"
 #include "list/joint/combine.h"
 
-struct op_several {
+struct op_joint_read {
     struct op op;
     struct list_call *call; /* NULL: it was answered, or its time is over */
     struct joint joint;
@@ -17,8 +17,8 @@ struct op_several {
     char error[LIST_ERROR_MAX];
 };
 
-const char *several_refusal(const struct engine *e, const struct list_call *call,
-                            char text[LIST_ERROR_MAX])
+const char *joint_read_refusal(const struct engine *e, const struct list_call *call,
+                               char text[LIST_ERROR_MAX])
 {
     const char *word = list_verb_word(call->verb);
     if (list_verb_has(call->verb, LIST_STORES) && call->policy->dialect != DIALECT_NATIVE) {
@@ -45,7 +45,7 @@ const char *several_refusal(const struct engine *e, const struct list_call *call
 
 /* ---- lgetx ---- */
 
-static void too_large(struct op_several *o, uint64_t limit_bytes)
+static void too_large(struct op_joint_read *o, uint64_t limit_bytes)
 {
     snprintf(o->error, sizeof o->error,
              "answer is larger than max_answer_bytes (%llu): ask for fewer lists",
@@ -53,7 +53,7 @@ static void too_large(struct op_several *o, uint64_t limit_bytes)
     o->joint.state = JOINT_FAILED;
 }
 
-static void write_items(struct op_several *o, const struct source *s, struct call_list *to)
+static void write_items(struct op_joint_read *o, const struct source *s, struct call_list *to)
 {
     uint32_t at = 0;
     struct slice item;
@@ -79,7 +79,7 @@ static void write_items(struct op_several *o, const struct source *s, struct cal
     }
 }
 
-static void take_list(struct op_several *o)
+static void take_list(struct op_joint_read *o)
 {
     struct source *s = joint_arg(&o->joint, o->at);
     struct call_list *to = &o->call->lists[o->at];
@@ -104,7 +104,8 @@ static void take_list(struct op_several *o)
 }
 
 /* Ends with joint.state. */
-static enum progress getx_step(struct engine *e, struct op_several *o, const struct op_event *event)
+static enum progress getx_step(struct engine *e, struct op_joint_read *o,
+                               const struct op_event *event)
 {
     struct co *co = &o->op.co;
     struct source *s;
@@ -129,7 +130,7 @@ static enum progress getx_step(struct engine *e, struct op_several *o, const str
 
 /* ---- all together ---- */
 
-static void forget_written(struct op_several *o)
+static void forget_written(struct op_joint_read *o)
 {
     if (o->call == NULL) {
         return;
@@ -142,13 +143,13 @@ static void forget_written(struct op_several *o)
     }
 }
 
-static void forget_answer(struct op_several *o)
+static void forget_answer(struct op_joint_read *o)
 {
     combine_fini(&o->combine);
     forget_written(o);
 }
 
-static void begin_combine(struct op_several *o)
+static void begin_combine(struct op_joint_read *o)
 {
     struct list_call *call = o->call;
     struct combine *c = &o->combine;
@@ -160,7 +161,7 @@ static void begin_combine(struct op_several *o)
     }
 }
 
-static void finish(struct engine *e, struct op_several *o)
+static void finish(struct engine *e, struct op_joint_read *o)
 {
     struct list_call *call = o->call;
     o->call = NULL;
@@ -183,9 +184,9 @@ static void finish(struct engine *e, struct op_several *o)
     call_finish(e, o->op.list, call, missing ? LIST_MISSING : LIST_OK);
 }
 
-enum progress several_step(struct engine *e, struct op *op, const struct op_event *event)
+enum progress joint_read_step(struct engine *e, struct op *op, const struct op_event *event)
 {
-    struct op_several *o = (struct op_several *)op;
+    struct op_joint_read *o = (struct op_joint_read *)op;
     struct co *co = &op->co;
     CO_BEGIN(co);
     do {
@@ -213,9 +214,9 @@ enum progress several_step(struct engine *e, struct op *op, const struct op_even
 }
 
 /* Heads that were made are removed all the same. */
-static enum list_known several_late(struct engine *e, struct op *op, struct list_call *call)
+static enum list_known joint_read_late(struct engine *e, struct op *op, struct list_call *call)
 {
-    struct op_several *o = (struct op_several *)op;
+    struct op_joint_read *o = (struct op_joint_read *)op;
     CHECK(o->call == call);
     forget_written(o); /* the comparison may be under way: joint.over ends it */
     o->call = NULL;
@@ -226,17 +227,17 @@ static enum list_known several_late(struct engine *e, struct op *op, struct list
     return KNOWN_NOTHING;
 }
 
-static void several_fini(struct engine *e, struct op *op)
+static void joint_read_fini(struct engine *e, struct op *op)
 {
-    struct op_several *o = (struct op_several *)op;
+    struct op_joint_read *o = (struct op_joint_read *)op;
     combine_fini(&o->combine);
     joint_fini(e, &o->joint);
 }
 
-void several_start(struct engine *e, struct list *list, struct list_call *call)
+void joint_read_start(struct engine *e, struct list *list, struct list_call *call)
 {
-    struct op_several *o = op_create(e, list, sizeof *o, several_step, several_fini);
-    o->op.late = several_late;
+    struct op_joint_read *o = op_create(e, list, sizeof *o, joint_read_step, joint_read_fini);
+    o->op.late = joint_read_late;
     o->call = call;
     call->op = &o->op;
     joint_init(e, &o->joint, &o->op, call, o->error);

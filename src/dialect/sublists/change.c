@@ -3,7 +3,7 @@
  * Changing a list of sublists: APPEND to the newest one, look whether it still is the newest, and
  * add a further one when it has become too long.
  */
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 #include "dialect/shared/closing.h"
 #include "dialect/shared/foreign.h"
 #include "dialect/shared/record.h"
@@ -28,7 +28,7 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
     if (!foreign_refuse_reply(e, w, PART_KEY, 0, event->reply)) {
         return false;
     }
-    *found = chunked_newest(w->op.list, value, newest);
+    *found = sublists_newest(w->op.list, value, newest);
     return true;
 }
 
@@ -36,18 +36,18 @@ static bool take_index(struct engine *e, struct work *w, const struct op_event *
 static enum progress read_index(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
-    struct chunked_list *list = chunked_list(w->op.list);
+    struct sublists_list *list = sublists_list(w->op.list);
     CO_BEGIN(co);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     CO_AWAIT(co, "reading which sublists there are");
     if (event->status == BE_HIT || event->status == BE_MISS) {
-        if (!take_index(e, w, event, &list->newest_known, &chunked_own(w)->newest)) {
+        if (!take_index(e, w, event, &list->newest_known, &sublists_own(w)->newest)) {
             CO_RETURN(co);
         }
-        chunked_own(w)->index_there = event->status == BE_HIT;
+        sublists_own(w)->index_there = event->status == BE_HIT;
         if (list->newest_known &&
-            (list->newest != chunked_own(w)->newest || list->oldest > chunked_own(w)->newest)) {
-            list->oldest = list->newest = chunked_own(w)->newest;
+            (list->newest != sublists_own(w)->newest || list->oldest > sublists_own(w)->newest)) {
+            list->oldest = list->newest = sublists_own(w)->newest;
         }
     } else {
         work_note_error(w, event);
@@ -63,7 +63,7 @@ static bool is_free(const struct be_reply *reply)
 
 static void send_next(struct engine *e, struct work *w, enum be_verb verb)
 {
-    struct part next = {.role = PART_CHUNK, .number = (uint32_t)chunked_own(w)->next};
+    struct part next = {.role = PART_SUBLIST, .number = (uint32_t)sublists_own(w)->next};
     struct block *nothing = block_new(16);
     part_send(e, &w->op, &next, verb, verb == BE_ADD ? nothing : NULL, 0);
     block_unref(&nothing);
@@ -73,17 +73,17 @@ static void send_next(struct engine *e, struct work *w, enum be_verb verb)
  * not if it is in use. */
 static bool may_begin_with(const struct work *w, const struct be_reply *reply)
 {
-    uint32_t number = (uint32_t)chunked_own(w)->next;
+    uint32_t number = (uint32_t)sublists_own(w)->next;
     return reply->status == BE_MISS ||
-           (number == 0 ? foreign_allows(w->op.list, PART_CHUNK, number, reply) : is_free(reply));
+           (number == 0 ? foreign_allows(w->op.list, PART_SUBLIST, number, reply) : is_free(reply));
 }
 
 static void send_index(struct engine *e, struct work *w)
 {
     struct block *value = block_new(16);
-    chunked_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)chunked_own(w)->next);
+    sublists_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)sublists_own(w)->next);
     part_send(e, &w->op, &(struct part){.role = PART_KEY},
-              chunked_own(w)->index_there ? BE_APPEND : BE_ADD, value, 0);
+              sublists_own(w)->index_there ? BE_APPEND : BE_ADD, value, 0);
     block_unref(&value);
 }
 
@@ -93,7 +93,7 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    for (chunked_own(w)->next = 0; chunked_own(w)->next < ORPHANS_MAX; chunked_own(w)->next++) {
+    for (sublists_own(w)->next = 0; sublists_own(w)->next < ORPHANS_MAX; sublists_own(w)->next++) {
         send_next(e, w, BE_GET);
         CO_AWAIT(co, "looking where the first sublist is to be");
         if (event->status != BE_HIT && event->status != BE_MISS) {
@@ -104,7 +104,7 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
             break;
         }
     }
-    if (chunked_own(w)->next == ORPHANS_MAX) {
+    if (sublists_own(w)->next == ORPHANS_MAX) {
         work_note_text(w, "the names of the list's first %d sublists are taken, nothing done",
                        ORPHANS_MAX);
         CO_RETURN(co);
@@ -112,7 +112,7 @@ static enum progress create_index(struct engine *e, struct work *w, const struct
     send_index(e, w);
     CO_AWAIT(co, "writing a list's index");
     (void)work_written(e, w, event); /* if another client was faster, the index is there now */
-    chunked_own(w)->missed = chunked_own(w)->next + 1;
+    sublists_own(w)->missed = sublists_own(w)->next + 1;
     CO_END(co);
 }
 
@@ -122,29 +122,29 @@ static bool take_newest(struct engine *e, struct work *w, const struct op_event 
     uint32_t newest;
     bool found;
     if (event->status != BE_HIT) {
-        chunked_list(w->op.list)->newest_known = false;
+        sublists_list(w->op.list)->newest_known = false;
         return false;
     }
-    part_take(&chunked_own(w)->index, event->reply);
+    part_take(&sublists_own(w)->index, event->reply);
     if (!take_index(e, w, event, &found, &newest)) {
         return false;
     }
     /* Another proxy may have named it. */
-    chunked_own(w)->added = chunked_own(w)->added && newest != chunked_own(w)->next;
-    return found && newest == chunked_own(w)->newest;
+    sublists_own(w)->added = sublists_own(w)->added && newest != sublists_own(w)->next;
+    return found && newest == sublists_own(w)->newest;
 }
 
 static void name_next(struct engine *e, struct work *w)
 {
-    struct slice index = chunked_own(w)->index.value;
+    struct slice index = sublists_own(w)->index.value;
     char delimiter = (char)w->op.list->policy->delimiter;
     struct block *value = block_new(index.len + 16);
     block_append(&value, index.p, index.len);
     if (closing_is_open(w->op.list, index)) {
         block_append(&value, &delimiter, 1);
     }
-    chunked_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)chunked_own(w)->next);
-    part_write(e, &w->op, &chunked_own(w)->index, value, 0);
+    sublists_append_number(w->op.list, &value, ENTRY_ADD, (uint32_t)sublists_own(w)->next);
+    part_write(e, &w->op, &sublists_own(w)->index, value, 0);
     block_unref(&value);
 }
 
@@ -154,19 +154,19 @@ static enum progress take_back_added(struct engine *e, struct work *w, const str
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    if (!chunked_own(w)->added) {
+    if (!sublists_own(w)->added) {
         CO_RETURN(co);
     }
-    part_forget(&chunked_own(w)->not_named);
-    chunked_own(w)->not_named =
-        (struct part){.role = PART_CHUNK, .number = (uint32_t)chunked_own(w)->next};
+    part_forget(&sublists_own(w)->not_named);
+    sublists_own(w)->not_named =
+        (struct part){.role = PART_SUBLIST, .number = (uint32_t)sublists_own(w)->next};
     send_next(e, w, BE_GET);
     CO_AWAIT(co, "reading a sublist that is not needed");
     if (event->status != BE_HIT || !is_free(event->reply)) {
         CO_RETURN(co);
     }
-    part_take(&chunked_own(w)->not_named, event->reply);
-    part_remove(e, &w->op, &chunked_own(w)->not_named, 0);
+    part_take(&sublists_own(w)->not_named, event->reply);
+    part_remove(e, &w->op, &sublists_own(w)->not_named, 0);
     CO_AWAIT(co, "removing a sublist that is not needed");
     CO_END(co);
 }
@@ -179,10 +179,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     w->failed = false;
-    for (chunked_own(w)->next = (uint64_t)chunked_own(w)->newest + 1;
-         chunked_own(w)->next <= (uint64_t)chunked_own(w)->newest + ORPHANS_MAX;
-         chunked_own(w)->next++) {
-        if (chunked_own(w)->next > CHUNK_NUMBER_MAX) {
+    for (sublists_own(w)->next = (uint64_t)sublists_own(w)->newest + 1;
+         sublists_own(w)->next <= (uint64_t)sublists_own(w)->newest + ORPHANS_MAX;
+         sublists_own(w)->next++) {
+        if (sublists_own(w)->next > SUBLIST_NUMBER_MAX) {
             break;
         }
         send_next(e, w, BE_ADD);
@@ -191,12 +191,12 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
             work_note_error(w, event);
             CO_RETURN(co);
         }
-        chunked_own(w)->added = event->status == BE_STORED;
-        chunked_own(w)->orphan = false;
+        sublists_own(w)->added = event->status == BE_STORED;
+        sublists_own(w)->orphan = false;
         if (event->status == BE_NOT_STORED) {
             send_next(e, w, BE_GET);
             CO_AWAIT(co, "looking into a sublist that is there");
-            chunked_own(w)->orphan = event->status == BE_HIT && !is_free(event->reply);
+            sublists_own(w)->orphan = event->status == BE_HIT && !is_free(event->reply);
         }
         part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
         CO_AWAIT(co, "reading the index to name the new sublist");
@@ -204,7 +204,7 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
             CO_CALL(co, take_back_added(e, w, event));
             CO_RETURN(co);
         }
-        if (chunked_own(w)->orphan) {
+        if (sublists_own(w)->orphan) {
             continue;
         }
         name_next(e, w);
@@ -212,10 +212,10 @@ static enum progress roll_over(struct engine *e, struct work *w, const struct op
         if (!work_written(e, w, event)) {
             CO_CALL(co, take_back_added(e, w, event));
         } else if (!w->failed) {
-            chunked_list(w->op.list)->newest = chunked_own(w)->newest =
-                (uint32_t)chunked_own(w)->next;
-            foreign_note_known(
-                w->op.list, &(struct part){.role = PART_CHUNK, .number = chunked_own(w)->newest});
+            sublists_list(w->op.list)->newest = sublists_own(w)->newest =
+                (uint32_t)sublists_own(w)->next;
+            foreign_note_known(w->op.list, &(struct part){.role = PART_SUBLIST,
+                                                          .number = sublists_own(w)->newest});
         }
         CO_RETURN(co);
     }
@@ -230,19 +230,19 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
     uint32_t newest;
     bool found;
     CO_BEGIN(co);
-    chunked_own(w)->newest_bytes = 0;
-    chunked_own(w)->rolled = false;
+    sublists_own(w)->newest_bytes = 0;
+    sublists_own(w)->rolled = false;
     part_send(e, &w->op, &w->append.target, BE_SIZE, NULL, TAG_SIZE);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_GET, NULL, TAG_INDEX);
     while (w->op.due > 0) {
         CO_AWAIT(co, "looking for a newer sublist");
         if (event->tag == TAG_SIZE) {
-            chunked_own(w)->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
+            sublists_own(w)->newest_bytes = event->status == BE_HIT ? event->reply->size_bytes : 0;
         } else if (event->status == BE_HIT) {
-            chunked_own(w)->rolled = !take_index(e, w, event, &found, &newest) || !found ||
-                                     newest != chunked_own(w)->newest;
+            sublists_own(w)->rolled = !take_index(e, w, event, &found, &newest) || !found ||
+                                      newest != sublists_own(w)->newest;
         } else if (event->status == BE_MISS) {
-            chunked_own(w)->rolled = true;
+            sublists_own(w)->rolled = true;
         } else {
             work_note_error(w, event);
         }
@@ -254,68 +254,69 @@ static enum progress check_newest(struct engine *e, struct work *w, const struct
 static enum progress change_once(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
-    struct chunked_list *list = chunked_list(w->op.list);
+    struct sublists_list *list = sublists_list(w->op.list);
     CO_BEGIN(co);
-    chunked_own(w)->rolled = false;
+    sublists_own(w)->rolled = false;
     w->append.status = BE_MISS;
-    chunked_own(w)->newest = list->newest;
+    sublists_own(w)->newest = list->newest;
     if (!list->newest_known || w->tries > 0) {
         CO_CALL(co, read_index(e, w, event));
-        if (w->failed || (!list->newest_known && !chunked_own(w)->adds)) {
+        if (w->failed || (!list->newest_known && !sublists_own(w)->adds)) {
             CO_RETURN(co); /* deleting from nothing */
         }
     }
-    if (!list->newest_known && list_migrates(w->op.list) && !chunked_own(w)->index_there) {
+    if (!list->newest_known && list_migrates(w->op.list) && !sublists_own(w)->index_there) {
         w->failed = w->moved = true; /* an index would hide the native list */
         CO_RETURN(co);
     }
     if (!list->newest_known) {
         CO_CALL(co, create_index(e, w, event));
-        chunked_own(w)->rolled = true;
+        sublists_own(w)->rolled = true;
         CO_RETURN(co);
     }
     part_forget(&w->append.target);
-    w->append.target = (struct part){.role = PART_CHUNK, .number = chunked_own(w)->newest};
+    w->append.target = (struct part){.role = PART_SUBLIST, .number = sublists_own(w)->newest};
     /* A missing sublist may have been replaced: it is created only if the index still names it. */
-    w->append.only_there = chunked_own(w)->missed != (uint64_t)chunked_own(w)->newest + 1;
+    w->append.only_there = sublists_own(w)->missed != (uint64_t)sublists_own(w)->newest + 1;
     CO_CALL(co, work_append(e, w, event));
     if (!w->failed && w->append.status == BE_MISS && w->append.only_there) {
-        chunked_own(w)->missed = (uint64_t)chunked_own(w)->newest + 1;
-        chunked_own(w)->rolled = true;
+        sublists_own(w)->missed = (uint64_t)sublists_own(w)->newest + 1;
+        sublists_own(w)->rolled = true;
     } else if (!w->failed && w->append.status == BE_TOO_LARGE) {
-        if (chunked_own(w)->room_from != 0 && chunked_own(w)->newest >= chunked_own(w)->room_from) {
+        if (sublists_own(w)->room_from != 0 &&
+            sublists_own(w)->newest >= sublists_own(w)->room_from) {
             work_note_text(w, "backend has no room for these items in one sublist, nothing done");
             CO_RETURN(co);
         }
-        chunked_own(w)->room_from = (uint64_t)chunked_own(w)->newest + 1;
+        sublists_own(w)->room_from = (uint64_t)sublists_own(w)->newest + 1;
         CO_CALL(co, roll_over(e, w, event));
-        chunked_own(w)->rolled = true;
+        sublists_own(w)->rolled = true;
     } else if (!w->failed) {
         CO_CALL(co, check_newest(e, w, event));
     }
     CO_END(co);
 }
 
-enum progress chunked_change(struct engine *e, struct work *w, const struct op_event *event)
+enum progress sublists_change(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    if (chunked_is_delimited(w->op.list)) {
+    if (sublists_is_delimited(w->op.list)) {
         delimited_batch(w);
     } else {
         signed_batch(w);
     }
     /* Deletions create a missing newest sublist as well: older ones may hold the items. */
-    chunked_own(w)->adds = w->append.create != NULL;
-    if (!chunked_own(w)->adds) {
+    sublists_own(w)->adds = w->append.create != NULL;
+    if (!sublists_own(w)->adds) {
         w->append.create = block_ref(w->append.value);
     }
     do {
         CO_CALL(co, change_once(e, w, event));
         w->wrote_any = w->wrote_any || w->append.status == BE_STORED;
-    } while (!w->failed && chunked_own(w)->rolled && ++w->tries < TRIES_MAX);
-    if (!w->failed && chunked_own(w)->rolled) {
-        chunked_list(w->op.list)->newest_known = false;
+    } while (!w->failed && sublists_own(w)->rolled && ++w->tries < TRIES_MAX);
+    if (!w->failed && sublists_own(w)->rolled) {
+        sublists_list(w->op.list)->newest_known = false;
         metric_inc(e->metrics, METRIC_list_busy);
         work_note_text(w, "busy: the list's sublists change too fast, outcome unknown");
     }
@@ -328,7 +329,7 @@ enum progress chunked_change(struct engine *e, struct work *w, const struct op_e
     }
     dialect_appended(e, w->op.list, w->append.value->used);
     work_finish(e, w);
-    if (chunked_own(w)->newest_bytes >= list_sublist_limit(w->op.list)) {
+    if (sublists_own(w)->newest_bytes >= list_sublist_limit(w->op.list)) {
         CO_CALL(co, roll_over(e, w, event));
     }
     CO_END(co);

@@ -21,7 +21,7 @@
  */
 #include <stdlib.h>
 
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 #include "dialect/shared/foreign.h"
 
 #define TRIES_MAX 16
@@ -37,7 +37,7 @@ struct plan {
     unsigned char **add_below; /* of each item of each fold: does an older sublist add it? */
     struct fold adds;          /* of the sublists before the current one */
     struct fold later;         /* what those behind it mention */
-    size_t forgets;            /* see chunked_work */
+    size_t forgets;            /* see sublists_work */
 };
 
 static void plan_init(struct plan *plan, const struct work *w)
@@ -48,7 +48,7 @@ static void plan_init(struct plan *plan, const struct work *w)
     CHECK(plan->own != NULL && plan->add_below != NULL);
     for (size_t i = 0; i < plan->count; i++) {
         fold_init(&plan->own[i]);
-        chunked_fold(w->op.list, &plan->own[i], w->parts[i + 1].value);
+        sublists_fold(w->op.list, &plan->own[i], w->parts[i + 1].value);
     }
     fold_init(&plan->adds);
     fold_init(&plan->later);
@@ -76,7 +76,7 @@ static void note_below(struct plan *plan, size_t i, struct slice text, const str
     for (uint32_t at = 0; at < own->count; at++) {
         plan->add_below[i][at] = fold_outcome(&plan->adds, own->items[at].item) != 0;
     }
-    while (chunked_next(list, &text, &op, &item)) {
+    while (sublists_next(list, &text, &op, &item)) {
         if (op == ENTRY_ADD) {
             fold_apply(&plan->adds, ENTRY_ADD, item);
         }
@@ -97,9 +97,9 @@ static struct block *kept_text(struct plan *plan, size_t i, bool deletes_stay,
         }
         fold_apply(&plan->later, ENTRY_ADD, item->item);
         if (item->outcome != ENTRY_DEL) {
-            chunked_append(list, &text, ENTRY_ADD, item->item);
+            sublists_append(list, &text, ENTRY_ADD, item->item);
         } else if (plan->add_below[i][at] || deletes_stay) {
-            chunked_append(list, &text, ENTRY_DEL, item->item);
+            sublists_append(list, &text, ENTRY_DEL, item->item);
         } else if (plan->forgets == 0) {
             plan->forgets = i + 1;
         }
@@ -122,7 +122,7 @@ static void plan_merges(struct work *w)
 {
     for (size_t i = 0; i + 2 < w->text_count; i++) {
         struct block *one = w->texts[i], *other = w->texts[i + 1];
-        if (chunked_may_merge(w->op.list, one->used, other->used)) {
+        if (sublists_may_merge(w->op.list, one->used, other->used)) {
             w->texts[i + 1] = block_new(one->used + other->used);
             block_append(&w->texts[i + 1], one->data, one->used);
             block_append(&w->texts[i + 1], other->data, other->used);
@@ -145,10 +145,10 @@ static void plan_texts(struct work *w)
         note_below(&plan, i, w->parts[i + 1].value, w->op.list);
     }
     for (size_t i = plan.count; i-- > 0;) {
-        bool read_last = i > 0 && i + 1 == plan.count && !chunked_own(w)->checked_all;
+        bool read_last = i > 0 && i + 1 == plan.count && !sublists_own(w)->checked_all;
         w->texts[i] = kept_text(&plan, i, read_last, w->op.list);
     }
-    chunked_own(w)->forgets = plan.forgets;
+    sublists_own(w)->forgets = plan.forgets;
     plan_fini(&plan);
     if (is_at_rest(w)) {
         plan_merges(w);
@@ -163,7 +163,7 @@ static bool write_sublist(struct engine *e, struct work *w, size_t i)
     const struct part *part = &w->parts[i];
     struct block *text = w->texts[i - 1];
     bool holds_back =
-        i < chunked_own(w)->forgets && chunked_may_be_merged(w->op.list, part->value.len);
+        i < sublists_own(w)->forgets && sublists_may_be_merged(w->op.list, part->value.len);
     if (holds_back || !slice_equal(part->value, block_text(text))) {
         part_write(e, &w->op, part, text, 0);
         return true;
@@ -180,13 +180,13 @@ static bool is_gone(const struct work *w, size_t i)
 {
     const struct part *part = &w->parts[i];
     return i + 1 < w->part_count && part->value.len == 0 && w->texts[i - 1]->used == 0 &&
-           (part->state == PART_MISSING || chunked_own(w)->wrote_last);
+           (part->state == PART_MISSING || sublists_own(w)->wrote_last);
 }
 
 static void strike_number(struct engine *e, struct work *w, uint32_t number)
 {
     struct block *value = block_new(16);
-    chunked_append_number(w->op.list, &value, ENTRY_DEL, number);
+    sublists_append_number(w->op.list, &value, ENTRY_DEL, number);
     part_send(e, &w->op, &(struct part){.role = PART_KEY}, BE_APPEND, value, 0);
     block_unref(&value);
 }
@@ -196,7 +196,7 @@ static struct block *index_text(const struct work *w)
     struct block *text = block_new(64);
     for (size_t i = 1; i < w->part_count; i++) {
         if (w->parts[i].listed) {
-            chunked_append_number(w->op.list, &text, ENTRY_ADD, w->parts[i].number);
+            sublists_append_number(w->op.list, &text, ENTRY_ADD, w->parts[i].number);
         }
     }
     return text;
@@ -215,10 +215,10 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
     struct co *co = &w->op.co;
     CO_BEGIN(co);
     plan_texts(w);
-    w->wrote_any = chunked_own(w)->strikes = false;
+    w->wrote_any = sublists_own(w)->strikes = false;
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        chunked_own(w)->wrote_last = write_sublist(e, w, w->next_part);
-        if (chunked_own(w)->wrote_last) {
+        sublists_own(w)->wrote_last = write_sublist(e, w, w->next_part);
+        if (sublists_own(w)->wrote_last) {
             CO_AWAIT(co, "folding a sublist");
             w->conflict = !work_written(e, w, event);
             w->wrote_any = true;
@@ -226,9 +226,9 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
         if (w->conflict || w->failed) {
             break;
         }
-        if (is_gone(w, w->next_part) && chunked_is_delimited(w->op.list)) {
+        if (is_gone(w, w->next_part) && sublists_is_delimited(w->op.list)) {
             w->parts[w->next_part].listed = false;
-            chunked_own(w)->strikes = true;
+            sublists_own(w)->strikes = true;
         } else if (is_gone(w, w->next_part)) {
             strike_number(e, w, w->parts[w->next_part].number);
             CO_AWAIT(co, "taking a sublist out of the index");
@@ -239,7 +239,7 @@ static enum progress fold_round(struct engine *e, struct work *w, const struct o
             w->wrote_any = true;
         }
     }
-    if (chunked_own(w)->strikes && !w->conflict && !w->failed) {
+    if (sublists_own(w)->strikes && !w->conflict && !w->failed) {
         send_index(e, w);
         CO_AWAIT(co, "taking sublists out of the index");
         w->conflict = !work_written(e, w, event);
@@ -261,7 +261,7 @@ static bool write_index(struct engine *e, struct work *w)
     return shorter;
 }
 
-enum progress chunked_compact(struct engine *e, struct work *w, const struct op_event *event)
+enum progress sublists_compact(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
@@ -321,7 +321,7 @@ static void set_texts(struct work *w)
         if (w->text_count == 0 || w->texts[w->text_count - 1]->used + item.len + 1 > limit) {
             w->texts[w->text_count++] = block_new(1024);
         }
-        chunked_append(w->op.list, &w->texts[w->text_count - 1], ENTRY_ADD, item);
+        sublists_append(w->op.list, &w->texts[w->text_count - 1], ENTRY_ADD, item);
     }
     if (w->text_count == 0) {
         w->texts[w->text_count++] = block_new(16);
@@ -335,7 +335,7 @@ static void set_texts(struct work *w)
 static uint32_t free_number(struct engine *e, const struct work *w)
 {
     uint32_t newest = w->part_count > 1 ? w->parts[w->part_count - 1].number : 0;
-    newest = newest > CHUNK_NUMBER_MAX / 2 ? 0 : newest;
+    newest = newest > SUBLIST_NUMBER_MAX / 2 ? 0 : newest;
     return newest + 2 + (uint32_t)rng_below(e->rng, 1000);
 }
 
@@ -343,7 +343,7 @@ static void write_new_index(struct engine *e, struct work *w)
 {
     struct block *text = block_new(64);
     for (size_t i = 0; i < w->text_count; i++) {
-        chunked_append_number(w->op.list, &text, ENTRY_ADD, chunked_own(w)->newest + (uint32_t)i);
+        sublists_append_number(w->op.list, &text, ENTRY_ADD, sublists_own(w)->newest + (uint32_t)i);
     }
     part_write(e, &w->op, &w->parts[0], text, 0);
     block_unref(&text);
@@ -352,7 +352,7 @@ static void write_new_index(struct engine *e, struct work *w)
 static void send_numbered(struct engine *e, struct work *w, uint32_t number, enum be_verb verb,
                           struct block *value)
 {
-    part_send(e, &w->op, &(struct part){.role = PART_CHUNK, .number = number}, verb, value, 0);
+    part_send(e, &w->op, &(struct part){.role = PART_SUBLIST, .number = number}, verb, value, 0);
 }
 
 /* One attempt. Ends with conflict or failed, or the new content stands. */
@@ -360,9 +360,9 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
-    chunked_own(w)->newest = free_number(e, w);
+    sublists_own(w)->newest = free_number(e, w);
     for (w->next_part = 0; w->next_part < w->text_count; w->next_part++) {
-        send_numbered(e, w, chunked_own(w)->newest + (uint32_t)w->next_part, BE_ADD,
+        send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_part, BE_ADD,
                       w->texts[w->next_part]);
         CO_AWAIT(co, "adding new sublists");
         w->conflict = !work_written(e, w, event);
@@ -379,7 +379,7 @@ static enum progress set_once(struct engine *e, struct work *w, const struct op_
         }
     }
     while (w->next_part-- > 0) {
-        send_numbered(e, w, chunked_own(w)->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
+        send_numbered(e, w, sublists_own(w)->newest + (uint32_t)w->next_part, BE_DELETE, NULL);
         CO_AWAIT(co, "taking back what was added");
     }
     CO_END(co);
@@ -428,7 +428,7 @@ static enum progress remove_replaced(struct engine *e, struct work *w, const str
 }
 
 /* lset, and ldrop as an lset without items. */
-enum progress chunked_set(struct engine *e, struct work *w, const struct op_event *event)
+enum progress sublists_set(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
@@ -453,15 +453,15 @@ enum progress chunked_set(struct engine *e, struct work *w, const struct op_even
     if (w->tries == TRIES_MAX) {
         work_note_busy(e, w);
     }
-    chunked_list(w->op.list)->newest_known = false;
+    sublists_list(w->op.list)->newest_known = false;
     if (w->failed) {
         work_fail(e, w, w->error);
         CO_RETURN(co);
     }
-    chunked_own(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
+    sublists_own(w)->drops = TAILQ_FIRST(&w->calls)->verb == LIST_DROP;
     work_finish(e, w);
     for (w->next_part = 1; w->next_part < w->part_count; w->next_part++) {
-        if (chunked_own(w)->drops) { /* also a foreign value */
+        if (sublists_own(w)->drops) { /* also a foreign value */
             part_send(e, &w->op, &w->parts[w->next_part], BE_DELETE, NULL, 0);
             CO_AWAIT(co, "deleting the sublists of a list that is dropped");
         } else {

@@ -2,37 +2,38 @@
 /*
  * The lists of dialect "sublists": what its files share. An index names the sublists.
  */
-#ifndef DIALECT_CHUNKED_CHUNKED_H
-#define DIALECT_CHUNKED_CHUNKED_H
+#ifndef DIALECT_SUBLISTS_SUBLISTS_H
+#define DIALECT_SUBLISTS_SUBLISTS_H
 
 #include "dialect/shared/dialect.h"
 
-extern const struct dialect dialect_chunked, dialect_chunked_delimited;
+extern const struct dialect dialect_sublists, dialect_sublists_delimited;
 
 /* Have the list's texts delimiters in place of signs? */
-static inline bool chunked_is_delimited(const struct list *list)
+static inline bool sublists_is_delimited(const struct list *list)
 {
     return list_policy_delimits_sublists(list->policy);
 }
 /* texts.c. An index or a sublist, whichever of the two it is: takes the next item, applies all of
  * them, or appends one. There are no deletions between delimiters. */
-bool chunked_next(const struct list *list, struct slice *rest, enum entry_op *op,
-                  struct slice *item);
-void chunked_fold(const struct list *list, struct fold *fold, struct slice text);
-void chunked_append(const struct list *list, struct block **b, enum entry_op op, struct slice item);
+bool sublists_next(const struct list *list, struct slice *rest, enum entry_op *op,
+                   struct slice *item);
+void sublists_fold(const struct list *list, struct fold *fold, struct slice text);
+void sublists_append(const struct list *list, struct block **b, enum entry_op op,
+                     struct slice item);
 
 /* What a worker remembers of the list: the numbers of its first sublist and its last. */
-struct chunked_list {
+struct sublists_list {
     bool newest_known;
     uint32_t oldest, newest;
 };
-static inline struct chunked_list *chunked_list(const struct list *list)
+static inline struct sublists_list *sublists_list(const struct list *list)
 {
     return list_own(list);
 }
 
 /* The state of an operation. */
-struct chunked_work {
+struct sublists_work {
     uint32_t newest; /* the sublist that was appended to */
     uint64_t newest_bytes;
     uint64_t room_from; /* the first sublist in which there should be room; 0: any */
@@ -53,41 +54,41 @@ struct chunked_work {
     size_t owner_digits;   /* owner.c: how many digits are taken for the number, */
     uint64_t owner_number; /* and that number */
 };
-static inline struct chunked_work *chunked_own(const struct work *w)
+static inline struct sublists_work *sublists_own(const struct work *w)
 {
     return w->own;
 }
 
 /* The largest number of a sublist; time stamps in seconds fit. The configuration reserves names of
  * up to ten digits. */
-#define CHUNK_NUMBER_MAX 4294967295u
+#define SUBLIST_NUMBER_MAX 4294967295u
 
 /* Reads a number as an index has it. False: it is no number, too large, or not in the form that the
  * proxy writes ("007"). */
-bool chunked_number(struct slice text, uint32_t *number);
+bool sublists_number(struct slice text, uint32_t *number);
 /* Appends an entry to an index. */
-void chunked_append_number(const struct list *list, struct block **b, enum entry_op op,
-                           uint32_t number);
+void sublists_append_number(const struct list *list, struct block **b, enum entry_op op,
+                            uint32_t number);
 
 /* Finds the largest number that the index lists. False: it lists none. */
-bool chunked_newest(const struct list *list, struct slice index, uint32_t *newest);
+bool sublists_newest(const struct list *list, struct slice index, uint32_t *newest);
 
 /* Would two sublists that long, neighbours and neither of them the newest, do as one? Not without
  * signs: delete.c. */
-static inline bool chunked_may_merge(const struct list *list, uint64_t one, uint64_t other)
+static inline bool sublists_may_merge(const struct list *list, uint64_t one, uint64_t other)
 {
-    return !chunked_is_delimited(list) && one > 0 && other > 0 &&
+    return !sublists_is_delimited(list) && one > 0 && other > 0 &&
            one + other <= list_sublist_limit(list) / 2;
 }
 
 /* May another proxy be about to put one in front of a sublist that long? */
-static inline bool chunked_may_be_merged(const struct list *list, uint64_t bytes)
+static inline bool sublists_may_be_merged(const struct list *list, uint64_t bytes)
 {
-    return chunked_may_merge(list, 1, bytes);
+    return sublists_may_merge(list, 1, bytes);
 }
 
 /* After a look parts[0] is the index; the others are the sublists that it lists, oldest first. */
-work_step chunked_change, chunked_delete, chunked_set, chunked_compact;
+work_step sublists_change, sublists_delete, sublists_set, sublists_compact;
 
 /* owner.c. Can the item under the list's key be a sublist of another list, by its name? Inner: does
  * the index of such a list name it? Ends with failed if so, or if an index cannot be read. */

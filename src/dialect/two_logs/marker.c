@@ -6,7 +6,7 @@
  * Order of writes: APPEND changes to the log that is not closed. For folding see fold.c: there a
  * PREPEND closes the old log, which counts as closed when the other one is there.
  *
- * Not guaranteed: the same as by_pointer.c. Besides, a proxy sees that a log was closed when it
+ * Not guaranteed: the same as flip.c. Besides, a proxy sees that a log was closed when it
  * reads the log, or when the log is gone; until then it goes on to append to it.
  */
 #include "dialect/two_logs/two_logs.h"

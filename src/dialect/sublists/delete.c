@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 
-#include "dialect/chunked/chunked.h"
+#include "dialect/sublists/sublists.h"
 
 #define TRIES_MAX 64
 
@@ -31,11 +31,11 @@ static struct block *text_without(const struct list *list, struct slice text,
     enum entry_op op;
     struct slice item;
     bool found = false;
-    while (chunked_next(list, &text, &op, &item)) {
+    while (sublists_next(list, &text, &op, &item)) {
         if (fold_outcome(deleted, item) != 0) {
             found = true;
         } else {
-            chunked_append(list, &rest, op, item);
+            sublists_append(list, &rest, op, item);
         }
     }
     if (!found) {
@@ -82,7 +82,7 @@ static enum progress delete_round(struct engine *e, struct work *w, const struct
     CO_END(co);
 }
 
-enum progress chunked_delete(struct engine *e, struct work *w, const struct op_event *event)
+enum progress sublists_delete(struct engine *e, struct work *w, const struct op_event *event)
 {
     struct co *co = &w->op.co;
     CO_BEGIN(co);
