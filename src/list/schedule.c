@@ -81,9 +81,6 @@ static bool take_change(struct start *start, struct list_call *call)
         list->has_turns = list->has_turns || (phase == PHASE_LOOKING && turns_take(call->verb));
         return false;
     }
-    if (list_waits_for_cap(list)) {
-        return false;
-    }
     size_t bytes = round_call_bytes(call);
     size_t batched = start->round != NULL ? round_bytes(start->round) : 0;
     if (batched + bytes > list_log_room(list) || list_awaits_compactor(start->pass.e, list, call)) {
@@ -198,10 +195,6 @@ static bool take_exact(struct start *start, struct list_call *call)
     if (call->verb == LIST_TOUCH && list_wanted_until_s(start->pass.e, list) != 0 &&
         (list->compaction != NULL || list->merge != NULL || list->wish != WISH_NONE)) {
         return false; /* it waits for sublists that live longer: others may go before it */
-    }
-    if (list_waits_for_cap(list) && call->verb != LIST_TOUCH) {
-        start->change_waits = true;
-        return false;
     }
     size_t bytes = round_call_bytes(call);
     if (start->exact != NULL && start->exact_bytes + bytes > list_log_hard_limit(list) / 2) {

@@ -346,14 +346,12 @@ static bool has_several(const struct oracle *o, const struct sim_call *call, uin
     return false;
 }
 
-/* May the version's cap, or that of the proxy's file, refuse the additions? */
+/* May the version's cap refuse the additions, or that of the proxy's file those to a missing list?
+ */
 static bool cap_refuses(const struct sim_call *call, const struct version *v)
 {
-    bool adds = call->call.verb == LIST_ADD || call->call.verb == LIST_ADDX;
-    bool too_long = adds && call->cap_refuses && call->cap_max > 0 &&
-                    v->items.count > call->cap_max; /* the list gets no such cap */
     struct version begun = {.max = call->cap_max, .refuses = call->cap_refuses};
-    return call->refused /* between other changes of one request */ || too_long ||
+    return call->refused /* between other changes of one request */ ||
            oracle_cap_refuses(v->exists ? v : &begun, call);
 }
 

@@ -258,24 +258,6 @@ static void test_clear_in_the_log_fills_a_capped_list(void **state)
     }
 }
 
-/* An exact change waits for that cap, too: else it would add beyond it, and stay. */
-static void test_exact_change_of_a_cleared_head_waits_for_the_cap(void **state)
-{
-    struct script *s = *state;
-    s->rig.config->lists[0].max_items = 2;
-    s->rig.config->lists[0].cap = CAP_REFUSE;
-    script_submit(s, LIST_ADDX, &item, 1);
-    for (int i = 0; i < 3; i++) {
-        show_head(s, LEASED "!0:+1:a+1:b", 90);
-    }
-    expect_write(s, BE_CAS, "^1 #2.refuse\n+1:a+1:b", 0, BE_STORED);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    show_head(s, "^1 #2.refuse\n+1:a+1:b", -1);
-    (void)engine_run(s->rig.engine, s->rig.now);
-    show_head(s, "^1 #2.refuse\n+1:a+1:b", -1);
-    script_expect_done(s, LIST_NOT_STORED);
-}
-
 static void put(struct script *s, enum list_condition condition, uint64_t token)
 {
     s->call.condition = condition;
@@ -581,7 +563,6 @@ int main(void)
         refuse_test(test_lcreate_fills),
         refuse_test(test_clear_in_the_log_fills),
         refuse_test(test_clear_in_the_log_fills_a_capped_list),
-        refuse_test(test_exact_change_of_a_cleared_head_waits_for_the_cap),
         refuse_test(test_put_with_its_token_fills),
         refuse_test(test_put_with_another_token_does_nothing),
         refuse_test(test_put_whose_lease_has_gone_does_nothing),

@@ -8,6 +8,7 @@
 #include "list/change/cas.h"
 #include "list/change/lease.h"
 #include "list/change/renew.h"
+#include "list/core/backoff.h"
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 #include "list/format/layout.h"
@@ -118,40 +119,6 @@ static void let_go(struct op_cas *cas, struct list_call *call)
         x->items[i] = arena_copy(&x->kept, x->items[i]);
     }
     x->shares[n].call = NULL;
-}
-
-/* Does the list lack the cap that the file says, and a call adds to it? Then they wait for it.
- * Where the cap refuses and the list is too long for it, additions are refused, the others go on.
- * True when no call is left. */
-static bool awaits_cap(struct engine *e, struct op_exact *x)
-{
-    struct list *list = x->cas.op.list;
-    struct list_call *call, *next;
-    bool any = false;
-    TAILQ_FOREACH(call, &x->cas.calls, link)
-    {
-        any = any || adds(call) || call->verb == LIST_CREATE;
-    }
-    if (!any || x->cas.head == NULL || head_is_absent(x->cas.head) ||
-        !list_cap_is_due(list, e->now.mono_us)) {
-        return false;
-    }
-    bool known = list->cap_verdict == CAP_VERDICT_TOO_LONG &&
-                 list->cap_verdict_cas == x->cas.head->cas &&
-                 list->cap_verdict_epoch == x->cas.head->epoch;
-    if (!known) {
-        calls_await_cap(e, list, &x->cas.calls, x->cas.head);
-        return true;
-    }
-    for (call = TAILQ_FIRST(&x->cas.calls); call != NULL; call = next) {
-        next = TAILQ_NEXT(call, link);
-        if (call->verb != LIST_DELX && call->verb != LIST_TOUCH) {
-            TAILQ_REMOVE(&x->cas.calls, call, link);
-            let_go(&x->cas, call);
-            call_finish(e, list, call, LIST_NOT_STORED);
-        }
-    }
-    return TAILQ_EMPTY(&x->cas.calls);
 }
 
 /* ---- what is in the list ---- */
@@ -329,6 +296,7 @@ static void stored(struct engine *e, struct op_cas *cas)
         return;
     }
     list_note_size(list, (cas->head == NULL ? 0 : cas->head->value.len) + cas->entries->used);
+    list_consider_cap(e, list);
     if (only_touch(x) != NULL && cas->head->run_count > 0 &&
         cas->head->marks.sublists_until_s == 0) {
         struct life life = life_given(x->exptime);
@@ -361,7 +329,7 @@ static bool head_settled(struct engine *e, struct op_exact *x)
         cas_finish(e, &x->cas, LIST_NOT_STORED);
         return true;
     }
-    return awaits_cap(e, x);
+    return false;
 }
 
 /* Decides what is to be written. True when that is nothing: then the calls are answered. */

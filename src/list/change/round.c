@@ -204,26 +204,16 @@ static uint64_t log_bytes_before(const struct op_round *round)
     return round->size_before > list->header_bytes ? round->size_before - list->header_bytes : 0;
 }
 
-static void give_back_reads(struct engine *e, struct op_round *round)
-{
-    struct list_call *call;
-    TAILQ_FOREACH(call, &round->reads, link)
-    {
-        session_discharge(call);
-    }
-    calls_give_back(e, round->op.list, &round->reads);
-}
-
 /* May the changes be appended to what a raw read has brought, though intents are not decided there?
- * It is a list, and has its cap. */
-static bool takes_appends(struct engine *e, struct list *list, const struct op_event *event)
+ * It is a list. */
+static bool takes_appends(struct list *list, const struct op_event *event)
 {
     struct head *head = event->head;
     if (head == NULL || head->open_count == 0 || head->marks.absent) {
         return false;
     }
     list_note_head(list, head, event->appended_bytes);
-    return !list_cap_is_due(list, e->now.mono_us);
+    return true;
 }
 
 /* What stands under the list's name, which this worker does not know. Changes wait for no
@@ -236,7 +226,7 @@ static enum progress look_step(struct engine *e, struct op_round *round,
     CO_BEGIN(co);
     emit_get_raw_of(e, &round->op, list, TAG_GET);
     CO_AWAIT(co, "looking whether it is a list");
-    if (takes_appends(e, list, event)) {
+    if (takes_appends(list, event)) {
         list->has_head = true;
         list->is_absent = false;
         round->looked = GOT_HEAD;
@@ -258,14 +248,9 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
 
     CO_BEGIN(co);
     round->log_bytes_before = list_log_bytes(list);
-    if (list->round_writes && (!list->has_head || list_cap_is_due(list, e->now.mono_us))) {
+    if (list->round_writes && !list->has_head) {
         CO_CALL(co, look_step(e, round, event));
         round->has_looked = round->looked != GOT_HEAD;
-        if (round->looked == GOT_HEAD && list_cap_is_due(list, e->now.mono_us)) {
-            round_forget_late(round);
-            give_back_reads(e, round); /* they may have to follow the changes */
-            calls_await_cap(e, list, &round->writes, round->found);
-        }
         if (round->looked != GOT_ABSENT) {
             head_unref(&round->found);
         }
@@ -297,6 +282,9 @@ static enum progress round_step(struct engine *e, struct op *op, const struct op
         renew_consider(e, list, round->write_outcome.status == BE_STORED);
     }
     start_reads(e, round);
+    if (round->write_outcome.status == BE_STORED) {
+        list_consider_cap(e, list);
+    }
     list_consider_compaction(e, list, log_bytes_before(round));
     if (round->probe) {
         list_back_off_appends(e, list, PROBE_PAUSE_US); /* a server that is down answers at once */

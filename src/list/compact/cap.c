@@ -5,36 +5,60 @@
  * become garbage. That CAS is the instant of the change, so a list never holds what an older cap
  * has dropped.
  *
- * It is done where this proxy's file says otherwise than the head, and a change or a compaction of
- * the list is due. A list that a cap would have to cut though it refuses stays as it is, as does
- * one with items that have a time of their own: calls that wait for the cap hear that
- * (list.cap_verdict).
+ * A compaction does it once, where this proxy's file says otherwise than the head. A cap that
+ * refuses cuts nothing: the list is given its length instead, and later ones lower that as far as
+ * the list has become shorter. What cannot have the cap stays as it is, and the compaction goes on:
+ * a list with items that have a time of their own, or one that is too long for its head and refuses
+ * to be cut.
  */
-#include <stdio.h>
-
+#include "base/number.h"
 #include "list/compact/compact.h"
 #include "list/core/damage.h"
 #include "list/core/engine_state.h"
 #include "list/format/absent.h"
 #include "list/format/layout.h"
 
-static struct cap wanted(const struct op_compact *c)
+/* What the file says, for a list of so many items. */
+static struct cap wanted(const struct op_compact *c, uint64_t items)
 {
-    return list_policy_cap(c->op.list->policy);
+    struct cap cap = list_policy_cap(c->op.list->policy);
+    if (cap.refuses && items > cap.max) {
+        cap.max = (uint32_t)u64_least(items, UINT32_MAX);
+    }
+    return cap;
 }
 
-static bool is_due(const struct engine *e, const struct op_compact *c)
+static uint64_t log_items(struct op_compact *c)
 {
-    const struct list *list = c->op.list;
-    bool known = list->cap_verdict != CAP_VERDICT_NONE && list->cap_verdict_cas == c->head->cas &&
-                 list->cap_verdict_epoch == c->head->epoch;
-    return !head_is_absent(c->head) && !known && list_cap_is_due(list, e->now.mono_us);
+    const struct fold *log = compact_log(c);
+    struct entry entry;
+    uint32_t at = 0;
+    uint64_t items = 0;
+    while (fold_next_entry(log, true, ENTRY_NEVER_OVER, &at, &entry)) {
+        items++;
+    }
+    return items;
 }
 
-void cap_choose(const struct engine *e, struct op_compact *c)
+/* The content of runs counts by their bytes: what they void goes when they are merged. */
+static bool is_too_long(const struct op_compact *c)
 {
-    if ((c->goal == COMPACT_AUTO || c->goal == COMPACT_FULL) && is_due(e, c) &&
-        c->plan.kind != PLAN_PURGE_FIRST && !c->head->is_cut) {
+    uint64_t most = list_log_hard_limit(c->op.list) / 2;
+    return list_policy_cap(c->op.list->policy).refuses && head_run_bytes(c->head) > most;
+}
+
+static bool is_due(struct op_compact *c)
+{
+    const struct head *head = c->head;
+    bool timed = head->marks.cap.max == 0 && head_is_timed(head);
+    return !head_is_absent(head) && !timed && !is_too_long(c) &&
+           !cap_equal(head->marks.cap, wanted(c, log_items(c)));
+}
+
+void cap_choose(struct op_compact *c)
+{
+    if ((c->goal == COMPACT_AUTO || c->goal == COMPACT_FULL) && !c->cap_tried &&
+        c->plan.kind != PLAN_PURGE_FIRST && !c->head->is_cut && is_due(c)) {
         c->plan.kind = PLAN_CAP;
     }
 }
@@ -58,7 +82,8 @@ static void begin(struct op_compact *c)
 {
     fold_fini(&c->capped);
     fold_init(&c->capped);
-    fold_set_cap(&c->capped, wanted(c));
+    /* A cap that refuses is raised to what is there. */
+    fold_set_cap(&c->capped, wanted(c, CAP_ITEMS_MAX));
     c->capped_count = 0;
     c->capped_cas = c->head->cas;
     c->capped_epoch = c->head->epoch;
@@ -128,39 +153,28 @@ static enum progress gather_step(struct engine *e, struct op_compact *c,
 
 /* ---- publishing ---- */
 
-static enum cap_verdict verdict(const struct op_compact *c)
+static bool fits(const struct op_compact *c)
 {
-    struct cap cap = wanted(c);
-    if (cap.max == 0) {
-        return CAP_VERDICT_NONE;
-    }
-    if (c->head->marks.cap.max == 0 && head_is_timed(c->head)) {
-        return CAP_VERDICT_TIMED;
-    }
-    return cap.refuses && c->capped_count > cap.max ? CAP_VERDICT_TOO_LONG : CAP_VERDICT_NONE;
+    return !c->capped.cap.refuses || c->capped_count <= CAP_ITEMS_MAX;
 }
 
 static struct block *build_capped(struct engine *e, struct op_compact *c)
 {
-    struct list *list = c->op.list;
     const struct head *head = c->head;
     bool same = head->cas == c->capped_cas && head->epoch == c->capped_epoch;
-    if (!is_due(e, c) || (!same && head->run_count > 0)) {
+    if (!is_due(c) || (!same && head->run_count > 0)) {
         return NULL;
     }
     if (!same) {
         begin(c);
         take_rest(c, compact_log(c));
     }
-    list->cap_verdict = verdict(c);
-    list->cap_verdict_cas = head->cas;
-    list->cap_verdict_epoch = head->epoch;
-    if (list->cap_verdict != CAP_VERDICT_NONE) {
+    if (!fits(c)) {
         return NULL;
     }
     struct carry carry = {
         .now_s = e->now.wall_s,
-        .grace_s = list->policy->announcement_grace_s,
+        .grace_s = c->op.list->policy->announcement_grace_s,
         .keep_ops = false,
     };
     struct layout layout;
@@ -169,7 +183,7 @@ static struct block *build_capped(struct engine *e, struct op_compact *c)
     layout_init(&layout, head);
     layout_drop_runs(&layout, 0, layout.run_count);
     layout_fill(&layout);
-    layout.marks.cap = wanted(c);
+    layout.marks.cap = wanted(c, c->capped_count);
     metric_add(e->metrics, METRIC_list_sweeps, layout_carry(&layout, head->announcements, &carry));
     while (fold_next_entry(&c->capped, true, ENTRY_NEVER_OVER, &at, &entry)) {
         entry_append(&layout.log, ENTRY_ADD, entry.bytes);
@@ -213,7 +227,7 @@ enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_e
     c->result = STEP_CONFLICT;
     if (compact_take_head(e, c, event)) {
         CO_CALL(co, gather_step(e, c, event));
-        if (c->scan.state == SCAN_END && !c->content.too_large) {
+        if (c->scan.state == SCAN_END && !c->content.too_large && fits(c)) {
             CO_CALL(co, publish_step(e, c, event, build_capped));
         } else if (c->scan.state == SCAN_MISSING) {
             emit_get(e, &c->op, TAG_HEAD);
@@ -222,15 +236,11 @@ enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_e
             look_for_damage(e, c);
         } else {
             c->result = STEP_FAILED;
-            snprintf(c->error, sizeof c->error, "%s",
-                     c->content.too_large ? "list needs more than fold_memory_bytes to be read: "
-                                            "compact it with lcompact"
-                                          : c->scan.error);
         }
     }
+    c->cap_tried = true;
     if (c->result == STEP_DONE) {
-        c->op.list->cap = wanted(c);
-        c->op.list->cap_set_us = e->now.mono_us;
+        c->op.list->cap = wanted(c, c->capped_count);
         metric_inc(e->metrics, METRIC_list_caps);
     }
     op_stop_publishing(e, &c->op);

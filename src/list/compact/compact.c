@@ -104,8 +104,9 @@ static bool may_go_on(const struct engine *e, const struct op_compact *c)
         return false;
     }
     if (c->result == STEP_FAILED) {
-        /* The log must not fill up because some garbage lies on a server that is down. */
-        return c->plan.kind == PLAN_PURGE_FIRST;
+        /* The log must not fill up because some garbage, or a run, lies on a server that is down.
+         */
+        return c->plan.kind == PLAN_PURGE_FIRST || c->plan.kind == PLAN_CAP;
     }
     if (c->result == STEP_DONE) {
         return true;
@@ -218,7 +219,6 @@ static void note_end(struct engine *e, struct op_compact *c, bool finished)
 {
     struct list *list = c->op.list;
     bool whole = c->head == NULL || !c->head->is_cut; /* the rest waits for transactions */
-    list->waits_cap = false;
     if (finished && whole) {
         list->compact_failures = 0;
         return;
@@ -258,7 +258,7 @@ static void choose(struct engine *e, struct op_compact *c)
         c->plan.kind = PLAN_NOTHING;
     }
     life_choose(e, c);
-    cap_choose(e, c);
+    cap_choose(c);
     if (c->goal == COMPACT_HEAL && c->plan.kind == PLAN_MERGE) {
         c->run = (struct name){{0}}; /* once */
     }

@@ -109,6 +109,7 @@ struct op_compact {
     uint32_t rest_at; /* how far the overlay's rest has been written */
 
     struct fold capped; /* cap.c: the content, and of which head */
+    bool cap_tried;     /* whatever came of it: once */
     uint64_t capped_count, capped_cas, capped_epoch;
 
     struct garbage *garbage; /* a purge: what it deletes */
@@ -137,7 +138,7 @@ enum progress purge_behind_step(struct engine *e, struct op_compact *c,
 /* cap.c: gives the head the cap that the file says. */
 enum progress cap_step(struct engine *e, struct op_compact *c, const struct op_event *event);
 /* Chooses that, where it is due. */
-void cap_choose(const struct engine *e, struct op_compact *c);
+void cap_choose(struct op_compact *c);
 /* Notes how long a capped list's log has to be at least. */
 void cap_note_size(struct op_compact *c);
 

@@ -94,6 +94,18 @@ static void consider_far(struct engine *e, struct list *list, uint64_t log_bytes
     }
 }
 
+void list_consider_cap(struct engine *e, struct list *list)
+{
+    /* Long beside the time of a rewriting, short beside that in which a new file reaches a fleet.
+     */
+    enum { CAP_PAUSE_US = 10000000 };
+    if (UNLIKELY(!cap_equal(list->cap, list_policy_cap(list->policy))) &&
+        e->now.mono_us >= list->cap_after_us && e->now.mono_us >= list->compact_after_us) {
+        list->cap_after_us = e->now.mono_us + CAP_PAUSE_US;
+        wish(e, list, WISH_COMPACT);
+    }
+}
+
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before)
 {
     uint64_t limit = list_log_limit(list);

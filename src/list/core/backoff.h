@@ -37,5 +37,8 @@ bool list_awaits_compactor(const struct engine *e, const struct list *list,
 /* After a change or a read: wishes for a compaction or holds appends back where the log's size asks
  * for it, or a head that is full. log_bytes_before: the log as it was known before. */
 void list_consider_compaction(struct engine *e, struct list *list, uint64_t log_bytes_before);
+/* After a change: wishes for a compaction where the head, as last seen, has another cap than the
+ * file says. Where the files of two proxies disagree, each does so once in ten seconds at most. */
+void list_consider_cap(struct engine *e, struct list *list);
 
 #endif

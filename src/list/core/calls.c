@@ -8,32 +8,6 @@
 #include "list/core/engine_state.h"
 #include "list/core/inner.h"
 
-void calls_await_cap(struct engine *e, struct list *list, struct call_queue *calls,
-                     const struct head *head)
-{
-    /* A compaction may be about something else, or another proxy is faster. */
-    enum { WAITS_MAX = 8 };
-    struct list_call *call;
-    bool known = head->cas == list->cap_verdict_cas && head->epoch == list->cap_verdict_epoch;
-    bool often = false;
-    TAILQ_FOREACH(call, calls, link)
-    {
-        often = often || call->waits++ == WAITS_MAX;
-    }
-    if (known && list->cap_verdict == CAP_VERDICT_TIMED) {
-        calls_fail(e, list, calls,
-                   "nothing done: max_items cannot be set on a list with items that have a time of "
-                   "their own; once they are over, lcompact takes them out");
-    } else if (often) {
-        metric_inc(e->metrics, METRIC_list_busy);
-        calls_fail(e, list, calls, "busy, nothing done: the list's max_items could not be set");
-    } else {
-        calls_give_back(e, list, calls);
-        list->waits_cap = true;
-        lists_wish(&e->lists, list, WISH_COMPACT, NULL);
-    }
-}
-
 void calls_give_back(struct engine *e, struct list *list, struct call_queue *calls)
 {
     struct list_call *call;

@@ -385,15 +385,6 @@ uint64_t list_log_room(const struct list *list)
     return log < limit ? limit - log : 0;
 }
 
-bool list_cap_is_due(const struct list *list, uint64_t now_us)
-{
-    /* Long beside the time of a rewriting, short beside that in which a new file reaches a fleet.
-     */
-    enum { CAP_PAUSE_US = 10000000 };
-    bool lately = list->cap_set_us != 0 && now_us < list->cap_set_us + CAP_PAUSE_US;
-    return !lately && !cap_equal(list->cap, list_policy_cap(list->policy));
-}
-
 uint64_t list_log_limit(const struct list *list)
 {
     uint64_t most = list_log_hard_limit(list) / 2;

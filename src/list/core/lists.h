@@ -19,13 +19,6 @@ enum list_wish {
     WISH_HEAL,         /* a sublist of wish_run is missing, and this process has it in its cache */
 };
 
-/* Why a list does not get the cap that the file says. */
-enum cap_verdict {
-    CAP_VERDICT_NONE,
-    CAP_VERDICT_TIMED,    /* it holds items with a time of their own */
-    CAP_VERDICT_TOO_LONG, /* it is longer, and the cap refuses */
-};
-
 struct list {
     struct list *next; /* in the bucket */
     uint64_t hash;
@@ -72,10 +65,7 @@ struct list {
     bool is_absent;
     /* What the head says of a cap, as last seen. */
     struct cap cap;
-    uint64_t cap_set_us;          /* when this worker set it last; 0: never */
-    bool waits_cap;               /* changes wait for a compaction that sets it */
-    enum cap_verdict cap_verdict; /* of the head with that number */
-    uint64_t cap_verdict_cas, cap_verdict_epoch;
+    uint64_t cap_after_us; /* no compaction is wished for its sake before */
     uint64_t folded_bytes; /* of a capped list: what its log amounts to, as last seen; 0: not known
                             */
     /* The head's size as last seen, and what this worker appended since. */
@@ -227,14 +217,6 @@ bool list_has_room(struct list *list, const struct head *head, size_t bytes);
 static inline struct cap list_policy_cap(const struct list_policy *policy)
 {
     return (struct cap){policy->max_items, policy->max_items != 0 && policy->cap == CAP_REFUSE};
-}
-/* Does the head, as last seen, say otherwise than the file, and is it time to set that? Where the
- * files of two proxies disagree, each sets its cap once in CAP_PAUSE_US at most. */
-bool list_cap_is_due(const struct list *list, uint64_t now_us);
-/* Is a compaction under way, or about to be, that changes wait for because it sets the cap? */
-static inline bool list_waits_for_cap(const struct list *list)
-{
-    return list->waits_cap && (list->compaction != NULL || list->wish != WISH_NONE);
 }
 /* Is a change of this worker under way that a CAS must wait for? */
 static inline bool list_writing(const struct list *list)

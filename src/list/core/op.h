@@ -262,11 +262,6 @@ static inline void call_leave(struct list_call *call)
         call->given_ops = NULL;
     }
 }
-/* The list has not the cap that the file says: its changes go back to the queue and wait for a
- * compaction that sets it. Fails them when that was so too often, or cannot be. head: as read for
- * them. */
-void calls_await_cap(struct engine *e, struct list *list, struct call_queue *calls,
-                     const struct head *head);
 /* The operation has done nothing: its calls go back to the front of the list's queue, in their
  * order. */
 void calls_give_back(struct engine *e, struct list *list, struct call_queue *calls);

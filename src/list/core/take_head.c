@@ -19,7 +19,6 @@ static enum head_result head_result_of(struct engine *e, struct list *list, cons
     bool refuse = policy->on_missing == ON_MISSING_REFUSE;
     list->is_absent = refuse && head_is_absent(head);
     list->has_head = !list->is_absent;
-    list->cap_set_us = 0; /* the cap has gone with the list, not by the file of another proxy */
     list->expires_us = list->is_absent ? 0 : list->expires_us;
     if (e->now.mono_us >= list->compact_after_us &&
         (list->has_head || absent_is_idle(head, e->now.wall_s, policy->announcement_grace_s))) {

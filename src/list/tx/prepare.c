@@ -10,7 +10,7 @@
 #include "list/core/engine_state.h"
 #include "list/tx/refusal.h"
 
-/* Looks at a list that has no room yet, or not its cap, and the pause between them. */
+/* Looks at a list that has no room yet, and the pause between them. */
 #define ROOM_LOOKS_MAX 200
 #define ROOM_PAUSE_US 2000u
 
@@ -83,19 +83,13 @@ static void check_sizes(struct op_tx *o)
     }
 }
 
-/* Has the list, if it is there, not the cap that the file says? */
-static bool awaits_cap(const struct engine *e, const struct tx_part *part)
-{
-    return part->list->has_head && list_cap_is_due(part->list, e->now.mono_us);
-}
-
 /* Is there room for its intent, and none of this worker's compactions in the way? */
-static bool has_room(const struct engine *e, const struct op_tx *o, const struct tx_part *part)
+static bool has_room(const struct op_tx *o, const struct tx_part *part)
 {
     const struct list *list = part->list;
     struct intent intent = tx_intent(o, part);
     return list->publisher == NULL && !timer_is_set(&list->append_backoff) &&
-           intent_size(&intent) <= list_log_room(list) && !awaits_cap(e, part);
+           intent_size(&intent) <= list_log_room(list);
 }
 
 static bool all_have_room(struct engine *e, struct op_tx *o)
@@ -103,7 +97,7 @@ static bool all_have_room(struct engine *e, struct op_tx *o)
     bool room = true;
     for (size_t i = 0; i < o->part_count; i++) {
         struct tx_part *part = &o->parts[i];
-        part->waits = !has_room(e, o, part);
+        part->waits = !has_room(o, part);
         if (part->waits) {
             room = false;
             tx_send_read(e, part); /* what is known may be old: others have flipped since */
@@ -112,38 +106,17 @@ static bool all_have_room(struct engine *e, struct op_tx *o)
     return room;
 }
 
-static bool cap_cannot_be_set(const struct tx_part *part)
-{
-    const struct list *list = part->list;
-    return list->cap_verdict != CAP_VERDICT_NONE && part->head != NULL &&
-           list->cap_verdict_cas == part->head->cas && list->cap_verdict_epoch == part->head->epoch;
-}
-
-/* Of a list that has no room yet, or not its cap: what has to become of it. */
+/* Of a list that has no room yet. */
 static void await_list(struct engine *e, struct op_tx *o, struct tx_part *part)
 {
     tx_check_part(o, part);
-    if (awaits_cap(e, part) && cap_cannot_be_set(part)) {
-        tx_fail(o, TX_FAILED,
-                "nothing done: max_items cannot be set on a list that is longer, or has items with "
-                "a time of their own");
-    } else if (awaits_cap(e, part)) {
-        lists_wish(&e->lists, part->list, WISH_COMPACT, NULL);
-    } else {
-        list_consider_compaction(e, part->list, 0);
-    }
+    list_consider_compaction(e, part->list, 0);
 }
 
 static void give_up_waiting(struct engine *e, struct op_tx *o)
 {
-    bool cap = false;
-    for (size_t i = 0; i < o->part_count; i++) {
-        cap = cap || awaits_cap(e, &o->parts[i]);
-    }
-    metric_inc(e->metrics, cap ? METRIC_list_busy : METRIC_list_log_full);
-    tx_fail(o, TX_FAILED,
-            cap ? "busy, nothing done: the list's max_items could not be set"
-                : "list log full, nothing done: compaction is behind, try again");
+    metric_inc(e->metrics, METRIC_list_log_full);
+    tx_fail(o, TX_FAILED, "list log full, nothing done: compaction is behind, try again");
 }
 
 static enum progress room_step(struct engine *e, struct op_tx *o, const struct op_event *event)

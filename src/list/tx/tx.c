@@ -142,6 +142,9 @@ static void leave_lists(struct engine *e, struct op_tx *o)
 {
     for (size_t i = 0; i < o->part_count; i++) {
         struct list *list = o->parts[i].list;
+        if (o->state == TX_COMMITTED) {
+            list_consider_cap(e, list);
+        }
         list_consider_compaction(e, list, 0);
         if (leaves_nothing(o, &o->parts[i])) {
             lists_wish(&e->lists, list, WISH_COMPACT, NULL);

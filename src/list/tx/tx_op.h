@@ -32,7 +32,7 @@ struct tx_part {
     bool proposed;   /* its intent is in the log, or may get there */
     bool stored;     /* the intent was */
     bool published;  /* the decision is in its log, or the list does not need it any more */
-    bool waits;      /* it has no room yet, or not its cap */
+    bool waits;      /* it has no room yet */
     unsigned tries;
     bool rewrites;        /* the last write is a CAS, since the one before was refused */
     enum be_status wrote; /* of the last write; BE_HIT: there was none */
