@@ -277,11 +277,27 @@ int inherited_pack(struct parcel *p, int fd, char kind)
 
 /* --- its clients --- */
 
+static const char *const protocol_words[] = {
+    [MOVED_TEXT] = "", [MOVED_BINARY] = "-binary", [MOVED_NEW] = "-new"};
+
+/* What stands behind the first word; what is not known is text. */
+static enum moved_protocol protocol_of(struct slice word)
+{
+    for (int p = MOVED_NEW; p > MOVED_TEXT; p--) {
+        struct slice end = slice_of(protocol_words[p]);
+        if (word.len >= end.len &&
+            slice_equal(slice_make(word.p + word.len - end.len, end.len), end)) {
+            return (enum moved_protocol)p;
+        }
+    }
+    return MOVED_TEXT;
+}
+
 int inherited_send_client(int peer, const struct moved *moved)
 {
     char line[LINE_MAX_BYTES];
-    int len = snprintf(line, sizeof line, "%s %s %zu\n", moved->needs_login ? "login" : "open",
-                       moved->listener, moved->input.len);
+    int len = snprintf(line, sizeof line, "%s%s %s %zu\n", moved->needs_login ? "login" : "open",
+                       protocol_words[moved->protocol], moved->listener, moved->input.len);
     CHECK(len > 0 && (size_t)len < sizeof line && moved->input.len <= INHERITED_INPUT_MAX);
     struct iovec io[] = {{line, (size_t)len}, {(char *)moved->input.p, moved->input.len}};
     ssize_t n = send_with(peer, io, moved->input.len > 0 ? 2 : 1, &moved->fd, 1, MSG_DONTWAIT);
@@ -315,6 +331,7 @@ static bool read_client(struct inherited *h, struct moved *moved, size_t *len)
     *number = '\0';
     *moved = (struct moved){.fd = h->client,
                             .needs_login = h->text[0] == 'l',
+                            .protocol = protocol_of(slice_make(h->text, (size_t)(name - h->text))),
                             .listener = name + 1,
                             .input = slice_make(end + 1, (size_t)bytes)};
     *len = (size_t)(end + 1 - h->text) + (size_t)bytes;

@@ -12,8 +12,9 @@
  *            manager as notify_describe() has it, and \n; or, in place of all that, ERROR REASON\n
  *     newer  taken\n, when it serves
  *     older  OK\n, and accepts no more; then each client between two of its requests: a message
- *            with its socket, "login " or "open ", the name of its listener, a blank, the number
- *            of bytes that were read already, \n, and these
+ *            with its socket, "login" or "open", behind that "-binary" or "-new" or nothing
+ *            (moved_protocol), a blank, the name of its listener, a blank, the number of bytes
+ *            that were read already, \n, and these
  */
 #ifndef OS_INHERITED_H
 #define OS_INHERITED_H
@@ -62,10 +63,18 @@ MUST_CHECK int inherited_pack(struct parcel *parcel, int fd, char kind);
 /* Sends those that wait, if there are any. Returns 0, or -1 with errno. */
 MUST_CHECK int inherited_send_parcel(struct parcel *parcel);
 
+/* What a client speaks. */
+enum moved_protocol {
+    MOVED_TEXT,
+    MOVED_BINARY,
+    MOVED_NEW, /* its first request will tell */
+};
+
 /* A client between two requests. */
 struct moved {
     int fd;
     bool needs_login;
+    enum moved_protocol protocol;
     const char *listener; /* its section's name, "" for [proxy] */
     struct slice input;   /* read already, and not answered; INHERITED_INPUT_MAX at most */
 };

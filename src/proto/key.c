@@ -17,6 +17,22 @@ static int base64_digit(unsigned char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
+size_t key_encode_base64(struct slice key, char *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = 0;
+    for (size_t i = 0; i < key.len; i += 3) {
+        uint32_t bits = 0;
+        for (size_t j = 0; j < 3; j++) {
+            bits = bits << 8 | (i + j < key.len ? (unsigned char)key.p[i + j] : 0);
+        }
+        for (size_t j = 0; j < 4; j++) {
+            out[n++] = i + j > key.len ? '=' : digits[bits >> (18 - 6 * j) & 63];
+        }
+    }
+    return n;
+}
+
 size_t key_decode_base64(struct slice encoded, char *out)
 {
     if (encoded.len == 0 || encoded.len > KEY_BYTES_MAX || encoded.len % 4 != 0) {

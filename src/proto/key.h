@@ -21,6 +21,13 @@
 /* The lists that one transaction changes or looks at, at most: each holds the keys of all. */
 #define TX_LISTS_MAX 16
 
+/* The longest key that memcached takes in base64. */
+#define KEY_ENCODED_MAX 186
+
+/* Writes the key in base64 to out (KEY_BYTES_MAX bytes), where it has KEY_ENCODED_MAX bytes at
+ * most; returns the length. */
+size_t key_encode_base64(struct slice key, char *out);
+
 /* Decodes a base64 key of a meta command into out (KEY_BYTES_MAX bytes); returns its length, or 0
  * when it is not valid. */
 size_t key_decode_base64(struct slice encoded, char *out);

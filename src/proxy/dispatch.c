@@ -175,12 +175,24 @@ static void take(struct client *client, const struct request *request, struct bl
     }
 }
 
-static void take_large(struct client *client, const struct request *request, struct block *block,
-                       struct slice reply)
+static void take_large(struct client *client, const struct request *request, struct block *block)
 {
     if (!bridge_take_large(client, request)) {
-        forward_remove(client, request, block, reply);
+        forward_remove(client, request, block);
     }
 }
 
-const struct client_handlers dispatch_handlers = {.take = take, .remove = take_large};
+static void take_binary(struct client *client, const struct request *request, struct block *block)
+{
+    if (request->verb->verb == VERB_QUIT && !request->binary.is_quiet) {
+        answer(client, SLICE_LIT("OK\r\n"));
+    }
+    if (request->verb->shape == SHAPE_PLAIN) {
+        do_plain(client, request, block);
+    } else if (!bridge_takes(client, request, block)) {
+        forward_binary(client, request, block);
+    }
+}
+
+const struct client_handlers dispatch_handlers = {
+    .take = take, .remove = take_large, .take_binary = take_binary};

@@ -352,7 +352,7 @@ TABLE = [
         "",
     ),
     Row("short times to live", "they would end between the two sides' turns", ""),
-    Row("binary protocol", "a first byte of 0x80 selects it", "speaks memcached's text protocol"),
+    Row("binary protocol", "test_binary_random.py compares it", "speaks memcached's binary protocol"),
 ]
 
 

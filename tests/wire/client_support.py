@@ -208,8 +208,14 @@ CLIENTS = {
     "libmemcached": ("agent.c", "libmemcached", "libmemcached/"),
 }
 NEWER = {"dalli with meta", "gomemcache of 2023"}  # of Debian 13
-BINARY_ONLY = {"memjs", "dalli"}
+# What is set in a client for the binary protocol; memjs and dalli of Debian 12 speak no other.
+BINARY = {
+    "PHP Memcached with OPT_BINARY_PROTOCOL": "PHP Memcached",
+    "pylibmc with binary=True": "pylibmc",
+    "libmemcached with BEHAVIOR_BINARY_PROTOCOL": "libmemcached",
+}
 NO_APPEND = {"gomemcache"}  # as Debian 12 packages it
+NO_PREPEND = {"memjs"}  # its prepend sends the opcode of append
 
 
 @functools.lru_cache(maxsize=None)

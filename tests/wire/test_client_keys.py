@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from client_support import BINARY_ONLY, CLIENTS, NEWER, rows_of
+from client_support import CLIENTS, NEWER, rows_of
 from harness import ROOT, wait_until
 
 pytestmark = pytest.mark.release
@@ -115,8 +115,7 @@ def test_the_table_of_flags_has_every_client():
 def test_flags_of_text_with_default_settings(
     start_agent, daemon, memcached, client, short, long, remedy
 ):
-    server = memcached.address if client in BINARY_ONLY else f"127.0.0.1:{daemon.port}"
-    agent = start_agent(client, "default", [server])
+    agent = start_agent(client, "default", [f"127.0.0.1:{daemon.port}"])
     assert agent.ask_all([("set", "short", "a,b,"), ("set", "long", LONG)]) == ["yes"] * 2
     with memcached.conn() as conn:
         found = {key: numbers[0] for key, numbers, _ in conn.values("get short long")}
@@ -138,13 +137,6 @@ def test_php_refuses_to_append_while_it_compresses(start_agent, daemon):
 
 
 # --- what a user sees ---
-
-
-@pytest.mark.parametrize("client, what", [("memjs", "error Error: MemJS"), ("dalli", "error Dalli::DalliError")])
-def test_client_of_the_binary_protocol_is_told_at_once(start_agent, daemon, client, what):
-    agent = start_agent(client, "default", [f"127.0.0.1:{daemon.port}"])
-    assert agent.ask("set", "key", "text").startswith(what)
-    assert agent.ask("get", "key").startswith(what)
 
 
 @pytest.mark.memcacheds(2)

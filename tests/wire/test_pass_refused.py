@@ -24,8 +24,8 @@ LINE_LONG = b"CLIENT_ERROR line too long: above 2048 bytes\r\n"
 TOO_LARGE = b"SERVER_ERROR object too large for cache\r\n"
 
 HTTP_REPLY = (
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 59\r\n"
-    b"Connection: close\r\n\r\nThis port speaks the text protocol of memcached, not HTTP.\n"
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 55\r\n"
+    b"Connection: close\r\n\r\nThis port speaks the protocols of memcached, not HTTP.\n"
 )
 
 # Both answer the same.

@@ -379,7 +379,7 @@ def test_one_that_is_slow_gets_all_clients(start_daemon, memcached, tmp_path):
     got = 0
     while got < count:
         text, moved, _, _ = socket.recv_fds(sock, 1000, 253)
-        assert text == b"open  0\n"
+        assert text == b"open-new  0\n"
         got += len(moved)
         close_all(moved)
     close_all(fds)
@@ -405,7 +405,7 @@ def test_the_next_one_comes_while_clients_still_come(older, newer, tmp_path):
         with sock:
             sock.sendall(b"taken\n")
             assert sock.recv(3) == b"OK\n"
-            fds += expect_client(sock, b"open  0\n")
+            fds += expect_client(sock, b"open-new  0\n")
             with older.client("open  4\nget "):
                 fds += expect_client(sock, b"open  4\nget ")
             older.peer.close()

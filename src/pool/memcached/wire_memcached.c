@@ -7,6 +7,7 @@
 #include "proto/server/ascii_classic.h"
 #include "proto/server/ascii_format.h"
 #include "proto/server/ascii_parse.h"
+#include "proto/server/binary.h"
 
 _Static_assert(ASCII_LINE_MAX <= WIRE_FRONT_MAX,
                "a line is written where the front of a request is");
@@ -224,6 +225,14 @@ static size_t value_max(const struct be_caps *server)
     return server->item_size_max != 0 ? (size_t)server->item_size_max : ASCII_VALUE_MAX;
 }
 
+/* The only error that is the answer to a request which was understood. */
+static bool is_no_number(enum be_verb verb, struct slice line)
+{
+    return (verb == BE_INCR || verb == BE_DECR) &&
+           slice_equal(line, SLICE_LIT("CLIENT_ERROR cannot increment or decrement non-numeric "
+                                       "value"));
+}
+
 /* What a refusal means, and its text. */
 static RARE void explain_refusal(const struct be_operation *op, const struct be_caps *server,
                                  struct wire_answer *out)
@@ -241,6 +250,7 @@ static RARE void explain_refusal(const struct be_operation *op, const struct be_
              ascii_line_text(line, shown, sizeof shown), unknown ? ", outcome unknown" : "");
     out->reply.text = out->text;
     out->reply.status = unknown ? BE_LOST : BE_REFUSED;
+    out->reply.code = is_no_number(op->verb, line) ? BINARY_STATUS_NOT_A_NUMBER : 0;
 }
 
 /* A memcached that runs out of memory for the answer to a `get` of many keys drops with it all
@@ -331,18 +341,42 @@ static enum wire_result decode(const struct be_operation *op, struct slice bytes
 
 /* --- memcacheds before 1.6.10 --------------------------------------------------------------- */
 
+/* Is it an operation that no classic command is? */
+static bool lacks_words(const struct be_operation *op)
+{
+    return op->asks_cas &&
+           (op->odd_key || op->creates || (op->with_cas && !be_is_conditional(op->verb)));
+}
+
 static enum exchange_failure lacks(const struct be_operation *op)
 {
     bool is_line = op->verb == BE_LINE || op->verb == BE_LINE_READ;
-    return op->verb == BE_TIME             ? FAILURE_NO_TIMES
-           : is_line && op->form.meta != 0 ? FAILURE_NO_META
-                                           : FAILURE_NONE;
+    bool needs_meta = is_line ? op->form.meta != 0 : op->verb < BE_LINE && lacks_words(op);
+    return op->verb == BE_TIME ? FAILURE_NO_TIMES : needs_meta ? FAILURE_NO_META : FAILURE_NONE;
+}
+
+/* A change of such a server does not tell the item's CAS number. */
+static struct be_operation without_cas(const struct be_operation *op)
+{
+    struct be_operation plain = *op;
+    plain.asks_cas = false;
+    return plain;
+}
+
+static bool asks_in_vain(const struct be_operation *op)
+{
+    return op->asks_cas && op->verb < BE_LINE;
 }
 
 static struct slice encode_classic(const struct be_operation *op, char room[WIRE_FRONT_MAX],
                                    struct slice *tail)
 {
     if (!ascii_classic_reads(op->verb)) {
+        struct be_operation plain;
+        if (asks_in_vain(op)) {
+            plain = without_cas(op);
+            op = &plain;
+        }
         return encode(op, room, tail);
     }
     *tail = SLICE_NONE;
@@ -357,6 +391,11 @@ static enum wire_result decode_classic(const struct be_operation *op, struct sli
         return WIRE_GARBAGE;
     }
     if (!ascii_classic_reads(op->verb)) {
+        struct be_operation plain;
+        if (asks_in_vain(op)) {
+            plain = without_cas(op);
+            op = &plain;
+        }
         return decode(op, bytes, server, out);
     }
     switch (ascii_classic_read(op, bytes, value_max(server), &out->reply, &out->size)) {

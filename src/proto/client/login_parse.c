@@ -64,7 +64,7 @@ struct parse_result login_parse(struct slice input, bool is_first, struct login 
 {
     struct parse_result stranger;
     uint64_t size;
-    if (is_first && request_refuse_stranger(input, &stranger)) {
+    if (is_first && request_is_other(input, &stranger)) {
         return stranger;
     }
     const char *newline = input.len < SHORTEST ? NULL : memchr(input.p, '\n', input.len);

@@ -5,6 +5,7 @@
 #include "proto/client/request_parse.h"
 
 #include "proto/client/request_shape.h"
+#include "proto/packet.h"
 
 /* memcached closes when so many bytes hold no newline, get and gets aside. */
 #define SHORT_LINE_BYTES ((size_t)2048)
@@ -98,12 +99,12 @@ static struct parse_result close_stranger(enum stranger stranger, struct slice i
         .status = PARSE_CLOSE, .consumed = input.len, .reply = reply, .stranger = stranger};
 }
 
-#define HTTP_BODY "This port speaks the text protocol of memcached, not HTTP.\n"
-_Static_assert(sizeof HTTP_BODY - 1 == 59, "Content-Length below");
+#define HTTP_BODY "This port speaks the protocols of memcached, not HTTP.\n"
+_Static_assert(sizeof HTTP_BODY - 1 == 55, "Content-Length below");
 #define REPLY_HTTP \
-    SLICE_LIT("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 59\r\n" \
+    SLICE_LIT("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 55\r\n" \
               "Connection: close\r\n\r\n" HTTP_BODY)
-#define REPLY_REDIS SLICE_LIT("-ERR this port speaks the text protocol of memcached\r\n")
+#define REPLY_REDIS SLICE_LIT("-ERR this port speaks the protocols of memcached\r\n")
 /* An alert record: fatal, handshake_failure (RFC 5246, 7.2). */
 #define REPLY_TLS SLICE_LIT("\x15\x03\x01\x00\x02\x02\x28")
 
@@ -118,33 +119,16 @@ static RARE struct parse_result refuse_unknown(const struct request_line *line)
     return request_refuse(line, REPLY_ERROR, false);
 }
 
-RARE bool request_refuse_stranger(struct slice input, struct parse_result *result)
+RARE bool request_is_other(struct slice input, struct parse_result *result)
 {
-    enum { BINARY_REQUEST = 0x80, TLS_HANDSHAKE = 0x16 };
+    enum { TLS_HANDSHAKE = 0x16 };
     unsigned char first = (unsigned char)(input.len > 0 ? *input.p : 0);
     if (first == TLS_HANDSHAKE) {
         *result = close_stranger(STRANGER_TLS, input, REPLY_TLS);
         return true;
     }
-    if (first == BINARY_REQUEST && input.len < STRANGER_BINARY_BYTES) {
-        *result = (struct parse_result){.status = PARSE_MORE, .need = STRANGER_BINARY_BYTES};
-        return true;
-    }
-    if (first != BINARY_REQUEST) {
-        return false;
-    }
-    /* Its clients that wait for an answer fail at once with each, but some hang on a connection
-     * that is closed. */
-    size_t body = 0, arrived = input.len - STRANGER_BINARY_BYTES;
-    for (size_t i = 8; i < 12; i++) {
-        body = body << 8 | (unsigned char)input.p[i];
-    }
-    arrived = arrived < body ? arrived : body;
-    *result = (struct parse_result){.status = PARSE_ERROR,
-                                    .stranger = STRANGER_BINARY,
-                                    .consumed = STRANGER_BINARY_BYTES + arrived,
-                                    .swallow = body - arrived};
-    return true;
+    *result = (struct parse_result){.status = PARSE_BINARY};
+    return first == BINARY_MAGIC_REQUEST;
 }
 
 static RARE struct parse_result refuse_verb(const struct request_line *line)
@@ -275,7 +259,7 @@ struct parse_result request_parse(struct slice input, size_t scanned,
 {
     const char *newline = NULL;
     struct parse_result stranger;
-    if (UNLIKELY(limits->is_first) && request_refuse_stranger(input, &stranger)) {
+    if (UNLIKELY(limits->is_first) && request_is_other(input, &stranger)) {
         return stranger;
     }
     if (scanned < input.len) {

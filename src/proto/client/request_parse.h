@@ -25,15 +25,17 @@ struct request_limits {
 };
 
 /* Protocols of clients that have come to the wrong port. */
-enum stranger {
-    STRANGER_NONE,
-    STRANGER_BINARY, /* memcached's binary protocol */
-    STRANGER_TLS,
-    STRANGER_HTTP,
-    STRANGER_REDIS
+enum stranger { STRANGER_NONE, STRANGER_TLS, STRANGER_HTTP, STRANGER_REDIS };
+/* What only a request of the binary protocol says (binary_request.h). */
+struct binary_call {
+    uint32_t opaque; /* the answer repeats it */
+    uint8_t opcode;
+    bool is_quiet; /* what is usual is not answered */
+    bool odd_key;  /* the key has bytes that no text client could say, and is no list's; args are
+                      empty */
+    bool creates;  /* SHAPE_ARITH: a missing number begins with initial, and with exptime */
+    uint64_t initial;
 };
-/* The header of a request of the binary protocol. */
-#define STRANGER_BINARY_BYTES 24
 
 struct request {
     const struct verb_info *verb;
@@ -49,25 +51,27 @@ struct request {
                           */
     size_t arg_count;    /* tokens in args; not counted for items of a list */
     uint32_t flags;      /* SHAPE_STORE */
-    int64_t exptime;  /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
-                         args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, SHAPE_LIST_PAIR */
-    bool is_usual;    /* SHAPE_STORE, SHAPE_TOUCH: each memcached reads its numbers alike */
-    uint64_t cas;     /* cas */
-    uint64_t delta;   /* SHAPE_ARITH */
-    uint64_t token;   /* SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, with three words in args */
-    bool only_new;    /* the same, SHAPE_LIST_PAIR: only if the list is missing. arg_count does not
-                         count that word */
-    int64_t from, to; /* SHAPE_LIST_RANGE */
-    int64_t seconds;  /* SHAPE_LIST_LEASE, SHAPE_LIST_TIMED, SHAPE_LIST_TIMED_DATA */
-    int64_t count;    /* SHAPE_LIST_COUNT, SHAPE_LIST_PAGE, SHAPE_LIST_MOVE_ENDS */
-    bool noreply;     /* classic noreply */
-    bool quiet;       /* meta flag q */
-    bool base64;      /* meta flag b: key is encoded */
+    int64_t exptime; /* SHAPE_STORE, SHAPE_GAT, SHAPE_TOUCH, SHAPE_LIST_EXPTIME; with two words in
+                        args or more SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, SHAPE_LIST_PAIR */
+    bool is_usual;   /* SHAPE_STORE, SHAPE_TOUCH: each memcached reads its numbers alike */
+    uint64_t cas;   /* cas; of the binary protocol also append, prepend, delete, incr, decr: 0 = any
+                     */
+    uint64_t delta; /* SHAPE_ARITH */
+    uint64_t token; /* SHAPE_LIST_BLOCK, SHAPE_LIST_LINES, with three words in args */
+    bool only_new;  /* the same, SHAPE_LIST_PAIR: only if the list is missing. arg_count does not
+                       count that word */
+    int64_t from, to;    /* SHAPE_LIST_RANGE */
+    int64_t seconds;     /* SHAPE_LIST_LEASE, SHAPE_LIST_TIMED, SHAPE_LIST_TIMED_DATA */
+    int64_t count;       /* SHAPE_LIST_COUNT, SHAPE_LIST_PAGE, SHAPE_LIST_MOVE_ENDS */
+    bool noreply;        /* classic noreply */
+    bool quiet;          /* meta flag q */
+    bool base64;         /* meta flag b: key is encoded */
     uint64_t meta_flags; /* SHAPE_META, SHAPE_META_SET: their letters, see letter_bit */
     struct slice opaque; /* the same: what follows flag O, which the answer repeats; or empty */
     bool has_data;
-    struct slice data;      /* the data block without its line end */
-    struct slice data_crlf; /* the same with its line end, as to be forwarded ("\r\n" always) */
+    struct slice data;         /* the data block without its line end */
+    struct slice data_crlf;    /* the same with its line end, as to be forwarded ("\r\n" always) */
+    struct binary_call binary; /* of clients that speak it; else not set */
 };
 
 enum parse_status {
@@ -80,6 +84,7 @@ enum parse_status {
                     block) */
     PARSE_CLOSE, /* answer reply if it is not empty, then close: memcached does so, or there is no
                     way back into step */
+    PARSE_BINARY, /* the first byte is that of the binary protocol: binary_request_parse goes on */
 };
 
 struct parse_result {
@@ -89,9 +94,7 @@ struct parse_result {
                            they have not arrived */
     size_t need;        /* PARSE_MORE */
     struct slice reply; /* PARSE_ERROR, PARSE_CLOSE: static text with its line ends */
-    enum stranger stranger; /* PARSE_CLOSE: whose protocol it is. Reply is in its words.
-                               PARSE_ERROR: STRANGER_BINARY, to which the caller replies; the input
-                               holds the request's header */
+    enum stranger stranger; /* PARSE_CLOSE: whose protocol it is. Reply is in its words */
     bool removes; /* PARSE_ERROR: a value that is too large: memcached takes away the item that
                      it was to replace. The request's verb, key, base64 and noreply are
                      filled; reply comes behind that */

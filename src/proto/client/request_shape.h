@@ -58,7 +58,7 @@ struct parse_result request_list_data(const struct request_line *line, struct re
 
 /* Does a connection begin with a byte that no verb begins with, but another protocol does? Then
  * *result says what to do about it. */
-bool request_refuse_stranger(struct slice input, struct parse_result *result);
+bool request_is_other(struct slice input, struct parse_result *result);
 
 /* The request ends with its line. */
 static inline struct parse_result request_ok(const struct request_line *line)

@@ -278,7 +278,7 @@ static uint64_t words_asked(const struct be_operation *op)
     case BE_PROBE:
         return letters("k");
     default:
-        return letters(op->asks_cas ? "kfc" : "kf");
+        return letters(op->odd_key ? "fc" : op->asks_cas ? "kfc" : "kf");
     }
 }
 
@@ -311,7 +311,8 @@ static int read_mg(const struct be_operation *op, struct be_reply *reply)
     reply->size_bytes = reply->value.len;
     uint64_t asked = words_asked(op);
     return read_words(words_of(reply), SLICE_NONE, &words, reply) &&
-                   (words.seen & asked) == asked && names_key(&words, op->key, false)
+                   (words.seen & asked) == asked &&
+                   ((asked & letter_bit('k')) == 0 || names_key(&words, op->key, false))
                ? 0
                : -1;
 }
@@ -390,6 +391,48 @@ static int read_change(enum be_verb verb, struct slice line, struct be_reply *re
     return -1;
 }
 
+/* The codes of meta commands that change something; what else fits which of them follows from
+ * fits(). */
+static bool read_code(const struct be_operation *op, struct be_reply *reply)
+{
+    bool counts = op->verb == BE_INCR || op->verb == BE_DECR;
+    if (counts && reply->has_value) {
+        reply->status = BE_STORED;
+        return slice_to_u64(reply->value, &reply->number);
+    }
+    if (is_code(reply->line, "HD")) {
+        reply->status = op->verb == BE_DELETE ? BE_DELETED : BE_STORED;
+        return !counts;
+    }
+    if (is_code(reply->line, "NS")) {
+        reply->status = BE_NOT_STORED;
+    } else if (is_code(reply->line, "EX")) {
+        reply->status = BE_EXISTS;
+        return op->with_cas || be_is_conditional(op->verb);
+    } else if (is_code(reply->line, "NF")) {
+        reply->status = BE_NOT_FOUND;
+    } else {
+        return false;
+    }
+    return fits(op->verb, reply->status);
+}
+
+/* The answer to a change that asks for the item's CAS number. */
+static int read_meta_change(const struct be_operation *op, struct be_reply *reply)
+{
+    struct meta_words words;
+    if (op->verb == BE_TOUCH) {
+        int rc = read_mg(op, reply);
+        reply->status = reply->status == BE_MISS ? BE_NOT_FOUND : BE_STORED;
+        return rc;
+    }
+    bool tells = op->verb != BE_DELETE && op->verb != BE_CAS_DELETE;
+    if (!read_code(op, reply) || !read_words(words_of(reply), SLICE_NONE, &words, reply)) {
+        return -1;
+    }
+    return reply->status != BE_STORED || !tells || (words.seen & letter_bit('c')) != 0 ? 0 : -1;
+}
+
 int ascii_reply_read(const struct be_operation *op, struct be_reply *reply)
 {
     if (ascii_error_read(reply->line, &reply->status)) {
@@ -397,6 +440,9 @@ int ascii_reply_read(const struct be_operation *op, struct be_reply *reply)
     }
     if (op->verb < BE_ADD || op->verb == BE_FETCH || op->verb == BE_GAT) {
         return read_mg(op, reply);
+    }
+    if (op->asks_cas) {
+        return read_meta_change(op, reply);
     }
     return reply->has_value ? -1 : read_change(op->verb, reply->line, reply);
 }
@@ -517,7 +563,7 @@ bool ascii_take_usual(const struct be_operation *op, struct slice bytes, size_t 
         return take_hit(op, bytes, max_value, reply, size);
     }
     bool is_line = op->verb == BE_LINE;
-    if (memcmp(bytes.p, "STORED\r\n", 8) != 0 || (is_line && op->form.meta != 0) ||
+    if (memcmp(bytes.p, "STORED\r\n", 8) != 0 || (is_line ? op->form.meta != 0 : op->asks_cas) ||
         !be_has_value(is_line ? op->form.like : op->verb)) {
         return false;
     }

@@ -133,13 +133,15 @@ struct be_operation {
     struct block *block; /* holds the value, or NULL: then it is copied */
     uint64_t cas;        /* BE_CAS, BE_CAS_DELETE */
     uint64_t delta;      /* BE_INCR, BE_DECR */
-    bool asks_cas;       /* BE_FETCH, BE_GAT, BE_LINE_GET */
+    bool asks_cas; /* BE_FETCH, BE_GAT, BE_LINE_GET; of changes, where the server can tell it */
 
     bool durable;       /* see be_request */
     bool time_optional; /* BE_GET: where the server does not tell times to live, without one */
 
-    /* What only plain verbs on servers of a cluster set. */
-    bool with_cas; /* BE_REPLACE, BE_APPEND, BE_PREPEND: BE_EXISTS unless the item has cas */
+    /* What only plain verbs set, of servers of a cluster or with asks_cas. */
+    bool with_cas; /* BE_REPLACE, BE_APPEND, BE_PREPEND, BE_INCR, BE_DECR: BE_EXISTS unless the item
+                      has cas */
+    bool odd_key;  /* the key has bytes that no line can hold */
     bool creates;  /* BE_INCR, BE_DECR: a missing number begins with initial, and with exptime */
     uint64_t initial;
 
@@ -162,6 +164,14 @@ struct be_operation {
         struct slice opaque; /* what it repeats with flag O */
     } form;
 };
+
+/* The CAS number that a conditional operation names, where 0 would mean any: one that no item has,
+ * then. Couchbase's are times in nanoseconds, memcached counts from 1; all ones is what Couchbase
+ * shows of a locked document. */
+static inline uint64_t be_condition(const struct be_operation *op)
+{
+    return op->cas != 0 ? op->cas : UINT64_MAX - 1;
+}
 
 /* A request of the list engine. Behind it in memory is room for the pool's part of it, see
  * be_request_room. */

@@ -24,9 +24,9 @@
 
 #include "base/check.h"
 #include "base/slice.h"
+#include "proto/packet.h"
 #include "proto/server/backend.h"
 
-#define BINARY_HEADER_BYTES ((size_t)24)
 /* Room for the longest front of an operation: BE_GET. */
 #define BINARY_FRONT_MAX \
     (2 * (BINARY_HEADER_BYTES + BINARY_COLLECTION_MAX + COLLECTION_KEY_BYTES_MAX) + 1)
@@ -35,88 +35,6 @@
 #define BINARY_COLLECTION_MAX ((size_t)5)
 /* What a body may hold beside a value: frames, extras, a key. */
 #define BINARY_BODY_REST ((size_t)1024)
-
-enum binary_opcode {
-    BINARY_GET = 0x00,
-    BINARY_SET = 0x01,
-    BINARY_ADD = 0x02,
-    BINARY_REPLACE = 0x03,
-    BINARY_DELETE = 0x04,
-    BINARY_INCREMENT = 0x05,
-    BINARY_DECREMENT = 0x06,
-    BINARY_VERSION = 0x0b,
-    BINARY_APPEND = 0x0e,
-    BINARY_PREPEND = 0x0f,
-    BINARY_TOUCH = 0x1c,
-    BINARY_GAT = 0x1d,
-    BINARY_HELLO = 0x1f,
-    BINARY_SASL_LIST = 0x20,
-    BINARY_SASL_AUTH = 0x21,
-    BINARY_SASL_STEP = 0x22,
-    BINARY_SELECT_BUCKET = 0x89,
-    BINARY_GET_META = 0xa0,
-    BINARY_GET_CLUSTER_CONFIG = 0xb5,
-    BINARY_GET_COLLECTION_ID = 0xbb,
-    BINARY_GET_ERROR_MAP = 0xfe,
-};
-
-/* BINARY_STATUS(code, name, its text in an error) */
-#define BINARY_STATUS_TABLE(STATUS) \
-    STATUS(0x00, SUCCESS, "success") \
-    STATUS(0x01, NOT_FOUND, "not found") \
-    STATUS(0x02, EXISTS, "exists") \
-    STATUS(0x03, TOO_LARGE, "value too large") \
-    STATUS(0x04, INVALID, "invalid arguments") \
-    STATUS(0x05, NOT_STORED, "not stored") \
-    STATUS(0x06, NOT_A_NUMBER, "the value is not a number") \
-    STATUS(0x07, NOT_MY_VBUCKET, "another node has this key") \
-    STATUS(0x08, NO_BUCKET, "no bucket is selected") \
-    STATUS(0x09, LOCKED, "the document is locked") \
-    STATUS(0x0c, THROTTLED, "the bucket has used up its share for now") \
-    STATUS(0x0d, CONFIG_ONLY, "this node serves no documents yet") \
-    STATUS(0x1f, AUTH_STALE, "the login has expired") \
-    STATUS(0x20, AUTH_ERROR, "the login is refused") \
-    STATUS(0x21, AUTH_CONTINUE, "the login is not complete") \
-    STATUS(0x22, OUT_OF_RANGE, "out of range") \
-    STATUS(0x23, ROLLBACK, "rollback") \
-    STATUS(0x24, NO_ACCESS, "the user has no access") \
-    STATUS(0x25, NOT_INITIALIZED, "the node is not initialized") \
-    STATUS(0x26, NO_ENCRYPTION_KEY, "the node does not have the encryption key") \
-    STATUS(0x27, CHECKSUM, "a checksum does not match") \
-    STATUS(0x30, RATE_INGRESS, "rate limit of data sent") \
-    STATUS(0x31, RATE_EGRESS, "rate limit of data received") \
-    STATUS(0x32, RATE_CONNECTIONS, "limit of connections") \
-    STATUS(0x33, RATE_REQUESTS, "rate limit of requests") \
-    STATUS(0x35, BUCKET_FULL, "the bucket is as large as it may be: it takes no more data") \
-    STATUS(0x36, RESIDENT_RATIO, \
-           "too little of the bucket fits into memory: it takes no more data") \
-    STATUS(0x37, NODE_FULL, "a node has as much of the bucket as it may: it takes no more data") \
-    STATUS(0x38, DISK_FULL, "too little room on a node's disk: the bucket takes no more data") \
-    STATUS(0x50, PAUSED, "the bucket is paused") \
-    STATUS(0x51, CANCELLED, "cancelled by the server") \
-    STATUS(0x80, UNKNOWN_FRAME, "the server does not know a frame of this request") \
-    STATUS(0x81, UNKNOWN_COMMAND, "the server does not know this request") \
-    STATUS(0x82, NO_MEMORY, "out of memory") \
-    STATUS(0x83, NOT_SUPPORTED, "the server does not support this request") \
-    STATUS(0x84, INTERNAL, "internal error") \
-    STATUS(0x85, BUSY, "busy") \
-    STATUS(0x86, TEMPORARY, "temporary failure") \
-    STATUS(0x88, UNKNOWN_COLLECTION, "the collection is not there") \
-    STATUS(0x89, NO_MANIFEST, "the node knows no collections yet") \
-    STATUS(0x8c, UNKNOWN_SCOPE, "the scope is not there") \
-    STATUS(0xa0, DURABILITY_LEVEL, "the bucket has no such durability") \
-    STATUS(0xa1, DURABILITY_IMPOSSIBLE, \
-           "too few nodes for a durable change: add some, or lower the bucket's replicas") \
-    STATUS(0xa2, SYNC_WRITE_IN_PROGRESS, "another durable write of this key is under way") \
-    STATUS(0xa3, SYNC_WRITE_AMBIGUOUS, "the durable write was not confirmed") \
-    STATUS(0xa4, SYNC_WRITE_RECOMMIT, "an earlier durable write of this key is being confirmed")
-
-/* be_reply.code. */
-enum binary_status {
-#define BINARY_STATUS_ENUM(code, name, text) BINARY_STATUS_##name = (code),
-    BINARY_STATUS_TABLE(BINARY_STATUS_ENUM)
-#undef BINARY_STATUS_ENUM
-};
 
 /* What the number means, in words; lives for ever. "unknown status" when it is not in the table. */
 const char *binary_status_text(uint32_t code);

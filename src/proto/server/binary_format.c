@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proto/server/binary.h"
 
-#define MAGIC_REQUEST 0x80
 #define MAGIC_REQUEST_FRAMES 0x08
 
 /* The id of the frame that says how durable a change must be, and the length of its data: the level
@@ -12,43 +11,13 @@
 /* In the past for every server: 30 days and a second since 1970. A relative time above 30 days is
  * an absolute one. */
 #define EXPTIME_OVER UINT32_C(2592001)
-/* With this time to live, a number that is missing is not made. */
-#define EXPTIME_DO_NOT_CREATE UINT32_MAX
 /* GET_META in its second version, whose answer has the datatype as well: Couchbase takes it and the
  * one without a number, other servers of its protocol this one only. */
 #define META_VERSION 2
-/* A CAS number that no item has. Couchbase's are times in nanoseconds, memcached counts from 1;
- * all ones is what Couchbase shows of a locked document. */
-#define CAS_OF_NONE (UINT64_MAX - 1)
-
-static char *put_bytes(char *to, struct slice s)
-{
-    if (s.len > 0) {
-        memcpy(to, s.p, s.len);
-    }
-    return to + s.len;
-}
-
-static char *put_u16(char *to, uint16_t n)
-{
-    to[0] = (char)(n >> 8);
-    to[1] = (char)n;
-    return to + 2;
-}
-
-static char *put_u32(char *to, uint32_t n)
-{
-    return put_u16(put_u16(to, (uint16_t)(n >> 16)), (uint16_t)n);
-}
-
-static char *put_u64(char *to, uint64_t n)
-{
-    return put_u32(put_u32(to, (uint32_t)(n >> 32)), (uint32_t)n);
-}
 
 void binary_put_version(char out[BINARY_VERSION_BYTES], int64_t epoch, int64_t revision)
 {
-    (void)put_u64(put_u64(out, (uint64_t)epoch), (uint64_t)revision);
+    (void)packet_put_u64(packet_put_u64(out, (uint64_t)epoch), (uint64_t)revision);
 }
 
 /* The parts of a request behind its header. */
@@ -85,20 +54,20 @@ static char *put_front(char *to, enum binary_opcode opcode, const struct body *b
         *to++ = (char)body->frames_len;
         *to++ = (char)key_len;
     } else {
-        *to++ = (char)MAGIC_REQUEST;
+        *to++ = (char)BINARY_MAGIC_REQUEST;
         *to++ = (char)opcode;
-        to = put_u16(to, (uint16_t)key_len);
+        to = packet_put_u16(to, (uint16_t)key_len);
     }
     *to++ = (char)body->extras_len;
     *to++ = 0; /* the datatype: plain bytes */
-    to = put_u16(to, vbucket);
-    to = put_u32(to, (uint32_t)(front + body->value_len));
-    to = put_u32(to, opaque);
-    to = put_u64(to, cas);
-    to = put_bytes(to, slice_make(body->frames, body->frames_len));
-    to = put_bytes(to, slice_make(body->extras, body->extras_len));
-    to = put_bytes(to, slice_make(body->collection, body->collection_len));
-    return put_bytes(to, body->key);
+    to = packet_put_u16(to, vbucket);
+    to = packet_put_u32(to, (uint32_t)(front + body->value_len));
+    to = packet_put_u32(to, opaque);
+    to = packet_put_u64(to, cas);
+    to = packet_put(to, slice_make(body->frames, body->frames_len));
+    to = packet_put(to, slice_make(body->extras, body->extras_len));
+    to = packet_put(to, slice_make(body->collection, body->collection_len));
+    return packet_put(to, body->key);
 }
 
 size_t binary_put_request(char *out, enum binary_opcode opcode, uint32_t opaque,
@@ -106,8 +75,8 @@ size_t binary_put_request(char *out, enum binary_opcode opcode, uint32_t opaque,
 {
     struct body body = {.extras_len = (uint8_t)extras.len, .key = key, .value_len = value.len};
     CHECK(extras.len <= sizeof body.extras && key.len <= UINT16_MAX);
-    put_bytes(body.extras, extras);
-    return (size_t)(put_bytes(put_front(out, opcode, &body, 0, opaque, 0), value) - out);
+    packet_put(body.extras, extras);
+    return (size_t)(packet_put(put_front(out, opcode, &body, 0, opaque, 0), value) - out);
 }
 
 static uint32_t exptime_of(const struct be_operation *op)
@@ -136,16 +105,16 @@ static void fill_extras(struct body *body, const struct be_operation *op)
     case BINARY_SET:
     case BINARY_ADD:
     case BINARY_REPLACE:
-        to = put_u32(put_u32(to, op->flags), exptime_of(op));
+        to = packet_put_u32(packet_put_u32(to, op->flags), exptime_of(op));
         break;
     case BINARY_INCREMENT:
     case BINARY_DECREMENT:
-        to = put_u64(put_u64(to, op->delta), op->creates ? op->initial : 0);
-        to = put_u32(to, op->creates ? exptime_of(op) : EXPTIME_DO_NOT_CREATE);
+        to = packet_put_u64(packet_put_u64(to, op->delta), op->creates ? op->initial : 0);
+        to = packet_put_u32(to, op->creates ? exptime_of(op) : BINARY_DO_NOT_CREATE);
         break;
     case BINARY_TOUCH:
     case BINARY_GAT:
-        to = put_u32(to, exptime_of(op));
+        to = packet_put_u32(to, exptime_of(op));
         break;
     case BINARY_GET_META:
         *to++ = META_VERSION;
@@ -159,23 +128,20 @@ static void fill_extras(struct body *body, const struct be_operation *op)
 size_t binary_format(const struct be_operation *op, char out[BINARY_FRONT_MAX])
 {
     bool touches = op->verb == BE_TOUCH || op->verb == BE_GAT;
-    bool conditional = be_is_conditional(op->verb) || (be_has_value(op->verb) && op->with_cas);
-    uint64_t cas = conditional ? op->cas : 0;
+    bool conditional = be_is_conditional(op->verb) || op->with_cas;
+    uint64_t cas = conditional ? be_condition(op) : 0;
     struct body body = {.key = op->key};
     CHECK(op->verb < BE_LINE && op->key.len > 0 && op->key.len <= KEY_BYTES_MAX);
     if (op->collection != 0) {
         CHECK(op->key.len <= COLLECTION_KEY_BYTES_MAX);
         body.collection_len = (uint8_t)binary_put_collection(body.collection, op->collection);
     }
-    if (conditional && cas == 0) {
-        cas = CAS_OF_NONE;
-    }
     /* No server takes it with a new exptime alone. */
     if (op->durability != BE_DURABILITY_NONE && be_changes(op->verb) && !touches) {
         bool timed = op->durability_ms != 0;
         body.frames[0] = timed ? FRAME_DURABILITY_TIMED : FRAME_DURABILITY;
         body.frames[1] = (char)op->durability;
-        put_u16(body.frames + 2, op->durability_ms);
+        packet_put_u16(body.frames + 2, op->durability_ms);
         body.frames_len = timed ? 4 : 2;
     }
     fill_extras(&body, op);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proto/server/binary.h"
 
-#define MAGIC_ANSWER 0x81
 #define MAGIC_ANSWER_FRAMES 0x18
 
 /* Of the datatype: the value is JSON, which is only a remark; any other bit changes its bytes. */
@@ -10,22 +9,6 @@
 /* The beginning of the year 1 as a second since 1970, in 32 bits: how servers written in Go may say
  * that a document has no expiry. As an expiry it would be that of one second of 2042. */
 #define EXPIRES_IN_YEAR_1_S ((uint32_t)INT64_C(-62135596800))
-
-static uint16_t get_u16(const char *p)
-{
-    const uint8_t *b = (const uint8_t *)p;
-    return (uint16_t)(b[0] << 8 | b[1]);
-}
-
-static uint32_t get_u32(const char *p)
-{
-    return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
-}
-
-static uint64_t get_u64(const char *p)
-{
-    return (uint64_t)get_u32(p) << 32 | get_u32(p + 4);
-}
 
 const char *binary_status_text(uint32_t code)
 {
@@ -45,8 +28,8 @@ bool binary_read_version(struct slice bytes, int64_t *epoch, int64_t *revision)
     if (bytes.len != BINARY_VERSION_BYTES) {
         return false;
     }
-    *epoch = (int64_t)get_u64(bytes.p);
-    *revision = (int64_t)get_u64(bytes.p + 8);
+    *epoch = (int64_t)packet_u64(bytes.p);
+    *revision = (int64_t)packet_u64(bytes.p + 8);
     return true;
 }
 
@@ -60,9 +43,9 @@ static enum binary_result parse_rest(struct slice bytes, size_t body_max,
     const char *p = bytes.p;
     bool framed = (uint8_t)p[0] == MAGIC_ANSWER_FRAMES;
     size_t frames_len = framed ? (uint8_t)p[2] : 0;
-    size_t key_len = framed ? (uint8_t)p[3] : get_u16(p + 2);
+    size_t key_len = framed ? (uint8_t)p[3] : packet_u16(p + 2);
     size_t extras_len = (uint8_t)p[4];
-    size_t body_len = get_u32(p + 8);
+    size_t body_len = packet_u32(p + 8);
     size_t front = frames_len + extras_len + key_len;
     if (body_len > body_max || front > body_len) {
         return BINARY_GARBAGE;
@@ -74,9 +57,9 @@ static enum binary_result parse_rest(struct slice bytes, size_t body_max,
     const char *body = p + BINARY_HEADER_BYTES + frames_len;
     packet->opcode = (uint8_t)p[1];
     packet->datatype = (uint8_t)p[5];
-    packet->status = get_u16(p + 6);
-    packet->opaque = get_u32(p + 12);
-    packet->cas = get_u64(p + 16);
+    packet->status = packet_u16(p + 6);
+    packet->opaque = packet_u32(p + 12);
+    packet->cas = packet_u64(p + 16);
     packet->extras = slice_make(body, extras_len);
     packet->key = slice_make(body + extras_len, key_len);
     packet->value = slice_make(body + extras_len + key_len, body_len - front);
@@ -86,7 +69,7 @@ static enum binary_result parse_rest(struct slice bytes, size_t body_max,
 enum binary_result binary_parse(struct slice bytes, size_t body_max, struct binary_packet *packet)
 {
     packet->size = 0;
-    if (bytes.len > 0 && (uint8_t)bytes.p[0] != MAGIC_ANSWER &&
+    if (bytes.len > 0 && (uint8_t)bytes.p[0] != BINARY_MAGIC_ANSWER &&
         (uint8_t)bytes.p[0] != MAGIC_ANSWER_FRAMES) {
         return BINARY_GARBAGE;
     }
@@ -136,8 +119,8 @@ bool binary_read_collection(const struct binary_packet *packet, uint32_t *collec
     if (packet->extras.len != 12) {
         return false;
     }
-    *manifest = get_u64(packet->extras.p);
-    *collection = get_u32(packet->extras.p + 8);
+    *manifest = packet_u64(packet->extras.p);
+    *collection = packet_u32(packet->extras.p + 8);
     return *collection != 0;
 }
 
@@ -190,6 +173,8 @@ static bool read_condition(enum be_verb verb, uint16_t code, struct be_reply *re
         return missing || code == BINARY_STATUS_EXISTS;
     case BE_INCR:
     case BE_DECR:
+        reply->status = missing ? BE_NOT_FOUND : BE_EXISTS;
+        return missing || code == BINARY_STATUS_EXISTS;
     case BE_TOUCH:
     case BE_DELETE:
         reply->status = BE_NOT_FOUND;
@@ -209,7 +194,7 @@ static bool read_value(enum be_verb verb, const struct binary_packet *packet,
     reply->ttl_s = -1;
     reply->size_bytes = packet->value.len;
     if (verb != BE_SIZE && verb != BE_PROBE) {
-        reply->flags = get_u32(packet->extras.p);
+        reply->flags = packet_u32(packet->extras.p);
         reply->has_value = true;
         reply->value = packet->value;
     }
@@ -222,9 +207,9 @@ static bool read_meta(const struct binary_packet *packet, int64_t now_s, struct 
     if (packet->extras.len < 20) {
         return false;
     }
-    uint32_t expires_s = get_u32(packet->extras.p + 8);
+    uint32_t expires_s = packet_u32(packet->extras.p + 8);
     expires_s = expires_s == EXPIRES_IN_YEAR_1_S ? 0 : expires_s;
-    if (get_u32(packet->extras.p) != 0) {
+    if (packet_u32(packet->extras.p) != 0) {
         reply->status = BE_MISS;
         reply->cas = 0;
         reply->code = BINARY_STATUS_NOT_FOUND;
@@ -255,7 +240,7 @@ static bool read_success(enum be_verb verb, const struct binary_packet *packet, 
         if (packet->value.len != 8) {
             return false;
         }
-        reply->number = get_u64(packet->value.p);
+        reply->number = packet_u64(packet->value.p);
         break;
     default:
         break;

@@ -40,7 +40,8 @@ static struct slice only_key(const struct request *r, char *decoded)
 bool bridge_take(struct client *client, const struct request *r, struct block *block)
 {
     char decoded[KEY_BYTES_MAX];
-    if (r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT) {
+    bool names_many = r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT;
+    if (names_many && !client_is_binary(client)) {
         return take_keys(client, r, block);
     }
     struct slice key = only_key(r, decoded);
@@ -48,7 +49,12 @@ bool bridge_take(struct client *client, const struct request *r, struct block *b
     if (policy == NULL) {
         return false;
     }
-    if (!refuses_key(client, r, key)) {
+    if (refuses_key(client, r, key)) {
+        return true;
+    }
+    if (names_many) {
+        bridge_keys(client, r, block);
+    } else {
         bridge_single(client, r, block, policy);
     }
     return true;

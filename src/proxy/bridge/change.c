@@ -25,7 +25,11 @@ static void classic_read(const struct request *r, struct bridge_request *out)
                                    .has_exptime = true,
                                    .exptime = r->exptime,
                                    .flags = r->flags,
+                                   .has_cas = r->cas != 0 && verb == VERB_DELETE,
                                    .cas = r->cas};
+    /* Which only the binary protocol can say. */
+    bool extends = verb == VERB_APPEND || verb == VERB_PREPEND;
+    out->unknown_flag = extends && r->cas != 0 ? 'C' : 0;
 }
 
 static void read_request(const struct request *r, struct bridge_request *out)
@@ -261,7 +265,7 @@ static void emit_single(struct part *part, struct chain *out)
     if (request_is_meta(r)) {
         bridge_meta_answer(c, &b, outcome, out);
     } else if (!r->noreply) {
-        chain_copy_slice(out, classic_answer(b.verb, outcome));
+        pending_emit_line(p, classic_answer(b.verb, outcome), out);
     }
 }
 

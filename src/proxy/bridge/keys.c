@@ -3,6 +3,7 @@
  * get, gets, gat, gats with a list among the keys: each key is a part, a call or an exchange.
  */
 #include "proxy/bridge/part.h"
+#include "proxy/client/binary.h"
 #include "proxy/client/deadline.h"
 #include "proxy/lists/reply.h"
 #include "proxy/plain/forward_part.h"
@@ -43,9 +44,18 @@ static void emit_list(struct call_part *c, struct chain *out)
     } else if (c->call.status == LIST_OK) {
         metric_inc(m, METRIC_get_hits);
         bridge_complete(c);
+        if (client_is_binary(p->client)) {
+            binary_emit_hit(&p->request, bridge_flags(c), c->call.version, c->call.answer.bytes,
+                            out);
+            chain_move(out, &c->call.answer);
+            return;
+        }
         list_reply_value(&c->call, bridge_flags(c), request_wants_cas(&p->request), out);
     } else {
         metric_inc(m, METRIC_get_misses);
+        if (client_is_binary(p->client)) {
+            binary_emit_status(&p->request, BINARY_STATUS_NOT_FOUND, 0, out);
+        }
     }
 }
 
@@ -80,6 +90,6 @@ void bridge_keys(struct client *client, const struct request *r, struct block *b
     struct pending *p = pending_add(client, is_gat ? &gat_handler : &get_handler, r, block);
     pending_count(p, METRIC_cmd_get, r->arg_count);
     p->rest = r->args;
-    p->trailer = SLICE_LIT("END\r\n");
+    p->trailer = client_is_binary(client) ? SLICE_NONE : SLICE_LIT("END\r\n");
     deadline_watch(p, true);
 }

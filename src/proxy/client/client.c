@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "os/inherited.h"
+#include "proto/client/binary_request.h"
 #include "proxy/client/login.h"
 #include "proxy/client/pressure.h"
 #include "proxy/client/request_clock.h"
@@ -196,12 +197,15 @@ void client_pause(struct client *c)
     }
 }
 
-void client_resume(struct client *c, bool needs_login, struct slice input)
+void client_resume(struct client *c, const struct moved *moved)
 {
-    c->rules &= (uint8_t)~RULE_LOGIN; /* what else is not open, is so for a reason of this process
-                                       */
-    c->rules |= needs_login ? RULE_LOGIN : 0;
-    c->spoke = true;
+    struct slice input = moved->input;
+    /* What else is not as usual, is so for a reason of this process. */
+    if (!moved->needs_login || c->listener->users == NULL) {
+        c->rules &= (uint8_t)~RULE_LOGIN;
+    }
+    c->rules |= moved->protocol == MOVED_BINARY ? RULE_BINARY : 0;
+    c->spoke = moved->protocol != MOVED_NEW;
     if (input.len > 0) {
         c->in = block_new(input.len > BLOCK_BYTES ? input.len : BLOCK_BYTES);
         block_append(&c->in, input.p, input.len);
@@ -261,9 +265,13 @@ static RARE bool rules_admit(struct client *c, const struct request *request)
 
 /* Answers what the parser has refused. */
 static RARE void refuse(struct client *c, const struct request *request,
-                        const struct parse_result *result, struct slice input)
+                        const struct parse_result *result)
 {
     c->swallow = result->swallow;
+    if (result->status == PARSE_BINARY) {
+        c->rules |= RULE_BINARY;
+        return;
+    }
     if (result->status == PARSE_CLOSE) {
         client_stop(c);
     }
@@ -271,12 +279,12 @@ static RARE void refuse(struct client *c, const struct request *request,
         if (c->rules != 0 && !rules_admit(c, request)) {
             return;
         }
-        c->worker->handlers->remove(c, request, c->in, result->reply);
+        c->worker->handlers->remove(c, request, c->in);
         (void)start_part(c, last_request(c));
         return;
     }
     if (result->stranger != STRANGER_NONE) {
-        stranger_met(c, result->stranger, input);
+        stranger_met(c, result->stranger);
     }
     count_refusal(c, result->reply);
     if (result->reply.len > 0) {
@@ -296,6 +304,45 @@ static RARE void swallow(struct client *c)
     }
 }
 
+/* Notes what the parser says of the front of the input, len bytes. Returns false when no request is
+ * whole. */
+static ALWAYS_INLINE bool note_parsed(struct client *c, const struct parse_result *result,
+                                      size_t len)
+{
+    if (result->status == PARSE_MORE) {
+        c->need = result->need;
+        c->scanned = result->need == 0 ? len : 0;
+        request_clock_start(c);
+        return false;
+    }
+    request_clock_stop(c);
+    c->spoke = true;
+    c->need = c->scanned = 0;
+    CHECK(result->consumed <= len);
+    c->in_pos += result->consumed;
+    return true;
+}
+
+/* parse_one, of a client that speaks the binary protocol. */
+static NOINLINE bool parse_packet(struct client *c, struct slice input)
+{
+    const struct config *config = c->worker->config;
+    struct request_limits limits = {.max_value_bytes = config->max_value_bytes};
+    struct request *request = pending_room(c->worker);
+    struct parse_result result = binary_request_parse(input, &limits, request);
+    if (!note_parsed(c, &result, input.len)) {
+        return false;
+    }
+    c->binary = request->binary;
+    if (result.status != PARSE_OK) {
+        refuse(c, request, &result);
+    } else if (!login_take_binary(c, request) && rules_admit(c, request)) {
+        c->worker->handlers->take_binary(c, request, c->in);
+        (void)start_part(c, last_request(c));
+    }
+    return true;
+}
+
 /* Takes the next request from the input and starts its first part, for which there is room as there
  * was for the request. Returns false when none is whole. */
 static ALWAYS_INLINE bool parse_one(struct client *c)
@@ -308,24 +355,16 @@ static ALWAYS_INLINE bool parse_one(struct client *c)
         return false;
     }
     struct slice input = slice_make(c->in->data + c->in_pos, len);
-    if (UNLIKELY((c->rules & RULE_LOGIN) != 0)) {
-        return login_take(c, input);
+    if (UNLIKELY((c->rules & (RULE_LOGIN | RULE_BINARY)) != 0)) {
+        return client_is_binary(c) ? parse_packet(c, input) : login_take(c, input);
     }
     const struct config *config = c->worker->config;
     struct request_limits limits = {config->max_line_bytes, config->max_value_bytes, !c->spoke};
     struct request *request = pending_room(c->worker);
     struct parse_result result = request_parse(input, c->scanned, &limits, request);
-    if (result.status == PARSE_MORE) {
-        c->need = result.need;
-        c->scanned = result.need == 0 ? len : 0;
-        request_clock_start(c);
+    if (!note_parsed(c, &result, len)) {
         return false;
     }
-    request_clock_stop(c);
-    c->spoke = result.stranger != STRANGER_BINARY; /* the next one will be of that kind, too */
-    c->need = c->scanned = 0;
-    CHECK(result.consumed <= len);
-    c->in_pos += result.consumed;
     if (result.status == PARSE_OK) {
         if (UNLIKELY(c->rules != 0) && !rules_admit(c, request)) {
             return true;
@@ -333,7 +372,7 @@ static ALWAYS_INLINE bool parse_one(struct client *c)
         c->worker->handlers->take(c, request, c->in);
         (void)start_part(c, last_request(c));
     } else {
-        refuse(c, request, &result, input);
+        refuse(c, request, &result);
     }
     return true;
 }

@@ -26,10 +26,10 @@
 struct client_handlers {
     /* Answers the request at once or puts it in the client's queue. Its slices point into block. */
     void (*take)(struct client *client, const struct request *request, struct block *block);
-    /* The same of a request that would replace an item by a value that is too large; reply is what
-     * the parser has refused it with: static, empty for noreply. */
-    void (*remove)(struct client *client, const struct request *request, struct block *block,
-                   struct slice reply);
+    /* The same of a request that would replace an item by a value that is too large. */
+    void (*remove)(struct client *client, const struct request *request, struct block *block);
+    /* As take, of a client that speaks the binary protocol. */
+    void (*take_binary)(struct client *client, const struct request *request, struct block *block);
 };
 
 /* A client's life goes down this list, and may skip lines. */
@@ -41,14 +41,16 @@ enum client_life {
     CLIENT_BURIED,  /* in worker.graveyard, to be freed at the end of the turn */
 };
 
+struct moved;
 struct tls;
 struct tls_trust;
 
-/* What a client may not do freely; see client.rules. */
+/* What is not as usual with a client; see client.rules. */
 enum client_rule {
     RULE_LOGIN = 1,   /* it has to log in before anything else: see login.h */
     RULE_RESERVE = 2, /* it is in worker.reserved: see reserve.h */
     RULE_VERBS = 4,   /* its listener does not take all verbs: see verbs.h */
+    RULE_BINARY = 8,  /* it speaks the binary protocol: see binary.h */
 };
 
 struct client {
@@ -79,13 +81,13 @@ struct client {
     /* Input: in->data[in_pos .. in->used) is not parsed yet. */
     struct block *in;
     size_t in_pos;
-    size_t need;      /* bytes the request at in_pos will have, 0 when not known */
-    size_t scanned;   /* bytes from in_pos on known to hold no newline */
-    size_t swallow;   /* bytes to throw away before the next request */
-    bool spoke;       /* a request was parsed */
-    bool is_stranger; /* of another protocol: said and counted */
-    uint8_t rules;    /* bits of enum client_rule */
-    bool parsed;      /* nothing whole is left in in: reading may go on */
+    size_t need;               /* bytes the request at in_pos will have, 0 when not known */
+    size_t scanned;            /* bytes from in_pos on known to hold no newline */
+    size_t swallow;            /* bytes to throw away before the next request */
+    bool spoke;                /* a request was parsed */
+    uint8_t rules;             /* bits of enum client_rule */
+    bool parsed;               /* nothing whole is left in in: reading may go on */
+    struct binary_call binary; /* with RULE_BINARY: of the request that is being taken */
 
     struct pending_list fifo;
     uint64_t last_order;  /* of the part started last */
@@ -132,9 +134,8 @@ static inline size_t client_unparsed(const struct client *client)
 {
     return client->in == NULL ? 0 : client->in->used - client->in_pos;
 }
-/* The client was at another process before: it has sent that input, and has logged in there unless
- * needs_login. */
-void client_resume(struct client *client, bool needs_login, struct slice input);
+/* The client was at another process before, where it was as moved says. */
+void client_resume(struct client *client, const struct moved *moved);
 
 /* Tells the engine how much the client has still to take. Without requests there is no call that
  * this could matter to. */
@@ -149,6 +150,11 @@ void client_dismiss(struct client *client);
 void client_bury(struct client *client);
 /* Frees the memory of a closed client. */
 void client_destroy(struct client **client);
+
+static inline bool client_is_binary(const struct client *client)
+{
+    return UNLIKELY((client->rules & RULE_BINARY) != 0);
+}
 
 static inline bool client_is_closed(const struct client *client)
 {

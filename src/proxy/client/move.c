@@ -35,6 +35,9 @@ bool move_try(struct client *c)
     }
     struct moved moved = {.fd = c->fd,
                           .needs_login = (c->rules & RULE_LOGIN) != 0,
+                          .protocol = client_is_binary(c) ? MOVED_BINARY
+                                      : c->spoke          ? MOVED_TEXT
+                                                          : MOVED_NEW,
                           .listener = c->listener->name,
                           .input = c->in == NULL
                                        ? SLICE_NONE

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proxy/client/binary.h"
 #include "proxy/client/client.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/timing.h"
@@ -185,12 +186,30 @@ static void part_free(struct part *part)
     part->type->free(part);
 }
 
+void pending_emit_line(const struct pending *p, struct slice line, struct chain *out)
+{
+    if (client_is_binary(p->client)) {
+        binary_emit_line(&p->request, slice_make(line.p, line.len - 2), out);
+    } else {
+        chain_copy_slice(out, line);
+    }
+}
+
+static RARE void emit_failure(const struct pending *p, struct chain *out)
+{
+    if (client_is_binary(p->client)) {
+        binary_emit_line(&p->request, slice_of(p->failure), out);
+        return;
+    }
+    chain_copy_slice(out, slice_of(p->failure));
+    chain_copy_slice(out, SLICE_LIT("\r\n"));
+}
+
 /* What stands behind the answers of the parts. */
 static ALWAYS_INLINE void emit_trailer(struct pending *p, struct chain *out)
 {
     if (p->failure != NULL) {
-        chain_copy_slice(out, slice_of(p->failure));
-        chain_copy_slice(out, SLICE_LIT("\r\n"));
+        emit_failure(p, out);
     } else {
         chain_copy_slice(out, p->trailer);
     }
@@ -446,8 +465,26 @@ bool pending_expire(struct pending *p, const char *line, bool told)
     return true;
 }
 
+/* An answer of the proxy itself to a request of the binary protocol. */
+static RARE void answer_binary(struct client *client, struct chain *text)
+{
+    struct chain packets;
+    chain_init(&packets);
+    binary_translate(&client->binary, text, &packets);
+    pending_answer_packets(client, &packets);
+    chain_fini(&packets);
+}
+
 void pending_answer_fixed(struct client *client, struct slice text)
 {
+    if (client_is_binary(client)) {
+        struct chain line;
+        chain_init(&line);
+        chain_copy_slice(&line, text);
+        answer_binary(client, &line);
+        chain_fini(&line);
+        return;
+    }
     if (TAILQ_EMPTY(&client->fifo)) {
         chain_copy_slice(&client->out, text);
         return;
@@ -456,6 +493,15 @@ void pending_answer_fixed(struct client *client, struct slice text)
 }
 
 void pending_answer_text(struct client *client, struct chain *text)
+{
+    if (client_is_binary(client)) {
+        answer_binary(client, text);
+    } else {
+        pending_answer_packets(client, text);
+    }
+}
+
+void pending_answer_packets(struct client *client, struct chain *text)
 {
     if (TAILQ_EMPTY(&client->fifo)) {
         chain_move(&client->out, text);

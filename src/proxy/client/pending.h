@@ -133,6 +133,12 @@ void part_postpone(struct part *part, size_t bytes);
 /* Restarts the client's first postponed part; there must be one. */
 void pending_restart(struct client *client);
 
+/* Of a part that is being emitted: is no other one of its request behind it? */
+static inline bool part_is_last(const struct part *part)
+{
+    return part->pending->all_started && TAILQ_NEXT(part, link) == NULL;
+}
+
 /* The line replaces the request's trailer; the first failure counts. */
 void pending_note_failure(struct pending *pending, const char *line);
 /* The same, and parts that were not started never will be. */
@@ -150,9 +156,15 @@ void pending_unwatch(struct pending *pending);
  * outcome is unknown. False: it has all its answers already, and waits for its turn. */
 bool pending_expire(struct pending *pending, const char *line, bool told);
 
-/* Answers in turn with static text, or with text (which is emptied). */
+/* Answers in turn with static text, or with text (which is emptied): whole lines, which a client of
+ * the binary protocol gets as packets. */
 void pending_answer_fixed(struct client *client, struct slice text);
 void pending_answer_text(struct client *client, struct chain *text);
+/* The same with what is in the client's protocol already. */
+void pending_answer_packets(struct client *client, struct chain *packets);
+/* Appends a line with its line end, in the client's protocol, as all that the request is answered.
+ */
+void pending_emit_line(const struct pending *pending, struct slice line, struct chain *out);
 /* Refuses a request with that line, without line end; noreply: with none. Counts that, as a
  * SERVER_ERROR or an error of the client's. */
 void pending_refuse(struct client *client, bool noreply, const char *line);

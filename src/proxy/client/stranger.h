@@ -7,8 +7,7 @@
 #include "proto/client/request_parse.h"
 #include "proxy/client/client.h"
 
-/* The client speaks that protocol; input: its request, as request_parse has it. Answers what the
- * parser has no answer for, logs and counts the client once. */
-void stranger_met(struct client *client, enum stranger kind, struct slice input);
+/* The client speaks that protocol: logs and counts it. */
+void stranger_met(struct client *client, enum stranger kind);
 
 #endif

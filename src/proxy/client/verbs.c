@@ -16,10 +16,10 @@ void verbs_set_rule(struct client *c)
 }
 
 /* The parser does not look at the words of plain verbs. */
-static bool wants_no_answer(const struct request *r)
+static bool wants_no_answer(const struct client *c, const struct request *r)
 {
     struct slice rest = r->args, word, last = SLICE_NONE;
-    if (r->verb->shape != SHAPE_PLAIN) {
+    if (r->verb->shape != SHAPE_PLAIN || client_is_binary(c)) {
         return r->noreply;
     }
     while (token_next(&rest, &word)) {
@@ -40,6 +40,6 @@ bool verbs_admit(struct client *c, const struct request *r)
     (void)snprintf(line, sizeof line, "CLIENT_ERROR %s is not allowed here (%s)", r->verb->text.p,
                    is_denied ? "deny_verbs" : "allow_verbs");
     metric_inc(&c->worker->metrics, METRIC_refused_verb);
-    pending_refuse(c, wants_no_answer(r), line);
+    pending_refuse(c, wants_no_answer(c, r), line);
     return false;
 }

@@ -37,7 +37,7 @@
     METRIC(memory_pressure, "times that memory came near memory_limit_bytes, per worker") \
     METRIC(request_timeouts, \
            "clients closed because a request took longer than request_timeout_ms") \
-    METRIC(other_protocols, "clients refused because they speak binary, TLS, HTTP or Redis") \
+    METRIC(other_protocols, "clients refused because they speak TLS, HTTP or Redis") \
     METRIC(idle_kicks, "clients closed after idle_timeout_s") \
     METRIC(auth_cmds, "logins that clients tried (auth_file)") \
     METRIC(auth_errors, "of these, those that were refused") \

@@ -108,7 +108,7 @@ void listener_adopt(struct worker *w, const struct moved *moved)
     }
     struct client *c = add_client(w, &config->listeners[i], NULL, moved->fd);
     if (c != NULL) {
-        client_resume(c, moved->needs_login && config->listeners[i].users != NULL, moved->input);
+        client_resume(c, moved);
         client_touch(c);
     }
     if (c != NULL && w->moving) {

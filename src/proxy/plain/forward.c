@@ -19,6 +19,13 @@ static RARE void refuse_protected(struct client *client, const struct request *r
     }
 }
 
+/* A key with blanks is none of a list's, however it ends. */
+static bool is_protected(const struct client *client, const struct request *r)
+{
+    return protect_refuses(client->worker->config, r) &&
+           !(client_is_binary(client) && r->binary.odd_key);
+}
+
 /* --- one key, one reply --- */
 
 static char *put_exptime(char *out, int64_t exptime)
@@ -184,11 +191,27 @@ static const struct handler single_handler = {
 
 /* --- values that are too large --- */
 
+#define TOO_LARGE "SERVER_ERROR object too large for cache\r\n"
+
+static void start_remove_binary(struct forward_part *f, const struct request *r)
+{
+    struct exchange *x = forward_part_operation(f);
+    x->op.verb = BE_DELETE;
+    x->op.key = r->key;
+    x->op.asks_cas = x->op.odd_key = r->binary.odd_key;
+    pool_submit(plain_pool(worker_of(f->part.pending)), r->key, x);
+}
+
 static void start_remove(struct pending *p)
 {
     struct worker *w = worker_of(p);
     const struct request *r = &p->request;
     struct forward_part *f = forward_part_new(p, r->key, WINDOW_SHORT);
+    if (client_is_binary(p->client)) {
+        p->all_started = true;
+        start_remove_binary(f, r);
+        return;
+    }
     char *start = worker_scratch(w, r->key.len + 16);
     char *out = put(start, r->base64 ? SLICE_LIT("md") : SLICE_LIT("delete"));
     out = put_word(out, r->key);
@@ -204,20 +227,21 @@ static void emit_remove(struct part *part, struct chain *out)
 {
     struct forward_part *f = forward_of(part);
     struct pending *p = part->pending;
-    (void)out;
     if (f->failed) {
         forward_part_fail(p, f); /* the old value may still be there */
-    } else {
-        metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
+        return;
+    }
+    metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
+    if (!p->request.noreply) {
+        pending_emit_line(p, SLICE_LIT(TOO_LARGE), out);
     }
 }
 
 static const struct handler remove_handler = {.start = start_remove, .emit = emit_remove};
 
-void forward_remove(struct client *client, const struct request *r, struct block *block,
-                    struct slice reply)
+void forward_remove(struct client *client, const struct request *r, struct block *block)
 {
-    if (protect_refuses(client->worker->config, r)) {
+    if (is_protected(client, r)) {
         refuse_protected(client, r);
         return;
     }
@@ -226,11 +250,12 @@ void forward_remove(struct client *client, const struct request *r, struct block
         /* Couchbase keeps the old value. */
         metric_inc(&client->worker->metrics, counted);
         metric_inc(&client->worker->metrics, METRIC_server_errors);
-        pending_answer_fixed(client, reply);
+        if (!r->noreply) {
+            pending_answer_fixed(client, SLICE_LIT(TOO_LARGE));
+        }
         return;
     }
     struct pending *p = pending_add(client, &remove_handler, r, block);
-    p->trailer = reply;
     pending_count(p, counted, 1);
 }
 
@@ -255,9 +280,10 @@ static void emit_flush(struct part *part, struct chain *out)
 {
     struct forward_part *f = forward_of(part);
     struct pending *p = part->pending;
-    (void)out;
     if (f->failed || !slice_equal(f->line, SLICE_LIT("OK"))) {
         forward_part_fail(p, f);
+    } else if (part_is_last(part) && p->failure == NULL && !p->request.noreply) {
+        pending_emit_line(p, SLICE_LIT("OK\r\n"), out);
     }
 }
 
@@ -276,7 +302,6 @@ void forward_flush_all(struct client *client, const struct request *request, str
     struct pending *p = pending_add(client, &flush_handler, request, block);
     pending_count(p, METRIC_cmd_other, 1);
     p->request.noreply = noreply;
-    p->trailer = SLICE_LIT("OK\r\n");
     deadline_watch(p, true);
 }
 
@@ -312,6 +337,19 @@ void forward_request(struct client *client, const struct request *r, struct bloc
     struct pending *p = pending_add(client, &single_handler, r, block);
     pending_count(p, counted, 1);
     deadline_watch(p, false);
+}
+
+void forward_binary(struct client *client, const struct request *r, struct block *block)
+{
+    enum verb_shape shape = r->verb->shape;
+    if (is_protected(client, r)) {
+        refuse_protected(client, r);
+        return;
+    }
+    operation_request(client, r, block,
+                      shape == SHAPE_STORE                        ? METRIC_cmd_set
+                      : shape == SHAPE_KEYS || shape == SHAPE_GAT ? METRIC_cmd_get
+                                                                  : METRIC_cmd_other);
 }
 
 void forward_init(struct worker *w, size_t spare_bytes)

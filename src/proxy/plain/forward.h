@@ -18,12 +18,12 @@
  * aside. */
 void forward_request(struct client *client, const struct request *request, struct block *block);
 
+/* The same of a client that speaks the binary protocol. */
+void forward_binary(struct client *client, const struct request *request, struct block *block);
+
 /* Queues what memcached does when a value is too large for it: the item that was to be replaced
- * goes, since its value is out of date; reply (static, empty for noreply) is the answer behind
- * that.
- */
-void forward_remove(struct client *client, const struct request *request, struct block *block,
-                    struct slice reply);
+ * goes, since its value is out of date, and the answer behind that says that it is too large. */
+void forward_remove(struct client *client, const struct request *request, struct block *block);
 
 /* Queues a flush_all to all servers of the plain pool; one answer for all of them. */
 void forward_flush_all(struct client *client, const struct request *request, struct block *block,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "proto/server/binary.h"
+#include "proxy/client/binary.h"
 #include "proxy/client/deadline.h"
 #include "proxy/plain/meta.h"
 
@@ -11,46 +12,6 @@
 
 /* --- requests ------------------------------------------------------------------------------------
  */
-
-enum be_verb operation_verb(enum verb verb)
-{
-    switch (verb) {
-    case VERB_ADD:
-        return BE_ADD;
-    case VERB_REPLACE:
-        return BE_REPLACE;
-    case VERB_APPEND:
-        return BE_APPEND;
-    case VERB_PREPEND:
-        return BE_PREPEND;
-    case VERB_CAS:
-        return BE_CAS;
-    case VERB_DELETE:
-        return BE_DELETE;
-    case VERB_INCR:
-        return BE_INCR;
-    case VERB_DECR:
-        return BE_DECR;
-    case VERB_TOUCH:
-        return BE_TOUCH;
-    default:
-        return BE_SET;
-    }
-}
-
-static void fill_classic(const struct request *r, struct be_operation *op)
-{
-    op->verb = operation_verb(r->verb->verb);
-    if (r->verb->shape == SHAPE_STORE || r->verb->shape == SHAPE_TOUCH) {
-        op->exptime = operation_exptime(r->exptime);
-    }
-    if (r->verb->shape == SHAPE_STORE) {
-        op->flags = r->flags;
-        op->cas = r->cas;
-    } else if (r->verb->shape == SHAPE_ARITH) {
-        op->delta = r->delta;
-    }
-}
 
 static void set_key(struct forward_part *f, const struct request *r, struct be_operation *op)
 {
@@ -61,25 +22,42 @@ static void set_key(struct forward_part *f, const struct request *r, struct be_o
     }
 }
 
-static void start(struct pending *p)
+static bool reads_item(const struct request *r)
 {
-    struct worker *w = worker_of(p);
+    return r->verb->verb == VERB_MG || r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT;
+}
+
+/* Asks for the part's operation, for the first time or once more. */
+static void submit(struct forward_part *f)
+{
+    struct pending *p = f->part.pending;
     const struct request *r = &p->request;
-    bool may_be_long = r->verb->verb == VERB_MG;
-    struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
     struct exchange *x = forward_part_operation(f);
-    p->all_started = true;
     set_key(f, r, &x->op);
-    if (request_is_meta(r)) {
+    if (client_is_binary(p->client)) {
+        operation_fill_binary(r, &x->op);
+    } else if (request_is_meta(r)) {
         meta_fill(r, &x->op);
     } else {
-        fill_classic(r, &x->op);
+        operation_fill(r, &x->op);
     }
     if (r->has_data) {
         x->op.value = r->data;
         x->op.block = p->block;
     }
-    pool_submit(plain_pool(w), x->op.key, x);
+    pool_submit(plain_pool(worker_of(p)), x->op.key, x);
+}
+
+static void start(struct pending *p)
+{
+    const struct request *r = &p->request;
+    p->all_started = true;
+    submit(forward_part_new(p, r->key, reads_item(r) ? WINDOW_ITEM : WINDOW_SHORT));
+}
+
+static void restart(struct part *part)
+{
+    submit(forward_of(part));
 }
 
 /* --- answers -------------------------------------------------------------------------------------
@@ -145,6 +123,101 @@ static void emit(struct part *part, struct chain *out)
 static const struct handler handler = {
     .start = start, .emit = emit, .timeout_text = forward_timeout_text};
 
+/* --- answers in the binary protocol --- */
+
+static void emit_failure(const struct forward_part *f, struct chain *out)
+{
+    char line[CONFIG_ERROR_MAX];
+    struct pending *p = f->part.pending;
+    metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
+    int len = snprintf(line, sizeof line, "SERVER_ERROR %s", f->text);
+    len = len < (int)sizeof line ? len : (int)sizeof line - 1;
+    binary_emit_line(&p->request, slice_make(line, (size_t)len), out);
+}
+
+static void emit_hit(const struct forward_part *f, struct chain *out)
+{
+    const struct request *r = &f->part.pending->request;
+    binary_emit_hit(r, f->item.flags, f->item.cas, f->has_value ? f->value.len : 0, out);
+    if (f->has_value) {
+        chain_add(out, f->block, f->value.p, f->value.len);
+    }
+}
+
+static enum binary_status binary_status_of(const struct forward_part *f, const struct request *r)
+{
+    switch (f->item.status) {
+    case BE_MISS:
+    case BE_NOT_FOUND:
+        return BINARY_STATUS_NOT_FOUND;
+    case BE_EXISTS:
+        return BINARY_STATUS_EXISTS;
+    case BE_NOT_STORED:
+        return binary_not_stored(r->binary.opcode);
+    case BE_REFUSED:
+        return BINARY_STATUS_NOT_A_NUMBER;
+    default:
+        return BINARY_STATUS_SUCCESS;
+    }
+}
+
+/* Of a read, as a get counts it. */
+static void count_read(struct metrics *m, enum be_status status)
+{
+    if (status == BE_HIT) {
+        metric_inc(m, METRIC_get_hits);
+    } else if (status == BE_MISS) {
+        metric_inc(m, METRIC_get_misses);
+    }
+}
+
+static void emit_binary(struct part *part, struct chain *out)
+{
+    const struct forward_part *f = forward_of(part);
+    const struct request *r = &part->pending->request;
+    struct metrics *m = &worker_of(part->pending)->metrics;
+    enum verb_shape shape = r->verb->shape;
+    enum be_status status = f->item.status;
+    if (f->failed) {
+        if (reads_item(r) && forward_part_is_miss(f)) {
+            binary_emit_status(r, BINARY_STATUS_NOT_FOUND, 0, out);
+        } else {
+            emit_failure(f, out);
+        }
+        return;
+    }
+    if (reads_item(r)) {
+        count_read(m, status);
+    }
+    if (status == BE_ANSWERED) {
+        forward_count_error(worker_of(part->pending), f->line);
+        binary_emit_line(r, f->line, out);
+    } else if (status == BE_HIT || (status == BE_STORED && shape == SHAPE_TOUCH)) {
+        emit_hit(f, out);
+    } else if (status == BE_STORED && shape == SHAPE_ARITH) {
+        binary_emit_number(r, f->item.number, f->item.cas, out);
+    } else {
+        metric_add(m, METRIC_client_errors, status == BE_REFUSED);
+        binary_emit_status(r, binary_status_of(f, r), status == BE_STORED ? f->item.cas : 0, out);
+    }
+}
+
+static const struct handler binary_handler = {
+    .start = start, .emit = emit_binary, .timeout_text = forward_timeout_text};
+
+static const struct handler binary_get_handler = {.start = start,
+                                                  .restart = restart,
+                                                  .emit = emit_binary,
+                                                  .timeout_text = forward_read_timeout_text};
+
+static const struct handler *handler_of(const struct client *client, const struct request *r)
+{
+    if (!client_is_binary(client)) {
+        return &handler;
+    }
+    return r->verb->shape == SHAPE_KEYS ? &binary_get_handler : &binary_handler;
+}
+
 /* Says which flag, or that there is nothing for `me`. */
 static RARE void refuse(struct client *client, const struct request *r, char flag)
 {
@@ -167,7 +240,7 @@ void operation_request(struct client *client, const struct request *r, struct bl
         refuse(client, r, refused);
         return;
     }
-    struct pending *p = pending_add(client, &handler, r, block);
+    struct pending *p = pending_add(client, handler_of(client, r), r, block);
     pending_count(p, counted, 1);
     deadline_watch(p, false);
 }

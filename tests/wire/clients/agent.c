@@ -63,6 +63,9 @@ int main(int argc, char **argv)
     } else if (strcmp(argv[2], "ketama_weighted") == 0) {
         memcached_behavior_set(client, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
     }
+    if (strcmp(argv[2], "binary") == 0) {
+        memcached_behavior_set(client, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, 1);
+    }
     for (int i = 3; i < argc; i++) {
         char *port = strrchr(argv[i], ':');
         *port++ = '\0';

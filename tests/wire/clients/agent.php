@@ -3,6 +3,7 @@
 /* php-memcached as an agent (README.md). "text" is the default without compression. */
 $client = new Memcached();
 switch ($argv[2]) {
+case 'binary': $client->setOption(Memcached::OPT_BINARY_PROTOCOL, true); /* and: */
 case 'text': $client->setOption(Memcached::OPT_COMPRESSION, false); break;
 case 'consistent':
     $client->setOption(Memcached::OPT_DISTRIBUTION, Memcached::DISTRIBUTION_CONSISTENT); break;

@@ -57,9 +57,9 @@ def start(name, setting, servers):
     if name == "pylibmc":
         import pylibmc
 
-        client = pylibmc.Client(servers)
+        client = pylibmc.Client(servers, binary=setting == "binary")
         client.behaviors = {"cas": True}
-        if setting != "default":
+        if setting not in ("default", "binary"):
             client.behaviors = {setting: True}
         return Agent(client)
     import memcache

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Ruby's dalli as an agent (README.md): "dalli" as it is, "meta" with the text protocol and raw values;
-# "text" is that without compression.
+# Ruby's dalli as an agent (README.md): "dalli" as it is, of Debian 12 with the binary protocol; "meta"
+# with the text protocol and raw values. "text" is raw and without compression.
 require 'dalli'
 
 Dalli.logger.level = Logger::FATAL
 name, setting, *servers = ARGV
 options = { socket_timeout: 20 }
-options.update(protocol: :meta, compress: setting != 'text') if name == 'meta'
-how = { raw: name == 'meta' }
+options.update(protocol: :meta) if name == 'meta'
+options.update(compress: false) if setting == 'text'
+how = { raw: name == 'meta' || setting == 'text' }
 client = Dalli::Client.new(servers, options)
 versions = {}
 $stdout.sync = true
