@@ -405,7 +405,7 @@ def test_the_next_one_comes_while_clients_still_come(older, newer, tmp_path):
         with sock:
             sock.sendall(b"taken\n")
             assert sock.recv(3) == b"OK\n"
-            fds += expect_client(sock, b"open-new  0\n")
+            fds += expect_client(sock, b"open  0\n")
             with older.client("open  4\nget "):
                 fds += expect_client(sock, b"open  4\nget ")
             older.peer.close()
