@@ -253,9 +253,10 @@ e2e: all ## wire tests: the real daemon before real memcacheds (PYTEST_ARGS=...)
 sim: $(SIM_BIN) ## build build/sim, the list engine in a virtual world
 
 .PHONY: model
-model: ## check the models of how lists and transactions are stored, docs/model
+model: ## check the models of how lists are stored, changed together, moved: docs/model
 	scripts/check-model
 	scripts/check-transactions
+	scripts/check-servers
 
 .PHONY: asan
 asan: ## unit and wire tests under the address and undefined behaviour sanitizers

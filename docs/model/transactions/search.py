@@ -13,7 +13,6 @@ from parties import All, Answer, Append, Cas, Flip, Get, LOST, Lose
 # was sent so far, and the replies to what it has under way, for each chain.
 Place = namedtuple("Place", "at phase arguments replies partial")
 State = namedtuple("State", "heads places late history crashes losses")
-SILENT = (parties.flip, parties.clean_up)  # nobody waits for their answers
 
 
 class Violation(Exception):
@@ -25,25 +24,31 @@ class TooLarge(Exception):
 
 
 class Search:
+    silent = (parties.flip, parties.clean_up)  # nobody waits for their answers
+
     def __init__(self, rules, contents, programs, crashes=1, losses=0, states_max=3_000_000):
         self.rules = rules
         self.programs = programs
         self.states_max = states_max
         self.resumed, self.judged = {}, {}
-        self.operations = [o for p in programs for o in p if o[0] not in SILENT]
+        self.operations = [o for p in programs for o in p if o[0] not in self.silent]
         self.numbers = []
         count = 0
         for program in programs:
             row = []
             for operation in program:
-                row.append(None if operation[0] in SILENT else count)
-                count += operation[0] not in SILENT
+                row.append(None if operation[0] in self.silent else count)
+                count += operation[0] not in self.silent
             self.numbers.append(row)
         self.start = tuple(c or () for c in contents)
-        heads = tuple(None if c is None else (c, ()) for c in contents)
+        heads = self.stored(contents)
         places = tuple(self.begin(program, 0) for program in programs)
         history = (None,) * len(self.operations)
         self.first = State(heads, places, (), history, crashes, losses)
+
+    def stored(self, contents):
+        """What the servers hold at first."""
+        return tuple(None if c is None else (c, ()) for c in contents)
 
     # --- programs ---
 
