@@ -126,6 +126,13 @@ static const char *short_time(uint64_t us, char out[32])
     return out;
 }
 
+/* A key may hold any byte. */
+static void put_key(struct evbuffer *out, struct slice key)
+{
+    char shown[4 * HOT_NAME_BYTES + 1];
+    put_text(out, slice_escape(key, shown, sizeof shown));
+}
+
 /* --- what goes wrong --- */
 
 /* Counters that should not grow, and what to do when they do: operations.md has it at length. */
@@ -204,6 +211,34 @@ static void show_unequal(struct shared *shared, struct evbuffer *out)
     }
 }
 
+static void show_hot_keys(struct shared *shared, struct evbuffer *out)
+{
+    struct hot_key keys[HOT_KEYS_MAX];
+    size_t count = hot_keys_read(&shared->hot_keys, keys);
+    for (size_t i = 0; i < count; i++) {
+        put(out, "<p>key <b>");
+        put_key(out, slice_make(keys[i].name.bytes, keys[i].name.len));
+        evbuffer_add_printf(out, "</b> is hot: %u%% of all requests, %" PRIu64 " a second</p>\n",
+                            keys[i].percent, keys[i].per_s);
+    }
+}
+
+static void show_slow_clients(const struct shared *shared, struct evbuffer *out)
+{
+    char bytes[32], ms[32];
+    struct laggards_sum sum = figures_of_laggards(shared);
+    for (size_t i = 0; i < sum.count; i++) {
+        if (figure_is_slow(shared, &sum.rows[i])) {
+            put(out, "<p>client <b>");
+            put_text(out, sum.rows[i].name);
+            evbuffer_add_printf(out, "</b> is slow: %s bytes of answers unread, for %s</p>\n",
+                                short_number((double)sum.rows[i].unread_bytes, bytes),
+                                short_time(sum.rows[i].now_ms * 1000, ms));
+        }
+    }
+    laggards_sum_fini(&sum);
+}
+
 /* Counted since the start, or the last `stats reset`; errors and time-outs in the last minutes. */
 static void show_alarms(struct shared *shared, const struct history *h,
                         const struct server_figures *rows, size_t count, struct evbuffer *out)
@@ -213,6 +248,8 @@ static void show_alarms(struct shared *shared, const struct history *h,
     show_old_config(shared, all);
     show_unequal(shared, all);
     show_troubles(rows, count, all);
+    show_hot_keys(shared, all);
+    show_slow_clients(shared, all);
     show_alarm(all, sum_of(h, HISTORY_ERRORS, HISTORY_SECONDS),
                "requests were answered SERVER_ERROR in the last five minutes");
     show_alarm(all, sum_of(h, HISTORY_TIMEOUTS, HISTORY_SECONDS),
@@ -292,13 +329,6 @@ static void show_latency(struct shared *shared, struct evbuffer *out)
     }
     put(out, "</table></section>\n");
     free(sums);
-}
-
-/* A key may hold any byte. */
-static void put_key(struct evbuffer *out, struct slice key)
-{
-    char shown[4 * HOT_NAME_BYTES + 1];
-    put_text(out, slice_escape(key, shown, sizeof shown));
 }
 
 static void show_hot(const struct shared *shared, struct evbuffer *out)

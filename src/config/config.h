@@ -302,9 +302,11 @@ struct config {
     uint32_t idle_timeout_s;       /* 0 = never */
     uint32_t linger_ms;            /* before a socket that is still sent to is closed */
     uint32_t drain_timeout_ms;
-    uint32_t deadline_ms;             /* of a request, from its reading to its answer */
-    uint32_t long_timeout_ms;         /* the same of long calls, and of compactions */
-    uint32_t slow_ms;                 /* from when on a request is noted as slow; 0 = none is */
+    uint32_t deadline_ms;     /* of a request, from its reading to its answer */
+    uint32_t long_timeout_ms; /* the same of long calls, and of compactions */
+    uint32_t slow_ms;         /* from when on a request is noted as slow; 0 = none is */
+    uint32_t hot_percent;     /* these two: from when on a key is hot; 0 = none is */
+    uint32_t hot_requests_s;
     uint32_t transaction_patience_ms; /* before an undecided change of several lists is pushed */
     uint32_t max_transaction_lines;   /* of the block of an ltx */
     uint32_t tracked_lists;           /* lists per worker whose log size is remembered */

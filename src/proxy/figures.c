@@ -142,6 +142,11 @@ struct laggards_sum figures_of_laggards(const struct shared *shared)
     return sum;
 }
 
+bool figure_is_slow(const struct shared *shared, const struct laggard *l)
+{
+    return l->stuck > 0 && shared->config->slow_ms != 0 && l->now_ms >= shared->config->slow_ms;
+}
+
 void figures_reset(struct shared *shared)
 {
     struct timing_baseline *b = &shared->timing_baseline;
@@ -266,6 +271,21 @@ static void show_indexes(const struct shared *shared, const struct printing *p)
     show(p, FIGURE_LEVEL, "index_runs", "runs that have an index", stats.runs);
 }
 
+static void show_hot(struct shared *shared, const struct printing *p)
+{
+    struct hot_key keys[HOT_KEYS_MAX];
+    struct laggards_sum sum = figures_of_laggards(shared);
+    uint64_t slow = 0;
+    for (size_t i = 0; i < sum.count; i++) {
+        slow += figure_is_slow(shared, &sum.rows[i]);
+    }
+    laggards_sum_fini(&sum);
+    show(p, FIGURE_LEVEL, "hot_keys", "keys that get a large part of all requests",
+         hot_keys_read(&shared->hot_keys, keys));
+    show(p, FIGURE_LEVEL, "slow_clients", "clients that leave answers unread for slow_ms or longer",
+         slow);
+}
+
 void figures_print(struct shared *shared, figure_printer *print, void *arg)
 {
     const struct printing p = {print, arg};
@@ -276,6 +296,7 @@ void figures_print(struct shared *shared, figure_printer *print, void *arg)
          memory_held());
     show(&p, FIGURE_LEVEL, "memory_limit_bytes", "what it may be",
          shared->config->memory_limit_bytes);
+    show_hot(shared, &p);
     show_caches(shared, &p);
     show_indexes(shared, &p);
 }

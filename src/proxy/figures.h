@@ -35,6 +35,8 @@ uint64_t figure_value(struct shared *shared, unsigned which);
 struct reason;
 /* How often that has happened, as the counter has it. */
 uint64_t figure_of_reason(struct shared *shared, const struct reason *reason);
+/* Has that client left something unread for slow_ms, and still does? */
+bool figure_is_slow(const struct shared *shared, const struct laggard *client);
 /* Counts begin again with 0. */
 void figures_reset(struct shared *shared);
 

@@ -159,6 +159,7 @@ struct proxy *proxy_start(const struct config *config, struct inherited *inherit
     create_caches(s);
     s->slow = slow_log_create();
     trace_init(&s->trace);
+    hot_keys_init(&s->hot_keys);
     init_locks(s);
     s->reloads.last.last_good_s = clock_now().wall_s;
     s->indexes = run_indexes_create(config->index_bytes, LOCATOR_CHECK_BITS);
@@ -317,6 +318,7 @@ void proxy_stop(struct proxy **slot)
     run_indexes_destroy(&s->indexes);
     slow_log_destroy(&s->slow);
     trace_fini(&s->trace);
+    hot_keys_fini(&s->hot_keys);
     pthread_mutex_destroy(&s->timing_baseline.lock);
     block_thread_fini();
     free(p);

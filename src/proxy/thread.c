@@ -35,6 +35,8 @@
 
 /* How often idle clients are looked for. */
 #define IDLE_CHECK_S 1
+/* How often hot keys and slow clients are looked for: operators hear of them within a minute. */
+#define LOOK_S 10
 /* A worker, and what only this file needs of it. */
 struct thread {
     struct worker worker; /* the first member: see thread_of */
@@ -50,6 +52,7 @@ struct thread {
     struct event timer;
     uint64_t timer_us; /* what timer is set to, UINT64_MAX = not set */
     struct event idle_timer;
+    struct event look_timer;
 };
 
 static struct thread *thread_of(struct worker *w)
@@ -200,6 +203,18 @@ static void on_idle_timer(evutil_socket_t fd, short what, void *arg)
     }
 }
 
+static void on_look_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct worker *w = arg;
+    (void)fd;
+    (void)what;
+    worker_woke(w);
+    laggards_tell(&w->laggards, w->slow_us, &w->now);
+    if (w->index == 0) {
+        hot_keys_look(w->shared, &w->now);
+    }
+}
+
 static uint64_t slow_us_of(const struct config *config)
 {
     return config->slow_ms == 0 ? UINT64_MAX : (uint64_t)config->slow_ms * 1000;
@@ -324,6 +339,8 @@ static void create_events(struct worker *w)
     deadline_init(w);
     event_assign(&t->idle_timer, w->base, -1, EV_PERSIST, on_idle_timer, w);
     set_idle_timer(w);
+    event_assign(&t->look_timer, w->base, -1, EV_PERSIST, on_look_timer, w);
+    event_add(&t->look_timer, &(const struct timeval){LOOK_S, 0});
     request_clock_init(w);
     linger_init(w);
     pressure_init(w);
@@ -416,6 +433,7 @@ void thread_destroy(struct worker **slot)
             event_del(&t->timer);
             deadline_fini(w);
             event_del(&t->idle_timer);
+            event_del(&t->look_timer);
             request_clock_fini(w);
             linger_fini(w);
             pressure_fini(w);

@@ -314,15 +314,37 @@ def test_the_disk_of_the_log_is_full(start_admin, memcached):
 
 
 def test_a_hot_list(start_admin, memcached):
-    admin = start_admin([memcached])
-    with admin.daemon.conn() as conn:
-        for n in range(20):
-            conn.send(*("ladd hot item%d\r\n" % i for i in range(100)))
-            assert set(conn.lines(100)) == {b"STORED"}
-            conn.cmd(f"ladd list{n} item")
+    admin = start_admin([memcached], proxy={"hot_requests_s": 10})
+
+    def is_told():
+        with admin.daemon.conn() as conn:
+            for n in range(20):
+                conn.send(*("ladd hot item%d\r\n" % i for i in range(100)))
+                assert set(conn.lines(100)) == {b"STORED"}
+                conn.cmd(f"ladd list{n} item")
+        return admin.samples()["mclistd_hot_keys", ()] == 1
+
+    wait_until("it is told", is_told, 60 * SLOW)
+    admin.daemon.wait_for_log(r"warn  hot: key hot gets \d+% of all requests, \d+ a second")
     hot = stats_of(admin, "stats hot")
     assert float(hot["hot"].rstrip("%")) > 50
-    assert '<td class="key">hot</td>' in admin.text("/status")
+    page = admin.text("/status")
+    assert '<td class="key">hot</td>' in page
+    assert re.search(r"key <b>hot</b> is hot: \d+% of all requests, \d+ a second", page)
+    wait_until("it is over", lambda: admin.samples()["mclistd_hot_keys", ()] == 0, 60 * SLOW)
+    admin.daemon.wait_for_log("hot: key hot is it no more")
+    assert count(admin.daemon, "hot: key ") == 2
+
+
+def test_a_key_that_few_ask_for_is_not_hot(start_admin, memcached):
+    """Though it gets all requests, which are fewer than hot_requests_s."""
+    admin = start_admin([memcached], proxy={"hot_percent": 1, "hot_requests_s": 1000000})
+    with admin.daemon.conn() as conn:
+        for _ in range(20):
+            conn.send("get only\r\n" * 100)
+            conn.lines(100)
+        wait_until("it was looked at", lambda: int(conn.stats()["uptime"]) > 11, 60 * SLOW)
+        assert conn.stats()["hot_keys"] == "0"
 
 
 # --- clients ---------------------------------------------------------------------------------------
@@ -350,6 +372,10 @@ def test_a_slow_client(start_admin, memcached):
         assert row["client"] == HOST and row["share"] == "100.0%" and row["connections"] == "1"
         assert int(row["unread_bytes"]) > 0 and row["closed"] == "0"
         assert re.search(rf'id="clients">.*<td class="key">{HOST}</td>', admin.text("/status"), re.S)
+        # It never reads on, and is named all the same.
+        admin.daemon.wait_for_log(rf"slow: client {HOST} leaves \d+ bytes of answers unread, for \d+ ms")
+        assert admin.samples()["mclistd_slow_clients", ()] == 1
+        assert re.search(f"client <b>{HOST}</b> is slow: .* bytes of answers unread", admin.text("/status"))
         wait_until("that is long", lambda: int(worst_client(admin.daemon)["unread_ms"]) > 100)
         for _ in range(30):
             slow.values_answer()
@@ -357,6 +383,7 @@ def test_a_slow_client(start_admin, memcached):
             rf"slow: client {HOST} port \d+ left \d+ bytes of answers unread for \d+ ms")
         wait_until("all was taken", lambda: worst_client(admin.daemon)["unread_bytes"] == "0")
         assert worst_client(admin.daemon)["connections"] == "0"
+        assert admin.samples()["mclistd_slow_clients", ()] == 0
     assert admin.samples()["mclistd_client_pauses_total", ()] > 0
 
 

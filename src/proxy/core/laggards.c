@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/core/laggards.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ void lag_begin(struct laggards *l, struct lag *lag, const char *name, size_t byt
     halve(l, now->wall_s);
     struct laggard *place = place_of(l, name);
     if (place != NULL) {
+        place->is_told = place->is_told && place->stuck > 0;
         place->stuck++;
         place->since_us += now->mono_us;
         place->unread_bytes += bytes;
@@ -88,6 +90,33 @@ void lag_end(struct laggards *l, struct lag *lag, const struct now *now, bool is
         pthread_mutex_unlock(&l->lock);
     }
     lag->place = NULL;
+}
+
+/* How long its connections have been stuck, on average. */
+static uint64_t stuck_us(const struct laggard *p, const struct now *now)
+{
+    uint64_t until_us = p->stuck * now->mono_us;
+    return p->stuck == 0 || until_us < p->since_us ? 0 : (until_us - p->since_us) / p->stuck;
+}
+
+void laggards_tell(struct laggards *l, uint64_t slow_us, const struct now *now)
+{
+    char more[LOG_MORE_MAX];
+    pthread_mutex_lock(&l->lock);
+    for (size_t i = 0; i < LAGGARDS_KEPT; i++) {
+        struct laggard *p = &l->places[i];
+        uint64_t us = stuck_us(p, now);
+        if (us < slow_us || p->is_told || p->stuck == 0) {
+            continue;
+        }
+        p->is_told = true;
+        if (log_limit_pass(&l->limit, now->wall_s, "clients", more)) {
+            log_warn("slow: client %s leaves %" PRIu64 " bytes of answers unread, for %" PRIu64
+                     " ms up to now (slow_ms)%s",
+                     p->name, p->unread_bytes, us / 1000, more);
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
 }
 
 /* --- sums --- */
@@ -123,6 +152,8 @@ void laggards_sum_add(struct laggards_sum *sum, struct laggards *from, const str
         struct laggard *row = row_of(sum, p->name);
         row->unread_ms += ms;
         row->unread_bytes += p->unread_bytes;
+        uint64_t now_ms = stuck_us(p, now) / 1000;
+        row->now_ms = now_ms > row->now_ms ? now_ms : row->now_ms;
         row->stuck += p->stuck;
         row->closed += p->closed;
         sum->unread_ms += ms;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 /* Clients that a worker keeps. */
 #define LAGGARDS_KEPT 64
@@ -29,12 +30,16 @@ struct laggard {
     uint64_t stuck;                /* connections that leave something unread now */
     uint64_t since_us;             /* the sum of when these began: times add up with it */
     uint64_t closed;               /* connections closed at client_hard_bytes */
+    uint64_t now_ms; /* of a sum: how long they have been stuck, on average, where that is longest
+                      */
+    bool is_told;    /* the log says so */
 };
 
 struct laggards {
     pthread_mutex_t lock; /* for what follows */
     struct laggard places[LAGGARDS_KEPT];
     int64_t halved_s;
+    struct log_limit limit;
 };
 
 /* A connection's part. Zero-initialise. */
@@ -54,6 +59,10 @@ void lag_begin(struct laggards *laggards, struct lag *lag, const char *name, siz
 void lag_set_bytes(struct laggards *laggards, struct lag *lag, size_t bytes);
 /* The client has taken something, or its connection ends, which is_closed for what it left. */
 void lag_end(struct laggards *laggards, struct lag *lag, const struct now *now, bool is_closed);
+
+/* Logs which clients have left something unread for slow_us or longer and still do, each once. At
+ * most one line a second. */
+void laggards_tell(struct laggards *laggards, uint64_t slow_us, const struct now *now);
 
 /* Those of several workers, added up. */
 struct laggards_sum {

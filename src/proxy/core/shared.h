@@ -11,6 +11,7 @@
 
 #include "base/metric.h"
 #include "config/config.h"
+#include "proxy/core/hot_keys.h"
 #include "proxy/core/timing.h"
 #include "proxy/core/trace.h"
 
@@ -57,6 +58,7 @@ struct shared {
     struct asking asking;
     struct reloads reloads;
     struct trace trace;
+    struct hot_keys hot_keys;
     uint64_t started_us;      /* on the clock that nothing sets back */
     atomic_bool serves;       /* clients are accepted */
     atomic_bool receives;     /* the process before still hands over clients */
