@@ -9,6 +9,7 @@
 #include "config/endpoint.h"
 #include "config/need.h"
 #include "config/pool_type.h"
+#include "config/prefix.h"
 #include "config/store.h"
 #include "config/text.h"
 #include "config/users.h"
@@ -57,6 +58,7 @@ void config_destroy(struct config **config)
     for (size_t i = 0; i < (*config)->listener_count; i++) {
         users_destroy(&(*config)->listeners[i].users);
     }
+    prefix_map_fini(&(*config)->list_map);
     free((*config)->pools);
     free((*config)->lists);
     free(*config);
@@ -146,35 +148,8 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
                                      char error[CONFIG_ERROR_MAX])
 {
     char bytes[CONFIG_PREFIX_MAX + 1];
-    /* As other programs write it: PREFIX* takes the same keys as PREFIX. */
-    if (prefix.len > 1 && prefix.p[prefix.len - 1] == '*') {
-        prefix.len--;
-    }
-    if (memchr(prefix.p, '*', prefix.len) != NULL) {
-        char shown[80];
-        (void)config_fail(
-            error,
-            "'%s' has a * that is not its end; expected PREFIX or PREFIX*, or [lists] "
-            "for all others (\\x2a is the byte *)",
-            text_show(prefix, shown, sizeof shown));
-        return NULL;
-    }
-    int len = text_unescape(prefix, bytes, sizeof bytes);
-    bool good = len > 0;
-    for (int i = 0; i < len; i++) {
-        good = good && (unsigned char)bytes[i] > ' ' && bytes[i] != 0x7f;
-    }
-    /* As other programs write it; a key that has quotes is rather unlikely, and \x22 is left. */
-    if (prefix.len > 1 && prefix.p[0] == '"' && prefix.p[prefix.len - 1] == '"') {
-        (void)config_fail(error, "the prefix is in quotes; expected it without (or \\x22)");
-        return NULL;
-    }
-    if (!good) {
-        char shown[80];
-        (void)config_fail(error,
-                          "'%s' is no prefix of a list's key; expected 1 to %d bytes without "
-                          "blanks and control characters (\\xNN is allowed)",
-                          text_show(prefix, shown, sizeof shown), CONFIG_PREFIX_MAX);
+    int len = prefix_read(prefix, "lists", bytes, error);
+    if (len < 0) {
         return NULL;
     }
     for (size_t i = 1; i < config->list_count; i++) {
@@ -261,19 +236,6 @@ int config_set_listen(struct config *config, const char *addresses, uint16_t por
         }
     }
     return 0;
-}
-
-const struct list_policy *config_prefix_policy(const struct config *config, struct slice key)
-{
-    /* config_finish has put longer prefixes before shorter ones; lists[0] takes what no prefix
-     * matches. */
-    for (size_t i = 1; i < config->list_count; i++) {
-        const struct list_policy *policy = &config->lists[i];
-        if (slice_starts_with(key, slice_make(policy->prefix, policy->prefix_len))) {
-            return policy;
-        }
-    }
-    return &config->lists[0];
 }
 
 /* Where a value comes from, for config_print. */

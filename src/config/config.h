@@ -280,6 +280,17 @@ struct admin_config {
     uint32_t given_line[CONFIG_KEYS_MAX];
 };
 
+/* Which section a key has, of those that name prefixes. */
+struct prefix_entry {
+    struct slice prefix;
+    uint32_t place; /* of the section in the configuration */
+    uint32_t outer; /* of the entry of its longest prefix among the others */
+};
+struct prefix_map {
+    struct prefix_entry *at; /* sorted as bytes; the first is the empty one; see config/prefix.h */
+    size_t count;
+};
+
 struct config {
     char path[CONFIG_NAME_MAX + 1]; /* the file read last, "" = none; for error texts */
     /* The first one is that of [proxy], whose given_line is below; the others take from it what
@@ -337,7 +348,8 @@ struct config {
                                   config_add_embedded */
     struct list_policy *lists; /* lists[0] has prefix "" and is always there */
     size_t list_count;
-    bool has_bridge; /* some prefix has one; set by config_finish */
+    struct prefix_map list_map; /* made by config_finish */
+    bool has_bridge;            /* some prefix has one; set by config_finish */
 };
 
 /* Room for the longest error text. */
@@ -393,8 +405,15 @@ MUST_CHECK int config_read_passwords(struct config *config, char error[CONFIG_ER
 const char *config_listener_text(const struct listener_config *listener,
                                  char out[CONFIG_LISTENER_TEXT_MAX]);
 
+/* The place of the longest prefix of the key. */
+size_t config_prefix_find(const struct prefix_map *map, struct slice key);
+
 /* The policy with the longest prefix of key, where there are prefixes; never NULL. */
-const struct list_policy *config_prefix_policy(const struct config *config, struct slice key);
+static inline const struct list_policy *config_prefix_policy(const struct config *config,
+                                                             struct slice key)
+{
+    return &config->lists[config_prefix_find(&config->list_map, key)];
+}
 /* The policy for that key; never NULL. Valid as long as config. */
 static inline const struct list_policy *config_list_policy(const struct config *config,
                                                            struct slice key)

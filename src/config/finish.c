@@ -14,6 +14,7 @@
 #include "config/endpoint.h"
 #include "config/need.h"
 #include "config/pool_type.h"
+#include "config/prefix.h"
 #include "config/suggest.h"
 #include "config/text.h"
 #include "config/value.h"
@@ -478,10 +479,20 @@ static void want_item_bytes(struct config *config, const struct list_policy *pol
     }
 }
 
+static void map_lists(struct config *config)
+{
+    struct slice prefixes[CONFIG_LISTS_MAX];
+    for (size_t i = 0; i < config->list_count; i++) {
+        prefixes[i] = slice_make(config->lists[i].prefix, config->lists[i].prefix_len);
+    }
+    prefix_map_make(&config->list_map, prefixes, config->list_count);
+}
+
 int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
 {
     inherit(config);
     qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
+    map_lists(config);
     for (size_t i = 0; i < config->pool_count; i++) {
         config->pools[i].item_bytes_wanted = 0;
         if (check_pool(config, &config->pools[i], error) != 0) {
