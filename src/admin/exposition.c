@@ -257,6 +257,23 @@ static void show_servers(struct shared *shared, const struct exposition *x)
     free(rows);
 }
 
+static void show_routes(const struct shared *shared, const struct exposition *x)
+{
+    const struct config *config = x->config;
+    for (enum route_count c = 0; config->has_routes && c < ROUTE_COUNTS; c++) {
+        char name[64], prefix[ROUTE_TEXT_MAX];
+        (void)snprintf(name, sizeof name, "route_%s", figure_route_name(c));
+        begin_family(x, name, figure_route_help(c), true);
+        for (size_t i = 0; i < config->route_count; i++) {
+            evbuffer_add_printf(x->out, "mclistd_%s_total{", name);
+            add_label(x->out, "route", figure_route_text(&config->routes[i], prefix));
+            evbuffer_add(x->out, ",", 1);
+            add_label(x->out, "pool", config->pools[config->routes[i].pool_index].name);
+            evbuffer_add_printf(x->out, "} %" PRIu64 "\n", figure_of_route(shared, i, c));
+        }
+    }
+}
+
 static void show_certificate(void *arg, const char *owner, const char *path, int64_t days_left)
 {
     const struct exposition *x = arg;
@@ -278,6 +295,7 @@ void exposition_print(struct shared *shared, bool is_open, struct evbuffer *out)
     show_times(shared, &x);
     show_reasons(shared, &x);
     show_servers(shared, &x);
+    show_routes(shared, &x);
     begin_family(&x, "tls_certificate_days",
                  "days until the first certificate in the file is over; below 0: since", false);
     tls_trust_visit(show_certificate, &x);

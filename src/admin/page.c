@@ -303,6 +303,41 @@ static void show_servers(const struct shared *shared, const struct server_figure
     put(out, "</table></section>\n");
 }
 
+/* --- routes --- */
+
+static void show_routes(const struct shared *shared, struct evbuffer *out)
+{
+    const struct config *config = shared->config;
+    char prefix[ROUTE_TEXT_MAX];
+    if (!config->has_routes) {
+        return;
+    }
+    put(out, "<section class=\"card wide\" id=\"routes\"><h2>Routes of plain keys</h2><table>\n"
+             "<tr><th>prefix</th><th>pool</th><th>failover</th><th>shadow</th>");
+    for (enum route_count c = 0; c < ROUTE_COUNTS; c++) {
+        evbuffer_add_printf(out, "<th title=\"%s\">%s</th>", figure_route_help(c),
+                            figure_route_name(c));
+    }
+    put(out, "</tr>\n");
+    for (size_t i = 0; i < config->route_count; i++) {
+        const struct route_config *route = &config->routes[i];
+        put(out, "<tr><td class=\"key\">");
+        put_text(out, figure_route_text(route, prefix));
+        put(out, "</td><td>");
+        put_text(out, config->pools[route->pool_index].name);
+        put(out, "</td><td>");
+        put_text(out, route->failover_name);
+        put(out, "</td><td>");
+        put_text(out, route->shadow);
+        put(out, "</td>");
+        for (enum route_count c = 0; c < ROUTE_COUNTS; c++) {
+            evbuffer_add_printf(out, "<td>%" PRIu64 "</td>", figure_of_route(shared, i, c));
+        }
+        put(out, "</tr>\n");
+    }
+    put(out, "</table></section>\n");
+}
+
 /* --- times, keys --- */
 
 static void show_latency(struct shared *shared, struct evbuffer *out)
@@ -514,6 +549,7 @@ void page_print(struct shared *shared, const struct history *history, struct evb
     show_plots(history, out);
     show_servers(shared, servers, server_count, out);
     free(servers);
+    show_routes(shared, out);
     show_latency(shared, out);
     put(out, "<div class=\"grid\">\n");
     show_hot(shared, out);

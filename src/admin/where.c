@@ -14,6 +14,7 @@
 #include "proxy/core/trace.h"
 #include "proxy/core/worker.h"
 #include "proxy/figures.h"
+#include "proxy/plain/shadow.h"
 #include "proxy/proxy.h"
 
 #define NAME_TEXT_MAX (2 * (size_t)CONFIG_NAME_MAX + KEY_BYTES_MAX)
@@ -151,12 +152,37 @@ static void print_list(const struct printing *p, struct slice key)
     }
 }
 
+static const char *or_none(const char *name)
+{
+    return name[0] == '\0' ? "none" : name;
+}
+
+/* The pools that a plain key may be in. */
+static void print_plain(const struct printing *p)
+{
+    char prefix[ROUTE_TEXT_MAX];
+    const struct config *config = p->worker->config;
+    const struct route_config *route = config_route(config, p->key);
+    if (config->has_routes) {
+        evbuffer_add_printf(p->out, "route=%s failover=%s shadow=%s shadowed=%s\n",
+                            figure_route_text(route, prefix), or_none(route->failover_name),
+                            or_none(route->shadow), shadow_takes(route, p->key) ? "yes" : "no");
+    }
+    print_item(p, route->pool_index, "plain", &p->key, p->key);
+    if (route->failover_index != ROUTE_NONE) {
+        print_item(p, route->failover_index, "failover", &p->key, p->key);
+    }
+    if (shadow_takes(route, p->key)) {
+        print_item(p, route->shadow_index, "shadow", &p->key, p->key);
+    }
+}
+
 static void print(struct worker *w, void *arg)
 {
     struct printing *p = arg;
     if (w->index == 0) {
         p->worker = w;
-        print_item(p, w->config->pool_index, "plain", &p->key, p->key);
+        print_plain(p);
         print_list(p, p->key);
     }
 }

@@ -39,11 +39,13 @@ struct config *config_create(void)
      * no client writes to cost nothing. */
     config->pools = calloc(CONFIG_POOLS_MAX, sizeof *config->pools);
     config->lists = calloc(CONFIG_LISTS_MAX, sizeof *config->lists);
-    CHECK(config->pools != NULL && config->lists != NULL);
+    config->routes = calloc(CONFIG_ROUTES_MAX, sizeof *config->routes);
+    CHECK(config->pools != NULL && config->lists != NULL && config->routes != NULL);
     set_defaults(SECTION_PROXY, config);
     set_defaults(SECTION_ADMIN, &config->admin);
     set_defaults(SECTION_LISTS, &config->lists[0]);
-    config->list_count = config->listener_count = 1;
+    set_defaults(SECTION_ROUTE, &config->routes[0]);
+    config->list_count = config->listener_count = config->route_count = 1;
     return config;
 }
 
@@ -59,6 +61,8 @@ void config_destroy(struct config **config)
         users_destroy(&(*config)->listeners[i].users);
     }
     prefix_map_fini(&(*config)->list_map);
+    prefix_map_fini(&(*config)->route_map);
+    free((*config)->routes);
     free((*config)->pools);
     free((*config)->lists);
     free(*config);
@@ -170,6 +174,31 @@ struct list_policy *config_new_lists(struct config *config, struct slice prefix,
     return policy;
 }
 
+struct route_config *config_new_route(struct config *config, struct slice prefix,
+                                      char error[CONFIG_ERROR_MAX])
+{
+    char bytes[CONFIG_PREFIX_MAX + 1];
+    int len = prefix_read(prefix, "route", bytes, error);
+    if (len < 0) {
+        return NULL;
+    }
+    for (size_t i = 1; i < config->route_count; i++) {
+        if (slice_equal(slice_of(config->routes[i].prefix), slice_make(bytes, (size_t)len))) {
+            (void)config_fail(error, "a second [route %s] (the first is in line %u)",
+                              config->routes[i].prefix, config->routes[i].line);
+            return NULL;
+        }
+    }
+    if (config->route_count == CONFIG_ROUTES_MAX) {
+        (void)config_fail(error, "too many routes; expected at most %d", CONFIG_ROUTES_MAX - 1);
+        return NULL;
+    }
+    struct route_config *route = &config->routes[config->route_count++];
+    memcpy(route->prefix, bytes, (size_t)len + 1);
+    route->prefix_len = (size_t)len;
+    return route;
+}
+
 static size_t key_place(enum config_section section, const char *name)
 {
     return config_key_index(config_key_known(section, name));
@@ -267,7 +296,8 @@ static uint32_t inherited_line(const struct config *config, const struct config_
 {
     size_t count;
     const struct config_key *key = &config_keys(&count)[key_index];
-    return part->kind == SECTION_LISTS ? config->lists[0].given_line[key_index]
+    return part->kind == SECTION_LISTS   ? config->lists[0].given_line[key_index]
+           : part->kind == SECTION_ROUTE ? config->routes[0].given_line[key_index]
            : part->kind == SECTION_LISTENER
                ? config->given_line[key_place(SECTION_PROXY, key->name)]
                : CONFIG_GIVEN_NOT;
@@ -282,36 +312,45 @@ static void make_part(struct config_part *part, enum config_section kind, void *
     (void)snprintf(part->name, sizeof part->name, "%s", name);
 }
 
-static void make_lists_part(struct config_part *part, struct list_policy *policy)
+/* Of a kind that names prefixes: "lists", "lists PREFIX". */
+static void make_prefix_part(struct config_part *part, enum config_section kind, void *values,
+                             uint32_t *given_line, struct slice bytes)
 {
+    const char *name = kind == SECTION_LISTS ? "lists" : "route";
     char prefix[4 * CONFIG_NAME_MAX + 1];
-    make_part(part, SECTION_LISTS, policy, policy->given_line, "lists");
-    if (policy->prefix_len > 0) {
+    make_part(part, kind, values, given_line, name);
+    if (bytes.len > 0) {
         /* As a file has it: a * at its end would not be one of its bytes there, and ] would be the
          * section's. */
-        slice_escape_also(slice_make(policy->prefix, policy->prefix_len), " \"\\*]", prefix,
-                          sizeof prefix);
-        (void)snprintf(part->name, sizeof part->name, "lists %s", prefix);
+        slice_escape_also(bytes, " \"\\*]", prefix, sizeof prefix);
+        (void)snprintf(part->name, sizeof part->name, "%s %s", name, prefix);
     }
 }
 
 bool config_part_at(struct config *config, size_t i, struct config_part *part)
 {
     size_t listeners = config->listener_count - 1, pools = config->pool_count;
+    size_t routes = config->has_routes ? config->route_count : 0;
     if (i == 0) {
         make_part(part, SECTION_PROXY, config, config->given_line, "proxy");
     } else if (i <= listeners) {
         struct listener_config *listener = &config->listeners[i];
         make_part(part, SECTION_LISTENER, listener, listener->given_line, "");
         (void)snprintf(part->name, sizeof part->name, "listener %s", listener->name);
-    } else if (i == listeners + 1) {
+    } else if ((i -= listeners + 1) == 0) {
         make_part(part, SECTION_ADMIN, &config->admin, config->admin.given_line, "admin");
-    } else if (i - listeners - 2 < pools) {
-        struct pool_config *pool = &config->pools[i - listeners - 2];
+    } else if ((i -= 1) < pools) {
+        struct pool_config *pool = &config->pools[i];
         make_part(part, SECTION_POOL, pool, pool->given_line, "");
         (void)snprintf(part->name, sizeof part->name, "pool %s", pool->name);
-    } else if (i - listeners - 2 - pools < config->list_count) {
-        make_lists_part(part, &config->lists[i - listeners - 2 - pools]);
+    } else if ((i -= pools) < routes) {
+        struct route_config *route = &config->routes[i];
+        make_prefix_part(part, SECTION_ROUTE, route, route->given_line,
+                         slice_make(route->prefix, route->prefix_len));
+    } else if ((i -= routes) < config->list_count) {
+        struct list_policy *policy = &config->lists[i];
+        make_prefix_part(part, SECTION_LISTS, policy, policy->given_line,
+                         slice_make(policy->prefix, policy->prefix_len));
     } else {
         return false;
     }
@@ -329,7 +368,9 @@ static void print_part(const struct config *config, const struct config_part *pa
             char *value = value_format(&keys[i], part->values);
             bool own = part->given_line[i] != CONFIG_GIVEN_NOT;
             uint32_t line = own ? part->given_line[i] : inherited_line(config, part, i);
-            const char *from = part->kind == SECTION_LISTENER ? ", in [proxy]" : ", in [lists]";
+            const char *from = part->kind == SECTION_LISTENER ? ", in [proxy]"
+                               : part->kind == SECTION_ROUTE  ? ", in [route]"
+                                                              : ", in [lists]";
             print(arg, part->name, keys[i].name, value, origin(line, own ? "" : from, text));
             free(value);
         }

@@ -23,6 +23,7 @@ struct users;
 #define CONFIG_LISTENERS_MAX 16
 #define CONFIG_POOLS_MAX 64
 #define CONFIG_LISTS_MAX 256
+#define CONFIG_ROUTES_MAX 256
 #define CONFIG_NAME_MAX 255
 /* Longest password of a pool's servers. */
 #define CONFIG_PASSWORD_MAX 255
@@ -280,6 +281,28 @@ struct admin_config {
     uint32_t given_line[CONFIG_KEYS_MAX];
 };
 
+/* No pool. */
+#define ROUTE_NONE UINT32_MAX
+/* Shares of keys are counted in these. */
+#define ROUTE_SHARE_WHOLE 1000000U
+
+/* Where the plain keys under one prefix go. */
+struct route_config {
+    char prefix[CONFIG_NAME_MAX + 1]; /* "" = all others */
+    size_t prefix_len;
+    uint32_t index;                          /* position in config.routes */
+    char pool_name[CONFIG_NAME_MAX + 1];     /* "" = that of [proxy] */
+    char failover_name[CONFIG_NAME_MAX + 1]; /* "" = none */
+    uint32_t failover_ttl_s;                 /* 0 = no set goes there */
+    char shadow[CONFIG_NAME_MAX + 1];        /* POOL:SHARE%, "" = none */
+    uint32_t shadow_bytes;                   /* of requests under way, per worker */
+    /* Set by config_finish: positions in config.pools, or ROUTE_NONE. */
+    uint32_t pool_index, failover_index, shadow_index;
+    uint32_t shadow_share; /* of ROUTE_SHARE_WHOLE keys */
+    uint32_t line;         /* where the section begins in the file; 0 = not from a file */
+    uint32_t given_line[CONFIG_KEYS_MAX]; /* for this prefix; 0 = inherited */
+};
+
 /* Which section a key has, of those that name prefixes. */
 struct prefix_entry {
     struct slice prefix;
@@ -348,8 +371,13 @@ struct config {
                                   config_add_embedded */
     struct list_policy *lists; /* lists[0] has prefix "" and is always there */
     size_t list_count;
-    struct prefix_map list_map; /* made by config_finish */
-    bool has_bridge;            /* some prefix has one; set by config_finish */
+    struct prefix_map list_map;  /* made by config_finish */
+    struct route_config *routes; /* routes[0] has prefix "" and is always there */
+    size_t route_count;
+    struct prefix_map route_map; /* made by config_finish */
+    /* Set by config_finish. */
+    bool has_bridge; /* some prefix has one */
+    bool has_routes; /* the file has a [route] */
 };
 
 /* Room for the longest error text. */
@@ -419,6 +447,20 @@ static inline const struct list_policy *config_list_policy(const struct config *
                                                            struct slice key)
 {
     return config->list_count == 1 ? &config->lists[0] : config_prefix_policy(config, key);
+}
+
+/* The route of a plain key; never NULL. Valid as long as config. */
+static inline const struct route_config *config_route(const struct config *config, struct slice key)
+{
+    return config->has_routes ? &config->routes[config_prefix_find(&config->route_map, key)]
+                              : &config->routes[0];
+}
+
+/* Can plain keys of that route get to the pool? */
+static inline bool route_reaches(const struct route_config *route, uint32_t pool_index)
+{
+    return pool_index == route->pool_index || pool_index == route->failover_index ||
+           pool_index == route->shadow_index;
 }
 
 /* Calls print(arg, section, key, value, origin) for every setting in force, for `stats settings`

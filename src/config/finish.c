@@ -15,7 +15,7 @@
 #include "config/need.h"
 #include "config/pool_type.h"
 #include "config/prefix.h"
-#include "config/suggest.h"
+#include "config/route.h"
 #include "config/text.h"
 #include "config/value.h"
 
@@ -49,6 +49,14 @@ static void inherit(struct config *config)
             }
         }
     }
+    for (size_t i = 1; i < config->route_count; i++) {
+        struct route_config *route = &config->routes[i];
+        for (size_t k = 0; k < count; k++) {
+            if (keys[k].section == SECTION_ROUTE && route->given_line[k] == 0) {
+                value_copy(&keys[k], route, &config->routes[0]);
+            }
+        }
+    }
     for (size_t i = 1; i < config->listener_count; i++) {
         struct listener_config *listener = &config->listeners[i];
         for (size_t k = 0; k < count; k++) {
@@ -64,39 +72,24 @@ static void inherit(struct config *config)
     }
 }
 
+static int longer_first(struct slice left, struct slice right)
+{
+    if (left.len != right.len) {
+        return left.len > right.len ? -1 : 1;
+    }
+    return memcmp(left.p, right.p, left.len);
+}
+
 static int longer_prefix_first(const void *a, const void *b)
 {
-    const struct list_policy *left = a;
-    const struct list_policy *right = b;
-    if (left->prefix_len != right->prefix_len) {
-        return left->prefix_len > right->prefix_len ? -1 : 1;
-    }
-    return strcmp(left->prefix, right->prefix);
+    const struct list_policy *left = a, *right = b;
+    return longer_first(slice_of(left->prefix), slice_of(right->prefix));
 }
 
-static int find_pool(const struct config *config, const char *name, uint32_t *index)
+static int longer_route_first(const void *a, const void *b)
 {
-    for (size_t i = 0; i < config->pool_count; i++) {
-        if (strcmp(config->pools[i].name, name) == 0) {
-            *index = (uint32_t)i;
-            return 0;
-        }
-    }
-    return -1;
-}
-
-/* Says that name is no pool of the file, and which one may be meant. Returns -1. */
-static int refuse_pool(const struct config *config, const struct place *place, const char *name)
-{
-    const char *names[CONFIG_POOLS_MAX + 1] = {NULL};
-    for (size_t i = 0; i < config->pool_count; i++) {
-        names[i] = config->pools[i].name;
-    }
-    const char *near = suggest(slice_of(name), names);
-    if (near != NULL) {
-        return refuse(place, "pool: there is no [pool %s]; did you mean %s?", name, near);
-    }
-    return refuse(place, "pool: there is no [pool %s]; expected the NAME of a [pool NAME]", name);
+    const struct route_config *left = a, *right = b;
+    return longer_first(slice_of(left->prefix), slice_of(right->prefix));
 }
 
 /* The pool that has a server of that name, or NULL. */
@@ -284,8 +277,8 @@ static int check_proxy(struct config *config, char *error)
     }
     if (config->pool_name[0] == '\0') {
         config->pool_index = 0;
-    } else if (find_pool(config, config->pool_name, &config->pool_index) != 0) {
-        return refuse_pool(config, &place, config->pool_name);
+    } else if (!place_pool(config, config->pool_name, &config->pool_index)) {
+        return refuse_pool(&place, "pool", config->pool_name);
     }
     if (check_resolver(config, &place) != 0 || pool_type_check_proxy(config, &place) != 0) {
         return -1;
@@ -439,8 +432,8 @@ static int check_lists(const struct config *config, struct list_policy *policy, 
     }
     if (policy->pool_name[0] == '\0') {
         policy->pool_index = config->pool_index;
-    } else if (find_pool(config, policy->pool_name, &policy->pool_index) != 0) {
-        return refuse_pool(config, &place, policy->pool_name);
+    } else if (!place_pool(config, policy->pool_name, &policy->pool_index)) {
+        return refuse_pool(&place, "pool", policy->pool_name);
     }
     if (pool_type_finish_lists(config, policy, &place) != 0 || dialect_check(policy, &place) != 0 ||
         bridge_check(policy, &place) != 0 || need_check(config, policy, &place) != 0 ||
@@ -479,20 +472,27 @@ static void want_item_bytes(struct config *config, const struct list_policy *pol
     }
 }
 
-static void map_lists(struct config *config)
+/* In the order in which a key looks for its prefix; the maps find the places. */
+static void sort_prefixes(struct config *config)
 {
-    struct slice prefixes[CONFIG_LISTS_MAX];
+    struct slice
+        prefixes[CONFIG_LISTS_MAX > CONFIG_ROUTES_MAX ? CONFIG_LISTS_MAX : CONFIG_ROUTES_MAX];
+    qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
     for (size_t i = 0; i < config->list_count; i++) {
         prefixes[i] = slice_make(config->lists[i].prefix, config->lists[i].prefix_len);
     }
     prefix_map_make(&config->list_map, prefixes, config->list_count);
+    qsort(config->routes + 1, config->route_count - 1, sizeof *config->routes, longer_route_first);
+    for (size_t i = 0; i < config->route_count; i++) {
+        prefixes[i] = slice_make(config->routes[i].prefix, config->routes[i].prefix_len);
+    }
+    prefix_map_make(&config->route_map, prefixes, config->route_count);
 }
 
 int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
 {
     inherit(config);
-    qsort(config->lists + 1, config->list_count - 1, sizeof *config->lists, longer_prefix_first);
-    map_lists(config);
+    sort_prefixes(config);
     for (size_t i = 0; i < config->pool_count; i++) {
         config->pools[i].item_bytes_wanted = 0;
         if (check_pool(config, &config->pools[i], error) != 0) {
@@ -512,5 +512,5 @@ int config_finish(struct config *config, char error[CONFIG_ERROR_MAX])
         }
         want_item_bytes(config, &config->lists[i]);
     }
-    return 0;
+    return route_check(config, error);
 }

@@ -119,11 +119,34 @@ static int begin_lists(struct load *load, struct slice prefix)
     return 0;
 }
 
+static int begin_route(struct load *load, struct slice prefix)
+{
+    char why[CONFIG_ERROR_MAX];
+    struct route_config *route = &load->config->routes[0];
+    if (slice_equal(prefix, SLICE_LIT("*"))) {
+        return fail_key(load, load->shown,
+                        "expected [route] for all plain keys without a prefix of their own");
+    }
+    if (prefix.len > 0) {
+        route = config_new_route(load->config, prefix, why);
+        if (route == NULL) {
+            return fail_key(load, load->shown, why);
+        }
+    } else if (route->line != 0) {
+        return fail_again(load, route->line);
+    }
+    route->line = load->line;
+    load->section = route;
+    load->given_line = route->given_line;
+    return 0;
+}
+
 /* text is what stands between the brackets. */
 static int begin_section(struct load *load, struct slice text)
 {
     static const char expected[] =
-        "expected [proxy], [listener NAME], [admin], [pool NAME], [lists] or [lists PREFIX]";
+        "expected [proxy], [listener NAME], [admin], [pool NAME], [route], "
+        "[route PREFIX], [lists] or [lists PREFIX]";
     char why[CONFIG_ERROR_MAX];
     char name[256];
     struct slice all = text_trim(text);
@@ -153,11 +176,16 @@ static int begin_section(struct load *load, struct slice text)
         load->kind = SECTION_POOL;
         return begin_pool(load, rest);
     }
+    if (slice_equal(kind, SLICE_LIT("route"))) {
+        load->kind = SECTION_ROUTE;
+        return begin_route(load, rest);
+    }
     if (slice_equal(kind, SLICE_LIT("lists"))) {
         load->kind = SECTION_LISTS;
         return begin_lists(load, rest);
     }
-    static const char *const kinds[] = {"proxy", "listener", "admin", "pool", "lists", NULL};
+    static const char *const kinds[] = {"proxy", "listener", "admin", "pool",
+                                        "route", "lists",    NULL};
     const char *near = suggest(kind, kinds);
     char hint[32] = "";
     if (near != NULL) {

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "config/suggest.h"
 #include "config/text.h"
 
 struct place place_of_keys(const struct place *section, const uint32_t *given_line,
@@ -32,4 +33,29 @@ int refuse(const struct place *place, const char *format, ...)
     }
     return config_fail(place->error, "%s:%" PRIu32 ": %s: %s", place->config->path, place->line,
                        place->section, why);
+}
+
+bool place_pool(const struct config *config, const char *name, uint32_t *index)
+{
+    for (size_t i = 0; i < config->pool_count; i++) {
+        if (strcmp(config->pools[i].name, name) == 0) {
+            *index = (uint32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+int refuse_pool(const struct place *place, const char *key, const char *name)
+{
+    const char *names[CONFIG_POOLS_MAX + 1] = {NULL};
+    for (size_t i = 0; i < place->config->pool_count; i++) {
+        names[i] = place->config->pools[i].name;
+    }
+    const char *near = suggest(slice_of(name), names);
+    if (near != NULL) {
+        return refuse(place, "%s: there is no [pool %s]; did you mean %s?", key, name, near);
+    }
+    return refuse(place, "%s: there is no [pool %s]; expected the NAME of a [pool NAME]", key,
+                  name);
 }

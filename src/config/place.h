@@ -21,6 +21,12 @@ struct place {
 struct place place_of_keys(const struct place *section, const uint32_t *given_line,
                            const struct config_key *key, const struct config_key *other);
 
+/* The place of the pool of that name in config.pools; false: there is none. */
+bool place_pool(const struct config *config, const char *name, uint32_t *index);
+/* Refuses the key since name is no pool of the file, and says which one may be meant. Returns -1.
+ */
+int refuse_pool(const struct place *place, const char *key, const char *name);
+
 /* Writes "FILE:LINE: [section]: why" to the place's error; always returns -1. */
 int refuse(const struct place *place, const char *format, ...) PRINTF_LIKE(2, 3);
 

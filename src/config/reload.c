@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/route.h"
 #include "config/store.h"
 #include "config/table.h"
 #include "config/value.h"
@@ -101,4 +102,5 @@ void config_adopt(struct config *now, struct config *next)
             pool->item_bytes_wanted = source->item_bytes_wanted;
         }
     }
+    route_find_pools(now);
 }

@@ -22,6 +22,10 @@ struct listener_config *config_new_listener(struct config *config, struct slice 
 struct list_policy *config_new_lists(struct config *config, struct slice prefix,
                                      char error[CONFIG_ERROR_MAX]);
 
+/* The same for plain keys. */
+struct route_config *config_new_route(struct config *config, struct slice prefix,
+                                      char error[CONFIG_ERROR_MAX]);
+
 /* A section of a configuration: what its keys are stored in, and where they were set. */
 struct config_part {
     enum config_section kind;
@@ -31,8 +35,8 @@ struct config_part {
     char name[4 * CONFIG_NAME_MAX + 16];
 };
 
-/* The section at that place: [proxy], [admin], the pools, the lists. Returns false behind the last
- * one. */
+/* The section at that place: [proxy], [admin], the pools, the routes, the lists. Returns false
+ * behind the last one. */
 bool config_part_at(struct config *config, size_t i, struct config_part *part);
 
 #endif

@@ -25,6 +25,7 @@
 #define POOL(name, field) POOL_OF(TYPES_ALL, name, field)
 #define MEMCACHED(name, field) POOL_OF(UINT32_C(1) << POOL_MEMCACHED, name, field)
 #define COUCHBASE(name, field) POOL_OF(UINT32_C(1) << POOL_COUCHBASE, name, field)
+#define ROUTE(name, field) SECTION_ROUTE, name, offsetof(struct route_config, field), 0, 0
 #define LISTS_OF(dialects, name, field) \
     SECTION_LISTS, name, offsetof(struct list_policy, field), (dialects), 0
 #define LISTS(name, field) LISTS_OF(DIALECTS_ALL, name, field)
@@ -253,6 +254,16 @@ static const struct config_key keys[] = {
     {COUCHBASE("network", network), TYPE_WORD, 0, 0, "auto", "", networks,
      "which addresses of the nodes the proxy connects to: their own, the alternate ones that the cluster calls external, or auto: those of which one was reached first", START},
 
+    {ROUTE("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the pool that plain keys with this prefix go to; empty: that of [proxy]", START},
+    {ROUTE("failover", failover_name), TYPE_TEXT, 0, 1, "", "", NULL,
+     "the pool that is read where the first one's server cannot be asked or gives no answer; of the same type; empty: none", LIVE},
+    {ROUTE("failover_ttl_s", failover_ttl_s), TYPE_COUNT, 0, 2592000, "0", "s", NULL,
+     "how long a value lives at most that a set has stored in the failover pool, since the first one's server could not be asked; 0: no set goes there", LIVE},
+    {ROUTE("shadow", shadow), TYPE_TEXT, 0, 1, "", "", NULL,
+     "POOL:SHARE%, as canary:1%: requests for that share of the keys go to that pool as well, and its answers are dropped; empty: none", LIVE},
+    {ROUTE("shadow_bytes", shadow_bytes), TYPE_BYTES, 4 * K, 1 * G, "1m", "bytes", NULL,
+     "memory per worker for requests to the shadow pool that are under way; further ones are dropped and counted", LIVE},
     {LISTS("pool", pool_name), TYPE_TEXT, 0, 1, "", "", NULL,
      "the pool that holds the lists; empty: the one that plain keys go to", START},
     {LISTS("delimiter", delimiter), TYPE_DELIMITER, 0, 0, ",", "", NULL,
@@ -399,8 +410,8 @@ bool config_word_find(const struct config_key *key, struct slice text, unsigned 
 
 const char *config_section_name(enum config_section section)
 {
-    static const char *const names[] = {"[proxy]", "[listener NAME]", "[admin]", "[pool NAME]",
-                                        "[lists]"};
+    static const char *const names[] = {"[proxy]",     "[listener NAME]", "[admin]",
+                                        "[pool NAME]", "[route]",         "[lists]"};
     return names[section];
 }
 

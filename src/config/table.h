@@ -13,7 +13,14 @@
 #include "base/slice.h"
 #include "config/config.h"
 
-enum config_section { SECTION_PROXY, SECTION_LISTENER, SECTION_ADMIN, SECTION_POOL, SECTION_LISTS };
+enum config_section {
+    SECTION_PROXY,
+    SECTION_LISTENER,
+    SECTION_ADMIN,
+    SECTION_POOL,
+    SECTION_ROUTE,
+    SECTION_LISTS
+};
 
 enum config_type {
     TYPE_COUNT,     /* uint32_t */
@@ -63,7 +70,7 @@ const struct config_key *config_key_known(enum config_section section, const cha
 size_t config_key_index(const struct config_key *key);
 /* Which of the words of a key of TYPE_WORD the text is; false: none. */
 bool config_word_find(const struct config_key *key, struct slice text, unsigned *index);
-/* "[proxy]", "[listener NAME]", "[admin]", "[pool NAME]" or "[lists]". */
+/* "[proxy]", "[listener NAME]", "[admin]", "[pool NAME]", "[route]" or "[lists]". */
 const char *config_section_name(enum config_section section);
 
 /* Room for what config_dialects_text writes. */

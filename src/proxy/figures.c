@@ -301,6 +301,37 @@ void figures_print(struct shared *shared, figure_printer *print, void *arg)
     show_indexes(shared, &p);
 }
 
+/* --- routes --- */
+
+static const struct metric_row route_rows[ROUTE_COUNTS] = {ROUTE_COUNT_TABLE(METRIC_ROW)};
+
+uint64_t figure_of_route(const struct shared *shared, size_t index, enum route_count which)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < shared->worker_count; i++) {
+        sum += atomic_load_explicit(&shared->workers[i]->routes[index].counts.value[which],
+                                    memory_order_relaxed);
+    }
+    return sum;
+}
+
+const char *figure_route_name(enum route_count which)
+{
+    return route_rows[which].name;
+}
+
+const char *figure_route_help(enum route_count which)
+{
+    return route_rows[which].help;
+}
+
+const char *figure_route_text(const struct route_config *route, char out[ROUTE_TEXT_MAX])
+{
+    struct slice prefix = slice_make(route->prefix, route->prefix_len);
+    (void)snprintf(out, ROUTE_TEXT_MAX, "*");
+    return prefix.len == 0 ? out : slice_escape_also(prefix, " \"\\*", out, ROUTE_TEXT_MAX);
+}
+
 /* --- servers --- */
 
 /* The best that any worker sees: one that works shows that the server does. A worker that has

@@ -9,6 +9,7 @@
 #include "pool/pool.h"
 #include "proxy/core/shared.h"
 #include "proxy/core/laggards.h"
+#include "proxy/core/route_counts.h"
 #include "proxy/core/timing.h"
 
 enum figure_kind {
@@ -92,6 +93,16 @@ struct server_figures *figures_of_servers(const struct shared *shared, size_t *c
 const char *server_state(const struct server_stats *stats);
 /* Does a connection to it work? */
 bool server_is_up(const struct server_stats *stats);
+
+/* How often that has happened to keys of the route with that index, by all workers, since the
+ * start. */
+uint64_t figure_of_route(const struct shared *shared, size_t index, enum route_count which);
+/* The count's name, and what it counts; they live for ever. */
+const char *figure_route_name(enum route_count which);
+const char *figure_route_help(enum route_count which);
+/* The route's prefix as one word, "*" for the empty one. Returns out. */
+#define ROUTE_TEXT_MAX (4 * CONFIG_NAME_MAX + 1)
+const char *figure_route_text(const struct route_config *route, char out[ROUTE_TEXT_MAX]);
 
 /* How attempts to read the configuration anew have ended. */
 void figures_of_reloads(struct shared *shared, struct reload_figures *out);

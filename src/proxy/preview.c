@@ -101,6 +101,24 @@ static size_t print_pools(const struct config *config, struct resolver *resolver
     return unknown;
 }
 
+static void print_routes(const struct config *config, FILE *out)
+{
+    for (size_t n = 1; config->has_routes && n <= config->route_count; n++) {
+        const struct route_config *route = &config->routes[n % config->route_count];
+        char prefix[4 * CONFIG_NAME_MAX + 1];
+        slice_escape(slice_make(route->prefix, route->prefix_len), prefix, sizeof prefix);
+        fprintf(out, "plain keys %s%s: pool %s", route->prefix_len == 0 ? "of no route" : prefix,
+                route->prefix_len == 0 ? "" : "...", config->pools[route->pool_index].name);
+        if (route->failover_index != ROUTE_NONE) {
+            fprintf(out, ", failover to %s", route->failover_name);
+        }
+        if (route->shadow_index != ROUTE_NONE) {
+            fprintf(out, ", shadow %s", route->shadow);
+        }
+        fprintf(out, "\n");
+    }
+}
+
 /* In the order in which a key looks for its prefix. */
 static void print_lists(const struct config *config, FILE *out)
 {
@@ -147,6 +165,7 @@ size_t preview_print(const struct config *config, FILE *out)
     } else {
         unknown = look_up_pools(config, out);
     }
+    print_routes(config, out);
     print_lists(config, out);
     return unknown;
 }

@@ -50,10 +50,16 @@
     REASON(dropped, slow_client, answers_dropped) \
     REASON(dropped, cache_full, cache_evictions) \
     REASON(dropped, log_line, log_lines_dropped) \
+    REASON(dropped, shadow_bytes, shadow_dropped) \
+    REASON(dropped, shadow_meaning, shadow_skipped) \
+    REASON(dropped, shadow_failed, shadow_failed) \
     REASON(retried, conflict, list_conflicts) \
     REASON(retried, connected_anew, ended_stale) \
     REASON(retried, compaction, list_giveups) \
-    REASON(retried, other_node, cluster_retries)
+    REASON(retried, other_node, cluster_retries) \
+    REASON(retried, failover_read, failover_reads) \
+    REASON(retried, failover_set, failover_sets) \
+    REASON(retried, failover_delete, failover_deletes)
 
 /* The rows. */
 struct reason {

@@ -248,6 +248,30 @@ static void show_slow(const struct shared *shared, struct chain *out)
     free(last);
 }
 
+/* --- routes --- */
+
+static const char *or_none(const char *text)
+{
+    return text[0] == '\0' ? "none" : text;
+}
+
+static void show_routes(const struct shared *shared, struct chain *out)
+{
+    const struct config *config = shared->config;
+    for (size_t i = 0; config->has_routes && i < config->route_count; i++) {
+        char name[ROUTE_TEXT_MAX];
+        const struct route_config *route = &config->routes[i];
+        figure_route_text(route, name);
+        line(out, "route:%s:pool %s", name, config->pools[route->pool_index].name);
+        line(out, "route:%s:failover %s", name, or_none(route->failover_name));
+        line(out, "route:%s:shadow %s", name, or_none(route->shadow));
+        for (enum route_count c = 0; c < ROUTE_COUNTS; c++) {
+            line(out, "route:%s:%s %" PRIu64, name, figure_route_name(c),
+                 figure_of_route(shared, i, c));
+        }
+    }
+}
+
 /* --- where keys are --- */
 
 static const struct pool_config *pool_named(const struct config *config, struct slice name)
@@ -330,6 +354,8 @@ struct slice stats_answer(struct worker *w, struct slice args, struct chain *out
         show_laggards(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("slow"))) {
         show_slow(w->shared, out);
+    } else if (slice_equal(group, SLICE_LIT("routes"))) {
+        show_routes(w->shared, out);
     } else if (slice_equal(group, SLICE_LIT("settings"))) {
         config_print(w->config, show_setting, out);
     } else if (slice_equal(group, SLICE_LIT("where"))) {

@@ -32,6 +32,8 @@
 #include "proxy/lists/run.h"
 #include "proxy/plain/forward.h"
 #include "proxy/plain/multiget.h"
+#include "proxy/plain/route.h"
+#include "proxy/plain/shadow.h"
 
 /* How often idle clients are looked for. */
 #define IDLE_CHECK_S 1
@@ -327,6 +329,7 @@ static void init_spares(struct worker *w)
     pending_init(w, bytes);
     forward_init(w, bytes);
     multiget_init(w, bytes);
+    shadow_init(w, bytes);
     call_part_init(w, bytes);
 }
 
@@ -378,6 +381,7 @@ struct worker *thread_create(struct shared *shared, size_t index, char error[CON
         thread_destroy(&w);
         return NULL;
     }
+    route_init(w);
     init_spares(w);
     t->backend = backend_create(w->pools, w->config->pool_count, run_backend_done, w);
     w->engine = engine_create(w->config, shared->caches, &dialects, &t->rng, &w->metrics);
@@ -446,6 +450,8 @@ void thread_destroy(struct worker **slot)
     pending_fini(w);
     forward_fini(w);
     multiget_fini(w);
+    route_fini(w);
+    shadow_fini(w);
     call_part_fini(w);
     timing_fini(&w->timing);
     laggards_fini(&w->laggards);

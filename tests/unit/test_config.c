@@ -253,7 +253,8 @@ static void test_bad_sections(void **state)
 {
     (void)state;
     static const char *const expected =
-        "; expected [proxy], [listener NAME], [admin], [pool NAME], [lists] or [lists PREFIX]";
+        "; expected [proxy], [listener NAME], [admin], [pool NAME], [route], [route PREFIX], "
+        "[lists] or [lists PREFIX]";
     char text[256];
     (void)snprintf(text, sizeof text, ":2: unknown section [prox] (did you mean [proxy]?)%s",
                    expected);

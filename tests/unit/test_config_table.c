@@ -98,8 +98,9 @@ static bool is_commented_setting(const char *line)
 /* The place of "#key =" in its section of the file, or NULL. Sections that override come last. */
 static const char *find_setting(const char *conf, const struct config_key *key)
 {
-    static const char *const headings[] = {"\n[proxy]\n", "\n#[listener local]\n", "\n[admin]\n",
-                                           "\n#[pool main]\n", "\n[lists]\n"};
+    static const char *const headings[] = {"\n[proxy]\n",  "\n#[listener local]\n",
+                                           "\n[admin]\n",  "\n#[pool main]\n",
+                                           "\n#[route]\n", "\n[lists]\n"};
     char setting[128];
     const char *section = strstr(conf, headings[key->section]);
     (void)snprintf(setting, sizeof setting, "\n#%s =", key->name);
@@ -215,7 +216,9 @@ static void test_conf_loads(void **state)
                      ON_MISSING_REFUSE);
     assert_int_equal(config_list_policy(whole, SLICE_LIT("ring-1"))->dialect, DIALECT_RING);
     assert_int_equal(whole->listener_count, 2);
+    assert_true(whole->has_routes);
     whole->list_count = whole->pool_count = whole->listener_count = 1;
+    whole->has_routes = false;
     free(whole->pools[1].servers);
     assert_int_equal(config_add_pool(as_is, "main", "10.0.0.1:11211, 10.0.0.2:11211", error), 0);
     struct collected left = {.len = 0};
@@ -287,8 +290,9 @@ static void test_docs_show_every_key(void **state)
 static void test_docs_show_what_a_reload_may_change(void **state)
 {
     (void)state;
-    static const char *const titles[] = {"`[proxy]`", "`[listener NAME]`", "`[admin]`",
-                                         "`[pool NAME]`", "`[lists]`, `[lists PREFIX]`"};
+    static const char *const titles[] = {
+        "`[proxy]`",     "`[listener NAME]`",           "`[admin]`",
+        "`[pool NAME]`", "`[route]`, `[route PREFIX]`", "`[lists]`, `[lists PREFIX]`"};
     char *docs = read_all(DOCS);
     join_lines(docs);
     size_t count;

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from couchbase_support import Cluster, documents
-from harness import ROOT, write_ini
+from harness import ROOT, wait_until, write_ini
 from test_config_cli import run
 from test_dialects_support import DIALECTS
 
@@ -92,7 +92,7 @@ def tables():
     return found
 
 
-NATIVE, OF_DIALECTS, IN_FILES, UNDER_LEASE, TIMES = tables()
+NATIVE, OF_DIALECTS, IN_FILES, UNDER_LEASE, TIMES, ROUTED, OF_ROUTES = tables()
 
 
 def talk(conn, request, body=None):
@@ -228,3 +228,60 @@ def test_items_with_a_time(everything):
                 expected = {"anew": "(100|99)$", "ends": "-1$", "stays": "(500|49.)$"}
                 kept = next(pattern for word, pattern in expected.items() if word in row["the item's time"])
                 assert re.match(kept, left), (verb, left)
+
+
+# In a file whose pool `main` has the keys of the route.
+ROUTE_SETTINGS = {
+    "failover = the route's pool": {"failover": "main"},
+    "failover of another type": {"failover": "documents"},
+    "shadow = the route's pool": {"shadow": "main:1%"},
+    "shadow of another type": {"shadow": "documents:1%"},
+    "shadow = other": {"shadow": "other"},
+    "failover_ttl_s alone": {"failover_ttl_s": 5},
+    "shadow_bytes alone": {"shadow_bytes": "5k"},
+    "bridge under the prefix": {"pool": "main"},
+}
+# What is stored in the failover pool before each: k, a number.
+ROUTED_REQUESTS = {
+    "get": "get k", "gets": "gets k", "mg": "mg k v", "set": "set k 0 0 1", "ms": "ms k 1", "delete": "delete k",
+    "md": "md k", "add": "add n 0 0 1", "replace": "replace k 0 0 1", "append": "append k 0 0 1",
+    "prepend": "prepend k 0 0 1", "incr": "incr k 1", "decr": "decr k 1", "ma": "ma k", "touch": "touch k 5",
+    "gat": "gat 5 k", "gats": "gats 5 k", "mg T": "mg k T5", "cas": "cas k 0 0 1 1", "ms C": "ms k 1 C1",
+    "md C": "md k C1", "me": "me k", "ladd": "ladd k x", "lget": "lget k", "llen": "llen k",
+}  # fmt: skip
+
+
+def test_routes_of_plain_keys(start_daemon, start_memcached):
+    first, second, lists = [start_memcached() for _ in range(3)]
+    daemon = start_daemon(config={
+        "proxy": {"pool": "a"}, "pool a": {"servers": first.address}, "pool b": {"servers": second.address},
+        "pool c": {"servers": lists.address}, "lists": {"pool": "c"},
+        "route": {"failover": "b", "failover_ttl_s": 50, "shadow": "c:100%"}})
+    first.stop()
+    assert sorted(verb for row in ROUTED[0] for verb in row.split(", ")) == sorted(ROUTED_REQUESTS)
+    with daemon.conn() as conn, second.conn() as direct:
+        state = f"backend:{first.address}@a:state"
+        wait_until("it is seen", lambda: conn.stats("stats backends")[state] == "down")
+        assert conn.cmd("ladd k a") == b"STORED"
+        for row, cells in ROUTED[0].items():
+            for verb in row.split(", "):
+                direct.set("k", "5")
+                before = int(conn.stats()["shadow_requests"])
+                request = ROUTED_REQUESTS[verb]
+                has_data = request.split()[0] in ("set", "add", "replace", "append", "prepend", "cas", "ms")
+                answer = talk(conn, request, "7" if has_data else None)
+                assert answer.startswith("SERVER_ERROR") == (cells["is answered by"] == "an error"), verb
+                assert int(conn.stats()["shadow_requests"]) - before == (cells["its copy"] == "is sent"), verb
+
+
+def test_files_with_a_route(tmp_path):
+    (tmp_path / "password").write_text("x\n")
+    assert list(OF_ROUTES[0]) == list(ROUTE_SETTINGS)
+    for setting, keys in ROUTE_SETTINGS.items():
+        sections = {"pool main": {"servers": ["127.0.0.1:11211"]}, "pool other": {"servers": ["127.0.0.1:11212"]},
+                    "pool documents": {"type": "couchbase", "servers": ["127.0.0.1:11210"], "bucket": "b",
+                                       "username": "u", "password_file": tmp_path / "password"},
+                    "route x-": keys,
+                    **({"lists x": {"bridge": True}} if setting.startswith("bridge") else {})}  # fmt: skip
+        code, _, said = run("-t", "-c", write_ini(tmp_path / "mclistd.ini", sections))
+        assert code != 0 and OF_ROUTES[0][setting]["and"].strip("`") in said, (setting, said)

@@ -24,11 +24,11 @@ bool plain_is_list_item(const struct config *config, struct slice key)
 }
 
 /* Clock items are those of all lists on their server. */
-static bool protects_clocks(const struct config *config)
+static bool protects_clocks(const struct config *config, const struct route_config *route)
 {
     for (size_t i = 0; i < config->list_count; i++) {
         const struct list_policy *policy = &config->lists[i];
-        if (policy->protect_lists && policy->pool_index == config->pool_index) {
+        if (policy->protect_lists && route_reaches(route, policy->pool_index)) {
             return true;
         }
     }
@@ -40,13 +40,14 @@ bool plain_is_protected(const struct config *config, struct slice key)
     struct slice list_key;
     bool head;
     if (clock_key_is(key)) {
-        return protects_clocks(config);
+        return protects_clocks(config, config_route(config, key));
     }
     if (!list_item_key(key, &list_key, &head)) {
         return false;
     }
     const struct list_policy *policy = config_list_policy(config, list_key);
-    return policy->protect_lists && policy->pool_index == config->pool_index && keeps_items(policy);
+    return policy->protect_lists && keeps_items(policy) &&
+           route_reaches(config_route(config, key), policy->pool_index);
 }
 
 static bool is_key(struct slice name)
@@ -136,7 +137,7 @@ static void send_delete(struct engine *e, struct op *op, struct plain_item *item
     struct be_request *r = request_new(e, op->list, BE_DELETE);
     memcpy(r->key, item->name.p, item->name.len);
     r->key_len = r->placement_len = (uint8_t)item->name.len;
-    r->pool_index = e->config->pool_index;
+    r->pool_index = config_route(e->config, item->name)->pool_index;
     item->state = PLAIN_SENT;
     op_send(e, op, r, NULL, at);
 }

@@ -168,8 +168,10 @@ bool cluster_deliver(struct cluster *c)
     while ((x = TAILQ_FIRST(&list)) != NULL) {
         char text[WIRE_TEXT_MAX];
         bool refused = x->code != 0 && x->failure != FAILURE_WITHDRAWN;
-        struct be_reply reply = {
-            .status = refused ? BE_REFUSED : BE_DOWN, .code = x->code, .text = text};
+        struct be_reply reply = {.status = refused ? BE_REFUSED : BE_DOWN,
+                                 .code = x->code,
+                                 .text = text,
+                                 .server_down = failure_is_outage(x->failure)};
         TAILQ_REMOVE(&list, x, link);
         explain(c, x, text, sizeof text);
         if (x->failure != FAILURE_WITHDRAWN) {

@@ -56,6 +56,12 @@ struct exchange {
 };
 TAILQ_HEAD(exchange_list, exchange);
 
+/* Has the submitter said, and counted, that the outcome is unknown? */
+static inline bool exchange_is_told(const struct exchange *x)
+{
+    return x->told || (x->told_there != NULL && *x->told_there);
+}
+
 /* Makes an exchange for a line and its answer, which is like that to another operation
  * (be_line_form), with no value to store. Field by field: the fields that other operations have are
  * not read. */

@@ -37,4 +37,11 @@ enum exchange_failure {
         FAILURE_COUNT
 };
 
+/* Does it say that no request gets to the server now? */
+static inline bool failure_is_outage(enum exchange_failure failure)
+{
+    return failure == FAILURE_DOWN || failure == FAILURE_UNRESOLVED || failure == FAILURE_UNFIT ||
+           failure == FAILURE_EJECTED || failure == FAILURE_DRAINED || failure == FAILURE_NO_NODE;
+}
+
 #endif

@@ -243,8 +243,7 @@ static void count_failure(struct server *server, const struct exchange *x,
         metric_inc(metrics, METRIC_backend_timeouts);
         server_count(&server->timeouts, 1);
     }
-    bool told = x->told || (x->told_there != NULL && *x->told_there);
-    if (failures[failure].status == BE_LOST && x->changes && !told) {
+    if (failures[failure].status == BE_LOST && x->changes && !exchange_is_told(x)) {
         metric_inc(metrics, METRIC_outcomes_unknown);
     }
 }
@@ -289,6 +288,7 @@ void server_deliver_finished(struct pool_context *context)
             .status = failures[x->failure].status,
             .caps = server->caps_known ? &server->caps : NULL,
             .text = server->texts[x->failure],
+            .server_down = failure_is_outage(x->failure),
         };
         TAILQ_REMOVE(&list, x, link);
         exchange_answer(context, x, &reply);

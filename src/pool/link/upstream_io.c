@@ -175,7 +175,7 @@ static RARE void note_unknown(struct upstream *u, const struct exchange *x,
         snprintf(answer->text, sizeof answer->text, "backend %s: unexpected answer%s",
                  u->server->config->name, x->changes ? ", outcome unknown" : "");
     }
-    if (x->changes) {
+    if (x->changes && !exchange_is_told(x)) {
         metric_inc(u->server->context->metrics, METRIC_outcomes_unknown);
     }
 }

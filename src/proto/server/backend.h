@@ -215,6 +215,7 @@ struct be_reply {
     uint32_t flags;
     int64_t ttl_s;      /* BE_GET, BE_TIME: seconds left, -1 = no expiry */
     uint32_t expires_s; /* the same: the second since 1970, where the server tells that, or 0 */
+    bool server_down;   /* BE_DOWN: no request gets to the server now */
     bool no_times;      /* BE_GET: the server does not tell times to live; ttl_s is -1 */
     uint64_t cas;
     uint64_t epoch;      /* names the connection that gave this reply; never 0 for an answer from a

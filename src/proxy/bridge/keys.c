@@ -71,6 +71,7 @@ static void emit(struct part *part, struct chain *out)
 /* Lists are not asked for again: their answers are bounded otherwise (list/core/session.h). */
 static const struct handler get_handler = {.start = start_key,
                                            .restart = multiget_restart,
+                                           .redirect = multiget_redirect,
                                            .emit = emit,
                                            .timeout_text = forward_read_timeout_text};
 

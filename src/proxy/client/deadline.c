@@ -78,16 +78,30 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     set_timer(w);
 }
 
-void deadline_take_config(struct worker *w)
+/* How long a pool may take to answer one of its exchanges. */
+static uint64_t answer_ms(const struct worker *w, uint32_t pool_index)
 {
-    const struct pool_config *pool = &w->config->pools[w->config->pool_index];
+    const struct pool_config *pool = &w->config->pools[pool_index];
+    uint64_t ms = pool->timeout_ms;
     /* What a node of a cluster refuses for now may be sent again until its time is over, and then
      * wait for its answer as long. */
-    uint64_t ms = pool->timeout_ms;
     if (pool->type == POOL_COUCHBASE) {
         ms = 2 * (uint64_t)(pool->durable_timeout_ms > ms ? pool->durable_timeout_ms : ms);
     }
-    w->watches_all = w->config->deadline_ms < ms;
+    return ms;
+}
+
+void deadline_take_config(struct worker *w)
+{
+    uint64_t most_ms = 0;
+    for (size_t i = 0; i < w->config->route_count; i++) {
+        const struct route_config *route = &w->config->routes[i];
+        uint64_t ms = answer_ms(w, route->pool_index);
+        /* A failover pool is asked when the first has taken its time. */
+        ms += route->failover_index == ROUTE_NONE ? 0 : answer_ms(w, route->failover_index);
+        most_ms = ms > most_ms ? ms : most_ms;
+    }
+    w->watches_all = w->config->deadline_ms < most_ms;
 }
 
 void deadline_init(struct worker *w)

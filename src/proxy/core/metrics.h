@@ -26,6 +26,14 @@
     METRIC(get_hits, "keys found by pass-through reads") \
     METRIC(get_misses, "keys not found by pass-through reads") \
     METRIC(down_reads, "pass-through reads answered as misses because of down_reads = miss") \
+    METRIC(failover_reads, "plain reads sent to a failover pool, since the first gave no answer") \
+    METRIC(failover_sets, "values stored in a failover pool, since the first's server was down") \
+    METRIC(failover_deletes, "deletes sent to a failover pool, since the first's server was down") \
+    METRIC(shadow_requests, "plain requests sent to a shadow pool as well") \
+    METRIC(shadow_dropped, "plain requests not sent to a shadow pool because of shadow_bytes") \
+    METRIC(shadow_skipped, \
+           "plain requests not sent to a shadow pool, as cas: they mean nothing there") \
+    METRIC(shadow_failed, "requests to a shadow pool that had no answer") \
     METRIC(client_errors, "requests answered ERROR or CLIENT_ERROR") \
     METRIC(server_errors, "requests answered SERVER_ERROR") \
     METRIC(client_pauses, \

@@ -35,6 +35,7 @@ struct pending;
 struct pool;
 struct pressure;
 struct request_clock;
+struct route_state;
 struct shared;
 
 TAILQ_HEAD(client_list, client);
@@ -53,7 +54,9 @@ struct worker {
     struct metrics metrics;
 
     /* Below. */
-    struct pool **pools; /* by list_policy.pool_index */
+    struct pool **pools;        /* by list_policy.pool_index */
+    struct pool *plain_pool;    /* takes all plain keys, as lines; NULL: see proxy/plain/route.h */
+    struct route_state *routes; /* by route_config.index */
     struct engine *engine;
     struct worker *heeded; /* itself, while an operator looks on (core/trace.h); else NULL */
     bool engine_dirty;     /* wants engine_run in this turn */
@@ -91,6 +94,7 @@ struct worker {
     struct pending *next_pending; /* see pending_room, or NULL */
     struct spare_list spare_exchanges;
     struct spare_list spare_calls;
+    struct spare_list spare_shadows;
     char *scratch;
     size_t scratch_cap;
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/plain/forward.h"
 
+#include "proto/client/request_shape.h"
 #include "proxy/client/deadline.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/meta.h"
 #include "proxy/plain/multiget.h"
 #include "proxy/plain/operation.h"
 #include "proxy/plain/protect.h"
+#include "proxy/plain/route.h"
 
 /* Its data block was taken with it, so nothing of it is run as a command. */
 static RARE void refuse_protected(struct client *client, const struct request *r)
@@ -56,20 +58,36 @@ static struct slice rebuild_classic(struct worker *w, const struct request *r)
     return slice_make(start, (size_t)(out - start));
 }
 
-/* The line without flag q. */
-static struct slice rebuild_meta(struct worker *w, const struct request *r)
+static char *put_meta_time(char *out, int64_t exptime)
 {
-    char *start = worker_scratch(w, r->line.len + 16);
+    out = put(out, SLICE_LIT(" T"));
+    if (exptime < 0) {
+        return put(out, SLICE_LIT("-1"));
+    }
+    return out + format_u64(out, (uint64_t)exptime);
+}
+
+/* The line without flag q. limited: of a part whose value lives no longer than that lets it. */
+static struct slice rebuild_meta(struct worker *w, const struct request *r,
+                                 const struct forward_part *limited)
+{
+    char *start = worker_scratch(w, r->line.len + 32);
     char *out = put(start, r->verb->text);
     out = put_word(out, r->key);
     struct slice args = r->args;
     struct slice token;
-    bool is_flag = r->verb->shape != SHAPE_META_SET; /* ms: the size comes first */
+    int64_t exptime = 0;
+    bool is_usual, is_flag = r->verb->shape != SHAPE_META_SET; /* ms: the size comes first */
     while (token_next(&args, &token)) {
-        if (!is_flag || token.p[0] != 'q') {
+        if (is_flag && limited != NULL && token.p[0] == 'T') {
+            (void)word_to_exptime(slice_make(token.p + 1, token.len - 1), &exptime, &is_usual);
+        } else if (!is_flag || token.p[0] != 'q') {
             out = put_word(out, token);
         }
         is_flag = true;
+    }
+    if (limited != NULL) {
+        out = put_meta_time(out, route_failover_exptime(limited, exptime));
     }
     out = put(out, SLICE_LIT("\r\n"));
     return slice_make(start, (size_t)(out - start));
@@ -80,7 +98,7 @@ static struct slice rebuild_meta(struct worker *w, const struct request *r)
 static struct slice line_to_send(struct worker *w, const struct request *r)
 {
     if (request_is_meta(r) && r->quiet) {
-        return rebuild_meta(w, r);
+        return rebuild_meta(w, r, NULL);
     }
     if (r->noreply || UNLIKELY(!r->is_usual)) {
         return rebuild_classic(w, r);
@@ -95,20 +113,17 @@ static struct slice line_to_send(struct worker *w, const struct request *r)
     return slice_make(out, r->line.len + 2);
 }
 
-static RARE void submit_decoded(struct worker *w, struct slice encoded, struct exchange *x)
+/* The part's own exchange goes to the server of the request's key. */
+static ALWAYS_INLINE void submit_plain(struct worker *w, struct forward_part *f)
 {
+    const struct request *r = &f->part.pending->request;
     char decoded[KEY_BYTES_MAX];
-    size_t len = key_decode_base64(encoded, decoded);
-    pool_submit(plain_pool(w), len > 0 ? slice_make(decoded, len) : encoded, x);
-}
-
-/* To the server of the request's key. */
-static void submit_plain(struct worker *w, const struct request *r, struct exchange *x)
-{
-    if (UNLIKELY(r->base64)) {
-        submit_decoded(w, r->key, x);
+    if (UNLIKELY(w->plain_pool == NULL)) {
+        route_submit(f);
+    } else if (UNLIKELY(r->base64)) {
+        pool_submit(w->plain_pool, route_key(r, decoded), &f->exchange);
     } else {
-        pool_submit(plain_pool(w), r->key, x);
+        pool_submit(w->plain_pool, r->key, &f->exchange);
     }
 }
 
@@ -129,23 +144,53 @@ static void expect_meta(struct exchange *x, const struct request *r)
                                        .opaque = r->opaque};
 }
 
+/* Fills the part's own exchange. */
+static ALWAYS_INLINE void fill_single(struct forward_part *f, struct slice line)
+{
+    struct pending *p = f->part.pending;
+    const struct request *r = &p->request;
+    struct exchange *x = forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE, line,
+                                               operation_verb(r->verb->verb));
+    if (request_is_meta(r)) {
+        expect_meta(x, r);
+    }
+    if (r->has_data) {
+        x->op.value = r->data_crlf;
+        x->op.block = p->block;
+    }
+}
+
 static void start_single(struct pending *p)
 {
     struct worker *w = worker_of(p);
     const struct request *r = &p->request;
     bool may_be_long = r->verb->verb == VERB_MG;
     struct forward_part *f = forward_part_new(p, r->key, may_be_long ? WINDOW_ITEM : WINDOW_SHORT);
-    struct exchange *x = forward_part_exchange(f, reads_only(r) ? BE_LINE_READ : BE_LINE,
-                                               line_to_send(w, r), operation_verb(r->verb->verb));
-    if (request_is_meta(r)) {
-        expect_meta(x, r);
-    }
     p->all_started = true;
-    if (r->has_data) {
-        x->op.value = r->data_crlf;
-        x->op.block = p->block;
+    fill_single(f, line_to_send(w, r));
+    submit_plain(w, f);
+}
+
+/* The line for the failover pool. */
+static struct slice line_elsewhere(struct worker *w, const struct forward_part *f)
+{
+    struct request r = f->part.pending->request;
+    if (request_is_meta(&r)) {
+        return rebuild_meta(w, &r, r.has_data ? f : NULL);
     }
-    submit_plain(w, r, x);
+    if (r.has_data) {
+        r.exptime = route_failover_exptime(f, r.exptime);
+    }
+    return rebuild_classic(w, &r);
+}
+
+static RARE void redirect_single(struct part *part, size_t pool_index)
+{
+    char decoded[KEY_BYTES_MAX];
+    struct forward_part *f = forward_of(part);
+    struct worker *w = worker_of(part->pending);
+    fill_single(f, line_elsewhere(w, f));
+    pool_submit(w->pools[pool_index], route_key(&part->pending->request, decoded), &f->exchange);
 }
 
 /* Does the client not want to see this reply? As memcached has it: q hides misses of mg and
@@ -186,8 +231,10 @@ static void emit_single(struct part *part, struct chain *out)
     chain_add(out, f->block, f->line.p, f->line.len + 2 + (f->has_value ? f->value.len + 2 : 0));
 }
 
-static const struct handler single_handler = {
-    .start = start_single, .emit = emit_single, .timeout_text = forward_timeout_text};
+static const struct handler single_handler = {.start = start_single,
+                                              .redirect = redirect_single,
+                                              .emit = emit_single,
+                                              .timeout_text = forward_timeout_text};
 
 /* --- values that are too large --- */
 
@@ -199,7 +246,7 @@ static void start_remove_binary(struct forward_part *f, const struct request *r)
     x->op.verb = BE_DELETE;
     x->op.key = r->key;
     x->op.asks_cas = x->op.odd_key = r->binary.odd_key;
-    pool_submit(plain_pool(worker_of(f->part.pending)), r->key, x);
+    submit_plain(worker_of(f->part.pending), f);
 }
 
 static void start_remove(struct pending *p)
@@ -220,7 +267,7 @@ static void start_remove(struct pending *p)
     struct slice line = slice_make(start, (size_t)(out - start));
     struct exchange *x = forward_part_exchange(f, BE_LINE, line, BE_DELETE);
     x->op.form = (struct be_line_form){.meta = r->base64 ? 'd' : 0, .like = BE_DELETE};
-    submit_plain(w, r, x);
+    submit_plain(w, f);
 }
 
 static void emit_remove(struct part *part, struct chain *out)
@@ -246,7 +293,7 @@ void forward_remove(struct client *client, const struct request *r, struct block
         return;
     }
     enum proxy_metric counted = r->verb->shape == SHAPE_STORE ? METRIC_cmd_set : METRIC_cmd_meta;
-    if (!plain_takes_lines(client->worker)) {
+    if (!route_has_lines(client->worker, r)) {
         /* Couchbase keeps the old value. */
         metric_inc(&client->worker->metrics, counted);
         metric_inc(&client->worker->metrics, METRIC_server_errors);
@@ -330,7 +377,7 @@ void forward_request(struct client *client, const struct request *r, struct bloc
     default:
         break;
     }
-    if (UNLIKELY(!plain_takes_lines(client->worker))) {
+    if (UNLIKELY(!route_has_lines(client->worker, r))) {
         operation_request(client, r, block, counted);
         return;
     }

@@ -6,6 +6,7 @@
 
 #include "proto/server/binary.h"
 #include "proxy/core/shared.h"
+#include "proxy/plain/route.h"
 
 /* Smaller values are not worth asking for again. */
 #define WAIT_BYTES_MIN ((size_t)4096)
@@ -57,7 +58,7 @@ static RARE bool heed_reply(struct forward_part *f, const struct exchange *x,
 }
 
 /* The answer has come. One that is large may have to wait. */
-static void answer(struct forward_part *f)
+static ALWAYS_INLINE void answer(struct forward_part *f)
 {
     if (f->has_value && f->value.len >= WAIT_BYTES_MIN &&
         f->part.pending->handler->restart != NULL && part_may_wait(&f->part)) {
@@ -86,18 +87,15 @@ static bool is_failure(const struct be_reply *reply)
            (reply->status != BE_REFUSED || reply->code != BINARY_STATUS_NOT_A_NUMBER);
 }
 
-void forward_part_reply(struct forward_part *f, const struct exchange *x,
-                        const struct be_reply *reply)
+/* failed: whether it is a failure, which stays one. */
+static ALWAYS_INLINE void take(struct forward_part *f, const struct be_reply *reply, bool failed)
 {
-    if (UNLIKELY(f->heeded != NULL) && !heed_reply(f, x, reply)) {
-        return;
-    }
-    f->failed = is_failure(reply);
+    f->failed = failed;
     f->line = reply->line;
-    f->has_value = !f->failed && reply->has_value;
+    f->has_value = !failed && reply->has_value;
     f->value = reply->value;
     f->block = reply->block;
-    f->text = f->failed ? text_of_failure(reply) : NULL;
+    f->text = failed ? text_of_failure(reply) : NULL;
     f->item.status = reply->status;
     if (reply->status != BE_ANSWERED) {
         f->item.flags = reply->flags;
@@ -109,9 +107,35 @@ void forward_part_reply(struct forward_part *f, const struct exchange *x,
     answer(f);
 }
 
+static RARE void take_failure(struct forward_part *f, const struct be_reply *reply)
+{
+    if (!route_fails_over(f, reply)) {
+        take(f, reply, true);
+    }
+}
+
+static ALWAYS_INLINE void take_reply(struct forward_part *f, const struct exchange *x,
+                                     const struct be_reply *reply)
+{
+    if (UNLIKELY(f->heeded != NULL) && !heed_reply(f, x, reply)) {
+        return;
+    }
+    if (is_failure(reply)) {
+        take_failure(f, reply);
+    } else {
+        take(f, reply, false);
+    }
+}
+
+void forward_part_reply(struct forward_part *f, const struct exchange *x,
+                        const struct be_reply *reply)
+{
+    take_reply(f, x, reply);
+}
+
 static void on_reply(struct exchange *exchange, const struct be_reply *reply)
 {
-    forward_part_reply(exchange->owner, exchange, reply);
+    take_reply(exchange->owner, exchange, reply);
 }
 
 static void park_part(struct part *part)
@@ -161,6 +185,7 @@ struct forward_part *forward_part_new(struct pending *p, struct slice key, enum 
     struct forward_part *f = spare_take(&w->spare_exchanges);
     f->parked = false;
     f->heeded = w->heeded;
+    f->failed_over = false;
     f->own_key = NULL;
     f->next = NULL;
     part_add(p, &f->part, &type, sizeof *f, key, kind);
@@ -238,12 +263,12 @@ void forward_part_emit_failure(const struct forward_part *f, struct chain *out)
 
 bool forward_part_is_miss(const struct forward_part *f)
 {
-    struct worker *w = worker_of(f->part.pending);
-    /* A server that does not know the command is there. */
-    bool is_unknown = f->item.status == BE_REFUSED && plain_takes_lines(w);
-    if (!f->failed || is_unknown || !forward_reads_miss(w)) {
+    const struct worker *w = worker_of(f->part.pending);
+    const struct route_config *route = f->failed ? route_of_part(f) : NULL;
+    if (route == NULL || !route_is_silent(w, route, f->item.status) ||
+        !route_reads_miss(w, route)) {
         return false;
     }
-    metric_inc(&w->metrics, METRIC_down_reads);
+    metric_inc(&worker_of(f->part.pending)->metrics, METRIC_down_reads);
     return true;
 }

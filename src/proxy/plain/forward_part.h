@@ -23,7 +23,8 @@ struct forward_part {
     /* The reply: borrowed until it is parked. */
     bool failed; /* no reply: text says why */
     bool has_value;
-    bool parked; /* block or text is ours */
+    bool parked;      /* block or text is ours */
+    bool failed_over; /* it has asked the failover pool of its route */
     struct slice line;
     struct slice value;
     struct block *block; /* NULL: line is static */
@@ -45,18 +46,6 @@ static inline struct forward_part *forward_of(struct part *part)
 static inline struct worker *worker_of(const struct pending *p)
 {
     return p->client->worker;
-}
-
-/* The pool that plain keys go to. */
-static inline struct pool *plain_pool(const struct worker *w)
-{
-    return w->pools[w->config->pool_index];
-}
-
-/* Do its servers take lines? */
-static inline bool plain_takes_lines(const struct worker *w)
-{
-    return w->config->pools[w->config->pool_index].type == POOL_MEMCACHED;
 }
 
 /* A part that is counted in, owned by the pending. */
@@ -85,11 +74,6 @@ void forward_count_error(struct worker *worker, struct slice line);
 void forward_part_fail(struct pending *pending, const struct forward_part *part);
 /* The part has no reply: counts that, and answers so. */
 void forward_part_emit_failure(const struct forward_part *part, struct chain *out);
-/* Are plain reads without a reply answered as misses (down_reads)? */
-static inline bool forward_reads_miss(const struct worker *w)
-{
-    return w->config->pools[w->config->pool_index].down_reads == DOWN_READS_MISS;
-}
 /* The part has no reply, and reads are answered as misses then: counts it. */
 bool forward_part_is_miss(const struct forward_part *part);
 

@@ -34,7 +34,7 @@ static struct slice flags_of(const struct request *r)
     return flags;
 }
 
-static char mode_of(const struct request *r)
+char meta_mode(const struct request *r)
 {
     struct slice flags = flags_of(r), value;
     char letter;
@@ -52,7 +52,7 @@ char meta_refused_flag(const struct request *r)
     static const char *const refused[] = {
         [VERB_MG] = "hlNRE", [VERB_MS] = "IE", [VERB_MD] = "IEx", [VERB_MA] = "CETt"};
     struct slice flags = flags_of(r), value;
-    bool extends = r->verb->verb == VERB_MS && (mode_of(r) == 'A' || mode_of(r) == 'P');
+    bool extends = r->verb->verb == VERB_MS && (meta_mode(r) == 'A' || meta_mode(r) == 'P');
     char letter;
     while (next_flag(&flags, &letter, &value)) {
         if (strchr(refused[r->verb->verb], letter) != NULL || (extends && letter == 'N')) {
@@ -134,7 +134,7 @@ static void fill_set(const struct request *r, struct be_operation *op)
             break;
         }
     }
-    op->verb = set_verb(mode_of(r), op->with_cas);
+    op->verb = set_verb(meta_mode(r), op->with_cas);
     op->with_cas = op->with_cas && op->verb != BE_ADD;
 }
 
@@ -154,7 +154,7 @@ static void fill_delete(const struct request *r, struct be_operation *op)
 static void fill_arithmetic(const struct request *r, struct be_operation *op)
 {
     struct slice flags = r->args, value;
-    char mode = mode_of(r), letter;
+    char mode = meta_mode(r), letter;
     op->verb = mode == 'D' || mode == '-' ? BE_DECR : BE_INCR;
     op->delta = 1;
     while (next_flag(&flags, &letter, &value)) {

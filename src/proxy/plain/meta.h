@@ -10,6 +10,8 @@
 #include "proto/server/backend.h"
 #include "proxy/plain/forward_part.h"
 
+/* The mode of ms or ma, 0: none is named. */
+char meta_mode(const struct request *request);
 /* The first flag of mg, ms, md or ma that cannot be had, 0: none. */
 char meta_refused_flag(const struct request *request);
 /* Fills the operation but for its key and value. */

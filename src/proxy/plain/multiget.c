@@ -6,6 +6,7 @@
 #include "proxy/client/deadline.h"
 #include "proxy/plain/forward_part.h"
 #include "proxy/plain/operation.h"
+#include "proxy/plain/route.h"
 
 /* Values up to this size are copied with their line into one piece of the output. */
 #define SMALL_REPLY_MAX ((size_t)4096)
@@ -19,7 +20,7 @@
 /* Keys whose servers are found out together. */
 #define KEYS_AT_ONCE 32
 /* "gets" and the line end. */
-#define SHARED_LINE_REST ((size_t)6)
+#define SHARED_LINE_REST 6U
 
 /* The exchange of several keys. */
 struct shared_exchange {
@@ -31,16 +32,22 @@ struct shared_exchange {
 /* Keys that are to be asked for on one connection. Empty but while a request's keys are given out.
  */
 struct multiget_route {
+    struct pool *pool;
+    size_t index; /* of the connection in its pool */
     struct forward_part *first, *last;
-    size_t count;
-    size_t line_bytes;
+    uint32_t count, line_bytes;
     struct multiget_route *next; /* of those that have keys */
 };
 
 struct multiget {
     struct spare_list spare_shared;
-    struct multiget_route routes[]; /* of the pool of plain keys */
+    size_t first_of_pool[CONFIG_POOLS_MAX]; /* of the routes below */
+    size_t count;
+    struct multiget_route routes[]; /* of all pools of memcacheds that plain keys go to */
 };
+
+/* The keys of a pool that takes no lines have none. */
+#define NO_ROUTE SIZE_MAX
 
 /* --- a key by itself --- */
 
@@ -61,42 +68,83 @@ static struct exchange *exchange_of_key(struct forward_part *f)
 
 static void ask_for_key(struct forward_part *f)
 {
-    pool_submit(plain_pool(worker_of(f->part.pending)), f->part.key, exchange_of_key(f));
+    struct worker *w = worker_of(f->part.pending);
+    exchange_of_key(f);
+    if (UNLIKELY(w->plain_pool == NULL)) {
+        route_submit(f);
+    } else {
+        pool_submit(w->plain_pool, f->part.key, &f->exchange);
+    }
 }
 
-static size_t route_of(const struct pending *p, struct slice key)
+/* Finds out on which connection each of the keys is asked for. */
+static void find_routes(const struct worker *w, const struct slice *keys, size_t count,
+                        size_t *routes)
 {
-    size_t route;
-    pool_routes(plain_pool(worker_of(p)), &key, 1, &route);
-    return route;
+    if (LIKELY(w->plain_pool != NULL)) {
+        pool_routes(w->plain_pool, keys, count, routes);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct route_config *route = config_route(w->config, keys[i]);
+        routes[i] = NO_ROUTE;
+        if (route_takes_lines(w, route)) {
+            pool_routes(w->pools[route->pool_index], &keys[i], 1, &routes[i]);
+            routes[i] += w->multiget->first_of_pool[route->pool_index];
+        }
+    }
 }
 
 /* Has the route failed a key of this request? Then the others would only have to wait for the same,
  * one after the other if there are many. */
 static bool is_unreachable(const struct pending *p, size_t route)
 {
-    return p->unreachable != NULL && (p->unreachable[route / 8] >> route % 8 & 1) != 0;
+    return p->unreachable != NULL && route != NO_ROUTE &&
+           (p->unreachable[route / 8] >> route % 8 & 1) != 0;
 }
 
 static RARE void mark_unreachable(struct pending *p, struct slice key)
 {
-    if (!plain_takes_lines(worker_of(p))) {
+    const struct worker *w = worker_of(p);
+    size_t route;
+    find_routes(w, &key, 1, &route);
+    if (route == NO_ROUTE) {
         return; /* a key's node may be another one by now */
     }
     if (p->unreachable == NULL) {
-        p->unreachable = calloc(pool_route_count(plain_pool(worker_of(p))) / 8 + 1, 1);
+        p->unreachable = calloc(w->multiget->count / 8 + 1, 1);
         CHECK(p->unreachable != NULL);
     }
-    size_t route = route_of(p, key);
     p->unreachable[route / 8] |= (uint8_t)(1U << route % 8);
 }
 
-/* The next key is not asked for. */
-static RARE void pass_over(struct pending *p)
+static void ask_elsewhere(struct forward_part *f, size_t pool_index)
 {
+    pool_submit(worker_of(f->part.pending)->pools[pool_index], f->part.key, exchange_of_key(f));
+}
+
+void multiget_redirect(struct part *part, size_t pool_index)
+{
+    mark_unreachable(part->pending, part->key);
+    ask_elsewhere(forward_of(part), pool_index);
+}
+
+/* The next key is not asked for on its connection, which is unreachable: the failover pool is asked
+ * for it, if there is one and it has not failed a key of this request, too. */
+static RARE void pass_over(struct pending *p, struct slice key)
+{
+    struct worker *w = worker_of(p);
+    const struct route_config *route = config_route(w->config, key);
+    if (route->failover_index != ROUTE_NONE && p->handler->redirect != NULL) {
+        struct forward_part *f = forward_part_new(p, key, WINDOW_ITEM);
+        ask_elsewhere(f, route->failover_index);
+        route_note(f, route, key);
+        route_note_failover(f, route, ROUTE_failover_reads);
+        return;
+    }
     p->next++;
-    if (forward_reads_miss(worker_of(p))) {
-        metric_inc(&worker_of(p)->metrics, METRIC_down_reads);
+    if (route_reads_miss(w, route)) {
+        metric_inc(&w->metrics, METRIC_down_reads);
     }
 }
 
@@ -110,19 +158,27 @@ static void start_only_key(struct pending *p)
 void multiget_start_next(struct pending *p)
 {
     struct slice key;
+    size_t route = NO_ROUTE;
     CHECK(item_next(&p->rest, &key));
     p->all_started = p->next + 1 == p->request.arg_count;
-    if (p->unreachable == NULL || !is_unreachable(p, route_of(p, key))) {
+    if (p->unreachable != NULL) {
+        find_routes(worker_of(p), &key, 1, &route);
+    }
+    if (!is_unreachable(p, route)) {
         ask_for_key(forward_part_new(p, key, WINDOW_ITEM));
         return;
     }
-    pass_over(p);
-    pending_settle(p->client);
+    pass_over(p, key);
+    if (TAILQ_EMPTY(&p->parts)) {
+        pending_settle(p->client);
+    }
 }
 
 void multiget_restart(struct part *part)
 {
-    ask_for_key(forward_of(part));
+    struct forward_part *f = forward_of(part);
+    exchange_of_key(f);
+    route_submit_again(f);
 }
 
 /* --- keys that share an exchange --- */
@@ -189,14 +245,13 @@ static struct slice shared_line(struct worker *w, const struct forward_part *fir
 /* Asks for the keys of a route, which is empty afterwards. */
 static void ask_for_route(struct worker *w, struct multiget_route *route)
 {
-    size_t index = (size_t)(route - w->multiget->routes);
     struct forward_part *f = route->first;
     route->first = NULL;
     if (route->count < SHARED_KEYS_MIN) {
         while (f != NULL) {
             struct forward_part *next = f->next;
             f->next = NULL;
-            pool_submit_on(plain_pool(w), index, exchange_of_key(f));
+            pool_submit_on(route->pool, route->index, exchange_of_key(f));
             f = next;
         }
         return;
@@ -208,12 +263,12 @@ static void ask_for_route(struct worker *w, struct multiget_route *route)
     shared->worker = w;
     shared->first = f;
     shared->exchange.op.line = shared_line(w, f, route->line_bytes);
-    pool_submit_on(plain_pool(w), index, &shared->exchange);
+    pool_submit_on(route->pool, route->index, &shared->exchange);
 }
 
 /* used: routes that have keys. */
-static void add_to_route(struct worker *w, struct multiget_route *route, struct forward_part *f,
-                         struct multiget_route **used)
+static ALWAYS_INLINE void add_to_route(struct worker *w, struct multiget_route *route,
+                                       struct forward_part *f, struct multiget_route **used)
 {
     if (route->first == NULL) {
         route->next = *used;
@@ -230,12 +285,45 @@ static void add_to_route(struct worker *w, struct multiget_route *route, struct 
     }
     route->last = f;
     route->count++;
-    route->line_bytes += 1 + f->part.key.len;
+    route->line_bytes += 1 + (uint32_t)f->part.key.len;
 }
 
 static bool may_start(struct pending *p)
 {
     return !p->all_started && window_open(&p->client->window, p->client->out.bytes);
+}
+
+/* The next key was taken. */
+static ALWAYS_INLINE void advance(struct pending *p, struct slice key)
+{
+    (void)slice_take(&p->rest, (size_t)(key.p + key.len - p->rest.p));
+}
+
+/* Of a request whose keys do not just go on the connections that they have, routes. */
+static RARE struct multiget_route *start_specials(struct pending *p, const struct slice *keys,
+                                                  const size_t *routes, size_t count,
+                                                  struct multiget_route *used)
+{
+    struct worker *w = worker_of(p);
+    for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
+        p->all_started = p->next + 1 == p->request.arg_count;
+        advance(p, keys[i]);
+        if (is_unreachable(p, routes[i])) {
+            pass_over(p, keys[i]);
+            continue;
+        }
+        struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
+        if (routes[i] == NO_ROUTE) {
+            ask_for_key(f);
+            continue;
+        }
+        if (w->plain_pool == NULL) {
+            exchange_of_key(f); /* for a shadow; where it shares one, it is of no other use */
+            route_note(f, config_route(w->config, keys[i]), keys[i]);
+        }
+        add_to_route(w, &w->multiget->routes[routes[i]], f, &used);
+    }
+    return used;
 }
 
 /* As many keys at once as the window takes. All are submitted before this returns, so that they are
@@ -244,10 +332,7 @@ static void start_keys(struct pending *p)
 {
     struct worker *w = worker_of(p);
     struct multiget_route *used = NULL;
-    if (UNLIKELY(!plain_takes_lines(w))) {
-        multiget_start_next(p);
-        return;
-    }
+    bool special = w->plain_pool == NULL || p->unreachable != NULL;
     do {
         struct slice keys[KEYS_AT_ONCE], rest = p->rest;
         size_t routes[KEYS_AT_ONCE], count = 0;
@@ -255,16 +340,16 @@ static void start_keys(struct pending *p)
             count++;
         }
         p->all_started = count == 0;
-        pool_routes(plain_pool(w), keys, count, routes);
+        find_routes(w, keys, count, routes);
+        if (UNLIKELY(special)) {
+            used = start_specials(p, keys, routes, count, used);
+            continue;
+        }
         for (size_t i = 0; i < count && (i == 0 || may_start(p)); i++) {
             p->all_started = p->next + 1 == p->request.arg_count;
-            if (UNLIKELY(is_unreachable(p, routes[i]))) {
-                pass_over(p);
-            } else {
-                struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
-                add_to_route(w, &w->multiget->routes[routes[i]], f, &used);
-            }
-            (void)slice_take(&p->rest, (size_t)(keys[i].p + keys[i].len - p->rest.p));
+            struct forward_part *f = forward_part_new(p, keys[i], WINDOW_ITEM);
+            add_to_route(w, &w->multiget->routes[routes[i]], f, &used);
+            advance(p, keys[i]);
         }
     } while (may_start(p));
     for (; used != NULL; used = used->next) {
@@ -308,7 +393,7 @@ void multiget_emit(struct part *part, struct chain *out)
     } else if (!f->failed && f->item.status == BE_MISS) {
         metric_inc(m, METRIC_get_misses);
     } else {
-        if (f->failed) {
+        if (f->failed && !f->failed_over) {
             mark_unreachable(part->pending, part->key);
         }
         /* Unless the configuration wants it, a key must never look like a miss when it could not be
@@ -321,11 +406,13 @@ void multiget_emit(struct part *part, struct chain *out)
 
 static const struct handler key_handler = {.start = start_only_key,
                                            .restart = multiget_restart,
+                                           .redirect = multiget_redirect,
                                            .emit = multiget_emit,
                                            .timeout_text = forward_read_timeout_text};
 
 static const struct handler keys_handler = {.start = start_keys,
                                             .restart = multiget_restart,
+                                            .redirect = multiget_redirect,
                                             .emit = multiget_emit,
                                             .timeout_text = forward_read_timeout_text};
 
@@ -351,11 +438,27 @@ void multiget_request(struct client *client, const struct request *r, struct blo
     deadline_watch(p, r->arg_count > 1);
 }
 
+/* With no others: then find_routes does not look for the first of a pool. */
+static bool has_plain_keys(const struct worker *w, size_t pool_index)
+{
+    return w->plain_pool == NULL || w->pools[pool_index] == w->plain_pool;
+}
+
 void multiget_init(struct worker *w, size_t spare_bytes)
 {
-    size_t routes = pool_route_count(plain_pool(w));
-    w->multiget = calloc(1, sizeof *w->multiget + routes * sizeof w->multiget->routes[0]);
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        count += has_plain_keys(w, i) ? pool_route_count(w->pools[i]) : 0;
+    }
+    w->multiget = calloc(1, sizeof *w->multiget + count * sizeof w->multiget->routes[0]);
     CHECK(w->multiget != NULL);
+    w->multiget->count = count;
+    for (size_t i = 0; i < w->config->pool_count; i++) {
+        w->multiget->first_of_pool[i] = at;
+        for (size_t k = 0; has_plain_keys(w, i) && k < pool_route_count(w->pools[i]); k++) {
+            w->multiget->routes[at++] = (struct multiget_route){.pool = w->pools[i], .index = k};
+        }
+    }
     spare_init(&w->multiget->spare_shared, sizeof(struct shared_exchange), spare_bytes);
 }
 

@@ -7,6 +7,7 @@
 #include "proxy/client/binary.h"
 #include "proxy/client/deadline.h"
 #include "proxy/plain/meta.h"
+#include "proxy/plain/route.h"
 
 #define NOT_A_NUMBER "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
 
@@ -16,7 +17,9 @@
 static void set_key(struct forward_part *f, const struct request *r, struct be_operation *op)
 {
     op->key = r->key;
-    if (UNLIKELY(r->base64)) {
+    if (UNLIKELY(f->own_key != NULL)) {
+        op->key.p = f->own_key->data; /* it was decoded before */
+    } else if (UNLIKELY(r->base64)) {
         f->own_key = block_new(KEY_BYTES_MAX);
         op->key = slice_make(f->own_key->data, key_decode_base64(r->key, f->own_key->data));
     }
@@ -27,8 +30,8 @@ static bool reads_item(const struct request *r)
     return r->verb->verb == VERB_MG || r->verb->shape == SHAPE_KEYS || r->verb->shape == SHAPE_GAT;
 }
 
-/* Asks for the part's operation, for the first time or once more. */
-static void submit(struct forward_part *f)
+/* Fills the part's own exchange. */
+static void fill(struct forward_part *f)
 {
     struct pending *p = f->part.pending;
     const struct request *r = &p->request;
@@ -45,19 +48,34 @@ static void submit(struct forward_part *f)
         x->op.value = r->data;
         x->op.block = p->block;
     }
-    pool_submit(plain_pool(worker_of(p)), x->op.key, x);
 }
 
 static void start(struct pending *p)
 {
     const struct request *r = &p->request;
+    struct forward_part *f =
+        forward_part_new(p, r->key, reads_item(r) ? WINDOW_ITEM : WINDOW_SHORT);
     p->all_started = true;
-    submit(forward_part_new(p, r->key, reads_item(r) ? WINDOW_ITEM : WINDOW_SHORT));
+    fill(f);
+    route_submit(f);
 }
 
 static void restart(struct part *part)
 {
-    submit(forward_of(part));
+    struct forward_part *f = forward_of(part);
+    fill(f);
+    route_submit_again(f);
+}
+
+static void redirect(struct part *part, size_t pool_index)
+{
+    struct forward_part *f = forward_of(part);
+    struct be_operation *op = &f->exchange.op;
+    fill(f);
+    if (part->pending->request.has_data) {
+        op->exptime = (int32_t)route_failover_exptime(f, op->exptime);
+    }
+    pool_submit(worker_of(part->pending)->pools[pool_index], op->key, &f->exchange);
 }
 
 /* --- answers -------------------------------------------------------------------------------------
@@ -121,7 +139,7 @@ static void emit(struct part *part, struct chain *out)
 }
 
 static const struct handler handler = {
-    .start = start, .emit = emit, .timeout_text = forward_timeout_text};
+    .start = start, .redirect = redirect, .emit = emit, .timeout_text = forward_timeout_text};
 
 /* --- answers in the binary protocol --- */
 
@@ -202,11 +220,14 @@ static void emit_binary(struct part *part, struct chain *out)
     }
 }
 
-static const struct handler binary_handler = {
-    .start = start, .emit = emit_binary, .timeout_text = forward_timeout_text};
+static const struct handler binary_handler = {.start = start,
+                                              .redirect = redirect,
+                                              .emit = emit_binary,
+                                              .timeout_text = forward_timeout_text};
 
 static const struct handler binary_get_handler = {.start = start,
                                                   .restart = restart,
+                                                  .redirect = redirect,
                                                   .emit = emit_binary,
                                                   .timeout_text = forward_read_timeout_text};
 
@@ -227,7 +248,7 @@ static RARE void refuse(struct client *client, const struct request *r, char fla
         snprintf(which, sizeof which, "flag %c of ", flag);
     }
     snprintf(line, sizeof line, "CLIENT_ERROR %s%.*s: pool %s is of type couchbase", which,
-             SLICE_ARGS(r->verb->text), w->config->pools[w->config->pool_index].name);
+             SLICE_ARGS(r->verb->text), w->config->pools[route_of_request(w, r)->pool_index].name);
     pending_refuse(client, r->noreply, line);
 }
 

@@ -3,24 +3,11 @@
 
 #include "list/core/plain.h"
 
-/* mg: N makes an item where none is, T sets the time to live. */
-static bool meta_get_changes(const struct request *r)
-{
-    struct slice args = r->args, flag;
-    while (token_next(&args, &flag)) {
-        if (flag.p[0] == 'N' || flag.p[0] == 'T') {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Does the verb change the items that it names, or their time to live? */
-static bool changes_items(const struct request *r)
+bool plain_changes_items(const struct request *r)
 {
     switch (r->verb->verb) {
-    case VERB_MG:
-        return meta_get_changes(r);
+    case VERB_MG: /* N makes an item where none is, T sets the time to live */
+        return (r->meta_flags & (letter_bit('N') | letter_bit('T'))) != 0;
     case VERB_GET:
     case VERB_GETS:
     case VERB_ME:
@@ -42,7 +29,7 @@ bool protect_forbids(const struct config *config, const struct request *r)
         }
         return false;
     }
-    if (!changes_items(r)) {
+    if (!plain_changes_items(r)) {
         return false;
     }
     struct slice key = r->key;
