@@ -236,6 +236,7 @@ static void run_where(const struct command_context *x, struct slice args, struct
     evbuffer_free(lines);
 }
 
+/* A trace ends by itself, also where an operator forgets it. N is the operator's to choose. */
 #define TRACE_REQUESTS 20
 #define TRACE_REQUESTS_MAX 1000
 

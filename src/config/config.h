@@ -339,6 +339,7 @@ struct config {
     uint32_t deadline_ms;     /* of a request, from its reading to its answer */
     uint32_t long_timeout_ms; /* the same of long calls, and of compactions */
     uint32_t slow_ms;         /* from when on a request is noted as slow; 0 = none is */
+    uint32_t max_users;       /* lines of an auth_file */
     uint32_t hot_percent;     /* these two: from when on a key is hot; 0 = none is */
     uint32_t hot_requests_s;
     uint32_t transaction_patience_ms; /* before an undecided change of several lists is pushed */

@@ -376,7 +376,7 @@ int config_read_passwords(struct config *config, char error[CONFIG_ERROR_MAX])
         if (listener->auth_file[0] == '\0') {
             continue;
         }
-        listener->users = users_read(listener->auth_file, why);
+        listener->users = users_read(listener->auth_file, config->max_users, why);
         if (listener->users == NULL) {
             return refuse(&place, "auth_file: %s", why);
         }

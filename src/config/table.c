@@ -69,6 +69,8 @@ static const struct config_key keys[] = {
      "where clients connect, comma-separated; without a port: 11220; may be repeated", START},
     {FIRST("auth_file", auth_file), TYPE_TEXT, 0, 1, "", "", NULL,
      "the file of those who may use the proxy, a line user:password for each, as memcached's -Y has it; clients log in with a first set whose data is the user, a blank, and the password; empty: they need not", LIVE},
+    {PROXY("max_users", max_users), TYPE_COUNT, 1, 100000, "1000", "", NULL,
+     "the most lines of an auth_file; each login is compared with all of them", LIVE},
     {FIRST("tls_cert", tls_cert), TYPE_TEXT, 0, 1, "", "", NULL,
      "the certificate that the proxy shows to clients, as PEM, behind it those that signed it; connections are encrypted then; empty: they are not", START},
     {FIRST("tls_key", tls_key), TYPE_TEXT, 0, 1, "", "", NULL,

@@ -8,8 +8,6 @@
 
 #include "config/text.h"
 
-/* Lines of a file. */
-#define USERS_MAX 1000
 /* A line with its end, and one byte that shows that it is longer. */
 #define LINE_MAX_BYTES (2 * USER_TEXT_MAX + sizeof ":\r\n" + 1)
 
@@ -20,8 +18,8 @@ struct user {
 };
 
 struct users {
-    size_t count;
-    struct user at[USERS_MAX];
+    size_t count, max;
+    struct user at[];
 };
 
 /* Clients separate both by a blank. */
@@ -40,8 +38,8 @@ static struct user make_user(struct slice name, struct slice password)
     return user;
 }
 
-/* Returns NULL, or what is wrong with the line. */
-static const char *add_line(struct users *users, struct slice line)
+/* Returns NULL, or what is wrong with the line; room is for that. */
+static const char *add_line(struct users *users, struct slice line, char room[64])
 {
     const char *colon = memchr(line.p, ':', line.len);
     if (colon == NULL) {
@@ -52,8 +50,9 @@ static const char *add_line(struct users *users, struct slice line)
     if (!is_text(name) || !is_text(password)) {
         return "is no user:password; expected 1 to 127 bytes each, without blanks";
     }
-    if (users->count == USERS_MAX) {
-        return "is one too many; expected at most 1000";
+    if (users->count == users->max) {
+        (void)snprintf(room, 64, "is one too many; expected at most %zu (max_users)", users->max);
+        return room;
     }
     users->at[users->count++] = make_user(name, password);
     return NULL;
@@ -61,7 +60,7 @@ static const char *add_line(struct users *users, struct slice line)
 
 static int read_lines(FILE *file, struct users *users, const char *path, char *error)
 {
-    char text[LINE_MAX_BYTES];
+    char text[LINE_MAX_BYTES], room[64];
     unsigned number = 0;
     for (;;) {
         /* As fgets, but a NUL byte is seen. */
@@ -78,7 +77,7 @@ static int read_lines(FILE *file, struct users *users, const char *path, char *e
         }
         number++;
         len -= len > 0 && text[len - 1] == '\r';
-        const char *why = add_line(users, slice_make(text, len));
+        const char *why = add_line(users, slice_make(text, len), room);
         if (why != NULL) {
             return config_fail(error, "%s: line %u %s", path, number, why);
         }
@@ -86,15 +85,16 @@ static int read_lines(FILE *file, struct users *users, const char *path, char *e
     return users->count > 0 ? 0 : config_fail(error, "%s names no user", path);
 }
 
-struct users *users_read(const char *path, char error[CONFIG_ERROR_MAX])
+struct users *users_read(const char *path, size_t max, char error[CONFIG_ERROR_MAX])
 {
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         (void)config_fail(error, "%s cannot be opened: %s", path, strerror(errno));
         return NULL;
     }
-    struct users *users = calloc(1, sizeof *users);
+    struct users *users = calloc(1, sizeof *users + max * sizeof users->at[0]);
     CHECK(users != NULL);
+    users->max = max;
     if (read_lines(file, users, path, error) != 0) {
         users_destroy(&users);
     }
@@ -105,7 +105,7 @@ struct users *users_read(const char *path, char error[CONFIG_ERROR_MAX])
 void users_destroy(struct users **slot)
 {
     if (*slot != NULL) {
-        explicit_bzero(*slot, sizeof **slot);
+        explicit_bzero((*slot)->at, (*slot)->count * sizeof(*slot)->at[0]);
         free(*slot);
         *slot = NULL;
     }

@@ -18,9 +18,9 @@
 
 struct users;
 
-/* Reads the file. Returns who stands in it, owned by the caller until users_destroy, or NULL with
- * "FILE ..." in error. */
-struct users *users_read(const char *path, char error[CONFIG_ERROR_MAX]);
+/* Reads the file, of max lines at most. Returns who stands in it, owned by the caller until
+ * users_destroy, or NULL with "FILE ..." in error. */
+struct users *users_read(const char *path, size_t max, char error[CONFIG_ERROR_MAX]);
 void users_destroy(struct users **users);
 
 /* Is that a user with its password? How long it takes says nothing about either. */

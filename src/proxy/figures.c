@@ -398,7 +398,7 @@ const char *trouble_name(enum trouble trouble)
     return names[trouble];
 }
 
-/* For so long what has happened once counts as trouble. */
+/* For so long what has happened once counts as trouble: what the metrics mean by it. */
 #define TROUBLE_S 60
 #define TROUBLE_RESTARTED_S 300
 

@@ -110,7 +110,7 @@ static const char *users_of(const char *text, size_t len, struct users **users)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, len), len);
     close(fd);
-    *users = users_read(path, error);
+    *users = users_read(path, 3, error);
     unlink(path);
     return *users == NULL ? error + strlen(path) : NULL;
 }
@@ -143,6 +143,8 @@ static void test_bad_users_are_named_by_their_line(void **state)
                ": line 1 is no user:password; expected 1 to 127 bytes each, without blanks");
     assert_bad(slice_make(longest, sizeof longest),
                ": line 1 is no user:password; expected 1 to 127 bytes each, without blanks");
+    assert_bad(SLICE_LIT("a:b\nc:d\ne:f\ng:h\n"),
+               ": line 4 is one too many; expected at most 3 (max_users)");
     struct users *users;
     assert_null(users_of(longest, 128 + 127, &users));
     assert_true(users_know(users, slice_make(longest, 127), slice_make(longest, 127)));

@@ -304,7 +304,8 @@ void health_looked(struct server *server, const struct server_look *before,
 /* Fewer answers than that say little. */
 #define SLOW_ANSWERS 100
 /* Slow is who takes so many times as long as the others, and so much longer, in so many
- * comparisons in a row. */
+ * comparisons in a row. No settings: it says what the word means in the metrics, so that an alert
+ * means the same on all proxies; watch_interval_s says how often it is looked for. */
 #define SLOW_TIMES 4
 #define SLOW_MORE_US 2000
 #define SLOW_LOOKS 2

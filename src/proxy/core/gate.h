@@ -33,7 +33,8 @@
 #include "proxy/core/shared.h"
 #include "proxy/core/worker.h"
 
-/* An item lives for so many times gate_s, and is renewed at half of that. */
+/* An item lives for so many times gate_s, and is renewed at half of that. No setting: all proxies
+ * of a pool, of whatever release, must mean the same by it, and gate_s changes it. */
 #define GATE_LIFE_ROUNDS 6
 
 enum gate_state {

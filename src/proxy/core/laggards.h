@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Clients that a worker keeps. */
+/* Clients that a worker keeps: of more, those that are least in the way give their place away. */
 #define LAGGARDS_KEPT 64
 #define LAGGARD_NAME_BYTES 64
 /* Times are halved so often. */
