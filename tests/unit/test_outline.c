@@ -40,7 +40,7 @@ static struct locator *make_locator(const struct test_run *run, unsigned check_b
 static void answer_all(struct outlined *s)
 {
     struct life *l = &s->life;
-    for (size_t run = 0; run < s->outline.run_count; run++) {
+    for (size_t run = 0; run < s->outline.view.run_count; run++) {
         for (uint32_t n = 0; n < l->runs[run].run.range.count; n++) {
             if (outline_asks(&s->outline, run, n)) {
                 outline_answer(&s->outline, run, n, l->runs[run].sublists[n]);
@@ -62,7 +62,7 @@ static void drop_locators(struct outlined *s)
 static void add_run(struct outlined *s, size_t at)
 {
     const struct test_run *run = &s->life.runs[at];
-    outline_begin_run(&s->outline, &run->run.range.name);
+    view_begin_counts(&s->outline.view, &run->run.range.name);
     s->outline.locators = s->locators;
     if (at == 0 && s->locators[0]->all_add) {
         outline_add_counts(&s->outline, s->locators[0]);
@@ -86,9 +86,9 @@ static void bring_up_to_date(struct outlined *s, const struct head *head)
     for (size_t i = outline_keep(&s->outline, head); i < s->life.run_count; i++) {
         add_run(s, i);
     }
-    assert_true(outline_has_runs(&s->outline, head));
+    assert_true(view_has_runs(&s->outline.view, head));
     s->outline.locators = s->locators;
-    outline_take_log(&s->outline, head);
+    view_take_log(&s->outline.view, head);
 }
 
 static void settle(struct outlined *s)
@@ -102,18 +102,19 @@ static void write_all(struct outlined *s, bool back, struct output *output)
 {
     const struct life *l = &s->life;
     if (back) {
-        outline_write_rest(&s->outline, true, output);
+        view_write_rest(&s->outline.view, true, output);
     }
     for (size_t r = 0; r < l->run_count; r++) {
         size_t run = back ? l->run_count - 1 - r : r;
         uint32_t count = l->runs[run].run.range.count;
         for (uint32_t n = 0; n < count; n++) {
             uint32_t part = back ? count - 1 - n : n;
-            outline_write_part(&s->outline, run, part, l->runs[run].sublists[part], back, output);
+            assert_true(outline_write_part(&s->outline, run, part, l->runs[run].sublists[part],
+                                           back, output));
         }
     }
     if (!back) {
-        outline_write_rest(&s->outline, false, output);
+        view_write_rest(&s->outline.view, false, output);
     }
 }
 
@@ -152,7 +153,7 @@ static void assert_right(struct outlined *s)
     struct life *l = &s->life;
     assert_memberships(s);
     settle(s);
-    assert_int_equal(outline_count(&s->outline), l->model.count);
+    assert_int_equal(view_count(&s->outline.view), l->model.count);
     assert_memberships(s);
     assert_range(s, 0, UINT64_MAX);
     uint64_t from = rng_below(&l->rng, l->model.count + 2);
@@ -221,7 +222,7 @@ static void test_what_hid_items_goes(void **state)
             struct head *head = life_head(l);
             bring_up_to_date(&s, head);
             settle(&s);
-            assert_int_equal(outline_count(&s.outline), l->model.count);
+            assert_int_equal(view_count(&s.outline.view), l->model.count);
             assert_range(&s, 0, UINT64_MAX);
             head_unref(&head);
             if (round == 0) {
@@ -260,7 +261,7 @@ static void test_another_log_hides_other_items(void **state)
     } rows[] = {{"", 2}, {"-1:a", 1}, {"", 2}, {"-1:b-1:a", 0}, {"-1:b", 1}, {"+1:c", 3}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         show(&s, rows[i].log);
-        assert_int_equal(outline_count(&s.outline), rows[i].count);
+        assert_int_equal(view_count(&s.outline.view), rows[i].count);
     }
     end(&s);
 }
@@ -280,7 +281,7 @@ static void test_new_items_need_no_sublists(void **state)
         struct head *head = life_head(&s.life);
         bring_up_to_date(&s, head);
         settle(&s);
-        assert_int_equal(outline_count(&s.outline), s.life.model.count);
+        assert_int_equal(view_count(&s.outline.view), s.life.model.count);
         bool has = true;
         struct outline_found found = {0};
         s.outline.answers = &found;
@@ -293,6 +294,34 @@ static void test_new_items_need_no_sublists(void **state)
     end(&s);
 }
 
+/* A server may answer another sublist for a name than it did before. */
+static void test_another_sublist_is_not_written(void **state)
+{
+    struct outlined s;
+    struct chain out;
+    (void)state;
+    begin(&s, 1, LOCATOR_CHECK_BITS);
+    show(&s, "+1:a+1:b");
+    life_flip(&s.life);
+    show(&s, "-1:a");
+    struct block *value = sublist_begin(1000);
+    for (unsigned n = 0; n < 3; n++) {
+        entry_append(&value, ENTRY_ADD, test_item(n));
+    }
+    sublist_finish(value, 3);
+    struct sublist *other = sublist_decode(block_slice(value), -1);
+    assert_non_null(other);
+    chain_init(&out);
+    struct output output = {.to = UINT64_MAX, .out = &out, .limit_bytes = UINT64_MAX};
+    assert_false(outline_write_part(&s.outline, 0, 0, other, false, &output));
+    assert_false(outline_write_part(&s.outline, 0, 0, other, true, &output));
+    assert_int_equal(out.bytes, 0);
+    chain_fini(&out);
+    sublist_unref(&other);
+    block_unref(&value);
+    end(&s);
+}
+
 static void test_memory_is_counted(void **state)
 {
     struct outlined s;
@@ -300,13 +329,13 @@ static void test_memory_is_counted(void **state)
     begin(&s, 5, LOCATOR_CHECK_BITS);
     life_append(&s.life);
     life_flip(&s.life);
-    size_t before = outline_memory_bytes(&s.outline);
+    size_t before = view_memory_bytes(&s.outline.view);
     struct head *head = life_head(&s.life);
     bring_up_to_date(&s, head);
-    assert_true(outline_memory_bytes(&s.outline) >= before + sizeof(struct outline_part));
+    assert_true(view_memory_bytes(&s.outline.view) >= before + sizeof(struct view_part));
     head_unref(&head);
     outline_clear(&s.outline);
-    assert_int_equal(outline_memory_bytes(&s.outline), before);
+    assert_int_equal(view_memory_bytes(&s.outline.view), before);
     end(&s);
 }
 
@@ -317,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_what_hid_items_goes),
         cmocka_unit_test(test_another_log_hides_other_items),
         cmocka_unit_test(test_new_items_need_no_sublists),
+        cmocka_unit_test(test_another_sublist_is_not_written),
         cmocka_unit_test(test_memory_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

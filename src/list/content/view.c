@@ -11,7 +11,7 @@ void view_init(struct view *v)
     log_fold_init(&v->log);
 }
 
-static void set_dead(struct view *v, struct view_place place)
+void view_set_dead(struct view *v, struct view_place place)
 {
     struct view_run *run = &v->runs[place.run];
     view_run_set_dead(run, &run->parts[place.part], place.position);
@@ -21,7 +21,8 @@ static void set_live(struct view *v, struct view_place place)
 {
     struct view_run *run = &v->runs[place.run];
     const struct sublist *s = run->parts[place.part].sublist;
-    if (entry_is_over(s->ops[place.position], sublist_until(s, place.position), v->now_s)) {
+    if (s != NULL &&
+        entry_is_over(s->ops[place.position], sublist_until(s, place.position), v->now_s)) {
         return; /* it is void for another reason by now */
     }
     view_run_set_live(run, &run->parts[place.part], place.position);
@@ -34,7 +35,8 @@ static const struct sublist *sublist_at(const struct view *v, struct view_place 
 
 static bool is_timed(const struct view *v, struct view_place place)
 {
-    return sublist_at(v, place)->ops[place.position] == ENTRY_TIMED;
+    const struct sublist *s = sublist_at(v, place); /* outlines are of lists without times */
+    return s != NULL && s->ops[place.position] == ENTRY_TIMED;
 }
 
 static bool is_dead(const struct view *v, struct view_place place)
@@ -214,13 +216,24 @@ static void expect_sublist(const struct view *v, uint32_t run_count, const struc
     expect_some(v, run_count, items, count);
 }
 
+static struct view_run *new_run(struct view *v)
+{
+    v->runs = array_room(v->runs, v->run_count, &v->run_cap, sizeof *v->runs);
+    return &v->runs[v->run_count++];
+}
+
+void view_begin_counts(struct view *v, const struct name *name)
+{
+    forget_log(v);
+    view_run_init_counts(new_run(v), name);
+}
+
 static struct view_run *get_run(struct view *v, const struct run *run, size_t at)
 {
     if (at < v->run_count) {
         return &v->runs[v->run_count - 1];
     }
-    v->runs = array_room(v->runs, v->run_count, &v->run_cap, sizeof *v->runs);
-    struct view_run *fresh = &v->runs[v->run_count++];
+    struct view_run *fresh = new_run(v);
     /* What a head says of its runs is not always so, but an entry has three bytes. */
     uint64_t items_max = run->bytes / 3;
     view_run_init(fresh, &run->range.name, run->items < items_max ? run->items : items_max);
@@ -251,7 +264,7 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
             continue;
         }
         if (found) {
-            set_dead(v, place);
+            view_set_dead(v, place);
             view_run_hide(run, place);
         }
         if (s->ops[i] == ENTRY_DEL) {
@@ -263,19 +276,28 @@ void view_add_sublist(struct view *v, const struct run *entry, size_t at, struct
 
 /* ---- the log ---- */
 
-static void find_new_places(struct view *v)
+struct log_place *view_next_place(struct view *v)
 {
+    if (v->place_count >= v->log.fold.count) {
+        return NULL;
+    }
     if (v->place_cap < v->log.fold.count) {
         v->place_cap = v->log.fold.room;
         v->places = realloc(v->places, v->place_cap * sizeof *v->places);
         CHECK(v->places != NULL);
     }
-    while (v->place_count < v->log.fold.count) {
-        const struct fold_item *item = &v->log.fold.items[v->place_count];
-        struct log_place *log = &v->places[v->place_count++];
-        log->hidden = false;
-        log->found = !v->log.fold.cleared &&
-                     find_place(v, v->run_count, item->item, item_hash(item->item), &log->place);
+    struct log_place *log = &v->places[v->place_count++];
+    *log = (struct log_place){.found = false};
+    return log;
+}
+
+static void find_new_places(struct view *v)
+{
+    struct log_place *log;
+    while ((log = view_next_place(v)) != NULL) {
+        struct slice item = v->log.fold.items[v->place_count - 1].item;
+        log->found =
+            !v->log.fold.cleared && find_place(v, v->run_count, item, item_hash(item), &log->place);
     }
 }
 
@@ -293,16 +315,13 @@ static void note_end(struct view *v, const struct fold_item *item)
     }
 }
 
-/* Which places in the runs the log makes void, and what it adds behind them. Memberships do not
- * need to know. */
-static void settle_log(struct view *v)
+void view_settle(struct view *v)
 {
     if (v->settled) {
         return;
     }
     v->settled = true;
     v->settled_until_s = INT64_MAX;
-    find_new_places(v);
     v->rest = 0;
     for (uint32_t i = 0; i < v->log.fold.count; i++) {
         struct fold_item *item = &v->log.fold.items[i];
@@ -314,10 +333,18 @@ static void settle_log(struct view *v)
         /* An item that was deleted and added again stands twice in the fold; its place is hidden
          * once. */
         if (log->found && !item->placed && !is_dead(v, log->place)) {
-            set_dead(v, log->place);
+            view_set_dead(v, log->place);
             log->hidden = true;
         }
     }
+}
+
+/* Which places in the runs the log makes void, and what it adds behind them. Memberships do not
+ * need to know. */
+static void settle_log(struct view *v)
+{
+    find_new_places(v);
+    view_settle(v);
 }
 
 void view_take_log(struct view *v, const struct head *head)
@@ -403,10 +430,41 @@ bool view_place(struct view *v, struct slice item, uint64_t *place)
     return true;
 }
 
-static bool position_in_log(const struct view *v, struct slice item, uint64_t *position)
+uint64_t view_run_items(const struct view *v)
 {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < v->run_count && !v->log.fold.cleared; i++) {
+        count += v->runs[i].live;
+    }
+    return count;
+}
+
+uint64_t view_place_position(const struct view *v, struct view_place place)
+{
+    const struct view_run *run = &v->runs[place.run];
+    uint64_t position = 0;
+    for (uint32_t i = 0; i < place.run; i++) {
+        position += v->runs[i].live;
+    }
+    for (uint32_t i = 0; i < place.part; i++) {
+        position += run->parts[i].live;
+    }
+    for (uint32_t i = 0; i < place.position; i++) {
+        position += !view_part_is_dead(&run->parts[place.part], i);
+    }
+    return position;
+}
+
+bool view_log_position(const struct view *v, struct slice item, uint64_t *position)
+{
+    const struct fold_item *known = fold_find(&v->log.fold, item);
+    if (known != NULL && known->placed) {
+        *position = view_place_position(v, v->places[known - v->log.fold.items].place);
+        return true;
+    }
     uint32_t at = 0;
     struct entry next;
+    *position = view_run_items(v);
     while (fold_next_entry(&v->log.fold, true, v->now_s, &at, &next)) {
         if (slice_equal(next.bytes, item)) {
             return true;
@@ -420,22 +478,11 @@ bool view_position(struct view *v, struct slice item, uint64_t *position)
 {
     struct view_place place;
     settle_log(v);
-    *position = 0;
     uint32_t run_count = v->log.fold.cleared ? 0 : v->run_count;
-    bool found = find_place(v, run_count, item, item_hash(item), &place);
-    for (uint32_t i = 0; i < (found ? place.run : run_count); i++) {
-        *position += v->runs[i].live;
+    if (!find_place(v, run_count, item, item_hash(item), &place)) {
+        return view_log_position(v, item, position);
     }
-    if (!found) {
-        return position_in_log(v, item, position);
-    }
-    const struct view_run *run = &v->runs[place.run];
-    for (uint32_t i = 0; i < place.part; i++) {
-        *position += run->parts[i].live;
-    }
-    for (uint32_t i = 0; i < place.position; i++) {
-        *position += !view_part_is_dead(&run->parts[place.part], i);
-    }
+    *position = view_place_position(v, place);
     return true;
 }
 
@@ -457,11 +504,7 @@ bool view_changes(struct view *v, char op, struct slice item)
 uint64_t view_count(struct view *v)
 {
     settle_log(v);
-    uint64_t count = v->rest;
-    for (uint32_t i = 0; i < v->run_count && !v->log.fold.cleared; i++) {
-        count += v->runs[i].live;
-    }
-    return count;
+    return view_run_items(v) + v->rest;
 }
 
 /* The first position from there on that is dead (or live); count when there is none. */
@@ -497,6 +540,20 @@ void view_part_write(const struct view_part *part, struct output *output)
     }
 }
 
+void view_write_rest(const struct view *v, bool back, struct output *output)
+{
+    uint32_t at = back ? v->log.fold.count : 0;
+    struct slice item;
+    struct entry entry;
+    while (back && !output_satisfied(output) && fold_previous(&v->log.fold, v->now_s, &at, &item)) {
+        output_item(output, item);
+    }
+    while (!back && !output_satisfied(output) &&
+           fold_next_entry(&v->log.fold, true, v->now_s, &at, &entry)) {
+        output_item(output, entry.bytes);
+    }
+}
+
 static void write_run(const struct view_run *run, struct output *output)
 {
     for (uint32_t i = 0; i < run->part_count && !output_satisfied(output); i++) {
@@ -510,12 +567,7 @@ void view_write(struct view *v, struct output *output)
     for (uint32_t i = 0; i < v->run_count && !v->log.fold.cleared; i++) {
         write_run(&v->runs[i], output);
     }
-    uint32_t at = 0;
-    struct entry entry;
-    while (!output_satisfied(output) &&
-           fold_next_entry(&v->log.fold, true, v->now_s, &at, &entry)) {
-        output_item(output, entry.bytes);
-    }
+    view_write_rest(v, false, output);
 }
 
 void view_part_write_back(const struct view_part *part, struct output *output)
@@ -536,12 +588,8 @@ void view_part_write_back(const struct view_part *part, struct output *output)
 
 void view_write_back(struct view *v, struct output *output)
 {
-    uint32_t at = v->log.fold.count;
-    struct slice item;
     settle_log(v);
-    while (!output_satisfied(output) && fold_previous(&v->log.fold, v->now_s, &at, &item)) {
-        output_item(output, item);
-    }
+    view_write_rest(v, true, output);
     for (uint32_t i = v->log.fold.cleared ? 0 : v->run_count; i-- > 0;) {
         const struct view_run *run = &v->runs[i];
         for (uint32_t p = run->part_count; p-- > 0 && !output_satisfied(output);) {

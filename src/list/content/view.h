@@ -100,9 +100,26 @@ void view_write_back(struct view *view, struct output *output);
 /* Passes on the live items of one sublist. */
 void view_part_write(const struct view_part *part, struct output *output);
 void view_part_write_back(const struct view_part *part, struct output *output);
+/* The items that stand behind the runs; settled. back: the last one first. */
+void view_write_rest(const struct view *view, bool back, struct output *output);
 
 /* Would an entry ('+', '-', '=' or '@') of a newer run change anything in these runs, the log
  * aside? Whether an item is over does not count: for another proxy it is not, yet. */
 bool view_changes(struct view *view, char op, struct slice item);
+
+/* ---- for an outline (outline.h), whose runs have no sublists ---- */
+
+/* A run behind those that it has; the log has to be taken again. */
+void view_begin_counts(struct view *view, const struct name *name);
+void view_set_dead(struct view *view, struct view_place place);
+/* The place of the log's next item that has none yet, not found so far; NULL: all have one. */
+struct log_place *view_next_place(struct view *view);
+/* The log's places are found: what they make void is, and what it adds is counted. */
+void view_settle(struct view *view);
+/* Settled: items of the list that stand in the runs; where one of them stands in the list, from 0
+ * on; the same of an item that the log names, false when it is not in the list. */
+uint64_t view_run_items(const struct view *view);
+uint64_t view_place_position(const struct view *view, struct view_place place);
+bool view_log_position(const struct view *view, struct slice item, uint64_t *position);
 
 #endif

@@ -31,11 +31,18 @@ void view_run_init(struct view_run *run, const struct name *name, uint64_t items
     make_slots(run, items);
 }
 
+void view_run_init_counts(struct view_run *run, const struct name *name)
+{
+    *run = (struct view_run){.name = *name};
+}
+
 void view_run_fini(struct view_run *run)
 {
     for (uint32_t i = 0; i < run->part_count; i++) {
-        sublist_unkeep(run->parts[i].sublist);
-        sublist_unref(&run->parts[i].sublist);
+        if (run->parts[i].sublist != NULL) {
+            sublist_unkeep(run->parts[i].sublist);
+            sublist_unref(&run->parts[i].sublist);
+        }
         free(run->parts[i].dead);
     }
     free(run->parts);
@@ -64,9 +71,12 @@ void view_run_hide(struct view_run *run, struct view_place place)
 void view_run_set_dead(struct view_run *run, struct view_part *part, uint32_t position)
 {
     if (part->dead == NULL) {
-        part->dead = calloc(part->sublist->count / 64 + 1, sizeof *part->dead);
+        part->dead = calloc(part->count / 64 + 1, sizeof *part->dead);
         CHECK(part->dead != NULL);
-        run->pinned_bytes += (part->sublist->count / 64 + 1) * sizeof *part->dead;
+        run->pinned_bytes += (part->count / 64 + 1) * sizeof *part->dead;
+    }
+    if (view_part_is_dead(part, position)) {
+        return;
     }
     part->dead[position / 64] |= 1ULL << position % 64;
     part->live--;
@@ -105,16 +115,29 @@ static void grow_slots(struct view_run *run, uint32_t items)
     free(old);
 }
 
+static struct view_part *add_part(struct view_run *run, uint32_t count)
+{
+    uint32_t first = run->item_count;
+    run->parts = array_room(run->parts, run->part_count, &run->part_cap, sizeof *run->parts);
+    struct view_part *part = &run->parts[run->part_count++];
+    *part = (struct view_part){.first = first, .count = count, .live = count};
+    run->item_count += count;
+    run->live += count;
+    return part;
+}
+
+void view_run_push_count(struct view_run *run, uint32_t count)
+{
+    (void)add_part(run, count);
+}
+
 struct view_part *view_run_push(struct view_run *run, struct sublist *s)
 {
     uint32_t first = run->item_count;
     CHECK(s->count < (1u << 31) - first);
-    run->parts = array_room(run->parts, run->part_count, &run->part_cap, sizeof *run->parts);
-    struct view_part *part = &run->parts[run->part_count++];
-    *part = (struct view_part){.sublist = sublist_ref(s), .first = first, .live = s->count};
+    struct view_part *part = add_part(run, s->count);
+    part->sublist = sublist_ref(s);
     sublist_keep(s);
-    run->item_count += s->count;
-    run->live += s->count;
     run->pinned_bytes += sublist_memory_bytes(s);
     if (run->item_count > fill_max(run->slot_count)) {
         grow_slots(run, run->item_count);
@@ -133,7 +156,7 @@ struct view_part *view_run_push(struct view_run *run, struct sublist *s)
 static void locate(const struct view_run *run, uint32_t number, struct view_place *place)
 {
     uint32_t part = run->guide[number / GUIDE_ITEMS];
-    while (number - run->parts[part].first >= run->parts[part].sublist->count) {
+    while (number - run->parts[part].first >= run->parts[part].count) {
         part++;
     }
     place->part = part;
@@ -209,10 +232,7 @@ uint32_t view_run_advance(struct view_run *run, int64_t now_s)
     while (run->end_count > 0 && (int64_t)run->ends[0].until_s <= now_s) {
         struct view_place place;
         locate(run, run->ends[0].item, &place);
-        struct view_part *part = &run->parts[place.part];
-        if (!view_part_is_dead(part, place.position)) {
-            view_run_set_dead(run, part, place.position);
-        }
+        view_run_set_dead(run, &run->parts[place.part], place.position);
         latest_s = run->ends[0].until_s;
         drop_first_end(run);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One run of a view (view.h): its sublists, in order, which of their items are void, and where each
- * item stands.
+ * item stands. A run of an outline (outline.h) has no sublists at hand: it knows how many entries
+ * each has, and which are void.
  *
  *     parts    sublist 0: apple pear plum    sublist 1: cherry fig
  *     items    0     1    2                  3      4
@@ -17,10 +18,13 @@
 #include "list/format/sublist.h"
 
 struct view_part {
-    struct sublist *sublist;
-    uint32_t first; /* number of its first item within the run */
-    uint32_t live;  /* items that are not void */
-    uint64_t *dead; /* a bit per item, NULL while none is */
+    struct sublist *sublist; /* NULL: of an outline */
+    uint64_t *dead;          /* a bit per item, NULL while none is void */
+    uint32_t first;          /* number of its first item within the run */
+    uint32_t count;          /* items */
+    uint32_t live;           /* of these, the ones that are not void */
+    uint32_t asked;          /* of an outline: its last question, plus 1; 0: none */
+    bool wanted;             /* the same: its reader's mark */
 };
 
 /* Where an item stands. */
@@ -60,11 +64,15 @@ struct view_run {
 
 /* items: how many are to be expected. */
 void view_run_init(struct view_run *run, const struct name *name, uint64_t items);
+/* One without sublists: nothing is looked for in it. */
+void view_run_init_counts(struct view_run *run, const struct name *name);
 void view_run_fini(struct view_run *run);
 uint64_t view_run_memory_bytes(const struct view_run *run);
 
 /* The next sublist, all of it live; takes a reference. At most 2^31 items in all. */
 struct view_part *view_run_push(struct view_run *run, struct sublist *sublist);
+/* The same of a run without sublists: how many items the next one has. */
+void view_run_push_count(struct view_run *run, uint32_t count);
 /* Notes a place in an older run. */
 void view_run_hide(struct view_run *run, struct view_place place);
 
@@ -92,6 +100,7 @@ static inline bool view_part_is_dead(const struct view_part *part, uint32_t posi
 {
     return part->dead != NULL && (part->dead[position / 64] >> position % 64 & 1) != 0;
 }
+/* Does nothing if it is void already. */
 void view_run_set_dead(struct view_run *run, struct view_part *part, uint32_t position);
 void view_run_set_live(struct view_run *run, struct view_part *part, uint32_t position);
 

@@ -266,7 +266,7 @@ void lists_drop_outline(struct lists *lists, struct list *list)
 void lists_count_outline(struct lists *lists, struct list *list)
 {
     lists->outline_bytes -= list->outline_bytes;
-    list->outline_bytes = sizeof *list->outline + outline_memory_bytes(list->outline);
+    list->outline_bytes = sizeof *list->outline + view_memory_bytes(&list->outline->view);
     lists->outline_bytes += list->outline_bytes;
     struct list *last = TAILQ_LAST(&lists->outlines, lists_outlines);
     while (lists->outline_bytes > lists->outline_limit_bytes && last != NULL) {

@@ -155,7 +155,7 @@ static bool any_of_head(const struct op_index *o, bool look)
 
 static void answer_length(struct engine *e, struct op_index *o)
 {
-    o->call->number = outline_count(outline_of(o));
+    o->call->number = view_count(view_of(o));
     metric_inc(e->metrics, METRIC_list_indexed_reads);
     answer_call(e, o->op.list, o->call, o->head, LIST_OK);
     o->call = NULL;
@@ -168,7 +168,7 @@ static enum progress answers_step(struct engine *e, struct op_index *o,
 {
     struct co *co = &o->op.co;
     CO_BEGIN(co);
-    outline_take_log(outline_of(o), o->head);
+    view_take_log(view_of(o), o->head);
     while (!o->failed && (any_of_head(o, true) || any_of_head(o, false))) {
         if (any_of_head(o, true)) {
             CO_CALL(co, looks_step(e, o, event));
@@ -295,8 +295,8 @@ static bool can_index(const struct engine *e, const struct list *list, const str
 static bool is_indexed(const struct engine *e, const struct list *list, const struct head *head)
 {
     const struct name *oldest = &head->runs[0].range.name;
-    if (list->outline != NULL && list->outline->run_count > 0 && list->indexing == NULL &&
-        name_equal(&list->outline->runs[0].name, oldest)) {
+    if (list->outline != NULL && list->outline->view.run_count > 0 && list->indexing == NULL &&
+        name_equal(&list->outline->view.runs[0].name, oldest)) {
         return true;
     }
     struct locator *locator = run_indexes_get(e->indexes, list_key(list), oldest);

@@ -5,12 +5,12 @@
 #include "list/read/index_op.h"
 
 /* The first sublist in the order of reading, or the one behind another. False: there is none. */
-static bool step_place(const struct outline *outline, bool backwards, struct view_place *place)
+static bool step_place(const struct view *view, bool backwards, struct view_place *place)
 {
     place->part++;
-    while (place->run < outline->run_count) {
-        uint32_t run = backwards ? outline->run_count - 1 - place->run : place->run;
-        if (place->part < outline->runs[run].part_count) {
+    while (place->run < view->run_count) {
+        uint32_t run = backwards ? view->run_count - 1 - place->run : place->run;
+        if (place->part < view->runs[run].part_count) {
             return true;
         }
         place->run++;
@@ -20,11 +20,10 @@ static bool step_place(const struct outline *outline, bool backwards, struct vie
 }
 
 /* Places are counted in the order of reading: this is what stands there. */
-static struct outline_part *part_at(const struct outline *outline, bool backwards,
-                                    struct view_place place)
+static struct view_part *part_at(const struct view *view, bool backwards, struct view_place place)
 {
-    uint32_t at = backwards ? outline->run_count - 1 - place.run : place.run;
-    const struct outline_run *run = &outline->runs[at];
+    uint32_t at = backwards ? view->run_count - 1 - place.run : place.run;
+    const struct view_run *run = &view->runs[at];
     return &run->parts[backwards ? run->part_count - 1 - place.part : place.part];
 }
 
@@ -50,13 +49,13 @@ static bool is_wanted(const struct op_index *o, uint64_t from, uint64_t live, si
 /* Marks the sublists that hold wanted positions, the first of which is there. */
 static bool choose_parts(struct op_index *o)
 {
-    struct outline *outline = outline_of(o);
+    const struct view *view = view_of(o);
     uint64_t position = o->output.position;
     bool any = false;
     size_t at = 0;
     begin_places(o, position);
-    while (step_place(outline, o->backwards, &o->next)) {
-        struct outline_part *part = part_at(outline, o->backwards, o->next);
+    while (step_place(view, o->backwards, &o->next)) {
+        struct view_part *part = part_at(view, o->backwards, o->next);
         part->wanted = part->live > 0 && is_wanted(o, position, part->live, &at);
         any = any || part->wanted;
         position += part->live;
@@ -68,17 +67,17 @@ static bool choose_parts(struct op_index *o)
 static bool part_wants(const void *arg, size_t run, uint32_t number)
 {
     const struct op_index *o = arg;
-    return outline_of(o)->runs[run].parts[number].wanted;
+    return view_of(o)->runs[run].parts[number].wanted;
 }
 
 /* Goes on to that sublist, which is visited: the output is where it begins. */
-static void go_to(struct op_index *o, const struct outline_part *visited)
+static void go_to(struct op_index *o, const struct view_part *visited)
 {
-    struct outline *outline = outline_of(o);
-    const struct outline_part *part = NULL;
+    const struct view *view = view_of(o);
+    const struct view_part *part = NULL;
     o->output.position = o->next_position;
-    while (part != visited && step_place(outline, o->backwards, &o->next)) {
-        part = part_at(outline, o->backwards, o->next);
+    while (part != visited && step_place(view, o->backwards, &o->next)) {
+        part = part_at(view, o->backwards, o->next);
         o->output.position = o->next_position;
         o->next_position += part->live;
     }
@@ -92,9 +91,9 @@ static bool part_visit(void *arg, struct sublist *s)
     if (o->call == NULL) {
         return false;
     }
-    go_to(o, &outline_of(o)->runs[run].parts[number]);
-    outline_write_part(outline_of(o), run, number, s, o->backwards, &o->output);
-    return !output_satisfied(&o->output);
+    go_to(o, &view_of(o)->runs[run].parts[number]);
+    o->failed = !outline_write_part(outline_of(o), run, number, s, o->backwards, &o->output);
+    return !o->failed && !output_satisfied(&o->output);
 }
 
 /* The wanted items that stand in the runs; behind it the output is at the end of these. */
@@ -112,7 +111,7 @@ static enum progress parts_step(struct engine *e, struct op_index *o, const stru
         index_note_scan(o);
     }
     if (!o->backwards && !output_satisfied(&o->output)) {
-        o->output.position = outline_run_items(outline_of(o));
+        o->output.position = view_run_items(view_of(o));
     }
     CO_END(co);
 }
@@ -133,11 +132,11 @@ static enum progress page_step(struct engine *e, struct op_index *o, const struc
         CO_RETURN(co);
     }
     if (o->page.found) {
-        position = outline_position(outline_of(o), o->page.place);
-    } else if (!outline_log_position(outline_of(o), o->call->items[0], &position)) {
+        position = view_place_position(view_of(o), o->page.place);
+    } else if (!view_log_position(view_of(o), o->call->items[0], &position)) {
         CO_RETURN(co);
     }
-    pick_beside(&o->pick, position, outline_count(outline_of(o)), &o->output);
+    pick_beside(&o->pick, position, view_count(view_of(o)), &o->output);
     CO_END(co);
 }
 
@@ -150,12 +149,12 @@ static enum progress want_step(struct engine *e, struct op_index *o, const struc
     answer_begin(o->op.list, o->call, &o->output);
     o->call->number = 0;
     if (!list_verb_has(o->call->verb, LIST_PICKS)) {
-        o->output.enough = !answer_range(o->call, outline_count(outline_of(o)), &o->output);
+        o->output.enough = !answer_range(o->call, view_count(view_of(o)), &o->output);
         CO_RETURN(co);
     }
     pick_begin(&o->pick, o->op.list, o->call, e->rng, &o->output);
     if (list_verb_has(o->call->verb, LIST_SAMPLES)) {
-        o->output.enough = !pick_sample(&o->pick, outline_count(outline_of(o)), &o->output);
+        o->output.enough = !pick_sample(&o->pick, view_count(view_of(o)), &o->output);
     } else {
         CO_CALL(co, page_step(e, o, event));
         o->output.enough = !o->pick.found;
@@ -186,13 +185,13 @@ enum progress index_items_step(struct engine *e, struct op_index *o, const struc
     o->backwards = list_verb_has(o->call->verb, LIST_FROM_NEWEST | LIST_AHEAD);
     CO_CALL(co, want_step(e, o, event));
     if (o->call != NULL && !o->failed && o->backwards) {
-        outline_write_rest(outline_of(o), true, &o->output);
+        view_write_rest(view_of(o), true, &o->output);
     }
     if (o->call != NULL && !o->failed) {
         CO_CALL(co, parts_step(e, o, event));
     }
     if (o->call != NULL && !o->failed && !o->backwards) {
-        outline_write_rest(outline_of(o), false, &o->output);
+        view_write_rest(view_of(o), false, &o->output);
     }
     if (o->call != NULL) {
         finish(e, o);

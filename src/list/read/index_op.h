@@ -52,6 +52,10 @@ static inline struct outline *outline_of(const struct op_index *o)
 {
     return o->op.list->outline;
 }
+static inline struct view *view_of(const struct op_index *o)
+{
+    return &o->op.list->outline->view;
+}
 
 /* The outline gets the runs of o->head, and the operation their locators. o->failed when that
  * cannot be done. */

@@ -23,7 +23,7 @@ static bool is_new(const struct op_index *o)
 
 static bool is_too_large(const struct op_index *o)
 {
-    return outline_memory_bytes(outline_of(o)) > o->lists->outline_limit_bytes;
+    return view_memory_bytes(view_of(o)) > o->lists->outline_limit_bytes;
 }
 
 static bool feed_build(struct op_index *o, const struct sublist *s)
@@ -89,7 +89,7 @@ enum progress index_questions_step(struct engine *e, struct op_index *o,
     struct co *co = &o->op.co;
     CO_BEGIN(co);
     if (outline_has_questions(outline_of(o))) {
-        scan_start(&o->op, &o->scan, o->head->runs, outline_of(o)->run_count, false, true,
+        scan_start(&o->op, &o->scan, o->head->runs, view_of(o)->run_count, false, true,
                    question_visit, o);
         scan_only(&o->scan, question_wants);
         SCAN_RUN(co, e, &o->op, &o->scan, "looking into sublists");
@@ -108,11 +108,11 @@ static bool begin_run(struct engine *e, struct op_index *o)
     o->locators[o->at] = locator;
     o->next_part = 0;
     if (is_new(o)) {
-        outline_begin_run(outline_of(o), &run->range.name);
+        view_begin_counts(view_of(o), &run->range.name);
     }
     /* A name stands for one run, but heads need not come from a proxy. */
     if ((locator != NULL && locator->sublists != run->range.count) ||
-        (!is_new(o) && outline_of(o)->runs[o->at].part_count != run->range.count)) {
+        (!is_new(o) && view_of(o)->runs[o->at].part_count != run->range.count)) {
         o->failed = true;
         return false;
     }
