@@ -197,36 +197,23 @@ static bool shows_additions(const struct op_forget *f, struct slice *since)
 
 /* ---- deciding ---- */
 
-/* The list holds nothing but the batch, and nothing was added since: one entry clears it, and those
- * that stay follow. */
-static void write_clear(struct op_forget *f)
+/* Does the list hold nothing but names that go? Then one entry clears it. Were those that stay
+ * written behind that, another lpurge would take them for added again, and leave them. */
+static bool all_go(const struct op_forget *f, struct slice since)
 {
-    entry_append(&f->entries, ENTRY_CLEAR, SLICE_NONE);
     for (size_t i = f->from; i < f->to; i++) {
-        if (f->batch.items[i].state == PLAIN_KEPT) {
-            entry_append(&f->entries, ENTRY_ADD, f->batch.items[i].name);
+        if (f->batch.items[i].state != PLAIN_DELETED) {
+            return false;
         }
     }
-}
-
-/* Is that shorter than to delete each? */
-static bool clear_is_shorter(const struct op_forget *f)
-{
-    size_t clear = 3, each = 0;
-    for (size_t i = f->from; i < f->to; i++) {
-        const struct plain_item *item = &f->batch.items[i];
-        size_t bytes = entry_bytes(item->name.len);
-        clear += item->state == PLAIN_KEPT ? bytes : 0;
-        each += item->state == PLAIN_DELETED ? bytes : 0;
-    }
-    return clear < each;
+    return f->is_all && !f->has_timed && since.len == 0 && f->from < f->to;
 }
 
 /* What takes the piece's names off, as far as they were deleted, and not added since. */
 static void decide(struct op_forget *f, struct slice since)
 {
     struct fold fold;
-    bool clears = f->is_all && !f->has_timed && since.len == 0 && clear_is_shorter(f);
+    bool clears = all_go(f, since);
     f->entries->used = 0;
     f->off = 0;
     fold_init(&fold);
@@ -248,7 +235,7 @@ static void decide(struct op_forget *f, struct slice since)
     }
     fold_fini(&fold);
     if (clears) {
-        write_clear(f);
+        entry_append(&f->entries, ENTRY_CLEAR, SLICE_NONE);
     }
 }
 
