@@ -113,15 +113,20 @@ static struct slice line_to_send(struct worker *w, const struct request *r)
     return slice_make(out, r->line.len + 2);
 }
 
+static RARE void submit_decoded(struct worker *w, struct forward_part *f)
+{
+    char decoded[KEY_BYTES_MAX];
+    pool_submit(w->plain_pool, route_key(&f->part.pending->request, decoded), &f->exchange);
+}
+
 /* The part's own exchange goes to the server of the request's key. */
 static ALWAYS_INLINE void submit_plain(struct worker *w, struct forward_part *f)
 {
     const struct request *r = &f->part.pending->request;
-    char decoded[KEY_BYTES_MAX];
     if (UNLIKELY(w->plain_pool == NULL)) {
         route_submit(f);
     } else if (UNLIKELY(r->base64)) {
-        pool_submit(w->plain_pool, route_key(r, decoded), &f->exchange);
+        submit_decoded(w, f);
     } else {
         pool_submit(w->plain_pool, r->key, &f->exchange);
     }

@@ -30,7 +30,8 @@ struct slice route_key(const struct request *r, char decoded[KEY_BYTES_MAX])
     return len > 0 ? slice_make(decoded, len) : r->key;
 }
 
-const struct route_config *route_of_request(const struct worker *w, const struct request *r)
+/* Not inlined: a buffer in the caller would cost requests without a route a check of the stack. */
+RARE const struct route_config *route_of_request(const struct worker *w, const struct request *r)
 {
     char decoded[KEY_BYTES_MAX];
     return config_route(w->config, route_key(r, decoded));
@@ -64,7 +65,7 @@ static struct slice key_of(const struct forward_part *f, char decoded[KEY_BYTES_
     return has_one_key(r) ? route_key(r, decoded) : f->part.key;
 }
 
-void route_submit(struct forward_part *f)
+RARE void route_submit(struct forward_part *f)
 {
     char decoded[KEY_BYTES_MAX];
     struct worker *w = worker_of(f->part.pending);
