@@ -338,13 +338,11 @@ static void check_request(const struct request *r, struct slice input, size_t co
 static void check_result(struct parse_result p, struct slice input,
                          const struct request_limits *limits)
 {
-    /* A request of the binary protocol has no lines. */
-    bool binary = limits->is_first && input.len > 0 && (unsigned char)*input.p == 0x80;
     CHECK(p.consumed <= input.len);
     switch (p.status) {
     case PARSE_MORE:
         CHECK(p.consumed == 0 && (p.need == 0 || p.need > input.len));
-        CHECK(binary || (p.need == 0) == (memchr(input.p, '\n', input.len) == NULL));
+        CHECK((p.need == 0) == (memchr(input.p, '\n', input.len) == NULL));
         break;
     case PARSE_OK:
         CHECK(p.swallow == 0);
@@ -357,6 +355,9 @@ static void check_result(struct parse_result p, struct slice input,
               slice_starts_with(p.reply, SLICE_LIT("SERVER_ERROR ")));
         break;
     case PARSE_CLOSE:
+        break;
+    case PARSE_BINARY:
+        CHECK(limits->is_first && (unsigned char)*input.p == 0x80 && p.consumed == 0);
         break;
     }
 }

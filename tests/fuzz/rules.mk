@@ -19,7 +19,8 @@ FUZZ_BIN     := $(FUZZ_WANTED:%=$(B)/fuzz/%)
 # other there, and what bridges read.
 FUZZ_LIB_SRC := $(sort $(foreach d,base config proto list dialect,$(wildcard src/$(d)/*.c src/$(d)/*/*.c))) \
 	src/pool/memcached/wire_memcached.c src/pool/couchbase/wire_couchbase.c \
-	src/pool/gate_item.c src/pool/locate/shard.c src/proxy/bridge/flags.c src/proxy/bridge/text.c tests/world/store.c tests/world/journal.c tests/world/reference.c \
+	src/pool/gate_item.c src/pool/locate/shard.c src/proxy/bridge/flags.c src/proxy/bridge/text.c \
+	src/proxy/client/binary.c src/proxy/plain/fill.c tests/world/store.c tests/world/journal.c tests/world/reference.c \
 	tests/world/txlog.c
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.c=$(B)/fuzz/obj/%.o)
 FUZZ_OBJ     := $(FUZZ_SRC:%.c=$(B)/fuzz/obj/%.o)

@@ -67,6 +67,53 @@ static void plain_reads_and_times(void **state)
     expect((struct be_operation){.verb = BE_TOUCH, .exptime = 0}, "touch fruit 0\r\n");
 }
 
+static void changes_that_tell_a_cas_number_are_meta_commands(void **state)
+{
+    (void)state;
+    struct be_operation op = {
+        .verb = BE_SET, .asks_cas = true, .flags = 7, .exptime = 60, .value = SLICE_LIT("0123")};
+    expect(op, "ms fruit 4 MS F7 T60 c\r\n");
+    op.verb = BE_ADD;
+    expect(op, "ms fruit 4 ME F7 T60 c\r\n");
+    op.verb = BE_APPEND;
+    expect(op, "ms fruit 4 MA c\r\n");
+    op.with_cas = true;
+    op.cas = 9;
+    expect(op, "ms fruit 4 MA C9 c\r\n");
+    op.verb = BE_CAS;
+    expect(op, "ms fruit 4 MS F7 T60 C9 c\r\n");
+    op.verb = BE_CAS_DELETE;
+    expect(op, "md fruit C9\r\n");
+    op.verb = BE_DELETE;
+    expect(op, "md fruit\r\n");
+    op.verb = BE_TOUCH;
+    expect(op, "mg fruit k f c T60\r\n");
+    op = (struct be_operation){.verb = BE_INCR, .asks_cas = true, .delta = 3};
+    expect(op, "ma fruit v D3 c\r\n");
+    op.verb = BE_DECR;
+    op.creates = op.with_cas = true;
+    op.initial = 5;
+    op.exptime = -1;
+    /* Of 0, which would mean any, one that no item has. */
+    expect(op, "ma fruit v MD D3 N-1 J5 C18446744073709551614 c\r\n");
+}
+
+static void keys_that_no_line_can_hold_are_in_base64(void **state)
+{
+    (void)state;
+    static const enum be_verb verbs[] = {BE_FETCH, BE_GAT, BE_SET, BE_DELETE, BE_TOUCH, BE_INCR};
+    static const char *const lines[] = {
+        "mg YSBiDQo= b v f c\r\n", "mg YSBiDQo= b v f c T0\r\n", "ms YSBiDQo= 0 MS b F0 T0 c\r\n",
+        "md YSBiDQo= b\r\n",       "mg YSBiDQo= b f c T0\r\n",   "ma YSBiDQo= b v D0 c\r\n"};
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        char line[ASCII_LINE_MAX + 1];
+        struct be_operation op = {.verb = verbs[i], .asks_cas = true, .odd_key = true};
+        op.key = SLICE_LIT("a b\r\n");
+        line[ascii_format(&op, line)] = '\0';
+        assert_string_equal(line, lines[i]);
+    }
+}
+
 static void a_conditional_delete_is_a_cas_that_is_over_at_once(void **state)
 {
     (void)state;
@@ -106,6 +153,8 @@ int main(void)
         cmocka_unit_test(changes_are_classic),
         cmocka_unit_test(an_incr_carries_what_it_adds),
         cmocka_unit_test(plain_reads_and_times),
+        cmocka_unit_test(changes_that_tell_a_cas_number_are_meta_commands),
+        cmocka_unit_test(keys_that_no_line_can_hold_are_in_base64),
         cmocka_unit_test(a_conditional_delete_is_a_cas_that_is_over_at_once),
         cmocka_unit_test(the_longest_line_has_room),
         cmocka_unit_test(a_value_follows_what_stores_one),

@@ -114,6 +114,7 @@ static void test_what_has_no_key(void **state)
     assert_slice(take("80 10 0000 00 00 0000 00000000 " REST, "stats").args, "");
     assert_slice(take("80 10 0005 00 00 0000 00000005 " REST "'a b c'", "stats").args, "a b c");
     assert_slice(take("80 08 0000 04 00 0000 00000004 " REST "00000000", "flush_all").args, "");
+    assert_non_null(take("80 08 0000 00 00 0000 00000000 " REST, "flush_all").args.p);
     assert_slice(take("80 08 0000 04 00 0000 00000004 " REST "00000009", "flush_all").args, "1");
 }
 
@@ -124,6 +125,7 @@ static void test_keys_that_no_line_can_hold(void **state)
     assert_true(r.binary.odd_key);
     assert_slice(r.key, "a b");
     assert_slice(r.args, "");
+    assert_non_null(r.args.p);
     assert_false(take("80 00 0003 00 00 0000 00000003 " REST "'a' ff 7f", "gets").binary.odd_key);
     /* In base64 it would be longer than memcached takes. */
     char bytes[ROOM] = "";

@@ -187,7 +187,7 @@ static void fill(const struct packet *p, struct request *out)
     out->line = slice_make(p->input.p, BINARY_HEADER_BYTES + p->extras_len + p->key_len);
     if (verb != NULL && verb->verb == VERB_FLUSH_ALL) {
         bool delayed = p->extras_len > 0 && packet_u32(p->extras) != 0;
-        out->args = delayed ? SLICE_LIT("1") : SLICE_NONE;
+        out->args = delayed ? SLICE_LIT("1") : SLICE_LIT("");
         out->arg_count = delayed;
     } else if (verb != NULL) {
         read_extras(p, out);
@@ -252,7 +252,7 @@ struct parse_result binary_request_parse(struct slice input, const struct reques
             return has_control(p.key) ? refuse(&p, REPLY_INVALID) : take(whole);
         }
         out->binary.odd_key = true;
-        out->args = SLICE_NONE;
+        out->args = slice_make(p.key.p, 0);
         if (p.key_len > KEY_ENCODED_MAX) {
             return refuse(&p, REPLY_LONG_KEY);
         }
