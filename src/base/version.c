@@ -39,3 +39,34 @@
 const char version_text[] = "mclistd " MCLISTD_VERSION "\n"
                             "commit " MCLISTD_COMMIT "\n"
                             "built by " COMPILER OPTIMISED LINKED CHECKS SANITIZERS "\n";
+
+bool version_read(struct slice text, struct version *out)
+{
+    for (int i = 0; i < 3; i++) {
+        size_t n = 0;
+        while (n < text.len && text.p[n] >= '0' && text.p[n] <= '9') {
+            n++;
+        }
+        if (!slice_to_u64(slice_make(text.p, n), &out->parts[i])) {
+            return false;
+        }
+        (void)slice_take(&text, n);
+        if (i < 2 && (text.len == 0 || text.p[0] != '.')) {
+            return false;
+        }
+        if (i < 2) {
+            (void)slice_take(&text, 1);
+        }
+    }
+    return true;
+}
+
+bool version_is_before(const struct version *version, const struct version *other)
+{
+    for (int i = 0; i < 3; i++) {
+        if (version->parts[i] != other->parts[i]) {
+            return version->parts[i] < other->parts[i];
+        }
+    }
+    return false;
+}

@@ -148,6 +148,10 @@ static void log_start(const struct daemon *d)
         log_info("pool %s: %zu server%s: %s", pool->name, pool->server_count,
                  pool->server_count == 1 ? "" : "s", names);
     }
+    if (d->config->allow_flush_all == FLUSH_ALL_EMBEDDED) {
+        log_info("flush_all is refused: with allow_flush_all = yes clients may empty all servers, "
+                 "lists included");
+    }
 }
 
 /* Each part after those it needs; daemon_stop undoes the same list from the bottom. */

@@ -249,6 +249,20 @@ void pool_submit(struct pool *pool, struct slice placement_key, struct exchange 
     submit(pool, connections_of_key(server, placement_key), x);
 }
 
+bool pool_lowest_version(const struct pool *pool, struct version *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < pool->server_count; i++) {
+        struct version version;
+        if (version_read(slice_of(pool->servers[i].version_text), &version) &&
+            (!any || version_is_before(&version, out))) {
+            *out = version;
+            any = true;
+        }
+    }
+    return any;
+}
+
 bool pool_find(const struct pool *pool, struct slice placement_key, struct pool_place *out)
 {
     const struct server_config *server;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/slice.h"
 #include "config/config.h"
+#include "base/version.h"
 #include "pool/link/exchange.h"
 #include "pool/link/metrics.h"
 #include "pool/link/server_stats.h"
@@ -72,6 +73,10 @@ struct pool_place {
 /* By the rules in force, or the cluster's map. False: no server has them, or it is not known yet;
  * then vbucket is filled all the same, if it is known. */
 bool pool_find(const struct pool *pool, struct slice placement_key, struct pool_place *out);
+
+/* The lowest version that a memcached of the pool has told this worker. False: none has, or the
+ * pool is of type couchbase. */
+bool pool_lowest_version(const struct pool *pool, struct version *out);
 
 /* Writes what was queued since the last call, one writev per connection. Call at the end of each
  * turn. */

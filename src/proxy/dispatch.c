@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "proxy/dispatch.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/version.h"
+#include "pool/pool.h"
 #include "proxy/bridge/bridge.h"
 #include "proxy/core/worker.h"
 #include "proxy/lists/request.h"
@@ -132,6 +134,26 @@ static void do_stats(struct client *client, const struct request *request)
     chain_fini(&text);
 }
 
+/* What its servers can do, clients may send. */
+static void do_version(struct client *client)
+{
+    const struct worker *w = client->worker;
+    struct version lowest;
+    struct chain text;
+    char line[128];
+    if (!pool_lowest_version(w->pools[w->config->pool_index], &lowest)) {
+        answer(client, SLICE_LIT("VERSION " PROXY_VERSION "\r\n"));
+        return;
+    }
+    int len = snprintf(line, sizeof line,
+                       "VERSION %" PRIu64 ".%" PRIu64 ".%" PRIu64 PROXY_MARK MCLISTD_VERSION "\r\n",
+                       lowest.parts[0], lowest.parts[1], lowest.parts[2]);
+    chain_init(&text);
+    chain_copy(&text, line, (size_t)len);
+    pending_answer_text(client, &text);
+    chain_fini(&text);
+}
+
 /* What the proxy answers itself. */
 static RARE void do_plain(struct client *client, const struct request *request, struct block *block)
 {
@@ -140,7 +162,7 @@ static RARE void do_plain(struct client *client, const struct request *request, 
         answer(client, SLICE_LIT("MN\r\n"));
         return;
     case VERB_VERSION:
-        answer(client, SLICE_LIT("VERSION " PROXY_VERSION "\r\n"));
+        do_version(client);
         return;
     case VERB_VERBOSITY:
         do_verbosity(client, request);

@@ -111,7 +111,7 @@ def _verbosity(request):
 
 def _version(request):
     if request.words()[:1] == [b"version"]:
-        return Own(rb"VERSION 1\.6\.0-mclistd-[0-9.]+\r\n")
+        return Own(rb"VERSION 1\.6\.\d+-mclistd-[0-9.]+\r\n")
     return None
 
 
@@ -234,7 +234,7 @@ TABLE = [
         _refused_verb,
     ),
     Row("verbosity", "the servers' logs are not the client's", "`OK`, no effect", _verbosity),
-    Row("version", "the proxy has its own", "answered here: `VERSION 1.6.0-mclistd-`", _version),
+    Row("version", "the proxy has its own", "behind it `-mclistd-`", _version),
     Row(
         "flush_all with a delay",
         "later ADDs would vanish",

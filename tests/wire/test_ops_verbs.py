@@ -13,6 +13,24 @@ def test_version_is_one_that_libmemcached_takes(conn):
     assert re.fullmatch(rb"VERSION 1\.\d+\.\d+-mclistd-\d+\.\d+\.\d+", conn.cmd("version"))
 
 
+def test_version_is_the_lowest_of_the_servers(start_daemon, start_old, memcached):
+    """A client that asks for it learns which requests all of them take."""
+    daemon = start_daemon([memcached, start_old("1.5.22")])
+    with daemon.conn() as conn:
+        wait_until("both have told it", lambda: conn.cmd("version").startswith(b"VERSION 1.5.22-mclistd-"))
+        own = conn.stats()["version"].rsplit("-", 1)[1]
+        assert conn.cmd("version").decode().endswith("-" + own)
+
+
+def test_mg_counts_as_a_get_that_finds_something_or_not(conn):
+    assert conn.set("a", "x") == b"STORED"
+    assert conn.cmd("mg a") == b"HD" and conn.cmd("mg none v") == b"EN"
+    conn.send("mg a v q\r\nmg none q\r\nmg a v v\r\n")
+    assert conn.lines(2) == [b"VA 1", b"x"] and conn.line().startswith(b"CLIENT_ERROR")
+    stats = conn.stats()
+    assert (stats["get_hits"], stats["get_misses"], stats["cmd_get"]) == ("2", "2", "0")
+
+
 def test_verbosity(conn):
     assert conn.cmd("verbosity 1") == b"OK"
     assert conn.cmd("verbosity") == b"ERROR"
@@ -95,7 +113,8 @@ def test_flush_all_in_a_pipeline_keeps_its_place(conn):
     pytest.param("no", marks=pytest.mark.config(proxy={"allow_flush_all": "no"})),
     pytest.param("embedded", marks=pytest.mark.config(proxy={"allow_flush_all": "embedded"})),
 ])
-def test_flush_all_forbidden(conn, setting):
+def test_flush_all_forbidden(daemon, conn, setting):
+    assert ("flush_all is refused: with allow_flush_all = yes" in daemon.log()) == (setting != "no")
     fill(conn)
     refusal = b"CLIENT_ERROR flush_all is disabled in the configuration (allow_flush_all)"
     assert conn.cmd("flush_all") == refusal
@@ -150,7 +169,7 @@ def test_stats_count(daemon, conn):
         # The second connection may not be accepted yet.
         wait_until("two clients", lambda: counters(conn, "curr_connections") == [2])
     names = ("cmd_set", "cmd_get", "get_hits", "get_misses", "cmd_meta", "cmd_other", "client_errors")
-    assert counters(conn, *names) == [1, 3, 1, 2, 1, 1, 3]
+    assert counters(conn, *names) == [1, 3, 2, 2, 1, 1, 3]
     total, read, written = counters(conn, "total_connections", "bytes_read", "bytes_written")
     assert total >= 2 and read > 50 and written > 50
     assert counters(conn, "backend_requests")[0] >= 6

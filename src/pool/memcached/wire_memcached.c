@@ -20,43 +20,10 @@ _Static_assert(ASCII_LINE_MAX <= WIRE_FRONT_MAX,
 
 enum { STEP_START, STEP_VERSION, STEP_SETTINGS, STEP_PROBE };
 
-typedef uint64_t version_parts[3];
 /* The first one with all classic commands that lists need. */
-static const version_parts first_served = {1, 4, 0};
+static const struct version first_served = {{1, 4, 0}};
 /* The first one with `HD` and all that the proxy asks by `mg`. */
-static const version_parts first_with_meta = {1, 6, 10};
-
-/* "1.6.18_beta2" -> 1 6 18. False when there are no three numbers. */
-static bool parse_version(struct slice text, version_parts parts)
-{
-    for (int i = 0; i < 3; i++) {
-        size_t n = 0;
-        while (n < text.len && text.p[n] >= '0' && text.p[n] <= '9') {
-            n++;
-        }
-        if (!slice_to_u64(slice_make(text.p, n), &parts[i])) {
-            return false;
-        }
-        (void)slice_take(&text, n);
-        if (i < 2 && (text.len == 0 || text.p[0] != '.')) {
-            return false;
-        }
-        if (i < 2) {
-            (void)slice_take(&text, 1);
-        }
-    }
-    return true;
-}
-
-static bool is_before(const version_parts parts, const version_parts other)
-{
-    for (int i = 0; i < 3; i++) {
-        if (parts[i] != other[i]) {
-            return parts[i] < other[i];
-        }
-    }
-    return false;
-}
+static const struct version first_with_meta = {{1, 6, 10}};
 
 static enum handshake_result refuse_line(struct slice line, const char *where,
                                          char error[HANDSHAKE_ERROR_MAX])
@@ -70,7 +37,7 @@ static enum handshake_result refuse_line(struct slice line, const char *where,
 static enum handshake_result take_version(struct handshake *hs, struct slice line,
                                           char error[HANDSHAKE_ERROR_MAX])
 {
-    version_parts parts;
+    struct version parts;
     struct slice version = line;
     /* What a memcached says to a connection above its -c, before it closes it. */
     if (slice_equal(line, SLICE_LIT("ERROR Too many open connections"))) {
@@ -87,12 +54,13 @@ static enum handshake_result take_version(struct handshake *hs, struct slice lin
         snprintf(error, HANDSHAKE_ERROR_MAX, "a proxy answers there, mclistd, and no memcached");
         return HANDSHAKE_REFUSED;
     }
-    if (!parse_version(version, parts) || is_before(parts, first_served)) {
+    if (!version_read(version, &parts) || version_is_before(&parts, &first_served)) {
         snprintf(error, HANDSHAKE_ERROR_MAX, "memcached 1.4 or newer is needed, it is %s",
                  hs->version);
         return HANDSHAKE_REFUSED;
     }
-    hs->speaks = is_before(parts, first_with_meta) ? &wire_memcached_classic : &wire_memcached;
+    hs->speaks =
+        version_is_before(&parts, &first_with_meta) ? &wire_memcached_classic : &wire_memcached;
     hs->step = STEP_SETTINGS;
     return HANDSHAKE_MORE;
 }

@@ -214,14 +214,27 @@ static bool is_hidden(const struct request *r, const struct forward_part *f)
     return verb == VERB_MG ? miss : (verb == VERB_MS || verb == VERB_MD || verb == VERB_MA) && done;
 }
 
+/* As memcached counts it. */
+static void count_mg(struct metrics *m, const struct forward_part *f)
+{
+    if (f->has_value || (!f->failed && slice_starts_with(f->line, SLICE_LIT("HD")))) {
+        metric_inc(m, METRIC_get_hits);
+    } else if (!f->failed && slice_starts_with(f->line, SLICE_LIT("EN"))) {
+        metric_inc(m, METRIC_get_misses);
+    }
+}
+
 static void emit_single(struct part *part, struct chain *out)
 {
     struct forward_part *f = forward_of(part);
     struct pending *p = part->pending;
     struct worker *w = worker_of(p);
-    if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
-        meta_emit_miss(&p->request, out);
-        return;
+    if (p->request.verb->verb == VERB_MG) {
+        if (forward_part_is_miss(f)) {
+            meta_emit_miss(&p->request, out);
+            return;
+        }
+        count_mg(&w->metrics, f);
     }
     if (!f->failed) {
         forward_count_error(w, f->line);

@@ -123,6 +123,16 @@ static void emit_answer(const struct forward_part *f, struct chain *out)
     }
 }
 
+/* Of a read, as a get counts it. */
+static void count_read(struct metrics *m, enum be_status status)
+{
+    if (status == BE_HIT) {
+        metric_inc(m, METRIC_get_hits);
+    } else if (status == BE_MISS) {
+        metric_inc(m, METRIC_get_misses);
+    }
+}
+
 static void emit(struct part *part, struct chain *out)
 {
     const struct forward_part *f = forward_of(part);
@@ -130,6 +140,9 @@ static void emit(struct part *part, struct chain *out)
     if (p->request.verb->verb == VERB_MG && forward_part_is_miss(f)) {
         meta_emit_miss(&p->request, out);
     } else if (!f->failed) {
+        if (reads_item(&p->request)) {
+            count_read(&worker_of(p)->metrics, f->item.status);
+        }
         emit_answer(f, out);
     } else if (p->request.noreply) {
         metric_inc(&worker_of(p)->metrics, METRIC_server_errors);
@@ -176,16 +189,6 @@ static enum binary_status binary_status_of(const struct forward_part *f, const s
         return BINARY_STATUS_NOT_A_NUMBER;
     default:
         return BINARY_STATUS_SUCCESS;
-    }
-}
-
-/* Of a read, as a get counts it. */
-static void count_read(struct metrics *m, enum be_status status)
-{
-    if (status == BE_HIT) {
-        metric_inc(m, METRIC_get_hits);
-    } else if (status == BE_MISS) {
-        metric_inc(m, METRIC_get_misses);
     }
 }
 
